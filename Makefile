@@ -1,0 +1,66 @@
+# Every target does its own set-up: it makes .venv and installs the locked packages, once.
+
+PYTHON ?= python3
+REPOS ?= repos.txt
+ARGS ?=
+MIRROR ?=
+
+VENV := .venv
+BIN := $(VENV)/bin
+RUNTIME := $(VENV)/.runtime-installed
+DEV := $(VENV)/.dev-installed
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+# The project itself is installed in place, built with the setuptools that the lock names.
+INSTALL_SELF := $(PIP) --quiet install --no-deps --no-build-isolation --editable .
+
+# Hashes and versions, but neither hosts nor paths: a lock serves everybody.
+COMPILE := CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile --quiet --upgrade --generate-hashes --allow-unsafe \
+	--strip-extras --build-deps-for editable --no-emit-index-url --no-emit-trusted-host --no-emit-find-links \
+	--no-emit-options --extra postgres
+
+.DEFAULT_GOAL := help
+.PHONY: help install mine status test check bench lock
+
+help: ## Show this
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
+
+install: $(RUNTIME) ## Make .venv with the command prchain
+
+mine: $(RUNTIME) ## Mine a list of repositories: REPOS=repos.txt ARGS="--source git"
+	$(BIN)/prchain mine $(REPOS) $(ARGS)
+
+status: $(RUNTIME) ## Say what became of every pull request: ARGS="--db URL"
+	@$(BIN)/prchain status $(ARGS)
+
+test: $(DEV) ## Run the tests, offline, on two cores: ARGS="-k citations"
+	$(BIN)/python -m pytest -n 2 $(ARGS)
+
+check: $(DEV) ## Lint, check the types and the layering
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -q tests/test_layering.py
+
+bench: $(DEV) ## Measure time, memory and requests: MIRROR=PATH of a git repository
+	$(BIN)/python -m tests.bench $(if $(MIRROR),--mirror $(MIRROR)) $(ARGS)
+
+lock: $(DEV) ## Lock the newest versions of all packages, with hashes
+	$(COMPILE) --output-file requirements.txt pyproject.toml
+	$(COMPILE) --extra dev --constraint requirements.txt --output-file requirements-dev.txt pyproject.toml
+
+$(VENV)/bin/python:
+	@command -v $(PYTHON) >/dev/null || { echo "prchain: there is no $(PYTHON); name a Python of 3.11 or newer: make PYTHON=..." >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "prchain: $(PYTHON) is older than 3.11; name a newer one: make PYTHON=python3.11" >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV) >/dev/null 2>&1 || { rm -rf $(VENV); echo "prchain: $(PYTHON) -m venv fails; on Debian install the package python3-venv" >&2; exit 1; }
+
+$(RUNTIME): requirements.txt pyproject.toml | $(VENV)/bin/python
+	$(PIP) install --require-hashes -r requirements.txt
+	@$(INSTALL_SELF)
+	@touch $@
+
+# The packages of the lock for developers include those of the other one, in the same versions.
+$(DEV): requirements-dev.txt requirements.txt pyproject.toml | $(VENV)/bin/python
+	$(PIP) install --require-hashes -r requirements-dev.txt
+	@$(INSTALL_SELF)
+	@touch $(RUNTIME) $@

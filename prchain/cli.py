@@ -1,0 +1,109 @@
+"""The command group. A stage's commands are named here as strings and imported when they are called."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import traceback
+
+import click
+
+from prchain import __version__
+from prchain.errors import PrchainError, SettingsError
+from prchain.scrub import redact
+
+COMMANDS = {
+    "mine": ("miner.cli:mine", "Mine the pull requests of a list of repositories."),
+    "status": ("miner.cli:status", "Say what became of every pull request."),
+    "show": ("miner.cli:show", "Show one pull request with its citations in and out."),
+    "sql": ("sql.cli:sql", "Run a named query, or one of your own, over the database."),
+}
+"""Command to the place of its click command and its line in the help."""
+
+INTERRUPTED = 130
+"""What a shell reports for a program that Ctrl-C ended."""
+
+
+class StageCommands(click.Group):
+    """The commands of `COMMANDS`; listing them imports none."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, name = COMMANDS[cmd_name][0].partition(":")
+        command = getattr(importlib.import_module(module), name)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+
+
+@click.group(cls=StageCommands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="prchain")
+def cli() -> None:
+    """Mine GitHub pull requests and the citations between them into a database.
+
+    \b
+    Example:
+      prchain mine repos.txt --source git
+      prchain status
+    """
+
+
+def main() -> None:
+    """Run `prchain` and exit: 0 done, 1 not all done, 2 wrong usage, 130 interrupted; a failure is one line."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command line and return its exit code; failures go to standard error, without secrets."""
+    try:
+        with cli.make_context("prchain", arguments) as context:
+            cli.invoke(context)
+        sys.stdout.flush()
+        return 0
+    except click.exceptions.Exit as end:
+        return end.exit_code
+    except PrchainError as error:
+        return _fail(error, error.exit_code)
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("prchain: interrupted; run the same command again, it goes on from here", err=True)
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader has seen enough, as `head` does. Nothing can be told it, not even by Python's flush at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception:  # the boundary: what no class of prchain.errors names is a defect, and shown whole
+        click.echo(redact(traceback.format_exc(), _secrets()), err=True, nl=False)
+        click.echo("prchain: this is a defect of prchain; please report the lines above", err=True)
+        return 1
+
+
+def _fail(error: PrchainError, status: int) -> int:
+    if os.environ.get("PRCHAIN_DEBUG"):
+        click.echo(redact(traceback.format_exc(), _secrets()), err=True, nl=False)
+    line = " ".join(redact(str(error), _secrets()).split())
+    click.echo(f"prchain: error: {line}", err=True)
+    return status
+
+
+def _secrets() -> tuple[str, ...]:
+    from prchain.settings import Settings  # noqa: PLC0415  pydantic takes longer to import than --help may take
+
+    try:
+        return Settings.load().secrets
+    except SettingsError:
+        return tuple(os.environ.get("GITHUB_TOKEN", "").split(","))
+
+
+if __name__ == "__main__":
+    main()

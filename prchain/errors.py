@@ -1,0 +1,142 @@
+"""Every failure has a name, and all names hang on one tree.
+
+    PrchainError
+    |-- UsageError            what the user wrote is wrong (exit code 2)
+    |   |-- SettingsError     prchain.toml, the environment or a flag
+    |   `-- RepositoryListError
+    |-- StoreError            the database
+    |   |-- StoreUnavailable  cannot be opened, read or written
+    |   |-- StoreCorrupt      is not a database, or a damaged one
+    |   |-- StoreTooNew       written by a newer prchain
+    |   `-- DiskFull
+    |-- GitError              a git repository
+    |   |-- GitMissing        no git, or one that is too old
+    |   |-- NotARepository
+    |   |-- CloneFailed
+    |   |-- ShallowRepository
+    |   |-- IncompleteRepository   commits or trees are missing
+    |   `-- NoPullRefs
+    `-- GitHubError           the API
+        |-- RepositoryNotFound     unknown, or private for this token
+        |-- BadToken
+        |-- NetworkUnreachable
+        |-- RateLimitExceeded      the wait would be longer than allowed
+        |-- BadAnswer              retried in vain: 5xx, broken or foreign bodies
+        `-- QueryRefused           GitHub refused the query itself
+
+An error's text is one line that says what happened and what to do. `name` is what reports and database rows carry.
+"""
+
+from __future__ import annotations
+
+
+class PrchainError(Exception):
+    """Base of all failures that prchain names. Prints as one line, without a traceback."""
+
+    exit_code = 1
+
+    @property
+    def name(self) -> str:
+        """The failure's name in snake case, e.g. ``no_pull_refs``; stored as an outcome."""
+        out: list[str] = []
+        word = type(self).__name__
+        for i, char in enumerate(word):
+            starts = (
+                char.isupper() and i > 0 and (word[i - 1].islower() or (i + 1 < len(word) and word[i + 1].islower()))
+            )
+            out.append(("_" if starts else "") + char.lower())
+        return "".join(out).replace("git_hub", "github")
+
+
+class UsageError(PrchainError):
+    """What the user wrote is wrong."""
+
+    exit_code = 2
+
+
+class SettingsError(UsageError, ValueError):
+    """A setting is unknown or has a value that cannot be used."""
+
+
+class RepositoryListError(UsageError, ValueError):
+    """The list of repositories cannot be read; names file and line."""
+
+
+class StoreError(PrchainError):
+    """The database failed."""
+
+
+class StoreUnavailable(StoreError, OSError):
+    """The database cannot be opened, read or written."""
+
+
+class StoreCorrupt(StoreError):
+    """The file is not a database, or a damaged one."""
+
+
+class StoreTooNew(StoreError):
+    """The database was written by a newer prchain."""
+
+
+class DiskFull(StoreError, OSError):
+    """No room is left where the database or a mirror lies."""
+
+
+class GitError(PrchainError):
+    """A git repository failed."""
+
+
+class GitMissing(GitError):
+    """There is no git, or one that is too old."""
+
+
+class NotARepository(GitError):
+    """The path or URL is no git repository."""
+
+
+class CloneFailed(GitError):
+    """A clone or fetch failed; carries git's last line."""
+
+
+class ShallowRepository(GitError):
+    """The history is cut off."""
+
+
+class IncompleteRepository(GitError):
+    """Commits or trees are missing."""
+
+
+class NoPullRefs(GitError):
+    """The mirror has no refs/pull/*/head."""
+
+
+class GitHubError(PrchainError):
+    """GitHub's API failed."""
+
+
+class RepositoryNotFound(GitHubError, LookupError):
+    """Unknown to GitHub, or not visible for this token."""
+
+
+class BadToken(GitHubError):
+    """A token is wrong, expired or may not do this."""
+
+
+class NetworkUnreachable(GitHubError, ConnectionError):
+    """The API cannot be reached."""
+
+
+class RateLimitExceeded(GitHubError):
+    """The limit is spent and the wait would be longer than allowed."""
+
+    def __init__(self, message: str, seconds: float) -> None:
+        super().__init__(message)
+        self.seconds = seconds
+
+
+class BadAnswer(GitHubError):
+    """The API kept answering with an error or with something that is no answer."""
+
+
+class QueryRefused(GitHubError):
+    """The API refused the query itself."""

@@ -1,0 +1,39 @@
+"""Keeping secrets and unstorable characters out of what is stored, logged or shown."""
+
+from __future__ import annotations
+
+import re
+
+_TOKEN_SHAPES = re.compile(
+    r"\b(?:gh[pousr]_[A-Za-z0-9]{16,}|github_pat_[A-Za-z0-9_]{20,}|glpat-[A-Za-z0-9_-]{16,}|sk-[A-Za-z0-9_-]{20,}"
+    r"|xox[abprs]-[A-Za-z0-9-]{10,}|AKIA[0-9A-Z]{16})\b"
+)
+_URL_CREDENTIALS = re.compile(r"(?i)\b([a-z][a-z0-9+.-]*://)[^/\s@'\"<>]+@")
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+
+REDACTED = "[redacted]"
+
+
+def clean_text(text: str) -> str:
+    """Return text that every database takes: NUL and lone surrogates become U+FFFD."""
+    return _UNSTORABLE.sub("\ufffd", text)
+
+
+_SIGNS = re.compile(r"gh[pousr]_|github_pat_|glpat-|\bsk-|xox[abprs]-|\bAKIA|://[^/\s@'\"<>]+@")
+
+
+def may_hold_secrets(text: str) -> bool:
+    """Whether `redact` could change the text; a cheap look that spares most texts the real one."""
+    return _SIGNS.search(text) is not None
+
+
+def redact(text: str, secrets: tuple[str, ...] = ()) -> str:
+    """Return text without the given secrets, without credentials in URLs and without tokens of known shapes.
+
+    The shapes are those of GitHub, GitLab, OpenAI, Slack and AWS keys.
+    """
+    for secret in secrets:
+        if len(secret) >= 4:
+            text = text.replace(secret, REDACTED)
+    text = _URL_CREDENTIALS.sub(lambda m: m.group(1), text)
+    return _TOKEN_SHAPES.sub(REDACTED, text)

@@ -1,0 +1,79 @@
+"""What tests of every package share: databases to test on, and what happens where something optional is missing."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Generator, Iterator
+from pathlib import Path
+
+import pytest
+
+from prchain import settings
+
+POSTGRES = "PRCHAIN_TEST_POSTGRES"
+GITHUB_SCHEMA = "PRCHAIN_GITHUB_SCHEMA"
+STRICT = "PRCHAIN_TEST_STRICT"
+"""Set where nothing may be skipped: a skipped test fails there."""
+
+OPTIONAL = {"postgres": POSTGRES, "github_schema": GITHUB_SCHEMA}
+"""Marker of a test to the variable that says where the thing is that it needs."""
+
+
+def pytest_report_header() -> list[str]:
+    missing = {POSTGRES: "the tests on PostgreSQL", GITHUB_SCHEMA: "the comparison with GitHub's published schema"}
+    return [f"{name} is not set: {tests} are skipped" for name, tests in missing.items() if not os.environ.get(name)]
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for marker, name in OPTIONAL.items():
+        if item.get_closest_marker(marker) and not os.environ.get(name):
+            pytest.skip(f"{name} is not set")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if os.environ.get(STRICT) and report.skipped and not hasattr(report, "wasxfail"):
+        report.outcome, report.longrepr = "failed", f"skipped, but {STRICT} is set: {report.longrepr}"
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    if os.environ.get(STRICT) and report.skipped:
+        report.outcome, report.longrepr = "failed", f"skipped, but {STRICT} is set: {report.longrepr}"
+    return report
+
+
+@pytest.fixture(autouse=True)
+def _no_settings_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in settings.Settings.model_fields:
+        monkeypatch.delenv(settings.variable(name), raising=False)
+
+
+@pytest.fixture
+def postgres_url() -> Iterator[str]:
+    """An empty PostgreSQL database (a schema of its own), gone after the test."""
+    from sqlalchemy import create_engine, make_url, text
+
+    name = f"test_{uuid.uuid4().hex}"
+    server = make_url(os.environ[POSTGRES])
+    engine = create_engine(server, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.execute(text(f"CREATE SCHEMA {name}"))
+    yield server.update_query_dict({"options": f"-csearch_path={name}"}).render_as_string(hide_password=False)
+    with engine.connect() as connection:
+        connection.execute(text(f"DROP SCHEMA {name} CASCADE"))
+    engine.dispose()
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The URL of a database that is empty: SQLite, and PostgreSQL where there is one."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'prchain.db'}"
+    url = request.getfixturevalue("postgres_url")
+    assert isinstance(url, str)
+    return url

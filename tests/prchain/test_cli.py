@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+import pytest
+
+from prchain import cli
+from prchain.errors import RepositoryListError, StoreCorrupt
+
+TOKEN = "plain-looking-token-0123456789"
+
+
+PutCommand = Callable[[Callable[[], None]], None]
+
+
+@pytest.fixture
+def put_command(monkeypatch: pytest.MonkeyPatch) -> PutCommand:
+    """Puts a function in the place of every command."""
+
+    def put(function: Callable[[], None]) -> None:
+        made = click.command()(function)
+        monkeypatch.setattr(cli.StageCommands, "get_command", lambda *_: made)
+
+    return put
+
+
+def test_a_failure_is_one_line_without_secrets_and_with_its_exit_code(
+    put_command: PutCommand, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITHUB_TOKEN", TOKEN)
+
+    def fail() -> None:
+        raise RepositoryListError(f"repos.txt:3: {TOKEN} in\nhttps://user:password@host/x")
+
+    put_command(fail)
+    assert cli.run(["mine"]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err) == ("", "prchain: error: repos.txt:3: [redacted] in https://host/x\n")
+
+
+def test_the_traceback_of_a_failure_is_shown_on_demand_without_secrets(
+    put_command: PutCommand, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITHUB_TOKEN", TOKEN)
+    monkeypatch.setenv("PRCHAIN_DEBUG", "1")
+
+    def fail() -> None:
+        raise StoreCorrupt("damaged") from ValueError(TOKEN)
+
+    put_command(fail)
+    assert cli.run(["mine"]) == 1
+    err = capsys.readouterr().err
+    assert "Traceback" in err
+    assert err.endswith("prchain: error: damaged\n")
+    assert TOKEN not in err
+
+
+def test_a_defect_is_shown_whole_but_without_secrets(
+    put_command: PutCommand, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITHUB_TOKEN", TOKEN)
+
+    def fail() -> None:
+        raise ZeroDivisionError(f"with {TOKEN}")
+
+    put_command(fail)
+    assert cli.run(["mine"]) == 1
+    err = capsys.readouterr().err
+    assert "ZeroDivisionError: with [redacted]" in err
+    assert "defect" in err
+    assert TOKEN not in err
+
+
+def test_ctrl_c_ends_with_130_and_one_line(put_command: PutCommand, capsys: pytest.CaptureFixture[str]) -> None:
+    def interrupted() -> None:
+        signal.raise_signal(signal.SIGINT)
+
+    put_command(interrupted)
+    assert cli.run(["mine"]) == 130
+    assert capsys.readouterr().err.strip().count("\n") == 0
+
+
+@pytest.mark.parametrize("arguments", [["nope"], ["--nope"], ["sql", "--nope"], ["sql", "runs", "--csv", "--json"]])
+def test_wrong_usage_exits_with_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(arguments) == 2
+    assert capsys.readouterr().out == ""
+
+
+def test_help_lists_every_command_with_its_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["--help"]) == 0
+    out = capsys.readouterr().out
+    for name, (_, line) in cli.COMMANDS.items():
+        assert name in out
+        assert line in out
+
+
+@pytest.mark.parametrize("name", cli.COMMANDS)
+def test_every_command_has_help_with_an_example(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run([name, "--help"]) == 0
+    out = capsys.readouterr().out
+    assert "Example" in out
+    assert f"prchain {name}" in out
+    assert "--db" in out
+
+
+def test_a_reader_that_leaves_early_is_no_failure(tmp_path: Path) -> None:
+    code = (
+        "import click, prchain.cli as c\n"
+        "@click.command()\n"
+        "def talk():\n    [print('x' * 1000) for _ in range(1000)]\n"
+        "c.StageCommands.get_command = lambda *a: talk\n"
+        "import sys; sys.argv = ['prchain', 'mine']; c.main()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(Path(cli.__file__).parents[1])},
+    ) as process:  # fmt: skip
+        assert process.stdout
+        assert process.stderr
+        process.stdout.read(10)
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait() == 0
