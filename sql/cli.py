@@ -1,0 +1,77 @@
+"""The command ``prchain sql``."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from prchain.cli_options import db_option, json_option
+from prchain.errors import UsageError
+from prchain.settings import Settings
+
+
+@click.command()
+@click.argument("name", required=False)
+@click.argument("values", metavar="[PARAMETER=VALUE]...", nargs=-1)
+@click.option("--list", "as_list", is_flag=True, help="List the named queries and their parameters.")
+@click.option("--query", metavar="SQL", help="Run this statement instead of a named query; it can only read.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
+@json_option
+@db_option
+def sql(
+    name: str | None,
+    values: tuple[str, ...],
+    as_list: bool,
+    query: str | None,
+    as_csv: bool,
+    as_json: bool,
+    db: str | None,
+) -> None:
+    """Run a named query, or one of your own, over the database. Nothing can be written this way.
+
+    \b
+    Examples:
+      prchain sql --list
+      prchain sql funnel repository=numpy/numpy
+      prchain sql --csv --query "SELECT * FROM citation_edges WHERE counted = 1"
+    """
+    from sql import named, output  # noqa: PLC0415  --help does without SQLAlchemy
+    from sql.store import Store  # noqa: PLC0415
+
+    if as_csv and as_json:
+        raise UsageError("--csv and --json exclude each other")
+    if (name is not None) + (query is not None) + as_list != 1:
+        raise UsageError("name one query, or give --query SQL, or --list")
+    if query is not None and values:
+        raise UsageError("--query takes no parameters; write the values into the SQL")
+    if as_json:
+        write = output.write_json
+    elif as_csv:
+        write = output.write_csv
+    else:
+        write = output.write_table if sys.stdout.isatty() else output.write_lines
+
+    if as_list:
+        rows = [(each.name, " ".join(each.parameters), each.description) for each in named.named_queries().values()]
+        write(("name", "parameters", "description"), rows, sys.stdout)
+        return
+    chosen = named.find_query(name) if name is not None else None
+    given = _parameters(values)
+    store = Store.open(Settings.load(db=db).db, create=False)
+    try:
+        running = named.run_query(store, chosen, given) if chosen else named.run_sql(store, query or "")
+        with running as result:
+            write(result.columns, result.rows, sys.stdout)
+    finally:
+        store.close()
+
+
+def _parameters(values: tuple[str, ...]) -> dict[str, str]:
+    parameters = {}
+    for value in values:
+        name, equals, text = value.partition("=")
+        if not equals:
+            raise UsageError(f"{value} is no parameter; write NAME=VALUE, such as repository=numpy/numpy")
+        parameters[name] = text
+    return parameters

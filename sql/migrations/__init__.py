@@ -1,0 +1,1 @@
+"""Migrations of the store; `sql.migrate` applies them."""

@@ -1,0 +1,109 @@
+"""The queries of ``sql/queries``: SQL for people, run by name.
+
+A file is one statement. Its first line is a comment that says what the query answers. Parameters are written
+``:name`` and are all optional: a query reads ``CAST(:name AS TEXT) IS NULL OR ...``.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import TextClause, text
+from sqlalchemy.exc import DBAPIError, ResourceClosedError
+
+from prchain.errors import StoreUnavailable, UsageError
+from prchain.scrub import redact
+from sql.store import Store
+
+FOLDER = Path(__file__).with_name("queries")
+
+
+@dataclass(frozen=True, slots=True)
+class NamedQuery:
+    """One query: its name, what it answers, its SQL and its parameters."""
+
+    name: str
+    description: str
+    statement: str
+
+    @property
+    def parameters(self) -> list[str]:
+        """The names of its parameters."""
+        return sorted(text(self.statement)._bindparams)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A query's columns, and its rows as they stream in."""
+
+    columns: tuple[str, ...]
+    rows: Iterator[Sequence[Any]]
+
+
+def named_queries() -> dict[str, NamedQuery]:
+    """All queries of the package by name."""
+    return {path.stem: _load(path) for path in sorted(FOLDER.glob("*.sql"))}
+
+
+def find_query(name: str) -> NamedQuery:
+    """The query of that name; raises `UsageError`, which lists the names there are."""
+    known = named_queries()
+    if name not in known:
+        raise UsageError(
+            f"there is no query named {name!r}; there are: {', '.join(known)}; SQL of your own goes after --query"
+        )
+    return known[name]
+
+
+@contextmanager
+def run_query(store: Store, query: NamedQuery, values: Mapping[str, str]) -> Iterator[Result]:
+    """Run a named query in a transaction that cannot write; a parameter without a value is null.
+
+    Raises `UsageError` for a value whose name is no parameter of the query.
+    """
+    unknown = sorted(set(values) - set(query.parameters))
+    if unknown:
+        taken = ", ".join(query.parameters) or "none"
+        raise UsageError(f"{query.name} takes no {unknown[0]}; its parameters: {taken}")
+    parameters = {name: values.get(name) for name in query.parameters}
+    with _run(store, text(query.statement), parameters) as result:
+        yield result
+
+
+@contextmanager
+def run_sql(store: Store, statement: str) -> Iterator[Result]:
+    """Run the user's own statement in a transaction that cannot write.
+
+    Raises `UsageError` with the database's words where it refuses the statement.
+    """
+    try:
+        with _run(store, text(statement.strip().rstrip(";").replace(":", r"\:")), {}) as result:
+            yield result
+    except StoreUnavailable as error:
+        refused = getattr(getattr(error.__cause__, "orig", None), "sqlite_errorcode", None)
+        if refused == sqlite3.SQLITE_READONLY:
+            raise UsageError("the query writes; only reading is possible here") from error
+        raise
+    except DBAPIError as error:
+        said = next(iter(str(error.orig).splitlines()), "")
+        raise UsageError(f"the database refuses the query: {redact(said)}") from error
+    except ResourceClosedError as error:
+        raise UsageError("the query gives no rows; only reading is possible here") from error
+
+
+@contextmanager
+def _run(store: Store, statement: TextClause, parameters: Mapping[str, str | None]) -> Iterator[Result]:
+    with store.reading() as tx:
+        # A server-side cursor streams; and PostgreSQL takes nothing but one query for it.
+        answer = tx.connection.execute(statement, parameters, execution_options={"yield_per": 1000})
+        yield Result(tuple(answer.keys()), iter(answer))
+
+
+def _load(path: Path) -> NamedQuery:
+    comment, _, statement = path.read_text(encoding="utf-8").partition("\n")
+    return NamedQuery(path.stem, comment.removeprefix("--").strip(), statement)

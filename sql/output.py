@@ -1,0 +1,63 @@
+"""Rows for people and for machines. Cells may hold mined text: what would steer a terminal is shown, not sent."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any, TextIO
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+
+
+def write_json(columns: Sequence[str], rows: Iterable[Sequence[Any]], out: TextIO) -> None:
+    """A JSON array with one object a row, one row a line."""
+    before = "[\n"
+    for row in rows:
+        out.write(before + json.dumps(dict(zip(columns, map(_plain, row), strict=True))))
+        before = ",\n"
+    out.write("[]\n" if before == "[\n" else "\n]\n")
+
+
+def write_csv(columns: Sequence[str], rows: Iterable[Sequence[Any]], out: TextIO) -> None:
+    """CSV with a line of column names."""
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(["" if cell is None else _plain(cell) for cell in row] for row in rows)
+
+
+def write_lines(columns: Sequence[str], rows: Iterable[Sequence[Any]], out: TextIO) -> None:
+    """Tab-separated columns under a line of their names; a tab or line break within a cell is written as escape."""
+    out.write("\t".join(columns) + "\n")
+    out.writelines("\t".join(map(_visible, row)) + "\n" for row in rows)
+
+
+def write_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], out: TextIO) -> None:
+    """A table as wide as the terminal."""
+    from rich import box  # noqa: PLC0415  only a terminal needs it
+    from rich.console import Console  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    table = Table(box=box.SIMPLE, pad_edge=False)
+    for column in columns:
+        table.add_column(Text(column), overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(_visible(cell), justify="right" if _is_number(cell) else "left") for cell in row))
+    Console(file=out, markup=False, highlight=False).print(table)
+
+
+def _plain(cell: Any) -> Any:
+    if isinstance(cell, bytes | memoryview):
+        return f"{len(cell)} bytes"
+    return cell if isinstance(cell, str | int | float | None) else str(cell)
+
+
+def _visible(cell: Any) -> str:
+    text = "" if cell is None else str(_plain(cell))
+    return _CONTROL.sub(lambda match: repr(match[0])[1:-1], text)
+
+
+def _is_number(cell: Any) -> bool:
+    return isinstance(cell, int | float) and not isinstance(cell, bool)

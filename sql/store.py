@@ -1,0 +1,201 @@
+"""The only code that opens sessions.
+
+A `Store` is one database by URL. Work is done inside `Store.transaction()`, which either commits whole or leaves
+nothing behind:
+
+    with store.transaction() as tx:
+        tx.upsert(PullRequest, rows)
+        tx.upsert(Cursor, [cursor])
+
+SQLite allows one writer at a time, so transactions of one process queue on a lock of the store instead of polling
+each other's file locks.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from typing import Any, TypeVar
+
+from sqlalchemy import URL, Connection, Engine, Table, delete, select
+from sqlalchemy.dialects import postgresql, sqlite
+
+from prchain.errors import StoreUnavailable
+from sql.engine import make_engine, parse_url, reader, shown, sqlite_file, writer
+from sql.failures import named_failures, named_file_failures
+from sql.migrate import migrate
+from sql.tables import Base
+
+Row = Mapping[str, Any]
+
+_T = TypeVar("_T")
+
+_BATCH = 10_000
+"""Rows sent or fetched at once: enough for speed, few enough to keep memory flat."""
+
+_MANY = 1_000
+"""Rows written by one call from which on the planner has to know about them."""
+
+
+class Transaction:
+    """One open transaction; rows go in and out as mappings from column name to value.
+
+    `connection` is SQLAlchemy's, for queries that these methods do not cover.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+
+    def upsert(self, table: type[Base], rows: Iterable[Row]) -> int:
+        """Insert rows; where the primary key is there already, update the columns that the row names and no others.
+
+        Every row of one call names the same columns. Returns the number of rows given.
+        """
+        return self._write(table, rows, update=True)
+
+    def insert_new(self, table: type[Base], rows: Iterable[Row]) -> int:
+        """Insert rows whose primary key is not there yet; leave the others as they are. Returns the rows given."""
+        return self._write(table, rows, update=False)
+
+    def bulk(self, table: type[Base], columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+        """Insert many new rows given as tuples in the order of `columns`; the fastest way in.
+
+        Columns that are not named become null: the defaults of `sql.tables` are not filled in.
+        """
+        quote = self.connection.dialect.identifier_preparer.quote
+        into = f"{quote(_table(table).name)} ({', '.join(map(quote, columns))})"
+        if self.connection.dialect.name == "sqlite":
+            statement = f"INSERT INTO {into} VALUES ({', '.join('?' * len(columns))})"
+            for batch in _batches(map(tuple, rows)):
+                self.connection.exec_driver_sql(statement, batch)
+        else:
+            cursor = self.connection.connection.cursor()
+            with cursor.copy(f"COPY {into} FROM STDIN") as copy:
+                for row in rows:
+                    copy.write_row(row)
+            cursor.close()
+        self._take_stock(table)
+
+    def delete(self, table: type[Base], **equals: Any) -> None:
+        """Delete the rows whose columns equal the given values."""
+        self.connection.execute(delete(table).filter_by(**equals))
+
+    def rows(self, table: type[Base], *columns: str, **equals: Any) -> Iterator[Sequence[Any]]:
+        """Yield tuples of the named columns, in primary-key order, of the rows whose columns equal the given values.
+
+        Rows stream: memory does not grow with their number. Texts sort as the database's collation says.
+        """
+        target = _table(table)
+        chosen = [target.c[name] for name in columns]
+        query = select(*chosen).filter_by(**equals).order_by(*target.primary_key.columns)
+        yield from self.connection.execute(query, execution_options={"yield_per": _BATCH})
+
+    def _write(self, table: type[Base], rows: Iterable[Row], *, update: bool) -> int:
+        target = _table(table)
+        keys = [column.name for column in target.primary_key.columns]
+        insert = (sqlite if self.connection.dialect.name == "sqlite" else postgresql).insert(target)
+        written = 0
+        for batch in _batches(map(dict, rows)):
+            changed = [name for name in batch[0] if name not in keys]
+            if update and changed:
+                statement = insert.on_conflict_do_update(
+                    index_elements=keys, set_={name: insert.excluded[name] for name in changed}
+                )
+            else:
+                statement = insert.on_conflict_do_nothing(index_elements=keys)
+            self.connection.execute(statement, batch)
+            written += len(batch)
+        if written >= _MANY:
+            self._take_stock(table)
+        return written
+
+    def _take_stock(self, table: type[Base]) -> None:
+        """Let PostgreSQL look at a table that has just grown, long before its own daemon would.
+
+        Until then it takes the table for empty, and checks each foreign key into it by reading it through: 20,000
+        landings took 11 s instead of 0.1.
+        """
+        if self.connection.dialect.name == "postgresql":
+            self.connection.exec_driver_sql(f"ANALYZE {_table(table).name}")
+
+
+class Store:
+    """A database of prchain, opened by URL and migrated to this version."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self._reader = reader(engine)
+        self._writer = writer(engine)
+        self._lock = threading.Lock()
+        self._writing_thread: int | None = None
+
+    @property
+    def url(self) -> URL:
+        """The database's URL; `sql.engine.shown` gives it without credentials."""
+        return self.engine.url
+
+    @classmethod
+    def open(cls, database: str, *, create: bool = True) -> Store:
+        """Open the database, given as SQLAlchemy URL or as a SQLite file's path, and apply pending migrations.
+
+        Where there is none it is made, with the folder of its file; with `create` false that is `StoreUnavailable`.
+        Raises `SettingsError` for a URL that cannot be used, and `StoreUnavailable`, `StoreCorrupt`, `StoreTooNew` or
+        `DiskFull`, each with one line.
+        """
+        url = parse_url(database)
+        file = sqlite_file(url)
+        if file:
+            with named_file_failures(file):
+                if not create and not file.exists():
+                    raise StoreUnavailable(f"there is no database at {shown(url)}; run `prchain mine` first")
+                file.parent.mkdir(parents=True, exist_ok=True)
+        store = cls(make_engine(url))
+        try:
+            with named_failures(url):
+                migrate(store.engine)
+        except BaseException:
+            store.close()
+            raise
+        return store
+
+    @contextmanager
+    def transaction(self) -> Iterator[Transaction]:
+        """A transaction that writes: committed at the end of the block, rolled back when the block raises.
+
+        Transactions do not nest. Raises `StoreError`.
+        """
+        if self._writing_thread == threading.get_ident():
+            raise RuntimeError("a transaction of this thread is open already")
+        with self._lock, named_failures(self.url), self._writer.begin() as connection:
+            self._writing_thread = threading.get_ident()
+            try:
+                yield Transaction(connection)
+            finally:
+                self._writing_thread = None
+
+    @contextmanager
+    def reading(self) -> Iterator[Transaction]:
+        """A transaction that sees one state of the database, never waits for a writer and refuses to write.
+
+        Raises `StoreError`.
+        """
+        with named_failures(self.url), self._reader.connect() as connection:
+            yield Transaction(connection)
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self.engine.dispose()
+
+
+def _table(table: type[Base]) -> Table:
+    target = table.__table__
+    assert isinstance(target, Table)
+    return target
+
+
+def _batches(items: Iterable[_T]) -> Iterator[list[_T]]:
+    iterator = iter(items)
+    while batch := list(islice(iterator, _BATCH)):
+        yield batch

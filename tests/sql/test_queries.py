@@ -1,0 +1,182 @@
+"""The named queries and the command that runs them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import pytest
+
+from prchain.cli import run
+from prchain.errors import UsageError
+from sql.named import named_queries, run_query, run_sql
+from sql.output import write_csv, write_json, write_lines, write_table
+from sql.store import Store
+from sql.tables import LandingFile, MineRun, PullRequest, Repository
+from tests.sql.rows import REPOSITORY, citation, fill, landing, pull_request
+
+HOSTILE = "a\tb\nc\x1b[31m[bold]\x9b"
+
+
+@pytest.fixture
+def filled(database_url: str) -> str:
+    """The URL of a database with two repositories."""
+    store = Store.open(database_url)
+    with store.transaction() as tx:
+        fill(
+            tx,
+            landings=[landing(1, "main"), landing(2, "main", style="merge"), landing(2, "release", style="rebase")],
+            citations=[citation(2, 1), citation(3, 1), citation(3, 2), citation(4, 2, counted=False, reason="quoted")],
+        )
+        tx.upsert(PullRequest, [pull_request(5, outcome="open")])
+        tx.upsert(Repository, [REPOSITORY | {"id": 2, "owner": "p", "name": "q"}])
+        tx.upsert(PullRequest, [pull_request(1, repository_id=2)])
+        columns = ["repository_id", "number", "branch", "path", "status", "additions"]
+        columns += ["old_mode", "new_mode", "old_blob", "new_blob"]
+        tx.bulk(LandingFile, columns, [(1, 2, "main", f"{n}.py", "M", 5, "1", "1", "a", "b") for n in range(3)])
+        run_row = {"repository_id": 1, "spec": "o/n", "source": "git", "started_at": "t", "outcome": "mined"}
+        tx.upsert(MineRun, [run_row | {"id": number} for number in range(1, 30)])
+    store.close()
+    return database_url
+
+
+def answer(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[dict[str, object]]:
+    assert run(["sql", *arguments, "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert isinstance(rows, list)
+    return rows
+
+
+def test_the_funnel_adds_up(filled: str, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = answer(capsys, "funnel", "repository=o/n", "--db", filled)
+    counts = {(row["stage"], row["name"]): row["count"] for row in rows}
+    assert counts == {
+        ("pull requests", ""): 5,
+        ("outcome", "landed"): 4,
+        ("outcome", "open"): 1,
+        ("landed by style", "squash"): 1,
+        ("landed by style", "merge"): 1,
+        ("citations", "counted"): 3,
+        ("citations", "quoted"): 1,
+    }
+    assert {row["repository"] for row in answer(capsys, "funnel", "--db", filled)} == {"o/n", "p/q"}
+
+
+def test_the_other_queries_answer_what_they_say(filled: str, capsys: pytest.CaptureFixture[str]) -> None:
+    edges = answer(capsys, "edges_by_relation", "--db", filled)
+    assert [tuple(row.values()) for row in edges] == [("o/n", "mentions", 3, 1, 3, 2)]
+    citers = answer(capsys, "busiest_citers", "--db", filled)
+    assert [(row["number"], row["cited"], row["style"]) for row in citers] == [(3, 2, None), (2, 1, "merge")]
+    (largest,) = answer(capsys, "largest_landings", "--db", filled)
+    assert (largest["number"], largest["files"], largest["additions"]) == (2, 3, 15)
+    assert len(answer(capsys, "runs", "--db", filled)) == 20
+    assert [row["run"] for row in answer(capsys, "runs", "limit=2", "--db", filled)] == [29, 28]
+
+
+@pytest.mark.parametrize("name", sorted(named_queries()))
+def test_every_query_runs_on_an_empty_store_with_and_without_its_parameters(name: str, store: Store) -> None:
+    query = named_queries()[name]
+    assert query.description.endswith(".")
+    assert "repository" in query.parameters
+    for values in ({}, {"repository": "o/n"}):
+        with run_query(store, query, values) as result:
+            assert list(result.rows) == []
+            assert result.columns
+
+
+def test_a_statement_of_the_users_own_reads(filled: str, capsys: pytest.CaptureFixture[str]) -> None:
+    sql = "SELECT 'a:b' AS colon, '100%' AS percent, number FROM pull_requests WHERE number = 5; "
+    assert answer(capsys, "--query", sql, "--db", filled) == [{"colon": "a:b", "percent": "100%", "number": 5}]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM pull_requests",
+        "DROP TABLE labels",
+        "CREATE TABLE x (y INTEGER)",
+        "SELECT 1; DELETE FROM pull_requests",
+        "COMMIT",
+        "SELEKT 1",
+        "",
+    ],
+)
+def test_a_statement_that_does_anything_else_is_refused_with_exit_code_2(
+    statement: str, filled: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["sql", "--query", statement, "--db", filled]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("prchain: error: ")
+    assert err.count("\n") == 1
+    store = Store.open(filled)
+    with run_sql(store, "SELECT count(*) FROM pull_requests") as result:
+        assert [tuple(row) for row in result.rows] == [(6,)]
+    store.close()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["nope"],
+        ["SELECT 1"],
+        ["funnel", "--list"],
+        [],
+        ["funnel", "limit=3"],
+        ["funnel", "repository"],
+        ["--query", "SELECT 1", "x=y"],
+    ],
+)
+def test_wrong_usage_is_one_line_and_exit_code_2(
+    arguments: list[str], filled: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["sql", *arguments[:1], "--db", filled, *arguments[1:]]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+
+
+def test_an_unknown_name_lists_the_known_ones(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["sql", "nope"]) == 2
+    err = capsys.readouterr().err
+    assert all(name in err for name in named_queries())
+
+
+def test_the_list_needs_no_database(capsys: pytest.CaptureFixture[str]) -> None:
+    listed = answer(capsys, "--list", "--db", "/proc/nowhere/x.db")
+    assert {row["name"] for row in listed} == set(named_queries()) >= {"funnel", "runs"}
+
+
+def test_plain_output_is_one_line_a_row_whatever_the_cells_hold() -> None:
+    out = io.StringIO()
+    write_lines(("x", "y"), [(HOSTILE, None), (1, 0.5)], out)
+    assert out.getvalue() == "x\ty\na\\tb\\nc\\x1b[31m[bold]\\x9b\t\n1\t0.5\n"
+
+
+def test_a_table_shows_cells_and_lets_none_of_them_steer_the_terminal() -> None:
+    out = io.StringIO()
+    write_table(("x",), [(HOSTILE,)], out)
+    assert "\\x1b[31m[bold]" in out.getvalue()
+    assert not set("\x1b\x9b\t") & set(out.getvalue())
+
+
+def test_csv_and_json_come_back_as_they_went_in() -> None:
+    rows = [(HOSTILE, 1, None), ('"', 2.5, "")]
+    out = io.StringIO()
+    write_csv(("a", "b", "c"), rows, out)
+    assert list(csv.reader(io.StringIO(out.getvalue(), newline=""))) == [
+        ["a", "b", "c"], [HOSTILE, "1", ""], ['"', "2.5", ""],
+    ]  # fmt: skip
+    out = io.StringIO()
+    write_json(("a", "b", "c"), rows, out)
+    assert [tuple(row.values()) for row in json.loads(out.getvalue())] == rows
+    out = io.StringIO()
+    write_json(("a",), [], out)
+    assert json.loads(out.getvalue()) == []
+
+
+def test_an_unknown_parameter_is_named(store: Store) -> None:
+    with pytest.raises(UsageError, match="takes no nope; its parameters: repository"):  # noqa: SIM117
+        with run_query(store, named_queries()["funnel"], {"nope": "1"}):
+            pass
