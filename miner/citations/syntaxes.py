@@ -1,0 +1,186 @@
+"""The ways in which a text names a pull request or a commit, and the finder of all of them.
+
+GitHub itself recognises ``#12``, ``GH-12``, ``owner/repo#12``, issue and pull request URLs, and for commits a sha,
+``user@sha``, ``owner/repo@sha`` and commit URLs. People also write ``PR 12`` and ``pull request 12``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from miner.citations.impostors import is_impostor
+from miner.citations.model import Syntax
+
+_NUMBER = r"([1-9][0-9]{0,8})(?![0-9])"
+_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})/[A-Za-z0-9_.-]{1,100}")
+_NAME_CHARS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_./"
+_LONGEST_NAME = 142
+
+_HASH = re.compile(r"#" + _NUMBER)
+_GH = re.compile(r"(?<![\w/.@-])(?:[Gg][Hh]-|GH(?:#| #?))" + _NUMBER)
+_WORD = re.compile(
+    r"(?<![\w/.@#-])(?:[Pp][Rr](?:s?(?:[ -]|#|: )|(?=[0-9]{3}))"
+    r"|[Pp]ull[ -]?[Rr]equests?(?:\s|-|: | no\.? )|[Pp]ull (?=[0-9]{3}))" + _NUMBER
+)
+_WORD_LIST = re.compile(r"(?:, ?|,? and | ?& ?|/)" + _NUMBER)
+_WORD_COUNTED = re.compile(
+    r"[ -](?:times|days?|hours?|weeks?|months?|years?|minutes?|min|commits?|files?|lines?|reviewers?|reviews|"
+    r"approvals?|new|more|of [0-9]|out of|percent|points?)\b|/[0-9]|%|:[0-9]|\.\w"
+)
+_SHA_WORD = re.compile(r"(?<![\w/.@#=-])([0-9a-f]{40}|(?=[0-9]*[a-f])(?=[a-f]*[0-9])[0-9a-f]{7,39})(?![\w@]|[.:/-]\w)")
+_AT_SHA = re.compile(r"@([0-9a-f]{40}|(?=[0-9]*[a-f])(?=[a-f]*[0-9])[0-9a-f]{7,39})(?![\w@]|[.:/-]\w)")
+_WORD_HINTS = ("PR", "pr ", "pr-", "pr#", "prs ", "Pr ", "ull ", "equest")
+_SCHEME = re.compile(r"(?:https?://)?(?:www\.)?\Z", re.I)
+_SHA_HINTS = ("ommit", "evert", "herry", "ixes", "eland", "apply", "ackport", "egression", "ntroduced")
+
+
+@dataclass(slots=True)
+class Candidate:
+    """A spot with the shape of a citation, before its surroundings are judged."""
+
+    start: int
+    end: int
+    syntax: Syntax
+    repository: str | None
+    """As written, lower case; None for the text's own repository."""
+    number: int | None = None
+    sha: str | None = None
+    redirected: bool = False
+
+
+def find_candidates(text: str, host: str) -> list[Candidate]:
+    """Return all candidates in the order in which they stand; of two that overlap, the longer one."""
+    found: list[Candidate] = []
+    if "/pull" in text or "/issues/" in text or "/commit" in text:
+        found += _urls(text, host)
+    if "#" in text:
+        found += _hashes(text)
+    if "GH" in text or "gh-" in text or "Gh-" in text:
+        found += _plain(_GH, "gh", text)
+    if _has_any(text, _WORD_HINTS):
+        found += _words(text)
+    if "@" in text:
+        found += _at_shas(text)
+    if _has_any(text, _SHA_HINTS):
+        found += [Candidate(m.start(), m.end(), "sha", None, sha=m[1]) for m in _SHA_WORD.finditer(text)]
+    found.sort(key=lambda c: (c.start, -c.end))
+    out: list[Candidate] = []
+    for candidate in found:
+        if not out or candidate.start >= out[-1].end:
+            out.append(candidate)
+    return out
+
+
+def _has_any(text: str, hints: tuple[str, ...]) -> bool:
+    """Whether text holds one of the hints; a plain loop, because it runs on every commit message there is."""
+    for hint in hints:  # noqa: SIM110
+        if hint in text:
+            return True
+    return False
+
+
+@lru_cache(maxsize=8)
+def _url_pattern(host: str) -> re.Pattern[str]:
+    """Pull request, issue and commit URLs of a host, and of the redirectors that bots put before github.com's."""
+    redirector = r"(?P<redirector>redirect\.|to)?" if host == "github.com" else "(?P<redirector>(?!))?"
+    return re.compile(
+        rf"{redirector}{re.escape(host)}/(?P<name>[a-z0-9][a-z0-9-]{{0,38}}/[a-z0-9_.-]{{1,100}})"
+        rf"/(?:(?:pulls?|issues)/{_NUMBER.replace('(', '(?P<number>', 1)}|commits?/(?P<sha>[0-9a-f]{{7,40}}))(?![\w-])",
+        re.I | re.A,
+    )
+
+
+def _urls(text: str, host: str) -> Iterator[Candidate]:
+    for m in _url_pattern(host.lower()).finditer(text):
+        scheme = _SCHEME.search(text, max(0, m.start() - 12), m.start())
+        start = scheme.start() if scheme else m.start()
+        previous = text[max(0, start - 1) : start]
+        if previous and (previous.isalnum() or previous in "/.@:=&%_-?"):
+            continue
+        yield Candidate(
+            start,
+            m.end(),
+            "url",
+            m["name"].lower().removesuffix(".git"),
+            number=int(m["number"]) if m["number"] else None,
+            sha=m["sha"].lower() if m["sha"] else None,
+            redirected=m["redirector"] is not None,
+        )
+
+
+def _hashes(text: str) -> Iterator[Candidate]:
+    for m in _HASH.finditer(text):
+        start, end, number = m.start(), m.end(), int(m[1])
+        if not _ends_well(text, end):
+            continue
+        if name := _name_before(text, start):
+            yield Candidate(start - len(name), end, "slug", name.lower(), number)
+        elif _starts_well(text, start) and not is_impostor(text, start, end, number):
+            yield Candidate(start, end, "hash", None, number)
+
+
+def _starts_well(text: str, start: int) -> bool:
+    """Whether a ``#`` starts where a reference can: not inside a word, an entity, an address or an assignment."""
+    previous, earlier = text[start - 1 : start], text[max(0, start - 2) : max(0, start - 1)]
+    if previous == "_":
+        return not earlier.isalnum()
+    if previous == "/":
+        return earlier.isdigit()
+    return not previous or not (previous.isalnum() or previous in "&#@=\\$%")
+
+
+def _name_before(text: str, end: int) -> str | None:
+    """The ``owner/name`` that ends at end, if exactly that stands there."""
+    run = _run_before(text, end)
+    if not _NAME.fullmatch(run):
+        return None
+    previous = text[max(0, end - len(run) - 1) : end - len(run)]
+    return None if previous and (previous.isalnum() or previous in "@\\~=%&?:") else run
+
+
+def _run_before(text: str, end: int) -> str:
+    """The run of characters of names and paths that ends at end, cut where it is longer than any name."""
+    window = text[max(0, end - _LONGEST_NAME) : end]
+    return window[len(window.rstrip(_NAME_CHARS)) :]
+
+
+def _plain(pattern: re.Pattern[str], syntax: Syntax, text: str) -> Iterator[Candidate]:
+    for m in pattern.finditer(text):
+        if _ends_well(text, m.end()):
+            yield Candidate(m.start(), m.end(), syntax, None, int(m[1]))
+
+
+def _words(text: str) -> Iterator[Candidate]:
+    for m in _WORD.finditer(text):
+        end = m.end()
+        if not _ends_well(text, end) or _WORD_COUNTED.match(text, end):
+            continue
+        yield Candidate(m.start(), end, "word", None, int(m[1]))
+        while following := _WORD_LIST.match(text, end):
+            end = following.end()
+            if not _ends_well(text, end) or _WORD_COUNTED.match(text, end):
+                break
+            yield Candidate(following.start(1), end, "word", None, int(following[1]))
+
+
+def _at_shas(text: str) -> Iterator[Candidate]:
+    for m in _AT_SHA.finditer(text):
+        owner = _run_before(text, m.start())
+        if owner and ("/" not in owner or _NAME.fullmatch(owner)):
+            yield Candidate(m.start() - len(owner), m.end(), "sha", owner.lower(), sha=m[1])
+
+
+def _ends_well(text: str, end: int) -> bool:
+    """Whether a number ends where a reference can: not inside a word, a decimal or a version."""
+    following, later = text[end : end + 1], text[end + 1 : end + 2]
+    if following == "_":
+        return not later.isalnum()
+    return not following.isalnum() and following != "…" and not (following in (".", "-") and later.isdigit())
+
+
+def may_cite(text: str, host: str = "github.com") -> bool:
+    """Whether a text holds anything of a citation's shape; `extract` finds nothing in the others."""
+    return bool(find_candidates(text, host))
