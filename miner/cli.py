@@ -1,0 +1,199 @@
+"""The commands of the miner: mine, status, show."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import click
+
+from miner.git_rows import Selection
+from miner.github import GitHubSource
+from miner.mine import MineOptions, Miner, RepositoryReport, SourceName
+from miner.report import find_pull_request, funnel, print_funnel, print_pull_request, say
+from miner.repositories import RepositorySpec, read_list
+from prchain.cli_options import db_option, json_option
+from prchain.errors import UsageError
+from prchain.progress import Progress, open_progress
+from prchain.settings import Settings
+from sql.store import Store
+
+
+@click.command()
+@click.argument("repositories", type=click.Path(path_type=Path), metavar="LIST")
+@click.option(
+    "--source",
+    type=click.Choice(["auto", "github", "git"]),
+    default="auto",
+    show_default=True,
+    help="github: API and git; git: git alone, no token; auto: github where a token is set.",
+)
+@click.option("--since", metavar="DATE", help="Only pull requests landed or changed since (YYYY-MM-DD, UTC).")
+@click.option("--limit", type=click.IntRange(min=1), help="Only the N newest pull requests of each repository.")
+@click.option("--workers", type=click.IntRange(1, 64), help="Repositories mined at once.  [default: 2]")
+@click.option("--rescan", is_flag=True, help="Read everything from the API again: finds silent edits and deletions.")
+@click.option("--from-archive", is_flag=True, help="Parse the archived API pages again, without the network.")
+@click.option("--line-counts", is_flag=True, help="Count added and removed lines too (a slower second pass).")
+@db_option
+@json_option
+def mine(
+    repositories: Path,
+    source: SourceName,
+    since: str | None,
+    limit: int | None,
+    workers: int | None,
+    rescan: bool,
+    from_archive: bool,
+    line_counts: bool,
+    db: str | None,
+    as_json: bool,
+) -> None:
+    """Mine the pull requests of the repositories in LIST.
+
+    LIST has one repository a line: owner/name, a clone URL, or owner/name = path or URL of a git repository. A run can
+    be killed at any moment and started again.
+
+    \b
+    Example:
+      prchain mine repos.txt --source git
+      GITHUB_TOKEN=... prchain mine repos.txt --since 2024-01-01
+    """
+    since = _time(since) if since is not None else None
+    settings = Settings.load(db=db, workers=workers)
+    tokens = tuple(token.get_secret_value() for token in settings.github_tokens)
+    if source == "github" and not tokens and not from_archive:
+        raise UsageError("--source github needs a token; set GITHUB_TOKEN, or use --source git")
+    specs = read_list(repositories, _web_host(settings.github_api_url))
+    options = MineOptions(source, Selection(since, limit), rescan, from_archive, line_counts)
+    with closing(Store.open(settings.db)) as store, open_progress(secrets=settings.secrets) as progress:
+        github = _github(store, settings, tokens, progress) if tokens and source != "git" and not from_archive else None
+        miner = Miner(
+            store,
+            mirrors=settings.mirrors_dir,
+            progress=progress,
+            options=options,
+            github=github,
+            api_host=_web_host(settings.github_api_url),
+            tokens=tokens,
+        )
+        reports = _run(miner, specs, settings.workers)
+    _print_reports(reports, as_json)
+    if any(report.error for report in reports):
+        sys.exit(1)
+
+
+def _time(text: str) -> str:
+    """The time that a user wrote, a day or a second in UTC, as the database writes it."""
+    for form in ("%Y-%m-%d", "%Y-%m-%dT%H:%M:%SZ"):
+        try:
+            return datetime.strptime(text, form).isoformat() + "Z"
+        except ValueError:
+            continue
+    raise UsageError(f"--since {text!r} is not a date; write YYYY-MM-DD")
+
+
+def _web_host(api_url: str) -> str:
+    """The host that people see: github.com for api.github.com, the server itself for GitHub Enterprise."""
+    host = urlsplit(api_url).hostname or "github.com"
+    return host.removeprefix("api.")
+
+
+def _github(store: Store, settings: Settings, tokens: tuple[str, ...], progress: Progress) -> GitHubSource:
+    return GitHubSource(
+        store,
+        tokens=tokens,
+        api_url=settings.github_api_url,
+        max_wait=settings.max_wait_seconds,
+        timeout=settings.request_timeout_seconds,
+        progress=progress,
+    )
+
+
+def _run(miner: Miner, specs: list[RepositorySpec], workers: int) -> list[RepositoryReport]:
+    with ThreadPoolExecutor(max_workers=min(workers, len(specs))) as pool:
+        futures = [pool.submit(miner.mine, spec) for spec in specs]
+        try:
+            return [future.result() for future in futures]
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _print_reports(reports: list[RepositoryReport], as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps([_report_row(report) for report in reports], indent=2))
+        return
+    for report in reports:
+        name = report.spec.full_name
+        if report.error:
+            say(f"{name}: {report.outcome}: {report.error}", err=True)
+        if report.pull_requests:
+            requests = report.graphql_requests + report.rest_requests
+            cost = f", {requests:,} requests, {report.points:,} points" if requests else ""
+            state = "incomplete" if report.error else report.outcome
+            click.echo(f"{name}: {state}: {report.pull_requests:,} pull requests, {report.landed:,} landed{cost}")
+    failed = sum(1 for report in reports if report.error)
+    if failed:
+        click.echo(f"{failed} of {len(reports)} repositories not done; run the same command again to go on", err=True)
+
+
+def _report_row(report: RepositoryReport) -> dict[str, Any]:
+    return {
+        "repository": report.spec.full_name,
+        "outcome": report.outcome,
+        "error": report.error,
+        "pull_requests": report.pull_requests,
+        "landed": report.landed,
+        "graphql_requests": report.graphql_requests,
+        "rest_requests": report.rest_requests,
+        "points": report.points,
+    }
+
+
+@click.command()
+@click.argument("repository", required=False, metavar="[OWNER/NAME]")
+@db_option
+@json_option
+def status(repository: str | None, db: str | None, as_json: bool) -> None:
+    """Print what became of every pull request, per repository.
+
+    \b
+    Example:
+      prchain status
+      prchain status pallets/click --json
+    """
+    with closing(Store.open(Settings.load(db=db).db, create=False)) as store:
+        rows = funnel(store, repository)
+    if as_json:
+        click.echo(json.dumps(rows, indent=2))
+    else:
+        print_funnel(rows)
+
+
+@click.command()
+@click.argument("pull_request", metavar="OWNER/NAME#N")
+@db_option
+@json_option
+def show(pull_request: str, db: str | None, as_json: bool) -> None:
+    """Print one pull request: what it is, where it landed, what it cites and what cites it.
+
+    \b
+    Example:
+      prchain show 'pallets/click#1000'
+    """
+    match = re.fullmatch(r"([^/\s#]+/[^/\s#]+)#(\d{1,9})", pull_request.strip())
+    if match is None:
+        raise UsageError(f"{pull_request!r} is not OWNER/NAME#N; quote it, a shell may take # for a comment")
+    with closing(Store.open(Settings.load(db=db).db, create=False)) as store:
+        page = find_pull_request(store, match[1], int(match[2]))
+    if as_json:
+        click.echo(json.dumps(page, indent=2))
+    else:
+        print_pull_request(page)

@@ -1,0 +1,298 @@
+"""The miner's rules: which citations count as edges between pull requests, and how surely.
+
+Pure: texts and facts of one repository in, edges out. `miner.citations` says what a text cites; here it is decided
+whether the citing pull request means it. What does not count keeps its reason. Weak signs lower the confidence and
+never drop an edge by themselves.
+
+===================  ==================================================================================
+merge_message        the text is the message of a merge inside the pull request
+landed_copy          the commit is a copy of one that another pull request landed
+shared_commit        the commit came with an earlier pull request
+copied_subject       the line is the cited pull request's own subject, or a listed commit's with its number
+own_tail             the number stands where a commit's own number stands
+quote, details ...   the text is somebody else's; the words of `miner.citations`
+release              the pull request makes a release
+dependency_bump      the pull request updates dependencies
+release_notes        the text carries release notes
+number_list          the text, or the pull request, cites more than anybody depends on
+not_a_pull_request   the number is an issue's or nobody's
+landed_later         the cited pull request landed after the citing one
+===================  ==================================================================================
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from miner.citations import Citation, extract, is_dependency_bump, looks_like_release_notes
+from miner.copies import Provenance, has_bullet, line_at
+from miner.paths import is_housekeeping, is_prose
+
+MOST_IN_TEXT = 10
+MOST_IN_PULL_REQUEST = 12
+"""Beyond so many distinct pull requests a text, or a pull request, is a list of what happened, not of what it needs."""
+MOST_BARE = 25
+"""Of a pull request whose commits cite more numbers than this, only what it says in plain words is believed.
+
+Few pull requests make most of the bad edges (one made 21 of 22 in a repository): they bring other histories along."""
+MOST_STACKED = 3
+"""A branch with more heads of others below it collects them; it is not built on each."""
+_BARE = frozenset({"mentions", "closes"})
+
+_SMALL_NUMBER = 30
+_MANY_PULL_REQUESTS = 1000
+
+_RELEASE = re.compile(
+    r"(?i)^\W*(?:\[?(?:chore|build|ci|docs?|release|rel|maint)\]?(?:\([^)\n]{0,60}\))?!?: ?)?"
+    r"(?:(?:prepare|prep|cut|make|bump|update|new|preparing|publish|tag)\b.{0,40}\b)?"
+    r"(?:release|releasing|version|changelog|release notes|whatsnew|v?\d+\.\d+(?:\.\w+)*)\b"
+)
+
+_BASE_CONFIDENCE = {"mentions": 0.6, "closes": 0.6, "fixes": 0.8, "supersedes": 0.8}
+_EXPLICIT = 0.9
+_SIGNS = {"cites_larger_number": 0.3, "small_number": 0.3, "bot": 0.5, "unlanded": 0.7, "ancestry_only": 0.7}
+
+
+@dataclass(frozen=True, slots=True)
+class SourceText:
+    """One text of a pull request."""
+
+    field: str
+    key: str
+    text: str
+    kind: Literal["markdown", "commit", "title", "branch"]
+    by_bot: bool = False
+    copied: str | None = None
+    """Why the whole text is not the pull request's own words."""
+
+
+@dataclass(slots=True)
+class Pull:
+    """What the rules need to know of a pull request."""
+
+    number: int
+    order: tuple[str, int] | None = None
+    """Branch and position of its landing; None when it has not landed."""
+    landed_at: str = ""
+    landed_sha: str = ""
+    head_sha: str | None = None
+    own: Sequence[str] = ()
+    subject: str = ""
+    paths: Sequence[str] = ()
+    by_bot: bool = False
+    texts: list[SourceText] = field(default_factory=list)
+    events: list[tuple[int, str, str]] = field(default_factory=list)
+    """(cited number, event key, relation) of the API's timeline."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """One citation of one pull request by another; the columns of `sql.tables.Citation`."""
+
+    source: int
+    target: int
+    relation: str
+    field: str
+    key: str
+    syntax: str
+    snippet: str
+    counted: bool
+    reason: str | None
+    confidence: float
+    weak_signs: tuple[str, ...]
+
+
+class Landscape:
+    """The pull requests of one repository, as the rules see them."""
+
+    def __init__(
+        self,
+        repository: str,
+        aliases: Collection[str],
+        host: str,
+        pulls: Mapping[int, Pull],
+        provenance: Provenance,
+        shas: Mapping[str, int],
+    ) -> None:
+        self.repository = repository.lower()
+        self.aliases = aliases
+        self.host = host
+        self.pulls = pulls
+        self.provenance = provenance
+        self._shas: dict[str, list[tuple[str, int]]] = {}
+        for sha, number in shas.items():
+            self._shas.setdefault(sha[:7], []).append((sha, number))
+        self._heads = {pull.head_sha: pull.number for pull in pulls.values() if pull.head_sha and pull.order}
+
+    def edges_of(self, pull: Pull) -> list[Edge]:
+        """Every citation of a pull request by this one, counted or with the reason why not."""
+        found: dict[tuple[int, str, str, str], Edge] = {}
+
+        def keep(edge: Edge) -> None:
+            place = (edge.target, edge.relation, edge.field, edge.key)
+            known = found.get(place)
+            if known is None or (edge.counted, edge.confidence) > (known.counted, known.confidence):
+                found[place] = edge
+
+        housekeeping = self._housekeeping(pull)
+        for text in pull.texts:
+            for edge in self._edges_of_text(pull, text, housekeeping):
+                keep(edge)
+        for edge in self._events(pull, list(found.values()), housekeeping):
+            keep(edge)
+        for edge in self._stacks(pull):
+            keep(edge)
+        return _without_lists(list(found.values()))
+
+    def _edges_of_text(self, pull: Pull, text: SourceText, housekeeping: str | None) -> Iterable[Edge]:
+        citations = extract(text.text, self.repository, self.aliases, kind=text.kind, host=self.host, own=pull.number)
+        if not citations:
+            return
+        notes = text.kind != "branch" and looks_like_release_notes(text.text)
+        crowded = len({c.number for c in citations if c.number}) >= MOST_IN_TEXT
+        for citation in citations:
+            target = self._target(citation)
+            if target is None or target == pull.number:
+                continue
+            reason = (
+                text.copied
+                or citation.context
+                or ("not_a_pull_request" if target not in self.pulls else None)
+                or housekeeping
+                or ("release_notes" if notes else None)
+                or ("number_list" if crowded else None)
+                or self._copied_subject(text, citation, target)
+                or self._too_late(pull, target)
+            )
+            yield self._edge(pull, target, citation.relation, text, citation, reason)
+
+    def _target(self, citation: Citation) -> int | None:
+        if citation.sha is not None:
+            if citation.repository not in {self.repository, ""}:
+                return None
+            matches = {n for sha, n in self._shas.get(citation.sha[:7], ()) if sha.startswith(citation.sha)}
+            return matches.pop() if len(matches) == 1 else None
+        return citation.number if citation.repository == self.repository else None
+
+    def _edge(
+        self, pull: Pull, target: int, relation: str, text: SourceText, citation: Citation, reason: str | None
+    ) -> Edge:
+        signs = self._weak_signs(pull, target, text.by_bot)
+        confidence = _confidence(relation, signs)
+        return Edge(
+            pull.number, target, relation, text.field, text.key, citation.syntax, citation.snippet,
+            reason is None, reason, confidence, signs,
+        )  # fmt: skip
+
+    def _weak_signs(self, pull: Pull, target: int, by_bot: bool) -> tuple[str, ...]:
+        signs = []
+        if target > pull.number:
+            signs.append("cites_larger_number")
+        if target <= _SMALL_NUMBER and len(self.pulls) > _MANY_PULL_REQUESTS:
+            signs.append("small_number")
+        if by_bot or pull.by_bot:
+            signs.append("bot")
+        cited = self.pulls.get(target)
+        if cited is not None and cited.order is None:
+            signs.append("unlanded")
+        return tuple(signs)
+
+    def _housekeeping(self, pull: Pull) -> str | None:
+        """Whether a pull request only releases or bumps, by what it says and by the files it changes."""
+        if is_dependency_bump(pull.subject) and (not pull.paths or all(map(is_housekeeping, pull.paths))):
+            return "dependency_bump"
+        if _is_release(pull.subject) and all(is_housekeeping(path) or is_prose(path) for path in pull.paths):
+            return "release"
+        return None
+
+    def _copied_subject(self, text: SourceText, citation: Citation, target: int) -> str | None:
+        if text.kind not in {"commit", "markdown"} or citation.relation in {"reverts", "relands", "backports"}:
+            return None
+        line = line_at(text.text, citation.start)
+        if self.provenance.is_subject_of(target, line):
+            return "copied_subject"
+        ends_with_it = line.rstrip().endswith(")") and line.rstrip()[:-1].endswith(str(target))
+        if text.kind == "commit" and has_bullet(line) and ends_with_it and line.rstrip().endswith(f"(#{target})"):
+            return "copied_subject"
+        return None
+
+    def _too_late(self, pull: Pull, target: int) -> str | None:
+        cited = self.pulls[target]
+        if pull.order is None or cited.order is None:
+            return None
+        same_branch = pull.order[0] == cited.order[0]
+        later = cited.order[1] > pull.order[1] if same_branch else cited.landed_at > pull.landed_at
+        return "landed_later" if later else None
+
+    def _events(self, pull: Pull, known: Sequence[Edge], housekeeping: str | None) -> Iterable[Edge]:
+        """GitHub's own cross-references: a second witness of a text, or the only one of a text we do not have."""
+        by_target: dict[int, list[Edge]] = defaultdict(list)
+        for edge in known:
+            by_target[edge.target].append(edge)
+        for target, key, relation in pull.events:
+            if target not in self.pulls or target == pull.number:
+                continue
+            said = by_target.get(target, [])
+            if any(edge.counted for edge in said):
+                reason = None
+            elif said:
+                reason = said[0].reason
+            else:
+                reason = housekeeping or self._too_late(pull, target)
+            signs = self._weak_signs(pull, target, False)
+            yield Edge(
+                pull.number, target, relation, "event", key, "event", f"GitHub: #{pull.number} cites #{target}",
+                reason is None, reason, _confidence(relation, signs), signs,
+            )  # fmt: skip
+
+    def _stacks(self, pull: Pull) -> Iterable[Edge]:
+        """Earlier landed pull requests whose heads are among the own commits: the branch was stacked on theirs.
+
+        Where their landed commits are among them too, a whole branch was carried over, and nothing was stacked.
+        """
+        if pull.order is None:
+            return
+        own = set(pull.own)
+        stacked = [sha for sha in pull.own if sha in self._heads and sha != pull.head_sha]
+        for sha in stacked if len(stacked) <= MOST_STACKED else ():
+            target = self._heads[sha]
+            carried = self.pulls[target].landed_sha in own
+            if target == pull.number or carried or self._too_late(pull, target):
+                continue
+            signs = (*self._weak_signs(pull, target, False), "ancestry_only")
+            yield Edge(
+                pull.number, target, "stacked_on", "history", sha, "ancestry",
+                f"the head of #{target}, {sha[:12]}, is among its own commits", True, None,
+                _confidence("stacked_on", signs), signs,
+            )  # fmt: skip
+
+
+def _confidence(relation: str, signs: Iterable[str]) -> float:
+    confidence = _BASE_CONFIDENCE.get(relation, _EXPLICIT)
+    for sign in signs:
+        confidence *= _SIGNS[sign]
+    return round(confidence, 4)
+
+
+def _without_lists(edges: list[Edge]) -> list[Edge]:
+    """Refuse what is left of a pull request that cites too many others to depend on them."""
+    if len({edge.target for edge in edges if edge.counted}) > MOST_IN_PULL_REQUEST:
+        believed: set[int] = set()
+    elif len({edge.target for edge in edges if edge.field in {"commit", "landing"}}) > MOST_BARE:
+        believed = {edge.target for edge in edges if edge.counted and edge.relation not in _BARE}
+    else:
+        return edges
+
+    def doubted(edge: Edge) -> bool:
+        said_plainly = edge.relation not in _BARE or edge.field == "event"
+        return edge.counted and not (said_plainly and edge.target in believed)
+
+    return [replace(edge, counted=False, reason="number_list") if doubted(edge) else edge for edge in edges]
+
+
+def _is_release(subject: str) -> bool:
+    return bool(_RELEASE.match(subject))

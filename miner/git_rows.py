@@ -1,0 +1,321 @@
+"""From the facts of the git source to rows, written in one transaction."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import bindparam, update
+
+from miner.git_source import GitFacts, count_lines
+from miner.landing import Candidate
+from miner.outcomes import Evidence, choose
+from prchain.git import GitRepository, RawChange
+from prchain.scrub import clean_text, may_hold_secrets, redact
+from sql.store import Transaction
+from sql.tables import Commit, Landing, LandingFile, PullRequest, PullRequestCommit, RefusedClaim
+
+_COMMIT = ("repository_id", "sha", "author", "authored_at", "committed_at", "parents", "message")
+_OWN = ("repository_id", "number", "origin", "sha", "position")
+_LANDING = (
+    "repository_id", "number", "branch", "is_default", "style", "base_sha", "landed_sha", "head_sha", "landed_at",
+    "subject", "position", "claim", "evidence", "counts",
+)  # fmt: skip
+_FILE = (
+    "repository_id", "number", "branch", "path", "status", "old_path", "old_mode", "new_mode", "old_blob", "new_blob",
+)  # fmt: skip
+
+
+def utc(seconds: int) -> str:
+    """Unix seconds as UTC ISO 8601."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
+
+
+@dataclass(frozen=True, slots=True)
+class ApiState:
+    """What an earlier reading of the API says of one pull request."""
+
+    state: str | None
+    merge_sha: str | None
+    gone_at: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which pull requests a run looks at: landed (or, unlanded, last committed to) since a time, or the newest N."""
+
+    since: str | None = None
+    limit: int | None = None
+
+    @property
+    def whole(self) -> bool:
+        """Whether nothing is left out."""
+        return self.since is None and self.limit is None
+
+    def text(self) -> str:
+        """As the user wrote it."""
+        parts = [f"--since {self.since}"] if self.since else []
+        return " ".join(parts + ([f"--limit {self.limit}"] if self.limit is not None else []))
+
+    def numbers(self, facts: GitFacts) -> set[int]:
+        """The selected numbers among the pull heads."""
+        history = facts.history
+        chosen = set(facts.refs.heads)
+        if self.since is not None:
+            chosen = {number for number in chosen if utc(history.commit_times[_last(facts, number)]) >= self.since}
+        if self.limit is not None:
+            chosen = set(sorted(chosen)[-self.limit :] if self.limit else [])
+        return chosen
+
+
+WHOLE = Selection()
+
+
+def _last(facts: GitFacts, number: int) -> int:
+    landed = facts.decisions.landed.get(number)
+    return landed.commit if landed else facts.history.index[facts.refs.heads[number]]
+
+
+def write(
+    tx: Transaction,
+    repository_id: int,
+    repository: GitRepository,
+    facts: GitFacts,
+    selection: Selection,
+    api: Mapping[int, ApiState],
+) -> None:
+    """Replace what git says of the selected pull requests; the others keep the facts of an earlier, wider run."""
+    numbers = selection.numbers(facts) | (set(api) - set(facts.refs.heads))
+    known = {row[0]: row[1] for row in tx.rows(PullRequest, "number", "outcome", repository_id=repository_id)}
+    _clear(tx, repository_id, None if selection.whole else numbers)
+    tx.upsert(PullRequest, _pull_requests(repository_id, facts, numbers, selection, api, known))
+    landed = [number for number in facts.decisions.landed if number in numbers]
+    commits = {c for number in numbers for c in facts.own.get(number, ())}
+    commits.update(facts.decisions.landed[number].commit for number in landed)
+    _write_commits(tx, repository_id, facts, sorted(commits))
+    tx.bulk(PullRequestCommit, _OWN, _own(repository_id, facts, numbers))
+    tx.bulk(Landing, _LANDING, (_landing(repository_id, facts, facts.decisions.landed[n]) for n in landed))
+    tx.bulk(LandingFile, _FILE, _files(repository_id, repository, facts, landed))
+    tx.upsert(RefusedClaim, _refusals(repository_id, facts, numbers if not selection.whole else None))
+
+
+def _clear(tx: Transaction, repository_id: int, numbers: Collection[int] | None) -> None:
+    if numbers is None:
+        for table in (LandingFile, Landing, RefusedClaim):
+            tx.delete(table, repository_id=repository_id)
+        tx.delete(PullRequestCommit, repository_id=repository_id, origin="git")
+        return
+    for number in numbers:
+        for table in (Landing, RefusedClaim):
+            tx.delete(table, repository_id=repository_id, number=number)
+        tx.delete(PullRequestCommit, repository_id=repository_id, number=number, origin="git")
+
+
+def _pull_requests(
+    repository_id: int,
+    facts: GitFacts,
+    numbers: Collection[int],
+    selection: Selection,
+    api: Mapping[int, ApiState],
+    known: Mapping[int, str],
+) -> Iterator[dict[str, Any]]:
+    heads = facts.refs.heads
+    for number in sorted(set(heads) | set(api) | set(known)):
+        if number in numbers or number not in heads:
+            outcome, reason = choose(_evidence(facts, number, api.get(number)))
+        elif known.get(number, "unsettled") in {"unsettled", "not_selected"}:
+            outcome, reason = "not_selected", selection.text()
+        else:
+            continue
+        yield {
+            "repository_id": repository_id,
+            "number": number,
+            "head_sha": heads.get(number),
+            "outcome": outcome,
+            "reason": reason,
+        }
+
+
+def _evidence(facts: GitFacts, number: int, api: ApiState | None) -> Evidence:
+    landed = facts.decisions.landed.get(number)
+    carrier = facts.decisions.carried.get(number)
+    carried = None
+    if carrier is not None:
+        with_number = facts.decisions.taken.get(carrier)
+        carried = f"with {f'#{with_number}' if with_number else 'a merge'} in {facts.history.shas[carrier][:12]}"
+    return Evidence(
+        landed=f"{landed.style} on {landed.line.branch}: {landed.claim}, {landed.evidence}" if landed else None,
+        carried=carried,
+        state=api.state if api else None,
+        merge_sha=api.merge_sha if api else None,
+        gone_at=api.gone_at if api else None,
+        has_head=number in facts.refs.heads,
+    )
+
+
+def _write_commits(tx: Transaction, repository_id: int, facts: GitFacts, commits: list[int]) -> None:
+    history = facts.history
+    there = {sha for (sha,) in tx.rows(Commit, "sha", repository_id=repository_id)}
+
+    def rows() -> Iterator[tuple[Any, ...]]:
+        for commit in commits:
+            if history.shas[commit] not in there:
+                yield (
+                    repository_id,
+                    history.shas[commit],
+                    clean_text(history.authors[commit][0]),
+                    utc(history.author_times[commit]),
+                    utc(history.commit_times[commit]),
+                    len(history.parents[commit]),
+                    _stored(history.message(commit)),
+                )
+
+    tx.bulk(Commit, _COMMIT, rows())
+
+
+def _stored(message: str) -> str:
+    return clean_text(redact(message) if may_hold_secrets(message) else message).rstrip("\n")
+
+
+def _own(repository_id: int, facts: GitFacts, numbers: Collection[int]) -> Iterator[tuple[Any, ...]]:
+    shas = facts.history.shas
+    for number in sorted(numbers):
+        for position, commit in enumerate(facts.own.get(number, ())):
+            yield (repository_id, number, "git", shas[commit], position)
+
+
+def _landing(repository_id: int, facts: GitFacts, landed: Candidate) -> tuple[Any, ...]:
+    history = facts.history
+    return (
+        repository_id,
+        landed.number,
+        clean_text(landed.line.branch),
+        landed.line.is_default,
+        landed.style,
+        history.shas[landed.base],
+        history.shas[landed.commit],
+        facts.refs.heads.get(landed.number),
+        utc(history.commit_times[landed.commit]),
+        _stored(history.subject(landed.commit)),
+        landed.position,
+        landed.claim,
+        landed.evidence,
+        "none",
+    )
+
+
+def _files(
+    repository_id: int, repository: GitRepository, facts: GitFacts, landed: list[int]
+) -> Iterator[tuple[Any, ...]]:
+    for number, changes in facts.files(repository, landed):
+        branch = clean_text(facts.decisions.landed[number].line.branch)
+        for change in changes:
+            yield (
+                repository_id,
+                number,
+                branch,
+                clean_text(change.path),
+                change.status,
+                clean_text(change.old_path) if change.old_path else None,
+                change.old_mode,
+                change.new_mode,
+                change.old_blob,
+                change.new_blob,
+            )
+
+
+def _refusals(repository_id: int, facts: GitFacts, numbers: Collection[int] | None) -> Iterator[dict[str, Any]]:
+    history = facts.history
+    for refusal in facts.decisions.refused:
+        if numbers is None or refusal.number in numbers:
+            yield {
+                "repository_id": repository_id,
+                "number": refusal.number,
+                "sha": history.shas[refusal.commit],
+                "branch": clean_text(refusal.branch),
+                "claim": refusal.claim,
+                "reason": refusal.reason,
+                "subject": _stored(history.subject(refusal.commit)),
+            }
+
+
+def settle_without_history(tx: Transaction, repository_id: int) -> None:
+    """Choose outcomes for pull requests of the API that the history has not settled; landings stay as they are."""
+    columns = ("number", "outcome", "node_id", "state", "merge_sha", "gone_at", "head_sha")
+    rows = []
+    for number, outcome, node_id, state, merge_sha, gone_at, head_sha in tx.rows(
+        PullRequest, *columns, repository_id=repository_id
+    ):
+        if outcome in _SETTLED_BY_HISTORY or (node_id is None and outcome != "unsettled"):
+            continue
+        evidence = Evidence(
+            state=state, merge_sha=merge_sha, gone_at=gone_at, has_head=head_sha is not None, git_read=False
+        )
+        chosen, reason = choose(evidence)
+        rows.append({"repository_id": repository_id, "number": number, "outcome": chosen, "reason": reason})
+    tx.upsert(PullRequest, rows)
+
+
+def write_counts(
+    tx: Transaction, repository_id: int, repository: GitRepository, landings: Sequence[Sequence[Any]]
+) -> None:
+    """Write the line counts of some (number, branch, base, landed) landings whose files are stored."""
+    files = [_stored_files(tx, repository_id, number, branch) for number, branch, _, _ in landings]
+    pairs = [(base, landed) for _, _, base, landed in landings]
+    rows, done = [], []
+    for (number, branch, _, _), changes, counts in zip(
+        landings, files, count_lines(repository, pairs, files), strict=True
+    ):
+        key = {"key_repository": repository_id, "key_number": number, "key_branch": branch}
+        for change in changes:
+            count = counts.get(change.path)
+            note = "missing_blob" if count is None else "binary" if count.additions is None else None
+            if "160000" in (change.old_mode, change.new_mode):
+                note = "submodule"
+            rows.append(
+                {
+                    **key,
+                    "key_path": change.path,
+                    "additions": count.additions if count else None,
+                    "deletions": count.deletions if count else None,
+                    "note": note,
+                }
+            )
+        whole = all(change.path in counts for change in changes)
+        done.append({**key, "counts": "done" if whole else "partial"})
+    if rows:
+        tx.connection.execute(_UPDATE_COUNTS, rows)
+    tx.connection.execute(_UPDATE_LANDING, done)
+
+
+def _stored_files(tx: Transaction, repository_id: int, number: int, branch: str) -> list[RawChange]:
+    columns = ("old_mode", "new_mode", "old_blob", "new_blob", "status", "path", "old_path")
+    return [
+        RawChange(*row)
+        for row in tx.rows(LandingFile, *columns, repository_id=repository_id, number=number, branch=branch)
+    ]
+
+
+_SETTLED_BY_HISTORY = frozenset({"landed", "carried"})
+
+_UPDATE_COUNTS = (
+    update(LandingFile)
+    .where(
+        LandingFile.repository_id == bindparam("key_repository"),
+        LandingFile.number == bindparam("key_number"),
+        LandingFile.branch == bindparam("key_branch"),
+        LandingFile.path == bindparam("key_path"),
+    )
+    .values(additions=bindparam("additions"), deletions=bindparam("deletions"), note=bindparam("note"))
+)
+_UPDATE_LANDING = (
+    update(Landing)
+    .where(
+        Landing.repository_id == bindparam("key_repository"),
+        Landing.number == bindparam("key_number"),
+        Landing.branch == bindparam("key_branch"),
+    )
+    .values(counts=bindparam("counts"))
+)

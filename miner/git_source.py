@@ -1,0 +1,265 @@
+"""The git source: what a mirror with ``refs/pull/*/head`` tells of its pull requests, without token or API.
+
+A handful of streaming git processes a repository: one log, and diff-tree processes that answer thousands of pairs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+
+from miner.history import History, Line, branch_commits, branch_line, default_line
+from miner.landing import (
+    Candidate,
+    Decisions,
+    claimed,
+    judge_patch,
+    settle,
+    unclaimed,
+    unlanded_commits,
+    worth_a_line,
+)
+from miner.nested import nested
+from prchain.errors import IncompleteRepository, NoPullRefs
+from prchain.git import GitRepository, LineCount, RawChange
+
+OWN_COMMITS_STORED = 1000
+"""GitHub shows 250 commits of a pull request; a head with more than this brings another history along."""
+
+Note = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Refs:
+    """The refs that a run reads, all taken at one moment."""
+
+    default_branch: str
+    branches: Mapping[str, str]
+    heads: Mapping[int, str]
+
+    @property
+    def fingerprint(self) -> str:
+        """Changes when, and only when, some ref does."""
+        from hashlib import sha256  # noqa: PLC0415
+
+        lines = [f"{self.default_branch}\n", *(f"{n} {s}\n" for n, s in sorted(self.branches.items()))]
+        lines += [f"{n} {s}\n" for n, s in sorted(self.heads.items())]
+        return sha256("".join(lines).encode()).hexdigest()
+
+
+def read_refs(repository: GitRepository) -> Refs:
+    """Branches and pull heads; raises `NoPullRefs` where the mirror has no pull heads and
+    `IncompleteRepository` where it has no branch."""
+    branches = {name.removeprefix("refs/heads/"): sha for name, sha in repository.refs("refs/heads").items()}
+    heads = {}
+    for name, sha in repository.refs("refs/pull").items():
+        parts = name.split("/")
+        if len(parts) == 4 and parts[3] == "head" and parts[2].isascii() and parts[2].isdigit():
+            heads[int(parts[2])] = sha
+    if not branches:
+        raise IncompleteRepository(f"{repository.path} has no branches")
+    if not heads:
+        raise NoPullRefs(
+            f"{repository.path} has no refs/pull/*/head; fetch them there: "
+            "git fetch origin '+refs/pull/*/head:refs/pull/*/head'"
+        )
+    default = repository.default_branch()
+    if default not in branches:
+        default = next((name for name in ("main", "master") if name in branches), sorted(branches)[0])
+    assert default is not None
+    return Refs(default, branches, heads)
+
+
+@dataclass(frozen=True, slots=True)
+class ApiKnowledge:
+    """What GitHub says of landings, to be borne out by the history: merge commit by number."""
+
+    merges: Mapping[int, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class GitFacts:
+    """Everything the history says of the pull requests."""
+
+    refs: Refs
+    history: History
+    decisions: Decisions
+    own: dict[int, Sequence[int]]
+    """Number to own commits, oldest first."""
+    patches: dict[int, list[RawChange]]
+    """Number to the patch of its landing without renames, where a claim had to be borne out by it."""
+
+    def files(self, repository: GitRepository, numbers: Iterable[int]) -> Iterator[tuple[int, list[RawChange]]]:
+        """For each landed number, the files of its reference patch with renames; in no particular order.
+
+        Renames need blobs, so only patches that both add and delete are asked again, and only where all their blobs
+        are there: real mirrors lack a few.
+        """
+        shas = self.history.shas
+        maybe: list[tuple[Candidate, list[RawChange]]] = []
+        for candidate, changes in self._plain_patches(repository, numbers):
+            if {"A", "D"} <= {change.status for change in changes}:
+                maybe.append((candidate, changes))
+            else:
+                yield candidate.number, changes
+        if not maybe:
+            return
+        blobs = {
+            blob
+            for _, changes in maybe
+            for change in changes
+            if change.status in "AD"
+            for blob in (change.old_blob if change.status == "D" else change.new_blob,)
+            if not _is_submodule(change)
+        }
+        missing = blobs if repository.is_partial() else repository.missing(sorted(blobs))
+        whole = []
+        for candidate, changes in maybe:
+            if missing and any(change.old_blob in missing or change.new_blob in missing for change in changes):
+                yield candidate.number, changes
+            else:
+                whole.append(candidate)
+        pairs = [(shas[c.base], shas[c.commit]) for c in whole]
+        for candidate, changes in zip(whole, repository.changes(pairs, renames=True), strict=True):
+            yield candidate.number, changes
+
+    def _plain_patches(
+        self, repository: GitRepository, numbers: Iterable[int]
+    ) -> Iterator[tuple[Candidate, list[RawChange]]]:
+        shas = self.history.shas
+        unread = []
+        for number in numbers:
+            candidate = self.decisions.landed[number]
+            patch = self.patches.pop(number, None)
+            if patch is None:
+                unread.append(candidate)
+            else:
+                yield candidate, patch
+        yield from zip(unread, repository.changes([(shas[c.base], shas[c.commit]) for c in unread]), strict=True)
+
+
+def _is_submodule(change: RawChange) -> bool:
+    return "160000" in (change.old_mode, change.new_mode)
+
+
+def read(repository: GitRepository, refs: Refs, api: ApiKnowledge, note: Note = lambda _text: None) -> GitFacts:
+    """Read the history and decide what landed where.
+
+    Raises `IncompleteRepository` where commits or trees are missing.
+    """
+    note("reading the history")
+    history = History(repository.commits(dict.fromkeys(chain(refs.branches.values(), refs.heads.values()))))
+    heads = {number: history.index[sha] for number, sha in refs.heads.items()}
+    merges = {number: history.index[sha] for number, sha in api.merges.items() if sha in history.index}
+    decisions = Decisions()
+    patches: dict[int, list[RawChange]] = {}
+    trunk = default_line(history, refs.default_branch, history.index[refs.branches[refs.default_branch]])
+
+    note("finding what landed")
+    _decide(repository, history, claimed(history, trunk, heads, decisions, merges), decisions, patches)
+    _decide(repository, history, nested(history, heads, decisions, trunk, refs.branches), decisions, patches)
+    lines = [trunk]
+    for branch, commits, fork in _other_branches(history, refs, trunk):
+        if worth_a_line(history, commits, heads, decisions, merges):
+            line = branch_line(history, branch, commits, fork, trunk)
+            before = len(decisions.landed)
+            _decide(repository, history, claimed(history, line, heads, decisions, merges), decisions, patches)
+            if len(decisions.landed) > before:
+                lines.append(line)
+    unclaimed(history, trunk, heads, decisions)
+    return GitFacts(refs, history, decisions, _own(history, heads, decisions, lines), patches)
+
+
+def _other_branches(history: History, refs: Refs, trunk: Line) -> list[tuple[str, list[int], int]]:
+    """The other branches, those that live longest first: what two share landed on the one that others fork from.
+
+    A branch that is some pull request's head is a contributor's work in progress and comes last.
+    """
+    pull_heads = set(refs.heads.values())
+    found = []
+    for branch, sha in refs.branches.items():
+        if branch != refs.default_branch:
+            commits, fork = branch_commits(history, history.index[sha], trunk)
+            if commits:
+                found.append((sha in pull_heads, -len(commits), branch, commits, fork))
+    return [(branch, commits, fork) for _, _, branch, commits, fork in sorted(found, key=lambda item: item[:3])]
+
+
+def _decide(
+    repository: GitRepository,
+    history: History,
+    candidates: Sequence[Candidate],
+    decisions: Decisions,
+    patches: dict[int, list[RawChange]],
+) -> None:
+    waiting = [candidate for candidate in candidates if candidate.needs_patch]
+    shas = history.shas
+    landed = repository.changes([(shas[c.base], shas[c.commit]) for c in waiting])
+    proposed = repository.changes([(shas[_fork(c)], shas[c.head or 0]) for c in waiting])
+    read_patches = {}
+    for candidate, ours, theirs in zip(waiting, landed, proposed, strict=True):
+        candidate.evidence = judge_patch(history, candidate, _patch(ours), _patch(theirs))
+        if candidate.evidence is not None:
+            read_patches[candidate.commit, candidate.base] = ours
+    settle(history, candidates, decisions)
+    for candidate in candidates:
+        chosen = decisions.landed.get(candidate.number)
+        if chosen is not None and (patch := read_patches.get((chosen.commit, chosen.base))) is not None:
+            patches[candidate.number] = patch
+
+
+def _fork(candidate: Candidate) -> int:
+    assert candidate.own is not None and candidate.own.fork is not None
+    return candidate.own.fork
+
+
+def _patch(changes: Iterable[RawChange]) -> dict[str, str]:
+    return {change.path: change.new_blob for change in changes}
+
+
+def _own(
+    history: History, heads: Mapping[int, int], decisions: Decisions, lines: Sequence[Line]
+) -> dict[int, Sequence[int]]:
+    own: dict[int, Sequence[int]] = {}
+    for number, head in heads.items():
+        candidate = decisions.landed.get(number)
+        if candidate is not None:
+            found = candidate.own
+        else:
+            found = unlanded_commits(history, head, [line for line in lines if line.position(head) is None])
+        if found is not None and len(found.commits) <= OWN_COMMITS_STORED:
+            own[number] = found.commits[::-1]
+    return own
+
+
+COUNTED_APART = 200
+"""So many patches with missing blobs are counted path by path; a mirror that lacks more was made without blobs."""
+
+
+def count_lines(
+    repository: GitRepository, pairs: Sequence[tuple[str, str]], files: Sequence[Sequence[RawChange]]
+) -> Iterator[dict[str, LineCount]]:
+    """For each (base, landed) pair with its known files, line counts by path, without paths that lack a blob."""
+    if repository.is_partial():
+        yield from ({} for _ in pairs)
+        return
+    blobs = {blob for changes in files for change in changes for blob in _blobs(change)}
+    missing = repository.missing(sorted(blobs))
+    whole = [not any(missing.intersection(_blobs(change)) for change in changes) for changes in files]
+    answers = repository.line_counts([pair for pair, ok in zip(pairs, whole, strict=True) if ok])
+    apart = 0
+    for pair, changes, ok in zip(pairs, files, whole, strict=True):
+        if ok:
+            counts = next(answers)
+        else:
+            apart += 1
+            there = [change for change in changes if not missing.intersection(_blobs(change))]
+            counts = repository.line_counts_of(pair, there) if there and apart <= COUNTED_APART else []
+        yield {count.path: count for count in counts}
+
+
+def _blobs(change: RawChange) -> list[str]:
+    if _is_submodule(change):
+        return []
+    return [blob for blob in (change.old_blob, change.new_blob) if blob.strip("0")]

@@ -1,0 +1,506 @@
+"""Which pull requests landed, where, and how: claims and signs of the graph, each borne out by the pull head.
+
+Pure: values in, values out. Whoever calls it runs git for the patches that some claims need (`Candidate.needs_patch`).
+
+A number on a commit proves nothing: imported histories, trac tickets and pasted merge lines carry numbers of other
+places. A claim stands when the pull head bears it out, in this order of strength:
+
+==================  ====================================================================================
+head_is_parent      the head is a parent of the merge
+head_contains       the merge brought the head in, below other commits
+contained_in_head   the merged commit is one of the head's (it was pushed to after the landing)
+same_tree           head and landed commit are the same tree
+same_commits        the own commits stand on the branch under other shas (author, author date, subject)
+same_patch          the same paths with the same contents changed
+same_files          the same paths changed
+most_files          at least half of the landed paths are among the head's
+some_files          some are, and the author is one of the head's authors
+is_head             the head itself stands on the branch (fast-forward)
+api                 GitHub names this commit as the merge commit
+==================  ====================================================================================
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from miner.claims import Claim, claims
+from miner.history import History, Line
+from miner.paths import is_housekeeping
+
+OWN_COMMITS_LIMIT = 5000
+"""A head with more commits of its own than this is another history, not a pull request's work."""
+
+_RANK = {
+    name: rank
+    for rank, name in enumerate(
+        (
+            "api",
+            "head_is_parent",
+            "head_contains",
+            "same_tree",
+            "same_commits",
+            "is_head",
+            "contained_in_head",
+            "same_patch",
+            "same_files",
+            "most_files",
+            "some_files",
+        )
+    )
+}
+
+Patch = Mapping[str, str]
+"""Path to new blob, of every path that a diff names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Own:
+    """The commits that a head has and the base of its landing has not, newest first, and where it forked."""
+
+    commits: tuple[int, ...]
+    fork: int | None
+    """The newest commit of the base's history below the own commits; None for unrelated histories."""
+    ahead: bool = False
+    """The head holds commits that the branch got only later: it was pushed to after the landing, or never landed."""
+
+
+@dataclass(slots=True)
+class Candidate:
+    """A commit that may be where pull request `number` landed."""
+
+    number: int
+    head: int | None
+    """None where only the API vouches for the landing."""
+    commit: int
+    base: int
+    line: Line
+    position: int
+    claim: str
+    evidence: str | None = None
+    style: str = "squash"
+    own: Own | None = None
+    weak: bool = False
+    inner: bool = False
+
+    @property
+    def needs_patch(self) -> bool:
+        """Whether only the patches of landing and head can bear this claim out."""
+        if self.evidence is not None or self.weak or self.own is None:
+            return False
+        return self.own.fork is not None and not self.own.ahead
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A claim that was not borne out."""
+
+    number: int
+    commit: int
+    branch: str
+    claim: str
+    reason: str
+
+
+@dataclass(slots=True)
+class Decisions:
+    """What is settled so far; each pass over a line adds to it."""
+
+    landed: dict[int, Candidate] = field(default_factory=dict)
+    refused: list[Refusal] = field(default_factory=list)
+    carried: dict[int, int] = field(default_factory=dict)
+    """Number to the line commit with which its head came in, where it did not land by itself."""
+    taken: dict[int, int] = field(default_factory=dict)
+    """Landed commit to the number that landed with it."""
+
+    def accept(self, candidate: Candidate) -> None:
+        """Settle a candidate."""
+        self.landed[candidate.number] = candidate
+        self.taken.setdefault(candidate.commit, candidate.number)
+
+
+def own_commits(history: History, head: int, line: Line, position: int | None) -> Own | None:
+    """The commits of `head` that `line` did not have below `position`, or never had; None when there are too many."""
+    own: list[int] = []
+    fork: int | None = None
+    fork_order = -1
+    ahead = False
+    seen = {head}
+    pending = [head]
+    while pending:
+        commit = pending.pop()
+        order = line.order(commit)
+        if order is not None and (position is None or order < position):
+            if order > fork_order:
+                fork, fork_order = commit, order
+            continue
+        if order is not None and position is not None and order > position and line.at(order) == commit:
+            ahead = True
+        else:
+            own.append(commit)
+        if len(own) > OWN_COMMITS_LIMIT:
+            return None
+        for parent in history.parents[commit]:
+            if parent not in seen:
+                seen.add(parent)
+                pending.append(parent)
+    own.sort()
+    return Own(tuple(own), fork, ahead)
+
+
+def unlanded_commits(history: History, head: int, lines: Sequence[Line]) -> Own | None:
+    """The commits of a head that none of the lines has; None when there are too many."""
+    own: list[int] = []
+    seen = {head}
+    pending = [head]
+    while pending:
+        commit = pending.pop()
+        if any(commit in line.brought for line in lines):
+            continue
+        own.append(commit)
+        if len(own) > OWN_COMMITS_LIMIT:
+            return None
+        for parent in history.parents[commit]:
+            if parent not in seen:
+                seen.add(parent)
+                pending.append(parent)
+    return Own(tuple(sorted(own)), None)
+
+
+def claimed(
+    history: History, line: Line, heads: Mapping[int, int], settled: Decisions, api: Mapping[int, int]
+) -> list[Candidate]:
+    """Candidates for every number that a commit of the line claims (or that the API says landed with it)."""
+    by_api = {commit: number for number, commit in api.items()}
+    candidates = []
+    for position, commit in enumerate(line.commits, line.fork + 1):
+        parents = history.parents[commit]
+        if not parents:
+            continue
+        found = claims(history.message(commit))
+        if commit in by_api and all(claim.number != by_api[commit] for claim in found):
+            found.append(Claim(by_api[commit], "api"))
+        for claim in found:
+            if claim.number in settled.landed:
+                continue
+            head = heads.get(claim.number)
+            if head is None and api.get(claim.number) != commit:
+                if not claim.weak:
+                    settled.refused.append(Refusal(claim.number, commit, line.branch, claim.syntax, "no_pull_head"))
+                continue
+            candidate = Candidate(claim.number, head, commit, parents[0], line, position, claim.syntax)
+            candidate.weak, candidate.inner = claim.weak, claim.inner
+            candidate.style = "merge" if len(parents) > 1 else "squash"
+            if head is None:
+                candidate.evidence = "api"
+            else:
+                _bear_out_by_graph(history, candidate, head, api)
+            if candidate.evidence or not claim.weak:
+                candidates.append(candidate)
+    return candidates
+
+
+def _bear_out_by_graph(history: History, candidate: Candidate, head: int, api: Mapping[int, int]) -> None:
+    parents = history.parents[candidate.commit]
+    line, position = candidate.line, candidate.position
+    if head == candidate.commit:
+        # A head that was reset to its own landing commit, unless somebody pushed it there without GitHub's help.
+        candidate.evidence = "is_head"
+        if _is_plain(history, head):
+            candidate.style = "fast_forward"
+    elif head in parents[1:]:
+        candidate.evidence = "head_is_parent"
+    elif len(parents) > 1 and line.order(head) == position:
+        candidate.evidence = "head_contains"
+    elif history.trees[head] == history.trees[candidate.commit]:
+        candidate.evidence = "same_tree"
+    if candidate.evidence is None and candidate.weak:
+        return
+    candidate.own = own_commits(history, head, line, position)
+    if candidate.evidence is None and candidate.own is not None and set(parents[1:]) & set(candidate.own.commits):
+        candidate.evidence = "contained_in_head"
+    if candidate.evidence is None and api.get(candidate.number) == candidate.commit:
+        candidate.evidence = "api"
+
+
+def judge_patch(history: History, candidate: Candidate, landed: Patch, proposed: Patch) -> str | None:
+    """What the patch of the head says of a claim: the evidence's name, or None where it does not bear it out.
+
+    The numbers of imported histories meet pull requests that touch the same files by chance. So contents that differ
+    need a second sign: an author of the work, exactly its paths, or a landing soon after it. Where all shared paths
+    are such as every pull request changes (changelogs, manifests, lock files), two signs are needed.
+    """
+    common = landed.keys() & proposed.keys()
+    age = _age(history, candidate)
+    if not common or age is None:
+        return None
+    if len(common) == len(landed) and all(landed[path] == proposed[path] for path in common):
+        return "same_patch"
+    same_author = _shares_author(history, candidate)
+    same_paths = landed.keys() == proposed.keys()
+    if all(is_housekeeping(path) for path in common):
+        credible = (same_author and same_paths) or (age <= _AT_ONCE and (same_author or same_paths))
+    else:
+        credible = same_author or same_paths or age <= _SOON
+    if not credible:
+        return None
+    if same_paths:
+        return "same_files"
+    if 2 * len(common) >= len(landed):
+        return "most_files"
+    return "some_files" if same_author and age <= _SOON else None
+
+
+_AT_ONCE = 30 * 86400
+_SOON = 180 * 86400
+
+
+def _age(history: History, candidate: Candidate) -> int | None:
+    """Seconds from the newest own work to the landing; None for a landing before the oldest of it."""
+    assert candidate.own is not None
+    times = [history.author_times[c] for c in candidate.own.commits if len(history.parents[c]) < 2]
+    landed = history.commit_times[candidate.commit]
+    if not times or landed < min(times) - 86400:
+        return None
+    return max(0, landed - max(times))
+
+
+def _shares_author(history: History, candidate: Candidate) -> bool:
+    assert candidate.own is not None
+    authors = {history.authors[commit] for commit in candidate.own.commits[:200]}
+    name, mail = history.authors[candidate.commit]
+    return name in {name for name, _ in authors} or mail in {mail for _, mail in authors}
+
+
+def settle(history: History, candidates: Sequence[Candidate], settled: Decisions) -> None:
+    """Choose among borne-out candidates: one landing a number, the strongest evidence and then the earliest.
+
+    Claims of one number on consecutive commits are one rebase landing.
+    """
+    by_number: dict[int, list[Candidate]] = defaultdict(list)
+    for candidate in candidates:
+        if candidate.evidence is None:
+            settled.refused.append(_refusal(candidate, "head_differs"))
+        else:
+            by_number[candidate.number].append(candidate)
+    strong_numbers = {c.commit: c.number for c in candidates if c.evidence and not c.weak}
+    for number, options in sorted(by_number.items(), key=lambda item: (all(o.inner for o in item[1]), item[0])):
+        if number in settled.landed:
+            continue
+        free = [option for option in options if not (option.inner and option.commit in settled.taken)]
+        strong = [option for option in free if not option.weak]
+        if not strong:
+            # A citation of N on the landing of another pull request is no claim of N.
+            strong = [option for option in free if strong_numbers.get(option.commit, number) == number]
+        if not strong:
+            continue
+        best = min(strong, key=lambda option: (_RANK[option.evidence or ""], option.weak, option.position))
+        settled.accept(_with_rebase(history, best))
+        for other in strong:
+            if other is not best and not other.weak:
+                settled.refused.append(_refusal(other, "number_landed_elsewhere"))
+
+
+def _refusal(candidate: Candidate, reason: str) -> Refusal:
+    return Refusal(candidate.number, candidate.commit, candidate.line.branch, candidate.claim, reason)
+
+
+def _with_rebase(history: History, candidate: Candidate) -> Candidate:
+    """The same landing as a rebase where the commits below the landed one are own commits under other shas."""
+    own = candidate.own
+    if own is None or len(history.parents[candidate.commit]) != 1 or candidate.style == "fast_forward":
+        return candidate
+    signatures = {history.signature(c) for c in own.commits if len(history.parents[c]) == 1}
+    if history.signature(candidate.commit) not in signatures:
+        return candidate
+    first = _run_start(history, candidate.line, candidate.position, signatures)
+    if first == candidate.position and len(signatures) > 1:
+        return candidate
+    if first == candidate.position:
+        # One own commit: squash and rebase leave the same history, unless GitHub wrote a subject of its own.
+        kept = history.messages[candidate.commit].strip() == history.messages[own.commits[0]].strip()
+        return replace(candidate, style="rebase") if kept else candidate
+    base = history.parents[candidate.line.at(first)][0]
+    return replace(candidate, style="rebase", base=base)
+
+
+def _run_start(history: History, line: Line, position: int, signatures: set[tuple[str, int, str]]) -> int:
+    """The lowest position of the unbroken run of own commits that ends at `position`."""
+    first = position
+    while first - 1 > line.fork:
+        below = line.at(first - 1)
+        if len(history.parents[below]) != 1 or history.signature(below) not in signatures:
+            break
+        first -= 1
+    return first
+
+
+def unclaimed(history: History, line: Line, heads: Mapping[int, int], settled: Decisions) -> None:
+    """Settle numbers that no message names: merges of the head, rebases, fast-forwards, equal trees, carried heads.
+
+    For the trunk only: another branch may be a contributor's, which holds its own heads and copies of others'.
+    """
+    waiting = {number: head for number, head in heads.items() if number not in settled.landed}
+    _merges_of_heads(history, line, waiting, settled)
+    free = _free(history, line, settled)
+    rebased = _rebases(history, line, waiting, free, settled)
+    sharing = Counter(waiting.values())
+    for number, head in sorted(waiting.items()):
+        if number in settled.landed or number in rebased:
+            continue
+        order = line.order(head)
+        if order is None:
+            continue
+        if head in free and sharing[head] == 1 and _may_be_pushed(history, head, number):
+            settled.accept(_fast_forward(history, line, number, head, free, settled))
+        elif order > line.fork and line.at(order) != head:
+            settled.carried.setdefault(number, line.at(order))
+    _equal_trees(history, line, waiting, free, settled)
+
+
+def _merges_of_heads(history: History, line: Line, waiting: dict[int, int], settled: Decisions) -> None:
+    numbers_of: dict[int, list[int]] = defaultdict(list)
+    for number, head in waiting.items():
+        numbers_of[head].append(number)
+    for position, commit in enumerate(line.commits, line.fork + 1):
+        parents = history.parents[commit]
+        for parent in parents[1:]:
+            # A head that stood on the line before is not brought by this merge.
+            order = line.order(parent)
+            if parent not in numbers_of or order != position:
+                continue
+            if commit in settled.taken:
+                for number in numbers_of[parent]:
+                    settled.carried.setdefault(number, commit)
+                continue
+            *others, number = sorted(numbers_of[parent])
+            own = own_commits(history, parent, line, position)
+            settled.accept(
+                Candidate(number, parent, commit, parents[0], line, position, "head", "head_is_parent", "merge", own)
+            )
+            for other in others:
+                settled.carried.setdefault(other, commit)
+
+
+def _free(history: History, line: Line, settled: Decisions) -> dict[int, int]:
+    """The commits of the line that nothing landed with, and their positions."""
+    return {
+        commit: position
+        for position, commit in enumerate(line.commits, line.fork + 1)
+        if commit not in settled.taken and history.parents[commit]
+    }
+
+
+def _rebases(
+    history: History, line: Line, waiting: Mapping[int, int], free: Mapping[int, int], settled: Decisions
+) -> set[int]:
+    """Land heads whose own commits all stand on the line under other shas; where two fit, the larger number did."""
+    positions: dict[tuple[str, int, str], int] = {}
+    for commit, position in free.items():
+        if len(history.parents[commit]) == 1:
+            positions.setdefault(history.signature(commit), position)
+    found: dict[int, tuple[int, int, Candidate]] = {}
+    matched: set[int] = set()
+    for number, head in sorted(waiting.items()):
+        if number in settled.landed or line.order(head) is not None:
+            continue
+        if len(history.parents[head]) != 1 or history.signature(head) not in positions:
+            continue
+        own = own_commits(history, head, line, None)
+        if own is None:
+            continue
+        plain = [c for c in own.commits if len(history.parents[c]) == 1]
+        signatures = {history.signature(c) for c in plain}
+        if not all(signature in positions for signature in signatures):
+            continue
+        last = max(positions[signature] for signature in signatures)
+        first = _run_start(history, line, last, signatures)
+        commit = line.at(last)
+        base = history.parents[line.at(first)][0]
+        candidate = Candidate(number, head, commit, base, line, last, "commits", "same_commits", "rebase", own)
+        matched.add(number)
+        size = last - first + 1
+        if commit not in found or (size, number) > found[commit][:2]:
+            found[commit] = (size, number, candidate)
+    for _, _, candidate in found.values():
+        settled.accept(candidate)
+    for number in matched:
+        if number not in settled.landed:
+            settled.carried.setdefault(number, line.at(positions[history.signature(waiting[number])]))
+    return matched
+
+
+def _is_plain(history: History, commit: int) -> bool:
+    """Whether a commit of the line may have been pushed from a pull head: neither a merge nor made on GitHub's site."""
+    return len(history.parents[commit]) == 1 and history.committers[commit] != "GitHub"
+
+
+def _may_be_pushed(history: History, commit: int, number: int) -> bool:
+    """Whether a head on the line may have been fast-forwarded to.
+
+    A contributor who resets a branch to the trunk leaves a head that stands on the line too; where the commit names
+    another number, or several heads share it, that is what happened.
+    """
+    named = [claim.number for claim in claims(history.message(commit)) if not claim.weak]
+    return _is_plain(history, commit) and all(other == number for other in named)
+
+
+def _fast_forward(
+    history: History, line: Line, number: int, head: int, free: Mapping[int, int], settled: Decisions
+) -> Candidate:
+    """The landing of a head that stands on the line: its author's unbroken run of commits that nobody else landed."""
+    position = free[head]
+    own = [head]
+    first = position
+    while first - 1 > line.fork:
+        below = line.at(first - 1)
+        if below in settled.taken or not _is_plain(history, below) or history.authors[below] != history.authors[head]:
+            break
+        if history.commit_times[head] - history.commit_times[below] > 14 * 86400:
+            break
+        own.append(below)
+        first -= 1
+    base = history.parents[own[-1]][0]
+    return Candidate(number, head, head, base, line, position, "head", "is_head", "fast_forward", Own(tuple(own), base))
+
+
+def _equal_trees(
+    history: History, line: Line, waiting: Mapping[int, int], free: Mapping[int, int], settled: Decisions
+) -> None:
+    by_tree: dict[str, list[int]] = defaultdict(list)
+    for commit in free:
+        if history.trees[commit] != history.trees[history.parents[commit][0]]:
+            by_tree[history.trees[commit]].append(commit)
+    for number, head in sorted(waiting.items(), reverse=True):
+        commits = by_tree.get(history.trees[head], [])
+        if number in settled.landed or number in settled.carried or len(commits) != 1 or commits[0] in settled.taken:
+            continue
+        commit = commits[0]
+        if line.order(head) is not None:
+            continue
+        own = own_commits(history, head, line, free[commit])
+        if own is None or own.fork is None or history.trees[own.fork] == history.trees[head]:
+            continue
+        style = "squash" if len(history.parents[commit]) == 1 else "merge"
+        settled.accept(
+            Candidate(
+                number, head, commit, history.parents[commit][0], line, free[commit], "tree", "same_tree", style, own
+            )
+        )
+
+
+def worth_a_line(
+    history: History, commits: Iterable[int], heads: Mapping[int, int], settled: Decisions, api: Mapping[int, int]
+) -> bool:
+    """Whether the commits of another branch name, or merge, a pull request that has not landed yet."""
+    named_by_api = {commit for number, commit in api.items() if number not in settled.landed}
+    unlanded = {head for number, head in heads.items() if number not in settled.landed}
+    for commit in commits:
+        if commit in named_by_api or any(parent in unlanded for parent in history.parents[commit][1:]):
+            return True
+        for claim in claims(history.message(commit)):
+            if not claim.weak and claim.number in heads and claim.number not in settled.landed:
+                return True
+    return False

@@ -1,0 +1,321 @@
+"""Mining one repository: sources -> rows -> citations, each step a transaction that a killed run need not repeat."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Literal
+
+from sqlalchemy import func, select, update
+
+from miner import citation_rows, git_rows
+from miner.git_rows import WHOLE, ApiState, Selection
+from miner.git_source import ApiKnowledge, read, read_refs
+from miner.github import GitHubSource, ReadSummary, replay
+from miner.repositories import RepositorySpec
+from prchain.errors import GitHubError, PrchainError
+from prchain.git import GitRepository, update_mirror
+from prchain.progress import Progress, Task
+from prchain.scrub import redact
+from sql.store import Store, Transaction
+from sql.tables import Base, Cursor, Landing, MineRun, PullRequest, Repository, RepositoryAlias
+
+GIT_RULES = "1"
+"""Raise it when the git source decides otherwise: stored landings are then made anew."""
+
+_COUNTED_AT_ONCE = 500
+
+SourceName = Literal["auto", "github", "git"]
+
+
+@dataclass(frozen=True, slots=True)
+class MineOptions:
+    """What a run of `prchain mine` was asked to do."""
+
+    source: SourceName = "auto"
+    selection: Selection = WHOLE
+    rescan: bool = False
+    from_archive: bool = False
+    line_counts: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RepositoryReport:
+    """How the run over one repository ended."""
+
+    spec: RepositorySpec
+    outcome: str
+    """``mined``, ``unchanged``, or the name of the error that ended it."""
+    error: str | None = None
+    pull_requests: int = 0
+    landed: int = 0
+    graphql_requests: int = 0
+    rest_requests: int = 0
+    points: int = 0
+
+
+class Miner:
+    """One run of `prchain mine`; its threads mine one repository each."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        mirrors: Path,
+        progress: Progress,
+        options: MineOptions,
+        github: GitHubSource | None = None,
+        api_host: str = "github.com",
+        tokens: tuple[str, ...] = (),
+    ) -> None:
+        self._store = store
+        self._mirrors = mirrors
+        self._progress = progress
+        self._options = options
+        self._github = github
+        self._api_host = api_host
+        self._tokens = tokens
+        self._naming = threading.Lock()
+
+    def mine(self, spec: RepositorySpec) -> RepositoryReport:
+        """Mine one repository as far as it goes; a failure is reported, and what was committed stays."""
+        run_id = self._begin(spec)
+        work = _Work()
+        try:
+            self._mine(spec, run_id, work)
+        except PrchainError as error:
+            work.fail(error)
+        if work.repository_id is not None and work.error is not None:
+            # Boundary: the first failure is the one to report; settling what is there must not hide it.
+            self._settle_rest(work.repository_id)
+        return self._finish(spec, run_id, work)
+
+    def _mine(self, spec: RepositorySpec, run_id: int, work: _Work) -> None:
+        if self._options.from_archive:
+            self._replay(spec, work)
+            return
+        uses_api = self._github is not None and self._options.source != "git" and spec.host == self._api_host
+        if uses_api:
+            try:
+                self._read_api(spec, run_id, work)
+            except GitHubError as error:
+                # The history is worth having without the API, and the API's failure is still reported.
+                work.fail(error)
+        if work.repository_id is None:
+            if work.error is not None and not spec.is_path:
+                return
+            work.repository_id = self._repository(spec, None)
+        self._note_run(run_id, work.repository_id)
+        self._read_git(spec, work.repository_id, work)
+        self._cite(work.repository_id, work)
+
+    def _read_api(self, spec: RepositorySpec, run_id: int, work: _Work) -> None:
+        assert self._github is not None
+        resolved = self._github.resolve(spec.owner, spec.name)
+        work.repository_id = self._repository(replace(spec, owner=resolved.owner, name=resolved.name), resolved.node_id)
+        self._note_run(run_id, work.repository_id)
+        selection = self._options.selection
+        summary = self._github.read(
+            work.repository_id, resolved, since=selection.since, limit=selection.limit, rescan=self._options.rescan
+        )
+        work.api = summary
+        work.changed = work.changed or summary.changed
+
+    def _replay(self, spec: RepositorySpec, work: _Work) -> None:
+        work.repository_id = self._repository(spec, None)
+        summary = replay(self._store, work.repository_id)
+        work.api = summary
+        work.changed = True
+        self._settle_rest(work.repository_id)
+        self._cite(work.repository_id, work)
+
+    def _read_git(self, spec: RepositorySpec, repository_id: int, work: _Work) -> None:
+        task = self._progress.task(f"{spec.full_name}: git history")
+        try:
+            repository = self._open(spec)
+            refs = read_refs(repository)
+            api = self._api_states(repository_id)
+            stamp = self._git_stamp(refs.fingerprint, api)
+            with self._store.reading() as tx:
+                known = list(tx.rows(Cursor, "position", repository_id=repository_id, stream="git"))
+            if known and known[0][0] == stamp:
+                task.done("unchanged")
+            else:
+                merges = {number: state.merge_sha for number, state in api.items() if state.merge_sha}
+                facts = read(repository, refs, ApiKnowledge(merges), lambda note: task.update(note=note))
+                task.update(note="writing")
+                with self._store.transaction() as tx:
+                    git_rows.write(tx, repository_id, repository, facts, self._options.selection, api)
+                    tx.upsert(Cursor, [_cursor(repository_id, "git", stamp)])
+                    named = update(Repository).where(Repository.id == repository_id)
+                    tx.connection.execute(named.values(default_branch=refs.default_branch))
+                work.changed = True
+                task.done(f"{len(refs.heads):,} pull heads, {len(facts.decisions.landed):,} landed")
+            if self._options.line_counts:
+                counted = count_stored(self._store, repository_id, repository, task)
+                work.changed = work.changed or counted > 0
+        except PrchainError:
+            task.done("failed")
+            raise
+
+    def _open(self, spec: RepositorySpec) -> GitRepository:
+        if spec.is_path:
+            return GitRepository.open(Path(spec.location))
+        token = self._tokens[0] if self._tokens and spec.host == self._api_host else None
+        path = self._mirrors / spec.host / spec.owner.lower() / f"{spec.name.lower()}.git"
+        return update_mirror(spec.location, path, token=token)
+
+    def _git_stamp(self, fingerprint: str, api: Mapping[int, ApiState]) -> str:
+        digest = sha256()
+        for number, state in sorted(api.items()):
+            digest.update(f"{number} {state.state} {state.merge_sha} {state.gone_at}\n".encode())
+        return "|".join([GIT_RULES, fingerprint, self._options.selection.text(), digest.hexdigest()])
+
+    def _api_states(self, repository_id: int) -> dict[int, ApiState]:
+        with self._store.reading() as tx:
+            columns = ("number", "node_id", "state", "merge_sha", "gone_at")
+            return {
+                number: ApiState(state, merge_sha, gone_at)
+                for number, node_id, state, merge_sha, gone_at in tx.rows(
+                    PullRequest, *columns, repository_id=repository_id
+                )
+                if node_id is not None
+            }
+
+    def _cite(self, repository_id: int, work: _Work) -> None:
+        with self._store.reading() as tx:
+            [(host, owner, name)] = tx.rows(Repository, "host", "owner", "name", id=repository_id)
+            git = [position for (position,) in tx.rows(Cursor, "position", repository_id=repository_id, stream="git")]
+            stamp = "|".join([*git, citation_rows.stamp(tx, repository_id)])
+            known = list(tx.rows(Cursor, "position", repository_id=repository_id, stream="citations"))
+        if known and known[0][0] == stamp:
+            return
+        task = self._progress.task(f"{owner}/{name}: citations")
+        with self._store.transaction() as tx:
+            count = citation_rows.rebuild(tx, repository_id, f"{owner}/{name}", host)
+            stamp = "|".join([*git, citation_rows.stamp(tx, repository_id)])
+            tx.upsert(Cursor, [_cursor(repository_id, "citations", stamp)])
+        work.changed = True
+        task.done(f"{count:,} found")
+
+    def _settle_rest(self, repository_id: int) -> None:
+        """Give an outcome to pull requests that the git history has not settled."""
+        with self._store.transaction() as tx:
+            git_rows.settle_without_history(tx, repository_id)
+
+    def _repository(self, spec: RepositorySpec, node_id: str | None) -> int:
+        """The row of a repository, found by GitHub's id or by name in any case; made where there is none."""
+        with self._naming, self._store.transaction() as tx:
+            rows = list(tx.rows(Repository, "id", "host", "owner", "name", "node_id"))
+            same_id = [row for row in rows if node_id and row[4] == node_id]
+            same_name = [
+                row for row in rows if row[1] == spec.host and f"{row[2]}/{row[3]}".lower() == spec.full_name.lower()
+            ]
+            found = same_id or same_name
+            if not found and not node_id:
+                found = self._by_alias(tx, spec, {row[0] for row in rows if row[1] == spec.host})
+            repository_id: int = found[0][0] if found else max((row[0] for row in rows), default=0) + 1
+            owner, name = (spec.owner, spec.name) if node_id or not found else (found[0][2], found[0][3])
+            row = {
+                "id": repository_id,
+                "host": spec.host,
+                "owner": owner,
+                "name": name,
+                "location": redact(spec.location),
+            }
+            tx.upsert(Repository, [{**row, "node_id": node_id} if node_id else row])
+            return repository_id
+
+    def _by_alias(self, tx: Transaction, spec: RepositorySpec, ids: set[int]) -> list[Sequence[Any]]:
+        aliases = tx.rows(RepositoryAlias, "repository_id", alias=spec.full_name.lower())
+        named = {repository_id for (repository_id,) in aliases} & ids
+        return [row for row in tx.rows(Repository, "id", "host", "owner", "name", "node_id") if row[0] in named]
+
+    def _begin(self, spec: RepositorySpec) -> int:
+        with self._naming, self._store.transaction() as tx:
+            run_id = max((i for (i,) in tx.rows(MineRun, "id")), default=0) + 1
+            row = {
+                "id": run_id,
+                "spec": spec.text,
+                "source": self._options.source,
+                "started_at": _now(),
+                "outcome": "running",
+                "graphql_requests": 0,
+                "rest_requests": 0,
+                "points": 0,
+                "waited_seconds": 0.0,
+            }
+            tx.upsert(MineRun, [row])
+        return run_id
+
+    def _note_run(self, run_id: int, repository_id: int) -> None:
+        with self._store.transaction() as tx:
+            statement = update(MineRun).where(MineRun.id == run_id).values(repository_id=repository_id)
+            tx.connection.execute(statement)
+
+    def _finish(self, spec: RepositorySpec, run_id: int, work: _Work) -> RepositoryReport:
+        outcome = work.error.name if work.error else "mined" if work.changed else "unchanged"
+        reason = redact(str(work.error), self._tokens) if work.error else None
+        usage = work.api.usage if work.api else None
+        spent = {
+            "graphql_requests": usage.graphql_requests if usage else 0,
+            "rest_requests": usage.rest_requests if usage else 0,
+            "points": usage.points if usage else 0,
+        }
+        waited = usage.waited_seconds if usage else 0.0
+        pull_requests = landed = 0
+        with self._store.transaction() as tx:
+            values = {"finished_at": _now(), "outcome": outcome, "reason": reason, "waited_seconds": waited, **spent}
+            tx.connection.execute(update(MineRun).where(MineRun.id == run_id).values(**values))
+            if work.repository_id is not None:
+                pull_requests = _count(tx, PullRequest, work.repository_id)
+                landed = _count(tx, Landing, work.repository_id)
+        return RepositoryReport(spec, outcome, reason, pull_requests, landed, **spent)
+
+
+@dataclass(slots=True)
+class _Work:
+    """What one repository's run has come to so far."""
+
+    repository_id: int | None = None
+    api: ReadSummary | None = None
+    changed: bool = False
+    error: PrchainError | None = None
+
+    def fail(self, error: PrchainError) -> None:
+        """Keep the first failure: it is the one that explains the rest."""
+        self.error = self.error or error
+
+
+def count_stored(store: Store, repository_id: int, repository: GitRepository, task: Task) -> int:
+    """The second pass: line counts of every stored landing that has none yet; returns how many were counted.
+
+    Each batch is a transaction, so a killed pass goes on where it was.
+    """
+    with store.reading() as tx:
+        columns = ("number", "branch", "base_sha", "landed_sha")
+        waiting = list(tx.rows(Landing, *columns, repository_id=repository_id, counts="none"))
+    task.update(total=len(waiting), note="counting lines")
+    for start in range(0, len(waiting), _COUNTED_AT_ONCE):
+        batch = waiting[start : start + _COUNTED_AT_ONCE]
+        with store.transaction() as tx:
+            git_rows.write_counts(tx, repository_id, repository, batch)
+        task.advance(len(batch))
+    return len(waiting)
+
+
+def _count(tx: Transaction, table: type[Base], repository_id: int) -> int:
+    query = select(func.count()).select_from(table).filter_by(repository_id=repository_id)
+    return int(tx.connection.execute(query).scalar_one())
+
+
+def _cursor(repository_id: int, stream: str, position: str) -> dict[str, Any]:
+    return {"repository_id": repository_id, "stream": stream, "position": position, "complete": True}
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

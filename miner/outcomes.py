@@ -1,0 +1,63 @@
+"""What became of a pull request: exactly one outcome each, a pure choice.
+
+================  ====================================================================================
+landed            base and landed commit are known and borne out by its head (or by the API)
+carried           its commits reached the branch inside another landing or merge, not by one of its own
+merged_unlocated  GitHub says merged, but no commit of the history bears it out
+open              GitHub says open
+closed            GitHub says closed without a merge, and the history agrees
+unlanded          only git was read, and nothing in the history shows that it landed (open or closed)
+not_selected      outside of --since or --limit
+gone              GitHub no longer shows it
+unsettled         a run is under way, or was killed; the next run settles it
+================  ====================================================================================
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+OUTCOMES = (
+    "landed",
+    "carried",
+    "merged_unlocated",
+    "open",
+    "closed",
+    "unlanded",
+    "not_selected",
+    "gone",
+    "unsettled",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What is known of one pull request when its outcome is chosen."""
+
+    landed: str | None = None
+    """How it landed, e.g. ``squash on main: same_patch``."""
+    carried: str | None = None
+    """With what it came in."""
+    state: str | None = None
+    merge_sha: str | None = None
+    gone_at: str | None = None
+    has_head: bool = True
+    git_read: bool = True
+
+
+def choose(evidence: Evidence) -> tuple[str, str | None]:
+    """The outcome and its reason."""
+    if evidence.landed:
+        return "landed", evidence.landed
+    if evidence.gone_at:
+        return "gone", f"not on GitHub since {evidence.gone_at}"
+    if evidence.carried:
+        return "carried", evidence.carried
+    if evidence.state == "merged":
+        if not evidence.git_read:
+            return "merged_unlocated", "the git history was not read"
+        merge = f"merge commit {evidence.merge_sha[:12]}" if evidence.merge_sha else "no merge commit named"
+        return "merged_unlocated", f"{merge}, not borne out by a branch"
+    if evidence.state in {"open", "closed"}:
+        return evidence.state, None
+    return "unlanded", None if evidence.has_head else "no pull head"

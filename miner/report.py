@@ -1,0 +1,221 @@
+"""What people read of the mined rows: the funnel, and the page of one pull request."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import click
+from sqlalchemy import func, select
+
+from miner.outcomes import OUTCOMES
+from prchain.errors import UsageError
+from sql.store import Store, Transaction
+from sql.tables import (
+    Citation,
+    ClosingReference,
+    Commit,
+    Landing,
+    LandingFile,
+    MineRun,
+    PullRequest,
+    PullRequestCommit,
+    PullRequestText,
+    RefusedClaim,
+    Repository,
+)
+
+_STEERING = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+"""Control characters, line breaks, and the marks that turn the direction of writing."""
+
+
+def funnel(store: Store, repository: str | None = None) -> list[dict[str, Any]]:
+    """Per repository the counts from pull requests to counted citations; raises `UsageError` for an unknown one.
+
+    The counts of ``outcomes`` add up to ``pull_requests``, those of ``landed`` to the outcome of that name, and those
+    of ``refused`` with ``counted`` to ``citations``.
+    """
+    with store.reading() as tx:
+        found = [
+            _funnel_of(tx, repository_id, f"{owner}/{name}")
+            for repository_id, owner, name in tx.rows(Repository, "id", "owner", "name")
+            if repository is None or f"{owner}/{name}".lower() == repository.lower()
+        ]
+    if not found and repository is not None:
+        raise UsageError(f"{repository} has not been mined into this database; `prchain status` lists what has")
+    return sorted(found, key=lambda row: str(row["repository"]).lower())
+
+
+def _funnel_of(tx: Transaction, repository_id: int, name: str) -> dict[str, Any]:
+    run = _last_run(tx, repository_id)
+    styles = _counts(tx, Landing, repository_id, Landing.is_default, Landing.style)
+    return {
+        "repository": name,
+        "last_run": run,
+        "pull_requests": _total(tx, PullRequest, repository_id),
+        "outcomes": {key[0]: count for key, count in _counts(tx, PullRequest, repository_id, PullRequest.outcome)},
+        "landed": {
+            f"{style} on {'the default branch' if default else 'other branches'}": count
+            for (default, style), count in styles
+        },
+        "refused_claims": {
+            key[0]: count for key, count in _counts(tx, RefusedClaim, repository_id, RefusedClaim.reason)
+        },
+        "citations": _total(tx, Citation, repository_id),
+        "counted": {
+            key[0]: count for key, count in _counts(tx, Citation, repository_id, Citation.relation, counted=True)
+        },
+        "refused": {
+            key[0]: count for key, count in _counts(tx, Citation, repository_id, Citation.reason, counted=False)
+        },
+    }
+
+
+def _total(tx: Transaction, table: Any, repository_id: int) -> int:
+    query = select(func.count()).select_from(table).filter_by(repository_id=repository_id)
+    return int(tx.connection.execute(query).scalar_one())
+
+
+def _counts(
+    tx: Transaction, table: Any, repository_id: int, *columns: Any, **equals: Any
+) -> list[tuple[tuple[Any, ...], int]]:
+    query = select(*columns, func.count()).filter_by(repository_id=repository_id, **equals).group_by(*columns)
+    rows = [(tuple(row[:-1]), row[-1]) for row in tx.connection.execute(query.select_from(table))]
+    return sorted(rows, key=lambda row: -row[1])
+
+
+def _last_run(tx: Transaction, repository_id: int) -> dict[str, Any] | None:
+    columns = (MineRun.source, MineRun.started_at, MineRun.finished_at, MineRun.outcome, MineRun.reason)
+    costs = (MineRun.graphql_requests, MineRun.rest_requests, MineRun.points)
+    query = select(*columns, *costs).where(MineRun.repository_id == repository_id).order_by(MineRun.id.desc()).limit(1)
+    row = tx.connection.execute(query).mappings().first()
+    return dict(row) if row else None
+
+
+def print_funnel(rows: list[dict[str, Any]]) -> None:
+    """Print the funnel as text."""
+    if not rows:
+        say("nothing mined yet; run `prchain mine repos.txt`")
+    for row in rows:
+        run = row["last_run"]
+        say(row["repository"])
+        if run:
+            cost = f", {run['graphql_requests'] + run['rest_requests']:,} requests" if run["graphql_requests"] else ""
+            said = f": {run['reason']}" if run["reason"] else ""
+            say(f"  last run           {run['outcome']}, {run['started_at']}, source {run['source']}{cost}{said}")
+        say(f"  pull requests {row['pull_requests']:>10,}")
+        for outcome in OUTCOMES:
+            if count := row["outcomes"].get(outcome):
+                say(f"    {outcome:<22} {count:>10,}")
+                for style, styled in row["landed"].items() if outcome == "landed" else ():
+                    say(f"      {style:<32} {styled:>10,}")
+        _print_group("  claims refused", row["refused_claims"])
+        say(f"  citations     {row['citations']:>10,}")
+        _print_group("    counted", row["counted"])
+        _print_group("    not counted", row["refused"])
+        say("")
+
+
+def _print_group(title: str, counts: dict[str, int]) -> None:
+    say(f"{title:<26} {sum(counts.values()):>10,}")
+    for name, count in counts.items():
+        say(f"      {name:<32} {count:>10,}")
+
+
+def find_pull_request(store: Store, repository: str, number: int) -> dict[str, Any]:
+    """Everything that is stored of one pull request; raises `UsageError` where it is not there."""
+    with store.reading() as tx:
+        names = {i: f"{owner}/{name}" for i, owner, name in tx.rows(Repository, "id", "owner", "name")}
+        repository_id = next((i for i, name in names.items() if name.lower() == repository.lower()), None)
+        if repository_id is None:
+            raise UsageError(f"{repository} has not been mined into this database; `prchain status` lists what has")
+        key = {"repository_id": repository_id, "number": number}
+        columns = [column.name for column in PullRequest.__table__.columns if column.name != "repository_id"]
+        rows = list(tx.rows(PullRequest, *columns, **key))
+        if not rows:
+            raise UsageError(f"{repository} has no pull request #{number}; it may be an issue")
+        cites = ("target", "relation", "field", "syntax", "snippet", "counted", "reason", "confidence")
+        cited = ("source", *cites[1:])
+        return {
+            "repository": names[repository_id],
+            **dict(zip(columns, rows[0], strict=True)),
+            "texts": _dicts(tx, PullRequestText, ("field", "author", "body", "created_at"), **key),
+            "landings": _landings(tx, repository_id, number),
+            "commits": _commits(tx, repository_id, number),
+            "closes": _dicts(tx, ClosingReference, ("issue_repository", "issue_number"), **key),
+            "cites": _dicts(tx, Citation, cites, repository_id=repository_id, source=number),
+            "cited_by": _dicts(tx, Citation, cited, repository_id=repository_id, target=number),
+        }
+
+
+def _dicts(tx: Transaction, table: Any, columns: tuple[str, ...], **equals: Any) -> list[dict[str, Any]]:
+    return [dict(zip(columns, row, strict=True)) for row in tx.rows(table, *columns, **equals)]
+
+
+def _landings(tx: Transaction, repository_id: int, number: int) -> list[dict[str, Any]]:
+    key = {"repository_id": repository_id, "number": number}
+    columns = ("branch", "style", "base_sha", "landed_sha", "landed_at", "subject", "claim", "evidence")
+    landings = _dicts(tx, Landing, columns, **key)
+    for landing in landings:
+        files = ("status", "path", "old_path", "additions", "deletions", "note")
+        landing["files"] = _dicts(tx, LandingFile, files, branch=landing["branch"], **key)
+    return landings
+
+
+def _commits(tx: Transaction, repository_id: int, number: int) -> list[dict[str, Any]]:
+    query = (
+        select(Commit.sha, Commit.author, Commit.message)
+        .join(
+            PullRequestCommit,
+            (PullRequestCommit.repository_id == Commit.repository_id) & (PullRequestCommit.sha == Commit.sha),
+        )
+        .where(Commit.repository_id == repository_id, PullRequestCommit.number == number)
+        .order_by(PullRequestCommit.origin.desc(), PullRequestCommit.position)
+    )
+    unique = {row["sha"]: dict(row) for row in tx.connection.execute(query).mappings()}
+    return list(unique.values())
+
+
+def print_pull_request(page: dict[str, Any]) -> None:
+    """Print the page of a pull request."""
+    title = next((text["body"] for text in page["texts"] if text["field"] == "title"), None)
+    title = title or next((landing["subject"] for landing in page["landings"]), "")
+    say(f"{page['repository']}#{page['number']}  {title}")
+    say(f"  outcome   {page['outcome']}" + (f" ({page['reason']})" if page["reason"] else ""))
+    say(f"  head      {page['head_sha'] or 'none'}")
+    if page["author"]:
+        say(f"  author    {page['author']}, {page['state']}, created {page['created_at']}")
+    for landing in page["landings"]:
+        say(f"  landed    {landing['landed_sha']} on {landing['branch']}, {landing['landed_at']}")
+        say(f"  base      {landing['base_sha']}")
+        say(f"  files     {len(landing['files'])}")
+        for file in landing["files"][:_FILES_SHOWN]:
+            moved = f" (from {file['old_path']})" if file["old_path"] else ""
+            counts = f"  +{file['additions']} -{file['deletions']}" if file["additions"] is not None else ""
+            say(f"    {file['status']} {file['path']}{moved}{counts}")
+        if len(landing["files"]) > _FILES_SHOWN:
+            say(f"    ... {len(landing['files']) - _FILES_SHOWN} more")
+    say(f"  commits   {len(page['commits'])}")
+    for commit in page["commits"][:_COMMITS_SHOWN]:
+        say(f"    {commit['sha'][:12]} {commit['message'].splitlines()[0] if commit['message'] else ''}")
+    for issue in page["closes"]:
+        say(f"  closes    {issue['issue_repository']}#{issue['issue_number']}")
+    _print_citations("cites", page["cites"], "target")
+    _print_citations("cited by", page["cited_by"], "source")
+
+
+_FILES_SHOWN = 20
+_COMMITS_SHOWN = 20
+
+
+def _print_citations(title: str, citations: list[dict[str, Any]], other: str) -> None:
+    say(f"  {title:<9} {sum(1 for citation in citations if citation['counted'])} counted of {len(citations)}")
+    for citation in sorted(citations, key=lambda citation: (not citation["counted"], citation[other])):
+        verdict = f"{citation['confidence']:.2f}" if citation["counted"] else f"no: {citation['reason']}"
+        say(f"    #{citation[other]} {citation['relation']} [{citation['field']}, {citation['syntax']}] {verdict}")
+        say(f"        {citation['snippet']}")
+
+
+def say(line: str, *, err: bool = False) -> None:
+    """Print one line, whatever stands in it: mined text and git's words cannot steer a terminal or forge lines."""
+    click.echo(_STEERING.sub(" ", line), err=err)
