@@ -1,0 +1,77 @@
+"""Raw answers of the API, kept so that parsing can be redone without the network.
+
+A page is kept as an envelope of what was asked and what came, scrubbed of secrets before anything else looks at it:
+the rows of the run were parsed from the same scrubbed answer, so a replay gives the same rows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import delete, select
+
+from prchain.scrub import clean_text, redact
+from sql.store import Transaction
+from sql.tables import ArchivedPage
+
+Json = Any
+"""What `json.loads` gives."""
+
+
+@dataclass(frozen=True)
+class Page:
+    """One answer with what it answers: everything that the rows made from it depend on."""
+
+    stream: str
+    """``sweep``, ``pull_requests``, ``more:comments``, ``review_comments``, ``gone`` or ``skipped``."""
+    request: dict[str, Json]
+    answer: Json
+    query: str = field(default="", repr=False)
+    """The text of the query, or the REST path; part of the page's key, not of its body."""
+    turn: int = 0
+    """The pass that it belongs to: a rescan asks the same again and keeps both answers apart."""
+
+    @property
+    def key(self) -> str:
+        """SHA-256 in hex of query, variables and pass."""
+        text = json.dumps([self.stream, self.turn, self.query, self.request], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+def scrub(value: Json, secrets: tuple[str, ...]) -> Json:
+    """Return the JSON value with every string, keys included, storable and free of secrets."""
+    if isinstance(value, str):
+        return redact(clean_text(value), secrets)
+    if isinstance(value, list):
+        return [scrub(item, secrets) for item in value]
+    if isinstance(value, dict):
+        return {redact(clean_text(name), secrets): scrub(item, secrets) for name, item in value.items()}
+    return value
+
+
+def keep(tx: Transaction, repository_id: int, page: Page, fetched_at: str) -> None:
+    """Store the page in the transaction of its rows; an earlier answer to the same request gives way to it."""
+    table = ArchivedPage.__table__
+    same = (table.c.repository_id == repository_id) & (table.c.stream == page.stream)
+    tx.connection.execute(delete(ArchivedPage).where(same & (table.c.request_key == page.key)))
+    body = json.dumps({"request": page.request, "answer": page.answer}, separators=(",", ":"))
+    tx.bulk(
+        ArchivedPage,
+        ("repository_id", "stream", "request_key", "fetched_at", "body"),
+        [(repository_id, page.stream, page.key, fetched_at, zlib.compress(body.encode(), 6))],
+    )
+
+
+def kept(tx: Transaction, repository_id: int) -> Iterator[Page]:
+    """Yield the repository's pages in the order in which they came."""
+    query = select(ArchivedPage.id).where(ArchivedPage.repository_id == repository_id).order_by(ArchivedPage.id)
+    for number in tx.connection.execute(query).scalars().all():
+        columns = select(ArchivedPage.stream, ArchivedPage.body).where(ArchivedPage.id == number)
+        stream, body = tx.connection.execute(columns).one()
+        envelope = json.loads(zlib.decompress(body))
+        yield Page(stream=stream, request=envelope["request"], answer=envelope["answer"])

@@ -1,0 +1,39 @@
+"""How far each stream of a repository has been read; saved in the transaction of the rows it covers."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from sql.store import Transaction
+from sql.tables import Cursor
+
+
+@dataclass
+class StreamState:
+    """One row of `Cursor`, with its detail as a mapping."""
+
+    repository_id: int
+    stream: str
+    position: str | None = None
+    watermark: str | None = None
+    page_size: int | None = None
+    complete: bool = False
+    detail: dict[str, Any] = field(default_factory=dict)
+
+
+def load(tx: Transaction, repository_id: int, stream: str) -> StreamState:
+    """Return the stream's state; an empty one where it was never read."""
+    columns = ("position", "watermark", "page_size", "complete", "detail")
+    for row in tx.rows(Cursor, *columns, repository_id=repository_id, stream=stream):
+        position, watermark, page_size, complete, detail = row
+        known = json.loads(detail) if detail else {}
+        return StreamState(repository_id, stream, position, watermark, page_size, complete, known)
+    return StreamState(repository_id, stream)
+
+
+def save(tx: Transaction, state: StreamState) -> None:
+    """Write the state."""
+    row = {name: getattr(state, name) for name in ("repository_id", "stream", "position", "watermark", "page_size")}
+    tx.upsert(Cursor, [{**row, "complete": state.complete, "detail": json.dumps(state.detail)}])

@@ -1,0 +1,371 @@
+"""From the JSON of an answer to rows: pure functions, no store and no network.
+
+GitHub's nulls are facts: a deleted account has no author, a deleted fork no head repository. What must be there and is
+not raises `Incomplete`: an answer cut short by a limit is never taken for a whole one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from miner.github.faults import Incomplete
+from sql.tables import (
+    Base,
+    ClosingReference,
+    Commit,
+    Issue,
+    Label,
+    PullRequest,
+    PullRequestCommit,
+    PullRequestText,
+    TimelineEvent,
+)
+
+Json = Any
+Row = dict[str, Any]
+
+UNKNOWN_PARENTS = -1
+"""`Commit.parents` of a commit that only the API has shown; asking for the parents would make a page cost 7 points."""
+
+
+@dataclass(frozen=True)
+class Connection:
+    """One nested list of a pull request: its GraphQL field, and the ``more_*`` file that pages through it."""
+
+    field: str
+    file: str
+    rows: Callable[[Key, list[Json], int], Rows]
+
+
+@dataclass(frozen=True)
+class Key:
+    """Whose rows: repository, its ``owner/name``, and the pull request's number."""
+
+    repository_id: int
+    repository: str
+    number: int
+
+    @property
+    def columns(self) -> Row:
+        return {"repository_id": self.repository_id, "number": self.number}
+
+
+@dataclass(frozen=True)
+class Owed:
+    """The rest of a connection that did not fit into the answer."""
+
+    connection: str
+    node_id: str
+    number: int
+    after: str
+    offset: int
+    """How many items came before it."""
+
+
+@dataclass
+class Rows:
+    """Rows by table, in an order in which foreign keys hold, and what is still owed to complete them."""
+
+    tables: dict[type[Base], dict[tuple[Any, ...], Row]] = field(default_factory=dict)
+    owed: list[Owed] = field(default_factory=list)
+
+    def add(self, table: type[Base], row: Row, *key: Any) -> None:
+        """Put in a row; a later one with the same key takes its place."""
+        self.tables.setdefault(table, {})[key] = row
+
+    def merge(self, other: Rows) -> None:
+        """Put in all rows of `other`."""
+        for table, rows in other.tables.items():
+            self.tables.setdefault(table, {}).update(rows)
+        self.owed.extend(other.owed)
+
+    def of(self, table: type[Base]) -> list[Row]:
+        """The rows of one table."""
+        return list(self.tables.get(table, {}).values())
+
+
+@dataclass(frozen=True)
+class Listing:
+    """One page of a list of pull requests. `nodes` are as they came."""
+
+    total: int
+    has_next: bool
+    end_cursor: str | None
+    nodes: list[dict[str, Json]]
+
+
+def listing(data: Json) -> Listing:
+    """Return the page of ``repository.pullRequests``; raises `Incomplete` when any of it is null."""
+    info, nodes, total = _connection(data.get("repository") or {}, "pullRequests")
+    if any(not isinstance(node, dict) for node in nodes):
+        raise Incomplete("a pull request is missing in the page")
+    return Listing(total, info["hasNextPage"] is True, info["endCursor"], nodes)
+
+
+def pull_request(repository_id: int, repository: str, node: Json) -> Rows:
+    """Return the rows of one pull request with the first page of each of its connections."""
+    if not isinstance(node, dict) or "number" not in node:
+        raise Incomplete("a pull request is missing in the answer")
+    key = Key(repository_id, repository, int(node["number"]))
+    rows = Rows()
+    rows.add(PullRequest, {**key.columns, **_columns(node)}, key.number)
+    for text in ("title", "body"):
+        row = _text(key, text, "", node, body=node[text] or "")
+        rows.add(PullRequestText, row, key.number, text, "")
+    for name in CONNECTIONS:
+        rows.merge(page_of(key, node, name, 0))
+    return rows
+
+
+def page_of(key: Key, node: Mapping[str, Json], name: str, offset: int) -> Rows:
+    """Return the rows of one page of a connection, `offset` items into it."""
+    connection = CONNECTIONS[name]
+    if node.get(connection.field) is None and connection.field in NULLABLE:
+        return Rows()
+    info, nodes, _ = _connection(node, connection.field)
+    rows = connection.rows(key, nodes, offset)
+    if info["hasNextPage"]:
+        if not info["endCursor"]:
+            raise Incomplete(f"the cursor of {connection.field} is missing")
+        rows.owed.append(Owed(name, node["id"], key.number, info["endCursor"], offset + len(nodes)))
+    return rows
+
+
+def review_comment(repository_id: int, item: Mapping[str, Json]) -> Row:
+    """Return the row of one review comment as REST gives it."""
+    user = item.get("user")
+    author = {"login": user["login"], "__typename": user.get("type")} if user else None
+    reply = item.get("in_reply_to_id")
+    return {
+        "repository_id": repository_id,
+        "number": int(item["pull_request_url"].rstrip("/").rsplit("/", 1)[1]),
+        "field": "review_comment",
+        "key": str(item["id"]),
+        "author": login(author),
+        "author_kind": author["__typename"] if author else None,
+        "author_association": item.get("author_association"),
+        "body": item.get("body") or "",
+        "state": None,
+        "path": item.get("path"),
+        "diff_hunk": item.get("diff_hunk"),
+        "commit_sha": item.get("original_commit_id") or item.get("commit_id"),
+        "reply_to": str(reply) if reply is not None else None,
+        "created_at": utc(item.get("created_at")),
+        "updated_at": utc(item.get("updated_at")),
+    }
+
+
+def utc(text: str | None) -> str | None:
+    """Return an ISO 8601 time as ``YYYY-MM-DDTHH:MM:SSZ``."""
+    if text is None:
+        return None
+    time = datetime.fromisoformat(text)
+    return (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ").zfill(20)
+
+
+def login(actor: Json) -> str | None:
+    """Return an actor's login; None for a deleted account. A bot is called ``name[bot]`` in places: here ``name``."""
+    if not actor:
+        return None
+    name = str(actor["login"])
+    return name.removesuffix("[bot]") if actor["__typename"] == "Bot" else name
+
+
+def _connection(node: Mapping[str, Json], name: str) -> tuple[Json, list[Json], int]:
+    connection = node.get(name)
+    if not isinstance(connection, dict) or connection.get("nodes") is None or not connection.get("pageInfo"):
+        raise Incomplete(f"{name} is missing in the answer")
+    return connection["pageInfo"], connection["nodes"], int(connection["totalCount"])
+
+
+def _columns(node: Mapping[str, Json]) -> Row:
+    author = node["author"]
+    return {
+        "node_id": node["id"],
+        "state": node["state"].lower(),
+        "is_draft": node["isDraft"],
+        "author": login(author),
+        "author_kind": author["__typename"] if author else None,
+        "author_association": node["authorAssociation"],
+        "base_branch": node["baseRefName"],
+        "head_branch": node["headRefName"],
+        "head_repository": (node["headRepository"] or {}).get("nameWithOwner"),
+        "api_head_sha": node["headRefOid"],
+        "api_base_sha": node["baseRefOid"],
+        "merge_sha": (node["mergeCommit"] or {}).get("oid"),
+        "commit_count": _connection(node, "commits")[2],
+        "changed_files": node["changedFiles"],
+        "additions": node["additions"],
+        "deletions": node["deletions"],
+        "created_at": utc(node["createdAt"]),
+        "updated_at": utc(node["updatedAt"]),
+        "closed_at": utc(node["closedAt"]),
+        "merged_at": utc(node["mergedAt"]),
+        "gone_at": None,
+    }
+
+
+API_COLUMNS = [
+    "node_id",
+    "state",
+    "is_draft",
+    "author",
+    "author_kind",
+    "author_association",
+    "base_branch",
+    "head_branch",
+    "head_repository",
+    "api_head_sha",
+    "api_base_sha",
+    "merge_sha",
+    "commit_count",
+    "changed_files",
+    "additions",
+    "deletions",
+    "created_at",
+    "updated_at",
+    "closed_at",
+    "merged_at",
+    "gone_at",
+]
+"""The columns of `PullRequest` that the API fills."""
+
+
+def _text(key: Key, name: str, item: str, node: Mapping[str, Json], *, body: str, **more: str | None) -> Row:
+    author = node["author"]
+    return {
+        **key.columns,
+        "field": name,
+        "key": item,
+        "author": login(author),
+        "author_kind": author["__typename"] if author else None,
+        "author_association": node["authorAssociation"],
+        "body": body,
+        "state": more.get("state"),
+        "path": None,
+        "diff_hunk": None,
+        "commit_sha": more.get("commit_sha"),
+        "reply_to": None,
+        "created_at": utc(node["createdAt"]),
+        "updated_at": utc(node["updatedAt"]),
+    }
+
+
+def _present(nodes: Iterable[Json]) -> Iterable[Json]:
+    """The nodes that this token may see; others of the answer are null."""
+    return (node for node in nodes if node is not None)
+
+
+def _labels(key: Key, nodes: list[Json], offset: int) -> Rows:
+    rows = Rows()
+    for node in _present(nodes):
+        rows.add(Label, {**key.columns, "name": node["name"]}, key.number, node["name"])
+    return rows
+
+
+def _comments(key: Key, nodes: list[Json], offset: int) -> Rows:
+    rows = Rows()
+    for node in _present(nodes):
+        item = str(node["fullDatabaseId"])
+        row = _text(key, "comment", item, node, body=node["body"] or "")
+        rows.add(PullRequestText, row, key.number, "comment", item)
+    return rows
+
+
+def _reviews(key: Key, nodes: list[Json], offset: int) -> Rows:
+    rows = Rows()
+    for node in _present(nodes):
+        if node["body"] and node["state"] != "PENDING":
+            item = str(node["fullDatabaseId"])
+            commit = (node["commit"] or {}).get("oid")
+            row = _text(key, "review", item, node, body=node["body"], state=node["state"], commit_sha=commit)
+            rows.add(PullRequestText, row, key.number, "review", item)
+    return rows
+
+
+def _commits(key: Key, nodes: list[Json], offset: int) -> Rows:
+    rows = Rows()
+    for position, node in enumerate(nodes, start=offset):
+        if node is None:
+            continue
+        commit = node["commit"]
+        sha = commit["oid"]
+        facts = {
+            "repository_id": key.repository_id,
+            "sha": sha,
+            "author": (commit["author"] or {}).get("name") or "",
+            "authored_at": utc(commit["authoredDate"]),
+            "committed_at": utc(commit["committedDate"]),
+            "parents": UNKNOWN_PARENTS,
+            "message": commit["message"] or "",
+        }
+        rows.add(Commit, facts, sha)
+        place = {**key.columns, "origin": "api", "sha": sha, "position": position}
+        rows.add(PullRequestCommit, place, key.number, sha)
+    return rows
+
+
+def _closing_issues(key: Key, nodes: list[Json], offset: int) -> Rows:
+    rows = Rows()
+    for node in _present(nodes):
+        where = node["repository"]["nameWithOwner"]
+        issue = {"repository_id": key.repository_id, "issue_repository": where, "issue_number": node["number"]}
+        facts = {"title": node["title"], "body": node["body"], "state": node["state"].lower()}
+        rows.add(Issue, {**issue, **facts, "author": login(node["author"])}, where, node["number"])
+        rows.add(ClosingReference, {**issue, "number": key.number}, key.number, where, node["number"])
+    return rows
+
+
+def _timeline(key: Key, nodes: list[Json], offset: int) -> Rows:
+    rows = Rows()
+    for node in _present(nodes):
+        if "id" in node:
+            rows.add(TimelineEvent, _event(key, node), key.number, node["id"])
+    return rows
+
+
+def _event(key: Key, node: Mapping[str, Json]) -> Row:
+    other = _other_end(key, node)
+    repository = other.get("repository") or node.get("commitRepository") or {}
+    return {
+        **key.columns,
+        "key": node["id"],
+        "kind": node["__typename"],
+        "actor": login(node.get("actor")),
+        "created_at": utc(node["createdAt"]),
+        "other_repository": repository.get("nameWithOwner"),
+        "other_number": other.get("number"),
+        "other_kind": other.get("__typename"),
+        "closes": node.get("willCloseTarget"),
+        "sha": (node.get("commit") or {}).get("oid"),
+        "before": _first(node, "previousTitle", "previousRefName") or (node.get("beforeCommit") or {}).get("oid"),
+        "after": _first(node, "currentTitle", "currentRefName") or (node.get("afterCommit") or {}).get("oid"),
+    }
+
+
+def _other_end(key: Key, node: Mapping[str, Json]) -> Mapping[str, Json]:
+    """The issue or pull request at the other end of the event, whichever side of it this pull request is on."""
+    for side in ("source", "subject", "canonical"):
+        end = node.get(side)
+        if end and (end["number"], end["repository"]["nameWithOwner"].lower()) != (key.number, key.repository.lower()):
+            return dict(end)
+    return {}
+
+
+def _first(node: Mapping[str, Json], *names: str) -> str | None:
+    return next((node[name] for name in names if node.get(name) is not None), None)
+
+
+CONNECTIONS = {
+    "labels": Connection("labels", "more_labels", _labels),
+    "commits": Connection("commits", "more_commits", _commits),
+    "comments": Connection("comments", "more_comments", _comments),
+    "reviews": Connection("reviews", "more_reviews", _reviews),
+    "closing_issues": Connection("closingIssuesReferences", "more_closing_issues", _closing_issues),
+    "timeline": Connection("timelineItems", "more_timeline", _timeline),
+}
+NULLABLE = frozenset({"labels", "reviews", "closingIssuesReferences"})
+"""Connections that GitHub's schema allows to be null where a pull request has none of these."""

@@ -1,0 +1,260 @@
+"""GitHub's API as a source of pull requests: resolve a repository, read it, and parse it again from the archive."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable, Sequence
+from urllib.parse import urlsplit
+
+from miner import archive
+from miner.budget import Budget, Clock, Sleep, Usage
+from miner.github import pages, queries, rows
+from miner.github.by_id import ById
+from miner.github.changes import Changes
+from miner.github.client import GitHubClient
+from miner.github.faults import Overloaded
+from miner.github.overflow import Overflow
+from miner.github.reading import MAX_STUMBLES, Reading, ReadSummary, ResolvedRepository
+from miner.github.review_comments import ReviewComments
+from miner.github.rows import Window
+from miner.github.skips import Skips
+from miner.github.sweep import Sweep
+from prchain.errors import BadAnswer, BadToken, RepositoryNotFound
+from prchain.progress import Progress, Task
+from prchain.scrub import redact
+from sql.store import Store, Transaction
+from sql.tables import PullRequest, Repository, RepositoryAlias
+
+
+class GitHubSource:
+    """Reads repositories through GitHub's API; one instance a run, used by its threads, one repository each.
+
+    `api_url` is GitHub's REST address (``https://api.github.com``, or ``https://host/api/v3`` of GitHub Enterprise).
+    `max_wait` is the longest single wait for a rate limit and `timeout` that for one answer, in seconds.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        tokens: Sequence[str],
+        api_url: str,
+        max_wait: float,
+        timeout: float,
+        progress: Progress,
+        clock: Clock | None = None,
+        sleep: Sleep | None = None,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        if not tokens:
+            raise BadToken("the github source needs a token; set GITHUB_TOKEN")
+        self._store = store
+        self._api_url = api_url
+        self._timeout = timeout
+        self._progress = progress
+        self._clock = clock or time.time
+        self._jitter = jitter
+        self._budget = Budget(
+            tokens, max_wait=max_wait, clock=self._clock, sleep=sleep or time.sleep, jitter=self._jitter
+        )
+        self._usage = Usage()
+        self._lock = threading.Lock()
+
+    def resolve(self, owner: str, name: str) -> ResolvedRepository:
+        """Return the repository under its canonical name; renames are followed.
+
+        Raises `RepositoryNotFound`, `BadToken`, `NetworkUnreachable`, `RateLimitExceeded` or `BadAnswer`.
+        """
+        usage = Usage()
+        try:
+            with self._client(usage, None) as client:
+                data = self._resolve(client, owner, name)
+        finally:
+            self._spend(usage)
+        found = data["repository"]
+        canonical_owner, _, canonical_name = found["nameWithOwner"].partition("/")
+        newest = found["pullRequests"]["nodes"]
+        return ResolvedRepository(
+            node_id=found["id"],
+            owner=canonical_owner,
+            name=canonical_name,
+            default_branch=(found["defaultBranchRef"] or {}).get("name"),
+            clone_url=f"{_web_address(self._api_url)}/{found['nameWithOwner']}.git",
+            is_fork=found["isFork"],
+            asked=f"{owner}/{name}",
+            pull_requests=found["pullRequests"]["totalCount"],
+            newest_update=pages.utc(newest[0]["updatedAt"]) if newest else None,
+        )
+
+    def read(
+        self,
+        repository_id: int,
+        resolved: ResolvedRepository,
+        *,
+        since: str | None,
+        limit: int | None,
+        rescan: bool = False,
+    ) -> ReadSummary:
+        """Bring the repository's rows up to date with GitHub.
+
+        The first time everything is read, later what changed; `rescan` reads everything again, so that edits and
+        deletions show which no time of update betrays. `since` (a time) and `limit` (how many, the newest) bound the
+        read to some pull requests. Whatever was committed stays when it raises a `GitHubError`.
+        """
+        usage = Usage()
+        tasks = _Tasks(self._progress, resolved.full_name)
+        try:
+            with self._client(usage, tasks) as client:
+                reading = Reading(self._store, client, repository_id, resolved, tasks.start, self._clock)
+                self._record_alias(reading)
+                if since or limit:
+                    total, unaccounted = self._read_some(reading, pages.utc(since), limit)
+                else:
+                    total, unaccounted = self._read_all(reading, rescan=rescan)
+                with self._store.transaction() as tx:
+                    rows.drop_orphans(tx, repository_id)
+        finally:
+            tasks.close()
+            self._spend(usage)
+        missing = tuple(sorted(reading.missing))
+        return ReadSummary(len(reading.written), reading.changed, usage, total, missing, unaccounted)
+
+    def usage(self) -> Usage:
+        """What this instance has spent so far; reads under way count when they end."""
+        with self._lock:
+            total = Usage()
+            total.add(self._usage)
+            return total
+
+    def _read_all(self, reading: Reading, *, rescan: bool) -> tuple[int, int]:
+        overflow, skips = Overflow(reading), Skips(reading)
+        changes = Changes(reading, ById(reading, overflow, skips), skips)
+        sweep = Sweep(reading, overflow, skips)
+        if not sweep.begun or (rescan and sweep.finished):
+            sweep.begin()
+        sweep.run()
+        changes.catch_up()
+        unaccounted = changes.check(thoroughly=sweep.is_rescan and not sweep.finished)
+        overflow.drain(wholly=True)
+        comments = ReviewComments(reading, bounded=False)
+        comments.run()
+        if comments.strangers:
+            changes.catch_up()
+            overflow.drain(wholly=True)
+        sweep.finish()
+        return changes.total, unaccounted
+
+    def _read_some(self, reading: Reading, since: str | None, limit: int | None) -> tuple[int, int]:
+        overflow, skips = Overflow(reading), Skips(reading)
+        changes = Changes(reading, ById(reading, overflow, skips), skips)
+        changes.bounded(since, limit)
+        overflow.drain(wholly=True)
+        if changes.total:
+            ReviewComments(reading, bounded=True).run()
+        return changes.total, 0
+
+    def _resolve(self, client: GitHubClient, owner: str, name: str) -> dict[str, archive.Json]:
+        for attempt in range(MAX_STUMBLES):
+            try:
+                data = client.graphql(queries.load("resolve"), {"owner": owner, "name": name}).data
+            except Overloaded:
+                client.pause(attempt)
+                continue
+            except RepositoryNotFound:
+                asked = redact(f"{owner}/{name}", tuple(token.value for token in self._budget.tokens))
+                raise RepositoryNotFound(
+                    f"{asked} is unknown to GitHub, or private for this token; check the name and the token"
+                ) from None
+            if data.get("repository") is not None:
+                return data
+            client.pause(attempt)
+        raise BadAnswer("GitHub gave no usable answer when asked for the repository's name; run again later")
+
+    def _record_alias(self, reading: Reading) -> None:
+        canonical = reading.repository.full_name.lower()
+        with self._store.transaction() as tx:
+            names = {reading.repository.asked.lower()}
+            names |= {f"{owner}/{name}".lower() for owner, name in _stored_names(tx, reading.repository_id)}
+            known = {alias for (alias,) in tx.rows(RepositoryAlias, "alias", repository_id=reading.repository_id)}
+            for alias in sorted(names - {canonical} - known):
+                row = {"repository_id": reading.repository_id, "alias": alias, "evidence": "api"}
+                tx.insert_new(RepositoryAlias, [row])
+
+    def _client(self, usage: Usage, tasks: _Tasks | None) -> GitHubClient:
+        return GitHubClient(
+            self._budget,
+            api_url=self._api_url,
+            timeout=self._timeout,
+            usage=usage,
+            show_wait=tasks.show_wait if tasks else lambda seconds, reason: None,
+            jitter=self._jitter,
+        )
+
+    def _spend(self, usage: Usage) -> None:
+        with self._lock:
+            self._usage.add(usage)
+
+
+class _Tasks:
+    """The progress of one read: one task at a time, which also shows the waits."""
+
+    def __init__(self, progress: Progress, repository: str) -> None:
+        self._progress = progress
+        self._repository = repository
+        self._current: Task | None = None
+
+    def start(self, title: str, total: int | None) -> Task:
+        self._current = self._progress.task(f"{self._repository}: {title}", total)
+        return self._current
+
+    def show_wait(self, seconds: float, reason: str) -> None:
+        if self._current is not None:
+            self._current.update(note=f"{reason}: waiting {seconds:.0f} s" if reason else "")
+
+    def close(self) -> None:
+        self._current = None
+
+
+def replay(store: Store, repository_id: int) -> ReadSummary:
+    """Parse the archived pages of a repository again, without the network, into the same rows.
+
+    All of it is one transaction: a failure leaves the rows as they were.
+    """
+    numbers: set[int] = set()
+    with store.transaction() as tx:
+        rows.forget(tx, repository_id)
+        for page in archive.kept(tx, repository_id):
+            numbers.update(_apply(tx, repository_id, page))
+        rows.drop_orphans(tx, repository_id)
+        total = len(rows.present(tx, repository_id))
+    return ReadSummary(len(numbers), bool(numbers), Usage(), total)
+
+
+def _apply(tx: Transaction, repository_id: int, page: archive.Page) -> set[int]:
+    request = page.request
+    if page.stream.startswith("review_comments"):
+        window = Window(*request["window"]) if "window" in request else None
+        rows.write_review_comments(tx, repository_id, page.answer, window, bounded=request["bounded"])
+    elif page.stream == "skipped":
+        rows.mark_skipped(tx, repository_id, request["number"], request["node_id"], request["reason"])
+    elif page.stream == "gone":
+        rows.mark_gone(tx, repository_id, request["gone"], request["at"])
+    else:
+        found = rows.parse(repository_id, page)
+        rows.write(tx, repository_id, found, replace=not page.stream.startswith("more:"))
+        rows.mark_gone(tx, repository_id, request.get("gone", ()), request.get("at", ""))
+        return {row["number"] for row in found.of(PullRequest)}
+    return set()
+
+
+def _stored_names(tx: Transaction, repository_id: int) -> list[tuple[str, str]]:
+    return [(str(owner), str(name)) for owner, name in tx.rows(Repository, "owner", "name", id=repository_id)]
+
+
+def _web_address(api_url: str) -> str:
+    """The address under which repositories are cloned, from that of the API."""
+    parts = urlsplit(api_url)
+    host = "github.com" if parts.netloc == "api.github.com" else parts.netloc
+    return f"{parts.scheme}://{host}"
