@@ -20,7 +20,7 @@ COMPILE := CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile --quiet --upgra
 	--no-emit-options --extra postgres
 
 .DEFAULT_GOAL := help
-.PHONY: help install mine status test check bench lock
+.PHONY: help install mine status test check precision bench lock
 
 help: ## Show this
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -41,6 +41,9 @@ check: $(DEV) ## Lint, check the types and the layering
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q tests/test_layering.py
+
+precision: $(DEV) ## Score the hand-made labels of counted citations: ARGS="--db PATH"
+	$(BIN)/python -m tests.precision score $(ARGS)
 
 bench: $(DEV) ## Measure time, memory and requests: MIRROR=PATH of a git repository
 	$(BIN)/python -m tests.bench $(if $(MIRROR),--mirror $(MIRROR)) $(ARGS)
