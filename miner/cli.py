@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import datetime
@@ -86,7 +85,7 @@ def mine(
         reports = _run(miner, specs, settings.workers)
     _print_reports(reports, as_json)
     if any(report.error for report in reports):
-        sys.exit(1)
+        click.get_current_context().exit(1)
 
 
 def _time(text: str) -> str:
@@ -134,7 +133,7 @@ def _print_reports(reports: list[RepositoryReport], as_json: bool) -> None:
         name = report.spec.full_name
         if report.error:
             say(f"{name}: {report.outcome}: {report.error}", err=True)
-        if report.pull_requests:
+        if report.pull_requests or not report.error:
             requests = report.graphql_requests + report.rest_requests
             cost = f", {requests:,} requests, {report.points:,} points" if requests else ""
             state = "incomplete" if report.error else report.outcome

@@ -18,7 +18,7 @@ _TAIL_WINDOW = 30
 _SPACES = re.compile(r"\s+")
 
 _LONGEST = 1000
-"""No subject is longer; of a longer line the first characters are compared, so that no line costs much."""
+"""No subject is longer; a bound for what one line can cost."""
 _TRUNCATED = 30
 """GitHub cuts long subjects with an ellipsis; so many equal characters still make the same subject."""
 
@@ -95,7 +95,7 @@ class Provenance:
 
     def is_subject_of(self, number: int, line: str) -> bool:
         """Whether a line is the subject of that pull request, whole or cut short."""
-        plain = plain_subject(line)
+        plain = plain_subject(line) if len(line) <= _LONGEST else ""
         if len(plain) < 8:
             return False
         for subject in self.subjects.get(number, ()):

@@ -17,6 +17,8 @@ release_notes        the text carries release notes
 number_list          the text, or the pull request, cites more than anybody depends on
 not_a_pull_request   the number is an issue's or nobody's
 landed_later         the cited pull request landed after the citing one
+closes_landed        the text closes a number that has landed: a fork's or another tracker's issue
+no_common_file       only ancestry speaks for it, and the two change no file in common
 ===================  ==================================================================================
 """
 
@@ -41,7 +43,7 @@ MOST_BARE = 25
 Few pull requests make most of the bad edges (one made 21 of 22 in a repository): they bring other histories along."""
 MOST_STACKED = 3
 """A branch with more heads of others below it collects them; it is not built on each."""
-_BARE = frozenset({"mentions", "closes"})
+_BARE = frozenset({"mentions", "closes", "fixes"})
 
 _SMALL_NUMBER = 30
 _MANY_PULL_REQUESTS = 1000
@@ -167,6 +169,7 @@ class Landscape:
                 or ("number_list" if crowded else None)
                 or self._copied_subject(text, citation, target)
                 or self._too_late(pull, target)
+                or self._closes_landed(citation.relation, target)
             )
             yield self._edge(pull, target, citation.relation, text, citation, reason)
 
@@ -215,8 +218,7 @@ class Landscape:
         line = line_at(text.text, citation.start)
         if self.provenance.is_subject_of(target, line):
             return "copied_subject"
-        ends_with_it = line.rstrip().endswith(")") and line.rstrip()[:-1].endswith(str(target))
-        if text.kind == "commit" and has_bullet(line) and ends_with_it and line.rstrip().endswith(f"(#{target})"):
+        if text.kind == "commit" and has_bullet(line) and line.rstrip().endswith(f"(#{target})"):
             return "copied_subject"
         return None
 
@@ -227,6 +229,10 @@ class Landscape:
         same_branch = pull.order[0] == cited.order[0]
         later = cited.order[1] > pull.order[1] if same_branch else cited.landed_at > pull.landed_at
         return "landed_later" if later else None
+
+    def _closes_landed(self, relation: str, target: int) -> str | None:
+        """A landed pull request is closed already: who closes its number means an issue of another tracker."""
+        return "closes_landed" if relation == "closes" and self.pulls[target].order is not None else None
 
     def _events(self, pull: Pull, known: Sequence[Edge], housekeeping: str | None) -> Iterable[Edge]:
         """GitHub's own cross-references: a second witness of a text, or the only one of a text we do not have."""
@@ -252,7 +258,8 @@ class Landscape:
     def _stacks(self, pull: Pull) -> Iterable[Edge]:
         """Earlier landed pull requests whose heads are among the own commits: the branch was stacked on theirs.
 
-        Where their landed commits are among them too, a whole branch was carried over, and nothing was stacked.
+        Where their landed commits are among them too, a whole branch was carried over, and nothing was stacked. And
+        where the two change no file in common, a contributor went on working on one branch.
         """
         if pull.order is None:
             return
@@ -260,13 +267,15 @@ class Landscape:
         stacked = [sha for sha in pull.own if sha in self._heads and sha != pull.head_sha]
         for sha in stacked if len(stacked) <= MOST_STACKED else ():
             target = self._heads[sha]
-            carried = self.pulls[target].landed_sha in own
-            if target == pull.number or carried or self._too_late(pull, target):
+            cited = self.pulls[target]
+            if target == pull.number or cited.landed_sha in own or self._too_late(pull, target):
                 continue
+            shared = {path for path in {*pull.paths} & {*cited.paths} if not is_housekeeping(path)}
+            reason = None if shared else "no_common_file"
             signs = (*self._weak_signs(pull, target, False), "ancestry_only")
             yield Edge(
                 pull.number, target, "stacked_on", "history", sha, "ancestry",
-                f"the head of #{target}, {sha[:12]}, is among its own commits", True, None,
+                f"the head of #{target}, {sha[:12]}, is among its own commits", reason is None, reason,
                 _confidence("stacked_on", signs), signs,
             )  # fmt: skip
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import bindparam, update
+from sqlalchemy import bindparam, delete, exists, update
 
 from miner.git_source import GitFacts, count_lines
 from miner.landing import Candidate
@@ -99,6 +99,7 @@ def write(
     tx.bulk(Landing, _LANDING, (_landing(repository_id, facts, facts.decisions.landed[n]) for n in landed))
     tx.bulk(LandingFile, _FILE, _files(repository_id, repository, facts, landed))
     tx.upsert(RefusedClaim, _refusals(repository_id, facts, numbers if not selection.whole else None))
+    tx.connection.execute(_DELETE_UNUSED_COMMITS, {"repository": repository_id})
 
 
 def _clear(tx: Transaction, repository_id: int, numbers: Collection[int] | None) -> None:
@@ -124,7 +125,8 @@ def _pull_requests(
     heads = facts.refs.heads
     for number in sorted(set(heads) | set(api) | set(known)):
         if number in numbers or number not in heads:
-            outcome, reason = choose(_evidence(facts, number, api.get(number)))
+            listed = number in api or not api or not selection.whole
+            outcome, reason = choose(_evidence(facts, number, api.get(number), listed=listed))
         elif known.get(number, "unsettled") in {"unsettled", "not_selected"}:
             outcome, reason = "not_selected", selection.text()
         else:
@@ -138,7 +140,7 @@ def _pull_requests(
         }
 
 
-def _evidence(facts: GitFacts, number: int, api: ApiState | None) -> Evidence:
+def _evidence(facts: GitFacts, number: int, api: ApiState | None, *, listed: bool) -> Evidence:
     landed = facts.decisions.landed.get(number)
     carrier = facts.decisions.carried.get(number)
     carried = None
@@ -146,12 +148,15 @@ def _evidence(facts: GitFacts, number: int, api: ApiState | None) -> Evidence:
         with_number = facts.decisions.taken.get(carrier)
         carried = f"with {f'#{with_number}' if with_number else 'a merge'} in {facts.history.shas[carrier][:12]}"
     return Evidence(
-        landed=f"{landed.style} on {landed.line.branch}: {landed.claim}, {landed.evidence}" if landed else None,
+        landed=f"{landed.style} on {_branch(landed.line.branch)}: {landed.claim}, {landed.evidence}"
+        if landed
+        else None,
         carried=carried,
         state=api.state if api else None,
         merge_sha=api.merge_sha if api else None,
         gone_at=api.gone_at if api else None,
         has_head=number in facts.refs.heads,
+        listed=listed,
     )
 
 
@@ -165,7 +170,7 @@ def _write_commits(tx: Transaction, repository_id: int, facts: GitFacts, commits
                 yield (
                     repository_id,
                     history.shas[commit],
-                    clean_text(history.authors[commit][0]),
+                    _stored(history.authors[commit][0]),
                     utc(history.author_times[commit]),
                     utc(history.commit_times[commit]),
                     len(history.parents[commit]),
@@ -175,8 +180,13 @@ def _write_commits(tx: Transaction, repository_id: int, facts: GitFacts, commits
     tx.bulk(Commit, _COMMIT, rows())
 
 
-def _stored(message: str) -> str:
-    return clean_text(redact(message) if may_hold_secrets(message) else message).rstrip("\n")
+def _stored(text: str) -> str:
+    return clean_text(redact(text) if may_hold_secrets(text) else text).rstrip("\n")
+
+
+def _branch(name: str) -> str:
+    # A name can be what a merge message says, which is any text of any length.
+    return _stored(name)[:255]
 
 
 def _own(repository_id: int, facts: GitFacts, numbers: Collection[int]) -> Iterator[tuple[Any, ...]]:
@@ -191,7 +201,7 @@ def _landing(repository_id: int, facts: GitFacts, landed: Candidate) -> tuple[An
     return (
         repository_id,
         landed.number,
-        clean_text(landed.line.branch),
+        _branch(landed.line.branch),
         landed.line.is_default,
         landed.style,
         history.shas[landed.base],
@@ -210,7 +220,7 @@ def _files(
     repository_id: int, repository: GitRepository, facts: GitFacts, landed: list[int]
 ) -> Iterator[tuple[Any, ...]]:
     for number, changes in facts.files(repository, landed):
-        branch = clean_text(facts.decisions.landed[number].line.branch)
+        branch = _branch(facts.decisions.landed[number].line.branch)
         for change in changes:
             yield (
                 repository_id,
@@ -234,7 +244,7 @@ def _refusals(repository_id: int, facts: GitFacts, numbers: Collection[int] | No
                 "repository_id": repository_id,
                 "number": refusal.number,
                 "sha": history.shas[refusal.commit],
-                "branch": clean_text(refusal.branch),
+                "branch": _branch(refusal.branch),
                 "claim": refusal.claim,
                 "reason": refusal.reason,
                 "subject": _stored(history.subject(refusal.commit)),
@@ -299,6 +309,13 @@ def _stored_files(tx: Transaction, repository_id: int, number: int, branch: str)
 
 
 _SETTLED_BY_HISTORY = frozenset({"landed", "carried"})
+
+_DELETE_UNUSED_COMMITS = delete(Commit).where(
+    Commit.repository_id == bindparam("repository"),
+    ~exists().where(PullRequestCommit.repository_id == Commit.repository_id, PullRequestCommit.sha == Commit.sha),
+    ~exists().where(Landing.repository_id == Commit.repository_id, Landing.landed_sha == Commit.sha),
+)
+"""A head that was pushed anew leaves the commits of the old one behind."""
 
 _UPDATE_COUNTS = (
     update(LandingFile)

@@ -157,7 +157,9 @@ def read(repository: GitRepository, refs: Refs, api: ApiKnowledge, note: Note = 
     trunk = default_line(history, refs.default_branch, history.index[refs.branches[refs.default_branch]])
 
     note("finding what landed")
-    _decide(repository, history, claimed(history, trunk, heads, decisions, merges), decisions, patches)
+    candidates = claimed(history, trunk, heads, decisions, merges)
+    picked = [candidate for candidate in candidates if candidate.may_be_picked]
+    _decide(repository, history, [c for c in candidates if not c.may_be_picked], decisions, patches)
     _decide(repository, history, nested(history, heads, decisions, trunk, refs.branches), decisions, patches)
     lines = [trunk]
     for branch, commits, fork in _other_branches(history, refs, trunk):
@@ -167,6 +169,8 @@ def read(repository: GitRepository, refs: Refs, api: ApiKnowledge, note: Note = 
             _decide(repository, history, claimed(history, line, heads, decisions, merges), decisions, patches)
             if len(decisions.landed) > before:
                 lines.append(line)
+    still = [candidate for candidate in picked if candidate.number not in decisions.landed]
+    _decide(repository, history, still, decisions, patches)
     unclaimed(history, trunk, heads, decisions)
     return GitFacts(refs, history, decisions, _own(history, heads, decisions, lines), patches)
 

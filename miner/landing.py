@@ -23,10 +23,10 @@ api                 GitHub names this commit as the merge commit
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from miner.claims import Claim, claims
+from miner.claims import MERGE_SUBJECTS, Claim, claims
 from miner.history import History, Line
 from miner.paths import is_housekeeping
 
@@ -91,6 +91,11 @@ class Candidate:
         if self.evidence is not None or self.weak or self.own is None:
             return False
         return self.own.fork is not None and not self.own.ahead
+
+    @property
+    def may_be_picked(self) -> bool:
+        """Whether this may be a merge picked over from another branch: a merge's subject on a commit of one parent."""
+        return self.evidence is None and self.style == "squash" and self.claim in MERGE_SUBJECTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,9 +302,10 @@ def settle(history: History, candidates: Sequence[Candidate], settled: Decisions
         if not strong:
             continue
         best = min(strong, key=lambda option: (_RANK[option.evidence or ""], option.weak, option.position))
-        settled.accept(_with_rebase(history, best))
+        landed, run = _with_rebase(history, best, strong, {**strong_numbers, **settled.taken})
+        settled.accept(landed)
         for other in strong:
-            if other is not best and not other.weak:
+            if other.commit not in run and other is not best and not other.weak:
                 settled.refused.append(_refusal(other, "number_landed_elsewhere"))
 
 
@@ -307,34 +313,46 @@ def _refusal(candidate: Candidate, reason: str) -> Refusal:
     return Refusal(candidate.number, candidate.commit, candidate.line.branch, candidate.claim, reason)
 
 
-def _with_rebase(history: History, candidate: Candidate) -> Candidate:
-    """The same landing as a rebase where the commits below the landed one are own commits under other shas."""
-    own = candidate.own
-    if own is None or len(history.parents[candidate.commit]) != 1 or candidate.style == "fast_forward":
-        return candidate
-    signatures = {history.signature(c) for c in own.commits if len(history.parents[c]) == 1}
-    if history.signature(candidate.commit) not in signatures:
-        return candidate
-    first = _run_start(history, candidate.line, candidate.position, signatures)
-    if first == candidate.position and len(signatures) > 1:
-        return candidate
-    if first == candidate.position:
+def _with_rebase(
+    history: History, best: Candidate, options: Sequence[Candidate], claimed_by: Mapping[int, int]
+) -> tuple[Candidate, list[int]]:
+    """The same landing as a rebase, with the commits of its run, where own commits stand there under other shas.
+
+    Where several commits of the run name the number, the newest of them is the landing.
+    """
+    for option in sorted(options, key=lambda option: option.commit):
+        own = option.own
+        if own is None or option.style == "fast_forward":
+            continue
+        signatures = {history.signature(c) for c in own.commits if len(history.parents[c]) == 1}
+        run = _run(history, option.line, option.commit, signatures, claimed_by, option.number)
+        if best.commit not in run:
+            continue
         # One own commit: squash and rebase leave the same history, unless GitHub wrote a subject of its own.
-        kept = history.messages[candidate.commit].strip() == history.messages[own.commits[0]].strip()
-        return replace(candidate, style="rebase") if kept else candidate
-    base = history.parents[candidate.line.at(first)][0]
-    return replace(candidate, style="rebase", base=base)
+        kept = history.messages[option.commit].strip() == history.messages[own.commits[0]].strip()
+        if len(run) > 1 or (len(signatures) == 1 and kept):
+            return replace(option, style="rebase", base=history.parents[run[-1]][0]), run
+    return best, []
 
 
-def _run_start(history: History, line: Line, position: int, signatures: set[tuple[str, int, str]]) -> int:
-    """The lowest position of the unbroken run of own commits that ends at `position`."""
-    first = position
-    while first - 1 > line.fork:
-        below = line.at(first - 1)
-        if len(history.parents[below]) != 1 or history.signature(below) not in signatures:
+def _run(
+    history: History,
+    line: Line,
+    last: int,
+    signatures: Collection[tuple[str, int, str]],
+    claimed_by: Mapping[int, int],
+    number: int,
+) -> list[int]:
+    """The unbroken run of own commits under other shas that ends at `last`, newest first; another number ends it."""
+    run: list[int] = []
+    commit = last
+    while len(history.parents[commit]) == 1 and history.signature(commit) in signatures:
+        order = line.order(commit)
+        if claimed_by.get(commit, number) != number or (order is not None and order <= line.fork):
             break
-        first -= 1
-    return first
+        run.append(commit)
+        commit = history.parents[commit][0]
+    return run
 
 
 def unclaimed(history: History, line: Line, heads: Mapping[int, int], settled: Decisions) -> None:
@@ -401,7 +419,7 @@ def _rebases(
     for commit, position in free.items():
         if len(history.parents[commit]) == 1:
             positions.setdefault(history.signature(commit), position)
-    found: dict[int, tuple[int, int, Candidate]] = {}
+    found: dict[int, tuple[int, int, Candidate, set[tuple[str, int, str]]]] = {}
     matched: set[int] = set()
     for number, head in sorted(waiting.items()):
         if number in settled.landed or line.order(head) is not None:
@@ -416,16 +434,16 @@ def _rebases(
         if not all(signature in positions for signature in signatures):
             continue
         last = max(positions[signature] for signature in signatures)
-        first = _run_start(history, line, last, signatures)
         commit = line.at(last)
-        base = history.parents[line.at(first)][0]
-        candidate = Candidate(number, head, commit, base, line, last, "commits", "same_commits", "rebase", own)
+        candidate = Candidate(number, head, commit, commit, line, last, "commits", "same_commits", "rebase", own)
         matched.add(number)
-        size = last - first + 1
+        size = len(_run(history, line, commit, signatures, settled.taken, number))
         if commit not in found or (size, number) > found[commit][:2]:
-            found[commit] = (size, number, candidate)
-    for _, _, candidate in found.values():
-        settled.accept(candidate)
+            found[commit] = (size, number, candidate, signatures)
+    for _, number, candidate, signatures in sorted(found.values(), key=lambda item: item[2].position):
+        # What a lower pull request of a stack landed before is not landed by this one again.
+        run = _run(history, line, candidate.commit, signatures, settled.taken, number)
+        settled.accept(replace(candidate, base=history.parents[run[-1]][0]))
     for number in matched:
         if number not in settled.landed:
             settled.carried.setdefault(number, line.at(positions[history.signature(waiting[number])]))

@@ -17,7 +17,7 @@ from miner.git_rows import WHOLE, ApiState, Selection
 from miner.git_source import ApiKnowledge, read, read_refs
 from miner.github import GitHubSource, ReadSummary, replay
 from miner.repositories import RepositorySpec
-from prchain.errors import GitHubError, PrchainError
+from prchain.errors import BadAnswer, GitHubError, PrchainError
 from prchain.git import GitRepository, update_mirror
 from prchain.progress import Progress, Task
 from prchain.scrub import redact
@@ -124,6 +124,10 @@ class Miner:
         )
         work.api = summary
         work.changed = work.changed or summary.changed
+        if summary.missing:
+            named = ", ".join(f"#{number}" for number in summary.missing[:5])
+            more = ", ..." if len(summary.missing) > 5 else ""
+            work.fail(BadAnswer(f"GitHub did not deliver {len(summary.missing)} pull requests whole: {named}{more}"))
 
     def _replay(self, spec: RepositorySpec, work: _Work) -> None:
         work.repository_id = self._repository(spec, None)

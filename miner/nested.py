@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from miner.claims import claims, merged_branch
+from miner.claims import MERGE_SUBJECTS, claims, merged_branch
 from miner.history import History, Line, bring_in
 from miner.landing import OWN_COMMITS_LIMIT, Candidate, Decisions, Own
 
@@ -28,6 +28,8 @@ def nested(
             head = heads.get(claim.number)
             if head is None or claim.weak or claim.number in settled.landed:
                 continue
+            if len(parents) == 1 and claim.syntax in MERGE_SUBJECTS:
+                continue  # a merge that was picked over to another branch
             branch = carriers.branch(commit)
             place = replace(trunk, branch=branch, is_default=branch == trunk.branch)
             candidate = Candidate(claim.number, head, commit, parents[0], place, position, claim.syntax)

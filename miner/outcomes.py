@@ -42,6 +42,8 @@ class Evidence:
     merge_sha: str | None = None
     gone_at: str | None = None
     has_head: bool = True
+    listed: bool = True
+    """False where the API was read and does not know the pull request whose head the mirror has."""
     git_read: bool = True
 
 
@@ -60,4 +62,6 @@ def choose(evidence: Evidence) -> tuple[str, str | None]:
         return "merged_unlocated", f"{merge}, not borne out by a branch"
     if evidence.state in {"open", "closed"}:
         return evidence.state, None
+    if not evidence.listed:
+        return "unlanded", "there is a pull head, but GitHub lists no such pull request"
     return "unlanded", None if evidence.has_head else "no pull head"

@@ -66,7 +66,7 @@ def read_list(path: Path, host: str) -> list[RepositorySpec]:
         except ValueError as error:
             raise RepositoryListError(f"{path}:{number}: {error}") from None
         known = specs.setdefault((spec.host, spec.full_name.lower()), spec)
-        if known.location != spec.location:
+        if _plain(known.location) != _plain(spec.location):
             raise RepositoryListError(f"{path}:{number}: {spec.full_name} is listed twice, with different sources")
     if not specs:
         raise RepositoryListError(f"{path} lists no repository; write one owner/name a line")
@@ -99,6 +99,10 @@ def parse_entry(entry: str, host: str, folder: Path) -> RepositorySpec:
             owner, name = match
             return RepositorySpec(_host_of(url) or host, owner, name, entry, False, redact(entry))
     raise ValueError(f"{shown!r} is not owner/name, a clone URL, or owner/name = path or URL")
+
+
+def _plain(location: str) -> str:
+    return location.removesuffix("/").removesuffix(".git").lower()
 
 
 def _slug(text: str) -> tuple[str, str] | None:

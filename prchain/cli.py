@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import sys
 import traceback
@@ -58,6 +59,8 @@ def cli() -> None:
 
 def main() -> None:
     """Run `prchain` and exit: 0 done, 1 not all done, 2 wrong usage, 130 interrupted; a failure is one line."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # mined text may be more than the terminal can encode
     sys.exit(run(sys.argv[1:]))
 
 

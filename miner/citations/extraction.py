@@ -19,8 +19,8 @@ _LINE_SIDE = 240
 _FULL_SHA = 40
 _TRAILER_KEY = re.compile(r"[ \t]*([A-Za-z][A-Za-z-]{1,30}):[ \t]")
 _URL_REST = re.compile(r"[^\s<>()\[\]\"'`]*+")
-_REVERT_PARENT = re.compile(r"changes\s+made\s+to\s+\Z")
-"""git's words for the other parent of a reverted merge: what the revert goes back to, not what it reverts."""
+_OTHER_PARENT = re.compile(r"changes\s+made\s+to\s+\Z|^(?:parent|tree)\s+\Z", re.M)
+"""git's words for the other parent of a reverted merge (what the revert goes back to), and a pasted commit header."""
 _TEMPLATE = re.compile(
     r"(?:\be\.g\.,?|\b(?:for example|such as|eg\.?|example:),?)\s*[`\"'(]*(?:\w+:?\s+)?[`\"'(]*$", re.I
 )
@@ -122,7 +122,7 @@ def _read(reading: _Reading, candidate: Candidate, previous: _Previous) -> Citat
         and not _is_commit(text, candidate)
     ):
         return None
-    if candidate.syntax == "sha" and _REVERT_PARENT.search(text[max(0, start - 24) : start]):
+    if candidate.syntax == "sha" and _OTHER_PARENT.search(text[max(0, start - 24) : start]):
         return None
     context = layout.context(start)
     if context is None and candidate.redirected:

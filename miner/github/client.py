@@ -77,8 +77,8 @@ class GitHubClient:
         self._jitter = jitter
         self._secrets = tuple(token.value for token in budget.tokens)
         self._clients: dict[int, Github] = {}
-        # At DEBUG PyGithub logs whole bodies, before anything is scrubbed.
-        logging.getLogger("github.Requester").setLevel(logging.INFO)
+        # PyGithub writes to standard error by itself: redirects at INFO, whole unscrubbed bodies at DEBUG.
+        logging.getLogger("github.Requester").setLevel(logging.WARNING)
 
     def __enter__(self) -> GitHubClient:
         return self

@@ -83,6 +83,8 @@ def write(tx: Transaction, repository_id: int, rows: Rows, *, replace: bool) -> 
         known = [n for (n,) in _known(tx, repository_id, numbers, PullRequest.number)]
         for table, more in _OWN:
             _delete(tx, table, repository_id, known, more)
+        if known:
+            _drop_orphans(tx, repository_id)
         tx.upsert(PullRequest, rows.of(PullRequest))
     for table in (Issue, Label, PullRequestText, TimelineEvent, ClosingReference):
         tx.upsert(table, rows.of(table))
@@ -148,16 +150,6 @@ def write_review_comments(
     return Written(bool(changed or vanished), strangers)
 
 
-def drop_orphans(tx: Transaction, repository_id: int) -> None:
-    """Delete issues that no pull request closes any more."""
-    reference = and_(
-        ClosingReference.repository_id == Issue.repository_id,
-        ClosingReference.issue_repository == Issue.issue_repository,
-        ClosingReference.issue_number == Issue.issue_number,
-    )
-    tx.connection.execute(delete(Issue).where(Issue.repository_id == repository_id, not_(exists().where(reference))))
-
-
 def forget(tx: Transaction, repository_id: int) -> None:
     """Take out everything that the API gave for the repository; what git gave stays."""
     for table in (PullRequestText, Label, Issue, TimelineEvent):
@@ -204,6 +196,16 @@ def _delete(
     for start in range(0, len(numbers), CHUNK):
         chosen = [columns.repository_id == repository_id, columns.number.in_(numbers[start : start + CHUNK])]
         tx.connection.execute(delete(table).where(*chosen, *([] if more is None else [more])))
+
+
+def _drop_orphans(tx: Transaction, repository_id: int) -> None:
+    """Delete issues that no pull request closes any more."""
+    reference = and_(
+        ClosingReference.repository_id == Issue.repository_id,
+        ClosingReference.issue_repository == Issue.issue_repository,
+        ClosingReference.issue_number == Issue.issue_number,
+    )
+    tx.connection.execute(delete(Issue).where(Issue.repository_id == repository_id, not_(exists().where(reference))))
 
 
 def _stored_comments(tx: Transaction, repository_id: int, numbers: Sequence[int]) -> dict[str, dict[str, Any]]:

@@ -113,8 +113,6 @@ class GitHubSource:
                     total, unaccounted = self._read_some(reading, pages.utc(since), limit)
                 else:
                     total, unaccounted = self._read_all(reading, rescan=rescan)
-                with self._store.transaction() as tx:
-                    rows.drop_orphans(tx, repository_id)
         finally:
             tasks.close()
             self._spend(usage)
@@ -173,14 +171,16 @@ class GitHubSource:
         raise BadAnswer("GitHub gave no usable answer when asked for the repository's name; run again later")
 
     def _record_alias(self, reading: Reading) -> None:
-        canonical = reading.repository.full_name.lower()
-        with self._store.transaction() as tx:
-            names = {reading.repository.asked.lower()}
-            names |= {f"{owner}/{name}".lower() for owner, name in _stored_names(tx, reading.repository_id)}
-            known = {alias for (alias,) in tx.rows(RepositoryAlias, "alias", repository_id=reading.repository_id)}
-            for alias in sorted(names - {canonical} - known):
-                row = {"repository_id": reading.repository_id, "alias": alias, "evidence": "api"}
-                tx.insert_new(RepositoryAlias, [row])
+        """Keep the name asked for and the name stored, where GitHub now has another."""
+        number = reading.repository_id
+        with self._store.reading() as tx:
+            names = {f"{owner}/{name}".lower() for owner, name in tx.rows(Repository, "owner", "name", id=number)}
+            known = {alias for (alias,) in tx.rows(RepositoryAlias, "alias", repository_id=number)}
+        new = (names | {reading.repository.asked.lower()}) - known - {reading.repository.full_name.lower()}
+        if new:
+            with self._store.transaction() as tx:
+                aliases = [{"repository_id": number, "alias": alias, "evidence": "api"} for alias in sorted(new)]
+                tx.insert_new(RepositoryAlias, aliases)
 
     def _client(self, usage: Usage, tasks: _Tasks | None) -> GitHubClient:
         return GitHubClient(
@@ -227,7 +227,6 @@ def replay(store: Store, repository_id: int) -> ReadSummary:
         rows.forget(tx, repository_id)
         for page in archive.kept(tx, repository_id):
             numbers.update(_apply(tx, repository_id, page))
-        rows.drop_orphans(tx, repository_id)
         total = len(rows.present(tx, repository_id))
     return ReadSummary(len(numbers), bool(numbers), Usage(), total)
 
@@ -247,10 +246,6 @@ def _apply(tx: Transaction, repository_id: int, page: archive.Page) -> set[int]:
         rows.mark_gone(tx, repository_id, request.get("gone", ()), request.get("at", ""))
         return {row["number"] for row in found.of(PullRequest)}
     return set()
-
-
-def _stored_names(tx: Transaction, repository_id: int) -> list[tuple[str, str]]:
-    return [(str(owner), str(name)) for owner, name in tx.rows(Repository, "owner", "name", id=repository_id)]
 
 
 def _web_address(api_url: str) -> str:

@@ -1,0 +1,122 @@
+"""What the README tells people to type exists, and every command explains itself."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from prchain.cli import COMMANDS, cli
+from sql.named import named_queries
+
+ROOT = Path(__file__).parents[1]
+
+_CODE = re.compile(r"^```[^\n]*\n(.*?)^```|`([^`\n]+)`", re.M | re.S)
+_LINE = re.compile(r"(?:^|[\s;&|`(])(prchain|make)((?:[ \t]+[^\s|;&#<>]+)*)")
+_TARGET = re.compile(r"^([a-z][a-z-]*):", re.M)
+
+
+def readme() -> str:
+    return (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def typed(text: str) -> Iterator[tuple[str, list[str]]]:
+    """Every call of `prchain` and `make` in the code of a text, with its words."""
+    for block, span in _CODE.findall(text):
+        for line in (block or span).splitlines():
+            for program, rest in _LINE.findall(" " + line.partition(" # ")[0]):
+                words = rest.split()
+                yield program, [word.strip("'\"") for word in words]
+
+
+def wrong_calls(text: str) -> list[str]:
+    """The calls that name a command, an option, a query or a target that is not there."""
+    targets = set(_TARGET.findall((ROOT / "Makefile").read_text(encoding="utf-8")))
+    wrong = []
+    for program, words in typed(text):
+        said = shlex.join([program, *words])
+        names = [word for word in words if not word.startswith("-")]
+        if program == "make":
+            wrong += [said for word in names[:1] if "=" not in word and word not in targets]
+        elif words and not words[0].startswith("-"):
+            wrong += [said] if words[0] not in COMMANDS else _wrong_words(said, words)
+    return wrong
+
+
+def _wrong_words(said: str, words: list[str]) -> list[str]:
+    options = {option for parameter in command(words[0]).params for option in parameter.opts} | {"--help", "-h"}
+    wrong = [said for word in words[1:] if word.startswith("-") and word.partition("=")[0] not in options]
+    is_named_query = words[0] == "sql" and len(words) > 1 and re.fullmatch(r"[a-z_]+", words[1])
+    return wrong + ([said] if is_named_query and words[1] not in named_queries() else [])
+
+
+def command(name: str) -> click.Command:
+    found = cli.get_command(click.Context(cli), name)
+    assert found is not None
+    return found
+
+
+def help_of(name: str) -> str:
+    with click.Context(command(name), info_name=f"prchain {name}") as context:
+        return command(name).get_help(context)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_of_every_command_has_an_example_that_works_as_written(name: str) -> None:
+    text = help_of(name)
+    examples = re.findall(rf"^\s+(?:[A-Z_]+=\S+ )?(prchain {name}\b.*)$", text.partition("Example")[2], re.M)
+    assert examples
+    assert wrong_calls("".join(f"```\n{example}\n```\n" for example in examples)) == []
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_option_of_every_command_is_explained(name: str) -> None:
+    assert [
+        option.name for option in command(name).params if isinstance(option, click.Option) and not option.help
+    ] == []
+
+
+def test_the_help_of_the_group_lists_the_commands_and_calls_none_that_is_not_there() -> None:
+    with click.Context(cli, info_name="prchain") as context:
+        assert cli.list_commands(context) == list(COMMANDS)
+    examples = [line.strip() for line in (cli.help or "").splitlines() if line.strip().startswith("prchain ")]
+    assert examples
+    assert wrong_calls("\n".join(f"`{example}`" for example in examples)) == []
+
+
+def test_everything_that_the_readme_tells_to_type_exists() -> None:
+    calls = list(typed(readme()))
+    assert any(program == "make" for program, _ in calls)
+    assert wrong_calls(readme()) == []
+
+
+def test_the_readme_names_every_command() -> None:
+    named = {words[0] for program, words in typed(readme()) if program == "prchain" and words}
+    assert set(COMMANDS) - named == set()
+
+
+@pytest.mark.parametrize(
+    "call",
+    ["prchain nope", "prchain mine --nope", "prchain sql no_such_query", "make nope", "FOO=1 prchain nope"],
+)
+def test_a_planted_call_of_what_is_not_there_is_found(call: str) -> None:
+    assert len(wrong_calls(f"Run `{call}`.")) == 1
+    assert len(wrong_calls(f"```sh\n# then\n{call}\n```")) == 1
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "prchain mine repos.txt --source git",
+        "prchain sql funnel repository=o/n",
+        "make mine REPOS=repos.txt",
+        "prchain --help",
+    ],
+)
+def test_a_call_of_what_is_there_passes(call: str) -> None:
+    assert wrong_calls(f"`{call}`") == []
+    assert len(list(typed(f"`{call}`"))) == 1
