@@ -16,7 +16,15 @@ import click
 from miner.git_rows import Selection
 from miner.github import GitHubSource
 from miner.mine import MineOptions, Miner, RepositoryReport, SourceName
-from miner.report import find_pull_request, funnel, print_funnel, print_pull_request, say
+from miner.report import (
+    find_pull_request,
+    funnel,
+    not_mined,
+    print_funnel,
+    print_not_mined,
+    print_pull_request,
+    say,
+)
 from miner.repositories import RepositorySpec, read_list
 from prchain.cli_options import db_option, json_option
 from prchain.errors import UsageError
@@ -116,13 +124,13 @@ def _github(store: Store, settings: Settings, tokens: tuple[str, ...], progress:
 
 
 def _run(miner: Miner, specs: list[RepositorySpec], workers: int) -> list[RepositoryReport]:
-    with ThreadPoolExecutor(max_workers=min(workers, len(specs))) as pool:
-        futures = [pool.submit(miner.mine, spec) for spec in specs]
-        try:
-            return [future.result() for future in futures]
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+    pool = ThreadPoolExecutor(max_workers=min(workers, len(specs)))
+    futures = [pool.submit(miner.mine, spec) for spec in specs]
+    try:
+        return [future.result() for future in futures]
+    finally:
+        # Each step of a run is a transaction: who interrupts need not wait for the repositories under way.
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _print_reports(reports: list[RepositoryReport], as_json: bool) -> None:
@@ -170,10 +178,12 @@ def status(repository: str | None, db: str | None, as_json: bool) -> None:
     """
     with closing(Store.open(Settings.load(db=db).db, create=False)) as store:
         rows = funnel(store, repository)
+        failed = not_mined(store) if repository is None else []
     if as_json:
         click.echo(json.dumps(rows, indent=2))
     else:
         print_funnel(rows)
+        print_not_mined(failed)
 
 
 @click.command()

@@ -40,6 +40,8 @@ class ApiState:
     state: str | None
     merge_sha: str | None
     gone_at: str | None
+    note: str | None = None
+    """Why it is not whole, where GitHub could not deliver it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,32 +87,41 @@ def write(
     facts: GitFacts,
     selection: Selection,
     api: Mapping[int, ApiState],
+    *,
+    keep_landings: bool = True,
 ) -> None:
-    """Replace what git says of the selected pull requests; the others keep the facts of an earlier, wider run."""
+    """Replace what git says of the selected pull requests; the others keep the facts of an earlier, wider run.
+
+    Landings that are as they were keep their rows, files and line counts, unless `keep_landings` is false.
+    """
     numbers = selection.numbers(facts) | (set(api) - set(facts.refs.heads))
     known = {row[0]: row[1] for row in tx.rows(PullRequest, "number", "outcome", repository_id=repository_id)}
-    _clear(tx, repository_id, None if selection.whole else numbers)
+    landed = {n: _landing(repository_id, facts, c) for n, c in facts.decisions.landed.items() if n in numbers}
+    stored = {row[0]: row for row in tx.rows(Landing, *_LANDING[1:-1], repository_id=repository_id)}
+    kept = {n for n, row in landed.items() if keep_landings and stored.get(n) == row[1:-1]}
+    _clear(tx, repository_id, None if selection.whole else numbers, sorted(set(stored) - kept))
     tx.upsert(PullRequest, _pull_requests(repository_id, facts, numbers, selection, api, known))
-    landed = [number for number in facts.decisions.landed if number in numbers]
     commits = {c for number in numbers for c in facts.own.get(number, ())}
     commits.update(facts.decisions.landed[number].commit for number in landed)
     _write_commits(tx, repository_id, facts, sorted(commits))
     tx.bulk(PullRequestCommit, _OWN, _own(repository_id, facts, numbers))
-    tx.bulk(Landing, _LANDING, (_landing(repository_id, facts, facts.decisions.landed[n]) for n in landed))
-    tx.bulk(LandingFile, _FILE, _files(repository_id, repository, facts, landed))
+    tx.bulk(Landing, _LANDING, (row for n, row in landed.items() if n not in kept))
+    tx.bulk(LandingFile, _FILE, _files(repository_id, repository, facts, [n for n in landed if n not in kept]))
     tx.upsert(RefusedClaim, _refusals(repository_id, facts, numbers if not selection.whole else None))
     tx.connection.execute(_DELETE_UNUSED_COMMITS, {"repository": repository_id})
 
 
-def _clear(tx: Transaction, repository_id: int, numbers: Collection[int] | None) -> None:
+def _clear(tx: Transaction, repository_id: int, numbers: Collection[int] | None, changed: list[int]) -> None:
+    """Delete what is written anew: everything of the numbers (None: of all), and the landings that changed."""
+    for number in changed:
+        if numbers is None or number in numbers:
+            tx.delete(Landing, repository_id=repository_id, number=number)
     if numbers is None:
-        for table in (LandingFile, Landing, RefusedClaim):
-            tx.delete(table, repository_id=repository_id)
+        tx.delete(RefusedClaim, repository_id=repository_id)
         tx.delete(PullRequestCommit, repository_id=repository_id, origin="git")
         return
     for number in numbers:
-        for table in (Landing, RefusedClaim):
-            tx.delete(table, repository_id=repository_id, number=number)
+        tx.delete(RefusedClaim, repository_id=repository_id, number=number)
         tx.delete(PullRequestCommit, repository_id=repository_id, number=number, origin="git")
 
 
@@ -157,27 +168,28 @@ def _evidence(facts: GitFacts, number: int, api: ApiState | None, *, listed: boo
         gone_at=api.gone_at if api else None,
         has_head=number in facts.refs.heads,
         listed=listed,
+        note=api.note if api else None,
     )
 
 
 def _write_commits(tx: Transaction, repository_id: int, facts: GitFacts, commits: list[int]) -> None:
     history = facts.history
-    there = {sha for (sha,) in tx.rows(Commit, "sha", repository_id=repository_id)}
+    there = {row[0]: row[1] for row in tx.rows(Commit, "sha", "parents", repository_id=repository_id)}
 
-    def rows() -> Iterator[tuple[Any, ...]]:
-        for commit in commits:
-            if history.shas[commit] not in there:
-                yield (
-                    repository_id,
-                    history.shas[commit],
-                    _stored(history.authors[commit][0]),
-                    utc(history.author_times[commit]),
-                    utc(history.commit_times[commit]),
-                    len(history.parents[commit]),
-                    _stored(history.message(commit)),
-                )
+    def row(commit: int) -> tuple[Any, ...]:
+        return (
+            repository_id,
+            history.shas[commit],
+            _stored(history.authors[commit][0]),
+            utc(history.author_times[commit]),
+            utc(history.commit_times[commit]),
+            len(history.parents[commit]),
+            _stored(history.message(commit)),
+        )
 
-    tx.bulk(Commit, _COMMIT, rows())
+    tx.bulk(Commit, _COMMIT, (row(commit) for commit in commits if history.shas[commit] not in there))
+    from_api = [commit for commit in commits if there.get(history.shas[commit], 0) < 0]
+    tx.upsert(Commit, (dict(zip(_COMMIT, row(commit), strict=True)) for commit in from_api))
 
 
 def _stored(text: str) -> str:

@@ -16,11 +16,11 @@ from miner.landing import (
     claimed,
     judge_patch,
     settle,
-    unclaimed,
     unlanded_commits,
     worth_a_line,
 )
 from miner.nested import nested
+from miner.unclaimed import unclaimed
 from prchain.errors import IncompleteRepository, NoPullRefs
 from prchain.git import GitRepository, LineCount, RawChange
 

@@ -14,10 +14,10 @@ from sqlalchemy import func, select, update
 
 from miner import citation_rows, git_rows
 from miner.git_rows import WHOLE, ApiState, Selection
-from miner.git_source import ApiKnowledge, read, read_refs
+from miner.git_source import ApiKnowledge, Refs, read, read_refs
 from miner.github import GitHubSource, ReadSummary, replay
 from miner.repositories import RepositorySpec
-from prchain.errors import BadAnswer, GitHubError, PrchainError
+from prchain.errors import BadAnswer, GitHubError, PrchainError, RepositoryNotFound
 from prchain.git import GitRepository, update_mirror
 from prchain.progress import Progress, Task
 from prchain.scrub import redact
@@ -90,14 +90,20 @@ class Miner:
         except PrchainError as error:
             work.fail(error)
         if work.repository_id is not None and work.error is not None:
-            # Boundary: the first failure is the one to report; settling what is there must not hide it.
-            self._settle_rest(work.repository_id)
+            try:
+                # What was read before the failure is worth its outcomes and its citations.
+                self._settle_rest(work.repository_id)
+                self._cite(work.repository_id, work)
+            except PrchainError as error:
+                work.fail(error)
         return self._finish(spec, run_id, work)
 
     def _mine(self, spec: RepositorySpec, run_id: int, work: _Work) -> None:
         if self._options.from_archive:
-            self._replay(spec, work)
+            self._replay(spec, run_id, work)
             return
+        if self._options.source == "github" and spec.host != self._api_host:
+            raise RepositoryNotFound(f"{spec.full_name} is on {spec.host}, and the API is {self._api_host}'s")
         uses_api = self._github is not None and self._options.source != "git" and spec.host == self._api_host
         if uses_api:
             try:
@@ -105,13 +111,11 @@ class Miner:
             except GitHubError as error:
                 # The history is worth having without the API, and the API's failure is still reported.
                 work.fail(error)
-        if work.repository_id is None:
-            if work.error is not None and not spec.is_path:
-                return
-            work.repository_id = self._repository(spec, None)
-        self._note_run(run_id, work.repository_id)
-        self._read_git(spec, work.repository_id, work)
-        self._cite(work.repository_id, work)
+        if work.error is not None and work.repository_id is None and not spec.is_path:
+            return
+        self._read_git(spec, run_id, work)
+        if work.repository_id is not None:
+            self._cite(work.repository_id, work)
 
     def _read_api(self, spec: RepositorySpec, run_id: int, work: _Work) -> None:
         assert self._github is not None
@@ -129,42 +133,58 @@ class Miner:
             more = ", ..." if len(summary.missing) > 5 else ""
             work.fail(BadAnswer(f"GitHub did not deliver {len(summary.missing)} pull requests whole: {named}{more}"))
 
-    def _replay(self, spec: RepositorySpec, work: _Work) -> None:
-        work.repository_id = self._repository(spec, None)
+    def _replay(self, spec: RepositorySpec, run_id: int, work: _Work) -> None:
+        with self._store.reading() as tx:
+            known = self._known(tx, spec, None)
+        if known is None:
+            raise RepositoryNotFound(
+                f"{spec.full_name} has not been mined into this database; there is no archive of it"
+            )
+        work.repository_id = known[0]
+        self._note_run(run_id, work.repository_id)
         summary = replay(self._store, work.repository_id)
         work.api = summary
         work.changed = True
         self._settle_rest(work.repository_id)
         self._cite(work.repository_id, work)
 
-    def _read_git(self, spec: RepositorySpec, repository_id: int, work: _Work) -> None:
+    def _read_git(self, spec: RepositorySpec, run_id: int, work: _Work) -> None:
         task = self._progress.task(f"{spec.full_name}: git history")
         try:
             repository = self._open(spec)
             refs = read_refs(repository)
-            api = self._api_states(repository_id)
-            stamp = self._git_stamp(refs.fingerprint, api)
-            with self._store.reading() as tx:
-                known = list(tx.rows(Cursor, "position", repository_id=repository_id, stream="git"))
-            if known and known[0][0] == stamp:
-                task.done("unchanged")
-            else:
-                merges = {number: state.merge_sha for number, state in api.items() if state.merge_sha}
-                facts = read(repository, refs, ApiKnowledge(merges), lambda note: task.update(note=note))
-                task.update(note="writing")
-                with self._store.transaction() as tx:
-                    git_rows.write(tx, repository_id, repository, facts, self._options.selection, api)
-                    tx.upsert(Cursor, [_cursor(repository_id, "git", stamp)])
-                    named = update(Repository).where(Repository.id == repository_id)
-                    tx.connection.execute(named.values(default_branch=refs.default_branch))
-                work.changed = True
-                task.done(f"{len(refs.heads):,} pull heads, {len(facts.decisions.landed):,} landed")
+            if work.repository_id is None:
+                work.repository_id = self._repository(spec, None)
+                self._note_run(run_id, work.repository_id)
+            self._write_history(work.repository_id, repository, refs, task, work)
             if self._options.line_counts:
-                counted = count_stored(self._store, repository_id, repository, task)
+                counted = count_stored(self._store, work.repository_id, repository, task)
                 work.changed = work.changed or counted > 0
         except PrchainError:
             task.done("failed")
             raise
+
+    def _write_history(
+        self, repository_id: int, repository: GitRepository, refs: Refs, task: Task, work: _Work
+    ) -> None:
+        api = self._api_states(repository_id)
+        stamp = self._git_stamp(refs.fingerprint, api)
+        with self._store.reading() as tx:
+            known = list(tx.rows(Cursor, "position", repository_id=repository_id, stream="git"))
+        if known and known[0][0] == stamp:
+            task.done("unchanged")
+            return
+        merges = {number: state.merge_sha for number, state in api.items() if state.merge_sha}
+        facts = read(repository, refs, ApiKnowledge(merges), lambda note: task.update(note=note))
+        task.update(note="writing")
+        same_rules = bool(known) and known[0][0].split("|", 1)[0] == GIT_RULES
+        with self._store.transaction() as tx:
+            git_rows.write(tx, repository_id, repository, facts, self._options.selection, api, keep_landings=same_rules)
+            tx.upsert(Cursor, [_cursor(repository_id, "git", stamp)])
+            named = update(Repository).where(Repository.id == repository_id)
+            tx.connection.execute(named.values(default_branch=refs.default_branch))
+        work.changed = True
+        task.done(f"{len(refs.heads):,} pull heads, {len(facts.decisions.landed):,} landed")
 
     def _open(self, spec: RepositorySpec) -> GitRepository:
         if spec.is_path:
@@ -181,10 +201,10 @@ class Miner:
 
     def _api_states(self, repository_id: int) -> dict[int, ApiState]:
         with self._store.reading() as tx:
-            columns = ("number", "node_id", "state", "merge_sha", "gone_at")
+            columns = ("number", "node_id", "state", "merge_sha", "gone_at", "reason")
             return {
-                number: ApiState(state, merge_sha, gone_at)
-                for number, node_id, state, merge_sha, gone_at in tx.rows(
+                number: ApiState(state, merge_sha, gone_at, None if state else reason)
+                for number, node_id, state, merge_sha, gone_at, reason in tx.rows(
                     PullRequest, *columns, repository_id=repository_id
                 )
                 if node_id is not None
@@ -212,18 +232,11 @@ class Miner:
             git_rows.settle_without_history(tx, repository_id)
 
     def _repository(self, spec: RepositorySpec, node_id: str | None) -> int:
-        """The row of a repository, found by GitHub's id or by name in any case; made where there is none."""
+        """The row of a repository, made where there is none."""
         with self._naming, self._store.transaction() as tx:
-            rows = list(tx.rows(Repository, "id", "host", "owner", "name", "node_id"))
-            same_id = [row for row in rows if node_id and row[4] == node_id]
-            same_name = [
-                row for row in rows if row[1] == spec.host and f"{row[2]}/{row[3]}".lower() == spec.full_name.lower()
-            ]
-            found = same_id or same_name
-            if not found and not node_id:
-                found = self._by_alias(tx, spec, {row[0] for row in rows if row[1] == spec.host})
-            repository_id: int = found[0][0] if found else max((row[0] for row in rows), default=0) + 1
-            owner, name = (spec.owner, spec.name) if node_id or not found else (found[0][2], found[0][3])
+            known = self._known(tx, spec, node_id)
+            repository_id: int = known[0] if known else max((i for (i,) in tx.rows(Repository, "id")), default=0) + 1
+            owner, name = (known[1], known[2]) if known and not node_id else (spec.owner, spec.name)
             row = {
                 "id": repository_id,
                 "host": spec.host,
@@ -234,10 +247,15 @@ class Miner:
             tx.upsert(Repository, [{**row, "node_id": node_id} if node_id else row])
             return repository_id
 
-    def _by_alias(self, tx: Transaction, spec: RepositorySpec, ids: set[int]) -> list[Sequence[Any]]:
+    def _known(self, tx: Transaction, spec: RepositorySpec, node_id: str | None) -> Sequence[Any] | None:
+        """Id, owner and name of a repository that has a row: by GitHub's id, by name in any case, or by an alias."""
+        rows = [row for row in tx.rows(Repository, "id", "owner", "name", "host", "node_id") if row[3] == spec.host]
+        by_id = [row for row in rows if node_id and row[4] == node_id]
+        by_name = [row for row in rows if f"{row[1]}/{row[2]}".lower() == spec.full_name.lower()]
         aliases = tx.rows(RepositoryAlias, "repository_id", alias=spec.full_name.lower())
-        named = {repository_id for (repository_id,) in aliases} & ids
-        return [row for row in tx.rows(Repository, "id", "host", "owner", "name", "node_id") if row[0] in named]
+        named = set() if node_id else {repository_id for (repository_id,) in aliases}
+        by_alias = [row for row in rows if row[0] in named]
+        return next(iter([*by_id, *by_name, *by_alias]), None)
 
     def _begin(self, spec: RepositorySpec) -> int:
         with self._naming, self._store.transaction() as tx:

@@ -44,6 +44,8 @@ class Evidence:
     has_head: bool = True
     listed: bool = True
     """False where the API was read and does not know the pull request whose head the mirror has."""
+    note: str | None = None
+    """Why GitHub's side of it is not known."""
     git_read: bool = True
 
 
@@ -62,6 +64,8 @@ def choose(evidence: Evidence) -> tuple[str, str | None]:
         return "merged_unlocated", f"{merge}, not borne out by a branch"
     if evidence.state in {"open", "closed"}:
         return evidence.state, None
+    if evidence.note:
+        return "unlanded", evidence.note
     if not evidence.listed:
         return "unlanded", "there is a pull head, but GitHub lists no such pull request"
     return "unlanded", None if evidence.has_head else "no pull head"

@@ -92,6 +92,24 @@ def _last_run(tx: Transaction, repository_id: int) -> dict[str, Any] | None:
     return dict(row) if row else None
 
 
+def not_mined(store: Store) -> list[dict[str, Any]]:
+    """Lines of a list whose last run failed before there was a repository to put it to."""
+    with store.reading() as tx:
+        runs = tx.rows(MineRun, "spec", "repository_id", "outcome", "reason", "started_at")
+        last = {run[0]: run for run in runs}
+    return [
+        {"spec": spec, "outcome": outcome, "reason": reason, "started_at": started_at}
+        for spec, repository_id, outcome, reason, started_at in last.values()
+        if repository_id is None and outcome != "running"
+    ]
+
+
+def print_not_mined(rows: list[dict[str, Any]]) -> None:
+    """Print the lines that came to nothing."""
+    for row in rows:
+        say(f"not mined: {row['spec']}: {row['outcome']}, {row['started_at']}: {row['reason']}")
+
+
 def print_funnel(rows: list[dict[str, Any]]) -> None:
     """Print the funnel as text."""
     if not rows:
@@ -159,6 +177,8 @@ def _landings(tx: Transaction, repository_id: int, number: int) -> list[dict[str
     for landing in landings:
         files = ("status", "path", "old_path", "additions", "deletions", "note")
         landing["files"] = _dicts(tx, LandingFile, files, branch=landing["branch"], **key)
+        commit = _dicts(tx, Commit, ("message",), repository_id=repository_id, sha=landing["landed_sha"])
+        landing["message"] = commit[0]["message"] if commit else ""
     return landings
 
 
@@ -176,10 +196,17 @@ def _commits(tx: Transaction, repository_id: int, number: int) -> list[dict[str,
     return list(unique.values())
 
 
+def _title(landing: dict[str, Any]) -> str:
+    """The title as the landing has it: below the subject of a GitHub merge, else the subject."""
+    _, _, below = landing["message"].partition("\n\n")
+    lines = below.splitlines()
+    return str(lines[0] if landing["subject"].startswith("Merge pull request") and lines else landing["subject"])
+
+
 def print_pull_request(page: dict[str, Any]) -> None:
     """Print the page of a pull request."""
     title = next((text["body"] for text in page["texts"] if text["field"] == "title"), None)
-    title = title or next((landing["subject"] for landing in page["landings"]), "")
+    title = title or next((_title(landing) for landing in page["landings"]), "")
     say(f"{page['repository']}#{page['number']}  {title}")
     say(f"  outcome   {page['outcome']}" + (f" ({page['reason']})" if page["reason"] else ""))
     say(f"  head      {page['head_sha'] or 'none'}")

@@ -61,7 +61,13 @@ def main() -> None:
     """Run `prchain` and exit: 0 done, 1 not all done, 2 wrong usage, 130 interrupted; a failure is one line."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # mined text may be more than the terminal can encode
-    sys.exit(run(sys.argv[1:]))
+    status = run(sys.argv[1:])
+    if status == INTERRUPTED:
+        # Python would wait for the threads under way; everything they do is in transactions that may be cut off.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+    sys.exit(status)
 
 
 def run(arguments: list[str]) -> int:

@@ -7,6 +7,7 @@ GitHub's own names stay what they are everywhere else, ``GITHUB_TOKEN`` and ``GI
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -108,7 +109,10 @@ class Settings(BaseSettings):
         parts = value.split(",") if isinstance(value, str) else value
         if not isinstance(parts, list | tuple):
             raise ValueError("must be a text of tokens, separated by commas")
-        return tuple(part.strip() if isinstance(part, str) else part for part in parts if part != "")
+        tokens = tuple(part.strip() if isinstance(part, str) else part for part in parts if part != "")
+        if any(isinstance(token, str) and not re.fullmatch(r"[!-~]*", token) for token in tokens):
+            raise ValueError("must hold tokens without white space, separated by commas")
+        return tuple(token for token in tokens if token)
 
     @field_validator("github_api_url")
     @classmethod

@@ -241,7 +241,7 @@ class Commit(Base):
     authored_at: Mapped[str] = mapped_column(String(32))
     committed_at: Mapped[str] = mapped_column(String(32))
     parents: Mapped[int]
-    """How many parents it has; null never: 0 for a root."""
+    """How many parents it has: 0 for a root, -1 where only the API has shown it, which does not say."""
     message: Mapped[str] = mapped_column(Text)
 
 

@@ -53,25 +53,28 @@ class Candidate:
 
 def find_candidates(text: str, host: str) -> list[Candidate]:
     """Return all candidates in the order in which they stand; of two that overlap, the longer one."""
-    found: list[Candidate] = []
-    if "/pull" in text or "/issues/" in text or "/commit" in text:
-        found += _urls(text, host)
-    if "#" in text:
-        found += _hashes(text)
-    if "GH" in text or "gh-" in text or "Gh-" in text:
-        found += _plain(_GH, "gh", text)
-    if _has_any(text, _WORD_HINTS):
-        found += _words(text)
-    if "@" in text:
-        found += _at_shas(text)
-    if _has_any(text, _SHA_HINTS):
-        found += [Candidate(m.start(), m.end(), "sha", None, sha=m[1]) for m in _SHA_WORD.finditer(text)]
-    found.sort(key=lambda c: (c.start, -c.end))
+    found = sorted(_spots(text, host), key=lambda c: (c.start, -c.end))
     out: list[Candidate] = []
     for candidate in found:
         if not out or candidate.start >= out[-1].end:
             out.append(candidate)
     return out
+
+
+def _spots(text: str, host: str) -> Iterator[Candidate]:
+    """Yield the candidates of each syntax, one syntax after the other; only those that the text hints at are sought."""
+    if "#" in text:
+        yield from _hashes(text)
+    if "/pull" in text or "/issues/" in text or "/commit" in text:
+        yield from _urls(text, host)
+    if "GH" in text or "gh-" in text or "Gh-" in text:
+        yield from _plain(_GH, "gh", text)
+    if _has_any(text, _WORD_HINTS):
+        yield from _words(text)
+    if "@" in text:
+        yield from _at_shas(text)
+    if _has_any(text, _SHA_HINTS):
+        yield from (Candidate(m.start(), m.end(), "sha", None, sha=m[1]) for m in _SHA_WORD.finditer(text))
 
 
 def _has_any(text: str, hints: tuple[str, ...]) -> bool:
@@ -183,4 +186,4 @@ def _ends_well(text: str, end: int) -> bool:
 
 def may_cite(text: str, host: str = "github.com") -> bool:
     """Whether a text holds anything of a citation's shape; `extract` finds nothing in the others."""
-    return bool(find_candidates(text, host))
+    return next(_spots(text, host), None) is not None

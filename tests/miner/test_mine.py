@@ -252,6 +252,17 @@ class TestLineCounts:
         assert {("sub", "submodule"), ("new/1.bin", "binary"), ("moved/1.py", None)} <= notes
         assert lab.mine(world, line_counts=True).outcome == "unchanged"
 
+    def test_survive_a_new_pull_request(self, lab: Lab) -> None:
+        world = build(lab.folder)
+        lab.mine(world, line_counts=True)
+        before = lab.rows(LandingFile, "number", "path", "additions", "deletions")
+        head = world.propose(99, {"src/late.py": "late\n"})
+        world.squash("main", head, "Late (#99)")
+        world.save()
+        lab.mine(world)
+        after = lab.rows(LandingFile, "number", "path", "additions", "deletions")
+        assert set(before) <= set(after) and (99, "src/late.py", None, None) in after
+
     def test_as_a_second_pass_over_a_stored_history(self, lab: Lab) -> None:
         world = build(lab.folder)
         lab.mine(world)

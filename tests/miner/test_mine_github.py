@@ -1,0 +1,120 @@
+"""Mining with both sources at once: an emulated GitHub and the git repository of the same world."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from miner.github import GitHubSource
+from miner.mine import MineOptions, Miner, RepositoryReport
+from miner.repositories import parse_entry
+from prchain.progress import open_progress
+from sql.store import Store
+from sql.tables import Base, Citation, Commit, Landing, MineRun, PullRequest
+from tests.emulator import Emulator, World, generate_world
+
+PULLS = 150
+
+
+class Lab:
+    """A world, its emulator and a database."""
+
+    def __init__(self, folder: Path, seed: int) -> None:
+        self.folder = folder
+        self.world: World = generate_world(seed, PULLS, git_dir=folder / "r.git")
+        self.emulator = Emulator(self.world)
+        self.store = Store.open(str(folder / "prchain.db"))
+
+    def mine(self, **options: Any) -> RepositoryReport:
+        """Mine the world's repository."""
+        spec = parse_entry(f"acme/widgets = {self.folder / 'r.git'}", "github.com", self.folder)
+        with open_progress(stream=io.StringIO()) as progress:
+            source = GitHubSource(
+                self.store,
+                tokens=("test-token",),
+                api_url=self.emulator.api_url,
+                max_wait=10,
+                timeout=30,
+                progress=progress,
+                clock=self.emulator.clock,
+                sleep=self.emulator.clock.sleep,
+            )
+            return Miner(
+                self.store,
+                mirrors=self.folder / "mirrors",
+                progress=progress,
+                options=MineOptions(**options),
+                github=source,
+            ).mine(spec)
+
+    def rows(self, table: type[Base], *columns: str) -> list[tuple[Any, ...]]:
+        """Some columns of every row."""
+        with self.store.reading() as tx:
+            return [tuple(row) for row in tx.rows(table, *columns)]
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """A world that has been mined once."""
+    made = Lab(tmp_path_factory.mktemp("both"), seed=3)
+    with made.emulator:
+        report = made.mine()
+        assert report.error is None and report.outcome == "mined"
+        yield made
+    made.store.close()
+
+
+def test_what_the_api_says_merged_has_landed_where_and_how_it_did(lab: Lab) -> None:
+    found = {n: (style, sha) for n, style, sha in lab.rows(Landing, "number", "style", "landed_sha")}
+    merged = [pull for pull in lab.world.home.pulls if pull.merged]
+    assert {pull.number for pull in merged} <= set(found)
+    for pull in merged:
+        if pull.merge_commit is not None:
+            assert found[pull.number] == (pull.landing, pull.merge_commit.oid)
+
+
+def test_every_pull_request_has_one_settled_outcome(lab: Lab) -> None:
+    outcomes = dict(lab.rows(PullRequest, "number", "outcome"))
+    assert set(outcomes) == {pull.number for pull in lab.world.home.pulls}
+    assert set(outcomes.values()) <= {"landed", "carried", "open", "closed", "merged_unlocated"}
+
+
+def test_commits_that_git_knows_have_their_parents_though_the_api_came_first(lab: Lab) -> None:
+    parents = dict(lab.rows(Commit, "sha", "parents"))
+    landed = [sha for (sha,) in lab.rows(Landing, "landed_sha")]
+    assert all(parents[sha] > 0 for sha in landed)
+
+
+def test_citations_come_from_both_sources(lab: Lab) -> None:
+    fields = {field for field, counted in lab.rows(Citation, "field", "counted") if counted}
+    assert {"body", "comment", "event", "commit"} <= fields
+
+
+def test_a_second_run_is_unchanged_and_asks_next_to_nothing(lab: Lab) -> None:
+    before = lab.emulator.requests
+    report = lab.mine()
+    assert (report.outcome, report.error) == ("unchanged", None)
+    assert lab.emulator.requests - before <= 4
+    assert lab.rows(MineRun, "outcome")[-1] == ("unchanged",)
+
+
+def test_the_archive_gives_the_same_rows_without_the_network(lab: Lab) -> None:
+    columns = ("number", "outcome", "state", "merge_sha", "author", "updated_at")
+    before = lab.rows(PullRequest, *columns), lab.rows(Citation, "source", "target", "field", "key", "counted")
+    asked = lab.emulator.requests
+    assert lab.mine(from_archive=True).error is None
+    assert lab.emulator.requests == asked
+    after = lab.rows(PullRequest, *columns), lab.rows(Citation, "source", "target", "field", "key", "counted")
+    assert after == before
+
+
+def test_an_unknown_repository_has_no_archive(lab: Lab) -> None:
+    spec = parse_entry(f"no/such = {lab.folder}", "github.com", lab.folder)
+    with open_progress(stream=io.StringIO()) as progress:
+        options = MineOptions(from_archive=True)
+        report = Miner(lab.store, mirrors=lab.folder, progress=progress, options=options).mine(spec)
+    assert report.outcome == "repository_not_found"
