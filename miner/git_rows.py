@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ from sqlalchemy import bindparam, delete, exists, update
 from miner.git_source import GitFacts, count_lines
 from miner.landing import Candidate
 from miner.outcomes import Evidence, choose
+from prchain.ahead import ahead
 from prchain.git import GitRepository, RawChange
 from prchain.scrub import clean_text, may_hold_secrets, redact
 from sql.store import Transaction
@@ -103,10 +104,11 @@ def write(
     tx.upsert(PullRequest, _pull_requests(repository_id, facts, numbers, selection, api, known))
     commits = {c for number in numbers for c in facts.own.get(number, ())}
     commits.update(facts.decisions.landed[number].commit for number in landed)
-    _write_commits(tx, repository_id, facts, sorted(commits))
-    tx.bulk(PullRequestCommit, _OWN, _own(repository_id, facts, numbers))
-    tx.bulk(Landing, _LANDING, (row for n, row in landed.items() if n not in kept))
-    tx.bulk(LandingFile, _FILE, _files(repository_id, repository, facts, [n for n in landed if n not in kept]))
+    with ahead(facts.files(repository, [n for n in landed if n not in kept])) as files:
+        _write_commits(tx, repository_id, facts, sorted(commits))
+        tx.bulk(PullRequestCommit, _OWN, _own(repository_id, facts, numbers))
+        tx.bulk(Landing, _LANDING, (row for n, row in landed.items() if n not in kept))
+        tx.bulk(LandingFile, _FILE, _files(repository_id, facts, files))
     tx.upsert(RefusedClaim, _refusals(repository_id, facts, numbers if not selection.whole else None))
     tx.connection.execute(_DELETE_UNUSED_COMMITS, {"repository": repository_id})
 
@@ -229,9 +231,9 @@ def _landing(repository_id: int, facts: GitFacts, landed: Candidate) -> tuple[An
 
 
 def _files(
-    repository_id: int, repository: GitRepository, facts: GitFacts, landed: list[int]
+    repository_id: int, facts: GitFacts, files: Iterable[tuple[int, list[RawChange]]]
 ) -> Iterator[tuple[Any, ...]]:
-    for number, changes in facts.files(repository, landed):
+    for number, changes in files:
         branch = _branch(facts.decisions.landed[number].line.branch)
         for change in changes:
             yield (

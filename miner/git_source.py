@@ -5,7 +5,7 @@ A handful of streaming git processes a repository: one log, and diff-tree proces
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -90,7 +90,9 @@ class GitFacts:
     patches: dict[int, list[RawChange]]
     """Number to the patch of its landing without renames, where a claim had to be borne out by it."""
 
-    def files(self, repository: GitRepository, numbers: Iterable[int]) -> Iterator[tuple[int, list[RawChange]]]:
+    def files(
+        self, repository: GitRepository, numbers: Iterable[int]
+    ) -> Generator[tuple[int, list[RawChange]], None, None]:
         """For each landed number, the files of its reference patch with renames; in no particular order.
 
         Renames need blobs, so only patches that both add and delete are asked again, and only where all their blobs

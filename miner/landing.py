@@ -22,7 +22,7 @@ api                 GitHub names this commit as the merge commit
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import ChainMap, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -157,20 +157,23 @@ def own_commits(history: History, head: int, line: Line, position: int | None) -
 
 def unlanded_commits(history: History, head: int, lines: Sequence[Line]) -> Own | None:
     """The commits of a head that none of the lines has; None when there are too many."""
+    landed = [line.brought for line in lines]
     own: list[int] = []
     seen = {head}
     pending = [head]
     while pending:
         commit = pending.pop()
-        if any(commit in line.brought for line in lines):
-            continue
-        own.append(commit)
-        if len(own) > OWN_COMMITS_LIMIT:
-            return None
-        for parent in history.parents[commit]:
-            if parent not in seen:
-                seen.add(parent)
-                pending.append(parent)
+        for brought in landed:
+            if commit in brought:
+                break
+        else:
+            own.append(commit)
+            if len(own) > OWN_COMMITS_LIMIT:
+                return None
+            for parent in history.parents[commit]:
+                if parent not in seen:
+                    seen.add(parent)
+                    pending.append(parent)
     return Own(tuple(sorted(own)), None)
 
 
@@ -291,6 +294,7 @@ def settle(history: History, candidates: Sequence[Candidate], settled: Decisions
         else:
             by_number[candidate.number].append(candidate)
     strong_numbers = {c.commit: c.number for c in candidates if c.evidence and not c.weak}
+    claimed_by = ChainMap(settled.taken, strong_numbers)  # a view: `taken` grows below
     for number, options in sorted(by_number.items(), key=lambda item: (all(o.inner for o in item[1]), item[0])):
         if number in settled.landed:
             continue
@@ -302,7 +306,7 @@ def settle(history: History, candidates: Sequence[Candidate], settled: Decisions
         if not strong:
             continue
         best = min(strong, key=lambda option: (_RANK[option.evidence or ""], option.weak, option.position))
-        landed, run = _with_rebase(history, best, strong, {**strong_numbers, **settled.taken})
+        landed, run = _with_rebase(history, best, strong, claimed_by)
         settled.accept(landed)
         for other in strong:
             if other.commit not in run and other is not best and not other.weak:

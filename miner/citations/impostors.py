@@ -51,6 +51,9 @@ _FRAME_TAIL = re.compile(
     r"[ \t]+(?:0x[0-9a-f]|/|\[|[A-Z]:\\|[\w:~<>]+ ?\(.*\) (?:at|from) |(?:DONE|CACHED|ERROR|sha256)\b)"
 )
 
+_LONGEST_NOUN, _LONGEST_TRACKER = 16, 32
+"""No match of `_ENUMERATED` and of `_FOREIGN_TRACKER` is longer; looking no farther back makes them fast."""
+
 _TOP, _SMALL, _LONG_LIST = 10, 30, 99
 """Up to which number a rank, a counted thing, and an entry of a numbered list are likelier than a reference."""
 
@@ -61,13 +64,13 @@ def is_impostor(text: str, start: int, end: int, number: int) -> bool:
     after = text[end : end + _AFTER]
     return (
         _is_counted(before, after, number)
-        or _FOREIGN_TRACKER.search(before) is not None
+        or _FOREIGN_TRACKER.search(before, max(0, len(before) - _LONGEST_TRACKER)) is not None
         or (end - start - 1 in _COLOUR_LENGTHS and _is_colour(text, before, after, start, end))
     )
 
 
 def _is_counted(before: str, after: str, number: int) -> bool:
-    if _ENUMERATED.search(before):
+    if _ENUMERATED.search(before, max(0, len(before) - _LONGEST_NOUN)):
         return True
     if number <= _SMALL and (_ENUMERATED_SMALL.search(before) or (number <= _TOP and _RANKED.match(after))):
         return True
