@@ -113,8 +113,14 @@ class Miner:
             except GitHubError as error:
                 # The history is worth having without the API, and the API's failure is still reported.
                 work.fail(error)
-        if work.error is not None and work.repository_id is None and not spec.is_path:
-            return
+        if work.repository_id is None:
+            with self._store.reading() as tx:
+                known = self._known(tx, spec, None)
+            if known is not None:
+                work.repository_id = known[0]
+                self._note_run(run_id, known[0])
+            elif work.error is not None and not spec.is_path:
+                return
         self._read_git(spec, run_id, work)
         if work.repository_id is not None:
             self._cite(work.repository_id, work)

@@ -325,7 +325,7 @@ def test_without_network_one_line_says_so_and_no_credentials_are_shown(
     assert done.returncode == 1
     assert done.stdout == "o/n: mined: 4 pull requests, 3 landed\n"
     [line] = [line for line in done.stderr.splitlines() if line.startswith("o/far: clone_failed: ")]
-    assert f"https://127.0.0.1:{closed_port}/o/far.git could not be fetched: " in line
+    assert f"https://127.0.0.1:{closed_port}/o/far.git cannot be reached; is there a network? " in line
     assert "Traceback" not in done.stderr
     shown = run("status", "--db", "p.db", env={"GITHUB_TOKEN": TOKEN})
     assert shown.returncode == 0

@@ -13,8 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from miner.git_source import Refs, count_lines, read_refs
-from prchain import git as plumbing
-from prchain.git import GitRepository
+from prchain.git import GitRepository, process
 from tests.miner.gitworld import LINK, SUBMODULE, Content, Landed, Reading, World, git, lines
 
 NUMBERED = {
@@ -207,13 +206,13 @@ class TestCounts:
 
 def test_git_processes_do_not_grow_with_the_history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[str] = []
-    real = plumbing._Stream.__enter__
+    real = process.Stream.__enter__
 
     def enter(stream: Any) -> Any:
         started.append(stream._verb)
         return real(stream)
 
-    monkeypatch.setattr(plumbing._Stream, "__enter__", enter)
+    monkeypatch.setattr(process.Stream, "__enter__", enter)
     counts = []
     for size in (1, 6):
         world = World(tmp_path / f"{size}.git")

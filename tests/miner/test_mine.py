@@ -21,9 +21,8 @@ from miner import mine as mining
 from miner.git_rows import Selection
 from miner.mine import MineOptions, Miner, RepositoryReport
 from miner.repositories import parse_entry
-from prchain import git as plumbing
 from prchain.errors import StoreUnavailable
-from prchain.git import path_text
+from prchain.git import path_text, process
 from prchain.progress import open_progress
 from sql.store import Store
 from sql.tables import (
@@ -403,7 +402,7 @@ from miner import git_rows
 from miner import mine as mining
 from miner.mine import MineOptions, Miner
 from miner.repositories import parse_entry
-from prchain import git as plumbing
+from prchain.git import process
 from prchain.progress import open_progress
 from sql import store as stores
 
@@ -422,7 +421,7 @@ def counted(owner, name):
         return real(*args, **kwargs)
     setattr(owner, name, call)
 
-for owner, name in ((plumbing._Stream, "__enter__"), (plumbing._Stream, "__exit__"), (stores.Transaction, "bulk"),
+for owner, name in ((process.Stream, "__enter__"), (process.Stream, "__exit__"), (stores.Transaction, "bulk"),
                     (stores.Transaction, "upsert"), (stores.Transaction, "delete"), (stores.Store, "transaction"),
                     (mining.citation_rows, "rebuild"), (mining.git_rows, "write"), (mining.git_rows, "write_counts")):
     counted(owner, name)
@@ -475,13 +474,13 @@ def test_killed_at_many_points_the_next_run_ends_with_the_same_rows(tmp_path: Pa
 
 def test_git_processes_do_not_grow_with_the_pull_requests(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[int] = []
-    real = plumbing._Stream.__enter__
+    real = process.Stream.__enter__
 
     def enter(stream: Any) -> Any:
         started[-1] += 1
         return real(stream)
 
-    monkeypatch.setattr(plumbing._Stream, "__enter__", enter)
+    monkeypatch.setattr(process.Stream, "__enter__", enter)
     for count in (12, 60):
         started.append(0)
         lab.mine(build(lab.folder, count, name=f"n{count}"), name=f"o/n{count}", line_counts=True)

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from miner.git_source import read_refs
-from prchain import git as plumbing
 from prchain.errors import (
     CloneFailed,
     GitError,
@@ -19,7 +18,7 @@ from prchain.errors import (
     NotARepository,
     ShallowRepository,
 )
-from prchain.git import GitRepository, RawCommit, is_clone_url, path_text, update_mirror
+from prchain.git import GitRepository, RawCommit, is_clone_url, path_text, process, update_mirror
 from tests.miner.gitworld import EXECUTABLE, FILE, LINK, SUBMODULE, World, facts_of, git, lines
 
 
@@ -291,7 +290,7 @@ class TestChanges:
     def test_counts_of_more_changes_than_a_command_line_takes(
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(plumbing, "_ARGUMENTS", 3)
+        monkeypatch.setattr("prchain.git.repository._ARGUMENTS", 3)
         new = world.commit("main", {f"f{n}": "x\n" for n in range(10)})
         repository = GitRepository.open(world.save())
         pair = (world.sha(1), world.sha(new))
@@ -457,7 +456,7 @@ class TestBadRepositories:
     def test_old_or_absent_git(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         program = tmp_path / "git"
         monkeypatch.setenv("PATH", str(tmp_path))
-        plumbing._git_module.cache_clear()
+        process.git_module.cache_clear()
         try:
             with pytest.raises(GitMissing, match="not installed"):
                 GitRepository.open(tmp_path)
@@ -466,7 +465,7 @@ class TestBadRepositories:
             with pytest.raises(GitMissing, match=r"2\.30 is too old"):
                 GitRepository.open(tmp_path)
         finally:
-            plumbing._git_module.cache_clear()
+            process.git_module.cache_clear()
 
 
 class TestMissingBlobs:
@@ -543,7 +542,7 @@ class TestHostileRepositories:
         self, world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known: bool
     ) -> None:
         if not known:
-            monkeypatch.delitem(plumbing._ENVIRONMENT, "GIT_NO_LAZY_FETCH")
+            monkeypatch.delitem(process.ENVIRONMENT, "GIT_NO_LAZY_FETCH")
         evil = tmp_path / "evil"
         new = world.commit("main", {"a.py": None, "moved.py": lines("a") + "x\n"})
         world.save()
@@ -688,7 +687,7 @@ class TestMirror:
     ) -> None:
         token = "ghp_" + "x" * 36
         calls: list[tuple[list[str], dict[str, str]]] = []
-        real = plumbing._git_module().Git.execute
+        real = process.git_module().Git.execute
 
         def execute(self: object, command: list[str], **options: object) -> object:
             environment = options.get("env")
@@ -697,7 +696,7 @@ class TestMirror:
             local = [part.replace("https://example.org/r.git", f"file://{upstream.path}") for part in command]
             return real(self, local, **options)
 
-        monkeypatch.setattr(plumbing._git_module().Git, "execute", execute)
+        monkeypatch.setattr(process.git_module().Git, "execute", execute)
         update_mirror("https://example.org/r.git", tmp_path / "m.git", token=token)
         update_mirror(f"file://{upstream.path}", tmp_path / "n.git", token=token)
         sent = [
@@ -737,3 +736,37 @@ class TestMirror:
 )
 def test_urls_that_may_be_handed_to_git(text: str, allowed: bool) -> None:
     assert is_clone_url(text) is allowed
+
+
+def test_locks_that_a_killed_fetch_left_do_not_stop_the_next(tmp_path: Path) -> None:
+    upstream = World(tmp_path / "up.git")
+    upstream.commit("main", {"a": "1\n"}, "start")
+    upstream.save()
+    mirror = tmp_path / "m.git"
+    update_mirror(f"file://{upstream.path}", mirror)
+    for left in ("packed-refs.lock", "HEAD.lock", "refs/heads/main.lock"):
+        (mirror / left).parent.mkdir(parents=True, exist_ok=True)
+        (mirror / left).touch()
+    upstream.commit("main", {"a": "2\n"}, "more")
+    upstream.save()
+    assert update_mirror(f"file://{upstream.path}", mirror).refs("refs/heads") == {
+        "refs/heads/main": upstream.sha("main")
+    }
+
+
+@pytest.mark.parametrize("password", ["p%40ss", "secret-of-no-known-shape"])
+def test_credentials_in_a_url_reach_neither_arguments_nor_errors(
+    password: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[list[str]] = []
+    real = process.git_module().Git.execute
+
+    def execute(self: object, command: list[str], **options: object) -> object:
+        calls.append(command)
+        return real(self, command, **options)
+
+    monkeypatch.setattr(process.git_module().Git, "execute", execute)
+    with pytest.raises(CloneFailed) as caught:
+        update_mirror(f"https://me:{password}@127.0.0.1:1/r.git", tmp_path / "m.git")
+    assert calls and not any(password in part or "p@ss" in part for command in calls for part in command)
+    assert password not in str(caught.value) and "p@ss" not in str(caught.value)

@@ -1,0 +1,17 @@
+"""Git plumbing: repositories read through a few streaming processes, and mirrors kept up to date."""
+
+from __future__ import annotations
+
+from prchain.git.mirror import is_clone_url, update_mirror
+from prchain.git.output import LineCount, RawChange, RawCommit, path_text
+from prchain.git.repository import GitRepository
+
+__all__ = [
+    "GitRepository",
+    "LineCount",
+    "RawChange",
+    "RawCommit",
+    "is_clone_url",
+    "path_text",
+    "update_mirror",
+]

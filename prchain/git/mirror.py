@@ -1,0 +1,122 @@
+"""Mirrors: bare repositories of our own that follow a remote's branches, tags and pull heads."""
+
+from __future__ import annotations
+
+import base64
+import fcntl
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, unquote, urlsplit, urlunsplit
+
+from prchain.errors import CloneFailed, DiskFull
+from prchain.git.process import ENVIRONMENT, SAFE_CONFIG, git_module, named
+from prchain.git.repository import GitRepository
+from prchain.scrub import redact
+
+_ALLOWED_URL = re.compile(
+    r"(?i)^(?:https?|ssh|git|file)://[^-\s][^\s]*$|^[A-Za-z0-9_.-]+@[A-Za-z0-9][A-Za-z0-9.-]*:[^-\s]\S*$"
+)
+
+_REFS = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*", "+refs/pull/*/head:refs/pull/*/head")
+
+# A connection over which nothing has come for a minute is dead.
+_PATIENCE = ("-c", "http.lowSpeedLimit=1", "-c", "http.lowSpeedTime=60")
+
+_UNREACHABLE = re.compile(
+    r"Could not resolve host|Failed to connect|Connection (?:refused|timed out|reset)|Network is unreachable"
+    r"|Could not connect|Operation too slow|Temporary failure in name resolution"
+)
+_REFUSED = re.compile(
+    r"Repository not found|repository '[^']*' not found|could not read Username|Authentication failed"
+    r"|returned error: 40[134]|Permission denied|does not appear to be a git repository|not a git repository"
+)
+
+
+def is_clone_url(text: str) -> bool:
+    """Whether `text` is a URL (http, https, ssh, git, file, or user@host:path) that may be handed to git."""
+    return bool(_ALLOWED_URL.match(text))
+
+
+def update_mirror(url: str, path: Path, *, token: str | None = None) -> GitRepository:
+    """Clone `url` into the bare mirror at `path`, or fetch what is new there: heads, tags and pull heads.
+
+    `token`, or the credentials of an http(s) URL, are sent as a header; they are neither written to the mirror's
+    configuration nor visible in the list of processes. What a killed fetch left behind is cleared away first. Raises
+    `CloneFailed`, `DiskFull`, `GitMissing`.
+    """
+    git = git_module()
+    bare_url, credentials = _without_credentials(url)
+    if credentials is None and token and bare_url.lower().startswith("https://"):
+        credentials = f"x-access-token:{token}"
+    environment = {**ENVIRONMENT, "GIT_DIR": str(path.absolute()), **_header(credentials)}
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        with _alone(path):
+            runner = git.Git(str(path))
+
+            def run(*arguments: str) -> str:
+                return str(runner.execute(["git", *SAFE_CONFIG, *_PATIENCE, *arguments], env=environment))
+
+            # On a mirror that is there this changes nothing; it mends one whose making was cut off.
+            run("init", "--bare", "--quiet", "--template=")
+            run("fetch", "--quiet", "--prune", "--no-tags", "--no-write-fetch-head", bare_url, *_REFS)
+            head = re.match(r"ref: (refs/heads/\S+)\tHEAD", run("ls-remote", "--symref", bare_url, "HEAD"))
+            if head:
+                run("symbolic-ref", "HEAD", head.group(1))
+    except git.exc.GitCommandError as error:
+        raise _failure(bare_url, error, tuple(filter(None, (token, credentials)))) from None
+    except OSError as error:
+        raise CloneFailed(f"the mirror at {path} cannot be written: {error.strerror}") from error
+    return GitRepository.open(path)
+
+
+def _without_credentials(url: str) -> tuple[str, str | None]:
+    """An http(s) URL without its user and password, and these as ``user:password``; other URLs as they are."""
+    if not url.lower().startswith(("http://", "https://")):
+        return url, None
+    parts = urlsplit(url)
+    if not parts.username and not parts.password:
+        return url, None
+    host = parts.netloc.rpartition("@")[2]
+    user, password = unquote(parts.username or ""), unquote(parts.password or "")
+    return urlunsplit(parts._replace(netloc=host)), f"{user}:{password}"
+
+
+def _header(credentials: str | None) -> dict[str, str]:
+    if credentials is None:
+        return {}
+    basic = base64.b64encode(credentials.encode()).decode()
+    return {
+        "GIT_CONFIG_COUNT": "1",
+        "GIT_CONFIG_KEY_0": "http.extraHeader",
+        "GIT_CONFIG_VALUE_0": f"Authorization: Basic {basic}",
+    }
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Work on a mirror that no other prchain works on, without the lock files that a killed git left there."""
+    with (path / "prchain.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for left in [*path.glob("*.lock"), *path.glob("refs/**/*.lock")]:
+            if left.name != "prchain.lock":
+                left.unlink(missing_ok=True)
+        yield
+
+
+def _failure(url: str, error: Any, secrets: tuple[str, ...]) -> CloneFailed | DiskFull:
+    said = str(error.stderr).strip().removeprefix("stderr:").strip(" '")
+    cause = named("fetch", said, error.status)
+    if isinstance(cause, DiskFull):
+        return cause
+    shown = redact(url, secrets)
+    lines = [line for line in said.splitlines() if line.startswith(("fatal:", "error:", "remote:"))] or [said]
+    last = redact(" ".join(lines), (*secrets, *map(quote, secrets)))[:300]
+    if _UNREACHABLE.search(said):
+        return CloneFailed(f"{shown} cannot be reached; is there a network? ({last})")
+    if _REFUSED.search(said):
+        return CloneFailed(f"{shown} does not exist, or is private and needs a token ({last})")
+    return CloneFailed(f"{shown} could not be fetched: {last}")

@@ -1,0 +1,148 @@
+"""Git processes, started by GitPython, that do nothing but what they are asked for.
+
+Repositories are hostile input: no hook, pager, filter, external diff or lazy fetch of theirs runs, and replace refs and
+grafts are ignored.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+import tempfile
+import threading
+from collections.abc import Iterable
+from functools import cache
+from io import BufferedReader
+from pathlib import Path
+from typing import IO, Any
+
+from prchain.errors import DiskFull, GitError, GitMissing, IncompleteRepository
+from prchain.git.output import BLOCK
+from prchain.scrub import redact
+
+OLDEST_GIT = (2, 38)
+"""`git merge-tree --write-tree`, which later stages stand on, came with 2.38."""
+
+NULL_MODE = "000000"
+
+ENVIRONMENT = {
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_GRAFT_FILE": os.devnull,
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_LITERAL_PATHSPECS": "1",
+    "GIT_ASKPASS": "true",
+    "LC_ALL": "C",
+    "LANGUAGE": "C",
+}
+
+# A repository's own configuration can name programs to run; these settings outrank it.
+SAFE_CONFIG = (
+    "-c", "safe.directory=*",
+    "-c", "core.fsmonitor=false",
+    "-c", "core.hooksPath=/dev/null",
+    "-c", "core.commitGraph=true",
+    "-c", "core.quotePath=false",
+    "-c", "diff.external=",
+    "-c", "diff.renameLimit=1000",
+    "-c", "diff.suppressBlankEmpty=false",
+    "-c", "gc.auto=0",
+    "-c", "log.showSignature=false",
+    "-c", "log.mailmap=false",
+    "-c", "protocol.ext.allow=never",
+)  # fmt: skip
+
+# Git before 2.39.4 does not know GIT_NO_LAZY_FETCH; it must not reach the remote that a partial clone names either.
+NO_TRANSPORT = {"GIT_ALLOW_PROTOCOL": "none"}
+
+
+@cache
+def git_module() -> Any:
+    os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")
+    import git  # noqa: PLC0415  GitPython looks for the git program when it is imported
+
+    try:
+        version = tuple(int(part) for part in re.findall(r"\d+", git.Git().execute(["git", "version"]))[:2])
+    except (git.exc.GitCommandNotFound, git.exc.GitCommandError) as error:
+        raise GitMissing("git is not installed, or cannot be run; install git 2.38 or newer") from error
+    if version < OLDEST_GIT:
+        found = ".".join(map(str, version))
+        raise GitMissing(f"git {found} is too old; install git {'.'.join(map(str, OLDEST_GIT))} or newer")
+    return git
+
+
+def only(path: Path) -> dict[str, str]:
+    """The environment in which git takes the repository at `path` and no other.
+
+    Without it git looks in the folders above where there is none, and a git hook that calls prchain names its own.
+    """
+    inside = path.absolute() / ".git"
+    return {"GIT_DIR": str(inside if inside.exists() else inside.parent)}
+
+
+class Stream:
+    """A running git process as a context manager; leaving it checks how the process ended, or ends it."""
+
+    def __init__(self, git: Any, environment: dict[str, str], arguments: tuple[str, ...], lines: Iterable[str]) -> None:
+        self._environment = environment
+        self._command = ["git", *SAFE_CONFIG, *arguments]
+        self._verb = arguments[0]
+        self._git = git
+        self._input: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  closed on exit
+        for line in lines:
+            self._input.write(line.encode() + b"\n")
+        self._input.seek(0)
+        self._errors: list[bytes] = []
+
+    def __enter__(self) -> BufferedReader:
+        # GitPython ends the process when its wrapper is collected, so the wrapper is kept.
+        self._wrapper = self._git.execute(self._command, istream=self._input, as_process=True, env=self._environment)
+        self._process = self._wrapper.proc
+        self._drain = threading.Thread(target=self._read_errors, daemon=True)
+        self._drain.start()
+        output: BufferedReader = self._process.stdout
+        _widen(output)
+        return output
+
+    def __exit__(self, kind: Any, _error: Any, _trace: Any) -> None:
+        if kind is not None:
+            self._process.kill()
+        self._process.stdout.close()
+        status = self._process.wait()
+        self._drain.join()
+        self._process.stderr.close()
+        self._input.close()
+        if kind is None and status != 0:
+            raise named(self._verb, b"".join(self._errors).decode("utf-8", "replace"), status)
+
+    def _read_errors(self) -> None:
+        kept = 0
+        for line in self._process.stderr:
+            if kept < 64_000:
+                self._errors.append(line)
+                kept += len(line)
+
+
+def named(verb: str, errors: str, status: int) -> GitError:
+    lines = [line for line in errors.splitlines() if line.strip()]
+    telling = [line for line in lines if line.startswith(("fatal:", "error:"))] or lines
+    last = redact(telling[0].strip()) if telling else f"exit status {status}"
+    if re.search(r"No space left on device", errors):
+        return DiskFullGit(f"git {verb}: no space left on the disk")
+    if re.search(r"unable to read|bad object|missing|could not read|Could not read|not found|corrupt|bad tree", errors):
+        return IncompleteRepository(f"git {verb}: {last}; objects are missing or damaged, fetch the repository anew")
+    return GitError(f"git {verb}: {last}")
+
+
+class DiskFullGit(GitError, DiskFull):
+    """No room is left where a mirror lies."""
+
+
+def _widen(output: BufferedReader) -> None:
+    """Let git run ahead of us by a block instead of the usual 64 kB, where the system can do that."""
+    if hasattr(fcntl, "F_SETPIPE_SZ"):
+        with contextlib.suppress(OSError):  # the system's allowance for wide pipes is used up
+            fcntl.fcntl(output, fcntl.F_SETPIPE_SZ, BLOCK)

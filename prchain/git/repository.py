@@ -1,0 +1,138 @@
+"""A git repository, read through a few streaming processes and never written to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from prchain.errors import GitError, NotARepository, ShallowRepository
+from prchain.git.output import (
+    LineCount,
+    RawChange,
+    RawCommit,
+    line_counts,
+    parse_numstat,
+    parse_raw,
+    raw_commit,
+    split_nul,
+)
+from prchain.git.process import ENVIRONMENT, NO_TRANSPORT, Stream, git_module, only
+
+_ARGUMENTS = 1000
+"""How many paths are handed to one git process as arguments; the system bounds their total length."""
+
+
+_PLAIN_DIFF = ("--no-ext-diff", "--no-textconv", "--ignore-submodules=none")
+
+
+class GitRepository:
+    """A git repository, bare or not, that is only read."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._git = git_module().Git(str(path))
+        self._environment = {**ENVIRONMENT, **NO_TRANSPORT, **only(path)}
+
+    @classmethod
+    def open(cls, path: Path) -> GitRepository:
+        """Open the repository at `path`.
+
+        Raises `NotARepository`, `ShallowRepository`, or `GitMissing`.
+        """
+        if not path.is_dir():
+            raise NotARepository(f"{path} is not a folder; give the path of a git repository")
+        repository = cls(path)
+        try:
+            shallow = repository.run("rev-parse", "--is-shallow-repository").strip()
+        except GitError as error:
+            raise NotARepository(f"{path} is not a git repository") from error
+        if shallow == "true":
+            raise ShallowRepository(f"{path} is a shallow clone; run `git fetch --unshallow` there first")
+        return repository
+
+    def run(self, *arguments: str) -> str:
+        """Run one short git command and return its standard output, decoded; raises `GitError`."""
+        with self.stream(*arguments) as output:
+            return output.read().decode("utf-8", "replace")
+
+    def stream(self, *arguments: str, lines: Iterable[str] = ()) -> Stream:
+        """Start git with `arguments`, feed it `lines` on standard input, and give its output to read."""
+        return Stream(self._git, self._environment, arguments, lines)
+
+    def refs(self, *patterns: str) -> dict[str, str]:
+        """Full ref name to commit sha, for refs below the patterns; annotated tags are peeled."""
+        fields = "%(refname) %(objecttype) %(objectname) %(*objecttype) %(*objectname)"
+        found = {}
+        # Names may hold what str.splitlines takes for the end of a line.
+        for line in self.run("for-each-ref", f"--format={fields}", *patterns).rstrip("\n").split("\n"):
+            name, *described = line.split(" ")
+            for kind, sha in zip(described[::2], described[1::2], strict=True):
+                if kind == "commit":
+                    found[name] = sha
+        return found
+
+    def default_branch(self) -> str | None:
+        """The branch that HEAD names, without ``refs/heads/``; None where it is detached or there is no such branch."""
+        try:
+            name = self.run("symbolic-ref", "--quiet", "HEAD").strip()
+        except GitError:
+            return None
+        return name.removeprefix("refs/heads/") if name in self.refs(name) else None
+
+    def is_partial(self) -> bool:
+        """Whether this is a partial clone, whose missing blobs were left out on purpose."""
+        try:
+            return bool(self.run("config", "--get-regexp", r"^(remote\..*\.promisor|extensions\.partialclone)$"))
+        except GitError:
+            return False
+
+    def commits(self, starts: Iterable[str]) -> Iterator[RawCommit]:
+        """Every commit reachable from `starts`, children before parents.
+
+        Raises `IncompleteRepository` where a commit is missing.
+        """
+        fields = "%H%x00%P%x00%T%x00%an%x00%ae%x00%at%x00%cn%x00%ct%x00%B%x00"
+        arguments = ("log", "--stdin", "--topo-order", "--encoding=UTF-8", f"--format=tformat:{fields}")
+        with self.stream(*arguments, lines=starts) as output:
+            parts = split_nul(output)
+            for commit in zip(*[parts] * 9, strict=False):  # nine parts each
+                yield raw_commit(*commit)
+
+    def changes(self, pairs: Iterable[tuple[str, str]], *, renames: bool = False) -> Iterator[list[RawChange]]:
+        """For each (old, new) pair of commits, in order, the paths that differ; one git process for all of them.
+
+        With `renames`, deleted and added paths of similar content are paired, which reads blobs. Raises
+        `IncompleteRepository` where a tree (or, with `renames`, a blob) is missing.
+        """
+        yield from self._diff(pairs, ("--raw", "--no-abbrev", "-M" if renames else "--no-renames"), parse_raw)
+
+    def line_counts(self, pairs: Iterable[tuple[str, str]]) -> Iterator[list[LineCount]]:
+        """For each (old, new) pair, the lines added and removed per path, renames followed; reads every blob."""
+        yield from self._diff(pairs, ("--numstat", "-M"), parse_numstat)
+
+    def line_counts_of(self, pair: tuple[str, str], changes: Sequence[RawChange]) -> list[LineCount]:
+        """Line counts of some changes of one (old, new) pair; for pairs that lack blobs elsewhere."""
+        renames = "-M" if any(change.old_path for change in changes) else "--no-renames"
+        arguments = ("diff-tree", "-r", "-z", "--numstat", renames, *_PLAIN_DIFF, *pair, "--")
+        found: list[LineCount] = []
+        for start in range(0, len(changes), _ARGUMENTS):
+            some = changes[start : start + _ARGUMENTS]
+            paths = [path for change in some for path in (change.old_path, change.path) if path]
+            with self.stream(*arguments, *paths) as output:
+                found.extend(line_counts(split_nul(output)))
+        return found
+
+    def missing(self, objects: Iterable[str]) -> set[str]:
+        """Those of the given objects that the repository does not have."""
+        with self.stream("cat-file", "--batch-check=%(objectname)", lines=objects) as output:
+            return {line.split(b" ")[0].decode() for line in output.read().splitlines() if line.endswith(b" missing")}
+
+    def _diff(self, pairs: Iterable[tuple[str, str]], options: tuple[str, ...], parse: Any) -> Iterator[Any]:
+        # diff-tree takes "<commit> <parent>" lines and compares the commit with the parent named on the line. It
+        # repeats the commit before each diff; a commit that changes nothing is answered with nothing, so the answers
+        # are matched to the questions by that line.
+        asked = [(old, new) for old, new in pairs]
+        arguments = ("diff-tree", "--stdin", "-r", "-z", "-m", "--always", *_PLAIN_DIFF, *options)
+        with self.stream(*arguments, lines=(f"{new} {old}" for old, new in asked)) as output:
+            yield from parse(split_nul(output), [new for _, new in asked])
