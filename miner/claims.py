@@ -47,7 +47,7 @@ def claims(message: str) -> list[Claim]:
 
     The last ``(#N)`` of a subject is the pull request itself; ``(#A) (#B)`` carries an inner one, so A comes after B.
     """
-    if "#" not in message and "-" not in message and "/pull/" not in message:
+    if not _may_claim(message):
         return []
     found: dict[int, Claim] = {}
 
@@ -74,6 +74,17 @@ def claims(message: str) -> list[Claim]:
     for number in _SUBJECT_NUMBER.findall(first_line):
         claim(number, "subject_number", weak=True)
     return list(found.values())
+
+
+_HINTS = ("#", "gh-", "GH-", "gh ", "GH ", "/pull/", "PR ", "pr ", "PR:", "PR=", "equest", "MR ", "ull ")
+
+
+def _may_claim(message: str) -> bool:
+    """A cheap look, since most commits claim nothing and every one is asked."""
+    for hint in _HINTS:  # noqa: SIM110  a plain loop is the faster one
+        if hint in message:
+            return True
+    return False
 
 
 def _tail_numbers(subject: str) -> list[str]:

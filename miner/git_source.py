@@ -13,6 +13,7 @@ from miner.history import History, Line, branch_commits, branch_line, default_li
 from miner.landing import (
     Candidate,
     Decisions,
+    Waiting,
     claimed,
     judge_patch,
     settle,
@@ -164,13 +165,15 @@ def read(repository: GitRepository, refs: Refs, api: ApiKnowledge, note: Note = 
     _decide(repository, history, [c for c in candidates if not c.may_be_picked], decisions, patches)
     _decide(repository, history, nested(history, heads, decisions, trunk, refs.branches), decisions, patches)
     lines = [trunk]
+    waiting = Waiting.of(heads, decisions, merges)
     for branch, commits, fork in _other_branches(history, refs, trunk):
-        if worth_a_line(history, commits, heads, decisions, merges):
+        if worth_a_line(history, commits, heads, decisions, waiting):
             line = branch_line(history, branch, commits, fork, trunk)
             before = len(decisions.landed)
             _decide(repository, history, claimed(history, line, heads, decisions, merges), decisions, patches)
             if len(decisions.landed) > before:
                 lines.append(line)
+                waiting = Waiting.of(heads, decisions, merges)
     still = [candidate for candidate in picked if candidate.number not in decisions.landed]
     _decide(repository, history, still, decisions, patches)
     unclaimed(history, trunk, heads, decisions)

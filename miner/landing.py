@@ -119,6 +119,16 @@ class Decisions:
     """Number to the line commit with which its head came in, where it did not land by itself."""
     taken: dict[int, int] = field(default_factory=dict)
     """Landed commit to the number that landed with it."""
+    doubted: set[tuple[int, int]] = field(default_factory=set)
+    """(number, commit) of claims that were looked at and not borne out; branches share commits."""
+    _claims: dict[int, list[Claim]] = field(default_factory=dict, repr=False)
+
+    def claims(self, history: History, commit: int) -> list[Claim]:
+        """What a commit's message claims; read once, however many branches hold the commit."""
+        found = self._claims.get(commit)
+        if found is None:
+            found = self._claims[commit] = claims(history.message(commit))
+        return found
 
     def accept(self, candidate: Candidate) -> None:
         """Settle a candidate."""
@@ -187,11 +197,11 @@ def claimed(
         parents = history.parents[commit]
         if not parents:
             continue
-        found = claims(history.message(commit))
+        found = list(settled.claims(history, commit))
         if commit in by_api and all(claim.number != by_api[commit] for claim in found):
             found.append(Claim(by_api[commit], "api"))
         for claim in found:
-            if claim.number in settled.landed:
+            if claim.number in settled.landed or (claim.number, commit) in settled.doubted:
                 continue
             head = heads.get(claim.number)
             if head is None and api.get(claim.number) != commit:
@@ -290,6 +300,7 @@ def settle(history: History, candidates: Sequence[Candidate], settled: Decisions
     by_number: dict[int, list[Candidate]] = defaultdict(list)
     for candidate in candidates:
         if candidate.evidence is None:
+            settled.doubted.add((candidate.number, candidate.commit))
             settled.refused.append(_refusal(candidate, "head_differs"))
         else:
             by_number[candidate.number].append(candidate)
@@ -364,16 +375,32 @@ def is_plain(history: History, commit: int) -> bool:
     return len(history.parents[commit]) == 1 and history.committers[commit] != "GitHub"
 
 
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """What would show that a pull request which has not landed yet did so on another branch."""
+
+    heads: frozenset[int]
+    named: frozenset[int]
+    """Merge commits by the API's word."""
+
+    @classmethod
+    def of(cls, heads: Mapping[int, int], settled: Decisions, api: Mapping[int, int]) -> Waiting:
+        """What waits after the decisions so far."""
+        return cls(
+            frozenset(head for number, head in heads.items() if number not in settled.landed),
+            frozenset(commit for number, commit in api.items() if number not in settled.landed),
+        )
+
+
 def worth_a_line(
-    history: History, commits: Iterable[int], heads: Mapping[int, int], settled: Decisions, api: Mapping[int, int]
+    history: History, commits: Iterable[int], heads: Mapping[int, int], settled: Decisions, waiting: Waiting
 ) -> bool:
     """Whether the commits of another branch name, or merge, a pull request that has not landed yet."""
-    named_by_api = {commit for number, commit in api.items() if number not in settled.landed}
-    unlanded = {head for number, head in heads.items() if number not in settled.landed}
     for commit in commits:
-        if commit in named_by_api or any(parent in unlanded for parent in history.parents[commit][1:]):
+        if commit in waiting.named or any(parent in waiting.heads for parent in history.parents[commit][1:]):
             return True
-        for claim in claims(history.message(commit)):
-            if not claim.weak and claim.number in heads and claim.number not in settled.landed:
+        for claim in settled.claims(history, commit):
+            known = claim.weak or claim.number not in heads or claim.number in settled.landed
+            if not known and (claim.number, commit) not in settled.doubted:
                 return True
     return False

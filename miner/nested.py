@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from miner.claims import MERGE_SUBJECTS, claims, merged_branch
+from miner.claims import MERGE_SUBJECTS, merged_branch
 from miner.history import History, Line, bring_in
 from miner.landing import OWN_COMMITS_LIMIT, Candidate, Decisions, Own
 
@@ -24,7 +24,7 @@ def nested(
         parents = history.parents[commit]
         if trunk.at(position) == commit or not parents:
             continue
-        for claim in claims(history.message(commit)):
+        for claim in settled.claims(history, commit):
             head = heads.get(claim.number)
             if head is None or claim.weak or claim.number in settled.landed:
                 continue

@@ -6,7 +6,6 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
 
-from miner.claims import claims
 from miner.history import History, Line
 from miner.landing import Candidate, Decisions, Own, is_plain, own_commits, run_below
 
@@ -27,7 +26,7 @@ def unclaimed(history: History, line: Line, heads: Mapping[int, int], settled: D
         order = line.order(head)
         if order is None:
             continue
-        if head in free and sharing[head] == 1 and _may_be_pushed(history, head, number):
+        if head in free and sharing[head] == 1 and _may_be_pushed(history, settled, head, number):
             settled.accept(_fast_forward(history, line, number, head, free, settled))
         elif order > line.fork and line.at(order) != head:
             settled.carried.setdefault(number, line.at(order))
@@ -106,13 +105,13 @@ def _rebases(
     return matched
 
 
-def _may_be_pushed(history: History, commit: int, number: int) -> bool:
+def _may_be_pushed(history: History, settled: Decisions, commit: int, number: int) -> bool:
     """Whether a head on the line may have been fast-forwarded to.
 
     A contributor who resets a branch to the trunk leaves a head that stands on the line too; where the commit names
     another number, or several heads share it, that is what happened.
     """
-    named = [claim.number for claim in claims(history.message(commit)) if not claim.weak]
+    named = [claim.number for claim in settled.claims(history, commit) if not claim.weak]
     return is_plain(history, commit) and all(other == number for other in named)
 
 
