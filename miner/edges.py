@@ -43,6 +43,8 @@ MOST_BARE = 25
 Few pull requests make most of the bad edges (one made 21 of 22 in a repository): they bring other histories along."""
 MOST_STACKED = 3
 """A branch with more heads of others below it collects them; it is not built on each."""
+_BUMP_READ = 500
+"""Characters that are read of a text that bumps a dependency; what follows are the dependency's notes and numbers."""
 _BARE = frozenset({"mentions", "closes", "fixes"})
 
 _SMALL_NUMBER = 30
@@ -151,7 +153,17 @@ class Landscape:
         return _without_lists(list(found.values()))
 
     def _edges_of_text(self, pull: Pull, text: SourceText, housekeeping: str | None) -> Iterable[Edge]:
-        citations = extract(text.text, self.repository, self.aliases, kind=text.kind, host=self.host, own=pull.number)
+        bumps = housekeeping == "dependency_bump" or (text.kind == "commit" and is_dependency_bump(text.text[:200]))
+        citations = extract(
+            text.text[:_BUMP_READ] if bumps else text.text,
+            self.repository,
+            self.aliases,
+            kind=text.kind,
+            host=self.host,
+            own=pull.number,
+            foreign=False,
+            wording=housekeeping is None,
+        )
         if not citations:
             return
         notes = text.kind != "branch" and looks_like_release_notes(text.text)

@@ -43,6 +43,10 @@ class _Reading:
     branches: tuple[int, int] | None
     """Where a merge commit's subject names branches."""
     layout: Layout
+    foreign: bool
+    """Whether other repositories' citations are wanted."""
+    wording: bool
+    """Whether relations are wanted."""
 
 
 @dataclass(slots=True)
@@ -62,6 +66,8 @@ def extract(
     kind: Kind = "markdown",
     host: str = "github.com",
     own: int | None = None,
+    foreign: bool = True,
+    wording: bool = True,
 ) -> list[Citation]:
     """Return the citations of a text, in the order in which they stand.
 
@@ -71,7 +77,9 @@ def extract(
     another number than `own`, that one comes with the context ``own_tail``.
 
     Code, HTML comments, link texts and numbers that name something else are left out. Other repositories' citations
-    are returned under their names. No text makes it raise, and its time grows linearly with the text.
+    are returned under their names, unless `foreign` is false. Without `wording` every relation is ``mentions``: most of
+    the work is reading the words around, which a text that counts for nothing need not have. No text makes it raise,
+    and its time grows linearly with the text.
     """
     repository = repository.lower()
     if kind == "branch":
@@ -87,7 +95,8 @@ def extract(
         return []
     branches = branch_names(text[:subject_end]) if kind == "commit" else None
     names = frozenset({repository, *(alias.lower() for alias in aliases)})
-    reading = _Reading(text, kind, repository, names, own, subject_end, tail, branches, read_layout(text, kind))
+    layout = read_layout(text, kind)
+    reading = _Reading(text, kind, repository, names, own, subject_end, tail, branches, layout, foreign, wording)
     previous = _Previous()
     citations = (_read(reading, candidate, previous) for candidate in candidates)
     return [citation for citation in citations if citation is not None]
@@ -111,7 +120,10 @@ def _read(reading: _Reading, candidate: Candidate, previous: _Previous) -> Citat
     if reading.branches and reading.branches[0] <= start < reading.branches[1]:
         return None
     repository = _resolve(reading, candidate.repository)
-    relation, syntax = _relation(reading, candidate, previous)
+    if not reading.foreign and repository != reading.repository:
+        previous.end, previous.relation, previous.syntax = end, None, candidate.syntax
+        return None
+    relation, syntax = _relation(reading, candidate, previous) if reading.wording else (None, candidate.syntax)
     previous.end, previous.relation, previous.syntax = end, relation, syntax
     if candidate.number is not None and candidate.number == reading.own and repository == reading.repository:
         return None
