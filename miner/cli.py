@@ -8,13 +8,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import click
 
 from miner.git_rows import Selection
-from miner.github import GitHubSource
 from miner.mine import MineOptions, Miner, RepositoryReport, SourceName
 from miner.report import (
     find_pull_request,
@@ -31,6 +30,9 @@ from prchain.errors import UsageError
 from prchain.progress import Progress, open_progress
 from prchain.settings import Settings
 from sql.store import Store
+
+if TYPE_CHECKING:
+    from miner.github import GitHubSource
 
 
 @click.command()
@@ -113,6 +115,8 @@ def _web_host(api_url: str) -> str:
 
 
 def _github(store: Store, settings: Settings, tokens: tuple[str, ...], progress: Progress) -> GitHubSource:
+    from miner.github import GitHubSource  # noqa: PLC0415  the git source does without the client
+
     return GitHubSource(
         store,
         tokens=tokens,

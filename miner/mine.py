@@ -9,14 +9,13 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from sqlalchemy import func, select, update
 
 from miner import citation_rows, git_rows
 from miner.git_rows import WHOLE, ApiState, Selection
 from miner.git_source import ApiKnowledge, Refs, read, read_refs
-from miner.github import GitHubSource, ReadSummary, replay
 from miner.repositories import RepositorySpec
 from prchain.errors import BadAnswer, GitHubError, PrchainError, RepositoryNotFound
 from prchain.git import GitRepository, update_mirror
@@ -24,6 +23,9 @@ from prchain.progress import Progress, Task
 from prchain.scrub import redact
 from sql.store import Store, Transaction
 from sql.tables import Base, Cursor, Landing, MineRun, PullRequest, Repository, RepositoryAlias
+
+if TYPE_CHECKING:
+    from miner.github import GitHubSource, ReadSummary
 
 GIT_RULES = "1"
 """Raise it when the git source decides otherwise: stored landings are then made anew."""
@@ -148,6 +150,8 @@ class Miner:
             raise RepositoryNotFound(
                 f"{spec.full_name} has not been mined into this database; there is no archive of it"
             )
+        from miner.github import replay  # noqa: PLC0415  the client takes a tenth of a second, which git alone need not pay
+
         work.repository_id = known[0]
         self._note_run(run_id, work.repository_id)
         summary = replay(self._store, work.repository_id)
