@@ -10,6 +10,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -297,7 +298,7 @@ def test_a_repository_that_fails_is_reported_and_the_others_are_mined(
     assert said in lines[0]
     assert err.endswith("1 of 2 repositories not done; run the same command again to go on\n")
     assert "Traceback" not in err
-    with Store.open("p.db").reading() as tx:
+    with closing(Store.open("p.db")) as store, store.reading() as tx:
         assert sorted(map(tuple, tx.rows(MineRun, "spec", "outcome"))) == [
             ("o/bad = bad.git", outcome),
             (f"o/n = {history}", "mined"),
