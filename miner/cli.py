@@ -75,6 +75,8 @@ def mine(
       GITHUB_TOKEN=... prchain mine repos.txt --since 2024-01-01
     """
     since = _time(since) if since is not None else None
+    if rescan and (source == "git" or from_archive):
+        raise UsageError("--rescan reads the API anew; leave out --source git and --from-archive")
     settings = Settings.load(db=db, workers=workers)
     tokens = tuple(token.get_secret_value() for token in settings.github_tokens)
     if source == "github" and not tokens and not from_archive:
@@ -152,7 +154,7 @@ def _print_reports(reports: list[RepositoryReport], as_json: bool) -> None:
             click.echo(f"{name}: {state}: {report.pull_requests:,} pull requests, {report.landed:,} landed{cost}")
     failed = sum(1 for report in reports if report.error)
     if failed:
-        click.echo(f"{failed} of {len(reports)} repositories not done; run the same command again to go on", err=True)
+        click.echo(f"{failed} of {len(reports)} repositories not done; mend what is said above, then run the same command again", err=True)
 
 
 def _report_row(report: RepositoryReport) -> dict[str, Any]:

@@ -179,7 +179,7 @@ class Landscape:
                 or housekeeping
                 or ("release_notes" if notes else None)
                 or ("number_list" if crowded else None)
-                or self._copied_subject(text, citation, target)
+                or self._copied_subject(pull, text, citation, target)
                 or self._too_late(pull, target)
                 or self._closes_landed(citation.relation, target)
             )
@@ -224,10 +224,12 @@ class Landscape:
             return "release"
         return None
 
-    def _copied_subject(self, text: SourceText, citation: Citation, target: int) -> str | None:
+    def _copied_subject(self, pull: Pull, text: SourceText, citation: Citation, target: int) -> str | None:
         if text.kind not in {"commit", "markdown"} or citation.relation in {"reverts", "relands", "backports"}:
             return None
         line = line_at(text.text, citation.start)
+        if pull.order is None and text.kind == "commit" and line.startswith("Merge pull request "):
+            return "landed_copy"
         if self.provenance.is_subject_of(target, line):
             return "copied_subject"
         if text.kind == "commit" and has_bullet(line) and line.rstrip().endswith(f"(#{target})"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from sqlalchemy import func, select, update
 
 from miner import citation_rows, git_rows
+from miner.budget import Usage
 from miner.git_rows import WHOLE, ApiState, Selection
 from miner.git_source import ApiKnowledge, Refs, read, read_refs
 from miner.repositories import RepositorySpec
@@ -25,7 +26,7 @@ from sql.store import Store, Transaction
 from sql.tables import Base, Cursor, Landing, MineRun, PullRequest, Repository, RepositoryAlias
 
 if TYPE_CHECKING:
-    from miner.github import GitHubSource, ReadSummary
+    from miner.github import GitHubSource
 
 GIT_RULES = "1"
 """Raise it when the git source decides otherwise: stored landings are then made anew."""
@@ -132,11 +133,12 @@ class Miner:
         resolved = self._github.resolve(spec.owner, spec.name)
         work.repository_id = self._repository(replace(spec, owner=resolved.owner, name=resolved.name), resolved.node_id)
         self._note_run(run_id, work.repository_id)
+        work.usage.add(resolved.usage)
         selection = self._options.selection
         summary = self._github.read(
             work.repository_id, resolved, since=selection.since, limit=selection.limit, rescan=self._options.rescan
         )
-        work.api = summary
+        work.usage.add(summary.usage)
         work.changed = work.changed or summary.changed
         if summary.missing:
             named = ", ".join(f"#{number}" for number in summary.missing[:5])
@@ -155,8 +157,7 @@ class Miner:
         work.repository_id = known[0]
         self._note_run(run_id, work.repository_id)
         summary = replay(self._store, work.repository_id)
-        work.api = summary
-        work.changed = True
+        work.changed = work.changed or summary.changed
         self._settle_rest(work.repository_id)
         self._cite(work.repository_id, work)
 
@@ -283,6 +284,9 @@ class Miner:
                 "points": 0,
                 "waited_seconds": 0.0,
             }
+            # Who began this line before and did not end was killed, or goes on and will say how it ended.
+            left = update(MineRun).where(MineRun.spec == spec.text, MineRun.outcome == "running")
+            tx.connection.execute(left.values(outcome="interrupted"))
             tx.upsert(MineRun, [row])
         return run_id
 
@@ -294,13 +298,12 @@ class Miner:
     def _finish(self, spec: RepositorySpec, run_id: int, work: _Work) -> RepositoryReport:
         outcome = work.error.name if work.error else "mined" if work.changed else "unchanged"
         reason = redact(str(work.error), self._tokens) if work.error else None
-        usage = work.api.usage if work.api else None
         spent = {
-            "graphql_requests": usage.graphql_requests if usage else 0,
-            "rest_requests": usage.rest_requests if usage else 0,
-            "points": usage.points if usage else 0,
+            "graphql_requests": work.usage.graphql_requests,
+            "rest_requests": work.usage.rest_requests,
+            "points": work.usage.points,
         }
-        waited = usage.waited_seconds if usage else 0.0
+        waited = work.usage.waited_seconds
         pull_requests = landed = 0
         with self._store.transaction() as tx:
             values = {"finished_at": _now(), "outcome": outcome, "reason": reason, "waited_seconds": waited, **spent}
@@ -316,7 +319,7 @@ class _Work:
     """What one repository's run has come to so far."""
 
     repository_id: int | None = None
-    api: ReadSummary | None = None
+    usage: Usage = field(default_factory=Usage)
     changed: bool = False
     error: PrchainError | None = None
 

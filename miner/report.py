@@ -126,7 +126,7 @@ def print_funnel(rows: list[dict[str, Any]]) -> None:
             if count := row["outcomes"].get(outcome):
                 say(f"    {outcome:<22} {count:>10,}")
                 for style, styled in row["landed"].items() if outcome == "landed" else ():
-                    say(f"      {style:<32} {styled:>10,}")
+                    say(f"      {style:<36} {styled:>8,}")
         _print_group("  claims refused", row["refused_claims"])
         say(f"  citations     {row['citations']:>10,}")
         _print_group("    counted", row["counted"])
@@ -207,6 +207,7 @@ def print_pull_request(page: dict[str, Any]) -> None:
     """Print the page of a pull request."""
     title = next((text["body"] for text in page["texts"] if text["field"] == "title"), None)
     title = title or next((_title(landing) for landing in page["landings"]), "")
+    title = title or next((commit["message"].split("\n", 1)[0] for commit in page["commits"]), "")
     say(f"{page['repository']}#{page['number']}  {title}")
     say(f"  outcome   {page['outcome']}" + (f" ({page['reason']})" if page["reason"] else ""))
     say(f"  head      {page['head_sha'] or 'none'}")

@@ -13,6 +13,9 @@ _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 REDACTED = "[redacted]"
 
+_SHORTEST_SECRET = 8
+"""A shorter word stands in shas and prose by chance; no service's tokens are that short."""
+
 
 def clean_text(text: str) -> str:
     """Return text that every database takes: NUL and lone surrogates become U+FFFD."""
@@ -39,7 +42,7 @@ def redact(text: str, secrets: tuple[str, ...] = ()) -> str:
     The shapes are those of GitHub, GitLab, OpenAI, Slack and AWS keys.
     """
     for secret in secrets:
-        if len(secret) >= 4:
+        if len(secret) >= _SHORTEST_SECRET:
             text = text.replace(secret, REDACTED)
     text = _URL_CREDENTIALS.sub(lambda m: m.group(1), text)
     return _TOKEN_SHAPES.sub(REDACTED, text)

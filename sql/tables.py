@@ -424,7 +424,7 @@ class MineRun(Base):
     started_at: Mapped[str] = mapped_column(String(32))
     finished_at: Mapped[str | None] = mapped_column(String(32))
     outcome: Mapped[str] = mapped_column(String(32))
-    """``running``, ``mined``, ``unchanged`` or the name of the error that ended it."""
+    """``running``, ``interrupted``, ``mined``, ``unchanged`` or the name of the error that ended it."""
     reason: Mapped[str | None] = mapped_column(Text)
     graphql_requests: Mapped[int] = mapped_column(default=0)
     rest_requests: Mapped[int] = mapped_column(default=0)

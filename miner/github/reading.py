@@ -40,6 +40,8 @@ class ResolvedRepository:
     pull_requests: int
     newest_update: str | None
     """When any of its pull requests last changed, by GitHub's clock."""
+    usage: Usage = field(default_factory=Usage)
+    """What it cost to resolve it."""
 
     @property
     def full_name(self) -> str:

@@ -86,6 +86,7 @@ class GitHubSource:
             asked=f"{owner}/{name}",
             pull_requests=found["pullRequests"]["totalCount"],
             newest_update=pages.utc(newest[0]["updatedAt"]) if newest else None,
+            usage=usage,
         )
 
     def read(

@@ -40,6 +40,8 @@ class GitRepository:
 
         Raises `NotARepository`, `ShallowRepository`, or `GitMissing`.
         """
+        if not path.exists():
+            raise NotARepository(f"there is no {path}; give the path of a git repository")
         if not path.is_dir():
             raise NotARepository(f"{path} is not a folder; give the path of a git repository")
         repository = cls(path)

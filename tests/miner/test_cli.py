@@ -280,8 +280,8 @@ def _nothing(path: Path, _history: Path) -> None:
         (_shallow, "shallow_repository", "is a shallow clone; run `git fetch --unshallow` there first"),
         (_without_pull_refs, "no_pull_refs", "has no refs/pull/*/head; fetch them there: git fetch origin"),
         (_plain_folder, "not_a_repository", "is not a git repository"),
-        (_file, "not_a_repository", "is not a folder; give the path of a git repository"),
-        (_nothing, "not_a_repository", "is not a folder; give the path of a git repository"),
+        (_file, "not_a_repository", "give the path of a git repository"),
+        (_nothing, "not_a_repository", "give the path of a git repository"),
         (_empty, "incomplete_repository", "has no branches"),
     ],
 )
@@ -296,7 +296,7 @@ def test_a_repository_that_fails_is_reported_and_the_others_are_mined(
     lines = [line for line in err.splitlines() if line.startswith(f"o/bad: {outcome}: ")]
     assert len(lines) == 1
     assert said in lines[0]
-    assert err.endswith("1 of 2 repositories not done; run the same command again to go on\n")
+    assert err.endswith("1 of 2 repositories not done; mend what is said above, then run the same command again\n")
     assert "Traceback" not in err
     with closing(Store.open("p.db")) as store, store.reading() as tx:
         assert sorted(map(tuple, tx.rows(MineRun, "spec", "outcome"))) == [
@@ -372,7 +372,7 @@ def test_json_stands_alone_on_standard_output(history: Path) -> None:
         ("o/bad", "not_a_repository", 0),
     ]
     assert rows[0]["error"] is None
-    assert "is not a folder" in rows[1]["error"]
+    assert "there is no " in rows[1]["error"]
 
 
 @pytest.mark.parametrize("command", [["status"], ["show", "o/n#3"], ["show", "O/N#2"]], ids=" ".join)

@@ -97,6 +97,9 @@ SUBJECT = {CITED: "Write a parser"}
         ([text("landing", "Lex\n\n* Write a parser for #40\n")], {"subjects": SUBJECT}, None),
         # A listed commit that ends in its number, whatever its subject: squash bodies list what a branch merged.
         ([text("landing", "Lex\n\n* Something else (#40)\n")], {}, "copied_subject"),
+        # A merge picked over is a backport where it lands, and a copy of the trunk where it does not.
+        ([text("commit", "Merge pull request #40 from x/y\n\nTitle")], {"branch": None}, "landed_copy"),
+        ([text("commit", "Merge pull request #40 from x/y\n\nTitle")], {}, None),
         ([text("landing", "Lex\n\nSomething else (#40)\n")], {}, None),
         ([text("body", "* Something else (#40)\n")], {}, None),
         ([text("landing", 'Lex\n\n* Revert "Write a parser (#40)"\n')], {"subjects": SUBJECT}, None),

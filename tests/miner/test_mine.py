@@ -485,3 +485,13 @@ def test_git_processes_do_not_grow_with_the_pull_requests(lab: Lab, monkeypatch:
         started.append(0)
         lab.mine(build(lab.folder, count, name=f"n{count}"), name=f"o/n{count}", line_counts=True)
     assert started[0] == started[1] <= 25
+
+
+def test_a_run_that_was_killed_is_told_from_one_under_way(lab: Lab) -> None:
+    world = build(lab.folder)
+    lab.mine(world)
+    with lab.store.transaction() as tx:
+        tx.upsert(MineRun, [{"id": 1, "outcome": "running", "finished_at": None, "spec": f"o/r = {world.path}",
+                             "source": "git", "started_at": "2024-01-01T00:00:00Z"}])  # fmt: skip
+    lab.mine(world)
+    assert [outcome for (outcome,) in lab.rows(MineRun, "outcome")] == ["interrupted", "unchanged"]

@@ -118,3 +118,9 @@ def test_an_unknown_repository_has_no_archive(lab: Lab) -> None:
         options = MineOptions(from_archive=True)
         report = Miner(lab.store, mirrors=lab.folder, progress=progress, options=options).mine(spec)
     assert report.outcome == "repository_not_found"
+
+
+def test_the_run_counts_every_request_that_was_sent(lab: Lab) -> None:
+    before = lab.emulator.requests
+    report = lab.mine()
+    assert report.graphql_requests + report.rest_requests == lab.emulator.requests - before

@@ -45,3 +45,7 @@ def test_clean_text_can_be_encoded_and_holds_no_nul(text: str) -> None:
     cleaned = clean_text(text)
     assert "\0" not in cleaned
     assert len(cleaned.encode()) >= len(cleaned) == len(text)
+
+
+def test_a_secret_as_short_as_a_word_is_left_alone() -> None:
+    assert redact("deadbeef is dead", ("dead",)) == "deadbeef is dead"
