@@ -154,7 +154,8 @@ def _print_reports(reports: list[RepositoryReport], as_json: bool) -> None:
             click.echo(f"{name}: {state}: {report.pull_requests:,} pull requests, {report.landed:,} landed{cost}")
     failed = sum(1 for report in reports if report.error)
     if failed:
-        click.echo(f"{failed} of {len(reports)} repositories not done; mend what is said above, then run the same command again", err=True)
+        done = f"{failed} of {len(reports)} repositories not done"
+        click.echo(f"{done}; mend what is said above, then run the same command again", err=True)
 
 
 def _report_row(report: RepositoryReport) -> dict[str, Any]:
