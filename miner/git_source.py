@@ -7,18 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from itertools import chain
 
-from miner.history import History, Line, branch_commits, branch_line, default_line
+from miner.branches import Waiting, other_branches, worth_a_line
+from miner.history import History, Line, branch_line, default_line
 from miner.landing import (
     Candidate,
     Decisions,
-    Waiting,
     claimed,
     judge_patch,
     settle,
     unlanded_commits,
-    worth_a_line,
 )
 from miner.nested import nested
 from miner.unclaimed import unclaimed
@@ -42,8 +42,6 @@ class Refs:
     @property
     def fingerprint(self) -> str:
         """Changes when, and only when, some ref does."""
-        from hashlib import sha256  # noqa: PLC0415
-
         lines = [f"{self.default_branch}\n", *(f"{n} {s}\n" for n, s in sorted(self.branches.items()))]
         lines += [f"{n} {s}\n" for n, s in sorted(self.heads.items())]
         return sha256("".join(lines).encode()).hexdigest()
@@ -166,7 +164,7 @@ def read(repository: GitRepository, refs: Refs, api: ApiKnowledge, note: Note = 
     _decide(repository, history, nested(history, heads, decisions, trunk, refs.branches), decisions, patches)
     lines = [trunk]
     waiting = Waiting.of(heads, decisions, merges)
-    for branch, commits, fork in _other_branches(history, refs, trunk):
+    for branch, commits, fork in other_branches(history, refs.branches, refs.heads.values(), trunk):
         if worth_a_line(history, commits, heads, decisions, waiting):
             line = branch_line(history, branch, commits, fork, trunk)
             before = len(decisions.landed)
@@ -178,21 +176,6 @@ def read(repository: GitRepository, refs: Refs, api: ApiKnowledge, note: Note = 
     _decide(repository, history, still, decisions, patches)
     unclaimed(history, trunk, heads, decisions)
     return GitFacts(refs, history, decisions, _own(history, heads, decisions, lines), patches)
-
-
-def _other_branches(history: History, refs: Refs, trunk: Line) -> list[tuple[str, list[int], int]]:
-    """The other branches, those that live longest first: what two share landed on the one that others fork from.
-
-    A branch that is some pull request's head is a contributor's work in progress and comes last.
-    """
-    pull_heads = set(refs.heads.values())
-    found = []
-    for branch, sha in refs.branches.items():
-        if branch != refs.default_branch:
-            commits, fork = branch_commits(history, history.index[sha], trunk)
-            if commits:
-                found.append((sha in pull_heads, -len(commits), branch, commits, fork))
-    return [(branch, commits, fork) for _, _, branch, commits, fork in sorted(found, key=lambda item: item[:3])]
 
 
 def _decide(

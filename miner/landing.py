@@ -23,7 +23,7 @@ api                 GitHub names this commit as the merge commit
 from __future__ import annotations
 
 from collections import ChainMap, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from miner.claims import MERGE_SUBJECTS, Claim, claims
@@ -373,34 +373,3 @@ def run_below(
 def is_plain(history: History, commit: int) -> bool:
     """Whether a commit of the line may have been pushed from a pull head: neither a merge nor made on GitHub's site."""
     return len(history.parents[commit]) == 1 and history.committers[commit] != "GitHub"
-
-
-@dataclass(frozen=True, slots=True)
-class Waiting:
-    """What would show that a pull request which has not landed yet did so on another branch."""
-
-    heads: frozenset[int]
-    named: frozenset[int]
-    """Merge commits by the API's word."""
-
-    @classmethod
-    def of(cls, heads: Mapping[int, int], settled: Decisions, api: Mapping[int, int]) -> Waiting:
-        """What waits after the decisions so far."""
-        return cls(
-            frozenset(head for number, head in heads.items() if number not in settled.landed),
-            frozenset(commit for number, commit in api.items() if number not in settled.landed),
-        )
-
-
-def worth_a_line(
-    history: History, commits: Iterable[int], heads: Mapping[int, int], settled: Decisions, waiting: Waiting
-) -> bool:
-    """Whether the commits of another branch name, or merge, a pull request that has not landed yet."""
-    for commit in commits:
-        if commit in waiting.named or any(parent in waiting.heads for parent in history.parents[commit][1:]):
-            return True
-        for claim in settled.claims(history, commit):
-            known = claim.weak or claim.number not in heads or claim.number in settled.landed
-            if not known and (claim.number, commit) not in settled.doubted:
-                return True
-    return False

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,7 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from sqlalchemy import func, select, update
+from sqlalchemy import update
 
 from miner import citation_rows, git_rows
 from miner.budget import Usage
@@ -23,7 +22,7 @@ from prchain.git import GitRepository, update_mirror
 from prchain.progress import Progress, Task
 from prchain.scrub import redact
 from sql.store import Store, Transaction
-from sql.tables import Base, Cursor, Landing, MineRun, PullRequest, Repository, RepositoryAlias
+from sql.tables import Cursor, Landing, MineRun, PullRequest, Repository, RepositoryAlias
 
 if TYPE_CHECKING:
     from miner.github import GitHubSource
@@ -87,7 +86,6 @@ class Miner:
 
     def mine(self, spec: RepositorySpec) -> RepositoryReport:
         """Mine one repository as far as it goes; a failure is reported, and what was committed stays."""
-        gc.set_threshold(200_000, 20, 50)  # rows are many and hold no cycles; looking for some costs a seventh of a run
         run_id = self._begin(spec)
         work = _Work()
         try:
@@ -309,8 +307,8 @@ class Miner:
             values = {"finished_at": _now(), "outcome": outcome, "reason": reason, "waited_seconds": waited, **spent}
             tx.connection.execute(update(MineRun).where(MineRun.id == run_id).values(**values))
             if work.repository_id is not None:
-                pull_requests = _count(tx, PullRequest, work.repository_id)
-                landed = _count(tx, Landing, work.repository_id)
+                pull_requests = tx.count(PullRequest, repository_id=work.repository_id)
+                landed = tx.count(Landing, repository_id=work.repository_id)
         return RepositoryReport(spec, outcome, reason, pull_requests, landed, **spent)
 
 
@@ -343,11 +341,6 @@ def count_stored(store: Store, repository_id: int, repository: GitRepository, ta
             git_rows.write_counts(tx, repository_id, repository, batch)
         task.advance(len(batch))
     return len(waiting)
-
-
-def _count(tx: Transaction, table: type[Base], repository_id: int) -> int:
-    query = select(func.count()).select_from(table).filter_by(repository_id=repository_id)
-    return int(tx.connection.execute(query).scalar_one())
 
 
 def _cursor(repository_id: int, stream: str, position: str) -> dict[str, Any]:

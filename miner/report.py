@@ -52,7 +52,7 @@ def _funnel_of(tx: Transaction, repository_id: int, name: str) -> dict[str, Any]
     return {
         "repository": name,
         "last_run": run,
-        "pull_requests": _total(tx, PullRequest, repository_id),
+        "pull_requests": tx.count(PullRequest, repository_id=repository_id),
         "outcomes": {key[0]: count for key, count in _counts(tx, PullRequest, repository_id, PullRequest.outcome)},
         "landed": {
             f"{style} on {'the default branch' if default else 'other branches'}": count
@@ -61,7 +61,7 @@ def _funnel_of(tx: Transaction, repository_id: int, name: str) -> dict[str, Any]
         "refused_claims": {
             key[0]: count for key, count in _counts(tx, RefusedClaim, repository_id, RefusedClaim.reason)
         },
-        "citations": _total(tx, Citation, repository_id),
+        "citations": tx.count(Citation, repository_id=repository_id),
         "counted": {
             key[0]: count for key, count in _counts(tx, Citation, repository_id, Citation.relation, counted=True)
         },
@@ -69,11 +69,6 @@ def _funnel_of(tx: Transaction, repository_id: int, name: str) -> dict[str, Any]
             key[0]: count for key, count in _counts(tx, Citation, repository_id, Citation.reason, counted=False)
         },
     }
-
-
-def _total(tx: Transaction, table: Any, repository_id: int) -> int:
-    query = select(func.count()).select_from(table).filter_by(repository_id=repository_id)
-    return int(tx.connection.execute(query).scalar_one())
 
 
 def _counts(

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import Any, TypeVar
 
-from sqlalchemy import URL, Connection, Engine, Table, delete, select
+from sqlalchemy import URL, Connection, Engine, Table, delete, func, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from prchain.errors import StoreUnavailable
@@ -91,6 +91,11 @@ class Transaction:
         chosen = [target.c[name] for name in columns]
         query = select(*chosen).filter_by(**equals).order_by(*target.primary_key.columns)
         yield from self.connection.execute(query, execution_options={"yield_per": _BATCH})
+
+    def count(self, table: type[Base], **equals: Any) -> int:
+        """How many rows have columns that equal the given values."""
+        query = select(func.count()).select_from(_table(table)).filter_by(**equals)
+        return int(self.connection.execute(query).scalar_one())
 
     def _write(self, table: type[Base], rows: Iterable[Row], *, update: bool) -> int:
         target = _table(table)

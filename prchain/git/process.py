@@ -25,8 +25,6 @@ from prchain.scrub import redact
 OLDEST_GIT = (2, 38)
 """`git merge-tree --write-tree`, which later stages stand on, came with 2.38."""
 
-NULL_MODE = "000000"
-
 ENVIRONMENT = {
     "GIT_TERMINAL_PROMPT": "0",
     "GIT_OPTIONAL_LOCKS": "0",
