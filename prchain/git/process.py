@@ -129,14 +129,19 @@ def named(verb: str, errors: str, status: int) -> GitError:
     telling = [line for line in lines if line.startswith(("fatal:", "error:"))] or lines
     last = redact(telling[0].strip()) if telling else f"exit status {status}"
     if re.search(r"No space left on device", errors):
-        return DiskFullGit(f"git {verb}: no space left on the disk")
+        return DiskFullGit(f"git {verb}: no room is left on the disk; make room and run the command again")
     if re.search(r"unable to read|bad object|missing|could not read|Could not read|not found|corrupt|bad tree", errors):
         return IncompleteRepository(f"git {verb}: {last}; objects are missing or damaged, fetch the repository anew")
     return GitError(f"git {verb}: {last}")
 
 
 class DiskFullGit(GitError, DiskFull):
-    """No room is left where a mirror lies."""
+    """No room is left where a mirror lies; reported like a full disk anywhere else."""
+
+    @property
+    def name(self) -> str:
+        """``disk_full``."""
+        return "disk_full"
 
 
 def _widen(output: BufferedReader) -> None:

@@ -11,6 +11,7 @@ import pytest
 from miner.git_source import read_refs
 from prchain.errors import (
     CloneFailed,
+    DiskFull,
     GitError,
     GitMissing,
     IncompleteRepository,
@@ -770,3 +771,9 @@ def test_credentials_in_a_url_reach_neither_arguments_nor_errors(
         update_mirror(f"https://me:{password}@127.0.0.1:1/r.git", tmp_path / "m.git")
     assert calls and not any(password in part or "p@ss" in part for command in calls for part in command)
     assert password not in str(caught.value) and "p@ss" not in str(caught.value)
+
+
+def test_a_full_disk_has_one_name_whoever_meets_it() -> None:
+    said = "fatal: write error: No space left on device\nfatal: fetch-pack: invalid index-pack output"
+    error = process.named("fetch", said, 128)
+    assert isinstance(error, DiskFull) and error.name == "disk_full" and "make room" in str(error)
