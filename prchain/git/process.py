@@ -125,6 +125,7 @@ class Stream:
 
 
 def named(verb: str, errors: str, status: int) -> GitError:
+    """The failure that git's standard error and exit status tell of, in one line without credentials."""
     lines = [line for line in errors.splitlines() if line.strip()]
     telling = [line for line in lines if line.startswith(("fatal:", "error:"))] or lines
     last = redact(telling[0].strip()) if telling else f"exit status {status}"
