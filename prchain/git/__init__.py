@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from prchain.git.mirror import is_clone_url, update_mirror
 from prchain.git.output import LineCount, RawChange, RawCommit, path_text
+from prchain.git.patches import FilePatch, Hunk, parse_patch
 from prchain.git.repository import GitRepository
 
 __all__ = [
+    "FilePatch",
     "GitRepository",
+    "Hunk",
     "LineCount",
     "RawChange",
     "RawCommit",
     "is_clone_url",
+    "parse_patch",
     "path_text",
     "update_mirror",
 ]

@@ -17,6 +17,7 @@ from prchain.git.output import (
     raw_commit,
     split_nul,
 )
+from prchain.git.patches import FilePatch, read_patches
 from prchain.git.process import ENVIRONMENT, NO_TRANSPORT, Stream, git_module, only
 
 _ARGUMENTS = 1000
@@ -124,6 +125,31 @@ class GitRepository:
             with self.stream(*arguments, *paths) as output:
                 found.extend(line_counts(split_nul(output)))
         return found
+
+    def patches(self, pairs: Iterable[tuple[str, str]], *, context: int = 0) -> Iterator[list[FilePatch]]:
+        """For each (old, new) pair of commits, in order, its patch; renames followed; one git process for all of them.
+
+        `context` is the number of unchanged lines around each change. Raises `IncompleteRepository` where a blob is
+        missing.
+        """
+        asked = [(old, new) for old, new in pairs]
+        arguments = ("diff-tree", "--stdin", "-r", "-m", "--always", "-p", "-M", f"-U{context}", "--src-prefix=a/",
+                     "--dst-prefix=b/", *_PLAIN_DIFF)  # fmt: skip
+        with self.stream(*arguments, lines=(f"{new} {old}" for old, new in asked)) as output:
+            yield from read_patches(output, [new for _, new in asked])
+
+    def patch_text(self, old: str, new: str, paths: Sequence[str] = ()) -> bytes:
+        """The patch from `old` to `new` as git prints it, applicable and whole; of `paths` only, where some are given.
+
+        A rename is a deletion and an addition: half of one, picked by `paths`, must still apply.
+        """
+        arguments = ("diff-tree", "-r", "-p", "--binary", "--full-index", "--no-renames", "--src-prefix=a/",
+                     "--dst-prefix=b/", *_PLAIN_DIFF, old, new, "--")  # fmt: skip
+        parts = []
+        for start in range(0, max(len(paths), 1), _ARGUMENTS):
+            with self.stream(*arguments, *paths[start : start + _ARGUMENTS]) as output:
+                parts.append(output.read())
+        return b"".join(parts)
 
     def missing(self, objects: Iterable[str]) -> set[str]:
         """Those of the given objects that the repository does not have."""

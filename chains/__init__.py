@@ -1,0 +1,1 @@
+"""Pull requests to a typed reference graph, to chains, to tasks."""
