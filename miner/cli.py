@@ -23,13 +23,13 @@ from miner.report import (
     print_funnel,
     print_not_mined,
     print_pull_request,
-    say,
 )
 from miner.repositories import RepositorySpec, read_list
 from prchain.cli_options import db_option, json_option
 from prchain.errors import UsageError
 from prchain.progress import Progress, open_progress
 from prchain.settings import Settings
+from prchain.terminal import say
 from sql.store import Store
 
 if TYPE_CHECKING:

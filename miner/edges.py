@@ -24,7 +24,6 @@ no_common_file       only ancestry speaks for it, and the two change no file in 
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -32,7 +31,8 @@ from typing import Literal
 
 from miner.citations import Citation, extract, is_dependency_bump, looks_like_release_notes
 from miner.copies import Provenance, has_bullet, line_at
-from miner.paths import is_housekeeping, is_prose
+from prchain.housekeeping import housekeeping_of
+from prchain.paths import is_housekeeping
 
 MOST_IN_TEXT = 10
 MOST_IN_PULL_REQUEST = 12
@@ -49,12 +49,6 @@ _BARE = frozenset({"mentions", "closes", "fixes"})
 
 _SMALL_NUMBER = 30
 _MANY_PULL_REQUESTS = 1000
-
-_RELEASE = re.compile(
-    r"(?i)^\W*(?:\[?(?:chore|build|ci|docs?|release|rel|maint)\]?(?:\([^)\n]{0,60}\))?!?: ?)?"
-    r"(?:(?:prepare|prep|cut|make|bump|update|new|preparing|publish|tag)\b.{0,40}\b)?"
-    r"(?:release|releasing|version|changelog|release notes|whatsnew|v?\d+\.\d+(?:\.\w+)*)\b"
-)
 
 _BASE_CONFIDENCE = {"mentions": 0.6, "closes": 0.6, "fixes": 0.8, "supersedes": 0.8}
 _EXPLICIT = 0.9
@@ -142,7 +136,7 @@ class Landscape:
             if known is None or (edge.counted, edge.confidence) > (known.counted, known.confidence):
                 found[place] = edge
 
-        housekeeping = self._housekeeping(pull)
+        housekeeping = housekeeping_of(pull.subject, pull.paths)
         for text in pull.texts:
             for edge in self._edges_of_text(pull, text, housekeeping):
                 keep(edge)
@@ -215,14 +209,6 @@ class Landscape:
         if cited is not None and cited.order is None:
             signs.append("unlanded")
         return tuple(signs)
-
-    def _housekeeping(self, pull: Pull) -> str | None:
-        """Whether a pull request only releases or bumps, by what it says and by the files it changes."""
-        if is_dependency_bump(pull.subject) and (not pull.paths or all(map(is_housekeeping, pull.paths))):
-            return "dependency_bump"
-        if _is_release(pull.subject) and all(is_housekeeping(path) or is_prose(path) for path in pull.paths):
-            return "release"
-        return None
 
     def _copied_subject(self, pull: Pull, text: SourceText, citation: Citation, target: int) -> str | None:
         if text.kind not in {"commit", "markdown"} or citation.relation in {"reverts", "relands", "backports"}:
@@ -315,7 +301,3 @@ def _without_lists(edges: list[Edge]) -> list[Edge]:
         return edge.counted and not (said_plainly and edge.target in believed)
 
     return [replace(edge, counted=False, reason="number_list") if doubted(edge) else edge for edge in edges]
-
-
-def _is_release(subject: str) -> bool:
-    return bool(_RELEASE.match(subject))

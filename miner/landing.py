@@ -28,7 +28,7 @@ from dataclasses import dataclass, field, replace
 
 from miner.claims import MERGE_SUBJECTS, Claim, claims
 from miner.history import History, Line
-from miner.paths import is_housekeeping
+from prchain.paths import is_housekeeping
 
 OWN_COMMITS_LIMIT = 5000
 """A head with more commits of its own than this is another history, not a pull request's work."""

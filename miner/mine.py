@@ -18,7 +18,7 @@ from miner.git_rows import WHOLE, ApiState, Selection
 from miner.git_source import ApiKnowledge, Refs, read, read_refs
 from miner.repositories import RepositorySpec
 from prchain.errors import BadAnswer, GitHubError, PrchainError, RepositoryNotFound
-from prchain.git import GitRepository, update_mirror
+from prchain.git import GitRepository, mirror_path, update_mirror
 from prchain.progress import Progress, Task
 from prchain.scrub import redact
 from sql.store import Store, Transaction
@@ -201,7 +201,7 @@ class Miner:
         if spec.is_path:
             return GitRepository.open(Path(spec.location))
         token = self._tokens[0] if self._tokens and spec.host == self._api_host else None
-        path = self._mirrors / spec.host / spec.owner.lower() / f"{spec.name.lower()}.git"
+        path = mirror_path(self._mirrors, spec.host, f"{spec.owner}/{spec.name}")
         return update_mirror(spec.location, path, token=token)
 
     def _git_stamp(self, fingerprint: str, api: Mapping[int, ApiState]) -> str:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
-import click
 from sqlalchemy import func, select
 
 from miner.outcomes import OUTCOMES
 from prchain.errors import UsageError
+from prchain.terminal import say
 from sql.store import Store, Transaction
 from sql.tables import (
     Citation,
@@ -24,9 +23,6 @@ from sql.tables import (
     RefusedClaim,
     Repository,
 )
-
-_STEERING = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
-"""Control characters, line breaks, and the marks that turn the direction of writing."""
 
 
 def funnel(store: Store, repository: str | None = None) -> list[dict[str, Any]]:
@@ -237,8 +233,3 @@ def _print_citations(title: str, citations: list[dict[str, Any]], other: str) ->
         verdict = f"{citation['confidence']:.2f}" if citation["counted"] else f"no: {citation['reason']}"
         say(f"    #{citation[other]} {citation['relation']} [{citation['field']}, {citation['syntax']}] {verdict}")
         say(f"        {citation['snippet']}")
-
-
-def say(line: str, *, err: bool = False) -> None:
-    """Print one line, whatever stands in it: mined text and git's words cannot steer a terminal or forge lines."""
-    click.echo(_STEERING.sub(" ", line), err=err)

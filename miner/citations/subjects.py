@@ -25,17 +25,6 @@ _VERSION_PREFIX = re.compile(
     r"\s*(?:\[|\()(?:[a-z]+[/-])?v?[0-9]+(?:\.[0-9x]+)+(?:[.-]x)?(?:\]|\))|\s*\[(?:release|stable|lts)[^\]\n]{0,20}\]",
     re.I,
 )
-_DEPENDENCY = re.compile(
-    r"(?:build|chore|fix)\(deps[^)\n]{0,40}\)!?: ?(?:bump|update|upgrade|pin|lock)"
-    r"|(?:[a-z]+(?:\([^)\n]{1,60}\))?!?: ?|\[[^\]\n]{1,40}\] ?)?"
-    r"(?:(?:bump|upgrade|update) (?:the )?\S{1,100}(?: \S{1,60}){0,4}? (?:from \S{1,60} )?to [`v^~>=]*[0-9]"
-    r"|(?:bump|update) (?:the |[0-9]+ )?\S{0,60} ?"
-    r"(?:group|dependency|dependencies|requirements?|lock ?files?|module|digest|packages)\b"
-    r"|(?:bump|update) \S{1,100} (?:related )?(?:requirement|deps\b|dependenc)"
-    r"|update (?:github[- ]actions?|dev|all non-major|rust crate) dependenc"
-    r"|pin dependenc|lock ?file maintenance|pre-commit autoupdate)",
-    re.I,
-)
 
 
 def own_number(subject: str) -> int | None:
@@ -100,8 +89,3 @@ def tail_relation(subject: str, start: int, end: int) -> Relation | None:
     if m:
         return "backports" if m["backport"] else "cherry_pick"
     return "backports" if _VERSION_PREFIX.match(subject) else None
-
-
-def is_dependency_bump(subject: str) -> bool:
-    """Whether a subject or title updates a dependency, as Dependabot, Renovate, pre-commit and people write it."""
-    return _DEPENDENCY.match(subject) is not None

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from miner.paths import is_housekeeping, is_prose, is_trivial
+from prchain.paths import is_housekeeping, is_prose, is_trivial
 
 TRIVIAL = [
     "CHANGELOG.md",

@@ -1,0 +1,15 @@
+"""Printing lines that hold mined text."""
+
+from __future__ import annotations
+
+import re
+
+import click
+
+_STEERING = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+"""Control characters, line breaks, and the marks that turn the direction of writing."""
+
+
+def say(line: str = "", *, err: bool = False) -> None:
+    """Print one line, whatever stands in it: mined text and git's words cannot steer a terminal or forge lines."""
+    click.echo(_STEERING.sub(" ", line), err=err)
