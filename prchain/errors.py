@@ -3,7 +3,8 @@
     PrchainError
     |-- UsageError            what the user wrote is wrong (exit code 2)
     |   |-- SettingsError     prchain.toml, the environment or a flag
-    |   `-- RepositoryListError
+    |   |-- RepositoryListError
+    |   `-- BenchmarkListError
     |-- StoreError            the database
     |   |-- StoreUnavailable  cannot be opened, read or written
     |   |-- StoreCorrupt      is not a database, or a damaged one
@@ -16,13 +17,25 @@
     |   |-- ShallowRepository
     |   |-- IncompleteRepository   commits or trees are missing
     |   `-- NoPullRefs
-    `-- GitHubError           the API
-        |-- RepositoryNotFound     unknown, or private for this token
-        |-- BadToken
-        |-- NetworkUnreachable
-        |-- RateLimitExceeded      the wait would be longer than allowed
-        |-- BadAnswer              retried in vain: 5xx, broken or foreign bodies
-        `-- QueryRefused           GitHub refused the query itself
+    |-- GitHubError           the API
+    |   |-- RepositoryNotFound     unknown, or private for this token
+    |   |-- BadToken
+    |   |-- NetworkUnreachable
+    |   |-- RateLimitExceeded      the wait would be longer than allowed
+    |   |-- BadAnswer              retried in vain: 5xx, broken or foreign bodies
+    |   `-- QueryRefused           GitHub refused the query itself
+    |-- LlmError              a model, or the endpoint it is behind
+    |   |-- EndpointUnreachable      no connection, or one that broke; 5xx in vain
+    |   |   `-- EndpointTimeout
+    |   |-- EndpointRefused          a bad key, an unknown model, a request it does not take
+    |   |-- RateLimited              the wait would be longer than allowed
+    |   |-- ContextTooLong           the prompt does not fit the model
+    |   |-- BadReply                 asked again in vain: broken, empty, or not what was asked for
+    |   |   `-- ModelRefused
+    |   |-- BudgetExceeded           the run's budget does not cover another call
+    |   |-- ScriptUnknown            the scripted model was asked what its script does not hold
+    |   `-- ScriptExhausted          ... or has answered as often as its script allows
+    `-- PromptError           a prompt's template, or what it was given
 
 An error's text is one line that says what happened and what to do. `name` is what reports and database rows carry.
 """
@@ -60,6 +73,10 @@ class SettingsError(UsageError, ValueError):
 
 class RepositoryListError(UsageError, ValueError):
     """The list of repositories cannot be read; names file and line."""
+
+
+class BenchmarkListError(UsageError, ValueError):
+    """The list of benchmark instances cannot be read; names file and line."""
 
 
 class StoreError(PrchainError):
@@ -140,3 +157,62 @@ class BadAnswer(GitHubError):
 
 class QueryRefused(GitHubError):
     """The API refused the query itself."""
+
+
+class LlmError(PrchainError):
+    """A model, or the endpoint it is behind, failed.
+
+    `billed` says whether the call may have been paid for all the same; the ledger then keeps its reservation as spent.
+    """
+
+    def __init__(self, message: str, *, billed: bool = False) -> None:
+        super().__init__(message)
+        self.billed = billed
+
+
+class EndpointUnreachable(LlmError, ConnectionError):
+    """The endpoint cannot be reached, cut the connection, or kept answering 5xx."""
+
+
+class EndpointTimeout(EndpointUnreachable, TimeoutError):
+    """The endpoint did not answer in time."""
+
+
+class EndpointRefused(LlmError):
+    """The endpoint refused the request: a bad key, an unknown model, a parameter it does not take."""
+
+
+class RateLimited(LlmError):
+    """The endpoint's limit is spent and the wait would be longer than allowed."""
+
+    def __init__(self, message: str, seconds: float = 0.0) -> None:
+        super().__init__(message)
+        self.seconds = seconds
+
+
+class ContextTooLong(LlmError):
+    """The prompt, with the room for its reply, does not fit the model's context."""
+
+
+class BadReply(LlmError):
+    """The reply is broken, empty or not what was asked for, and asking again did not help."""
+
+
+class ModelRefused(BadReply):
+    """The model, or a filter of its endpoint, refused to answer."""
+
+
+class BudgetExceeded(LlmError):
+    """The run's budget does not cover another call."""
+
+
+class ScriptUnknown(LlmError, LookupError):
+    """The scripted model was asked something that its script does not hold."""
+
+
+class ScriptExhausted(LlmError, LookupError):
+    """The script holds answers to this question, and all have been given."""
+
+
+class PromptError(PrchainError):
+    """A prompt's template is missing or broken, or a variable of it was not given."""

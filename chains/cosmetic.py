@@ -1,0 +1,93 @@
+"""Patches that change how a program is written and not what it does: white space, comments, the order of imports."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+
+from chains.files import language_of
+from prchain.git import FilePatch
+from prchain.git.patches import Hunk
+
+_HASH = {"python", "cython", "ruby", "shell", "perl", "r", "julia", "elixir", "nix", "terraform", "powershell", "nim"}
+_SLASHES = {
+    "typescript", "javascript", "vue", "svelte", "astro", "rust", "go", "java", "kotlin", "scala", "groovy", "cuda",
+    "objective-c", "c++", "c", "c#", "f#", "swift", "dart", "zig", "solidity", "protobuf", "php", "grammar",
+}  # fmt: skip
+_DASHES = {"sql", "lua", "haskell"}
+_STARRED = {"typescript", "javascript", "java", "kotlin", "scala", "groovy", "php", "dart", "swift", "c#"}
+"""Languages whose block comments begin each line with a star, and in which no statement does."""
+_INDENTED = {"python", "cython", "nim", "haskell", "f#"}
+"""Languages in which indentation says what belongs to what."""
+
+_STRING = r'"(?:\\.|[^"\\])*"|' + r"'(?:\\.|[^'\\])*'|`(?:\\.|[^`\\])*`"
+_IMPORT = re.compile(
+    r"\s*(?:import\b|from\s+\S+\s+import\b|(?:pub(?:\([^)]*\))?\s+)?use\s|#\s*include\b|using\s|require(?:_relative)?\b"
+    r"|(?:const|let|var)\s.+=\s*require\()"
+)
+
+
+def is_cosmetic(files: Iterable[FilePatch]) -> bool:
+    """Whether the files' patches change lines, and only white space, comments and the order of imports.
+
+    Doubt speaks for work: trailing code, strings' contents, docstrings and, where it has a meaning, indentation count.
+    """
+    changed = [file for file in files if file.added or file.removed]
+    return bool(changed) and all(map(_is_cosmetic, changed))
+
+
+def _is_cosmetic(file: FilePatch) -> bool:
+    language = language_of(file.path)
+    if language is None or file.binary or file.status not in "MRC":
+        return False
+    return all(_says_the_same(hunk, language) for hunk in file.hunks) or _orders_imports(file, language)
+
+
+def _says_the_same(hunk: Hunk, language: str) -> bool:
+    """Whether a hunk's two sides are one. A line that moves to another hunk is work: it runs at another time."""
+    old, new = (_bare_lines([line[1:] for line in hunk.lines if line[0] == mark], language) for mark in ("-", "+"))
+    if [text for _, text in old] == [text for _, text in new]:
+        return language not in _INDENTED or [indent for indent, _ in old] == [indent for indent, _ in new]
+    return "".join(text for _, text in old) == "".join(text for _, text in new)
+
+
+def _orders_imports(file: FilePatch, language: str) -> bool:
+    if not all(_IMPORT.match(line) for line in (*file.removed, *file.added) if line.strip()):
+        return False
+    return sorted(_bare_lines(file.removed, language)) == sorted(_bare_lines(file.added, language))
+
+
+def _bare_lines(lines: Sequence[str], language: str) -> list[tuple[str, str]]:
+    """(indentation, text without comment and without white space outside strings) of the lines that have such text."""
+    bare = []
+    for line in lines:
+        body = line.lstrip()
+        if language in _STARRED and (body.startswith(("* ", "*/")) or body.rstrip() == "*"):
+            continue
+        text = "".join(_words(body, language))
+        if text:
+            bare.append((line[: len(line) - len(body)], text))
+    return bare
+
+
+def _words(line: str, language: str) -> Iterable[str]:
+    for match in _reader(language).finditer(line):
+        if match.lastgroup == "line_comment":
+            return
+        if match.lastgroup == "words":
+            yield match["words"] + " "
+        elif match.lastgroup != "comment":
+            yield match[0]
+
+
+@lru_cache
+def _reader(language: str) -> re.Pattern[str]:
+    comments = []
+    if language in _HASH:
+        comments.append(r"(?P<line_comment>(?<!\S)#.*)")
+    elif language in _SLASHES:
+        comments.append(r"(?P<line_comment>(?<![:\w])//.*|/\*(?!.*\*/).*)|(?P<comment>/\*.*?\*/)")
+    elif language in _DASHES:
+        comments.append(r"(?P<line_comment>--.*)")
+    return re.compile("|".join([_STRING, *comments, r"(?P<words>\w+)\s+(?=\w)|\w+|\S"]))

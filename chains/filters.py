@@ -1,0 +1,320 @@
+"""Which pull requests can be no stage of a chain, each with the one outcome that says why.
+
+Pure. The first that applies, in this order, is the outcome:
+
+=====================  ===============================================================================
+benchmark_repository   the repository is one that evaluation benchmarks are made from
+benchmark_instance     the pull request is in the user's list of benchmark instances
+licence_unknown        the repository has no licence file, or none that is known
+licence                the repository's licence is not among those allowed
+patch_unreadable       git cannot give the patch
+nothing_changed        the patch is empty
+revert                 it takes an earlier pull request back, and does nothing else
+reverted               a later pull request took it back, and it never landed again
+backport               it repeats, on another branch, one that landed as itself
+dependency_bump        it updates dependencies: says so, and changes only what such updates change
+release                it makes a release: says so, and changes only what releases change
+bot_housekeeping       a bot made it, and no program text changed but in how it is written
+docs_only              documentation and examples
+tests_only             tests, fixtures, snapshots and benchmarks
+ci_only                how machines check the project
+lock_only              lock files
+generated_only         generated files
+vendored_only          other projects' files
+no_source              several of these, and nothing else
+config_only            no program text: configuration, with or without the above
+data_only              no program text: data or pictures, with or without the above
+cosmetic               white space, comments and the order of imports
+source_too_small       fewer changed lines of program text than `Filters.min_source_lines`
+source_too_large       more than `Filters.max_source_lines`
+too_many_files         more files of program text than `Filters.max_source_files`
+language               mostly in a language that was not asked for
+no_text                nothing but a subject that says nothing
+=====================  ===============================================================================
+
+Lines are those with content, added and removed. Where there is no program text, and the outcome that says so is kept,
+neither its size nor its language is asked for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from chains.cosmetic import is_cosmetic
+from chains.files import FileKind, kind_of, language_of
+from chains.reference import Reference
+from prchain.errors import SettingsError
+from prchain.housekeeping import housekeeping_of
+
+PERMISSIVE = frozenset({
+    "0BSD", "AFL-3.0", "Apache-2.0", "Artistic-2.0", "BlueOak-1.0.0", "BSD-2-Clause", "BSD-3-Clause",
+    "BSD-3-Clause-Clear", "BSD-4-Clause", "BSL-1.0", "CC0-1.0", "HPND", "ISC", "MIT", "MIT-0", "MPL-2.0",
+    "MulanPSL-2.0", "NCSA", "PostgreSQL", "PSF-2.0", "Python-2.0", "Unlicense", "UPL-1.0", "WTFPL", "X11", "Zlib",
+    "ZPL-2.1",
+})  # fmt: skip
+"""SPDX identifiers of licences that let code go on under other terms, and of MPL-2.0, which binds single files only."""
+
+
+@dataclass(frozen=True)
+class Filters:
+    """Which filters apply, and their limits."""
+
+    keep: frozenset[str] = frozenset()
+    """Outcomes that are switched off: what they name is kept."""
+    min_source_lines: int = 5
+    max_source_lines: int = 1500
+    max_source_files: int = 40
+    languages: frozenset[str] = frozenset()
+    """Names as `chains.files.LANGUAGES` has them, in lower case; none is all."""
+    licences: frozenset[str] | None = PERMISSIVE
+    """SPDX identifiers that are allowed; None allows all, the unknown too."""
+
+    def __post_init__(self) -> None:
+        unknown = sorted(self.keep - OUTCOMES.keys())
+        if unknown:
+            raise SettingsError(f"{unknown[0]} is no filter; known are {', '.join(OUTCOMES)}")
+
+
+@dataclass(frozen=True)
+class PullFacts:
+    """What the filters have to know of a landed pull request."""
+
+    number: int
+    subject: str
+    reference: Reference | None
+    """None where git cannot read the patch."""
+    by_bot: bool = False
+    text_length: int = 0
+    """Characters that say what it is for, besides the subject: body, messages of its own commits, issues it closes."""
+    reverts: int | None = None
+    """Which one it takes back as a whole."""
+    reverted_by: int | None = None
+    """Who took it back as a whole, where it did not land again."""
+    backport_of: int | None = None
+    """Which landed pull request it repeats on another branch."""
+    licence: str | None = None
+    """SPDX expression of the repository's licence; `chains.licence`."""
+    benchmark: str | None = None
+    """The benchmark that is made from the repository; `chains.benchmarks`."""
+    benchmark_instance: bool = False
+
+
+def drop(facts: PullFacts, filters: Filters) -> tuple[str, str] | None:
+    """The outcome of the first filter that refuses the pull request, with the reason and its evidence; None to keep it.
+
+    The reason is one line, without text of the repository but for the subject of what keeps the house.
+    """
+    for outcome, check in OUTCOMES.items():
+        if outcome not in filters.keep:
+            reason = check(facts, filters)
+            if reason is not None:
+                return outcome, reason
+    return None
+
+
+_Check = Callable[[PullFacts, Filters], str | None]
+
+_ASIDE = {
+    FileKind.DOCS: "docs_only", FileKind.TEST: "tests_only", FileKind.CI: "ci_only", FileKind.LOCK: "lock_only",
+    FileKind.GENERATED: "generated_only", FileKind.VENDORED: "vendored_only",
+}  # fmt: skip
+"""Kinds of files that are no part of the work, and what a patch of nothing else is called."""
+
+
+def _benchmark_repository(facts: PullFacts, _: Filters) -> str | None:
+    return f"the repository is part of {facts.benchmark}" if facts.benchmark else None
+
+
+def _benchmark_instance(facts: PullFacts, _: Filters) -> str | None:
+    return "it is in the list of benchmark instances" if facts.benchmark_instance else None
+
+
+def _licence_unknown(facts: PullFacts, filters: Filters) -> str | None:
+    if filters.licences is None or facts.licence is not None:
+        return None
+    return "no licence file at the root of its base has the text of a known licence"
+
+
+def _licence(facts: PullFacts, filters: Filters) -> str | None:
+    if filters.licences is None or facts.licence is None or _is_allowed(facts.licence, filters.licences):
+        return None
+    return f"the repository's licence is {facts.licence}"
+
+
+def _is_allowed(expression: str, allowed: frozenset[str]) -> bool:
+    """Whether an SPDX expression of ``A``, ``A OR B`` and ``A AND B`` is satisfied by the allowed identifiers."""
+    names = {name.lower() for name in allowed}
+    choices = [choice.split(" AND ") for choice in expression.split(" OR ")]
+    return any(all(name.strip("() ").lower() in names for name in choice) for choice in choices)
+
+
+def _patch_unreadable(facts: PullFacts, _: Filters) -> str | None:
+    return "git cannot read its patch" if facts.reference is None else None
+
+
+def _nothing_changed(facts: PullFacts, _: Filters) -> str | None:
+    return "its patch is empty" if facts.reference is not None and not facts.reference.paths else None
+
+
+def _revert(facts: PullFacts, _: Filters) -> str | None:
+    return f"it takes #{facts.reverts} back" if facts.reverts is not None else None
+
+
+def _reverted(facts: PullFacts, _: Filters) -> str | None:
+    return f"#{facts.reverted_by} took it back" if facts.reverted_by is not None else None
+
+
+def _backport(facts: PullFacts, _: Filters) -> str | None:
+    return f"it repeats #{facts.backport_of}" if facts.backport_of is not None else None
+
+
+def _housekeeping(outcome: str) -> _Check:
+    def check(facts: PullFacts, _: Filters) -> str | None:
+        if facts.reference is None or housekeeping_of(facts.subject, facts.reference.paths) != outcome:
+            return None
+        return f"its subject says so ({_shown(facts.subject)}), and so do all its {len(facts.reference.paths)} paths"
+
+    return check
+
+
+def _bot_housekeeping(facts: PullFacts, _: Filters) -> str | None:
+    if not facts.by_bot or facts.reference is None:
+        return None
+    if facts.reference.code and not is_cosmetic(facts.reference.code):
+        return None
+    return f"a bot made it, and no program text changed but in how it is written ({_shown(facts.subject)})"
+
+
+def _only(kind: FileKind) -> _Check:
+    def check(facts: PullFacts, _: Filters) -> str | None:
+        if facts.reference is None or facts.reference.kinds != {kind}:
+            return None
+        return f"all {len(facts.reference.paths)} paths are {kind}"
+
+    return check
+
+
+def _no_source(facts: PullFacts, filters: Filters) -> str | None:
+    kinds = facts.reference.kinds if facts.reference else frozenset()
+    if len(kinds) < 2 or not kinds <= _ASIDE.keys():
+        return None
+    if all(_ASIDE[kind] in filters.keep for kind in kinds):
+        return None
+    return f"changes only {_listed(kinds)}"
+
+
+def _config_only(facts: PullFacts, _: Filters) -> str | None:
+    kinds = facts.reference.kinds if facts.reference else frozenset()
+    if FileKind.CONFIG not in kinds or not kinds <= {FileKind.CONFIG, *_ASIDE}:
+        return None
+    return f"changes only {_listed(kinds)}"
+
+
+def _data_only(facts: PullFacts, _: Filters) -> str | None:
+    kinds = facts.reference.kinds if facts.reference else frozenset()
+    if FileKind.SOURCE in kinds or not kinds & {FileKind.DATA, FileKind.BINARY}:
+        return None
+    return f"changes only {_listed(kinds)}"
+
+
+def _cosmetic(facts: PullFacts, _: Filters) -> str | None:
+    if facts.reference is None or not is_cosmetic(facts.reference.code):
+        return None
+    return f"its {facts.reference.source_lines} lines change only white space, comments or the order of imports"
+
+
+def _source_too_small(facts: PullFacts, filters: Filters) -> str | None:
+    if facts.reference is None or not facts.reference.code:
+        return None
+    if facts.reference.source_lines >= filters.min_source_lines:
+        return None
+    return f"{facts.reference.source_lines} lines of program text, fewer than {filters.min_source_lines}"
+
+
+def _source_too_large(facts: PullFacts, filters: Filters) -> str | None:
+    if facts.reference is None or facts.reference.source_lines <= filters.max_source_lines:
+        return None
+    return f"{facts.reference.source_lines} lines of program text, more than {filters.max_source_lines}"
+
+
+def _too_many_files(facts: PullFacts, filters: Filters) -> str | None:
+    if facts.reference is None or len(facts.reference.code) <= filters.max_source_files:
+        return None
+    return f"{len(facts.reference.code)} files of program text, more than {filters.max_source_files}"
+
+
+def _language(facts: PullFacts, filters: Filters) -> str | None:
+    if facts.reference is None or not facts.reference.code or not filters.languages:
+        return None
+    if facts.reference.language in filters.languages:
+        return None
+    return f"mostly in {facts.reference.language or 'no known language'}, not {', '.join(sorted(filters.languages))}"
+
+
+_NUMBER_TAIL = re.compile(r"\s*[(\[](?:#|gh-|GH-|PR #?)[0-9]{1,9}[)\]]\s*")
+_MERGE = re.compile(r"Merged? (?:pull request|PR|branch)\b.*", re.I)
+_PREFIX = re.compile(r"^[a-z/]+(?:\([^)\n]{0,60}\))?!?:\s*", re.I)
+_SAYS_NOTHING = {
+    "fix", "fixes", "fixed", "fixup", "fixing", "bugfix", "hotfix", "update", "updates", "updated", "change", "changes",
+    "wip", "typo", "typos", "patch", "misc", "minor", "cleanup", "clean", "up", "more", "small", "some", "stuff", "pr",
+    "changed", "test", "tests", "commit", "initial", "tweak", "tweaks", "code", "file", "files", "bug", "bugs", "issue",
+    "merge", "the", "a", "and", "of", "for", "to", "in", "improve", "improvements", "edit", "edits", "refactor", "dev",
+    "master", "main", "develop", "feature", "branch", "add", "added",
+}  # fmt: skip
+
+
+def _no_text(facts: PullFacts, _: Filters) -> str | None:
+    if facts.text_length > 0:
+        return None
+    said = _PREFIX.sub("", _NUMBER_TAIL.sub(" ", facts.subject), count=1)
+    words = [] if _MERGE.match(facts.subject) else list(_telling_words(said))
+    return None if words else f"no body, and its subject says nothing ({_shown(facts.subject)})"
+
+
+def _telling_words(subject: str) -> Iterator[str]:
+    """The words of a subject that say something: no number, no file's name, none that fits any change."""
+    for word in subject.split():
+        bare = word.strip("`'\"*.,:;!?()[]")
+        is_name = "." in bare and (language_of(bare) is not None or kind_of(bare) in _NAMED)
+        if bare.lower() not in _SAYS_NOTHING and not is_name and re.search(r"[^\W\d_]", bare):
+            yield word
+
+
+_NAMED = {FileKind.DOCS, FileKind.CONFIG, FileKind.LOCK, FileKind.CI, FileKind.BINARY}
+
+
+def _shown(subject: str) -> str:
+    return repr(subject[:80])
+
+
+def _listed(kinds: frozenset[FileKind]) -> str:
+    return " and ".join(sorted(kinds))
+
+
+OUTCOMES: dict[str, _Check] = {
+    "benchmark_repository": _benchmark_repository,
+    "benchmark_instance": _benchmark_instance,
+    "licence_unknown": _licence_unknown,
+    "licence": _licence,
+    "patch_unreadable": _patch_unreadable,
+    "nothing_changed": _nothing_changed,
+    "revert": _revert,
+    "reverted": _reverted,
+    "backport": _backport,
+    "dependency_bump": _housekeeping("dependency_bump"),
+    "release": _housekeeping("release"),
+    "bot_housekeeping": _bot_housekeeping,
+    **{outcome: _only(kind) for kind, outcome in _ASIDE.items()},
+    "no_source": _no_source,
+    "config_only": _config_only,
+    "data_only": _data_only,
+    "cosmetic": _cosmetic,
+    "source_too_small": _source_too_small,
+    "source_too_large": _source_too_large,
+    "too_many_files": _too_many_files,
+    "language": _language,
+    "no_text": _no_text,
+}
+"""The filters in the order in which they are asked; a test reads the table of this module against it."""

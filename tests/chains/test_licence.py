@@ -1,0 +1,98 @@
+"""Licences read from the trees of repositories."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+from identify.vendor.licenses import LICENSES
+
+from chains.licence import licence_of, licence_of_text
+from prchain.git import GitRepository
+from tests.miner.gitworld import Content, World
+
+TEXTS = dict(LICENSES)
+APACHE_WITHOUT_APPENDIX = TEXTS["Apache-2.0"].split("APPENDIX")[0]
+NOTICE = TEXTS["Apache-2.0"][TEXTS["Apache-2.0"].index("   Licensed under the Apache") :]
+BSD = TEXTS["BSD-3-Clause"].replace("the copyright holder nor", "the Example Developers nor")
+
+
+def licence(folder: Path, files: dict[str, str]) -> str | None:
+    world = World(folder / "r.git")
+    content: dict[str | bytes, Content] = {path: text for path, text in files.items()}  # noqa: C416  other types
+    world.commit("main", content, "start")
+    repository = GitRepository.open(world.save())
+    return licence_of(repository, repository.refs("refs/heads")["refs/heads/main"])
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_every_known_text_is_told_from_its_neighbours(name: str) -> None:
+    assert licence_of_text(TEXTS[name]) == name
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        (APACHE_WITHOUT_APPENDIX, "Apache-2.0"),
+        ("Copyright 2020 Example Inc.\n\n" + NOTICE, "Apache-2.0"),
+        ("Copyright (c) 2010 A\n\n" + TEXTS["MIT"].split("\n\n", 2)[2], "MIT"),
+        ("# The Licence of Example\n\n" + TEXTS["MIT"], "MIT"),
+        (TEXTS["MIT"].replace("\n", "\r\n"), "MIT"),
+        (TEXTS["MIT"].replace("  ", " ").upper(), "MIT"),
+        (BSD, "BSD-3-Clause"),
+        (BSD + "\n\nParts were taken from Other:\n\n" + TEXTS["GPL-2.0"], "BSD-3-Clause"),
+        ("Everything is licensed to you.\n\n" + TEXTS["ISC"], "ISC"),
+    ],
+)
+def test_what_projects_do_to_a_text_does_not_matter(text: str, name: str) -> None:
+    assert licence_of_text(text) == name
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "All rights reserved.",
+        "This software may be used by friends of the author.",
+        "Licensed under a modified version of the Apache License 2.0, with additional conditions.",
+        '"Commons Clause" License Condition v1.0\n\n' + TEXTS["MIT"],
+        TEXTS["MIT"] + "\nAdditional terms: use in weather machines is not permitted.\n",
+        "You may use this under the MIT license for non-commercial ends.\n\n" + TEXTS["MIT"],
+        TEXTS["MIT"][:300],
+    ],
+)
+def test_what_is_no_licence_or_takes_one_back_is_unknown(text: str) -> None:
+    assert licence_of_text(text) is None
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({"LICENSE": TEXTS["MIT"]}, "MIT"),
+        ({"licence.md": TEXTS["MIT"]}, "MIT"),
+        ({"COPYING": TEXTS["GPL-3.0"]}, "GPL-3.0"),
+        ({"LICENSE-MIT": TEXTS["MIT"], "LICENSE-APACHE": TEXTS["Apache-2.0"]}, "Apache-2.0 OR MIT"),
+        ({"LICENSE": TEXTS["Apache-2.0"], "LICENSE-MIT.txt": TEXTS["MIT"]}, "Apache-2.0 OR MIT"),
+        (
+            {"COPYING": "MIT or the Unlicense.", "LICENSE-MIT": TEXTS["MIT"], "UNLICENSE": TEXTS["Unlicense"]},
+            "MIT OR Unlicense",
+        ),
+        ({"COPYING": TEXTS["GPL-3.0"], "COPYING.LESSER": TEXTS["LGPL-3.0"]}, "LGPL-3.0"),
+        ({"LICENSE": TEXTS["MIT"], "LICENSE-3rdparty": TEXTS["GPL-3.0"], "LICENSE-docs": TEXTS["CC-BY-4.0"]}, "MIT"),
+        ({"LICENSE-Artistic": TEXTS["Artistic-2.0"]}, "Artistic-2.0"),
+        ({"LICENSE": "Terms of use. " * 300, "LICENSE-MIT": TEXTS["MIT"]}, None),
+        ({"LICENSES/MIT.txt": "any", "LICENSES/CC0-1.0.txt": "any"}, "CC0-1.0 AND MIT"),
+        ({"sub/LICENSE": TEXTS["MIT"], "licenses.py": "x", "LICENSE_CHECK/a": "x"}, None),
+    ],
+)
+def test_the_licence_files_at_the_root_decide(files: dict[str, str], expected: str | None, tmp_path: Path) -> None:
+    assert licence(tmp_path, {"a.py": "x", **files}) == expected
+
+
+@pytest.mark.parametrize("unit", ["permission is hereby granted free of charge ", "a ", "\n\n", "\0", "Copyright "])
+def test_hostile_files_are_read_quickly(unit: str) -> None:
+    text = unit * (200_000 // len(unit))
+    started = time.process_time()
+    licence_of_text(text)
+    assert time.process_time() - started < 5
