@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from prchain.git.mirror import is_clone_url, update_mirror
+from prchain.git.mirror import is_clone_url, mirror_path, open_mined, update_mirror
 from prchain.git.output import LineCount, RawChange, RawCommit, path_text
 from prchain.git.patches import FilePatch, Hunk, parse_patch
 from prchain.git.repository import GitRepository
@@ -15,6 +15,8 @@ __all__ = [
     "RawChange",
     "RawCommit",
     "is_clone_url",
+    "mirror_path",
+    "open_mined",
     "parse_patch",
     "path_text",
     "update_mirror",

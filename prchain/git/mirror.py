@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
-from prchain.errors import CloneFailed, DiskFull
+from prchain.errors import CloneFailed, DiskFull, NotARepository
 from prchain.git.process import ENVIRONMENT, SAFE_CONFIG, git_module, named
 from prchain.git.repository import GitRepository
 from prchain.scrub import redact
@@ -38,6 +38,22 @@ _REFUSED = re.compile(
 def is_clone_url(text: str) -> bool:
     """Whether `text` is a URL (http, https, ssh, git, file, or user@host:path) that may be handed to git."""
     return bool(_ALLOWED_URL.match(text))
+
+
+def mirror_path(mirrors: Path, host: str, full_name: str) -> Path:
+    """Where the mirror of a repository lies below the folder of mirrors."""
+    return mirrors / host / f"{full_name.lower()}.git"
+
+
+def open_mined(location: str, mirrors: Path, host: str, full_name: str) -> GitRepository:
+    """The git repository that was mined: where `location` names a path, that one, else our mirror of it.
+
+    Nothing is fetched. Raises `NotARepository`, which says what to do, or `GitMissing`.
+    """
+    path = mirror_path(mirrors, host, full_name) if is_clone_url(location) else Path(location)
+    if not path.exists():
+        raise NotARepository(f"{full_name} was mined from {path}, which is gone; mine it again, or put it back there")
+    return GitRepository.open(path)
 
 
 def update_mirror(url: str, path: Path, *, token: str | None = None) -> GitRepository:

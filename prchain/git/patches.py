@@ -126,9 +126,7 @@ def _file(lines: _Lines) -> FilePatch:
         binary = binary or text.startswith((b"Binary files ", b"GIT binary patch"))
         status = next((mark for words, mark in _STATUS.items() if text.startswith(words)), status)
     path = new or old or _same(named)
-    return FilePatch(
-        path_text(path), path_text(old) if status in "RC" and old else None, status, binary, tuple(hunks)
-    )
+    return FilePatch(path_text(path), path_text(old) if status in "RC" and old else None, status, binary, tuple(hunks))
 
 
 _HEADERS = (
@@ -186,4 +184,3 @@ def _unquote(name: bytes) -> bytes:
         return bytes([int(code, 8) & 255]) if len(code) == 3 else _ESCAPES.get(code, code)
 
     return _ESCAPE.sub(byte, name[1:-1])
-

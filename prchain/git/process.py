@@ -12,7 +12,7 @@ import os
 import re
 import tempfile
 import threading
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import cache
 from io import BufferedReader
 from pathlib import Path
@@ -84,8 +84,16 @@ def only(path: Path) -> dict[str, str]:
 class Stream:
     """A running git process as a context manager; leaving it checks how the process ended, or ends it."""
 
-    def __init__(self, git: Any, environment: dict[str, str], arguments: tuple[str, ...], lines: Iterable[str]) -> None:
+    def __init__(
+        self,
+        git: Any,
+        environment: dict[str, str],
+        arguments: tuple[str, ...],
+        lines: Iterable[str],
+        fine: Collection[int] = (0,),
+    ) -> None:
         self._environment = environment
+        self._fine = fine
         self._command = ["git", *SAFE_CONFIG, *arguments]
         self._verb = arguments[0]
         self._git = git
@@ -113,7 +121,7 @@ class Stream:
         self._drain.join()
         self._process.stderr.close()
         self._input.close()
-        if kind is None and status != 0:
+        if kind is None and status not in self._fine:
             raise named(self._verb, b"".join(self._errors).decode("utf-8", "replace"), status)
 
     def _read_errors(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from prchain.git.output import (
     line_counts,
     parse_numstat,
     parse_raw,
+    path_text,
     raw_commit,
     split_nul,
 )
@@ -59,9 +60,12 @@ class GitRepository:
         with self.stream(*arguments) as output:
             return output.read().decode("utf-8", "replace")
 
-    def stream(self, *arguments: str, lines: Iterable[str] = ()) -> Stream:
-        """Start git with `arguments`, feed it `lines` on standard input, and give its output to read."""
-        return Stream(self._git, self._environment, arguments, lines)
+    def stream(self, *arguments: str, lines: Iterable[str] = (), fine: Collection[int] = (0,)) -> Stream:
+        """Start git with `arguments`, feed it `lines` on standard input, and give its output to read.
+
+        `fine` are the exit statuses that are no failure.
+        """
+        return Stream(self._git, self._environment, arguments, lines, fine)
 
     def refs(self, *patterns: str) -> dict[str, str]:
         """Full ref name to commit sha, for refs below the patterns; annotated tags are peeled."""
@@ -150,6 +154,37 @@ class GitRepository:
             with self.stream(*arguments, *paths[start : start + _ARGUMENTS]) as output:
                 parts.append(output.read())
         return b"".join(parts)
+
+    def parents(self, starts: Iterable[str]) -> Iterator[tuple[str, ...]]:
+        """Every commit reachable from `starts` with its parents after it, children before parents.
+
+        Raises `IncompleteRepository` where a commit is missing.
+        """
+        with self.stream("rev-list", "--stdin", "--topo-order", "--parents", lines=starts) as output:
+            for line in output:
+                yield tuple(line.decode().split())
+
+    def paths_at(self, commit: str) -> set[str]:
+        """Every path of the commit's tree."""
+        with self.stream("ls-tree", "-r", "-z", "--name-only", commit) as output:
+            return {path_text(path) for path in split_nul(output)}
+
+    def words_at(self, commit: str, words: Iterable[str]) -> set[str]:
+        """Those of `words` that stand, as whole words, in some text file of the commit's tree.
+
+        Raises `IncompleteRepository` where a blob is missing.
+        """
+        asked = sorted({word for word in words if word and "\n" not in word})
+        if not asked:
+            return set()
+        arguments = ("grep", "-h", "-o", "-w", "-F", "-I", "--no-color", "-f", "-", commit)
+        with self.stream(*arguments, lines=asked, fine=(0, 1)) as output:  # 1: none of them is there
+            return {line.rstrip(b"\n").decode("utf-8", "replace") for line in output} & set(asked)
+
+    def blob(self, name: str) -> bytes:
+        """The content of a blob, by id or as ``COMMIT:PATH``."""
+        with self.stream("cat-file", "blob", name) as output:
+            return output.read()
 
     def missing(self, objects: Iterable[str]) -> set[str]:
         """Those of the given objects that the repository does not have."""
