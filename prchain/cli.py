@@ -18,6 +18,8 @@ COMMANDS = {
     "mine": ("miner.cli:mine", "Mine the pull requests of a list of repositories."),
     "status": ("miner.cli:status", "Say what became of every pull request."),
     "show": ("miner.cli:show", "Show one pull request with its citations in and out."),
+    "chains": ("chains.cli:chains", "Choose chains of pull requests that build on each other."),
+    "tasks": ("chains.task_cli:tasks", "Write tasks for chains, and export them."),
     "sql": ("sql.cli:sql", "Run a named query, or one of your own, over the database."),
 }
 """Command to the place of its click command and its line in the help."""

@@ -1,0 +1,90 @@
+"""Building the chains of a repository: rows of the miner in, rows of chains out, in one transaction a repository."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+
+from chains import outcomes
+from chains.candidates import Examiner
+from chains.chain_rows import ChainWriter, frozen_chains
+from chains.graph import build_graph
+from chains.history import Mined, read_citations, read_landed, repositories, text_lengths
+from chains.options import BuildOptions, BuildReport
+from chains.select import Chain as Numbers
+from chains.select import choose_chains, choose_single, choose_temporal
+from chains.survey import Survey
+from prchain.errors import PrchainError
+from prchain.git import open_mined
+from prchain.progress import Progress, Task
+from sql.store import Store
+
+
+class ChainBuilder:
+    """Builds the chains of mined repositories."""
+
+    def __init__(self, store: Store, *, mirrors: Path, progress: Progress, options: BuildOptions) -> None:
+        self._store = store
+        self._mirrors = mirrors
+        self._progress = progress
+        self._options = options
+
+    def build(self, full_name: str | None = None) -> list[BuildReport]:
+        """Build the chains of every mined repository, or of one; a repository that fails spoils no other."""
+        with self._store.reading() as tx:
+            mined = repositories(tx, full_name)
+        return [self._build(one) for one in mined]
+
+    def _build(self, mined: Mined) -> BuildReport:
+        task = self._progress.task(f"{mined.full_name}: chains")
+        try:
+            report = self._chains_of(mined, task)
+        except PrchainError as error:
+            task.done(error.name)
+            return BuildReport(mined.full_name, error=error)
+        task.done(f"{report.chains:,} chains")
+        return report
+
+    def _chains_of(self, mined: Mined, task: Task) -> BuildReport:
+        with self._store.reading() as tx:
+            landed = read_landed(tx, mined.id)
+            citations = read_citations(tx, mined.id)
+            frozen = {} if self._options.reselect else frozen_chains(tx, mined.id, self._options.strategy)
+            lengths = text_lengths(tx, mined.id)
+        repository = open_mined(mined.location, self._mirrors, mined.host, mined.full_name)
+        examiner = Examiner(
+            mined, repository, self._options.filters, self._options.benchmarks, lengths, task.advance
+        )
+        pairs = {pair: said for pair, said in citations.items() if pair[0] in landed and pair[1] in landed}
+        survey = Survey(repository, landed, pairs, examiner, task)
+        taken = {number for numbers in frozen.values() for number in numbers}
+        if self._options.strategy == "reference":
+            chosen = self._by_reference(survey, taken)
+        else:
+            chosen = self._by_landing(survey, taken)
+        task.update(note="writing")
+        with self._store.transaction() as tx:
+            return ChainWriter(tx, mined, self._options, survey, frozen).write(chosen)
+
+    def _by_reference(self, survey: Survey, taken: set[int]) -> list[Numbers]:
+        linked = {number for pair in survey.pairs for number in pair}
+        survey.look_at(linked, traced=True)
+        survey.link(self._options.floor)
+        graph = build_graph(link.edge for link in survey.links if link.outcome == outcomes.KEPT)
+        return choose_chains(
+            graph,
+            shortest=self._options.shortest,
+            longest=self._options.longest,
+            disjoint=self._options.disjoint,
+            frozen=taken,
+        )
+
+    def _by_landing(self, survey: Survey, taken: set[int]) -> list[Numbers]:
+        survey.look_at(set(survey.landed), traced=False)
+        free = [survey.landed[number] for number in survey.study.sizes if number not in taken]
+        if self._options.strategy == "single":
+            return choose_single(one.number for one in free)
+        branches: dict[str, list[int]] = defaultdict(list)
+        for one in sorted(free, key=lambda one: one.order):
+            branches[one.branch].append(one.number)
+        return choose_temporal(branches.values(), shortest=self._options.shortest, longest=self._options.longest)

@@ -1,0 +1,167 @@
+"""Which landed pull requests may be stages: their patches are read once, and what the rest needs of them is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from chains.benchmarks import Benchmarks
+from chains.filters import Filters, PullFacts, drop
+from chains.history import Landed, Mined
+from chains.licence import licence_of
+from chains.patches import read_patches
+from chains.reference import Reference, split
+from chains.reversals import Reversals
+from chains.traces import Trace, trace
+from prchain.errors import GitError
+from prchain.git import GitRepository
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How much a reference patch changes; lines are those added and removed that are not blank."""
+
+    source_files: int
+    source_lines: int
+    test_files: int
+    test_lines: int
+    language: str | None
+
+    @classmethod
+    def of(cls, reference: Reference) -> Size:
+        """The size of a reference patch."""
+        return cls(
+            len(reference.code), reference.source_lines, len(reference.test), reference.test_lines, reference.language
+        )
+
+
+@dataclass(slots=True)
+class Study:
+    """What was found out about the pull requests that were looked at."""
+
+    sizes: dict[int, Size] = field(default_factory=dict)
+    """Of those that may be stages."""
+    traces: dict[int, Trace] = field(default_factory=dict)
+    """Of all whose patch can be read, where traces were asked for."""
+    dropped: dict[int, tuple[str, str]] = field(default_factory=dict)
+    """(outcome, reason) of those that may not."""
+    licences: Mapping[int, str | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Examiner:
+    """Looks at the pull requests of one repository under one set of filters."""
+
+    mined: Mined
+    repository: GitRepository
+    filters: Filters
+    benchmarks: Benchmarks
+    text_lengths: Mapping[int, int]
+    """Characters of each pull request's texts besides its subject."""
+    advance: Callable[[], None]
+    """Called for each patch that was read."""
+
+    def examine(
+        self,
+        pulls: Sequence[Landed],
+        *,
+        reversals: Reversals,
+        backports: Mapping[int, int],
+        traced: bool,
+    ) -> Study:
+        """Judge every one of `pulls` by the filters; `traced` keeps the traces of their patches.
+
+        `backports` says which landed pull request each backport repeats. What is in a benchmark, or under a licence
+        that is not allowed, is not read at all.
+        """
+        study = Study(licences=licences_of(self.repository, pulls))
+        known = {facts.number: facts for facts in map(self._before_reading(study, reversals, backports), pulls)}
+        readable = []
+        for landed in pulls:
+            verdict = drop(known[landed.number], self.filters)
+            if verdict and verdict[0] in _WITHOUT_PATCH:
+                study.dropped[landed.number] = verdict
+            else:
+                readable.append(landed)
+        for landed, patch in read_patches(self.repository, readable):
+            self.advance()
+            reference = split(patch) if patch is not None else None
+            facts = replace(known[landed.number], reference=reference)
+            verdict = drop(facts, self.filters)
+            if verdict:
+                study.dropped[landed.number] = verdict
+            elif reference is not None:
+                study.sizes[landed.number] = Size.of(reference)
+            if traced and patch is not None:
+                study.traces[landed.number] = trace(patch)
+        return study
+
+    def _before_reading(
+        self, study: Study, reversals: Reversals, backports: Mapping[int, int]
+    ) -> Callable[[Landed], PullFacts]:
+        benchmark = self.benchmarks.repository(self.mined.full_name)
+
+        def facts(landed: Landed) -> PullFacts:
+            number = landed.number
+            return PullFacts(
+                number=number,
+                subject=landed.headline,
+                reference=None,
+                by_bot=landed.by_bot,
+                text_length=self.text_lengths.get(number, 0),
+                reverts=reversals.reverts.get(number),
+                reverted_by=reversals.reverted.get(number),
+                backport_of=backports.get(number),
+                licence=study.licences.get(number),
+                benchmark=benchmark,
+                benchmark_instance=self.benchmarks.contains(self.mined.full_name, number),
+            )
+
+        return facts
+
+
+_WITHOUT_PATCH = frozenset({"benchmark_repository", "benchmark_instance", "licence_unknown", "licence"})
+
+
+def traces_of(repository: GitRepository, pulls: Sequence[Landed]) -> dict[int, Trace]:
+    """The traces of some pull requests whose patches can be read."""
+    return {landed.number: trace(patch) for landed, patch in read_patches(repository, pulls) if patch is not None}
+
+
+def licences_of(repository: GitRepository, pulls: Collection[Landed]) -> dict[int, str | None]:
+    """The licence of each pull request's base.
+
+    A licence changes once or twice in a repository's life: where the first and the last of a stretch of landings agree,
+    those between are not asked.
+    """
+    found: dict[int, str | None] = {}
+    asked: dict[str, str | None] = {}
+
+    def licence(landed: Landed) -> str | None:
+        if landed.base_sha not in asked:
+            try:
+                asked[landed.base_sha] = licence_of(repository, landed.base_sha)
+            except GitError:
+                asked[landed.base_sha] = None
+        return asked[landed.base_sha]
+
+    for stretch in _branches(pulls):
+        waiting = [(0, len(stretch) - 1)]
+        while waiting:
+            first, last = waiting.pop()
+            ends = licence(stretch[first]), licence(stretch[last])
+            if ends[0] == ends[1]:
+                found.update((landed.number, ends[0]) for landed in stretch[first : last + 1])
+            elif last - first == 1:
+                found[stretch[first].number], found[stretch[last].number] = ends
+            else:
+                middle = (first + last) // 2
+                waiting += [(first, middle), (middle, last)]
+    return found
+
+
+def _branches(pulls: Collection[Landed]) -> Iterator[list[Landed]]:
+    branches: dict[str, list[Landed]] = {}
+    for landed in sorted(pulls, key=lambda landed: landed.order):
+        branches.setdefault(landed.branch, []).append(landed)
+    yield from branches.values()

@@ -1,0 +1,202 @@
+"""The rows of chains: what a run finds there of earlier ones, and what it leaves."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import delete, select, update
+
+from chains import outcomes
+from chains.history import Mined
+from chains.identity import chain_id
+from chains.link import Link, rows_of
+from chains.options import BuildOptions, BuildReport
+from chains.select import Chain as Numbers
+from chains.survey import Survey
+from sql.store import Transaction
+from sql.tables import Candidate, Chain, ChainStage, Dependency, Selection
+from sql.tables import Task as TaskRow
+
+
+def frozen_chains(tx: Transaction, repository_id: int, strategy: str) -> dict[str, list[int]]:
+    """The selected chains of a strategy that have tasks: id to numbers."""
+    query = (
+        select(ChainStage.chain_id, ChainStage.number)
+        .join(Selection, Selection.chain_id == ChainStage.chain_id)
+        .join(TaskRow, TaskRow.chain_id == ChainStage.chain_id)
+        .where(
+            ChainStage.repository_id == repository_id,
+            Selection.strategy == strategy,
+            Selection.outcome == outcomes.SELECTED,
+        )
+        .order_by(ChainStage.chain_id, ChainStage.position)
+    )
+    found: dict[str, list[int]] = defaultdict(list)
+    for chain, number in tx.connection.execute(query):
+        found[chain].append(number)
+    return dict(found)
+
+
+class ChainWriter:
+    """Writes what one strategy came to in one repository."""
+
+    def __init__(
+        self, tx: Transaction, mined: Mined, options: BuildOptions, survey: Survey, frozen: Mapping[str, list[int]]
+    ) -> None:
+        self._tx = tx
+        self._mined = mined
+        self._options = options
+        self._survey = survey
+        self._frozen = frozen
+        self._links = {(link.edge.source, link.edge.target): link for link in survey.links}
+
+    def write(self, chosen: Sequence[Numbers]) -> BuildReport:
+        report = BuildReport(self._mined.full_name, landed=len(self._survey.landed), frozen=len(self._frozen))
+        ids = {self._id(numbers): numbers for numbers in chosen}
+        self._write_dependencies(report)
+        self._write_selections(ids, report)
+        self._write_candidates(chosen, report)
+        report.lengths = Counter(map(len, (*ids.values(), *self._frozen.values())))
+        return report
+
+    def _id(self, numbers: Numbers) -> str:
+        stages = [(number, self._survey.landed[number].landed_sha) for number in numbers]
+        return chain_id(self._mined.host, self._mined.full_name, stages)
+
+    def _write_dependencies(self, report: BuildReport) -> None:
+        if self._options.strategy != "reference":
+            return
+        self._tx.delete(Dependency, repository_id=self._mined.id)
+        self._tx.upsert(Dependency, (self._dependency(link) for link in self._survey.links))
+        report.edges = Counter(link.outcome for link in self._survey.links)
+        report.relations = Counter(link.edge.relation for link in self._survey.links if link.outcome == outcomes.KEPT)
+
+    def _dependency(self, link: Link) -> dict[str, Any]:
+        edge = link.edge
+        return {
+            "repository_id": self._mined.id,
+            "source": edge.source,
+            "target": edge.target,
+            "relation": edge.relation,
+            "confidence": edge.confidence,
+            "signs": json.dumps(rows_of(edge.signs)),
+            "outcome": link.outcome,
+        }
+
+    def _write_selections(self, ids: Mapping[str, Numbers], report: BuildReport) -> None:
+        strategy = self._options.strategy
+        query = (
+            select(Selection.chain_id, Selection.outcome, Selection.selected_at, TaskRow.chain_id)
+            .join(Chain, Chain.id == Selection.chain_id)
+            .outerjoin(TaskRow, TaskRow.chain_id == Chain.id)
+            .where(Chain.repository_id == self._mined.id, Selection.strategy == strategy)
+        )
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        since: dict[str, str] = {}
+        for chain, outcome, selected_at, task in self._tx.connection.execute(query).all():
+            if chain in ids:
+                report.kept += 1
+                since[chain] = selected_at
+            elif task is None:
+                self._tx.delete(Selection, chain_id=chain, strategy=strategy)
+            elif chain not in self._frozen and outcome == outcomes.SELECTED:
+                report.retired += 1
+                self._retire(chain, f"chosen anew at {now}")
+        report.added = len(ids) - report.kept
+        self._tx.upsert(Chain, [self._chain(chain, numbers) for chain, numbers in ids.items()])
+        self._tx.upsert(ChainStage, [row for chain, numbers in ids.items() for row in self._stages(chain, numbers)])
+        self._tx.upsert(
+            Selection,
+            [
+                {"strategy": strategy, "chain_id": chain, "score": self._score(numbers), "outcome": outcomes.SELECTED,
+                 "reason": None, "selected_at": since.get(chain, now)}
+                for chain, numbers in ids.items()
+            ],
+        )  # fmt: skip
+        self._drop_orphans()
+
+    def _retire(self, chain: str, reason: str) -> None:
+        found = (Selection.strategy == self._options.strategy, Selection.chain_id == chain)
+        values = {"outcome": outcomes.RETIRED, "reason": reason}
+        self._tx.connection.execute(update(Selection).where(*found).values(**values))
+
+    def _drop_orphans(self) -> None:
+        """Forget the chains that no strategy has any more and that no task was made of."""
+        wanted = select(Selection.chain_id).union(select(TaskRow.chain_id))
+        self._tx.connection.execute(delete(Chain).where(Chain.repository_id == self._mined.id, Chain.id.not_in(wanted)))
+
+    def _chain(self, chain: str, numbers: Numbers) -> dict[str, Any]:
+        languages: Counter[str] = Counter()
+        for number in numbers:
+            size = self._survey.study.sizes[number]
+            if size.language:
+                languages[size.language] += size.source_lines
+        return {
+            "id": chain,
+            "repository_id": self._mined.id,
+            "length": len(numbers),
+            "licence": self._survey.study.licences.get(numbers[-1]),
+            "language": min(languages, key=lambda name: (-languages[name], name)) if languages else None,
+        }
+
+    def _stages(self, chain: str, numbers: Numbers) -> Iterable[dict[str, Any]]:
+        before: int | None = None
+        for position, number in enumerate(numbers, 1):
+            landed = self._survey.landed[number]
+            size = self._survey.study.sizes[number]
+            link = self._links.get((number, before)) if before is not None else None
+            yield {
+                "chain_id": chain,
+                "position": position,
+                "repository_id": self._mined.id,
+                "number": number,
+                "branch": landed.branch,
+                "base_sha": landed.base_sha,
+                "landed_sha": landed.landed_sha,
+                "landed_at": landed.landed_at,
+                "subject": landed.headline,
+                "source_files": size.source_files,
+                "source_lines": size.source_lines,
+                "test_files": size.test_files,
+                "test_lines": size.test_lines,
+                "relation": link.edge.relation if link else None,
+                "confidence": link.edge.confidence if link else None,
+                "signs": json.dumps(rows_of(link.edge.signs)) if link else None,
+            }
+            before = number
+
+    def _score(self, numbers: Numbers) -> float:
+        pairs = zip(numbers[1:], numbers, strict=False)
+        return round(sum(self._links[pair].edge.confidence for pair in pairs if pair in self._links), 4)
+
+    def _write_candidates(self, chosen: Sequence[Numbers], report: BuildReport) -> None:
+        strategy = self._options.strategy
+        chained = {number for numbers in chosen for number in numbers}
+        frozen = {number for numbers in self._frozen.values() for number in numbers}
+        usable = {
+            number
+            for link in self._survey.links
+            if link.outcome == outcomes.KEPT
+            for number in (link.edge.source, link.edge.target)
+        }
+        rows = []
+        for number in sorted(self._survey.landed):
+            reason: str | None = None
+            if number in frozen:
+                outcome = outcomes.FROZEN
+            elif number in chained:
+                outcome = outcomes.CHAINED
+            elif number in self._survey.study.dropped:
+                outcome, reason = self._survey.study.dropped[number]
+            elif number in usable or strategy != "reference":
+                outcome = outcomes.NOT_CHOSEN
+            else:
+                outcome = outcomes.UNLINKED
+            report.candidates[outcome] += 1
+            rows.append((self._mined.id, strategy, number, outcome, reason))
+        self._tx.delete(Candidate, repository_id=self._mined.id, strategy=strategy)
+        self._tx.bulk(Candidate, ("repository_id", "strategy", "number", "outcome", "reason"), rows)

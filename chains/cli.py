@@ -1,0 +1,233 @@
+"""The commands of chains: build, list, show."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import click
+
+from prchain.cli_options import db_option, json_option
+from prchain.errors import UsageError
+from prchain.progress import open_progress
+from prchain.settings import Settings
+from sql.store import Store
+
+if TYPE_CHECKING:
+    from chains.options import BuildOptions, Strategy
+
+_STRATEGIES = click.Choice(["reference", "temporal", "single"])
+
+
+@click.group()
+def chains() -> None:
+    """Choose chains of pull requests that build on each other.
+
+    \b
+    Example:
+      prchain chains build
+      prchain chains list --limit 20
+    """
+
+
+@chains.command()
+@click.argument("repository", required=False, metavar="[OWNER/NAME]")
+@click.option(
+    "--strategy",
+    type=_STRATEGIES,
+    default="reference",
+    show_default=True,
+    help="reference: who cites whom; temporal: adjacent in time; single: each alone.",
+)
+@click.option("--min", "shortest", type=click.IntRange(min=1), default=2, show_default=True, help="Fewest stages.")
+@click.option("--max", "longest", type=click.IntRange(min=1), default=5, show_default=True, help="Most stages.")
+@click.option("--floor", type=click.FloatRange(0, 1), help="Least confidence of an edge.  [default: 0.6]")
+@click.option("--overlap", is_flag=True, help="A pull request may be in several chains.")
+@click.option("--reselect", is_flag=True, help="Choose anew also what has tasks; chains that lose their place retire.")
+@click.option("--keep", multiple=True, metavar="FILTER", help="Switch a filter off; may be repeated.")
+@click.option("--min-lines", type=click.IntRange(min=0), help="Fewest lines of program text a stage changes.")
+@click.option("--max-lines", type=click.IntRange(min=1), help="Most lines of program text a stage changes.")
+@click.option("--max-files", type=click.IntRange(min=1), help="Most files of program text a stage changes.")
+@click.option("--language", multiple=True, metavar="NAME", help="Only stages mostly in this language; may be repeated.")
+@click.option("--licence", multiple=True, metavar="SPDX", help="Allow this licence too; 'any' allows all.")
+@click.option("--allow-benchmarks", is_flag=True, help="Keep repositories that evaluation benchmarks are made from.")
+@click.option(
+    "--benchmark-list",
+    type=click.Path(path_type=Path),
+    help="File of owner/name#N or instance ids that must not be in a chain.",
+)
+@db_option
+@json_option
+def build(
+    repository: str | None,
+    strategy: str,
+    shortest: int,
+    longest: int,
+    floor: float | None,
+    overlap: bool,
+    reselect: bool,
+    keep: tuple[str, ...],
+    min_lines: int | None,
+    max_lines: int | None,
+    max_files: int | None,
+    language: tuple[str, ...],
+    licence: tuple[str, ...],
+    allow_benchmarks: bool,
+    benchmark_list: Path | None,
+    db: str | None,
+    as_json: bool,
+) -> None:
+    """Choose the chains of the mined repositories, or of one.
+
+    Every landed pull request ends with one outcome, which `prchain chains build` counts. Chains that have tasks stay;
+    the others are chosen anew each time.
+
+    \b
+    Example:
+      prchain chains build
+      prchain chains build pallets/click --max 8 --keep config_only
+      prchain chains build --strategy temporal --licence any --allow-benchmarks
+    """
+    from chains.build import ChainBuilder  # noqa: PLC0415  the graph and the filters load slowly
+    from chains.report import print_build, report_row  # noqa: PLC0415
+
+    if shortest > longest:
+        raise UsageError(f"--min {shortest} is more than --max {longest}")
+    if strategy != "single" and shortest < 2:
+        raise UsageError("a chain of one is --strategy single; give --min 2 or more")
+    options = _options(
+        strategy=cast("Strategy", strategy), limits=(shortest, longest), floor=floor, overlap=overlap,
+        reselect=reselect, keep=keep, sizes=(min_lines, max_lines, max_files), languages=language, licences=licence,
+        allow_benchmarks=allow_benchmarks, benchmark_list=benchmark_list,
+    )  # fmt: skip
+    settings = Settings.load(db=db)
+    with (
+        closing(Store.open(settings.db, create=False)) as store,
+        open_progress(secrets=settings.secrets) as progress,
+    ):
+        builder = ChainBuilder(store, mirrors=settings.mirrors_dir, progress=progress, options=options)
+        reports = builder.build(repository)
+    if repository is not None and not reports:
+        raise UsageError(f"{repository} has not been mined into this database; `prchain status` lists what has")
+    if as_json:
+        click.echo(json.dumps([report_row(report) for report in reports], indent=2))
+    else:
+        print_build(reports)
+    if any(report.error for report in reports):
+        click.get_current_context().exit(1)
+
+
+def _options(
+    *,
+    strategy: Strategy,
+    limits: tuple[int, int],
+    floor: float | None,
+    overlap: bool,
+    reselect: bool,
+    keep: tuple[str, ...],
+    sizes: tuple[int | None, int | None, int | None],
+    languages: tuple[str, ...],
+    licences: tuple[str, ...],
+    allow_benchmarks: bool,
+    benchmark_list: Path | None,
+) -> BuildOptions:
+    from chains.benchmarks import Benchmarks  # noqa: PLC0415
+    from chains.filters import PERMISSIVE, Filters  # noqa: PLC0415
+    from chains.options import FLOOR, BuildOptions  # noqa: PLC0415
+
+    names = ("min_source_lines", "max_source_lines", "max_source_files")
+    given: dict[str, Any] = {name: size for name, size in zip(names, sizes, strict=True) if size is not None}
+    filters = Filters(
+        keep=frozenset((*keep, *(("benchmark_repository",) if allow_benchmarks else ()))),
+        languages=frozenset(name.lower() for name in languages),
+        licences=None if "any" in {name.lower() for name in licences} else PERMISSIVE | set(licences),
+        **given,
+    )
+    return BuildOptions(
+        strategy=strategy,
+        shortest=1 if strategy == "single" else limits[0],
+        longest=limits[1],
+        floor=FLOOR if floor is None else floor,
+        disjoint=not overlap,
+        reselect=reselect,
+        filters=filters,
+        benchmarks=Benchmarks.load(benchmark_list),
+    )
+
+
+@chains.command("list")
+@click.option("--repository", metavar="OWNER/NAME", help="Of one repository only.")
+@click.option("--strategy", type=_STRATEGIES, default="reference", show_default=True, help="Of the chains chosen how.")
+@click.option("--length", type=click.IntRange(min=1), help="Only chains of so many stages.")
+@click.option("--language", metavar="NAME", help="Only chains mostly in this language.")
+@click.option("--min-score", type=float, help="Only chains of at least this total confidence.")
+@click.option("--retired", is_flag=True, help="List those that were retired instead.")
+@click.option(
+    "--sort",
+    type=click.Choice(["score", "confidence", "length", "lines", "date", "repository"]),
+    default="score",
+    show_default=True,
+    help="Largest or latest first; confidence is that of the weakest edge.",
+)
+@click.option("--limit", type=click.IntRange(min=1), help="Only the first N.")
+@db_option
+@json_option
+def list_chains(
+    repository: str | None,
+    strategy: str,
+    length: int | None,
+    language: str | None,
+    min_score: float | None,
+    retired: bool,
+    sort: str,
+    limit: int | None,
+    db: str | None,
+    as_json: bool,
+) -> None:
+    """List the chains that were chosen.
+
+    \b
+    Example:
+      prchain chains list --sort confidence --limit 20
+      prchain chains list --repository pallets/click --length 3
+    """
+    from chains.report import find_chains, print_chains  # noqa: PLC0415
+
+    with closing(Store.open(Settings.load(db=db).db, create=False)) as store:
+        rows = find_chains(store, strategy, retired=retired, repository=repository)
+    if length is not None:
+        rows = [row for row in rows if row["length"] == length]
+    if language is not None:
+        rows = [row for row in rows if row["language"] == language.lower()]
+    if min_score is not None:
+        rows = [row for row in rows if row["score"] >= min_score]
+    descending = sort != "repository"
+    rows.sort(key=lambda row: row["id"])
+    rows.sort(key=lambda row: row[sort], reverse=descending)
+    if as_json:
+        click.echo(json.dumps(rows[:limit], indent=2))
+    else:
+        print_chains(rows[:limit], len(rows))
+
+
+@chains.command()
+@click.argument("chain", metavar="ID")
+@db_option
+@json_option
+def show(chain: str, db: str | None, as_json: bool) -> None:
+    """Print one chain: its stages, and why each follows the one before. The start of an ID is enough.
+
+    \b
+    Example:
+      prchain chains show 1f0c
+    """
+    from chains.report import chain_page, print_chain  # noqa: PLC0415
+
+    with closing(Store.open(Settings.load(db=db).db, create=False)) as store:
+        page = chain_page(store, chain)
+    if as_json:
+        click.echo(json.dumps(page, indent=2))
+    else:
+        print_chain(page)

@@ -1,0 +1,165 @@
+"""What the miner stored of one repository, as the chain builder needs it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import func, select
+
+from chains.evidence import Said
+from sql.store import Transaction
+from sql.tables import Citation, Commit, Landing, PullRequest, PullRequestCommit, PullRequestText, Repository
+
+_WORDS = ("title", "body")
+_MERGE = "Merge pull request "
+
+
+@dataclass(frozen=True, slots=True)
+class Mined:
+    """A mined repository."""
+
+    id: int
+    host: str
+    full_name: str
+    location: str
+    default_branch: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Landed:
+    """A pull request with the landing that counts: on the default branch where there is one, else the first."""
+
+    number: int
+    branch: str
+    is_default: bool
+    position: int
+    base_sha: str
+    landed_sha: str
+    landed_at: str
+    subject: str
+    by_bot: bool = False
+    title: str = ""
+    """As the API says it, or as the merge commit does; empty where neither is there."""
+    body: str = ""
+
+    @property
+    def headline(self) -> str:
+        """What it is called: its title, else the landing's subject."""
+        return self.title or self.subject
+
+    @property
+    def order(self) -> tuple[str, int, int]:
+        """Sorts the pull requests of one branch as they landed."""
+        return self.branch, self.position, self.number
+
+
+def repositories(tx: Transaction, full_name: str | None = None) -> list[Mined]:
+    """The mined repositories, or the one of that name, in the order of their names."""
+    columns = ("id", "host", "owner", "name", "location", "default_branch")
+    found = [
+        Mined(id_, host, f"{owner}/{name}", location, branch)
+        for id_, host, owner, name, location, branch in tx.rows(Repository, *columns)
+        if full_name is None or f"{owner}/{name}".lower() == full_name.lower()
+    ]
+    return sorted(found, key=lambda mined: (mined.full_name.lower(), mined.host))
+
+
+def read_landed(tx: Transaction, repository_id: int) -> dict[int, Landed]:
+    """Every landed pull request by its number."""
+    bots = {
+        number for number, kind in tx.rows(PullRequest, "number", "author_kind", repository_id=repository_id)
+        if kind == "Bot"
+    }  # fmt: skip
+    texts: dict[int, dict[str, str]] = defaultdict(dict)
+    query = select(PullRequestText.number, PullRequestText.field, PullRequestText.body).where(
+        PullRequestText.repository_id == repository_id, PullRequestText.field.in_(_WORDS)
+    )
+    for number, field, body in tx.connection.execute(query):
+        texts[number][field] = body
+    merges = _merge_titles(tx, repository_id)
+    found: dict[int, Landed] = {}
+    columns = ("number", "branch", "is_default", "position", "base_sha", "landed_sha", "landed_at", "subject")
+    for row in tx.rows(Landing, *columns, repository_id=repository_id):
+        said = texts.get(row[0], {})
+        title = said.get("title") or merges.get(row[5], "")
+        one = Landed(*row, row[0] in bots, title, said.get("body", ""))
+        known = found.get(one.number)
+        if known is None or _rank(one) < _rank(known):
+            found[one.number] = one
+    return found
+
+
+def _merge_titles(tx: Transaction, repository_id: int) -> dict[str, str]:
+    """Titles as GitHub writes them below the subject of a merge, by the merge commit."""
+    query = (
+        select(Commit.sha, Commit.message)
+        .join(Landing, (Landing.repository_id == Commit.repository_id) & (Landing.landed_sha == Commit.sha))
+        .where(Commit.repository_id == repository_id, Landing.subject.startswith(_MERGE))
+    )
+    found = {}
+    for sha, message in tx.connection.execute(query, execution_options={"yield_per": 1000}):
+        below = message.partition("\n")[2].strip()
+        if below:
+            found[sha] = below.partition("\n")[0].strip()
+    return found
+
+
+def _rank(landed: Landed) -> tuple[bool, str, str]:
+    return not landed.is_default, landed.landed_at, landed.branch
+
+
+def read_citations(tx: Transaction, repository_id: int) -> dict[tuple[int, int], list[Said]]:
+    """The counted citations of each (source, target) pair."""
+    found: dict[tuple[int, int], list[Said]] = defaultdict(list)
+    columns = ("source", "target", "relation", "field", "key", "snippet", "weak_signs")
+    for source, target, relation, field, key, snippet, weak in tx.rows(
+        Citation, *columns, repository_id=repository_id, counted=True
+    ):
+        signs = tuple(weak.split(",")) if weak else ()
+        found[source, target].append(Said(relation, field, key, snippet, signs))
+    return dict(found)
+
+
+def landed_count(tx: Transaction, repository_id: int) -> int:
+    """How many pull requests landed."""
+    query = select(func.count(func.distinct(Landing.number))).where(Landing.repository_id == repository_id)
+    return int(tx.connection.execute(query).scalar_one())
+
+
+def days_between(earlier: str, later: str) -> float:
+    """Days from one stored time to another; 0 where one cannot be read."""
+    try:
+        gap = datetime.fromisoformat(later) - datetime.fromisoformat(earlier)
+    except ValueError:
+        return 0.0
+    return gap.total_seconds() / 86_400
+
+
+def text_lengths(tx: Transaction, repository_id: int) -> dict[int, int]:
+    """How many characters say what each pull request is for, besides its subject.
+
+    Its description, its own commits' messages and its landing's, without the first lines.
+    """
+    found: dict[int, int] = defaultdict(int)
+    for number, body in tx.connection.execute(
+        select(PullRequestText.number, PullRequestText.body).where(
+            PullRequestText.repository_id == repository_id, PullRequestText.field == "body"
+        )
+    ):
+        found[number] += len(body.strip())
+    own = (
+        select(PullRequestCommit.number, Commit.message)
+        .join(Commit, (Commit.repository_id == PullRequestCommit.repository_id) & (Commit.sha == PullRequestCommit.sha))
+        .where(PullRequestCommit.repository_id == repository_id)
+    )
+    landing = (
+        select(Landing.number, Commit.message)
+        .join(Commit, (Commit.repository_id == Landing.repository_id) & (Commit.sha == Landing.landed_sha))
+        .where(Landing.repository_id == repository_id)
+    )
+    for query in (own, landing):
+        for number, message in tx.connection.execute(query, execution_options={"yield_per": 1000}):
+            found[number] += len(message.partition("\n")[2].strip())
+    return dict(found)

@@ -1,0 +1,15 @@
+"""The id of a chain: a hash of what it is, so that every run on every machine finds the same one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hashlib import sha256
+
+LENGTH = 16
+"""Hexadecimal digits of an id: 64 bits; two of a million chains collide once in thirty million databases."""
+
+
+def chain_id(host: str, full_name: str, stages: Sequence[tuple[int, str]]) -> str:
+    """The id of the chain of these (number, landed commit) stages, earliest first."""
+    said = [f"{host}/{full_name}".lower(), *(f"{number} {sha}" for number, sha in stages)]
+    return sha256("\n".join(said).encode()).hexdigest()[:LENGTH]

@@ -1,0 +1,40 @@
+"""The patches of many landings, read in one stream; one that cannot be read spoils no other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from chains.history import Landed
+from prchain.errors import IncompleteRepository
+from prchain.git import FilePatch, GitRepository
+
+CONTEXT = 3
+"""Unchanged lines read around each change: what stands beside a change tells where it belongs."""
+
+_SPLIT = 64
+"""Landings read at once where some patch of the stream before them could not be read."""
+
+
+def read_patches(
+    repository: GitRepository, landed: Sequence[Landed]
+) -> Iterator[tuple[Landed, list[FilePatch] | None]]:
+    """Each landing with its patch B_t to M_t, in the order given; None where blobs are missing or damaged."""
+    start = 0
+    while start < len(landed):
+        # A stream ends at the first patch that cannot be read: go on behind it, in small steps where many are near.
+        try:
+            pairs = [(one.base_sha, one.landed_sha) for one in landed[start:]]
+            for patch in repository.patches(pairs, context=CONTEXT):
+                yield landed[start], patch
+                start += 1
+        except IncompleteRepository:
+            for one in landed[start : start + _SPLIT]:
+                yield one, _alone(repository, one)
+            start += _SPLIT
+
+
+def _alone(repository: GitRepository, landed: Landed) -> list[FilePatch] | None:
+    try:
+        return next(repository.patches([(landed.base_sha, landed.landed_sha)], context=CONTEXT))
+    except IncompleteRepository:
+        return None

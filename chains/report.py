@@ -1,0 +1,197 @@
+"""What people read of chains: what a run came to, the list, and the page of one chain."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import select
+
+from chains import outcomes
+from chains.options import BuildReport
+from prchain.errors import UsageError
+from prchain.terminal import say
+from sql.store import Store, Transaction
+from sql.tables import Candidate, Chain, ChainStage, Repository, Selection, Task
+
+_WIDTH = 44
+
+
+def report_row(report: BuildReport) -> dict[str, Any]:
+    """What a run came to in one repository, for machines."""
+    return {
+        "repository": report.repository,
+        "error": str(report.error) if report.error else None,
+        "landed": report.landed,
+        "candidates": dict(report.candidates.most_common()),
+        "edges": dict(report.edges.most_common()),
+        "relations": dict(report.relations.most_common()),
+        "chains": report.chains,
+        "lengths": {str(length): count for length, count in sorted(report.lengths.items())},
+        "added": report.added,
+        "kept": report.kept,
+        "frozen": report.frozen,
+        "retired": report.retired,
+    }
+
+
+def print_build(reports: Sequence[BuildReport]) -> None:
+    """Print what a run came to."""
+    for report in reports:
+        if report.error:
+            say(f"{report.repository}: {report.error.name}: {report.error}", err=True)
+            continue
+        lengths = ", ".join(f"{count:,} of {length}" for length, count in sorted(report.lengths.items()))
+        say(f"{report.repository}: {report.chains:,} chains" + (f" ({lengths} stages)" if lengths else ""))
+        if report.frozen or report.retired:
+            say(f"  {report.frozen:,} of them frozen by their tasks; {report.retired:,} retired")
+        _print_counts("landed pull requests", report.candidates)
+        if report.edges:
+            _print_counts("cited or stacked pairs", report.edges)
+            _print_counts("edges by relation", report.relations)
+    if not reports:
+        say("nothing mined yet; run `prchain mine repos.txt`")
+    elif not any(report.chains for report in reports) and all("benchmark_repository" in r.candidates for r in reports):
+        say("evaluation benchmarks are made from these repositories; --allow-benchmarks keeps them all the same")
+
+
+def _print_counts(title: str, counts: Counter[str]) -> None:
+    say(f"  {title:<{_WIDTH - 2}}{counts.total():>8,}")
+    for name, count in counts.most_common():
+        say(f"    {name:<{_WIDTH - 4}}{count:>8,}")
+
+
+def find_chains(
+    store: Store, strategy: str, *, retired: bool = False, repository: str | None = None
+) -> list[dict[str, Any]]:
+    """The chains of a strategy as rows; raises `UsageError` for a repository that was not mined."""
+    outcome = outcomes.RETIRED if retired else outcomes.SELECTED
+    with store.reading() as tx:
+        names = {id_: f"{owner}/{name}" for id_, owner, name in tx.rows(Repository, "id", "owner", "name")}
+        if repository is not None and repository.lower() not in {name.lower() for name in names.values()}:
+            raise UsageError(f"{repository} has not been mined into this database; `prchain status` lists what has")
+        query = (
+            select(Chain.id, Chain.repository_id, Chain.length, Chain.language, Chain.licence, Selection.score,
+                   Task.outcome)
+            .join(Selection, Selection.chain_id == Chain.id)
+            .outerjoin(Task, Task.chain_id == Chain.id)
+            .where(Selection.strategy == strategy, Selection.outcome == outcome)
+        )  # fmt: skip
+        stages = _stages(tx)
+        rows = []
+        for chain, repository_id, length, language, licence, score, task in tx.connection.execute(query):
+            if repository is not None and names[repository_id].lower() != repository.lower():
+                continue
+            of_chain = stages[chain]
+            rows.append(
+                {
+                    "id": chain,
+                    "repository": names[repository_id],
+                    "length": length,
+                    "numbers": [stage["number"] for stage in of_chain],
+                    "language": language or "",
+                    "licence": licence,
+                    "score": score,
+                    "confidence": min((s["confidence"] for s in of_chain if s["confidence"] is not None), default=0.0),
+                    "lines": sum(stage["source_lines"] for stage in of_chain),
+                    "date": of_chain[-1]["landed_at"],
+                    "subject": of_chain[0]["subject"],
+                    "task": task,
+                }
+            )
+    return rows
+
+
+def _stages(tx: Transaction, chain: str | None = None) -> dict[str, list[dict[str, Any]]]:
+    columns = ("chain_id", "position", "number", "branch", "base_sha", "landed_sha", "landed_at", "subject",
+               "source_files", "source_lines", "test_files", "test_lines", "relation", "confidence",
+               "signs")  # fmt: skip
+    found: dict[str, list[dict[str, Any]]] = {}
+    only = {"chain_id": chain} if chain else {}
+    for row in tx.rows(ChainStage, *columns, **only):
+        found.setdefault(row[0], []).append(dict(zip(columns[1:], row[1:], strict=True)))
+    return found
+
+
+def print_chains(rows: Sequence[dict[str, Any]], total: int) -> None:
+    """Print the list."""
+    for row in rows:
+        numbers = " > ".join(f"#{number}" for number in row["numbers"])
+        task = f"  task {row['task']}" if row["task"] else ""
+        say(f"{row['id']}  {row['score']:5.2f}  {row['lines']:>5} lines  {row['repository']}  {numbers}{task}")
+        say(f"                  {row['subject'][:100]}")
+    say(f"{len(rows):,} of {total:,} chains" if total else "no chains; run `prchain chains build`")
+
+
+def chain_page(store: Store, prefix: str) -> dict[str, Any]:
+    """Everything that is stored of one chain; raises `UsageError` where the start of its id names none, or several."""
+    with store.reading() as tx:
+        chain = _find_chain(tx, prefix)
+        row = next(iter(tx.rows(Chain, "repository_id", "length", "licence", "language", id=chain)))
+        names = next(iter(tx.rows(Repository, "host", "owner", "name", id=row[0])))
+        selections = [
+            dict(zip(("strategy", "score", "outcome", "reason", "selected_at"), found, strict=True))
+            for found in tx.rows(Selection, "strategy", "score", "outcome", "reason", "selected_at", chain_id=chain)
+        ]
+        stages = _stages(tx, chain)[chain]
+        for stage in stages:
+            stage["signs"] = json.loads(stage["signs"]) if stage["signs"] else []
+            stage["url"] = f"https://{names[0]}/{names[1]}/{names[2]}/pull/{stage['number']}"
+        task = next((found[0] for found in tx.rows(Task, "outcome", chain_id=chain)), None)
+    return {
+        "id": chain,
+        "repository": f"{names[1]}/{names[2]}",
+        "length": row[1],
+        "licence": row[2],
+        "language": row[3],
+        "selections": selections,
+        "task": task,
+        "stages": stages,
+    }
+
+
+def _find_chain(tx: Transaction, prefix: str) -> str:
+    wanted = prefix.strip().lower()
+    found = [str(chain) for (chain,) in tx.rows(Chain, "id") if wanted and chain.startswith(wanted)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise UsageError(f"{len(found)} chains begin with {prefix}; write more of the id")
+    raise UsageError(f"no chain begins with {prefix!r}; `prchain chains list` lists them")
+
+
+def print_chain(page: dict[str, Any]) -> None:
+    """Print the page of a chain."""
+    say(f"chain {page['id']}  {page['repository']}, {page['length']} stages")
+    for selection in page["selections"]:
+        reason = f" ({selection['reason']})" if selection["reason"] else ""
+        say(f"  {selection['strategy']:<10}{selection['outcome']}{reason}, score {selection['score']:.2f}")
+    say(f"  licence   {page['licence'] or 'unknown'}")
+    say(f"  language  {page['language'] or 'unknown'}")
+    say(f"  task      {page['task'] or 'none yet'}")
+    for stage in page["stages"]:
+        say()
+        say(f"  {stage['position']}. #{stage['number']}  {stage['subject']}")
+        if stage["relation"]:
+            say(f"     {stage['relation']} the one before, confidence {stage['confidence']:.2f}:")
+            for sign in stage["signs"]:
+                say(f"       {sign['weight']:+.1f}  {sign['sign']:<18}  {sign['detail'][:110]}")
+        say(f"     landed  {stage['landed_sha']} on {stage['branch']}, {stage['landed_at']}")
+        say(f"     base    {stage['base_sha']}")
+        say(
+            f"     source  {stage['source_lines']} lines in {stage['source_files']} files; tests: "
+            f"{stage['test_lines']} lines in {stage['test_files']} files"
+        )
+        say(f"     {stage['url']}")
+
+
+def candidates(store: Store, strategy: str) -> dict[str, Counter[str]]:
+    """Per repository, how many landed pull requests ended with which outcome."""
+    with store.reading() as tx:
+        names = {id_: f"{owner}/{name}" for id_, owner, name in tx.rows(Repository, "id", "owner", "name")}
+        found: dict[str, Counter[str]] = {}
+        for repository_id, outcome in tx.rows(Candidate, "repository_id", "outcome", strategy=strategy):
+            found.setdefault(names[repository_id], Counter())[outcome] += 1
+    return found

@@ -1,0 +1,83 @@
+"""One repository while its chains are built: what was mined, what the patches say, and how the pairs were judged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from chains.ancestry import Ancestry
+from chains.candidates import Examiner, Study, traces_of
+from chains.evidence import REPEATS, REVERSALS
+from chains.history import Landed
+from chains.link import Citations, Link, Linker
+from chains.reversals import Reversals, find_reversals, is_whole
+from prchain.git import GitRepository
+from prchain.progress import Task
+
+
+class Survey:
+    """One repository while its chains are built."""
+
+    def __init__(
+        self,
+        repository: GitRepository,
+        landed: Mapping[int, Landed],
+        pairs: Citations,
+        examiner: Examiner,
+        task: Task,
+    ) -> None:
+        self.repository = repository
+        self.landed = landed
+        self.pairs = pairs
+        self.links: list[Link] = []
+        self.study = Study()
+        self._examiner = examiner
+        self._task = task
+        self.reversals = self._find_reversals()
+
+    def _find_reversals(self) -> Reversals:
+        turns = [
+            (source, target, one.relation)
+            for (source, target), said in self.pairs.items()
+            for one in said
+            if one.relation in REVERSALS
+        ]
+        involved = sorted({number for source, target, _ in turns for number in (source, target)})
+        traces = traces_of(self.repository, [self.landed[number] for number in involved])
+        return find_reversals(
+            turns,
+            {number: landed.order for number, landed in self.landed.items()},
+            lambda source, target: is_whole(self.landed[source].headline, traces.get(source), traces.get(target)),
+        )
+
+    def look_at(self, numbers: set[int], *, traced: bool) -> None:
+        """Judge these pull requests by the filters."""
+        self._task.update(total=len(numbers), note="reading patches")
+        backports = {
+            source: target
+            for (source, target), said in sorted(self.pairs.items())
+            if any(one.relation in REPEATS for one in said)
+        }
+        pulls = [self.landed[number] for number in sorted(numbers)]
+        self.study = self._examiner.examine(pulls, reversals=self.reversals, backports=backports, traced=traced)
+
+    def link(self, floor: float) -> None:
+        """Judge every pair."""
+        self._task.update(note="linking")
+        # Where a base lies before a landing only the history knows: positions are those of one branch.
+        starts = {sha for pair in self.pairs for number in pair for sha in self._shas(number)}
+        ancestry = Ancestry(self.repository.parents(sorted(starts))) if starts else Ancestry(())
+        tip = self._tip()
+        if tip:
+            ancestry.on_one_line(tip)
+        linker = Linker(
+            self.landed, self.study.traces, self.study.sizes.keys(), self.reversals, ancestry.contains, floor
+        )
+        self.links = linker.link(self.pairs)
+
+    def _shas(self, number: int) -> tuple[str, str]:
+        return self.landed[number].base_sha, self.landed[number].landed_sha
+
+    def _tip(self) -> str | None:
+        """The newest landing on the default branch among those that are linked."""
+        on_trunk = [self.landed[number] for pair in self.pairs for number in pair if self.landed[number].is_default]
+        return max(on_trunk, key=lambda one: one.position).landed_sha if on_trunk else None

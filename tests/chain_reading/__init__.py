@@ -1,0 +1,1 @@
+"""Chains that were read by hand: how a sample is drawn, and what the readers found."""

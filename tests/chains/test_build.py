@@ -1,0 +1,155 @@
+"""From mined rows to chains, on a history that has every case: chosen, dropped with a name, frozen, retired."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from chains.filters import Filters
+from sql.store import Store
+from sql.tables import Candidate, Chain, Dependency, Selection, Task
+from tests.chains.chainworld import Shop, build, chosen, dump, function, grown, mined, module
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with mined(tmp_path, grown(tmp_path)) as found:
+        yield found
+
+
+def outcomes(store: Store, strategy: str = "reference") -> dict[int, str]:
+    with store.reading() as tx:
+        return {row[0]: row[1] for row in tx.rows(Candidate, "number", "outcome", strategy=strategy)}
+
+
+def edges(store: Store) -> dict[tuple[int, int], str]:
+    with store.reading() as tx:
+        return {(row[0], row[1]): row[2] for row in tx.rows(Dependency, "source", "target", "outcome")}
+
+
+def make_task(store: Store, chain: str) -> None:
+    row = {"chain_id": chain, "outcome": "ready", "reason": None, "overview": "", "findings": "[]", "attempts": 1,
+           "model": None, "prompts": "{}", "created_at": "2026-01-01T00:00:00Z"}  # fmt: skip
+    with store.transaction() as tx:
+        tx.upsert(Task, [row])
+
+
+def test_the_chain_that_builds_on_itself_is_found_and_every_other_landing_says_why_not(
+    store: Store, tmp_path: Path
+) -> None:
+    report = build(store, tmp_path)
+    assert list(chosen(store).values()) == [(1, 2, 3)]
+    assert outcomes(store) == {
+        1: "chained", 2: "chained", 3: "chained", 4: "reverted", 5: "revert", 6: "docs_only", 7: "unlinked",
+        8: "unlinked",
+    }  # fmt: skip
+    assert report.candidates.total() == report.landed == 8
+    assert edges(store) == {
+        (2, 1): "kept", (3, 2): "kept", (5, 4): "reversal", (6, 3): "stage_dropped", (8, 7): "below_floor",
+    }  # fmt: skip
+
+
+def test_a_second_run_writes_the_same_rows(store: Store, tmp_path: Path) -> None:
+    build(store, tmp_path)
+    before = dump(store)
+    report = build(store, tmp_path)
+    assert (report.added, report.kept) == (0, 1)
+    assert dump(store) == before
+
+
+def test_both_databases_get_the_same_chains(database_url: str, tmp_path: Path) -> None:
+    with mined(tmp_path, grown(tmp_path), database_url) as found:
+        build(found, tmp_path)
+        assert list(chosen(found).values()) == [(1, 2, 3)]
+        build(found, tmp_path, strategy="single", longest=1, shortest=1)
+        assert len(chosen(found, "single")) == 5
+
+
+def test_every_filter_can_be_switched_off_by_its_name(store: Store, tmp_path: Path) -> None:
+    build(store, tmp_path, filters=Filters(keep=frozenset({"docs_only", "no_source", "config_only"})))
+    assert outcomes(store)[6] != "docs_only"
+
+
+def test_the_strategies_for_ablations_do_not_disturb_each_other(store: Store, tmp_path: Path) -> None:
+    build(store, tmp_path)
+    build(store, tmp_path, strategy="temporal", longest=2)
+    build(store, tmp_path, strategy="single", shortest=1)
+    assert list(chosen(store).values()) == [(1, 2, 3)]
+    assert sorted(chosen(store, "temporal").values()) == [(1, 2), (3, 7)]
+    assert sorted(chosen(store, "single").values()) == [(1,), (2,), (3,), (7,), (8,)]
+    assert outcomes(store, "temporal")[8] == "not_chosen"
+
+
+def test_a_chain_that_two_strategies_choose_is_one_chain(store: Store, tmp_path: Path) -> None:
+    build(store, tmp_path, longest=3)
+    build(store, tmp_path, strategy="temporal", longest=3)
+    shared = chosen(store).keys() & chosen(store, "temporal").keys()
+    assert len(shared) == 1
+
+
+def test_chains_that_have_tasks_stay_until_they_are_chosen_anew(store: Store, tmp_path: Path) -> None:
+    build(store, tmp_path, longest=2)
+    ((first, numbers),) = chosen(store).items()
+    make_task(store, first)
+    report = build(store, tmp_path)
+    assert (report.frozen, chosen(store)) == (1, {first: numbers})
+    assert outcomes(store)[numbers[0]] == "frozen"
+    report = build(store, tmp_path, reselect=True)
+    assert report.retired == 1
+    assert list(chosen(store).values()) == [(1, 2, 3)]
+    assert chosen(store, outcome="retired") == {first: numbers}
+
+
+def test_chains_without_tasks_are_forgotten_when_they_lose_their_place(store: Store, tmp_path: Path) -> None:
+    build(store, tmp_path, longest=2)
+    build(store, tmp_path)
+    with store.reading() as tx:
+        assert tx.count(Chain) == tx.count(Selection) == 1
+
+
+def test_a_retired_chain_that_is_chosen_again_stands_again(store: Store, tmp_path: Path) -> None:
+    build(store, tmp_path, longest=2)
+    (first,) = chosen(store)
+    make_task(store, first)
+    build(store, tmp_path, reselect=True)
+    build(store, tmp_path, longest=2, reselect=True)
+    assert first in chosen(store)
+
+
+def test_what_landed_again_stands_for_what_was_taken_back(tmp_path: Path) -> None:
+    shop = Shop(tmp_path)
+    duty = {"src/till/taxes.py": module("taxes", function("import_duty"))}
+    shop.land(1, duty, "Know import duties")
+    shop.land(2, {"src/till/taxes.py": module("taxes")}, 'Revert "Know import duties"\n\nThis reverts #1.')
+    shop.land(3, duty, 'Reland "Know import duties"\n\nRelands #1.')
+    later = {"src/till/taxes.py": module("taxes", function("import_duty", 4))}
+    shop.land(4, later, "Mend import duties\n\nFollow-up to #1.")
+    with mined(tmp_path, shop) as store:
+        build(store, tmp_path)
+        assert list(chosen(store).values()) == [(3, 4)]
+        assert {number: outcomes(store)[number] for number in (1, 2)} == {1: "reverted", 2: "revert"}
+
+
+def test_a_repository_without_its_mirror_is_one_error_and_no_loss(store: Store, tmp_path: Path) -> None:
+    build(store, tmp_path)
+    before = dump(store)
+    (tmp_path / "till.git").rename(tmp_path / "gone.git")
+    report = build(store, tmp_path)
+    assert report.error is not None and report.error.name == "not_a_repository"
+    assert dump(store) == before
+
+
+def test_a_licence_that_is_not_allowed_drops_everything_before_a_patch_is_read(store: Store, tmp_path: Path) -> None:
+    report = build(store, tmp_path, filters=Filters(licences=frozenset({"MIT"})))
+    assert report.chains == 0
+    assert report.candidates["licence"] == report.landed
+
+
+def test_no_pull_request_of_a_listed_instance_is_in_a_chain(store: Store, tmp_path: Path) -> None:
+    from chains.benchmarks import Benchmarks
+
+    build(store, tmp_path, benchmarks=Benchmarks(instances=frozenset({("shop/till", 3)})))
+    assert list(chosen(store).values()) == [(1, 2)]
+    assert outcomes(store)[3] == "benchmark_instance"

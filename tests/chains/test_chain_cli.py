@@ -1,0 +1,99 @@
+"""The commands of chains, as a user types them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from prchain.cli import cli, run
+from tests.chains.chainworld import NAME, grown, mined
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[str]:
+    with mined(tmp_path, grown(tmp_path)):
+        pass
+    yield str(tmp_path / "prchain.db")
+
+
+def call(*arguments: str) -> Any:
+    return CliRunner().invoke(cli, ["chains", *arguments], catch_exceptions=False)
+
+
+def rows(*arguments: str) -> Any:
+    result = call(*arguments, "--json")
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def test_build_says_what_became_of_every_landing_and_of_every_pair(database: str) -> None:
+    result = call("build", "--db", database)
+    assert result.exit_code == 0
+    assert f"{NAME}: 1 chains (1 of 3 stages)" in result.stdout
+    (report,) = rows("build", "--db", database)
+    assert sum(report["candidates"].values()) == report["landed"] == 8
+    assert sum(report["edges"].values()) == 5
+    assert report["relations"] == {"follow_up": 2}
+
+
+def test_list_filters_and_show_explains(database: str) -> None:
+    call("build", "--db", database)
+    (chain,) = rows("list", "--db", database)
+    assert (chain["repository"], chain["numbers"], chain["language"]) == (NAME, [1, 2, 3], "python")
+    assert rows("list", "--db", database, "--length", "2") == []
+    assert rows("list", "--db", database, "--language", "Python", "--sort", "date") == [chain]
+    assert rows("list", "--db", database, "--min-score", "5") == []
+    page = call("show", chain["id"][:5], "--db", database).stdout
+    assert "follow_up the one before" in page
+    assert "line_dependency" in page
+    shown = rows("show", chain["id"], "--db", database)
+    assert [stage["number"] for stage in shown["stages"]] == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("build", "--min", "4", "--max", "3"), "--min 4 is more than --max 3"),
+        (("build", "--min", "1"), "--strategy single"),
+        (("build", "--keep", "nonsense"), "nonsense is no filter"),
+        (("build", "nobody/nothing"), "nobody/nothing has not been mined"),
+        (("build", "--benchmark-list", "missing.txt"), "missing.txt"),
+        (("list", "--repository", "nobody/nothing"), "nobody/nothing has not been mined"),
+        (("show", "zz"), "no chain begins with 'zz'"),
+        (("show", ""), "no chain begins with"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_two(
+    database: str, arguments: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["chains", *arguments, "--db", database]) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1
+
+
+def test_a_failed_repository_is_told_and_the_exit_code_is_one(database: str, tmp_path: Path) -> None:
+    (tmp_path / "till.git").rename(tmp_path / "gone.git")
+    result = call("build", "--db", database)
+    assert result.exit_code == 1
+    assert "not_a_repository" in result.stderr
+
+
+def test_a_subject_cannot_steer_the_terminal(tmp_path: Path) -> None:
+    from tests.chains.chainworld import Shop, function, module
+
+    shop = Shop(tmp_path)
+    shop.land(1, {"src/till/prices.py": module("prices", function("alpha_rounding"))}, "Round\x1b[2J \u202eup")
+    shop.land(2, {"src/till/prices.py": module("prices", function("alpha_rounding", 3))}, "Mend\n\nFollow-up to #1.")
+    with mined(tmp_path, shop):
+        pass
+    database = str(tmp_path / "prchain.db")
+    call("build", "--db", database)
+    out = call("list", "--db", database).stdout
+    assert "Round" in out
+    assert not {"\x1b", "\u202e"} & set(out)

@@ -1,0 +1,71 @@
+"""What each sign does to the confidence of an edge."""
+
+from __future__ import annotations
+
+import pytest
+
+from chains.evidence import Said, judge
+from chains.traces import Touch
+
+
+def said(relation: str = "mentions", snippet: str = "see #1", field: str = "commit", *weak: str) -> Said:
+    return Said(relation, field, "", snippet, weak)
+
+
+def confidence(*ones: Said, touch: Touch | None = None, days: float = 3) -> float:
+    return judge(ones or (said(),), touch, days=days).confidence
+
+
+FILES = ("src/a.py",)
+
+
+def test_a_bare_mention_is_as_good_as_a_coin() -> None:
+    assert confidence(touch=None) == 0.5
+
+
+@pytest.mark.parametrize(
+    ("better", "worse"),
+    [
+        (Touch(lines=20, changed_lines=3, files=FILES), Touch(lines=20, files=FILES)),
+        (Touch(lines=20, changed_lines=3, files=FILES), Touch(lines=20, neighbour_lines=3, files=FILES)),
+        (Touch(lines=20, names=("round_amount",), files=FILES), Touch(lines=20, files=FILES)),
+        (Touch(lines=20, files=FILES), Touch(lines=20, folders=("src",))),
+        (Touch(lines=20, folders=("src",)), Touch(lines=20)),
+        (Touch(lines=20, changed_lines=2, files=FILES), Touch(lines=2000, changed_lines=2, files=FILES)),
+    ],
+)
+def test_the_more_the_patches_meet_the_surer_it_is(better: Touch, worse: Touch) -> None:
+    assert confidence(touch=better) > confidence(touch=worse)
+
+
+def test_wording_moves_the_confidence() -> None:
+    plain = confidence()
+    assert confidence(said("follow_up")) > confidence(said("fixes")) > plain
+    assert confidence(said(snippet="broken by #1")) > plain
+    assert confidence(said(snippet="similar to #1")) < plain
+
+
+def test_two_independent_witnesses_are_surer_than_one_and_two_commits_are_one_witness() -> None:
+    assert confidence(said(), said(field="body")) > confidence()
+    assert confidence(said(), said(field="landing")) == confidence()
+
+
+def test_a_weak_sign_counts_only_where_every_citation_has_it() -> None:
+    weak = said("mentions", "see #9", "commit", "cites_larger_number")
+    assert confidence(weak) < 0.1
+    assert confidence(weak, said(field="landing")) == 0.5
+
+
+def test_years_between_the_landings_lower_it() -> None:
+    assert confidence(days=1000) < confidence(days=30)
+
+
+def test_the_reasons_are_kept_with_what_bears_them_out() -> None:
+    judged = judge([said("follow_up", "Follow-up to #1")], Touch(lines=9, changed_lines=2, files=FILES), days=1)
+    assert judged.relation == "follow_up"
+    assert {sign.name: sign.detail for sign in judged.signs} == {
+        "follow_up": "commit: Follow-up to #1",
+        "line_dependency": "changes 2 of the lines it added",
+        "common_files": "src/a.py",
+    }
+    assert sum(sign.weight for sign in judged.signs) > 0
