@@ -110,7 +110,7 @@ def main() -> int:
         with reader(engine).connect() as connection:
             missing = drift(connection)
         engine.dispose()
-    print(missing or "the migrations make exactly the tables of sql/tables.py")
+    print(missing or "the migrations make exactly the tables of sql/tables")
     return 1 if missing else 0
 
 

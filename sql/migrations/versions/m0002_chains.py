@@ -113,7 +113,7 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(
             ["repository_id", "target"],
             ["pull_requests.repository_id", "pull_requests.number"],
-            name=op.f("fk_dependencies_pull_requests"),
+            name=op.f("fk_dependencies_target_pull_requests"),
             ondelete="CASCADE",
         ),
         sa.PrimaryKeyConstraint("repository_id", "source", "target", name=op.f("pk_dependencies")),

@@ -1,0 +1,133 @@
+"""The ledger of calls in the database, where several processes of one run can share it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import case, func, insert, select, text, update
+from sqlalchemy.sql.elements import ColumnElement
+
+from prchain.llm.ledger import CallKey, CallNote, Spending, refuse
+from prchain.llm.model import Reply
+from prchain.scrub import clean_text
+from sql.store import Store, Transaction
+from sql.tables import LlmCall
+
+_PAID = ("reserved", "stored", "lost")
+"""States of calls that were, or may have been, paid for."""
+
+_COUNTED = func.coalesce(LlmCall.usd, LlmCall.reserved_usd)
+
+
+class SqlLedger:
+    """`prchain.llm.ledger.Ledger` over the table ``llm_calls``.
+
+    `run` names the run: 32 characters at most. Processes that share it share the run's budget.
+    """
+
+    def __init__(self, store: Store, run: str) -> None:
+        self._store = store
+        self._run = run
+
+    def find(self, key: CallKey) -> Reply | None:
+        """See `prchain.llm.ledger.Ledger`. Raises `StoreError`."""
+        query = select(LlmCall.reply).where(*_is(key), LlmCall.state == "stored").order_by(LlmCall.id).limit(1)
+        with self._store.reading() as tx:
+            found = tx.connection.execute(query).scalar_one_or_none()
+        return Reply.from_json(found) if found is not None else None
+
+    def reserve(self, key: CallKey, note: CallNote, usd: float | None, budget_usd: float | None) -> int:
+        """See `prchain.llm.ledger.Ledger`. Raises `BudgetExceeded` and `StoreError`."""
+        row = {
+            "run": self._run,
+            **_columns(key),
+            "state": "reserved",
+            "prompt": note.prompt,
+            "prompt_hash": note.prompt_hash,
+            "model": note.model,
+            "reserved_usd": usd,
+            "started_at": _now(),
+        }
+        with self._store.transaction() as tx:
+            if budget_usd is not None:
+                self._queue(tx)
+                spent = self._spent(tx)
+                if spent + (usd or 0.0) > budget_usd:
+                    refuse(spent, usd or 0.0, budget_usd)
+            return int(tx.connection.execute(insert(LlmCall).values(row).returning(LlmCall.id)).scalar_one())
+
+    def settle(self, call: int, reply: Reply, usd: float | None) -> None:
+        """See `prchain.llm.ledger.Ledger`. Raises `StoreError`."""
+        self._end(
+            call,
+            state="stored",
+            usd=usd,
+            tokens_in=reply.usage.tokens_in,
+            tokens_cached=reply.usage.tokens_cached,
+            tokens_out=reply.usage.tokens_out,
+            reply=reply.to_json(),
+        )
+
+    def release(self, call: int, error: str) -> None:
+        """See `prchain.llm.ledger.Ledger`. Raises `StoreError`."""
+        self._end(call, state="released", error=clean_text(error))
+
+    def lose(self, call: int, error: str) -> None:
+        """See `prchain.llm.ledger.Ledger`. Raises `StoreError`."""
+        self._end(call, state="lost", error=clean_text(error))
+
+    def spending(self) -> Spending:
+        """See `prchain.llm.ledger.Ledger`. Raises `StoreError`."""
+        query = select(
+            func.count(),
+            func.coalesce(func.sum(_COUNTED), 0.0),
+            func.coalesce(func.sum(case((_COUNTED.is_(None), 1), else_=0)), 0),
+            func.coalesce(func.sum(LlmCall.tokens_in), 0),
+            func.coalesce(func.sum(LlmCall.tokens_cached), 0),
+            func.coalesce(func.sum(LlmCall.tokens_out), 0),
+        ).where(*self._paid())
+        with self._store.reading() as tx:
+            calls, usd, unpriced, tokens_in, cached, tokens_out = tx.connection.execute(query).one()
+        return Spending(calls, float(usd), int(unpriced), int(tokens_in), int(cached), int(tokens_out))
+
+    def _queue(self, tx: Transaction) -> None:
+        """Let no other process of this run add up its spending before this transaction has ended.
+
+        SQLite has one writer at a time. On PostgreSQL two transactions would each miss the row that the other adds.
+        """
+        if tx.connection.dialect.name == "postgresql":
+            number = int.from_bytes(hashlib.sha256(self._run.encode()).digest()[:8], "big", signed=True)
+            tx.connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": number})
+
+    def _spent(self, tx: Transaction) -> float:
+        total = tx.connection.execute(select(func.sum(_COUNTED)).where(*self._paid())).scalar_one()
+        return float(total or 0.0)
+
+    def _paid(self) -> tuple[ColumnElement[bool], ...]:
+        return LlmCall.run == self._run, LlmCall.state.in_(_PAID)
+
+    def _end(self, call: int, **values: Any) -> None:
+        with self._store.transaction() as tx:
+            tx.connection.execute(update(LlmCall).where(LlmCall.id == call).values(**values | {"finished_at": _now()}))
+
+
+def _columns(key: CallKey) -> Mapping[str, Any]:
+    return {
+        "purpose": key.purpose,
+        "subject": key.subject,
+        "sample": key.sample,
+        "attempt": key.attempt,
+        "ordinal": key.ordinal,
+        "request_hash": key.request_hash,
+    }
+
+
+def _is(key: CallKey) -> tuple[ColumnElement[bool], ...]:
+    return tuple(getattr(LlmCall, name) == value for name, value in _columns(key).items())
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

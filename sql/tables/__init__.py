@@ -1,0 +1,68 @@
+"""The tables of the store.
+
+Facts are keyed by what they are (repository, pull request number, commit sha, path, node id), not by surrogate
+numbers, so that two runs over the same sources write the same keys and a rerun replaces a row instead of adding one.
+Only `Repository` has a surrogate id, because its name can change.
+
+Conventions:
+
+- A time is text, UTC, ISO 8601 with seconds: ``2024-05-01T12:30:00Z``. It sorts as it reads, on every database.
+- A text column never holds NUL or a lone surrogate (`prchain.scrub.clean_text`); PostgreSQL refuses both.
+- A path is UTF-8; bytes that are not are written as ``\\xNN``.
+- ``landed_pull_requests`` and ``citation_edges`` are views made by the migrations. Their columns are a promise to
+  users.
+"""
+
+from __future__ import annotations
+
+from sql.tables.asked import LlmCall
+from sql.tables.base import Base
+from sql.tables.chained import Candidate, Chain, ChainStage, Dependency, Selection, Task, TaskStage
+from sql.tables.mined import (
+    ArchivedPage,
+    Citation,
+    ClosingReference,
+    Commit,
+    Cursor,
+    Issue,
+    Label,
+    Landing,
+    LandingFile,
+    MineRun,
+    PullRequest,
+    PullRequestCommit,
+    PullRequestText,
+    RefusedClaim,
+    Repository,
+    RepositoryAlias,
+    TimelineEvent,
+)
+
+__all__ = [
+    "ArchivedPage",
+    "Base",
+    "Candidate",
+    "Chain",
+    "ChainStage",
+    "Citation",
+    "ClosingReference",
+    "Commit",
+    "Cursor",
+    "Dependency",
+    "Issue",
+    "Label",
+    "Landing",
+    "LandingFile",
+    "LlmCall",
+    "MineRun",
+    "PullRequest",
+    "PullRequestCommit",
+    "PullRequestText",
+    "RefusedClaim",
+    "Repository",
+    "RepositoryAlias",
+    "Selection",
+    "Task",
+    "TaskStage",
+    "TimelineEvent",
+]

@@ -1,0 +1,157 @@
+"""The tables of chains and of the tasks made of them."""
+
+from __future__ import annotations
+
+from sqlalchemy import ForeignKey, ForeignKeyConstraint, Index, String, Text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from sql.tables.base import Base
+
+
+class Dependency(Base):
+    """An edge of the reference graph: the source builds on the target, which landed before it."""
+
+    __tablename__ = "dependencies"
+    __table_args__ = (
+        ForeignKeyConstraint(
+            ["repository_id", "source"], ["pull_requests.repository_id", "pull_requests.number"], ondelete="CASCADE"
+        ),
+        ForeignKeyConstraint(
+            ["repository_id", "target"],
+            ["pull_requests.repository_id", "pull_requests.number"],
+            name="fk_dependencies_target_pull_requests",
+            ondelete="CASCADE",
+        ),
+    )
+
+    repository_id: Mapped[int] = mapped_column(primary_key=True)
+    source: Mapped[int] = mapped_column(primary_key=True)
+    target: Mapped[int] = mapped_column(primary_key=True)
+    relation: Mapped[str] = mapped_column(String(16))
+    """The most telling relation among the citations of this pair."""
+    confidence: Mapped[float]
+    """0 to 1; `chains.evidence`."""
+    signs: Mapped[str] = mapped_column(Text)
+    """JSON list of ``{"sign": name, "weight": number, "detail": text}``: why the confidence is what it is."""
+    outcome: Mapped[str] = mapped_column(String(32))
+    """``kept``, or why no chain may use the edge; `chains.outcomes`."""
+
+
+class Candidate(Base):
+    """What became of a landed pull request when chains were chosen by one strategy."""
+
+    __tablename__ = "candidates"
+    __table_args__ = (
+        ForeignKeyConstraint(
+            ["repository_id", "number"], ["pull_requests.repository_id", "pull_requests.number"], ondelete="CASCADE"
+        ),
+    )
+
+    repository_id: Mapped[int] = mapped_column(primary_key=True)
+    strategy: Mapped[str] = mapped_column(String(16), primary_key=True)
+    number: Mapped[int] = mapped_column(primary_key=True)
+    outcome: Mapped[str] = mapped_column(String(32))
+    """Exactly one of `chains.outcomes`."""
+    reason: Mapped[str | None] = mapped_column(Text)
+
+
+class Chain(Base):
+    """A sequence of pull requests, each of which builds on the one before it."""
+
+    __tablename__ = "chains"
+    __table_args__ = (Index("ix_chains_repository", "repository_id"),)
+
+    id: Mapped[str] = mapped_column(String(16), primary_key=True)
+    """Hash of the repository's name, the numbers and the landed commits; `chains.identity`."""
+    repository_id: Mapped[int] = mapped_column(ForeignKey("repositories.id", ondelete="CASCADE"))
+    length: Mapped[int]
+    licence: Mapped[str | None] = mapped_column(String(64))
+    """SPDX id of the licence at the last stage; null where its file is not recognised, or there is none."""
+    language: Mapped[str | None] = mapped_column(String(32))
+    """The language of most source lines that its stages change."""
+
+
+class ChainStage(Base):
+    """One stage of a chain: the work of one pull request, and why it follows the stage before."""
+
+    __tablename__ = "chain_stages"
+    __table_args__ = (Index("ix_chain_stages_number", "repository_id", "number"),)
+
+    chain_id: Mapped[str] = mapped_column(ForeignKey("chains.id", ondelete="CASCADE"), primary_key=True)
+    position: Mapped[int] = mapped_column(primary_key=True)
+    """1 is the first."""
+    repository_id: Mapped[int] = mapped_column(ForeignKey("repositories.id", ondelete="CASCADE"))
+    number: Mapped[int]
+    branch: Mapped[str] = mapped_column(String(255))
+    base_sha: Mapped[str] = mapped_column(String(64))
+    landed_sha: Mapped[str] = mapped_column(String(64))
+    landed_at: Mapped[str] = mapped_column(String(32))
+    subject: Mapped[str] = mapped_column(Text)
+    source_files: Mapped[int]
+    source_lines: Mapped[int]
+    """Lines added and removed in the source patch."""
+    test_files: Mapped[int]
+    test_lines: Mapped[int]
+    relation: Mapped[str | None] = mapped_column(String(16))
+    """To the stage before; null for the first."""
+    confidence: Mapped[float | None]
+    signs: Mapped[str | None] = mapped_column(Text)
+    """As in `Dependency`."""
+
+
+class Selection(Base):
+    """That one strategy chose a chain, and whether it still stands."""
+
+    __tablename__ = "selections"
+
+    strategy: Mapped[str] = mapped_column(String(16), primary_key=True)
+    """``reference``, ``temporal`` or ``single``."""
+    chain_id: Mapped[str] = mapped_column(ForeignKey("chains.id", ondelete="CASCADE"), primary_key=True)
+    score: Mapped[float]
+    """The sum of its edges' confidences."""
+    outcome: Mapped[str] = mapped_column(String(32))
+    """``selected`` or ``retired``."""
+    reason: Mapped[str | None] = mapped_column(Text)
+    selected_at: Mapped[str] = mapped_column(String(32))
+
+
+class Task(Base):
+    """The task made of a chain: the overview, and by `TaskStage` one query a stage."""
+
+    __tablename__ = "tasks"
+
+    chain_id: Mapped[str] = mapped_column(ForeignKey("chains.id", ondelete="CASCADE"), primary_key=True)
+    outcome: Mapped[str] = mapped_column(String(32))
+    """``ready``, ``query_rejected``, ``overview_rejected`` or the name of the error that ended it."""
+    reason: Mapped[str | None] = mapped_column(Text)
+    overview: Mapped[str | None] = mapped_column(Text)
+    findings: Mapped[str] = mapped_column(Text)
+    """JSON list of what the leak check says of the overview as it stands; warnings, where the task is ready."""
+    attempts: Mapped[int]
+    """How often the overview was written."""
+    model: Mapped[str | None] = mapped_column(String(255))
+    prompts: Mapped[str] = mapped_column(Text)
+    """JSON object of prompt name to its hash."""
+    created_at: Mapped[str] = mapped_column(String(32))
+
+
+class TaskStage(Base):
+    """The query of one stage, with what it was made from and what was found in it."""
+
+    __tablename__ = "task_stages"
+
+    chain_id: Mapped[str] = mapped_column(ForeignKey("tasks.chain_id", ondelete="CASCADE"), primary_key=True)
+    position: Mapped[int] = mapped_column(primary_key=True)
+    outcome: Mapped[str] = mapped_column(String(32))
+    """``ready``, ``query_rejected``, ``not_reached`` or the name of an error."""
+    reason: Mapped[str | None] = mapped_column(Text)
+    plan: Mapped[str | None] = mapped_column(Text)
+    """The execution plan that the query was written from; never shown to an agent."""
+    query: Mapped[str | None] = mapped_column(Text)
+    interface: Mapped[str] = mapped_column(Text)
+    """JSON list of the names that the hidden tests use and only the reference patch introduces."""
+    files: Mapped[str] = mapped_column(Text)
+    """JSON list of the paths of the source patch."""
+    findings: Mapped[str] = mapped_column(Text)
+    """JSON list of what the leak check says of the query as it stands."""
+    attempts: Mapped[int]
