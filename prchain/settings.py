@@ -1,7 +1,8 @@
 """Settings, in rising order: the file prchain.toml, the environment, flags.
 
-GitHub's own names stay what they are everywhere else, ``GITHUB_TOKEN`` and ``GITHUB_API_URL``; every other setting is
-``PRCHAIN_`` and its name in capitals. A name that is not known is refused, wherever it stands. No `.env` is read.
+Names that others gave stay what they are everywhere else, ``GITHUB_TOKEN``, ``GITHUB_API_URL``, ``OPENAI_API_KEY`` and
+``OPENAI_BASE_URL``; every other setting is ``PRCHAIN_`` and its name in capitals. A name that is not known is refused,
+wherever it stands. Tables stand in the file only. No `.env` is read.
 """
 
 from __future__ import annotations
@@ -10,11 +11,12 @@ import os
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Any, Self
 from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, ValidationInfo, field_validator
 from pydantic.fields import FieldInfo
 from pydantic_settings import (
     BaseSettings,
@@ -31,12 +33,52 @@ FILE = "prchain.toml"
 
 _PREFIX = "PRCHAIN_"
 
-_GITHUB_NAMES = {"github_tokens": "GITHUB_TOKEN", "github_api_url": "GITHUB_API_URL"}
+_OTHERS_NAMES = {
+    "github_tokens": "GITHUB_TOKEN",
+    "github_api_url": "GITHUB_API_URL",
+    "llm_api_key": "OPENAI_API_KEY",
+    "llm_base_url": "OPENAI_BASE_URL",
+}
+
+_TABLES = ("purposes",)
+"""Settings that are tables of the file, with no variable of the environment."""
 
 _NO_SETTINGS = ("PRCHAIN_DEBUG", "PRCHAIN_GITHUB_SCHEMA", "PRCHAIN_TEST_")
 """How variables start that share the prefix and are no settings: the debug switch and what tests are told."""
 
 _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
+
+Price = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+"""USD per million tokens."""
+
+
+class PurposeSettings(BaseModel):
+    """What one purpose (``[purposes.judge]``) has of its own; what it does not name is as for all others."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+    model: str | None = Field(default=None, min_length=1, max_length=255)
+    api_key_env: str | None = Field(default=None, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
+    """The name of the environment variable that holds the key; the key itself never stands here."""
+    base_url: str | None = None
+    """With an endpoint of its own a purpose has the key that `api_key_env` names, or none: never another's."""
+    price_input: Price | None = None
+    price_cached: Price | None = None
+    price_output: Price | None = None
+    """With a model of its own a purpose has prices of its own, or none that are known."""
+    temperature: float | None = Field(default=None, ge=0, le=2)
+    max_tokens: int | None = Field(default=None, ge=1)
+    concurrency: int | None = Field(default=None, ge=1, le=256)
+
+    @field_validator("base_url")
+    @classmethod
+    def _check_base_url(cls, value: str | None, info: ValidationInfo) -> str | None:
+        return value and _endpoint(value, has_key=info.data.get("api_key_env") is not None)
+
+    @property
+    def api_key(self) -> str | None:
+        """The key that `api_key_env` names; None where it names none, or the variable is not set."""
+        return (os.environ.get(self.api_key_env) or None) if self.api_key_env else None
 
 
 class Settings(BaseSettings):
@@ -67,6 +109,39 @@ class Settings(BaseSettings):
     request_timeout_seconds: float = Field(default=30, gt=0)
     """How long one request to the API may take, in seconds."""
 
+    llm_api_key: SecretStr | None = None
+    """The key of the models' endpoint; none for one that wants none."""
+
+    llm_base_url: str = "https://api.openai.com/v1"
+    """An OpenAI-compatible endpoint, up to what comes before ``/chat/completions``."""
+
+    llm_model: str | None = Field(default=None, min_length=1, max_length=255)
+    """The model that is asked, by the endpoint's name for it. Prices are that model's."""
+
+    llm_price_input: Price | None = None
+    """USD per million tokens that are sent. Without prices nothing is known of costs, and no budget can be kept."""
+
+    llm_price_cached: Price | None = None
+    """USD per million tokens that the endpoint reads from its cache; as `llm_price_input` where it is not given."""
+
+    llm_price_output: Price | None = None
+    """USD per million tokens of replies, reasoning included."""
+
+    llm_concurrency: int = Field(default=8, ge=1, le=256)
+    """How many calls one endpoint answers at once; the smallest number that a purpose of the endpoint names holds."""
+
+    llm_timeout_seconds: float = Field(default=600, gt=0)
+    """How long one call may take, in seconds. One that takes longer may be paid for all the same."""
+
+    llm_max_tries: int = Field(default=5, ge=1, le=100)
+    """How often a call is sent that cost nothing and may be better next time."""
+
+    llm_script: Path | None = None
+    """A script that answers in place of every model; `prchain.llm.scripted`."""
+
+    purposes: dict[str, PurposeSettings] = {}
+    """What single purposes have of their own: tables ``[purposes.NAME]`` of the file."""
+
     @classmethod
     def load(cls, **flags: Any) -> Self:
         """Read prchain.toml of the current folder, the environment and `flags`; a flag that is None was not given.
@@ -79,11 +154,10 @@ class Settings(BaseSettings):
             return cls(**given)
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-            name = str(first["loc"][0])
+            name = ".".join(map(str, first["loc"]))
             if first["type"] == "extra_forbidden":
-                raise SettingsError(
-                    f"{FILE}: {name} is not a setting; known are {', '.join(cls.model_fields)}"
-                ) from None
+                known = PurposeSettings.model_fields if name.startswith("purposes.") else cls.model_fields
+                raise SettingsError(f"{FILE}: {name} is not a setting; known are {', '.join(known)}") from None
             said = first["msg"].removeprefix("Value error, ")
             raise SettingsError(f"{_place(name, given)}: {said[:1].lower()}{said[1:]}") from None
         except tomllib.TOMLDecodeError as error:
@@ -126,6 +200,18 @@ class Settings(BaseSettings):
             raise ValueError("must be https: over http the token would travel in the clear")
         return value.rstrip("/")
 
+    @field_validator("llm_api_key")
+    @classmethod
+    def _check_key(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is not None and not re.fullmatch(r"[!-~]+", value.get_secret_value()):
+            raise ValueError("must be a key without white space")
+        return value
+
+    @field_validator("llm_base_url")
+    @classmethod
+    def _check_base_url(cls, value: str, info: ValidationInfo) -> str:
+        return _endpoint(value, has_key=info.data.get("llm_api_key") is not None)
+
     @property
     def mirrors_dir(self) -> Path:
         """Where git mirrors are kept."""
@@ -135,7 +221,11 @@ class Settings(BaseSettings):
     def secrets(self) -> tuple[str, ...]:
         """Every secret in plain text, for `prchain.scrub.redact`."""
         password = urlsplit(self.db).password if "://" in self.db else None
-        return (*(token.get_secret_value() for token in self.github_tokens), *((password,) if password else ()))
+        keys = [self.llm_api_key and self.llm_api_key.get_secret_value(), *(p.api_key for p in self.purposes.values())]
+        return (
+            *(token.get_secret_value() for token in self.github_tokens),
+            *(secret for secret in (password, *keys) if secret),
+        )
 
     def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
         for name, value in super().__repr_args__():
@@ -149,17 +239,40 @@ class _Environment(PydanticBaseSettingsSource):
         return os.environ.get(variable(field_name)) or None, field_name, False
 
     def __call__(self) -> dict[str, Any]:
-        found = {name: os.environ.get(variable(name)) for name in self.settings_cls.model_fields}
+        found = {name: os.environ.get(variable(name)) for name in self.settings_cls.model_fields if name not in _TABLES}
         return {name: value for name, value in found.items() if value}
 
 
 def variable(name: str) -> str:
     """The environment variable of a setting."""
-    return _GITHUB_NAMES.get(name, _PREFIX + name.upper())
+    return _OTHERS_NAMES.get(name, _PREFIX + name.upper())
+
+
+def _endpoint(value: str, *, has_key: bool) -> str:
+    """The URL of an endpoint without its last slash; raises `ValueError` for one that cannot be, or would leak.
+
+    Over plain http a key travels in the clear, so it goes to this machine and to private networks only. Without a key
+    any host may be plain: what is sent is text of public repositories.
+    """
+    url = urlsplit(value)
+    if url.scheme not in {"http", "https"} or not url.hostname or url.query or url.fragment:
+        raise ValueError("must be an http(s) URL, such as https://HOST/v1")
+    if url.username or url.password:
+        raise ValueError("must not hold credentials; put the key into the environment")
+    if url.scheme == "http" and has_key and not _is_near(url.hostname):
+        raise ValueError("must be https: over http the key would travel in the clear")
+    return value.rstrip("/")
+
+
+def _is_near(host: str) -> bool:
+    try:
+        return host in _LOOPBACK or ip_address(host).is_private
+    except ValueError:
+        return False
 
 
 def _refuse_unknown_variables() -> None:
-    known = {variable(name) for name in Settings.model_fields}
+    known = {variable(name) for name in Settings.model_fields if name not in _TABLES}
     for name in sorted(os.environ):
         if name.startswith(_PREFIX) and name not in known and not name.startswith(_NO_SETTINGS):
             raise SettingsError(f"the environment: {name} is not a setting; known are {', '.join(sorted(known))}")

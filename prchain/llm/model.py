@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Protocol
 
 Role = Literal["system", "user", "assistant", "tool"]
@@ -31,7 +32,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Everything that is sent to a model."""
+    """Everything that is sent to a model, and what it is for."""
 
     messages: tuple[Message, ...]
     max_tokens: int
@@ -41,6 +42,10 @@ class Request:
     schema_name: str = "reply"
     tools: tuple[Mapping[str, Any], ...] = ()
     """Tools in OpenAI's form: ``{"type": "function", "function": {...}}``."""
+    purpose: str = ""
+    """What the request is for, as the ledger keeps it. A script reads it; it is never sent."""
+    subject: str = ""
+    """As `purpose`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +54,9 @@ class Usage:
 
     tokens_in: int | None = None
     tokens_cached: int | None = None
+    """Of `tokens_in`, those read from the endpoint's cache."""
     tokens_out: int | None = None
+    """Reasoning included."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +72,17 @@ class Reply:
     tool_calls: tuple[ToolCall, ...] = ()
     usage: Usage = field(default_factory=Usage)
 
+    def to_json(self) -> str:
+        """The reply as ASCII JSON, for the ledger; `from_json` gives an equal reply."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Reply:
+        """A reply from what `to_json` wrote."""
+        fields = json.loads(text)
+        calls = tuple(ToolCall(**call) for call in fields.pop("tool_calls"))
+        return cls(**fields | {"tool_calls": calls, "usage": Usage(**fields["usage"])})
+
 
 class Model(Protocol):
     """Something that answers requests: an endpoint, or a script."""
@@ -74,4 +92,7 @@ class Model(Protocol):
         """The model's name, as the ledger keeps it."""
 
     def complete(self, request: Request) -> Reply:
-        """Answer one request with one paid call at most; raises `LLMError`."""
+        """Answer one request with one paid call at most.
+
+        Raises `LlmError`, whose `billed` says whether the call may have been paid for.
+        """

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prchain.scrub import REDACTED, clean_text, redact
+from prchain.scrub import REDACTED, clean_text, redact, scrub_mined
 
 ALPHABET = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 TOKENS = st.one_of(
@@ -49,3 +51,49 @@ def test_clean_text_can_be_encoded_and_holds_no_nul(text: str) -> None:
 
 def test_a_secret_as_short_as_a_word_is_left_alone() -> None:
     assert redact("deadbeef is dead", ("dead",)) == "deadbeef is dead"
+
+
+@pytest.mark.parametrize(
+    ("mined", "scrubbed"),
+    [
+        ("ask Jane <jane.doe+x@mail.example.org>.", "ask Jane <[email]>."),
+        ("By: J <j@b.io>\nand K <12+k@users.noreply.github.com>", "By: J <[email]>\nand K <[email]>"),
+        ("git clone git@github.com:numpy/numpy.git", "git clone git@github.com:numpy/numpy.git"),
+        ("@decorator.with_name and pkg@1.2.3 and a @ b.shape", "@decorator.with_name and pkg@1.2.3 and a @ b.shape"),
+        ("key AIza" + "x" * 35 + ".", f"key {REDACTED}."),
+        ("-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----\nrest", f"{REDACTED}\nrest"),
+        ("-----BEGIN PRIVATE KEY-----\nMIIE, cut off", REDACTED),
+        ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.c2lnbmF0dXJl", REDACTED),
+        ("\x1b[31;1mred\x1b[0m\x07 and\r\nplain\ttabs", "red and\nplain\ttabs"),
+        ("ab\u202ecd\u2066ef\u200bgh\ufeff\U000e0041\U000e007f", "abcdefgh"),
+        ("family \U0001f468\u200d\U0001f469 stays", "family \U0001f468\u200d\U0001f469 stays"),
+    ],
+)  # fmt: skip
+def test_a_mined_text_is_scrubbed_of_addresses_credentials_and_what_nobody_sees(mined: str, scrubbed: str) -> None:
+    assert scrub_mined(mined) == scrubbed
+
+
+@given(st.text(ALPHABET, min_size=1, max_size=20), st.text(ALPHABET, min_size=1, max_size=20), st.text(), st.text())
+def test_no_address_survives_wherever_it_stands(local: str, host: str, before: str, after: str) -> None:
+    assert f"{local}@{host}.org" not in scrub_mined(f"{before} {local}@{host}.org {after}")
+
+
+@given(TOKENS)
+def test_a_token_that_was_cut_by_an_invisible_character_is_found(token: str) -> None:
+    assert REDACTED in scrub_mined(f"{token[:8]}\u200b{token[8:]}")
+
+
+@given(st.text(st.characters(categories=None)))
+def test_scrubbing_is_done_after_one_pass(text: str) -> None:
+    once = scrub_mined(text)
+    assert scrub_mined(once) == once
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a@" * 50_000, "a." * 50_000 + "@", "x" * 100_000 + "@" + "y." * 50_000, "-----BEGIN PRIVATE KEY-----" * 2000],
+)
+def test_hostile_texts_are_scrubbed_in_little_time(text: str) -> None:
+    start = time.process_time()
+    scrub_mined(text)
+    assert time.process_time() - start < 2

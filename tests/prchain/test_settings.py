@@ -128,3 +128,92 @@ def test_dot_env_is_not_read(folder: Path) -> None:
 def test_settings_do_not_change() -> None:
     with pytest.raises(ValidationError):
         Settings.load().workers = 9
+
+
+def test_the_endpoint_and_its_key_have_the_names_that_others_gave_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Settings.load().llm_base_url == "https://api.openai.com/v1"
+    assert Settings.load().llm_api_key is None
+    monkeypatch.setenv("OPENAI_API_KEY", TOKEN)
+    monkeypatch.setenv("OPENAI_BASE_URL", "https://llm.example/v1/")
+    monkeypatch.setenv("PRCHAIN_LLM_MODEL", "small")
+    monkeypatch.setenv("PRCHAIN_LLM_PRICE_INPUT", "0.25")
+    settings = Settings.load()
+    assert (settings.llm_base_url, settings.llm_model, settings.llm_price_input) == (
+        "https://llm.example/v1",
+        "small",
+        0.25,
+    )
+    assert settings.secrets == (TOKEN,)
+    assert TOKEN not in repr(settings)
+
+
+def test_a_purpose_has_a_table_in_the_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "prchain.toml").write_text(
+        'llm_model = "small"\n[purposes.judge]\nmodel = "large"\napi_key_env = "JUDGE_KEY"\ntemperature = 0.0\n'
+    )
+    judge = Settings.load().purposes["judge"]
+    assert (judge.model, judge.temperature, judge.api_key) == ("large", 0.0, None)
+    monkeypatch.setenv("JUDGE_KEY", TOKEN)
+    settings = Settings.load()
+    assert settings.purposes["judge"].api_key == TOKEN
+    assert settings.secrets == (TOKEN,)
+    assert TOKEN not in repr(settings)
+
+
+@pytest.mark.parametrize(
+    ("file", "words"),
+    [
+        ('[purposes.judge]\nmodle = "x"', r"purposes\.judge\.modle is not a setting; known are model, api_key_env"),
+        ('[purposes.judge]\napi_key = "sk-planted-0123456789"', r"purposes\.judge\.api_key is not a setting"),
+        ('[purposes.judge]\napi_key_env = "sk-planted-0123456789"', r"purposes\.judge\.api_key_env: "),
+        ("[purposes.judge]\nprice_input = -1", r"purposes\.judge\.price_input: "),
+        ("[purposes.judge]\nprice_output = nan", r"purposes\.judge\.price_output: "),
+        ('[purposes.judge]\nbase_url = "llm.example"', r"purposes\.judge\.base_url: must be an http"),
+        ('[purposes.judge]\napi_key_env = "K"\nbase_url = "http://8.8.8.8/v1"', r"base_url: must be https"),
+        ("purposes = 5", r"purposes: "),
+        ("[purposes]\njudge = 5", r"purposes\.judge: "),
+        ("llm_price_input = inf", r"llm_price_input: "),
+        ("llm_concurrency = 0", r"llm_concurrency: "),
+    ],
+)
+def test_a_bad_table_is_refused_by_name_without_its_value(file: str, words: str, folder: Path) -> None:
+    (folder / "prchain.toml").write_text(file)
+    with pytest.raises(SettingsError, match=rf"prchain\.toml.*{words}") as caught:
+        Settings.load()
+    assert "planted" not in str(caught.value)
+
+
+def test_tables_have_no_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PRCHAIN_PURPOSES", "{}")
+    with pytest.raises(SettingsError, match="PRCHAIN_PURPOSES is not a setting"):
+        Settings.load()
+
+
+@pytest.mark.parametrize(
+    "url", ["http://localhost:8000/v1", "http://127.0.0.1/v1", "http://10.1.2.3/v1", "http://[::1]:1/v1"]
+)
+def test_a_key_may_go_over_plain_http_where_it_stays_near(url: str) -> None:
+    assert Settings.load(llm_base_url=url, llm_api_key="k" * 20).llm_base_url == url
+
+
+@pytest.mark.parametrize("url", ["http://llm.example/v1", "http://8.8.8.8/v1", "http://[2001:4860:4860::8888]/v1"])
+def test_a_key_may_not_go_over_plain_http_to_strangers(url: str) -> None:
+    assert Settings.load(llm_base_url=url).llm_base_url == url
+    with pytest.raises(SettingsError, match="--llm-base-url: must be https"):
+        Settings.load(llm_base_url=url, llm_api_key="k" * 20)
+
+
+@pytest.mark.parametrize("url", ["ftp://h/v1", "h/v1", "https://u:p@h/v1", "https://h/v1?key=x", "https:///v1"])
+def test_an_endpoint_that_is_no_plain_url_is_refused(url: str) -> None:
+    with pytest.raises(SettingsError, match="--llm-base-url: must"):
+        Settings.load(llm_base_url=url)
+
+
+@pytest.mark.parametrize("key", ["two words", "line\nend", "kéy"])
+def test_a_key_that_no_header_can_hold_is_refused_without_being_shown(
+    key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    with pytest.raises(SettingsError, match="OPENAI_API_KEY: must be a key") as caught:
+        Settings.load()
+    assert key not in str(caught.value)

@@ -1,0 +1,92 @@
+"""Models behind OpenAI-compatible endpoints."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from prchain.errors import LlmError, RateLimited
+from prchain.llm.endpoint import Endpoint
+from prchain.llm.model import Reply, Request
+from prchain.llm.pauses import full_jitter
+from prchain.llm.wire import Dialect, body_of, reply_of
+
+_RESPONSE_FORMAT = re.compile(r"response_?format|json_?schema|guided_(?:json|decoding)|structured outputs?", re.I)
+
+if TYPE_CHECKING:
+    from prchain.llm.faults import Fault
+
+
+@dataclass(frozen=True, slots=True)
+class OpenAIModel:
+    """A model behind an endpoint."""
+
+    name: str
+    endpoint: Endpoint
+
+    def complete(self, request: Request) -> Reply:
+        """Answer one request with one paid call at most.
+
+        What cost nothing and may be better next time is sent again, after the pause that the endpoint asks for and a
+        random one, within the endpoint's limits. Raises `LlmError`; its `billed` says whether the call may have been
+        paid for.
+        """
+        tries, waited = 0, 0.0
+        while True:
+            waited += self._wait(self.endpoint.quiet_seconds(), waited, None)
+            dialect = self.endpoint.dialect(self.name)
+            sent = self._send(request, dialect)
+            if isinstance(sent, Reply):
+                return sent
+            other = _other_dialect(sent, request, dialect)
+            if other is not None:
+                self.endpoint.learn(self.name, other)
+                continue
+            tries += 1
+            if not sent.again or tries >= self.endpoint.max_tries:
+                raise sent.error
+            if sent.retry_after:
+                self.endpoint.be_quiet(sent.retry_after)
+            pause = (sent.retry_after or 0.0) + full_jitter(tries, self.endpoint.random)
+            waited += self._wait(pause, waited, sent.error)
+
+    def _wait(self, seconds: float, waited: float, error: LlmError | None) -> float:
+        """Wait, and return for how long; raise where that would be longer than allowed."""
+        if waited + seconds > self.endpoint.max_wait_seconds:
+            if error is not None and not isinstance(error, RateLimited):
+                raise error
+            raise RateLimited(
+                f"{self.endpoint.shown} wants a pause of {seconds:.0f} s, and max_wait_seconds is "
+                f"{self.endpoint.max_wait_seconds:.0f}; run again later, it goes on from here",
+                seconds,
+            )
+        if seconds > 0:
+            self.endpoint.sleep(seconds)
+        return seconds
+
+    def _send(self, request: Request, dialect: Dialect) -> Reply | Fault:
+        import httpx2  # noqa: PLC0415  see `Endpoint`
+        import openai  # noqa: PLC0415
+
+        from prchain.llm.faults import Fault, fault_of, timed_out  # noqa: PLC0415  it imports the SDK
+
+        endpoint = self.endpoint
+        try:
+            body = endpoint.post(body_of(request, self.name, dialect))
+        except TimeoutError:
+            return Fault(timed_out(endpoint.shown))
+        except (openai.OpenAIError, httpx2.HTTPError, OSError) as error:
+            return fault_of(error, endpoint.shown, endpoint.secrets, endpoint.wall())
+        return reply_of(body, self.name, endpoint.secrets)
+
+
+def _other_dialect(fault: Fault, request: Request, dialect: Dialect) -> Dialect | None:
+    """The dialect to try where the endpoint refused a parameter that can be said in another way."""
+    if fault.status not in {400, 422}:
+        return None
+    if request.schema is not None and not dialect.schema_in_words and _RESPONSE_FORMAT.search(fault.words):
+        return replace(dialect, schema_in_words=True)
+    if not dialect.completion_tokens and "max_completion_tokens" in fault.words:
+        return replace(dialect, completion_tokens=True)
+    return None

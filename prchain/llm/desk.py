@@ -1,0 +1,291 @@
+"""The desk: where every stage asks its questions.
+
+It finds the reply that an earlier run stored, or reserves, asks, stores and only then reads; what does not fit is
+asked again with words on what is wrong. All of it can be killed at any moment: the next run walks the same way over
+stored replies and goes on where the calls begin.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from random import random
+from time import sleep
+from typing import Any, Generic, TypeVar
+
+from pydantic import BaseModel
+
+from prchain.errors import BadReply, BudgetExceeded, LlmError, ModelRefused, SettingsError, UsageError
+from prchain.llm.ledger import CallKey, CallNote, Ledger, Spending
+from prchain.llm.model import Message, Model, Reply, Request
+from prchain.llm.pauses import full_jitter
+from prchain.llm.price import Price
+from prchain.llm.replies import Unfit, closed_schema, read_shape, read_text
+from prchain.llm.wire import most_bytes, serialised
+from prchain.prompts import Prompt
+
+T = TypeVar("T")
+Shape = TypeVar("Shape", bound=BaseModel)
+
+_BYTES_PER_TOKEN = 4
+"""Of English and of code, about, for estimates."""
+
+_LONGEST_ECHO = 4_000
+"""So many characters of a reply that did not fit are shown to the model when it is asked again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked, and what for. Equal questions have one answer, which is paid for once."""
+
+    purpose: str
+    """Which of the settings' purposes it is: ``query``, ``overview``, ``judge`` ... ; 32 characters at most."""
+    subject: str
+    """What it is about, e.g. a chain's id and a stage; 255 characters at most."""
+    prompt: Prompt
+    messages: tuple[Message, ...]
+    max_tokens: int = 4096
+    temperature: float | None = None
+    sample: int = 0
+    """Which of several answers to the same question."""
+    attempt: int = 0
+    """Which attempt of the stage that asks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer(Generic[T]):
+    """What came of a question."""
+
+    value: T
+    reply: Reply
+    usd: float | None
+    """What it cost now, repeats included: 0 for a stored one, None where the price is not known."""
+    stored: bool
+    """Whether the ledger had it, so that nothing was paid now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What questions would cost: replies are counted with all the tokens they may have, stored ones not at all."""
+
+    calls: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    usd: float | None = 0.0
+    """None where a price is not known."""
+
+    def __add__(self, other: Estimate) -> Estimate:
+        usd = None if self.usd is None or other.usd is None else self.usd + other.usd
+        return Estimate(
+            self.calls + other.calls, self.tokens_in + other.tokens_in, self.tokens_out + other.tokens_out, usd
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Who answers the questions of a purpose, at what price, and what the settings say over the question's own."""
+
+    model: Model
+    price: Price | None = None
+    temperature: float | None = None
+    max_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Paid:
+    reply: Reply
+    usd: float | None
+    stored: bool
+
+
+@dataclass
+class Desk:
+    """Asks models through a ledger. Safe for several threads: each waits for its own answer.
+
+    `routes` says who answers a purpose, `default` who answers the others. `budget_usd` caps what the ledger's run may
+    spend. A reply that does not fit is asked for `repeats` more times; so is one that was lost on its way.
+    """
+
+    ledger: Ledger
+    default: Route | None = None
+    routes: Mapping[str, Route] = field(default_factory=dict)
+    budget_usd: float | None = None
+    repeats: int = 2
+    pause: Callable[[int], None] = field(default=lambda tries: sleep(full_jitter(tries, random)), repr=False)
+    """Waits after the given number of tries whose replies were lost."""
+    cleanup: ExitStack = field(default_factory=ExitStack, repr=False)
+    """What is to be closed with the desk."""
+    _freed: threading.Condition = field(default_factory=threading.Condition, repr=False)
+    _in_flight: int = 0
+
+    def __post_init__(self) -> None:
+        if self.budget_usd is not None and not (math.isfinite(self.budget_usd) and self.budget_usd >= 0):
+            raise SettingsError("the budget must be a number of USD, 0 or more")
+
+    def close(self) -> None:
+        """Close the connections of the models' endpoints."""
+        self.cleanup.close()
+
+    def model_name(self, purpose: str) -> str:
+        """The name of the model that answers a purpose. Raises `UsageError` where there is none."""
+        return self._route(purpose).model.name
+
+    def check(self, *purposes: str) -> None:
+        """Make sure, before anything is sent, that each purpose has a model, and a price where there is a budget.
+
+        Raises `UsageError` and `SettingsError`.
+        """
+        for purpose in purposes:
+            self._route(purpose)
+
+    def spending(self) -> Spending:
+        """What the run spent so far."""
+        return self.ledger.spending()
+
+    def ask(self, question: Question) -> Answer[str]:
+        """Ask for prose. Raises `BadReply` (or `ModelRefused`) when asking again did not help, and other `LlmError`."""
+        return self._ask(question, None, read_text)
+
+    def ask_for(self, question: Question, shape: type[Shape]) -> Answer[Shape]:
+        """Ask for a value of a shape; raises as `ask`.
+
+        The schema goes with the request, and the reply is checked all the same. Keep shapes plain: a number's bounds
+        are not enforced by every endpoint, but checked here.
+        """
+        return self._ask(question, shape, lambda reply: read_shape(reply, shape))
+
+    def complete(self, question: Question, tools: Sequence[Mapping[str, Any]] = ()) -> Answer[Reply]:
+        """One turn of a conversation, unread: whatever the model says, calls of tools included. Raises `LlmError`."""
+        request = self._request(question, None, tools=tuple(tools))
+        paid = self._find_or_pay(question, request, 0)
+        return Answer(paid.reply, paid.reply, paid.usd, paid.stored)
+
+    def estimate(self, question: Question, shape: type[BaseModel] | None = None) -> Estimate:
+        """What the question would cost, by four bytes a token and replies as long as they may be; no repeats."""
+        request = self._request(question, shape)
+        route = self._route(question.purpose)
+        body = serialised(request, route.model.name)
+        if self.ledger.find(_key(question, body, 0)) is not None:
+            return Estimate()
+        tokens_in = -(-len(body) // _BYTES_PER_TOKEN)
+        price = route.price
+        usd = None if price is None else (tokens_in * price.input + request.max_tokens * price.output) / 1_000_000
+        return Estimate(1, tokens_in, request.max_tokens, usd)
+
+    def _route(self, purpose: str) -> Route:
+        route = self.routes.get(purpose, self.default)
+        if route is None:
+            raise UsageError(f"no model is configured for {purpose}; set llm_model, or model in [purposes.{purpose}]")
+        if self.budget_usd is not None and route.price is None:
+            raise SettingsError(
+                f"a budget in USD needs the price of {route.model.name}; set llm_price_input and llm_price_output, "
+                f"or price_input and price_output in [purposes.{purpose}]"
+            )
+        return route
+
+    def _request(
+        self, question: Question, shape: type[BaseModel] | None, tools: tuple[Mapping[str, Any], ...] = ()
+    ) -> Request:
+        route = self._route(question.purpose)
+        return Request(
+            messages=question.messages,
+            max_tokens=route.max_tokens or question.max_tokens,
+            temperature=question.temperature if route.temperature is None else route.temperature,
+            schema=closed_schema(shape) if shape is not None else None,
+            schema_name=shape.__name__ if shape is not None else "reply",
+            tools=tools,
+            purpose=question.purpose,
+            subject=question.subject,
+        )
+
+    def _ask(self, question: Question, shape: type[BaseModel] | None, read: Callable[[Reply], T]) -> Answer[T]:
+        request = self._request(question, shape)
+        usd: float | None = 0.0
+        stored, cut_off, ordinal = True, 0, 0
+        while True:
+            paid = self._find_or_pay(question, request, ordinal)
+            usd = None if usd is None or paid.usd is None else usd + paid.usd
+            stored = stored and paid.stored
+            try:
+                return Answer(read(paid.reply), paid.reply, usd, stored)
+            except Unfit as fault:
+                cut_off += fault.cut_off
+                ordinal += 1
+                if cut_off > 1 or ordinal > self.repeats:
+                    raise _gave_up(question, request, fault, ordinal) from None
+                request = replace(request, messages=(*question.messages, *_correction(paid.reply, fault)))
+
+    def _find_or_pay(self, question: Question, request: Request, ordinal: int) -> _Paid:
+        """The stored reply to the request, or a new one, stored before it is given."""
+        route = self._route(question.purpose)
+        body = serialised(request, route.model.name)
+        key = _key(question, body, ordinal)
+        found = self.ledger.find(key)
+        if found is not None:
+            return _Paid(found, 0.0, True)
+        most = route.price.most(most_bytes(request, route.model.name), request.max_tokens) if route.price else None
+        note = CallNote(question.prompt.name, question.prompt.hash, route.model.name)
+        for tries in range(1, self.repeats + 2):
+            with self._reserved(key, note, most) as call:
+                try:
+                    reply = route.model.complete(request)
+                except LlmError as error:
+                    (self.ledger.lose if error.billed else self.ledger.release)(call, f"{error.name}: {error}")
+                    if not error.billed or tries > self.repeats:
+                        raise
+                else:
+                    usd = route.price.of(reply.usage) if route.price else None
+                    self.ledger.settle(call, reply, usd)
+                    return _Paid(reply, most if usd is None else usd, False)
+            self.pause(tries)
+        raise AssertionError("the last try returns or raises")
+
+    @contextmanager
+    def _reserved(self, key: CallKey, note: CallNote, most: float | None) -> Iterator[int]:
+        """A reserved call. Where the budget is short, wait for the calls in flight, which mostly cost less."""
+        while True:
+            with self._freed:
+                try:
+                    call = self.ledger.reserve(key, note, most, self.budget_usd)
+                    self._in_flight += 1
+                    break
+                except BudgetExceeded:
+                    if not self._in_flight:
+                        raise
+                    self._freed.wait(timeout=1)
+        try:
+            yield call
+        finally:
+            with self._freed:
+                self._in_flight -= 1
+                self._freed.notify_all()
+
+
+def _key(question: Question, body: bytes, ordinal: int) -> CallKey:
+    return CallKey(
+        question.purpose,
+        question.subject,
+        question.sample,
+        question.attempt,
+        ordinal,
+        hashlib.sha256(body).hexdigest(),
+    )
+
+
+def _correction(reply: Reply, fault: Unfit) -> tuple[Message, Message]:
+    """What follows the question when it is asked again. Roles keep alternating, as some chat templates demand."""
+    said = reply.text.strip() or reply.refusal or "(no text)"
+    return Message("assistant", said[:_LONGEST_ECHO]), Message("user", fault.words)
+
+
+def _gave_up(question: Question, request: Request, fault: Unfit, asked: int) -> BadReply:
+    about = f"{question.purpose} of {question.subject}"
+    if fault.cut_off:
+        return BadReply(f"{about}: the reply was cut off; max_tokens, {request.max_tokens}, is too small for it")
+    if fault.refused:
+        return ModelRefused(f"{about}: the model refused, asked {asked} times")
+    return BadReply(f"{about}: no usable reply, asked {asked} times; the last fault: {fault.words}")

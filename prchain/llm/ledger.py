@@ -1,0 +1,155 @@
+"""The ledger of calls: every reply is stored before it is used, and every call is reserved before it is sent.
+
+A run's *spending* is what its stored calls cost, plus what was reserved for those that are in flight, were lost, or
+whose endpoint did not say what they used. Only a call that was refused unpaid gives its reservation back. A run that
+was killed leaves its calls in flight `reserved`: they count as spent, for nobody knows better.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from typing import NoReturn, Protocol
+
+from prchain.errors import BudgetExceeded
+from prchain.llm.model import Reply
+
+
+@dataclass(frozen=True, slots=True)
+class CallKey:
+    """What a stored reply is found by: samples, attempts and repeats stay apart, and so do different requests."""
+
+    purpose: str
+    subject: str
+    sample: int
+    attempt: int
+    ordinal: int
+    """Which reply of this question: one that did not fit is asked for again."""
+    request_hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallNote:
+    """What the ledger keeps of a call besides its key."""
+
+    prompt: str
+    prompt_hash: str
+    model: str
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """What one run spent so far."""
+
+    calls: int = 0
+    """Calls that were or may have been paid for."""
+    usd: float = 0.0
+    """Of the calls whose price is known; reserved and lost calls count with their reservation."""
+    unpriced: int = 0
+    """Calls whose price is not known."""
+    tokens_in: int = 0
+    tokens_cached: int = 0
+    tokens_out: int = 0
+
+
+class Ledger(Protocol):
+    """The calls of one run, and the stored replies of all runs. Safe for several threads."""
+
+    def find(self, key: CallKey) -> Reply | None:
+        """The reply that some run stored under this key; the first, should there be several."""
+
+    def reserve(self, key: CallKey, note: CallNote, usd: float | None, budget_usd: float | None) -> int:
+        """Book a call that costs `usd` at most, before it is sent, and return its id.
+
+        Raises `BudgetExceeded` where the run's spending with this call would be above `budget_usd`; then nothing is
+        booked. `usd` is None where the price is not known, which goes with no budget only.
+        """
+
+    def settle(self, call: int, reply: Reply, usd: float | None) -> None:
+        """Store the reply of a call and what it cost; None where that is not known."""
+
+    def release(self, call: int, error: str) -> None:
+        """The call was refused and not paid for: give its reservation back."""
+
+    def lose(self, call: int, error: str) -> None:
+        """The call was sent, perhaps paid for, and its reply never came: its reservation stays spent."""
+
+    def spending(self) -> Spending:
+        """What this run spent so far."""
+
+
+def refuse(spent: float, usd: float, budget_usd: float) -> NoReturn:
+    """Raise `BudgetExceeded` for a call of at most `usd` in a run that has spent `spent`."""
+    raise BudgetExceeded(
+        f"the budget of {budget_usd:.2f} USD has {max(budget_usd - spent, 0):.4f} left and the next call may cost "
+        f"{usd:.4f}; what is done is stored, run again with a larger budget to go on"
+    )
+
+
+@dataclass
+class _Call:
+    key: CallKey
+    state: str
+    reserved: float | None
+    usd: float | None = None
+    reply: Reply | None = None
+
+    @property
+    def counted(self) -> float | None:
+        return self.reserved if self.usd is None else self.usd
+
+
+@dataclass
+class MemoryLedger:
+    """A ledger that lasts as long as its process: for tests, and for questions whose answers nobody needs again."""
+
+    calls: list[_Call] = field(default_factory=list)
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    def find(self, key: CallKey) -> Reply | None:
+        """See `Ledger`."""
+        with self._lock:
+            return next((call.reply for call in self.calls if call.state == "stored" and call.key == key), None)
+
+    def reserve(self, key: CallKey, note: CallNote, usd: float | None, budget_usd: float | None) -> int:
+        """See `Ledger`."""
+        with self._lock:
+            if budget_usd is not None:
+                spent = self._spending().usd
+                if spent + (usd or 0.0) > budget_usd:
+                    refuse(spent, usd or 0.0, budget_usd)
+            self.calls.append(_Call(key, "reserved", usd))
+            return len(self.calls) - 1
+
+    def settle(self, call: int, reply: Reply, usd: float | None) -> None:
+        """See `Ledger`."""
+        with self._lock:
+            booked = self.calls[call]
+            booked.state, booked.reply, booked.usd = "stored", reply, usd
+
+    def release(self, call: int, error: str) -> None:
+        """See `Ledger`."""
+        with self._lock:
+            self.calls[call].state = "released"
+
+    def lose(self, call: int, error: str) -> None:
+        """See `Ledger`."""
+        with self._lock:
+            self.calls[call].state = "lost"
+
+    def spending(self) -> Spending:
+        """See `Ledger`."""
+        with self._lock:
+            return self._spending()
+
+    def _spending(self) -> Spending:
+        paid = [call for call in self.calls if call.state != "released"]
+        used = [call.reply.usage for call in paid if call.reply]
+        return Spending(
+            calls=len(paid),
+            usd=sum(call.counted or 0.0 for call in paid),
+            unpriced=sum(call.counted is None for call in paid),
+            tokens_in=sum(usage.tokens_in or 0 for usage in used),
+            tokens_cached=sum(usage.tokens_cached or 0 for usage in used),
+            tokens_out=sum(usage.tokens_out or 0 for usage in used),
+        )

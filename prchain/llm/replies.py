@@ -1,0 +1,181 @@
+"""Reading a model's reply: hostile text, until it has become a value of the shape that was asked for."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from typing import Any, NoReturn, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from prchain.llm.model import Reply
+from prchain.scrub import clean_text
+
+Shape = TypeVar("Shape", bound=BaseModel)
+
+_COMPLAINTS = 8
+"""So many faults of a reply are told to the model; more would not help it."""
+
+_NAMED = ("properties", "$defs")
+"""Where a schema's keys are names of the shape's own."""
+
+_OBJECT = re.compile(r"\{\s*[\"'}]")
+"""How a JSON object begins, or what is meant to be one. Other braces are prose: ``{x}``, LaTeX, code."""
+
+_BRACE = re.compile(r"[{}]")
+
+
+class Unfit(Exception):
+    """The reply is not what was asked for; its text tells the model what to do about it."""
+
+    def __init__(self, words: str, *, cut_off: bool = False, refused: bool = False) -> None:
+        super().__init__(words)
+        self.words = words
+        self.cut_off = cut_off
+        self.refused = refused
+
+
+def read_text(reply: Reply) -> str:
+    """The text of a reply to a question that wants prose. Raises `Unfit`."""
+    _refuse_what_is_no_text(reply)
+    text = reply.text.strip()
+    if not text:
+        raise Unfit("Your reply was empty. Answer the question in plain text.")
+    return text
+
+
+def read_shape(reply: Reply, shape: type[Shape]) -> Shape:
+    """The value that a reply in JSON holds, checked against `shape` with strict types. Raises `Unfit`.
+
+    A Markdown fence or prose around one JSON object is tolerated. Not a number, infinity, keys given twice, and more
+    than one object are not: what such a reply means would be a guess.
+    """
+    _refuse_what_is_no_text(reply)
+    value = find_object(reply.text)
+    try:
+        return shape.model_validate_json(json.dumps(value), strict=True)
+    except ValidationError as error:
+        faults = error.errors(include_url=False, include_input=False, include_context=False)
+        said = "; ".join(
+            f"{'.'.join(map(str, fault['loc'])) or 'the object'}: {fault['msg']}" for fault in faults[:_COMPLAINTS]
+        )
+        raise Unfit(f"Your JSON does not fit the schema: {said}. Reply with the corrected JSON object alone.") from None
+
+
+def find_object(text: str) -> dict[str, Any]:
+    """The one JSON object of a text, whatever prose stands around it. Raises `Unfit`.
+
+    An object inside something broken is not taken for the answer: it may be any part of it.
+    """
+    found: list[dict[str, Any]] = []
+    start = text.find("{")
+    while start >= 0 and len(found) < 2:
+        if _OBJECT.match(text, start):
+            value, end = _decode(text, start)
+            found.append(_clean(value))
+        else:
+            end = _end_of_prose(text, start)
+        start = text.find("{", end)
+    if len(found) != 1:
+        count = "more than one JSON object" if found else "no JSON object"
+        raise Unfit(f"Your reply holds {count}. Reply with exactly one, and nothing else.")
+    return found[0]
+
+
+def _decode(text: str, start: int) -> tuple[dict[str, Any], int]:
+    """The object that begins at `start`, and where it ends."""
+    try:
+        value, end = _DECODER.raw_decode(text, start)
+    except RecursionError:
+        raise Unfit("Your JSON is nested too deeply. Reply with one flat JSON object.") from None
+    except ValueError as error:
+        fault = " ".join(str(error).split())[:120]
+        raise Unfit(f"Your reply is no valid JSON ({fault}). Reply with one JSON object alone.") from None
+    assert isinstance(value, dict)
+    return value, end
+
+
+def _end_of_prose(text: str, start: int) -> int:
+    """Where a group of braces ends that is no JSON."""
+    depth = 0
+    for brace in _BRACE.finditer(text, start):
+        depth += 1 if brace.group() == "{" else -1
+        if depth == 0:
+            return brace.end()
+    raise Unfit("Your reply is no valid JSON (a brace is never closed). Reply with one JSON object alone.")
+
+
+def closed_schema(shape: type[BaseModel]) -> Mapping[str, Any]:
+    """The JSON schema of a shape in the form that strict structured output wants.
+
+    Every object lists all its properties as required and takes no others, and nothing has a default: see OpenAI's
+    guide "Structured model outputs", supported schemas.
+    """
+    schema = _close(shape.model_json_schema())
+    assert isinstance(schema, dict)
+    return schema
+
+
+def in_words(schema: Mapping[str, Any]) -> str:
+    """What to tell a model whose endpoint does not enforce schemas."""
+    return (
+        "Reply with one JSON object and nothing else: no prose, no Markdown fence. It must satisfy this JSON schema:\n"
+        + json.dumps(schema, ensure_ascii=False, sort_keys=True)
+    )
+
+
+def _refuse_what_is_no_text(reply: Reply) -> None:
+    if reply.refusal or reply.finish == "content_filter":
+        raise Unfit("You did not answer. Answer the question, in the form that was asked for.", refused=True)
+    if reply.finish == "length":
+        raise Unfit("Your reply was cut off at its length limit. Answer again, more briefly.", cut_off=True)
+    if reply.tool_calls:
+        raise Unfit("There are no tools here. Answer in text, in the form that was asked for.")
+
+
+def _close(node: Any) -> Any:
+    if isinstance(node, list):
+        return [_close(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    closed = {
+        key: {name: _close(part) for name, part in value.items()} if key in _NAMED else _close(value)
+        for key, value in node.items()
+        if key != "default"
+    }
+    properties = closed.get("properties")
+    if closed.get("type") == "object" and isinstance(properties, dict):
+        closed |= {"required": list(properties), "additionalProperties": False}
+    return closed
+
+
+def _clean(value: Any) -> Any:
+    """The value without the characters that no database takes, which JSON can smuggle in as escapes."""
+    if isinstance(value, str):
+        return clean_text(value)
+    if isinstance(value, list):
+        return [_clean(item) for item in value]
+    return {clean_text(key): _clean(item) for key, item in value.items()} if isinstance(value, dict) else value
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key stands twice in one object")
+    return found
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text[:20]} is out of range")
+    return number
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_float=_finite, parse_constant=_no_constant)

@@ -1,0 +1,92 @@
+"""From settings to a desk."""
+
+from __future__ import annotations
+
+from prchain.errors import SettingsError, UsageError
+from prchain.llm.client import OpenAIModel
+from prchain.llm.desk import Desk, Route
+from prchain.llm.endpoint import Endpoint
+from prchain.llm.ledger import Ledger
+from prchain.llm.price import Price
+from prchain.llm.scripted import ScriptedModel
+from prchain.settings import PurposeSettings, Settings
+
+_Address = tuple[str, str | None]
+"""An endpoint's URL and the key for it: what a limit belongs to."""
+
+
+def make_desk(settings: Settings, ledger: Ledger, budget_usd: float | None = None) -> Desk:
+    """A desk that asks the models of the settings, or the script that stands in for all of them.
+
+    `budget_usd` is what the ledger's run may spend; None is no limit. `Desk.check` tells before anything is sent
+    whether the purposes of a command have models and, with a budget, prices. Raises `UsageError` where no model is
+    configured at all, and `SettingsError`.
+    """
+    if settings.llm_script is not None:
+        free = Route(ScriptedModel.load(settings.llm_script), Price(input=0.0, output=0.0))
+        return Desk(ledger, default=free, budget_usd=budget_usd)
+    common = PurposeSettings()
+    if settings.llm_model is None and not any(purpose.model for purpose in settings.purposes.values()):
+        raise UsageError(
+            "no model is configured; set PRCHAIN_LLM_MODEL (and OPENAI_API_KEY, or OPENAI_BASE_URL for an endpoint of "
+            "your own), or llm_model in prchain.toml"
+        )
+    endpoints = _endpoints(settings, (common, *settings.purposes.values()))
+    routes = {name: _route(settings, purpose, endpoints, name) for name, purpose in settings.purposes.items()}
+    desk = Desk(
+        ledger,
+        default=_route(settings, common, endpoints, "") if settings.llm_model else None,
+        routes={name: route for name, route in routes.items() if route is not None},
+        budget_usd=budget_usd,
+    )
+    for endpoint in endpoints.values():
+        desk.cleanup.callback(endpoint.close)
+    return desk
+
+
+def _endpoints(settings: Settings, purposes: tuple[PurposeSettings, ...]) -> dict[_Address, Endpoint]:
+    limits: dict[_Address, int] = {}
+    for purpose in purposes:
+        address = _address(settings, purpose)
+        limit = purpose.concurrency or settings.llm_concurrency
+        limits[address] = min(limit, limits.get(address, limit))
+    return {
+        (url, key): Endpoint(
+            url,
+            key,
+            concurrency=limit,
+            timeout_seconds=settings.llm_timeout_seconds,
+            max_tries=settings.llm_max_tries,
+            max_wait_seconds=settings.max_wait_seconds,
+        )
+        for (url, key), limit in limits.items()
+    }
+
+
+def _address(settings: Settings, purpose: PurposeSettings) -> _Address:
+    if purpose.api_key_env is not None and purpose.api_key is None:
+        raise SettingsError(f"prchain.toml: api_key_env names {purpose.api_key_env}, which is not set")
+    key = settings.llm_api_key.get_secret_value() if settings.llm_api_key else None
+    if purpose.base_url is not None:
+        return purpose.base_url, purpose.api_key
+    return settings.llm_base_url, purpose.api_key or key
+
+
+def _route(
+    settings: Settings, purpose: PurposeSettings, endpoints: dict[_Address, Endpoint], name: str
+) -> Route | None:
+    model = purpose.model or settings.llm_model
+    if model is None:
+        return None
+    own = purpose.model is not None or purpose.base_url is not None
+    prices = (purpose.price_input, purpose.price_output, purpose.price_cached)
+    if not own and prices == (None, None, None):
+        prices = (settings.llm_price_input, settings.llm_price_output, settings.llm_price_cached)
+    paid_in, paid_out, cached = prices
+    if (paid_in is None) != (paid_out is None):
+        where = f"[purposes.{name}]: price_" if name and own else "llm_price_"
+        raise SettingsError(f"{where}input and {where.rpartition(' ')[2]}output go together; only one is set")
+    price = Price(paid_in, paid_out, cached) if paid_in is not None and paid_out is not None else None
+    return Route(
+        OpenAIModel(model, endpoints[_address(settings, purpose)]), price, purpose.temperature, purpose.max_tokens
+    )

@@ -1,0 +1,188 @@
+"""The wire: a request as the body of ``/chat/completions``, and the body of an answer as a reply.
+
+The answer is read field by field, never trusted to have a type: endpoints that call themselves compatible differ, and
+a proxy in between may answer anything. See OpenAI's API reference, "Chat", "Create chat completion".
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, replace
+from typing import Any
+
+from prchain.errors import BadReply
+from prchain.llm.model import Message, Reply, Request, ToolCall, Usage
+from prchain.llm.replies import in_words
+from prchain.scrub import clean_text, redact
+
+_MOST_TOKENS = 2**31 - 1
+"""A larger count of tokens is no count; it would not fit the ledger's column either."""
+
+_THOUGHT = re.compile(r"\s*<think>(.*?)</think>", re.S)
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """What an endpoint was found not to take."""
+
+    schema_in_words: bool = False
+    """It refuses ``response_format``: the schema is told to the model in the last message."""
+    completion_tokens: bool = False
+    """It wants ``max_completion_tokens`` for ``max_tokens``, as OpenAI's reasoning models do."""
+
+
+PLAIN = Dialect()
+
+
+def body_of(request: Request, model: str, dialect: Dialect = PLAIN) -> dict[str, Any]:
+    """The JSON body that asks `model` for a reply to the request."""
+    messages = request.messages
+    body: dict[str, Any] = {"model": model}
+    if request.schema is not None and dialect.schema_in_words:
+        messages = _with_words(messages, in_words(request.schema))
+    elif request.schema is not None:
+        schema = {"name": request.schema_name, "strict": True, "schema": request.schema}
+        body["response_format"] = {"type": "json_schema", "json_schema": schema}
+    body["messages"] = [_message(message) for message in messages]
+    body["max_completion_tokens" if dialect.completion_tokens else "max_tokens"] = request.max_tokens
+    if request.temperature is not None:
+        body["temperature"] = request.temperature
+    if request.tools:
+        body["tools"] = list(request.tools)
+    return body
+
+
+def serialised(request: Request, model: str) -> bytes:
+    """Everything that is sent, as canonical JSON: what a stored reply is found by.
+
+    The dialect is left out: a reply stays found when the endpoint's taste changes.
+    """
+    return _json(body_of(request, model))
+
+
+def most_bytes(request: Request, model: str) -> int:
+    """The size, in bytes, of the largest body that the request may be sent as."""
+    return max(len(_json(body_of(request, model, Dialect(schema_in_words=words)))) for words in (False, True))
+
+
+def reply_of(body: bytes, model: str, secrets: tuple[str, ...] = ()) -> Reply:
+    """The reply that an answer's body holds, without the secrets and without characters that no database takes.
+
+    Raises `BadReply`, which counts as billed: the endpoint has worked.
+    """
+    try:
+        answer = json.loads(body)
+    except (ValueError, RecursionError):
+        raise _broken("no JSON") from None
+    if not isinstance(answer, dict):
+        raise _broken("no object")
+    choices = answer.get("choices")
+    if not isinstance(choices, list) or not choices:
+        said = _error_words(answer.get("error"))
+        raise _broken(f"no choices; it says: {redact(said, secrets)}" if said else "no choices")
+    choice = choices[0]
+    message = choice.get("message") if isinstance(choice, dict) else None
+    if not isinstance(message, dict):
+        raise _broken("no message")
+    calls = message.get("tool_calls")
+    reply = Reply(
+        text=_content(message.get("content")),
+        model=_text(answer.get("model")) or model,
+        finish=_text(choice.get("finish_reason")) or "stop",
+        refusal=_text(message.get("refusal")) or None,
+        reasoning=_text(message.get("reasoning_content")) or _text(message.get("reasoning")) or None,
+        tool_calls=tuple(map(_tool_call, calls)) if isinstance(calls, list) else (),
+        usage=_usage(answer.get("usage")),
+    )
+    return _cleaned(_without_thought(reply), secrets)
+
+
+def _json(body: dict[str, Any]) -> bytes:
+    return json.dumps(body, ensure_ascii=False, sort_keys=True).encode(errors="replace")
+
+
+def _broken(what: str) -> BadReply:
+    return BadReply(f"the endpoint answered with {what}, where a chat completion was expected", billed=True)
+
+
+def _with_words(messages: tuple[Message, ...], words: str) -> tuple[Message, ...]:
+    """The messages with words at the end of the last one that the user wrote."""
+    last = max((i for i, message in enumerate(messages) if message.role == "user"), default=None)
+    if last is None:
+        return (*messages, Message("user", words))
+    spoken = replace(messages[last], content=f"{messages[last].content}\n\n{words}")
+    return (*messages[:last], spoken, *messages[last + 1 :])
+
+
+def _message(message: Message) -> dict[str, Any]:
+    out: dict[str, Any] = {"role": message.role, "content": clean_text(message.content)}
+    if message.tool_calls:
+        out["tool_calls"] = [
+            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+            for call in message.tool_calls
+        ]
+    if message.tool_call_id is not None:
+        out["tool_call_id"] = message.tool_call_id
+    return out
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _content(value: Any) -> str:
+    """The text of a content: a text, or a list of parts of which those of type text count."""
+    if isinstance(value, list):
+        parts = [part for part in value if isinstance(part, dict) and part.get("type") == "text"]
+        return "".join(_text(part.get("text")) for part in parts)
+    return _text(value)
+
+
+def _tool_call(value: Any) -> ToolCall:
+    call = value if isinstance(value, dict) else {}
+    function = call.get("function")
+    function = function if isinstance(function, dict) else {}
+    arguments = function.get("arguments")
+    if isinstance(arguments, dict):  # some endpoints parse them already
+        arguments = json.dumps(arguments)
+    return ToolCall(_text(call.get("id")), _text(function.get("name")), _text(arguments))
+
+
+def _usage(value: Any) -> Usage:
+    usage = value if isinstance(value, dict) else {}
+    details = usage.get("prompt_tokens_details")
+    cached = _count(details.get("cached_tokens")) if isinstance(details, dict) else None
+    return Usage(_count(usage.get("prompt_tokens")), cached, _count(usage.get("completion_tokens")))
+
+
+def _count(value: Any) -> int | None:
+    return value if type(value) is int and 0 <= value <= _MOST_TOKENS else None
+
+
+def _error_words(error: Any) -> str:
+    words = _text(error.get("message")) if isinstance(error, dict) else _text(error)
+    return " ".join(clean_text(words).split())[:200]
+
+
+def _without_thought(reply: Reply) -> Reply:
+    """The reply with a leading ``<think>`` block, where the endpoint leaves it in the text, moved to its reasoning."""
+    thought = _THOUGHT.match(reply.text)
+    if thought is None:
+        return reply
+    return replace(reply, text=reply.text[thought.end() :].lstrip(), reasoning=reply.reasoning or thought.group(1))
+
+
+def _cleaned(reply: Reply, secrets: tuple[str, ...]) -> Reply:
+    def clean(text: str) -> str:
+        return redact(clean_text(text), secrets)
+
+    return replace(
+        reply,
+        text=clean(reply.text),
+        model=clean(reply.model)[:255],
+        finish=clean(reply.finish)[:32],
+        refusal=clean(reply.refusal) if reply.refusal else None,
+        reasoning=clean(reply.reasoning) if reply.reasoning else None,
+        tool_calls=tuple(ToolCall(clean(c.id), clean(c.name), clean(c.arguments)) for c in reply.tool_calls),
+    )

@@ -1,0 +1,104 @@
+"""Prompts: template files next to the stage that uses them, and the fence around text that is not ours.
+
+A template is ``<package>/prompts/<name>.j2`` with a block ``user`` and, mostly, a block ``system``:
+
+    {% block system %}You write ...{% endblock %}
+    {% block user %}Pull request {{ number }}: {{ fence("title", title) }}{% endblock %}
+
+Its hash is that of the file, so it includes no other file. Values are data: a template in a value stays text.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.resources
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from prchain.errors import PromptError
+from prchain.llm.model import Message
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+
+_HASH_LENGTH = 16
+
+_BLOCKS: tuple[Literal["system", "user"], ...] = ("system", "user")
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A prompt's template; `name` and `hash` tell in the ledger which text asked a question."""
+
+    name: str
+    hash: str
+    """The first 16 hex digits of the SHA-256 of the file."""
+    _template: Template
+
+    @classmethod
+    def from_source(cls, name: str, content: bytes) -> Prompt:
+        """A prompt from the bytes of its file. Raises `PromptError` for bytes that are no template with ``user``."""
+        from jinja2 import Environment, StrictUndefined, TemplateError  # noqa: PLC0415  loaded with the first prompt
+
+        environment = Environment(undefined=StrictUndefined, autoescape=False, trim_blocks=True, lstrip_blocks=True)
+        try:
+            template = environment.from_string(content.decode("utf-8"))
+        except (TemplateError, UnicodeDecodeError) as error:
+            raise PromptError(f"the prompt {name} is no template: {error}") from None
+        if "user" not in template.blocks:
+            raise PromptError(f"the prompt {name} has no block named user")
+        return cls(name, hashlib.sha256(content).hexdigest()[:_HASH_LENGTH], template)
+
+    def render(self, **variables: Any) -> tuple[Message, ...]:
+        """The messages for these variables. Raises `PromptError` where one is missing."""
+        from jinja2 import TemplateError  # noqa: PLC0415  loaded with the first prompt
+
+        messages = []
+        for role in _BLOCKS:
+            if role not in self._template.blocks:
+                continue
+            try:
+                context = self._template.new_context(variables)
+                text = "".join(self._template.blocks[role](context)).strip()
+            except TemplateError as error:
+                raise PromptError(f"the prompt {self.name} cannot be filled in: {error}") from None
+            messages.append(Message(role, text))
+        return tuple(messages)
+
+
+@functools.cache
+def load_prompt(package: str, name: str) -> Prompt:
+    """The prompt ``<package>/prompts/<name>.j2``. Raises `PromptError` where there is none, or no template in it."""
+    try:
+        content = (importlib.resources.files(package) / "prompts" / f"{name}.j2").read_bytes()
+    except (OSError, ModuleNotFoundError) as error:
+        raise PromptError(f"the prompt {name} of {package} cannot be read: {type(error).__name__}") from None
+    return Prompt.from_source(name, content)
+
+
+class Fence:
+    """Wraps text from repositories, people and models so that it cannot pass for ours.
+
+    The lines around it carry a nonce that no text inside can know, because it is a hash over all of them. The same
+    texts have the same nonce, so that a stored reply is found again.
+    """
+
+    def __init__(self, *texts: str) -> None:
+        digest = hashlib.sha256()
+        for text in texts:
+            data = text.encode("utf-8", "surrogatepass")
+            digest.update(len(data).to_bytes(8, "big") + data)
+        # 64 bits could be met by chance with much computing; a text that has met them gets another nonce.
+        while any((nonce := digest.hexdigest()[:_HASH_LENGTH]) in text for text in texts):
+            digest.update(b"\0")
+        self.nonce = nonce if texts else digest.hexdigest()[:_HASH_LENGTH]
+
+    def __call__(self, label: str, text: str) -> str:
+        """The text between two lines that name the label and the nonce.
+
+        Raises `PromptError` for a text that holds the nonce, which is none of those that the fence was made from.
+        """
+        if self.nonce in text:
+            raise PromptError(f"the text fenced as {label} was not given to its fence")
+        return f"<<<{label} {self.nonce}\n{text}\n{label} {self.nonce}>>>"

@@ -1,0 +1,278 @@
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from prchain import errors
+from prchain.llm.desk import Desk, Estimate, Question, Route
+from prchain.llm.ledger import MemoryLedger
+from prchain.llm.model import Message, Model, Reply, Request, Usage
+from prchain.llm.price import Price
+from prchain.llm.scripted import ScriptedModel
+from prchain.prompts import Prompt
+
+PROMPT = Prompt.from_source("greet", b"{% block user %}Greet {{ whom }}.{% endblock %}")
+
+PRICE = Price(input=1.0, output=10.0)
+
+
+class Verdict(BaseModel):
+    score: int
+    why: str = ""
+
+
+class Failing:
+    """A model that fails with these errors in turn, then answers."""
+
+    name = "failing"
+
+    def __init__(self, *faults: Exception) -> None:
+        self.faults = list(faults)
+        self.requests: list[Request] = []
+
+    def complete(self, request: Request) -> Reply:
+        self.requests.append(request)
+        if self.faults:
+            raise self.faults.pop(0)
+        return Reply("fine", self.name, usage=Usage(10, 0, 1))
+
+
+def question(whom: str = "me", **more: Any) -> Question:
+    return Question("query", f"c:{whom}", PROMPT, PROMPT.render(whom=whom), **more)
+
+
+def desk_of(model: Model, ledger: MemoryLedger | None = None, price: Price | None = PRICE, **more: Any) -> Desk:
+    waits: list[int] = []
+    return Desk(ledger or MemoryLedger(), Route(model, price), pause=waits.append, **more)
+
+
+def scripted(*lines: dict[str, Any]) -> Desk:
+    return desk_of(ScriptedModel(lines))
+
+
+def states(desk: Desk) -> list[str]:
+    assert isinstance(desk.ledger, MemoryLedger)
+    return [call.state for call in desk.ledger.calls]
+
+
+def test_an_answer_is_stored_and_the_same_question_is_not_paid_for_again() -> None:
+    desk = scripted({"reply": "hello", "usage": {"in": 1000, "out": 100}})
+    first, second = desk.ask(question()), desk.ask(question())
+    assert (first.value, first.stored) == ("hello", False)
+    assert first.usd == pytest.approx(0.002)
+    assert (second.value, second.stored, second.usd) == ("hello", True, 0.0)
+    assert desk.spending().calls == 1
+
+
+@pytest.mark.parametrize(
+    "other",
+    [question("you"), question(sample=1), question(attempt=1), question(max_tokens=5), question(temperature=1.0)],
+)
+def test_another_question_is_asked_anew(other: Question) -> None:
+    desk = scripted({"reply": "first"}, {"reply": "second"})
+    desk.ask(question())
+    assert desk.ask(other).value == "second"
+
+
+def test_a_reply_is_stored_before_it_is_read() -> None:
+    desk = scripted({"reply": "no object"}, {"reply": "none"}, {"reply": "still none"})
+    with pytest.raises(errors.BadReply, match=r"query of c:me: .*asked 3 times.*no JSON object"):
+        desk.ask_for(question(), Verdict)
+    assert states(desk) == ["stored"] * 3
+
+
+def test_what_does_not_fit_is_asked_again_with_the_validators_words() -> None:
+    class Recording(ScriptedModel):
+        seen: list[Request] = []  # noqa: RUF012
+
+        def complete(self, request: Request) -> Reply:
+            self.seen.append(request)
+            return super().complete(request)
+
+    desk = desk_of(Recording([{"reply": {"score": "9"}}, {"reply": "??"}, {"reply": {"score": 9}}]))
+    answer = desk.ask_for(question(), Verdict)
+    assert answer.value == Verdict(score=9)
+    first, second, third = (request.messages for request in Recording.seen)
+    assert second[: len(first)] == third[: len(first)] == first
+    assert [message.role for message in second] == ["user", "assistant", "user"]
+    assert second[1].content == '{"score": "9"}'
+    assert "score: Input should be a valid integer" in second[2].content
+    assert third[1].content == "??"
+    assert Recording.seen[0].schema is not None
+    assert (Recording.seen[0].purpose, Recording.seen[0].subject) == ("query", "c:me")
+
+
+def test_a_rerun_walks_over_the_stored_repeats_and_pays_only_for_what_is_missing() -> None:
+    ledger = MemoryLedger()
+    killed = desk_of(ScriptedModel([{"reply": "bad"}, {"reply": "worse"}]), ledger)
+    with pytest.raises(errors.ScriptExhausted):
+        killed.ask_for(question(), Verdict)
+    rerun = desk_of(ScriptedModel([{"reply": {"score": 1}}]), ledger)
+    answer = rerun.ask_for(question(), Verdict)
+    assert (answer.value.score, answer.stored) == (1, False)
+    again = desk_of(ScriptedModel([]), ledger).ask_for(question(), Verdict)
+    assert (again.value.score, again.stored, again.usd) == (1, True, 0.0)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [{"reply": ""}, {"reply": "  "}, {"refusal": "no"}, {"tool_calls": [{"name": "f"}]}, {"finish": "content_filter"}],
+)
+def test_prose_that_is_none_is_asked_for_again(bad: dict[str, Any]) -> None:
+    assert scripted(bad, {"reply": "fine"}).ask(question()).value == "fine"
+
+
+def test_a_model_that_refuses_to_the_end_is_named_so() -> None:
+    refusing = {"refusal": "I will not", "repeat": True}
+    with pytest.raises(errors.ModelRefused, match="refused, asked 3 times"):
+        scripted(refusing).ask(question())
+
+
+def test_a_reply_that_was_cut_off_is_asked_for_once_more_and_then_blamed_on_max_tokens() -> None:
+    cut = {"reply": '{"score": 1', "finish": "length"}
+    assert scripted(cut, {"reply": {"score": 1}}).ask_for(question(), Verdict).value.score == 1
+    desk = scripted(cut, cut, {"reply": {"score": 1}})
+    with pytest.raises(errors.BadReply, match="max_tokens, 77, is too small"):
+        desk.ask_for(question(max_tokens=77), Verdict)
+    assert states(desk) == ["stored"] * 2
+
+
+def test_a_whole_turn_is_given_unread_and_stored_like_any_other() -> None:
+    line = {"tool_calls": [{"name": "bash", "arguments": "{"}], "finish": "length"}
+    desk = scripted(line)
+    tool = {"type": "function", "function": {"name": "bash"}}
+    turn = desk.complete(question(), [tool])
+    assert turn.value.tool_calls[0].arguments == "{"
+    assert desk.complete(question(), [tool]).stored
+    with pytest.raises(errors.ScriptExhausted):
+        desk.complete(question())
+
+
+def test_a_call_that_may_have_been_paid_for_is_lost_and_sent_again_under_a_reservation_of_its_own() -> None:
+    lost = errors.EndpointTimeout("late", billed=True)
+    desk = desk_of(Failing(lost, lost))
+    assert desk.ask(question()).value == "fine"
+    assert states(desk) == ["lost", "lost", "stored"]
+    assert desk.ask(question()).stored
+    assert desk.spending().usd > 2 * 4096 * 10 / 1e6
+
+
+def test_calls_that_are_lost_again_and_again_end_with_their_error() -> None:
+    desk = desk_of(Failing(*[errors.EndpointUnreachable("cut", billed=True)] * 5))
+    with pytest.raises(errors.EndpointUnreachable):
+        desk.ask(question())
+    assert states(desk) == ["lost"] * 3
+
+
+@pytest.mark.parametrize(
+    "kind", [errors.RateLimited, errors.EndpointRefused, errors.ContextTooLong, errors.ScriptUnknown]
+)
+def test_a_call_that_cost_nothing_gives_its_reservation_back(kind: type[errors.LlmError]) -> None:
+    desk = desk_of(Failing(kind("no")))
+    with pytest.raises(kind):
+        desk.ask(question())
+    assert states(desk) == ["released"]
+    assert desk.spending().usd == 0
+
+
+def test_an_interrupted_call_stays_reserved() -> None:
+    class Interrupted(Failing):
+        def complete(self, request: Request) -> Reply:
+            raise KeyboardInterrupt
+
+    desk = desk_of(Interrupted())
+    with pytest.raises(KeyboardInterrupt):
+        desk.ask(question())
+    assert states(desk) == ["reserved"]
+
+
+def test_the_reservation_covers_every_byte_as_a_token_and_the_longest_reply() -> None:
+    desk = desk_of(Failing())
+    desk.ask(question("ü" * 1000, max_tokens=500))
+    assert isinstance(desk.ledger, MemoryLedger)
+    reserved = desk.ledger.calls[0].reserved
+    assert reserved is not None
+    assert reserved >= (2000 * 1.0 + 500 * 10.0) / 1e6
+
+
+def test_a_budget_without_a_price_is_refused_before_anything_is_sent() -> None:
+    model = Failing()
+    desk = desk_of(model, price=None, budget_usd=1.0)
+    for attempt in (lambda: desk.check("query"), lambda: desk.ask(question())):
+        with pytest.raises(errors.SettingsError, match=r"price of failing.*llm_price_input"):
+            attempt()
+    assert model.requests == []
+    desk_of(model, price=None).check("query")
+
+
+@pytest.mark.parametrize("budget", [-1.0, float("nan"), float("inf")])
+def test_a_budget_is_a_number_of_dollars(budget: float) -> None:
+    with pytest.raises(errors.SettingsError, match="budget"):
+        desk_of(Failing(), budget_usd=budget)
+
+
+def test_without_prices_calls_are_counted_and_their_cost_is_not_known() -> None:
+    desk = desk_of(Failing(), price=None)
+    assert desk.ask(question()).usd is None
+    assert (desk.spending().unpriced, desk.spending().tokens_in) == (1, 10)
+
+
+def test_a_budget_that_is_too_small_stops_before_the_call() -> None:
+    model = Failing()
+    desk = desk_of(model, budget_usd=0.001)
+    with pytest.raises(errors.BudgetExceeded, match="larger budget"):
+        desk.ask(question())
+    assert model.requests == []
+
+
+def test_a_call_waits_for_reservations_of_calls_in_flight_before_it_gives_up() -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    class Slow(Failing):
+        def complete(self, request: Request) -> Reply:
+            begun.set()
+            assert go_on.wait(10)
+            return super().complete(request)
+
+    desk = desk_of(Slow(), budget_usd=0.06)  # one reservation is 0.042, one call is 0.00002
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(desk.ask, question("a"))
+        assert begun.wait(10)
+        second = pool.submit(desk.ask, question("b"))
+        with pytest.raises(TimeoutError):
+            second.result(timeout=0.1)
+        go_on.set()
+        assert (first.result().value, second.result().value) == ("fine", "fine")
+
+
+def test_an_estimate_is_what_is_not_stored_and_adds_up() -> None:
+    desk = scripted({"reply": "x"})
+    one = desk.estimate(question(max_tokens=1000))
+    assert (one.calls, one.tokens_out) == (1, 1000)
+    assert one.usd is not None
+    assert one.usd == pytest.approx((one.tokens_in + 10 * 1000) / 1e6)
+    assert desk.estimate(question(max_tokens=1000), Verdict).tokens_in > one.tokens_in
+    assert one + one == Estimate(2, 2 * one.tokens_in, 2000, one.usd + one.usd)
+    assert one + Estimate(1, 1, 1, None) == Estimate(2, one.tokens_in + 1, 1001, None)
+    desk.ask(question(max_tokens=1000))
+    assert desk.estimate(question(max_tokens=1000)) == Estimate()
+
+
+def test_a_purpose_has_a_model_and_limits_of_its_own() -> None:
+    judge, other = Failing(), Failing()
+    judge.name = "the judge"
+    desk = Desk(MemoryLedger(), Route(other), {"judge": Route(judge, None, temperature=0.0, max_tokens=7)})
+    assert (desk.model_name("judge"), desk.model_name("query")) == ("the judge", "failing")
+    desk.ask(Question("judge", "s", PROMPT, (Message("user", "x"),), temperature=1.0))
+    assert (judge.requests[0].max_tokens, judge.requests[0].temperature) == (7, 0.0)
+    assert other.requests == []
+
+
+def test_a_purpose_without_a_model_is_wrong_usage() -> None:
+    desk = Desk(MemoryLedger(), routes={"judge": Route(Failing())})
+    with pytest.raises(errors.UsageError, match=r"no model .* query; set llm_model, or model in \[purposes.query\]"):
+        desk.ask(question())
