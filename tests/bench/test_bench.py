@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench import git_bench
+from tests.bench import chains_bench, git_bench
 from tests.bench.__main__ import main
 from tests.bench.generated import generate
 from tests.bench.measures import Measure, as_json, as_table
@@ -18,8 +18,8 @@ def _figures(text: str) -> dict[str, float]:
     return {row["name"]: row["value"] for row in json.loads(text)}
 
 
-def test_both_benches_run_and_print_their_figures(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--rounds", "1", "--landed", "60", "--pulls", "60", "--json"]) == 0
+def test_all_benches_run_and_print_their_figures(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--rounds", "1", "--landed", "60", "--pulls", "60", "--chained", "2000", "--json"]) == 0
     figures = _figures(capsys.readouterr().out)
     assert figures["landed pull requests"] == 60, "the git source finds every landing of the generated history"
     assert 30 < figures["peak memory of Python"] < git_bench.PEAK_GOAL
@@ -29,6 +29,9 @@ def test_both_benches_run_and_print_their_figures(capsys: pytest.CaptureFixture[
     assert figures["points a pull request"] > 0.04
     assert figures["GraphQL requests"] >= 3
     assert figures["requests of a second, unchanged run"] < 100
+    assert figures["edges"] == 4000 and figures["pull requests in the largest component"] > 500
+    assert 300 < figures["chains"] < 1000 and figures["total confidence"] > figures["chains"] * 0.6
+    assert 30 < figures["peak memory of edges to chains"] < chains_bench.PEAK_GOAL
 
 
 def test_a_missed_goal_fails_the_run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

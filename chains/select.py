@@ -1,0 +1,172 @@
+"""Chains chosen from the reference graph: which pull requests become the stages of one task.
+
+The sum of the confidences of the edges used is made as great as can be, over paths that share no pull request. Packing
+paths of bounded length is NP-hard, so a component is solved exactly up to `EXACT` edges (`chains.exact`) and by local
+search beyond (`chains.packing`), which takes time in edges times `longest` a pass and lists no paths. In six mined
+repositories with 1,833 edges no component had more than 11. Of equally sure edges the one between the nearer numbers
+is preferred; the result hangs on neither the order of edges nor hashes.
+
+Measured by `python -m tests.chains.optimality --graphs 60 --nodes 13`, against brute force on 2,160 graphs of six
+shapes: the local search alone reaches 99.7 % of the best on average at 2 to 5 pull requests, at worst 88 %; over all
+limits tried 97.8 %, at worst 48 %, where chains must have exactly three. With `--exact 14`, as in use, it is 99.7 % (at
+worst 88 %) and 98.9 % (at worst 55 %). On components of 157 and 584 pull requests with more than four edges each it
+reached 96 and 97 % of the upper bound of an integer programme.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from chains.exact import best_paths
+from chains.graph import reference_order
+from chains.packing import Packing
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+Chain = tuple[int, ...]
+"""Numbers of pull requests, earliest first."""
+
+EXACT = 14
+"""Up to so many edges, the chains of a component are the best there are."""
+
+
+def choose_chains(
+    graph: nx.DiGraph[int],
+    *,
+    shortest: int = 2,
+    longest: int = 5,
+    disjoint: bool = True,
+    frozen: Collection[int] = frozenset(),
+    exact: int = EXACT,
+) -> list[Chain]:
+    """The chains of greatest total confidence, of `shortest` to `longest` pull requests, sorted; none has a frozen one.
+
+    Disjoint: no pull request is in two chains. Otherwise: for each pull request the chain of greatest confidence that
+    ends with it, unless a later one's chain holds it whole. `exact` is the number of edges up to which a component is
+    solved exactly. Raises ValueError for limits that make no sense.
+    """
+    _check(shortest, longest)
+    if shortest < 2:
+        raise ValueError("a chain of one pull request has no reference; choose_single gives those")
+    order = [node for node in reference_order(graph) if node not in frozen]
+    places = {node: place for place, node in enumerate(order)}
+    before = [_cited(graph, node, places) for node in order]
+    longest = max(shortest, min(longest, _deepest(before)))
+    paths = _disjoint(before, shortest, longest, exact) if disjoint else _overlapping(before, shortest, longest)
+    return sorted(tuple(order[place] for place in path) for path in paths)
+
+
+def choose_single(nodes: Iterable[int]) -> list[Chain]:
+    """Each pull request a chain of its own."""
+    return [(node,) for node in sorted(set(nodes))]
+
+
+def choose_temporal(branches: Iterable[Sequence[int]], *, shortest: int = 2, longest: int = 5) -> list[Chain]:
+    """Of each branch's pull requests in landing order the first `longest`, the next, and so on.
+
+    A remainder shorter than `shortest` is dropped.
+    """
+    _check(shortest, longest)
+    windows = (
+        tuple(branch[start : start + longest]) for branch in branches for start in range(0, len(branch), longest)
+    )
+    return sorted(window for window in windows if len(window) >= shortest)
+
+
+def _check(shortest: int, longest: int) -> None:
+    if not 1 <= shortest <= longest:
+        raise ValueError(f"chains of {shortest} to {longest} pull requests cannot be: 1 <= min <= max must hold")
+
+
+def weigh(source: int, target: int, confidence: float) -> float:
+    """An edge's confidence in millionths; in the digits below, how near the two numbers are, which decides ties."""
+    return float((max(1, round(confidence * 1_000_000)) << 20) + max(0, 1023 - abs(source - target)))
+
+
+def _deepest(before: Sequence[Collection[int]]) -> int:
+    """Nodes on the longest path."""
+    depths: list[int] = []
+    for cited in before:
+        depths.append(1 + max((depths[earlier] for earlier in cited), default=0))
+    return max(depths, default=0)
+
+
+def _cited(graph: nx.DiGraph[int], node: int, places: Mapping[int, int]) -> dict[int, float]:
+    """The places of what a pull request cites, with weights, heaviest first."""
+    cited = sorted(
+        (-weigh(node, target, facts["confidence"]), places[target])
+        for target, facts in graph.adj[node].items()
+        if target in places
+    )
+    return {place: -loss for loss, place in cited}
+
+
+def _disjoint(before: list[dict[int, float]], shortest: int, longest: int, exact: int) -> list[Chain]:
+    groups = _groups(before)
+    edges = Counter[int]()
+    for later, cited in enumerate(before):
+        edges[groups[later]] += len(cited)
+    small: dict[int, dict[int, dict[int, float]]] = {}
+    large = []
+    for place, cited in enumerate(before):
+        if edges[groups[place]] > exact:
+            large.append(place)
+        elif cited:
+            small.setdefault(groups[place], {})[place] = cited
+    paths = [path for group in small.values() for path in best_paths(group, shortest, longest)]
+    index = {place: position for position, place in enumerate(large)}
+    packing = Packing(
+        [{index[earlier]: weight for earlier, weight in before[later].items()} for later in large], shortest, longest
+    )
+    packing.improve()
+    return paths + [tuple(large[position] for position in path) for path in packing.paths()]
+
+
+def _groups(before: Sequence[Mapping[int, float]]) -> list[int]:
+    """For each place the smallest place of its component."""
+    root = list(range(len(before)))
+    for later, cited in enumerate(before):
+        for earlier in cited:
+            one, other = earlier, later
+            while root[one] != one:
+                root[one] = one = root[root[one]]
+            while root[other] != other:
+                root[other] = other = root[root[other]]
+            root[max(one, other)] = min(one, other)
+    for place, above in enumerate(root):
+        root[place] = root[above]
+    return root
+
+
+def _overlapping(before: Sequence[Mapping[int, float]], shortest: int, longest: int) -> Iterator[Chain]:
+    """The best path ending at each place, unless another of them holds it whole."""
+    totals: list[list[float]] = []
+    origins: list[list[int]] = []
+    for cited in before:
+        row, origin = [0.0], [-1]
+        for earlier, weight in cited.items():
+            for size, total in enumerate(totals[earlier][: longest - 1], 1):
+                if size == len(row):
+                    row.append(total + weight)
+                    origin.append(earlier)
+                elif total + weight > row[size]:
+                    row[size], origin[size] = total + weight, earlier
+        totals.append(row)
+        origins.append(origin)
+    paths: list[Chain] = []
+    for last, row in enumerate(totals):
+        backwards = [last]
+        if len(row) >= shortest:
+            for size in range(row.index(max(row[shortest - 1 :]), shortest - 1), 0, -1):
+                backwards.append(origins[backwards[-1]][size])
+        paths.append(tuple(reversed(backwards)))
+    held = set()
+    for path in paths:
+        for end in range(1, len(path)):
+            inner = paths[path[end - 1]]
+            if inner == path[max(0, end - len(inner)) : end]:
+                held.add(path[end - 1])
+    return (path for last, path in enumerate(paths) if len(path) >= shortest and last not in held)
