@@ -13,6 +13,7 @@ from chains.patches import read_patches
 from chains.reference import Reference, split
 from chains.reversals import Reversals
 from chains.traces import Trace, trace
+from chains.undressed import is_same_undressed, may_be_dress
 from prchain.errors import GitError
 from prchain.git import GitRepository
 
@@ -86,7 +87,8 @@ class Examiner:
         for landed, patch in read_patches(self.repository, readable):
             self.advance()
             reference = split(patch) if patch is not None else None
-            facts = replace(known[landed.number], reference=reference)
+            same = reference is not None and self._is_same_undressed(landed, reference)
+            facts = replace(known[landed.number], reference=reference, undressed_same=same)
             verdict = drop(facts, self.filters)
             if verdict:
                 study.dropped[landed.number] = verdict
@@ -95,6 +97,22 @@ class Examiner:
             if traced and patch is not None:
                 study.traces[landed.number] = trace(patch)
         return study
+
+    def _is_same_undressed(self, landed: Landed, reference: Reference) -> bool:
+        if not reference.code or not may_be_dress(reference.code):
+            return False
+        try:
+            return all(
+                is_same_undressed(
+                    self._text(landed.base_sha, file.old_path or file.path), self._text(landed.landed_sha, file.path)
+                )
+                for file in reference.code
+            )
+        except GitError:  # added or deleted: one side is not there
+            return False
+
+    def _text(self, commit: str, path: str) -> str:
+        return self.repository.blob(f"{commit}:{path}").decode("utf-8", "replace")
 
     def _before_reading(
         self, study: Study, reversals: Reversals, backports: Mapping[int, int]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from contextlib import closing
 from pathlib import Path
@@ -43,13 +44,13 @@ def chains() -> None:
 )
 @click.option("--min", "shortest", type=click.IntRange(min=1), default=2, show_default=True, help="Fewest stages.")
 @click.option("--max", "longest", type=click.IntRange(min=1), default=5, show_default=True, help="Most stages.")
-@click.option("--floor", type=click.FloatRange(0, 1), help="Least confidence of an edge.  [default: 0.6]")
+@click.option("--floor", type=click.FloatRange(0, 1), help="Least confidence of an edge.  [default: 0.7]")
 @click.option("--overlap", is_flag=True, help="A pull request may be in several chains.")
 @click.option("--reselect", is_flag=True, help="Choose anew also what has tasks; chains that lose their place retire.")
 @click.option("--keep", multiple=True, metavar="FILTER", help="Switch a filter off; may be repeated.")
-@click.option("--min-lines", type=click.IntRange(min=0), help="Fewest lines of program text a stage changes.")
-@click.option("--max-lines", type=click.IntRange(min=1), help="Most lines of program text a stage changes.")
-@click.option("--max-files", type=click.IntRange(min=1), help="Most files of program text a stage changes.")
+@click.option("--min-lines", type=click.IntRange(min=0), help="Fewest lines of program text a stage changes.  [default: 5]")
+@click.option("--max-lines", type=click.IntRange(min=1), help="Most lines of program text a stage changes.  [default: 1500]")
+@click.option("--max-files", type=click.IntRange(min=1), help="Most files of program text a stage changes.  [default: 40]")
 @click.option("--language", multiple=True, metavar="NAME", help="Only stages mostly in this language; may be repeated.")
 @click.option("--licence", multiple=True, metavar="SPDX", help="Allow this licence too; 'any' allows all.")
 @click.option("--allow-benchmarks", is_flag=True, help="Keep repositories that evaluation benchmarks are made from.")
@@ -102,6 +103,8 @@ def build(
         reselect=reselect, keep=keep, sizes=(min_lines, max_lines, max_files), languages=language, licences=licence,
         allow_benchmarks=allow_benchmarks, benchmark_list=benchmark_list,
     )  # fmt: skip
+    # A run makes signs and lines by the hundred thousand and hardly a cycle to be looked for among them.
+    gc.set_threshold(200_000, 20, 50)
     settings = Settings.load(db=db)
     with (
         closing(Store.open(settings.db, create=False)) as store,

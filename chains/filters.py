@@ -24,7 +24,8 @@ vendored_only          other projects' files
 no_source              several of these, and nothing else
 config_only            no program text: configuration, with or without the above
 data_only              no program text: data or pictures, with or without the above
-cosmetic               white space, comments and the order of imports
+cosmetic               white space, comments, docstrings, annotations and the order of imports
+renames_only           the same tokens, with a few names replaced throughout
 source_too_small       fewer changed lines of program text than `Filters.min_source_lines`
 source_too_large       more than `Filters.max_source_lines`
 too_many_files         more files of program text than `Filters.max_source_files`
@@ -45,6 +46,7 @@ from dataclasses import dataclass
 from chains.cosmetic import is_cosmetic
 from chains.files import FileKind, kind_of, language_of
 from chains.reference import Reference
+from chains.renames import is_rename_only
 from prchain.errors import SettingsError
 from prchain.housekeeping import housekeeping_of
 
@@ -96,6 +98,8 @@ class PullFacts:
     """Which landed pull request it repeats on another branch."""
     licence: str | None = None
     """SPDX expression of the repository's licence; `chains.licence`."""
+    undressed_same: bool = False
+    """Whether its program text is the same without docstrings and annotations; `chains.undressed`."""
     benchmark: str | None = None
     """The benchmark that is made from the repository; `chains.benchmarks`."""
     benchmark_instance: bool = False
@@ -220,9 +224,16 @@ def _data_only(facts: PullFacts, _: Filters) -> str | None:
 
 
 def _cosmetic(facts: PullFacts, _: Filters) -> str | None:
-    if facts.reference is None or not is_cosmetic(facts.reference.code):
+    if facts.reference is None or not (facts.undressed_same or is_cosmetic(facts.reference.code)):
         return None
-    return f"its {facts.reference.source_lines} lines change only white space, comments or the order of imports"
+    what = "docstrings or annotations" if facts.undressed_same else "white space, comments or the order of imports"
+    return f"its {facts.reference.source_lines} lines change only {what}"
+
+
+def _renames_only(facts: PullFacts, _: Filters) -> str | None:
+    if facts.reference is None or not is_rename_only(facts.reference.code):
+        return None
+    return f"its {facts.reference.source_lines} lines only replace a few names"
 
 
 def _source_too_small(facts: PullFacts, filters: Filters) -> str | None:
@@ -311,6 +322,7 @@ OUTCOMES: dict[str, _Check] = {
     "config_only": _config_only,
     "data_only": _data_only,
     "cosmetic": _cosmetic,
+    "renames_only": _renames_only,
     "source_too_small": _source_too_small,
     "source_too_large": _source_too_large,
     "too_many_files": _too_many_files,

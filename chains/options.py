@@ -12,7 +12,7 @@ from prchain.errors import PrchainError
 
 Strategy = Literal["reference", "temporal", "single"]
 
-FLOOR = 0.6
+FLOOR = 0.7
 """An edge of less confidence is not used unless asked for."""
 
 

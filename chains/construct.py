@@ -1,0 +1,268 @@
+"""The run that writes tasks: many chains at once, each written whole in one transaction when it ends.
+
+A run can be killed at any moment. What a model replied is in the ledger, so the next run walks over stored replies to
+where the last one was. A chain whose task has a final outcome is not touched again, but by ``--retry``.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
+from pathlib import Path
+
+from chains.context import StageContext, read_chain
+from chains.query import ROUND, Constructor, Written, all_findings
+from chains.task import (
+    FINAL,
+    NOT_REACHED,
+    OVERVIEW_REJECTED,
+    QUERY_REJECTED,
+    READY,
+    Found,
+    StageQuery,
+    TaskChain,
+    TaskDraft,
+)
+from chains.task_rows import outcomes, read_draft, read_task_chain, selected_ids, write_draft
+from prchain.errors import BudgetExceeded, EndpointRefused, EndpointUnreachable, GitError, LlmError, RateLimited
+from prchain.git import GitRepository, open_mined
+from prchain.llm.desk import Estimate
+from prchain.progress import Progress
+from sql.store import Store
+
+_GIVES_UP_AFTER = 5
+"""So many tasks in a row that end because the endpoint cannot be used, and the run ends: the rest would too."""
+
+_ENDPOINT = (EndpointRefused, EndpointUnreachable, RateLimited)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Which chains a run is about, and how many at once."""
+
+    strategy: str = "reference"
+    repository: str | None = None
+    limit: int | None = None
+    workers: int = 2
+    retry: bool = False
+    """Begin another round for tasks that were rejected."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskReport:
+    """How one task ended in this run."""
+
+    chain_id: str
+    outcome: str
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """What a run did."""
+
+    tasks: tuple[TaskReport, ...]
+    """Those it worked on, in the order in which they ended."""
+    standing: int
+    """Tasks of these chains that were final before."""
+    left: int
+    """Chains that it did not get to."""
+    stopped: str | None
+    """Why it ended early."""
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Outcome to number of tasks, of this run."""
+        return dict(Counter(one.outcome for one in self.tasks))
+
+    @property
+    def done(self) -> bool:
+        """Whether every chain has a task with a final outcome."""
+        return not self.left and all(one.outcome in FINAL for one in self.tasks)
+
+
+class TaskRun:
+    """Writes the tasks of the chains that a strategy chose."""
+
+    def __init__(
+        self, store: Store, constructor: Constructor, *, mirrors: Path, progress: Progress, options: Options
+    ) -> None:
+        self._store = store
+        self._constructor = constructor
+        self._mirrors = mirrors
+        self._progress = progress
+        self._options = options
+        self._repositories: dict[int, GitRepository] = {}
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        self._stopped: str | None = None
+        self._in_vain = 0
+
+    def pending(self) -> tuple[list[str], int]:
+        """The ids of the chains to work on, best first, and how many tasks of these chains stand already."""
+        options = self._options
+        with self._store.reading() as tx:
+            wanted = selected_ids(tx, options.strategy, options.repository, options.limit)
+            ended = outcomes(tx)
+        stands = {READY} if options.retry else FINAL
+        todo = [chain_id for chain_id in wanted if ended.get(chain_id) not in stands]
+        return todo, len(wanted) - len(todo)
+
+    def estimate(self) -> tuple[int, Estimate]:
+        """How many tasks a run would work on, and what their calls take; nothing is asked. Raises `PrchainError`."""
+        todo, _ = self.pending()
+        shown = self._progress.task("estimating", len(todo))
+        total = Estimate()
+        for chain_id in todo:
+            with self._store.reading() as tx:
+                chain, earlier = read_task_chain(tx, chain_id), read_draft(tx, chain_id)
+            contexts = read_chain(self._store, self._repository(chain), chain)
+            kept = _kept(earlier)
+            missing = [one.position for one in chain.stages if one.position not in kept]
+            total = reduce(add, self._constructor.estimates(chain, contexts, missing), total)
+            shown.advance()
+        shown.done()
+        return len(todo), total
+
+    def run(self) -> RunReport:
+        """Write the tasks that are missing. Raises `StoreError`, and what is wrong with the settings."""
+        todo, standing = self.pending()
+        shown = self._progress.task("tasks", len(todo))
+        reports: list[TaskReport] = []
+        pool = ThreadPoolExecutor(max_workers=max(1, min(self._options.workers, len(todo))))
+        futures = [pool.submit(self._unless_stopped, chain_id) for chain_id in todo]
+        try:
+            for future in as_completed(futures):
+                report = future.result()
+                if report is not None:
+                    reports.append(report)
+                    counts = Counter(one.outcome for one in reports)
+                    shown.update(note=", ".join(f"{count:,} {name}" for name, count in sorted(counts.items())))
+                    shown.advance()
+        finally:
+            # Whoever interrupts, or a database that fails, need not wait for the calls under way.
+            self._stop.set()
+            pool.shutdown(wait=False, cancel_futures=True)
+        shown.done(f"{len(reports):,} of {len(todo):,} ended")
+        return RunReport(tuple(reports), standing, len(todo) - len(reports), self._stopped)
+
+    def _unless_stopped(self, chain_id: str) -> TaskReport | None:
+        if self._stop.is_set():
+            return None
+        with self._store.reading() as tx:
+            chain, earlier = read_task_chain(tx, chain_id), read_draft(tx, chain_id)
+        draft = self._draft(chain, earlier)
+        with self._store.transaction() as tx:
+            write_draft(tx, draft, model=self._constructor.model, prompts=self._constructor.prompts)
+        return TaskReport(chain_id, draft.outcome, draft.reason)
+
+    def _draft(self, chain: TaskChain, earlier: TaskDraft | None) -> TaskDraft:
+        try:
+            contexts = read_chain(self._store, self._repository(chain), chain)
+        except GitError as error:
+            unread = tuple(StageQuery(one.position, NOT_REACHED) for one in chain.stages)
+            return TaskDraft(chain.id, error.name, str(error), stages=unread)
+        stages: list[StageQuery] = []
+        for context in contexts:
+            if stages and stages[-1].outcome != READY:
+                stages.append(_unreached(context))
+            else:
+                stages.append(self._stage(chain, contexts, context.stage.position, earlier))
+        failed = next((one for one in stages if one.outcome not in {READY, NOT_REACHED}), None)
+        if failed is not None:
+            where = f"stage {failed.position}: {failed.reason or failed.outcome}"
+            return TaskDraft(chain.id, failed.outcome, where, stages=tuple(stages))
+        return self._overview(chain, contexts, stages, earlier)
+
+    def _stage(
+        self, chain: TaskChain, contexts: Sequence[StageContext], position: int, earlier: TaskDraft | None
+    ) -> StageQuery:
+        kept = _kept(earlier).get(position)
+        if kept is not None:
+            return kept
+        context = contexts[position - 1]
+        before = next((one for one in earlier.stages if one.position == position), None) if earlier else None
+        start = _start(before.attempts if before else 0)
+        result = replace(_unreached(context), attempts=start)
+        try:
+            plan = self._constructor.plan(chain, context, start // ROUND)
+            result = replace(result, plan=plan)
+            written = self._constructor.query(chain, contexts, position, plan, start)
+        except LlmError as error:
+            return replace(result, outcome=error.name, reason=str(error), attempts=self._spent(error, start))
+        self._in_vain = 0
+        return replace(
+            result,
+            outcome=READY if written.clean else QUERY_REJECTED,
+            reason=None if written.clean else _reason(written),
+            query=written.text,
+            findings=all_findings(context, written),
+            attempts=written.attempts,
+        )
+
+    def _overview(
+        self, chain: TaskChain, contexts: Sequence[StageContext], stages: list[StageQuery], earlier: TaskDraft | None
+    ) -> TaskDraft:
+        start = _start(earlier.attempts if earlier else 0)
+        draft = TaskDraft(chain.id, READY, stages=tuple(stages), attempts=start)
+        try:
+            written = self._constructor.overview(chain, contexts, [one.query or "" for one in stages], start)
+        except LlmError as error:
+            why = f"overview: {error}"
+            return replace(draft, outcome=error.name, reason=why, attempts=self._spent(error, start))
+        self._in_vain = 0
+        return replace(
+            draft,
+            outcome=READY if written.clean else OVERVIEW_REJECTED,
+            reason=None if written.clean else f"overview: {_reason(written)}",
+            overview=written.text,
+            findings=tuple(Found("overview", one).row() for one in written.findings),
+            attempts=written.attempts,
+        )
+
+    def _spent(self, error: LlmError, start: int) -> int:
+        """The attempts that are gone after an error: the whole round where another run would meet it again."""
+        if isinstance(error, BudgetExceeded):
+            self._end(str(error))
+        elif isinstance(error, _ENDPOINT):
+            with self._lock:
+                self._in_vain += 1
+                if self._in_vain >= _GIVES_UP_AFTER:
+                    self._end(f"{self._in_vain} tasks in a row failed: {error}")
+        return start + ROUND if error.name in FINAL else start
+
+    def _end(self, why: str) -> None:
+        self._stopped = self._stopped or why
+        self._stop.set()
+
+    def _repository(self, chain: TaskChain) -> GitRepository:
+        with self._lock:
+            if chain.repository_id not in self._repositories:
+                opened = open_mined(chain.location, self._mirrors, chain.host, chain.full_name)
+                self._repositories[chain.repository_id] = opened
+            return self._repositories[chain.repository_id]
+
+
+def _kept(earlier: TaskDraft | None) -> dict[int, StageQuery]:
+    """The stages that an earlier run ended with; their queries stand, whatever became of the others."""
+    return {one.position: one for one in earlier.stages if one.outcome == READY} if earlier else {}
+
+
+def _start(attempts: int) -> int:
+    """The first attempt of the round that begins, or that was cut off; see `chains.query.ROUND`."""
+    return attempts - attempts % ROUND
+
+
+def _unreached(context: StageContext) -> StageQuery:
+    return StageQuery(context.stage.position, NOT_REACHED, interface=context.interface, files=context.files)
+
+
+def _reason(written: Written) -> str:
+    """What was found in a rejected text, in short."""
+    kinds = Counter(one.kind for one in written.findings if one.severity == "leak")
+    return ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))

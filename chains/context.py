@@ -1,0 +1,122 @@
+"""What is known of a chain's stages: texts from the tables, patches and names from git, facts for the leak check.
+
+All stages of a chain are read together, because the query of one must not give away another.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from chains.interface import candidate_names, interface
+from chains.patches import CONTEXT
+from chains.reference import Reference, split
+from chains.task import Found, Stage, TaskChain
+from chains.task_texts import IssueText, PullTexts, read_texts
+from chains.words import words_at
+from prchain.git import GitRepository
+from prchain.leaks import StageFacts, check, leaking, stage_facts
+from sql.store import Store
+
+_LEFT_OUT = "[a passage that shows the solution is left out here]"
+_PARAGRAPHS = re.compile(r"\n[ \t]*\n")
+
+
+@dataclass(frozen=True)
+class StageContext:
+    """Everything that the query of one stage is made from."""
+
+    stage: Stage
+    texts: PullTexts
+    reference: Reference
+    paths_at_base: frozenset[str]
+    interface: tuple[str, ...]
+    """Names that the test patch uses and only the reference introduces."""
+    facts: StageFacts
+    issues: tuple[str, ...] = ()
+    """The issues it closes, without passages that leak."""
+    issue_findings: tuple[Found, ...] = ()
+    """Why passages of the issues were left out."""
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The paths of the source patch."""
+        return tuple(sorted(file.path for file in self.reference.source))
+
+    @property
+    def test_files(self) -> tuple[str, ...]:
+        """The paths of the test patch."""
+        return tuple(sorted(file.path for file in self.reference.test))
+
+
+def read_chain(store: Store, repository: GitRepository, chain: TaskChain) -> list[StageContext]:
+    """The contexts of a chain's stages, first to last. Raises `GitError` and `StoreError`."""
+    with store.reading() as tx:
+        texts = [read_texts(tx, chain.repository_id, one.number, one.landed_sha) for one in chain.stages]
+    pairs = [(one.base_sha, one.landed_sha) for one in chain.stages]
+    patches = repository.patches(pairs, context=CONTEXT)
+    stages = [
+        _stage(repository, stage, said, split(patch))
+        for stage, said, patch in zip(chain.stages, texts, patches, strict=True)
+    ]
+    facts = [one.facts for one in stages]
+    return [_with_issues(one, facts) for one in stages]
+
+
+def _stage(repository: GitRepository, stage: Stage, texts: PullTexts, reference: Reference) -> StageContext:
+    names_at_base = words_at(repository, stage.base_sha, candidate_names(reference.source, reference.test))
+    # The prose never names what the hidden tests need, so the facts exempt nothing; `full_query` adds the names below.
+    facts = stage_facts(
+        stage.number,
+        (stage.landed_sha, stage.base_sha, *texts.shas),
+        reference.source,
+        reference.test,
+        names_at_base,
+    )
+    return StageContext(
+        stage=stage,
+        texts=texts,
+        reference=reference,
+        paths_at_base=frozenset(repository.paths_at(stage.base_sha)),
+        interface=tuple(interface(reference.source, reference.test, names_at_base)),
+        facts=facts,
+    )
+
+
+def _with_issues(context: StageContext, facts: Sequence[StageFacts]) -> StageContext:
+    shown: list[str] = []
+    found: list[Found] = []
+    for issue in context.texts.issues:
+        text, findings = checked_issue(issue, facts, context)
+        shown.append(text)
+        found.extend(findings)
+    return StageContext(
+        context.stage, context.texts, context.reference, context.paths_at_base, context.interface, context.facts,
+        tuple(shown), tuple(found),
+    )  # fmt: skip
+
+
+def checked_issue(issue: IssueText, facts: Sequence[StageFacts], context: StageContext) -> tuple[str, list[Found]]:
+    """The text of an issue without the paragraphs that leak, and what was found in these.
+
+    Where the rest still leaks as a whole, nothing is left of it.
+    """
+    kept: list[str] = []
+    found: list[Found] = []
+    position = context.stage.position
+    for paragraph in (issue.title, *_PARAGRAPHS.split(issue.body)):
+        if not paragraph.strip():
+            continue
+        findings = check(paragraph, facts, position, kind="issue", paths_at_base=context.paths_at_base)
+        if leaking(findings):
+            found.extend(Found(f"issue {issue.name}", one) for one in findings if one.severity == "leak")
+            if kept[-1:] != [_LEFT_OUT]:
+                kept.append(_LEFT_OUT)
+        else:
+            kept.append(paragraph.strip())
+    text = "\n\n".join(kept)
+    whole = check(text, facts, position, kind="issue", paths_at_base=context.paths_at_base)
+    if leaking(whole):
+        return _LEFT_OUT, [*found, *(Found(f"issue {issue.name}", one) for one in whole if one.severity == "leak")]
+    return text, found

@@ -1,0 +1,238 @@
+"""Tasks as JSON lines: one object a task, with everything that a rollout needs.
+
+Texts are scrubbed of addresses and secrets; patches are not, because a patch with other bytes would not apply.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from sqlalchemy import select
+
+from chains.reference import split
+from chains.task import READY, Interface, Stage, StageQuery, TaskChain
+from chains.task_record import (
+    CitationRecord,
+    CostRecord,
+    EvidenceRecord,
+    FindingRecord,
+    RepositoryRecord,
+    SignRecord,
+    StageRecord,
+    TaskRecord,
+)
+from chains.task_rows import read_draft, read_task_chain
+from chains.task_texts import read_title
+from prchain.errors import DiskFull, PrchainError, UsageError
+from prchain.git import FilePatch, GitRepository, is_clone_url, open_mined
+from prchain.scrub import redact, scrub_mined
+from sql.store import Store, Transaction
+from sql.tables import ChainStage, Citation, LlmCall, Selection, Task
+
+_ESCAPED_BYTE = re.compile(r"\\x([89a-f][0-9a-f]|5c)")
+
+
+@dataclass(frozen=True, slots=True)
+class ExportOptions:
+    """Which tasks are exported, and how."""
+
+    strategy: str = "reference"
+    outcome: str = READY
+    interface: Interface = "appended"
+
+
+def records(store: Store, mirrors: Path, options: ExportOptions) -> Iterator[TaskRecord]:
+    """The records of the tasks that a strategy's chains have, in the order of repository and chain id.
+
+    Raises `GitError` and `StoreError`.
+    """
+    opened: dict[int, GitRepository] = {}
+    with store.reading() as tx:
+        found = (
+            select(Task.chain_id, Selection.score)
+            .join(Selection, Selection.chain_id == Task.chain_id)
+            .where(Selection.strategy == options.strategy, Task.outcome == options.outcome)
+        )
+        scores = {str(chain_id): float(score) for chain_id, score in tx.connection.execute(found)}
+        chains = [read_task_chain(tx, chain_id) for chain_id in scores]
+        for chain in sorted(chains, key=lambda one: (one.host, one.full_name.lower(), one.id)):
+            if chain.repository_id not in opened:
+                opened[chain.repository_id] = open_mined(chain.location, mirrors, chain.host, chain.full_name)
+            yield _record(tx, opened[chain.repository_id], chain, scores[chain.id], options)
+
+
+def _record(
+    tx: Transaction, repository: GitRepository, chain: TaskChain, score: float, options: ExportOptions
+) -> TaskRecord:
+    draft = read_draft(tx, chain.id)
+    assert draft is not None
+    model, prompts, created = next(iter(tx.rows(Task, "model", "prompts", "created_at", chain_id=chain.id)))
+    ready = draft.outcome == READY
+    queries = {one.position: one for one in draft.stages}
+    patches = repository.patches((one.base_sha, one.landed_sha) for one in chain.stages)
+    return TaskRecord(
+        chain_id=chain.id,
+        outcome=draft.outcome,
+        repository=RepositoryRecord(host=chain.host, name=chain.full_name, location=_public(chain.location)),
+        language=chain.language,
+        licence=chain.licence,
+        strategy=options.strategy,
+        score=score,
+        overview=draft.overview if ready else None,
+        findings=_findings(draft.findings),
+        interface_mode=options.interface,
+        stages=tuple(
+            _stage(tx, repository, chain, stage, queries[stage.position], patch, options)
+            for stage, patch in zip(chain.stages, patches, strict=True)
+        ),
+        cost=cost_of(tx, chain.id),
+        prompts=json.loads(prompts),
+        model=model,
+        created=created,
+    )
+
+
+def _stage(
+    tx: Transaction,
+    repository: GitRepository,
+    chain: TaskChain,
+    stage: Stage,
+    query: StageQuery,
+    patch: Sequence[FilePatch],
+    options: ExportOptions,
+) -> StageRecord:
+    reference = split(patch)
+    source, lossy_source = _patch(repository, stage, (*reference.source, *reference.other))
+    test, lossy_test = _patch(repository, stage, reference.test)
+    return StageRecord(
+        position=stage.position,
+        number=stage.number,
+        title=read_title(tx, chain.repository_id, stage.number, stage.landed_sha),
+        url=f"https://{chain.host}/{chain.full_name}/pull/{stage.number}",
+        branch=stage.branch,
+        base_sha=stage.base_sha,
+        landed_sha=stage.landed_sha,
+        landed_at=stage.landed_at,
+        source_patch=source,
+        test_patch=test,
+        lossy=lossy_source or lossy_test,
+        files=query.files,
+        test_files=tuple(sorted(file.path for file in reference.test)),
+        outcome=query.outcome,
+        query=query.query if query.outcome == READY else None,
+        interface=query.interface if options.interface == "appended" else (),
+        evidence=_evidence(tx, chain, stage.position),
+        findings=_findings(query.findings),
+    )
+
+
+def _patch(repository: GitRepository, stage: Stage, files: Sequence[FilePatch]) -> tuple[str, bool]:
+    """The patch of some files as git prints it, and whether characters of it had to be replaced."""
+    if not files:
+        return "", False  # git takes no path for every path
+    paths = sorted({path for file in files for path in (file.path, file.old_path) if path})
+    raw = repository.patch_text(stage.base_sha, stage.landed_sha, [_as_git_knows(path) for path in paths])
+    try:
+        return raw.decode(), False
+    except UnicodeDecodeError:
+        return raw.decode("utf-8", "replace"), True
+
+
+def _as_git_knows(path: str) -> str:
+    """A path as git can be asked for it: the inverse of `prchain.git.path_text`, for the command line."""
+    # A byte that is no UTF-8 goes to a command line as the surrogate that Python reads it as (PEP 383).
+    return _ESCAPED_BYTE.sub(lambda match: chr(0xDC00 + int(match[1], 16)) if match[1] != "5c" else "\\", path)
+
+
+def _evidence(tx: Transaction, chain: TaskChain, position: int) -> EvidenceRecord | None:
+    if position == 1:
+        return None
+    relation, confidence, signs = next(
+        iter(tx.rows(ChainStage, "relation", "confidence", "signs", chain_id=chain.id, position=position))
+    )
+    source, target = chain.stages[position - 1].number, chain.stages[position - 2].number
+    columns = ("field", "relation", "syntax", "snippet", "confidence")
+    cited = tx.rows(Citation, *columns, repository_id=chain.repository_id, source=source, target=target, counted=True)
+    return EvidenceRecord(
+        relation=relation,
+        confidence=confidence,
+        signs=tuple(
+            SignRecord(sign=one["sign"], weight=one["weight"], detail=scrub_mined(one["detail"]))
+            for one in json.loads(signs or "[]")
+        ),
+        citations=tuple(
+            CitationRecord(
+                field=field, relation=kind, syntax=syntax, snippet=scrub_mined(snippet), confidence=sure
+            )
+            for field, kind, syntax, snippet, sure in cited
+        ),
+    )  # fmt: skip
+
+
+def _findings(rows: Sequence[dict[str, Any]]) -> tuple[FindingRecord, ...]:
+    return tuple(FindingRecord(**row) for row in rows)
+
+
+def cost_of(tx: Transaction, chain_id: str) -> CostRecord:
+    """What the calls for a chain's task took. Calls in flight and lost ones count with what was reserved for them."""
+    query = select(LlmCall.usd, LlmCall.reserved_usd, LlmCall.tokens_in, LlmCall.tokens_out).where(
+        LlmCall.subject.startswith(f"{chain_id}/", autoescape=True), LlmCall.state != "released",
+        LlmCall.purpose.in_(("plan", "query", "overview")),
+    )  # fmt: skip
+    calls = list(tx.connection.execute(query))
+    spent = [reserved if usd is None else usd for usd, reserved, _, _ in calls]
+    return CostRecord(
+        calls=len(calls),
+        tokens_in=sum(tokens or 0 for _, _, tokens, _ in calls),
+        tokens_out=sum(tokens or 0 for _, _, _, tokens in calls),
+        usd=None if any(one is None for one in spent) else round(sum(one or 0.0 for one in spent), 6),
+    )
+
+
+def _public(location: str) -> str | None:
+    """The location if others can clone from it."""
+    return redact(location) if is_clone_url(location) and not location.lower().startswith("file:") else None
+
+
+def write_lines(lines: Iterator[TaskRecord], out: Path, *, force: bool = False) -> int:
+    """Write the records to a file, whole or not at all, and return how many there were.
+
+    Raises `UsageError` where the file is there and `force` is not set, or cannot be written, and `DiskFull`.
+    """
+    if out.exists() and not force:
+        raise UsageError(f"{out} is there already; give another name, or --force to replace it")
+    part = out.with_name(f".{out.name}.{os.getpid()}.part")
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with part.open("wb") as stream:
+            count = print_lines(lines, stream)
+            stream.flush()
+            os.fsync(stream.fileno())
+        part.replace(out)
+    except PrchainError:  # some are an OSError too
+        raise
+    except OSError as error:
+        if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+            raise DiskFull(f"no room is left on the disk of {out}; make room and run the command again") from error
+        raise UsageError(f"{out} cannot be written: {error.strerror}") from error
+    finally:
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)
+    return count
+
+
+def print_lines(lines: Iterator[TaskRecord], stream: BinaryIO) -> int:
+    """Write the records to an open stream, one JSON object a line; returns how many there were."""
+    count = 0
+    for count, record in enumerate(lines, 1):  # noqa: B007  the count is the result
+        text = json.dumps(record.model_dump(mode="json"), ensure_ascii=False)
+        stream.write(text.encode() + b"\n")
+    return count

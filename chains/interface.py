@@ -1,0 +1,100 @@
+"""A stage's interface: names that its hidden tests use and that only its patch introduces.
+
+A solver cannot guess them, so they are told apart from the prose. They are found in the code: used by the test patch,
+defined by the source patch, and absent at B_t.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+
+from prchain.git.patches import FilePatch
+from prchain.identifiers import code_identifiers, defined_names, definitions, identifiers, is_code_name
+from prchain.leaks.facts import literal_names
+from prchain.lexing import family_of, lex
+
+_SHORTEST = 2
+
+_NAME = r"([^\W\d]\w*)"
+_QUALIFIED = (
+    re.compile(rf"(?:\.|::|->){_NAME}"),
+    re.compile(rf"[(,]\s*{_NAME}=(?![=>])"),
+    re.compile(rf"(?m)^[ \t]+{_NAME}=(?![=>])"),
+)
+_KEYS = re.compile(rf"(?:[{{,]|^)[ \t]*{_NAME}[ \t]*:(?!:)", re.M)
+_IMPORTS = re.compile(r"(?m)^[ \t]*(?:from[ \t].*|(?:pub[ \t]+)?use[ \t].*|import\b.*|export\b.*from\b.*)$")
+_PYTHON_IMPORT = re.compile(r"\bimport[ \t]*\(([^()]{0,4000})\)")
+_JS_IMPORT = re.compile(r"\b(?:import|export)(?:[ \t]+type)?[^{}\n;]{0,200}\{([^{}]{0,4000})\}[ \t]*from\b")
+_REQUIRE = re.compile(r"\{([^{}\n]{0,1000})\}[ \t]*=[ \t]*(?:await[ \t]+)?(?:require|import)\b")
+_RUST_USE = re.compile(r"\buse[ \t][^;{}]{0,300}\{([^;]{0,4000});")
+
+
+def candidate_names(source_patch: Sequence[FilePatch], test_patch: Sequence[FilePatch]) -> set[str]:
+    """Every identifier of the two patches whose presence at B_t has to be looked up.
+
+    Names in code, names that string literals hold, and defined names, of added and removed lines.
+    """
+    found: set[str] = set()
+    for patch in source_patch:
+        for lines in (patch.added, patch.removed):
+            found |= code_identifiers(lines, patch.path) | defined_names(lines, patch.path)
+        found |= literal_names(patch)
+    for patch in test_patch:
+        found |= code_identifiers(patch.added, patch.path)
+    return {name for name in found if len(name) >= _SHORTEST}
+
+
+def interface(
+    source_patch: Sequence[FilePatch], test_patch: Sequence[FilePatch], names_at_base: Collection[str]
+) -> tuple[str, ...]:
+    """The names that the test patch needs of the source patch, sorted.
+
+    A name that the tests define themselves is theirs, unless they import it or use it of something (`x.name`,
+    `call(name=...)`). Where only a field, key or local variable of the source patch has the name, it must be used of
+    something, too. A string that is nothing but such a name counts: keys of configurations, fields looked up by name.
+    """
+    strong: set[str] = set()
+    weak: set[str] = set()
+    for patch in source_patch:
+        defined = definitions(patch.added, patch.path)
+        strong |= defined.strong
+        weak |= defined.weak
+    used: set[str] = set()
+    qualified: set[str] = set()
+    own: set[str] = set()
+    for patch in test_patch:
+        if family_of(patch.path) is None:
+            continue
+        lexed = lex(patch.added, patch.path)
+        used |= code_identifiers(patch.added, patch.path)
+        qualified |= _qualified(lexed.code, patch.path)
+        qualified |= {value for value in lexed.strings if value.isidentifier() and is_code_name(value)}
+        own |= definitions(patch.added, patch.path).strong | _assigned(lexed.code)
+    needed = (strong & used - own) | ((strong | weak) & qualified)
+    return tuple(sorted(name for name in needed if name not in names_at_base and len(name) >= _SHORTEST))
+
+
+_ASSIGNED = re.compile(rf"(?m)^[ \t]*(?:(?:const|let|var|val|auto|mut)[ \t]+)*{_NAME}[ \t]*(?::[^=\n]+)?=(?!=)")
+_LOOPED = re.compile(rf"\b(?:for|as)[ \t]+{_NAME}\b")
+
+
+def _assigned(code: str) -> set[str]:
+    """Variables of the tests. `name=value` without blanks is a keyword argument on a line of its own."""
+    keywords = set(_QUALIFIED[2].findall(code))
+    return {*_ASSIGNED.findall(code), *_LOOPED.findall(code)} - keywords
+
+
+def _qualified(code: str, path: str) -> set[str]:
+    found = {name for pattern in _QUALIFIED for name in pattern.findall(code)}
+    imported: Iterable[str] = _IMPORTS.findall(code)
+    family = family_of(path)
+    if family == "python":
+        imported = [*imported, *_PYTHON_IMPORT.findall(code)]
+    elif family == "javascript":
+        imported = [*imported, *_JS_IMPORT.findall(code), *_REQUIRE.findall(code)]
+        found.update(_KEYS.findall(code))
+    elif family == "rust":
+        imported = [*imported, *_RUST_USE.findall(code)]
+        found.update(_KEYS.findall(code))
+    return found | {name for line in imported for name in identifiers(line)}

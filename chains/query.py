@@ -1,0 +1,275 @@
+"""The query constructor: from what is known of a stage to its plan, from the plan to a query that does not leak.
+
+The paper's section 4.2 and its appendix C: q = f(x, p, R), by way of an execution plan. A text that leaks is asked for
+again with the findings, as often as `REPEATS` says; then it is rejected and its findings are kept.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from chains.context import StageContext
+from chains.excerpt import Limits, cut, excerpts, patch_excerpt
+from chains.task import Found, TaskChain
+from prchain.errors import ContextTooLong
+from prchain.leaks import Finding, check, leaking
+from prchain.llm.desk import Desk, Estimate, Question
+from prchain.llm.model import Message
+from prchain.prompts import Fence, Prompt, load_prompt
+from prchain.scrub import scrub_mined
+
+REPEATS = 3
+"""How often a text that leaks is asked for again."""
+ROUND = 1 + REPEATS
+"""Attempts of one round. ``--retry`` begins another round, so that its replies are kept apart from the stored ones."""
+HALVINGS = 2
+"""How often the material is halved when it does not fit the model."""
+
+PLAN, QUERY, OVERVIEW = "plan", "query", "overview"
+"""Purposes of the calls."""
+_PROMPTS = (PLAN, QUERY, OVERVIEW, "again")
+
+_NAMES_SHOWN = 300
+_FILES_SHOWN = 200
+_LONGEST_REJECTED = 6_000
+"""Characters of a rejected text that its author is shown again; more is a patch, not a query."""
+_TYPICAL_PLAN, _TYPICAL_QUERY = 1_800, 1_500
+"""Characters of a plan and of a query; what an estimate puts where they will stand."""
+
+_Shape = TypeVar("_Shape", bound=BaseModel)
+_T = TypeVar("_T")
+
+
+class PlanReply(BaseModel):
+    """The plan as the model gives it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    why: str = Field(description="the problem or aim behind the work")
+    where: str = Field(description="the files and parts of the system, with their roles")
+    how: str = Field(description="the idea of the solution, by purposes and conditions")
+
+    @field_validator("why", "where", "how")
+    @classmethod
+    def _not_empty(cls, text: str) -> str:
+        if not text.strip():
+            raise ValueError("must not be empty")
+        return text
+
+
+class QueryReply(BaseModel):
+    """The query as the model gives it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    query: str = Field(description="the query, plain English prose")
+
+
+class OverviewReply(BaseModel):
+    """The overview as the model gives it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    overview: str = Field(description="the overview, plain English prose")
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A text and what the leak check says of it."""
+
+    text: str
+    findings: tuple[Finding, ...]
+    attempts: int
+    """How often it was written, earlier rounds included."""
+
+    @property
+    def clean(self) -> bool:
+        """Whether it may be shown to an agent."""
+        return not leaking(self.findings)
+
+
+class Constructor:
+    """Writes plans, queries and overviews. Safe for several threads, as its desk is."""
+
+    def __init__(self, desk: Desk, limits: Limits | None = None) -> None:
+        self._desk = desk
+        self._limits = limits or Limits()
+        self._prompts = {name: load_prompt("chains", name) for name in _PROMPTS}
+
+    @property
+    def model(self) -> str:
+        """The name of the model that writes queries."""
+        return self._desk.model_name(QUERY)
+
+    @property
+    def prompts(self) -> dict[str, str]:
+        """Each prompt's name and hash."""
+        return {name: prompt.hash for name, prompt in self._prompts.items()}
+
+    def plan(self, chain: TaskChain, context: StageContext, round_: int = 0) -> str:
+        """The execution plan of a stage. Raises `LlmError`."""
+
+        def ask(limits: Limits) -> str:
+            reply = self._desk.ask_for(self._plan_question(chain, context, limits, round_), PlanReply).value
+            return "\n\n".join(f"{name}: {text.strip()}" for name, text in reply)
+
+        return scrub_mined(self._fitting(ask))
+
+    def query(
+        self, chain: TaskChain, contexts: Sequence[StageContext], position: int, plan: str, start: int = 0
+    ) -> Written:
+        """The query of the stage at a 1-based position, from attempt `start` on. Raises `LlmError`."""
+        context = contexts[position - 1]
+        facts = [one.facts for one in contexts]
+
+        def messages(limits: Limits) -> tuple[Message, ...]:
+            return self._query_messages(chain, context, plan, limits)
+
+        def findings(text: str) -> list[Finding]:
+            return check(text, facts, position, kind="query", paths_at_base=context.paths_at_base)
+
+        subject = stage_subject(chain.id, position)
+        return self._until_clean(QUERY, subject, messages, QueryReply, findings, start)
+
+    def overview(
+        self, chain: TaskChain, contexts: Sequence[StageContext], queries: Sequence[str], start: int = 0
+    ) -> Written:
+        """The overview of a chain whose queries are written. Raises `LlmError`."""
+        facts = [one.facts for one in contexts]
+        titles = [one.texts.title for one in contexts]
+
+        def messages(limits: Limits) -> tuple[Message, ...]:
+            return self._overview_messages(chain, titles, queries, limits)
+
+        def findings(text: str) -> list[Finding]:
+            return check(text, facts, 0, kind="overview", paths_at_base=contexts[0].paths_at_base)
+
+        return self._until_clean(OVERVIEW, overview_subject(chain.id), messages, OverviewReply, findings, start)
+
+    def estimates(
+        self, chain: TaskChain, contexts: Sequence[StageContext], missing: Sequence[int]
+    ) -> Iterator[Estimate]:
+        """What the calls for the stages at these positions and for the overview take if every text is clean."""
+        for position in missing:
+            context = contexts[position - 1]
+            yield self._desk.estimate(self._plan_question(chain, context, self._limits, 0), PlanReply)
+            messages = self._query_messages(chain, context, "x" * _TYPICAL_PLAN, self._limits)
+            yield self._desk.estimate(self._question(QUERY, stage_subject(chain.id, position), messages), QueryReply)
+        texts = ["x" * _TYPICAL_QUERY] * len(contexts)
+        messages = self._overview_messages(chain, [one.texts.title for one in contexts], texts, self._limits)
+        yield self._desk.estimate(self._question(OVERVIEW, overview_subject(chain.id), messages), OverviewReply)
+
+    def _until_clean(
+        self,
+        purpose: str,
+        subject: str,
+        messages: Callable[[Limits], tuple[Message, ...]],
+        shape: type[_Shape],
+        findings: Callable[[str], list[Finding]],
+        start: int,
+    ) -> Written:
+        turns: tuple[Message, ...] = ()
+
+        def ask(limits: Limits) -> str:
+            question = self._question(purpose, subject, (*messages(limits), *turns), attempt)
+            return str(getattr(self._desk.ask_for(question, shape).value, purpose))
+
+        for attempt in range(start, start + ROUND):  # noqa: B007  `ask` reads it
+            text = scrub_mined(self._fitting(ask)).strip()
+            found = findings(text)
+            if not leaking(found):
+                break
+            turns += self._rejection(purpose, text, found)
+        return Written(text, tuple(found), attempt + 1)
+
+    def _rejection(self, purpose: str, text: str, found: Sequence[Finding]) -> tuple[Message, ...]:
+        """The rejected text as the model's turn, and the findings as ours."""
+        shown = json.dumps({purpose: cut(text, _LONGEST_REJECTED)}, ensure_ascii=False)
+        words = "\n".join(dict.fromkeys(one.words() for one in found if one.severity == "leak"))
+        fence = Fence(words)
+        asked = self._prompts["again"].render(nonce=fence.nonce, findings=fence("findings", words))
+        return Message("assistant", shown), *asked
+
+    def _fitting(self, ask: Callable[[Limits], _T]) -> _T:
+        """What `ask` returns with the largest limits that fit the model. Raises `ContextTooLong` where none does."""
+        limits = self._limits
+        for _ in range(HALVINGS):
+            try:
+                return ask(limits)
+            except ContextTooLong:
+                limits = limits.halved()
+        return ask(limits)
+
+    def _question(self, purpose: str, subject: str, messages: tuple[Message, ...], attempt: int = 0) -> Question:
+        prompt: Prompt = self._prompts[purpose]
+        return Question(purpose=purpose, subject=subject, prompt=prompt, messages=messages, attempt=attempt)
+
+    def _plan_question(self, chain: TaskChain, context: StageContext, limits: Limits, round_: int) -> Question:
+        texts, reference = context.texts, context.reference
+        material = {
+            "title": texts.title,
+            "description": cut(texts.body, limits.body),
+            "commits": "\n\n".join(excerpts(texts.commits, limits.commits)),
+            "discussion": "\n\n".join(excerpts(texts.discussion, limits.discussion)),
+            "issues": "\n\n".join(excerpts(context.issues, limits.issues)),
+            "patch": scrub_mined(patch_excerpt(reference.source, limits.patch)),
+            "tests": scrub_mined(patch_excerpt(reference.test, limits.tests)),
+        }
+        messages = self._render(PLAN, material, repository=chain.full_name)
+        return self._question(PLAN, stage_subject(chain.id, context.stage.position), messages, round_)
+
+    def _query_messages(
+        self, chain: TaskChain, context: StageContext, plan: str, limits: Limits
+    ) -> tuple[Message, ...]:
+        texts = context.texts
+        # Paths that stand before the work, a renamed file's old one among them; new ones only where there is no other.
+        paths = context.facts.paths
+        files = [path for path in paths if path in context.paths_at_base] or list(paths)
+        names = sorted(context.facts.introduced)[:_NAMES_SHOWN]
+        material = {
+            "title": texts.title,
+            "description": cut(texts.body, limits.body),
+            "issues": "\n\n".join(excerpts(context.issues, limits.issues)),
+            "patch": scrub_mined(patch_excerpt(context.reference.source, limits.patch)),
+            "plan": plan,
+            "files": "\n".join(files[:_FILES_SHOWN]),
+            "names": ", ".join(names),
+        }
+        return self._render(QUERY, material, repository=chain.full_name)
+
+    def _overview_messages(
+        self, chain: TaskChain, titles: Sequence[str], queries: Sequence[str], limits: Limits
+    ) -> tuple[Message, ...]:
+        # An overview is made of what an agent may read; only the titles can leak, and they are checked with it.
+        texts = excerpts(list(queries), limits.patch)
+        stages = "\n\n".join(
+            f"Stage {place}: {title}\n{text}" for place, (title, text) in enumerate(zip(titles, texts, strict=True), 1)
+        )
+        return self._render(OVERVIEW, {"stages": stages}, repository=chain.full_name, count=len(queries))
+
+    def _render(self, name: str, material: dict[str, str], **variables: object) -> tuple[Message, ...]:
+        """The prompt with its material fenced; what there is none of is said to be missing."""
+        fence = Fence(*material.values())
+        fenced = {label: fence(label, text.strip() or "(none)") for label, text in material.items()}
+        return self._prompts[name].render(nonce=fence.nonce, **variables, **fenced)
+
+
+def stage_subject(chain_id: str, position: int) -> str:
+    """What the calls of a stage are for, as the ledger keeps it."""
+    return f"{chain_id}/{position}"
+
+
+def overview_subject(chain_id: str) -> str:
+    """What the calls of an overview are for."""
+    return f"{chain_id}/overview"
+
+
+def all_findings(context: StageContext, written: Written) -> tuple[dict[str, object], ...]:
+    """What a stage's row keeps: the findings of its query, and why passages of its issues were left out."""
+    found = [*(Found("query", one) for one in written.findings), *context.issue_findings]
+    return tuple(one.row() for one in found)

@@ -1,0 +1,238 @@
+"""The commands of tasks: build, list, show, export."""
+
+from __future__ import annotations
+
+import json
+import sys
+import uuid
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from prchain.cli_options import db_option, json_option
+from prchain.errors import UsageError
+from prchain.progress import open_progress
+from prchain.settings import Settings
+from sql.store import Store
+
+if TYPE_CHECKING:
+    from chains.construct import RunReport, TaskRun
+    from chains.task import Interface
+
+_STRATEGIES = click.Choice(["reference", "temporal", "single"])
+
+
+def _strategy_option(command: Any) -> Any:
+    return click.option(
+        "--strategy", type=_STRATEGIES, default="reference", show_default=True, help="Of the chains chosen how."
+    )(command)
+
+
+def _repository_option(command: Any) -> Any:
+    return click.option("--repository", metavar="OWNER/NAME", help="Of one repository only.")(command)
+
+
+@click.group()
+def tasks() -> None:
+    """Write tasks for chains: an overview, and one query a stage.
+
+    \b
+    Example:
+      prchain tasks build --dry-run
+      prchain tasks build --budget 5
+      prchain tasks export --out tasks.jsonl
+    """
+
+
+@tasks.command()
+@_strategy_option
+@_repository_option
+@click.option("--limit", type=click.IntRange(min=1), help="Only the N best chains; those that are done count.")
+@click.option("--workers", type=click.IntRange(1, 64), help="Chains worked on at once.  [default: 2]")
+@click.option("--budget", type=click.FloatRange(min=0), metavar="USD", help="Spend no more than this in this run.")
+@click.option("--dry-run", is_flag=True, help="Say how many calls, tokens and USD it would take; ask nothing.")
+@click.option("--retry", is_flag=True, help="Write those anew that were rejected.")
+@db_option
+@json_option
+def build(
+    strategy: str,
+    repository: str | None,
+    limit: int | None,
+    workers: int | None,
+    budget: float | None,
+    dry_run: bool,
+    retry: bool,
+    db: str | None,
+    as_json: bool,
+) -> None:
+    """Write the tasks of the chains that were chosen and have none.
+
+    Every text passes a leak check; one that does not is asked for again with the findings, up to three times. A run can
+    be killed at any moment and started again: no stored reply is paid for twice.
+
+    \b
+    Example:
+      prchain tasks build --dry-run
+      prchain tasks build --repository pallets/click --budget 2.50 --workers 8
+    """
+    from chains.construct import Options, TaskRun  # noqa: PLC0415  what talks to models is loaded when it is needed
+    from chains.query import OVERVIEW, PLAN, QUERY, Constructor  # noqa: PLC0415
+    from prchain.llm.setup import make_desk  # noqa: PLC0415
+    from sql.ledger import SqlLedger  # noqa: PLC0415
+
+    settings = Settings.load(db=db, workers=workers)
+    options = Options(strategy, repository, limit, settings.workers, retry)
+    with (
+        closing(Store.open(settings.db, create=False)) as store,
+        open_progress(secrets=settings.secrets) as progress,
+    ):
+        desk = make_desk(settings, SqlLedger(store, uuid.uuid4().hex), budget_usd=budget)
+        desk.check(PLAN, QUERY, OVERVIEW)
+        run = TaskRun(store, Constructor(desk), mirrors=settings.mirrors_dir, progress=progress, options=options)
+        if dry_run:
+            _print_estimate(run, as_json)
+            return
+        report = run.run()
+        spent = desk.spending()
+    if as_json:
+        click.echo(json.dumps(_report_row(report, None if spent.unpriced else spent.usd, spent.calls), indent=2))
+    else:
+        _print_report(report, None if spent.unpriced else spent.usd, spent.calls)
+    if not report.done:
+        click.get_current_context().exit(1)
+
+
+def _print_estimate(run: TaskRun, as_json: bool) -> None:
+    count, estimate = run.estimate()
+    row = {"tasks": count, "calls": estimate.calls, "tokens_in": estimate.tokens_in, "tokens_out": estimate.tokens_out,
+           "usd": estimate.usd}  # fmt: skip
+    if as_json:
+        click.echo(json.dumps(row, indent=2))
+        return
+    price = f"at most about {estimate.usd:.2f} USD" if estimate.usd is not None else "price unknown"
+    click.echo(f"{count:,} tasks to write: {estimate.calls:,} calls if every text is clean at once")
+    click.echo(f"  about {estimate.tokens_in:,} tokens in, at most {estimate.tokens_out:,} out, {price}")
+    click.echo("  each text that leaks takes up to three more calls; nothing has been asked or spent")
+
+
+def _report_row(report: RunReport, usd: float | None, calls: int) -> dict[str, Any]:
+    return {
+        "worked_on": len(report.tasks),
+        "outcomes": report.counts,
+        "stood_before": report.standing,
+        "left": report.left,
+        "stopped": report.stopped,
+        "calls": calls,
+        "usd": usd,
+    }
+
+
+def _print_report(report: RunReport, usd: float | None, calls: int) -> None:
+    from chains.task import FINAL  # noqa: PLC0415
+    from prchain.terminal import say  # noqa: PLC0415
+
+    for task in report.tasks:
+        if task.outcome not in FINAL:
+            say(f"{task.chain_id}: {task.outcome}: {task.reason}", err=True)
+    counts = ", ".join(f"{count:,} {name}" for name, count in sorted(report.counts.items())) or "nothing new to do"
+    price = f"{usd:.4f} USD" if usd is not None else "price unknown"
+    say(f"{counts}; {report.standing:,} stood before; {calls:,} calls, {price}")
+    if report.stopped:
+        say(f"stopped early: {report.stopped}", err=True)
+    failed = report.left + sum(1 for task in report.tasks if task.outcome not in FINAL)
+    if failed:
+        say(f"{failed:,} tasks not done; run the same command again, it goes on from here", err=True)
+
+
+@tasks.command("list")
+@click.option("--strategy", type=_STRATEGIES, help="Of the chains chosen how.  [default: all]")
+@_repository_option
+@click.option("--outcome", metavar="NAME", help="Of one outcome only: ready, query_rejected, ...")
+@db_option
+@json_option
+def list_(strategy: str | None, repository: str | None, outcome: str | None, db: str | None, as_json: bool) -> None:
+    """List the tasks with their outcomes.
+
+    \b
+    Example:
+      prchain tasks list --outcome query_rejected
+    """
+    from chains.task_report import list_tasks, print_tasks  # noqa: PLC0415
+
+    with closing(Store.open(Settings.load(db=db).db, create=False)) as store:
+        rows = list_tasks(store, strategy, repository, outcome)
+    if as_json:
+        click.echo(json.dumps(rows, indent=2))
+    else:
+        print_tasks(rows)
+
+
+@tasks.command()
+@click.argument("task", metavar="ID")
+@db_option
+@json_option
+def show(task: str, db: str | None, as_json: bool) -> None:
+    """Print one task, named by its chain's id or the beginning of it.
+
+    \b
+    Example:
+      prchain tasks show 5f0c
+    """
+    from chains.task_report import print_task, task_page  # noqa: PLC0415
+
+    with closing(Store.open(Settings.load(db=db).db, create=False)) as store:
+        page = task_page(store, task)
+    if as_json:
+        click.echo(json.dumps(page, indent=2))
+    else:
+        print_task(page)
+
+
+@tasks.command()
+@click.option(
+    "--out",
+    required=True,
+    type=click.Path(path_type=Path, allow_dash=True),
+    metavar="FILE",
+    help="Where to write; - is standard output.",
+)
+@_strategy_option
+@click.option(
+    "--interface",
+    type=click.Choice(["appended", "paper"]),
+    default="appended",
+    show_default=True,
+    help="appended: with the names that hidden tests need; paper: without, and such tests cannot gate.",
+)
+@click.option("--outcome", default="ready", show_default=True, metavar="NAME", help="Tasks of this outcome.")
+@click.option("--force", is_flag=True, help="Replace the file if it is there.")
+@db_option
+@json_option
+def export(
+    out: Path, strategy: str, interface: Interface, outcome: str, force: bool, db: str | None, as_json: bool
+) -> None:
+    """Write tasks as JSON lines, each with everything that a rollout needs; docs/tasks.schema.json describes a line.
+
+    \b
+    Example:
+      prchain tasks export --out tasks.jsonl
+      prchain tasks export --out - --interface paper | head -1
+    """
+    from chains.export import ExportOptions, print_lines, records, write_lines  # noqa: PLC0415
+
+    settings = Settings.load(db=db)
+    to_stdout = str(out) == "-"
+    if to_stdout and as_json:
+        raise UsageError("--json reports on standard output, where --out - writes; give a file's name")
+    with closing(Store.open(settings.db, create=False)) as store:
+        lines = records(store, settings.mirrors_dir, ExportOptions(strategy, outcome, interface))
+        if to_stdout:
+            print_lines(lines, sys.stdout.buffer)
+            return
+        count = write_lines(lines, out, force=force)
+    if as_json:
+        click.echo(json.dumps({"tasks": count, "file": str(out)}, indent=2))
+    else:
+        click.echo(f"{count:,} tasks written to {out}")

@@ -1,0 +1,126 @@
+"""The line of an exported task, as a shape: `docs/tasks.schema.json` is made of it.
+
+A change that takes a field away or gives it another meaning raises `SCHEMA_VERSION`; a new field does not.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+SCHEMA_VERSION = 1
+"""What every line carries."""
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class RepositoryRecord(_Record):
+    """The repository that the chain is of."""
+
+    host: str
+    name: str = Field(description="OWNER/NAME")
+    location: str | None = Field(description="clone URL it was mined from; null where it was mined from a local path")
+
+
+class FindingRecord(_Record):
+    """What the leak check says of a text."""
+
+    text: str = Field(description="where it was found: query, overview, or issue OWNER/NAME#N (a passage left out)")
+    kind: str
+    severity: Literal["leak", "warning"]
+    evidence: str
+    stage: int | None = Field(description="the 1-based stage that is given away")
+
+
+class CitationRecord(_Record):
+    """One place where the stage's pull request cites that of the stage before."""
+
+    field: str = Field(description="title, body, comment, review, review_comment, commit, landing, branch, event, ...")
+    relation: str
+    syntax: str
+    snippet: str
+    confidence: float
+
+
+class SignRecord(_Record):
+    """One sign for or against the link to the stage before."""
+
+    sign: str
+    weight: float
+    detail: str
+
+
+class EvidenceRecord(_Record):
+    """Why the stage follows the one before."""
+
+    relation: str | None
+    confidence: float | None
+    signs: tuple[SignRecord, ...]
+    citations: tuple[CitationRecord, ...]
+
+
+class StageRecord(_Record):
+    """One stage."""
+
+    position: int = Field(ge=1, description="1 is the first")
+    number: int = Field(description="of the pull request")
+    title: str
+    url: str
+    branch: str
+    base_sha: str = Field(description="B_t: the commit that the work begins on")
+    landed_sha: str = Field(description="M_t: B_t with the reference patch")
+    landed_at: str = Field(description="UTC, ISO 8601")
+    source_patch: str = Field(
+        description="from B_t to M_t as git prints it, without the test patch; docs, lock files and the like included"
+    )
+    test_patch: str = Field(description="the part of the reference patch that is tests, with fixtures and snapshots")
+    lossy: bool = Field(description="a patch holds bytes that are no UTF-8 and were replaced: take it from git instead")
+    files: tuple[str, ...] = Field(description="paths that solve the stage: source, configuration and data")
+    test_files: tuple[str, ...]
+    outcome: str
+    query: str | None = Field(description="what an agent is told; null unless the stage is ready")
+    interface: tuple[str, ...] = Field(
+        description="names that hidden tests use and only the reference introduces; empty with --interface paper"
+    )
+    evidence: EvidenceRecord | None = Field(description="null for the first stage")
+    findings: tuple[FindingRecord, ...]
+
+
+class CostRecord(_Record):
+    """What the model calls for this task took, rejected texts included."""
+
+    calls: int
+    tokens_in: int
+    tokens_out: int
+    usd: float | None = Field(description="null where a price is not known")
+
+
+class TaskRecord(_Record):
+    """One chain with its task; one line of the export."""
+
+    schema_version: Literal[1] = 1
+    chain_id: str
+    outcome: str
+    repository: RepositoryRecord
+    language: str | None
+    licence: str | None = Field(description="SPDX id at the last stage")
+    strategy: str = Field(description="how the chain was chosen: reference, temporal or single")
+    score: float = Field(description="the sum of the confidences of its links")
+    overview: str | None = Field(description="stands before the first query; null unless the task is ready")
+    findings: tuple[FindingRecord, ...] = Field(description="of the overview")
+    interface_mode: Literal["appended", "paper"]
+    stages: tuple[StageRecord, ...]
+    cost: CostRecord
+    prompts: dict[str, str] = Field(description="prompt name to hash")
+    model: str | None
+    created: str = Field(description="UTC, ISO 8601")
+
+
+def schema_text() -> str:
+    """The JSON schema of a line, as `docs/tasks.schema.json` holds it."""
+    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **TaskRecord.model_json_schema()}
+    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"

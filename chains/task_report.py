@@ -1,0 +1,148 @@
+"""What people read of tasks: the list, and the page of one."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections import Counter
+from typing import Any
+
+from sqlalchemy import select
+
+from chains.export import cost_of
+from chains.task_rows import find_chain, read_draft, read_task_chain
+from chains.task_texts import read_title
+from prchain.errors import UsageError
+from prchain.terminal import say
+from sql.store import Store, Transaction
+from sql.tables import Chain, ChainStage, Repository, Selection, Task
+
+_WIDTH = 100
+_SHOWN = 20
+
+
+def list_tasks(
+    store: Store, strategy: str | None = None, repository: str | None = None, outcome: str | None = None
+) -> list[dict[str, Any]]:
+    """One row a task: chain, repository, numbers, outcome; by repository and chain id."""
+    query = (
+        select(Task.chain_id, Task.outcome, Task.reason, Task.attempts, Repository.owner, Repository.name)
+        .join(Chain, Chain.id == Task.chain_id)
+        .join(Repository, Repository.id == Chain.repository_id)
+    )
+    if outcome is not None:
+        query = query.where(Task.outcome == outcome)
+    if strategy is not None:
+        query = query.where(Task.chain_id.in_(select(Selection.chain_id).where(Selection.strategy == strategy)))
+    with store.reading() as tx:
+        numbers: dict[str, list[int]] = {}
+        for chain_id, _, number in tx.rows(ChainStage, "chain_id", "position", "number"):
+            numbers.setdefault(chain_id, []).append(number)
+        rows = [
+            {"chain_id": chain_id, "repository": f"{owner}/{name}", "numbers": numbers.get(chain_id, []),
+             "outcome": found, "reason": reason, "attempts": attempts}
+            for chain_id, found, reason, attempts, owner, name in tx.connection.execute(query)
+            if repository is None or f"{owner}/{name}".lower() == repository.lower()
+        ]  # fmt: skip
+    return sorted(rows, key=lambda row: (row["repository"].lower(), row["chain_id"]))
+
+
+def print_tasks(rows: list[dict[str, Any]]) -> None:
+    """Print the list, and below it how many ended how."""
+    for row in rows:
+        numbers = " > ".join(f"#{number}" for number in row["numbers"])
+        say(f"{row['chain_id']}  {row['outcome']:<18} {row['repository']}  {numbers}")
+    counts = Counter(row["outcome"] for row in rows)
+    say(f"{len(rows):,} tasks" + "".join(f", {count:,} {name}" for name, count in sorted(counts.items())))
+
+
+def task_page(store: Store, prefix: str) -> dict[str, Any]:
+    """Everything that is stored of one task, by its chain's id or the beginning of it. Raises `UsageError`."""
+    with store.reading() as tx:
+        chain_id = find_chain(tx, prefix)
+        chain, draft = read_task_chain(tx, chain_id), read_draft(tx, chain_id)
+        if draft is None:
+            raise UsageError(f"chain {chain_id} has no task yet; run `prchain tasks build`")
+        model, prompts, created = next(iter(tx.rows(Task, "model", "prompts", "created_at", chain_id=chain_id)))
+        written = {one.position: one for one in draft.stages}
+        return {
+            "chain_id": chain_id,
+            "repository": chain.full_name,
+            "language": chain.language,
+            "licence": chain.licence,
+            "outcome": draft.outcome,
+            "reason": draft.reason,
+            "overview": draft.overview,
+            "findings": list(draft.findings),
+            "attempts": draft.attempts,
+            "model": model,
+            "prompts": json.loads(prompts),
+            "created": created,
+            "cost": cost_of(tx, chain_id).model_dump(),
+            "stages": [
+                {
+                    "position": stage.position,
+                    "number": stage.number,
+                    "title": read_title(tx, chain.repository_id, stage.number, stage.landed_sha),
+                    "url": f"https://{chain.host}/{chain.full_name}/pull/{stage.number}",
+                    "base_sha": stage.base_sha,
+                    "landed_sha": stage.landed_sha,
+                    "landed_at": stage.landed_at,
+                    **_link(tx, chain_id, stage.position),
+                    **_written(written.get(stage.position)),
+                }
+                for stage in chain.stages
+            ],
+        }
+
+
+def _link(tx: Transaction, chain_id: str, position: int) -> dict[str, Any]:
+    columns = ("relation", "confidence")
+    row = next(iter(tx.rows(ChainStage, *columns, chain_id=chain_id, position=position)))
+    return dict(zip(columns, row, strict=True))
+
+
+def _written(stage: Any) -> dict[str, Any]:
+    names = ("outcome", "reason", "plan", "query", "interface", "files", "findings", "attempts")
+    return {name: getattr(stage, name, None) for name in names}
+
+
+def print_task(page: dict[str, Any]) -> None:
+    """Print the page of a task. The plan is no part of it: it may hold the solution."""
+    numbers = " > ".join(f"#{stage['number']}" for stage in page["stages"])
+    say(f"task {page['chain_id']}  {page['repository']}  {numbers}")
+    say(f"  outcome   {page['outcome']}" + (f" ({page['reason']})" if page["reason"] else ""))
+    say(f"  language  {page['language'] or 'unknown'}, licence {page['licence'] or 'unknown'}")
+    cost = page["cost"]
+    price = f"{cost['usd']:.4f} USD" if cost["usd"] is not None else "price unknown"
+    say(f"  made      {page['created']} by {page['model'] or 'no model'}")
+    say(f"  cost      {cost['calls']:,} calls, {cost['tokens_in']:,} + {cost['tokens_out']:,} tokens, {price}")
+    _print_text("overview", page["overview"], page["findings"])
+    for stage in page["stages"]:
+        say()
+        say(f"stage {stage['position']}: #{stage['number']} {stage['title']}")
+        say(f"  outcome   {stage['outcome']}" + (f" ({stage['reason']})" if stage["reason"] else ""))
+        say(f"  page      {stage['url']}")
+        say(f"  base      {stage['base_sha']}")
+        say(f"  landed    {stage['landed_sha']}, {stage['landed_at']}")
+        if stage["relation"]:
+            say(f"  follows   by {stage['relation']}, confidence {stage['confidence'] or 0:.2f}")
+        _print_list("files", stage["files"] or [])
+        _print_list("interface", stage["interface"] or [])
+        _print_text("query", stage["query"], stage["findings"] or [])
+
+
+def _print_list(title: str, items: list[str]) -> None:
+    for place, item in enumerate(items[:_SHOWN]):
+        say(f"  {title if place == 0 else '':<9} {item}")
+    if len(items) > _SHOWN:
+        say(f"  {'':<9} ... {len(items) - _SHOWN} more")
+
+
+def _print_text(title: str, text: str | None, findings: list[dict[str, Any]]) -> None:
+    say(f"  {title:<9} {'none' if not text else ''}".rstrip())
+    for paragraph in (text or "").splitlines():
+        for line in textwrap.wrap(paragraph, _WIDTH) or [""]:
+            say(f"    {line}")
+    for finding in findings[:_SHOWN]:
+        say(f"    {finding['severity']}: {finding['kind']} in {finding['text']}: {finding['evidence']}")

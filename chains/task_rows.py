@@ -1,0 +1,131 @@
+"""Tasks in the database: which chains want one, what an earlier run left, and what this one writes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import select
+
+from chains.outcomes import SELECTED
+from chains.task import Stage, StageQuery, TaskChain, TaskDraft
+from prchain.errors import UsageError
+from sql.store import Transaction
+from sql.tables import Chain, ChainStage, Repository, Selection, Task, TaskStage
+
+_TASK = ("outcome", "reason", "overview", "findings", "attempts")
+_STAGE = ("position", "outcome", "reason", "plan", "query", "interface", "files", "findings", "attempts")
+
+
+def selected_ids(tx: Transaction, strategy: str, repository: str | None = None, limit: int | None = None) -> list[str]:
+    """The ids of the chains that a strategy chose, best first; those of one repository, and the first `limit` of them.
+
+    Raises `UsageError` for a repository that was not mined.
+    """
+    wanted = _repository_id(tx, repository) if repository is not None else None
+    query = (
+        select(Chain.id)
+        .join(Selection, Selection.chain_id == Chain.id)
+        .where(Selection.strategy == strategy, Selection.outcome == SELECTED)
+        .order_by(Selection.score.desc(), Chain.id)
+        .limit(limit)
+    )
+    if wanted is not None:
+        query = query.where(Chain.repository_id == wanted)
+    return [str(chain_id) for (chain_id,) in tx.connection.execute(query)]
+
+
+def _repository_id(tx: Transaction, full_name: str) -> int:
+    for repository_id, owner, name in tx.rows(Repository, "id", "owner", "name"):
+        if f"{owner}/{name}".lower() == full_name.lower():
+            return int(repository_id)
+    raise UsageError(f"{full_name} has not been mined into this database; `prchain status` lists what has")
+
+
+def read_task_chain(tx: Transaction, chain_id: str) -> TaskChain:
+    """One chain with its stages and repository, by its whole id."""
+    query = (
+        select(Chain.repository_id, Repository.host, Repository.owner, Repository.name, Repository.location,
+               Chain.licence, Chain.language)
+        .join(Repository, Repository.id == Chain.repository_id)
+        .where(Chain.id == chain_id)
+    )  # fmt: skip
+    repository_id, host, owner, name, location, licence, language = tx.connection.execute(query).one()
+    columns = ("position", "number", "branch", "base_sha", "landed_sha", "landed_at", "subject")
+    stages = tuple(Stage(*row) for row in tx.rows(ChainStage, *columns, chain_id=chain_id))
+    return TaskChain(chain_id, repository_id, host, f"{owner}/{name}", location, licence, language, stages)
+
+
+def outcomes(tx: Transaction) -> dict[str, str]:
+    """The outcome of every task that there is."""
+    return {str(chain_id): str(outcome) for chain_id, outcome in tx.rows(Task, "chain_id", "outcome")}
+
+
+def read_draft(tx: Transaction, chain_id: str) -> TaskDraft | None:
+    """The task of a chain as an earlier run left it."""
+    for outcome, reason, overview, findings, attempts in tx.rows(Task, *_TASK, chain_id=chain_id):
+        stages = tuple(_stage(row) for row in tx.rows(TaskStage, *_STAGE, chain_id=chain_id))
+        found = tuple(json.loads(findings))
+        return TaskDraft(chain_id, outcome, reason, overview, found, attempts, stages)
+    return None
+
+
+def _stage(row: Any) -> StageQuery:
+    position, outcome, reason, plan, query, interface, files, findings, attempts = row
+    return StageQuery(
+        position, outcome, reason, plan, query, tuple(json.loads(interface)), tuple(json.loads(files)),
+        tuple(json.loads(findings)), attempts,
+    )  # fmt: skip
+
+
+def write_draft(tx: Transaction, draft: TaskDraft, *, model: str | None, prompts: Mapping[str, str]) -> None:
+    """Write a task with all its stages in the place of what was there."""
+    row = {
+        "chain_id": draft.chain_id,
+        "outcome": draft.outcome,
+        "reason": draft.reason,
+        "overview": draft.overview,
+        "findings": _json(draft.findings),
+        "attempts": draft.attempts,
+        "model": model,
+        "prompts": json.dumps(dict(prompts), sort_keys=True),
+        "created_at": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+    }
+    tx.upsert(Task, [row])
+    tx.delete(TaskStage, chain_id=draft.chain_id)
+    if draft.stages:
+        tx.upsert(TaskStage, _stage_rows(draft))
+
+
+def _stage_rows(draft: TaskDraft) -> Iterator[dict[str, Any]]:
+    for one in draft.stages:
+        yield {
+            "chain_id": draft.chain_id,
+            "position": one.position,
+            "outcome": one.outcome,
+            "reason": one.reason,
+            "plan": one.plan,
+            "query": one.query,
+            "interface": _json(one.interface),
+            "files": _json(one.files),
+            "findings": _json(one.findings),
+            "attempts": one.attempts,
+        }
+
+
+def _json(values: tuple[Any, ...]) -> str:
+    return json.dumps(list(values), ensure_ascii=False)
+
+
+def find_chain(tx: Transaction, prefix: str) -> str:
+    """The id of the one chain whose id begins with `prefix`. Raises `UsageError`."""
+    wanted = prefix.strip().lower()
+    query = select(Chain.id).where(Chain.id.startswith(wanted, autoescape=True)).order_by(Chain.id).limit(2)
+    found = [str(chain_id) for (chain_id,) in tx.connection.execute(query)] if wanted else []
+    if not found:
+        raise UsageError(f"no chain's id begins with {prefix!r}; `prchain chains list` lists them")
+    if len(found) > 1:
+        raise UsageError(f"several chains' ids begin with {prefix}; write more of it")
+    return found[0]

@@ -1,0 +1,129 @@
+"""What people wrote about a pull request, out of the database, ready for a prompt.
+
+Everything passes `prchain.scrub.scrub_mined`. Bots' comments are left out; authors are not named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sqlalchemy import and_, select
+
+from prchain.scrub import scrub_mined
+from sql.store import Transaction
+from sql.tables import ClosingReference, Commit, Issue, Landing, PullRequestCommit, PullRequestText
+
+_MERGE = "Merge pull request"
+
+
+@dataclass(frozen=True, slots=True)
+class IssueText:
+    """An issue that the pull request closes."""
+
+    name: str
+    """``OWNER/NAME#N``."""
+    title: str
+    body: str
+
+
+@dataclass(frozen=True, slots=True)
+class PullTexts:
+    """The texts of one pull request."""
+
+    title: str
+    body: str
+    discussion: tuple[str, ...]
+    """Comments and reviews in the order of time, each with a first line that says what it is."""
+    commits: tuple[str, ...]
+    """Messages of its own commits, oldest first, and of the landing; each once."""
+    issues: tuple[IssueText, ...]
+    shas: tuple[str, ...]
+    """Of its own commits."""
+
+
+def read_texts(tx: Transaction, repository_id: int, number: int, landed_sha: str) -> PullTexts:
+    """The texts of a pull request; where only git was read, title and body are those of the landing's message."""
+    title = body = None
+    said: list[tuple[str, str, str]] = []
+    columns = ("field", "key", "author_kind", "body", "path", "created_at")
+    for field, key, kind, text, path, at in tx.rows(
+        PullRequestText, *columns, repository_id=repository_id, number=number
+    ):
+        if field == "title":
+            title = text
+        elif field == "body":
+            body = text
+        elif text.strip() and kind != "Bot":
+            label = f"review of {path}" if path else field.replace("_", " ")
+            said.append((at or "", key, f"({label})\n{text}"))
+    own = _own_commits(tx, repository_id, number)
+    landing = _landing(tx, repository_id, number, landed_sha)
+    subject, rest = _parted(landing)
+    messages = dict.fromkeys([*own.values(), landing])
+    return PullTexts(
+        title=scrub_mined(title if title and title.strip() else subject),
+        body=scrub_mined(body if body is not None else rest),
+        discussion=tuple(scrub_mined(text) for _, _, text in sorted(said)),
+        commits=tuple(scrub_mined(message) for message in messages if message.strip()),
+        issues=tuple(_issues(tx, repository_id, number)),
+        shas=tuple(own),
+    )
+
+
+def read_title(tx: Transaction, repository_id: int, number: int, landed_sha: str) -> str:
+    """The title alone."""
+    given = list(tx.rows(PullRequestText, "body", repository_id=repository_id, number=number, field="title"))
+    if given and given[0][0].strip():
+        return scrub_mined(given[0][0])
+    return scrub_mined(_parted(_landing(tx, repository_id, number, landed_sha))[0])
+
+
+def _own_commits(tx: Transaction, repository_id: int, number: int) -> dict[str, str]:
+    """Sha to message, oldest first; git's list before the API's, which may hold commits that were pushed away."""
+    query = (
+        select(Commit.sha, Commit.message)
+        .join(
+            PullRequestCommit,
+            and_(PullRequestCommit.repository_id == Commit.repository_id, PullRequestCommit.sha == Commit.sha),
+        )
+        .where(Commit.repository_id == repository_id, PullRequestCommit.number == number)
+        .order_by(PullRequestCommit.origin.desc(), PullRequestCommit.position)
+    )
+    return {str(sha): str(message) for sha, message in tx.connection.execute(query)}
+
+
+def _landing(tx: Transaction, repository_id: int, number: int, landed_sha: str) -> str:
+    """The message of the landed commit, or its subject where the commit's row is not there."""
+    rows = list(tx.rows(Commit, "message", repository_id=repository_id, sha=landed_sha))
+    if rows:
+        return str(rows[0][0])
+    subjects = tx.rows(Landing, "subject", repository_id=repository_id, number=number, landed_sha=landed_sha)
+    return next((str(subject) for (subject,) in subjects), "")
+
+
+def _parted(message: str) -> tuple[str, str]:
+    """Title and body of a landing's message; GitHub writes a merge's title below a line of its own."""
+    subject, _, rest = message.strip().partition("\n")
+    if subject.startswith(_MERGE) and rest.strip():
+        subject, _, rest = rest.strip().partition("\n")
+    return subject.strip(), rest.strip()
+
+
+def _issues(tx: Transaction, repository_id: int, number: int) -> Iterator[IssueText]:
+    query = (
+        select(Issue.issue_repository, Issue.issue_number, Issue.title, Issue.body)
+        .join(
+            ClosingReference,
+            and_(
+                ClosingReference.repository_id == Issue.repository_id,
+                ClosingReference.issue_repository == Issue.issue_repository,
+                ClosingReference.issue_number == Issue.issue_number,
+            ),
+        )
+        .where(Issue.repository_id == repository_id, ClosingReference.number == number)
+        .order_by(Issue.issue_repository, Issue.issue_number)
+    )
+    for repository, issue, title, body in tx.connection.execute(query):
+        if title or body:
+            yield IssueText(f"{repository}#{issue}", scrub_mined(title or ""), scrub_mined(body or ""))

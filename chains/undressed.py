@@ -1,0 +1,92 @@
+"""Python without what no program sees: docstrings, annotations, and the imports that only annotations need.
+
+Comments and white space fall away by parsing. Two texts that are equal undressed do the same.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from collections.abc import Sequence
+
+from prchain.git import FilePatch
+
+_STATEMENT = re.compile(
+    r"^\s*(?:(?:async )?(?:if|for|while|with|elif|except)\b.*:\s*$|(?:return|yield|raise|assert|del)\b.*[(\[.=_]"
+    r"|[\w.\[\]'\"]+\s*(?:[-+*/|&]?=)\s*\S.*|[\w.]+\(.*\)\s*$)"
+)
+"""Lines that docstrings and signatures hardly ever have: a patch with one of them need not be parsed."""
+
+
+def may_be_dress(files: Sequence[FilePatch]) -> bool:
+    """Whether a patch can be one of docstrings and annotations only, by its lines: a cheap sieve."""
+    return all(
+        file.path.endswith((".py", ".pyi")) and not any(map(_STATEMENT.match, (*file.added, *file.removed)))
+        for file in files
+    )
+
+
+def is_same_undressed(before: str, after: str) -> bool:
+    """Whether two Python texts differ in docstrings, annotations and typing imports at most; false for no Python."""
+    one, other = _undressed(before), _undressed(after)
+    return one is not None and one == other
+
+
+def _undressed(text: str) -> str | None:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of the parsed text's own escapes
+            tree = _Undress().visit(ast.parse(text))
+        return ast.dump(tree)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+_TYPING = {"typing", "typing_extensions", "collections.abc", "__future__"}
+
+
+class _Undress(ast.NodeTransformer):
+    def visit_Module(self, node: ast.Module) -> ast.Module:
+        self._body(node)
+        return node
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.ClassDef:
+        self._body(node)
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
+        self._body(node)
+        node.returns = None
+        return node
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AsyncFunctionDef:
+        self._body(node)
+        node.returns = None
+        return node
+
+    def visit_arg(self, node: ast.arg) -> ast.arg:
+        node.annotation = None
+        return node
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST | None:
+        if node.value is None:
+            return None
+        self.generic_visit(node)
+        return ast.Assign(targets=[node.target], value=node.value)
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.ImportFrom | None:
+        return None if node.module in _TYPING else node
+
+    def visit_If(self, node: ast.If) -> ast.AST | None:
+        if isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING" and not node.orelse:
+            return None
+        self.generic_visit(node)
+        return node
+
+    def _body(self, node: ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+        first = node.body[0] if node.body else None
+        if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
+            del node.body[0]
+        self.generic_visit(node)
+        node.body = [one for one in node.body if not isinstance(one, ast.Pass)]

@@ -1,0 +1,232 @@
+"""Exported lines: they fit the schema, hold everything a rollout needs, and nothing that they should not."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chains.export import ExportOptions, records, write_lines
+from chains.task_record import SCHEMA_VERSION, TaskRecord, schema_text
+from prchain.errors import UsageError
+from sql.ledger import SqlLedger
+from sql.tables import Repository
+from tests.chains.taskworld import CHAIN, OVERVIEW, QUERIES, FakeModel, TaskWorld, desk_of, good_answer, mined, shop
+from tests.miner.gitworld import git
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TaskWorld]:
+    folder = tmp_path_factory.mktemp("export")
+    with mined(folder, shop(folder), [CHAIN, (1, 2), (2, 3)]) as made:
+        made.say(2, title="Count coupons once; ask joe@example.org")
+
+        def answer(request: Any) -> Any:
+            if request.subject.startswith(made.chains[1]) and request.purpose == "query":
+                return {"query": "def redeem_once(self, code): pass"}
+            if request.purpose == "query" and request.subject.startswith(made.chains[2]):
+                return {"query": QUERIES[int(request.subject[-1]) + 1]}
+            return good_answer(request)
+
+        made.run(desk_of(FakeModel(answer), SqlLedger(made.store, "run"))).run()
+        yield made
+
+
+def exported(world: TaskWorld, **options: Any) -> list[TaskRecord]:
+    return list(records(world.store, world.folder / "mirrors", ExportOptions(**options)))
+
+
+def test_the_schema_in_the_docs_is_that_of_the_records() -> None:
+    text = (ROOT / "docs" / "tasks.schema.json").read_text(encoding="utf-8")
+    assert text == schema_text(), "write docs/tasks.schema.json anew from chains.task_record.schema_text()"
+    assert json.loads(text)["properties"]["schema_version"]["const"] == SCHEMA_VERSION
+
+
+def test_lines_round_trip_and_come_in_one_order(world: TaskWorld, tmp_path: Path) -> None:
+    out = tmp_path / "deep" / "tasks.jsonl"
+    assert write_lines(iter(exported(world)), out) == 2
+    lines = out.read_text(encoding="utf-8").splitlines()
+    read = [TaskRecord.model_validate_json(line) for line in lines]
+    assert read == exported(world)
+    assert [one.chain_id for one in read] == sorted([world.chains[0], world.chains[2]])
+    assert write_lines(iter(exported(world)), tmp_path / "again.jsonl") == 2
+    assert (tmp_path / "again.jsonl").read_bytes() == out.read_bytes()
+    assert [path.name for path in out.parent.iterdir()] == ["tasks.jsonl"]
+
+
+def test_a_record_holds_what_a_rollout_needs(world: TaskWorld) -> None:
+    record = next(one for one in exported(world) if one.chain_id == world.chains[0])
+    assert record.repository.model_dump() == {"host": "github.com", "name": "shop/till", "location": None}
+    assert (record.language, record.licence, record.strategy, record.score) == ("python", "MIT", "reference", 1.0)
+    assert (record.outcome, record.overview, record.model) == ("ready", OVERVIEW, "fake")
+    assert record.cost.model_dump() == {"calls": 7, "tokens_in": 700, "tokens_out": 70, "usd": pytest.approx(0.00084)}
+    first, second, third = record.stages
+    assert [one.query for one in record.stages] == list(QUERIES.values())
+    assert (second.number, second.url) == (2, "https://github.com/shop/till/pull/2")
+    assert second.title == "Count coupons once; ask [email]"
+    assert second.files == ("src/till/cart.py", "src/till/coupons.py") and second.test_files == (
+        "tests/test_coupons.py",
+    )
+    assert second.interface == ("CouponLedger", "redeem_once")
+    assert first.evidence is None and second.evidence is not None
+    assert (second.evidence.relation, second.evidence.confidence) == ("follow_up", 0.9)
+    assert second.evidence.signs[0].sign == "shared_files"
+    assert [one.field for one in second.evidence.citations] == ["landing"]
+    assert "Follow-up to #1" in second.evidence.citations[0].snippet
+    assert "docs/coupons.md" in second.source_patch and "docs/coupons.md" not in second.files
+    assert "test_coupons" in second.test_patch and "test_coupons" not in second.source_patch
+    assert (second.lossy, third.lossy) == (False, True)
+
+
+def test_the_paper_mode_withholds_the_interface(world: TaskWorld) -> None:
+    for record in exported(world, interface="paper"):
+        assert record.interface_mode == "paper"
+        assert {stage.interface for stage in record.stages} == {()}
+
+
+def test_rejected_texts_are_not_exported(world: TaskWorld) -> None:
+    (record,) = exported(world, outcome="query_rejected")
+    assert record.chain_id == world.chains[1]
+    assert [stage.outcome for stage in record.stages] == ["query_rejected", "not_reached"]
+    assert {stage.query for stage in record.stages} == {None} and record.overview is None
+    assert record.stages[0].findings
+    assert "redeem_once(self" not in json.dumps([stage.query for stage in record.stages])
+
+
+def test_source_and_test_patch_on_the_base_give_the_landed_tree(world: TaskWorld, tmp_path: Path) -> None:
+    record = next(one for one in exported(world) if one.chain_id == world.chains[0])
+    for stage in record.stages:
+        if stage.lossy:
+            continue
+        assert applied(world, tmp_path / str(stage.position), stage.base_sha, stage.source_patch, stage.test_patch) == (
+            git(world.world.path, "rev-parse", f"{stage.landed_sha}^{{tree}}").strip()
+        )
+
+
+def test_a_patch_with_renames_binaries_and_odd_bytes_is_parted_without_loss(world: TaskWorld, tmp_path: Path) -> None:
+    from chains.export import _patch
+    from chains.reference import split
+    from chains.task_rows import read_task_chain
+    from prchain.git import GitRepository
+
+    with world.store.reading() as tx:
+        stage = read_task_chain(tx, world.chains[0]).stages[2]
+    repository = GitRepository.open(world.world.path)
+    (patch,) = repository.patches([(stage.base_sha, stage.landed_sha)])
+    reference = split(patch)
+    assert any(file.old_path for file in patch) and any(file.binary for file in patch)
+    without = [file for file in (*reference.source, *reference.other) if file.path != "src/till/umlaut.py"]
+    source, lossy = _patch(repository, stage, without)
+    test, also = _patch(repository, stage, reference.test)
+    assert not lossy and not also and "GIT binary patch" in source
+    index = git_index(tmp_path / "odd", world, stage.base_sha)
+    for text in (source, test):
+        run_git(index, world, "apply", "--cached", "-", stdin=text.encode())
+    blob = git(world.world.path, "rev-parse", f"{stage.landed_sha}:src/till/umlaut.py").strip()
+    run_git(index, world, "update-index", "--add", "--cacheinfo", f"100644,{blob},src/till/umlaut.py")
+    tree = run_git(index, world, "write-tree").decode().strip()
+    assert tree == git(world.world.path, "rev-parse", f"{stage.landed_sha}^{{tree}}").strip()
+
+
+def test_a_path_that_is_no_utf8_is_in_the_patch_which_says_that_it_is_lossy(tmp_path: Path) -> None:
+    with mined(tmp_path, shop(tmp_path, patches={2: {b"src/caf\xe9.py": "x = 1\n"}}), [CHAIN]) as world:
+        world.run(FakeModel()).run()
+        stage = exported(world)[0].stages[1]
+        assert stage.lossy and "caf\ufffd.py" in stage.source_patch and "src/caf\\xe9.py" in stage.files
+
+
+def test_paths_that_look_like_patterns_or_escapes_are_asked_for_as_they_are(tmp_path: Path) -> None:
+    made = shop(
+        tmp_path, patches={2: {"src/[a]*.py": "y = 1\n", "src/back\\xe9.py": "z = 1\n", "src/:é.py": "w = 1\n"}}
+    )
+    with mined(tmp_path, made, [CHAIN]) as world:
+        world.run(FakeModel()).run()
+        (record,) = exported(world)
+        stage = record.stages[1]
+        assert not stage.lossy
+        assert applied(world, tmp_path / "index", stage.base_sha, stage.source_patch, stage.test_patch) == (
+            git(world.world.path, "rev-parse", f"{stage.landed_sha}^{{tree}}").strip()
+        )
+
+
+@pytest.mark.parametrize(
+    ("location", "public"),
+    [
+        ("https://example.org/o/r.git", "https://example.org/o/r.git"),
+        ("https://user:secret@example.org/o/r.git", "https://example.org/o/r.git"),
+        ("git@example.org:o/r.git", "git@example.org:o/r.git"),
+        ("/home/me/mirrors/r.git", None),
+        ("file:///home/me/r.git", None),
+        ("FILE:///home/me/r.git", None),
+    ],
+)
+def test_no_place_on_this_machine_is_told(location: str, public: str | None) -> None:
+    from chains.export import _public
+
+    assert _public(location) == public
+
+
+def test_a_mirror_of_ours_is_found_by_its_clone_url(world: TaskWorld, tmp_path: Path) -> None:
+    mirror = tmp_path / "mirrors" / "github.com" / "shop" / "till.git"
+    mirror.parent.mkdir(parents=True)
+    mirror.symlink_to(world.world.path)
+    key = {"id": world.repository_id, "host": "github.com", "owner": "shop", "name": "till"}
+    try:
+        with world.store.transaction() as tx:
+            tx.upsert(Repository, [{**key, "location": "https://example.org/shop/till.git"}])
+        record = next(records(world.store, tmp_path / "mirrors", ExportOptions()))
+        assert record.repository.location == "https://example.org/shop/till.git"
+        assert record.stages[0].source_patch
+    finally:
+        with world.store.transaction() as tx:
+            tx.upsert(Repository, [{**key, "location": str(world.world.path)}])
+
+
+def test_a_file_is_replaced_only_on_demand_and_only_whole(world: TaskWorld, tmp_path: Path) -> None:
+    out = tmp_path / "tasks.jsonl"
+    out.write_text("precious")
+    with pytest.raises(UsageError, match="--force"):
+        write_lines(iter(exported(world)), out)
+
+    def broken() -> Iterator[TaskRecord]:
+        yield exported(world)[0]
+        raise UsageError("pulled out")
+
+    with pytest.raises(UsageError, match="pulled out"):
+        write_lines(broken(), out, force=True)
+    assert out.read_text() == "precious" and [path.name for path in tmp_path.iterdir()] == ["tasks.jsonl"]
+    assert write_lines(iter(exported(world)), out, force=True) == 2
+    with pytest.raises(UsageError, match="cannot be written"):
+        write_lines(iter(exported(world)), out / "below.jsonl")
+
+
+def applied(world: TaskWorld, index: Path, base: str, *patches: str) -> str:
+    """The tree of the base with the patches applied by plain git."""
+    place = git_index(index, world, base)
+    for patch in patches:
+        run_git(place, world, "apply", "--cached", "-", stdin=patch.encode())
+    return run_git(place, world, "write-tree").decode().strip()
+
+
+def git_index(place: Path, world: TaskWorld, base: str) -> Path:
+    run_git(place, world, "read-tree", base)
+    return place
+
+
+def run_git(index: Path, world: TaskWorld, *arguments: str, stdin: bytes = b"") -> bytes:
+    environment = {
+        **os.environ,
+        "GIT_INDEX_FILE": str(index),
+        "GIT_DIR": str(world.world.path),
+        "GIT_CONFIG_GLOBAL": os.devnull,
+    }
+    done = subprocess.run(["git", *arguments], input=stdin, capture_output=True, check=False, env=environment)
+    assert done.returncode == 0, done.stderr
+    return done.stdout

@@ -1,0 +1,174 @@
+"""The commands of tasks, as a user calls them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from chains.task_cli import tasks
+from chains.task_record import TaskRecord
+from prchain.errors import PrchainError, SettingsError, StoreUnavailable, UsageError
+from sql.tables import LlmCall, Task
+from tests.chains.taskworld import CHAIN, OVERVIEW, PLAN, QUERIES, TaskWorld, mined, shop
+
+SCRIPT: list[dict[str, Any]] = [
+    {"purpose": "plan", "reply": PLAN, "repeat": True},
+    {"purpose": "overview", "reply": {"overview": OVERVIEW}, "repeat": True},
+]
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TaskWorld]:
+    monkeypatch.chdir(tmp_path)
+    with mined(tmp_path, shop(tmp_path), [CHAIN]) as made:
+        lines = [
+            *SCRIPT,
+            *(
+                {"purpose": "query", "subject": f"{made.chains[0]}/{number}", "reply": {"query": text}, "repeat": True}
+                for number, text in QUERIES.items()
+            ),
+        ]
+        script = tmp_path / "script.jsonl"
+        script.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        monkeypatch.setenv("PRCHAIN_LLM_SCRIPT", str(script))
+        yield made
+
+
+def call(world: TaskWorld, *arguments: str, fails: type[PrchainError] | None = None) -> Result:
+    result = CliRunner().invoke(tasks, [*arguments, "--db", world.database])
+    if fails is not None:
+        assert isinstance(result.exception, fails), result.output
+        assert "\n" not in str(result.exception)
+    else:
+        assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result
+
+
+@pytest.mark.parametrize("command", [[], ["build"], ["list"], ["show"], ["export"]])
+def test_every_command_has_help_with_an_example(command: list[str]) -> None:
+    result = CliRunner().invoke(tasks, [*command, "--help"])
+    assert result.exit_code == 0 and "Example:" in result.output and "prchain tasks" in result.output
+
+
+class TestBuild:
+    def test_writes_the_tasks_and_says_so(self, world: TaskWorld) -> None:
+        result = call(world, "build")
+        assert result.exit_code == 0
+        assert "1 ready; 0 stood before; 7 calls, 0.0000 USD" in result.stdout
+        again = call(world, "build", "--json")
+        assert again.exit_code == 0
+        assert json.loads(again.stdout) == {
+            "worked_on": 0, "outcomes": {}, "stood_before": 1, "left": 0, "stopped": None, "calls": 0, "usd": 0.0
+        }  # fmt: skip
+
+    def test_a_dry_run_says_what_it_takes_and_leaves_no_row(self, world: TaskWorld) -> None:
+        assert "1 tasks to write: 7 calls" in call(world, "build", "--dry-run").stdout
+        row = json.loads(call(world, "build", "--dry-run", "--json").stdout)
+        assert (row["tasks"], row["calls"], row["usd"]) == (1, 7, 0.0)
+        assert world.rows(LlmCall, "id") == world.rows(Task, "chain_id") == []
+
+    def test_what_is_not_done_is_exit_code_1_with_the_reason(self, world: TaskWorld, tmp_path: Path) -> None:
+        (tmp_path / "script.jsonl").write_text("")
+        result = call(world, "build")
+        assert result.exit_code == 1
+        assert "script_unknown" in result.stderr and "run the same command again" in result.stderr
+
+    def test_a_rejected_task_is_done(self, world: TaskWorld, tmp_path: Path) -> None:
+        leak = {"purpose": "query", "reply": {"query": "Call it CouponLedger."}, "repeat": True}
+        (tmp_path / "script.jsonl").write_text("\n".join(json.dumps(line) for line in [*SCRIPT, leak]))
+        result = call(world, "build")
+        assert result.exit_code == 0 and "1 query_rejected" in result.stdout
+
+    def test_without_a_model_nothing_begins(self, world: TaskWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.delenv("PRCHAIN_LLM_SCRIPT")
+        call(world, "build", fails=UsageError)
+        monkeypatch.setenv("PRCHAIN_LLM_MODEL", "some")
+        call(world, "build", "--budget", "1", fails=SettingsError)
+        assert world.rows(LlmCall, "id") == []
+
+    def test_a_repository_that_is_not_there_is_said(self, world: TaskWorld) -> None:
+        call(world, "build", "--repository", "o/none", fails=UsageError)
+
+    def test_a_database_that_is_not_there_is_said(self) -> None:
+        result = CliRunner().invoke(tasks, ["list", "--db", "missing.db"])
+        assert isinstance(result.exception, StoreUnavailable)
+
+
+class TestPages:
+    @pytest.fixture(autouse=True)
+    def _built(self, world: TaskWorld) -> None:
+        world.say(2, title="Count \x1b[31mcoupons\x1b[0m \u202eonce\nforged line")
+        call(world, "build")
+
+    def test_the_list(self, world: TaskWorld) -> None:
+        lines = call(world, "list").stdout.splitlines()
+        assert lines == [f"{world.chains[0]}  ready              shop/till  #1 > #2 > #3", "1 tasks, 1 ready"]
+        assert call(world, "list", "--outcome", "query_rejected").stdout == "0 tasks\n"
+        assert call(world, "list", "--strategy", "single").stdout == "0 tasks\n"
+        (row,) = json.loads(call(world, "list", "--repository", "SHOP/till", "--json").stdout)
+        assert (row["numbers"], row["outcome"]) == ([1, 2, 3], "ready")
+
+    def test_the_page_by_the_beginning_of_an_id(self, world: TaskWorld) -> None:
+        page = call(world, "show", world.chains[0][:5].upper()).stdout
+        for text in ("#2 Count", "overview", "The work turns a plain till", "round_half_even_cents", "7 calls",
+                     "src/till/coupons.py", "confidence 0.90", "licence MIT"):  # fmt: skip
+            assert text in page
+        assert "Sums were off." not in page, "the plan may hold the solution"
+        assert "\x1b" not in page and "\u202e" not in page and "\nforged line" not in page
+        assert max(map(len, page.splitlines())) < 160
+
+    def test_the_page_as_json_holds_everything(self, world: TaskWorld) -> None:
+        page = json.loads(call(world, "show", world.chains[0], "--json").stdout)
+        assert [stage["query"] for stage in page["stages"]] == list(QUERIES.values())
+        assert page["stages"][0]["plan"].startswith("why: ") and page["cost"]["calls"] == 7
+
+    @pytest.mark.parametrize("prefix", ["zz", "", "%"])
+    def test_an_id_that_names_no_task_is_said(self, world: TaskWorld, prefix: str) -> None:
+        call(world, "show", prefix, fails=UsageError)
+
+    def test_an_id_that_names_several_is_said(self, world: TaskWorld) -> None:
+        first = world.chains[0]
+        twin = first[:4] + ("0" if first[4] != "0" else "1") + first[5:]
+        row = {"outcome": "ready", "reason": None, "overview": None, "findings": "[]", "attempts": 0, "model": None,
+               "prompts": "{}", "created_at": "2026-01-01T00:00:00Z"}  # fmt: skip
+        with world.store.transaction() as tx:
+            from sql.tables import Chain
+
+            tx.upsert(Chain, [{"id": twin, "repository_id": world.repository_id, "length": 1}])
+            tx.upsert(Task, [{"chain_id": twin, **row}])
+        result = call(world, "show", first[:4], fails=UsageError)
+        assert "several chains" in str(result.exception)
+
+    def test_a_chain_without_a_task_is_said(self, world: TaskWorld) -> None:
+        other = world.add_chain([1])
+        result = call(world, "show", other, fails=UsageError)
+        assert "has no task yet" in str(result.exception)
+
+
+class TestExport:
+    @pytest.fixture(autouse=True)
+    def _built(self, world: TaskWorld) -> None:
+        call(world, "build")
+
+    def test_to_a_file(self, world: TaskWorld, tmp_path: Path) -> None:
+        out = tmp_path / "tasks.jsonl"
+        assert call(world, "export", "--out", str(out)).stdout == f"1 tasks written to {out}\n"
+        assert TaskRecord.model_validate_json(out.read_text()).interface_mode == "appended"
+        call(world, "export", "--out", str(out), fails=UsageError)
+        row = json.loads(call(world, "export", "--out", str(out), "--force", "--json").stdout)
+        assert row == {"tasks": 1, "file": str(out)}
+
+    def test_to_standard_output(self, world: TaskWorld) -> None:
+        result = call(world, "export", "--out", "-", "--interface", "paper")
+        (line,) = result.stdout_bytes.splitlines()
+        record = TaskRecord.model_validate_json(line)
+        assert record.interface_mode == "paper" and record.stages[0].interface == ()
+        call(world, "export", "--out", "-", "--json", fails=UsageError)
+
+    def test_of_another_strategy_there_is_none(self, world: TaskWorld) -> None:
+        assert call(world, "export", "--out", "-", "--strategy", "temporal").stdout == ""

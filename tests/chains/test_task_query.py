@@ -1,0 +1,238 @@
+"""The query constructor: what it asks, what it takes for an answer, what becomes of a text that leaks."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chains.context import StageContext, read_chain
+from chains.excerpt import Limits
+from chains.query import PLAN, QUERY, REPEATS, ROUND, Constructor
+from chains.task import TaskChain, full_query
+from chains.task_rows import read_task_chain
+from prchain.errors import ContextTooLong
+from prchain.git import GitRepository
+from prchain.llm.ledger import MemoryLedger
+from prchain.llm.model import Request
+from tests.chains.taskworld import CHAIN, OVERVIEW, QUERIES, FakeModel, TaskWorld, desk_of, good_answer, mined, shop
+
+LEAK = QUERIES[1] + " Write a function round_half_even_cents for it."
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TaskWorld]:
+    folder = tmp_path_factory.mktemp("query")
+    with mined(folder, shop(folder), [CHAIN]) as made:
+        made.say(
+            1, body="Sums differ.\n\nWrite to jane@example.org, token ghp_0123456789abcdefghij.", comment="Why even?"
+        )
+        made.close_issue(
+            1, 77, "Totals are off by a cent",
+            "The bank rounds to even.\n\n    return float(Decimal(amount).quantize(Decimal('0.01')))\n\nWe do not.",
+        )  # fmt: skip
+        yield made
+
+
+@pytest.fixture(scope="module")
+def chain(world: TaskWorld) -> TaskChain:
+    with world.store.reading() as tx:
+        return read_task_chain(tx, world.chains[0])
+
+
+@pytest.fixture(scope="module")
+def contexts(world: TaskWorld, chain: TaskChain) -> list[StageContext]:
+    return read_chain(world.store, GitRepository.open(world.world.path), chain)
+
+
+def constructor(model: FakeModel, **options: Any) -> Constructor:
+    return Constructor(desk_of(model), **options)
+
+
+class TestContext:
+    def test_texts_come_from_the_api_and_else_from_the_landing(self, contexts: list[StageContext]) -> None:
+        first, second, _ = (one.texts for one in contexts)
+        assert first.title == "Round as banks do (#1)"
+        assert first.body.startswith("Sums differ.")
+        assert second.body == "Follow-up to #1."
+        assert first.discussion == ("(comment)\nWhy even?",)
+        assert first.commits == ("step 0 of 1", "Round as banks do (#1)\n\nHalves of a cent go to the even neighbour.")
+        assert len(first.shas) == 1
+
+    def test_texts_are_scrubbed(self, contexts: list[StageContext]) -> None:
+        body = contexts[0].texts.body
+        assert "jane@example.org" not in body and "ghp_" not in body
+
+    def test_the_patch_is_parted_and_its_paths_known(self, contexts: list[StageContext]) -> None:
+        assert contexts[0].files == ("src/till/cart.py", "src/till/prices.py")
+        assert contexts[0].test_files == ("tests/test_prices.py",)
+        assert contexts[1].files == ("src/till/cart.py", "src/till/coupons.py")
+        assert "src/till/coupons.py" not in contexts[1].paths_at_base
+        assert "src/till/coupons.py" in contexts[2].paths_at_base
+
+    def test_the_interface_is_what_the_tests_use_and_only_the_patch_introduces(
+        self, contexts: list[StageContext]
+    ) -> None:
+        needed = [{"round_half_even_cents"}, {"CouponLedger", "redeem_once"}, {"print_itemised_receipt"}]
+        assert [set(one.interface) for one in contexts] == needed
+        assert "Cart" not in contexts[0].interface
+
+    def test_a_passage_of_an_issue_that_shows_the_solution_is_left_out(self, contexts: list[StageContext]) -> None:
+        issue = contexts[0].issues[0]
+        assert "Totals are off by a cent" in issue and "We do not." in issue
+        assert "quantize" not in issue and "left out" in issue
+        assert {found.text for found in contexts[0].issue_findings} == {"issue shop/till#77"}
+        assert contexts[1].issues == ()
+
+
+class TestHappyPath:
+    def test_plan_then_query_then_overview(self, chain: TaskChain, contexts: list[StageContext]) -> None:
+        model = FakeModel()
+        maker = constructor(model)
+        plan = maker.plan(chain, contexts[0])
+        assert plan == "why: Sums were off.\n\nwhere: The price module.\n\nhow: By rounding as banks do."
+        written = maker.query(chain, contexts, 1, plan)
+        assert (written.clean, written.text, written.attempts) == (True, QUERIES[1], 1)
+        overview = maker.overview(chain, contexts, list(QUERIES.values()))
+        assert (overview.clean, overview.text) == (True, OVERVIEW)
+        assert [one.purpose for one in model.asked] == ["plan", "query", "overview"]
+        assert [one.subject for one in model.asked] == [f"{chain.id}/1", f"{chain.id}/1", f"{chain.id}/overview"]
+        assert set(maker.prompts) == {"plan", "query", "overview", "again"}
+
+    def test_the_prompts_hold_what_they_are_for(self, chain: TaskChain, contexts: list[StageContext]) -> None:
+        model = FakeModel()
+        maker = constructor(model)
+        maker.query(chain, contexts, 1, maker.plan(chain, contexts[0]))
+        plan, query = model.prompts(PLAN)[0], model.prompts(QUERY)[0]
+        for text in (plan, query):
+            assert "Round as banks do" in text and "Sums differ." in text and "Totals are off by a cent" in text
+            assert "+def round_half_even_cents(amount):" in text
+            assert "jane@example.org" not in text and "ghp_" not in text
+        assert "Why even?" in plan and "test_half" in plan and "step 0 of 1" in plan
+        assert "By rounding as banks do." in query and "def test_half" not in query
+        assert re.search(r"<<<files \w+\nsrc/till/cart.py\nsrc/till/prices.py\n", query)
+        assert re.search(r"<<<names \w+\n.*round_half_even_cents", query)
+
+    def test_new_files_are_not_asked_to_be_named(self, chain: TaskChain, contexts: list[StageContext]) -> None:
+        model = FakeModel()
+        constructor(model).query(chain, contexts, 2, "plan")
+        assert re.search(r"<<<files \w+\nsrc/till/cart.py\nfiles", model.prompts(QUERY)[0])
+
+    def test_an_empty_part_of_a_plan_is_asked_for_again(self, chain: TaskChain, contexts: list[StageContext]) -> None:
+        plans = iter([{"why": "a", "where": "b", "how": " "}, {"why": "a", "where": "b", "how": "c"}])
+        model = FakeModel(lambda request: next(plans))
+        assert constructor(model).plan(chain, contexts[0]).endswith("how: c")
+
+
+def leaks_first(times: int) -> FakeModel:
+    """A model whose first queries leak."""
+    said = iter([{"query": LEAK}] * times + [{"query": QUERIES[1]}])
+    return FakeModel(lambda request: next(said) if request.purpose == QUERY else good_answer(request))
+
+
+class TestLeaks:
+    def test_a_text_that_leaks_is_asked_again_with_the_findings(
+        self, chain: TaskChain, contexts: list[StageContext]
+    ) -> None:
+        model = leaks_first(1)
+        written = constructor(model).query(chain, contexts, 1, "plan")
+        assert (written.clean, written.text, written.attempts) == (True, QUERIES[1], 2)
+        first, second = model.asked
+        assert second.messages[: len(first.messages)] == first.messages
+        rejected, findings = second.messages[len(first.messages) :]
+        assert (rejected.role, json.loads(rejected.content)) == ("assistant", {"query": LEAK})
+        assert findings.role == "user" and "round_half_even_cents" in findings.content
+
+    def test_three_times_at_most(self, chain: TaskChain, contexts: list[StageContext]) -> None:
+        model = leaks_first(REPEATS)
+        assert constructor(model).query(chain, contexts, 1, "plan").attempts == 1 + REPEATS == 4
+
+    def test_then_it_is_rejected_and_the_findings_are_kept(
+        self, chain: TaskChain, contexts: list[StageContext]
+    ) -> None:
+        model = leaks_first(99)
+        written = constructor(model).query(chain, contexts, 1, "plan")
+        assert not written.clean and len(model.asked) == ROUND == written.attempts
+        assert ("introduced_name", "leak") in {(one.kind, one.severity) for one in written.findings}
+        assert written.text == LEAK
+
+    def test_names_of_the_interface_may_not_stand_in_the_prose(
+        self, chain: TaskChain, contexts: list[StageContext]
+    ) -> None:
+        assert "round_half_even_cents" in contexts[0].interface
+        assert not constructor(leaks_first(99)).query(chain, contexts, 1, "plan").clean
+
+    def test_a_later_stage_may_not_be_given_away(self, chain: TaskChain, contexts: list[StageContext]) -> None:
+        text = QUERIES[1] + " Mind that print_itemised_receipt will need it."
+        model = FakeModel(lambda request: {"query": text})
+        written = constructor(model).query(chain, contexts, 1, "plan")
+        assert not written.clean and 3 in {one.stage for one in written.findings}
+
+    def test_an_overview_may_give_away_no_stage(self, chain: TaskChain, contexts: list[StageContext]) -> None:
+        model = FakeModel(lambda request: {"overview": OVERVIEW + " It ends with CouponLedger."})
+        assert not constructor(model).overview(chain, contexts, list(QUERIES.values())).clean
+
+    def test_a_rejected_text_of_any_length_is_shown_again_in_part(
+        self, chain: TaskChain, contexts: list[StageContext]
+    ) -> None:
+        model = FakeModel(lambda request: {"query": LEAK + " and so on" * 5_000})
+        constructor(model).query(chain, contexts, 1, "plan")
+        assert max(len(message.content) for message in model.asked[1].messages if message.role == "assistant") < 8_000
+
+    def test_another_round_asks_other_questions(self, chain: TaskChain, contexts: list[StageContext]) -> None:
+        ledger = MemoryLedger()
+        maker = Constructor(desk_of(leaks_first(99), ledger))
+        maker.query(chain, contexts, 1, "plan")
+        maker.query(chain, contexts, 1, "plan")
+        assert len(ledger.calls) == ROUND
+        assert maker.query(chain, contexts, 1, "plan", ROUND).attempts == 2 * ROUND
+        assert len(ledger.calls) == 2 * ROUND
+
+
+class TestContextTooLong:
+    @staticmethod
+    def narrow(most: int) -> FakeModel:
+        def answer(request: Request) -> Any:
+            size = sum(len(message.content) for message in request.messages)
+            return ContextTooLong("too long") if size > most else good_answer(request)
+
+        return FakeModel(answer)
+
+    def test_the_material_is_halved_until_it_fits(self, chain: TaskChain, contexts: list[StageContext]) -> None:
+        wide = FakeModel()
+        limits = Limits(patch=400, tests=400, body=400, discussion=400, commits=400, issues=400)
+        constructor(wide, limits=limits).plan(chain, contexts[0])
+        size = len(wide.prompts(PLAN)[0])
+        model = self.narrow(size - 250)
+        assert constructor(model, limits=limits).plan(chain, contexts[0])
+        assert 1 < len(model.asked) <= 3
+        assert "left out" in model.prompts(PLAN)[-1]
+
+    def test_twice_and_then_the_stage_ends(self, chain: TaskChain, contexts: list[StageContext]) -> None:
+        model = self.narrow(10)
+        with pytest.raises(ContextTooLong):
+            constructor(model).plan(chain, contexts[0])
+        assert len(model.asked) == 3
+
+
+def test_estimates_count_the_calls_of_a_clean_run(chain: TaskChain, contexts: list[StageContext]) -> None:
+    model = FakeModel()
+    estimates = list(constructor(model).estimates(chain, contexts, [1, 2, 3]))
+    assert [one.calls for one in estimates] == [1] * 7
+    assert all(one.usd and one.tokens_in > 500 for one in estimates)
+    assert model.asked == []
+
+
+def test_the_interface_stands_below_the_query_or_nowhere() -> None:
+    assert full_query("Do it.", ("CouponLedger", "redeem_once")).startswith("Do it.\n\n")
+    assert "`CouponLedger`, `redeem_once`" in full_query("Do it.", ("CouponLedger", "redeem_once"))
+    assert full_query("Do it.", ("CouponLedger",), "paper") == full_query("Do it.", ()) == "Do it."
+
+
+def test_prompts_ship_with_the_package() -> None:
+    folder = Path(read_chain.__code__.co_filename).parent / "prompts"
+    assert {"plan.j2", "query.j2", "overview.j2", "again.j2"} <= {path.name for path in folder.iterdir()}
