@@ -21,7 +21,7 @@ COMPILE := CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile --quiet --upgra
 	--no-emit-options --extra postgres
 
 .DEFAULT_GOAL := help
-.PHONY: help install mine status test test-llm check precision bench lock
+.PHONY: help install mine chains tasks status test test-llm check precision reading bench lock
 
 help: ## Show this
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -30,6 +30,12 @@ install: $(RUNTIME) ## Make .venv with the command prchain
 
 mine: $(RUNTIME) ## Mine a list of repositories: REPOS=repos.txt ARGS="--source git"
 	$(BIN)/prchain mine $(REPOS) $(ARGS)
+
+chains: $(RUNTIME) ## Choose chains of what was mined: ARGS="--max 8"
+	$(BIN)/prchain chains build $(ARGS)
+
+tasks: $(RUNTIME) ## Write the tasks of the chains: ARGS="--budget 5"
+	$(BIN)/prchain tasks build $(ARGS)
 
 status: $(RUNTIME) ## Say what became of every pull request: ARGS="--db URL"
 	@$(BIN)/prchain status $(ARGS)
@@ -48,6 +54,9 @@ check: $(DEV) ## Lint, check the types and the layering
 
 precision: $(DEV) ## Score the hand-made labels of counted citations: ARGS="--db PATH"
 	$(BIN)/python -m tests.precision score $(ARGS)
+
+reading: $(DEV) ## Score what readers said of chains
+	$(BIN)/python -m tests.chain_reading score
 
 bench: $(DEV) ## Measure time, memory and requests: MIRROR=PATH of a git repository
 	$(BIN)/python -m tests.bench $(if $(MIRROR),--mirror $(MIRROR)) $(ARGS)

@@ -48,8 +48,15 @@ def wrong_calls(text: str) -> list[str]:
 
 
 def _wrong_words(said: str, words: list[str]) -> list[str]:
-    options = {option for parameter in command(words[0]).params for option in parameter.opts} | {"--help", "-h"}
-    wrong = [said for word in words[1:] if word.startswith("-") and word.partition("=")[0] not in options]
+    called: click.Command = command(words[0])
+    if isinstance(called, click.Group) and len(words) > 1 and not words[1].startswith("-"):
+        if words[1] not in called.commands:
+            return [said]
+        called = called.commands[words[1]]
+    options = {option for parameter in called.params for option in parameter.opts} | {"--help", "-h"}
+    wrong = [
+        said for word in words[1:] if word.startswith("-") and word != "-" and word.partition("=")[0] not in options
+    ]
     is_named_query = words[0] == "sql" and len(words) > 1 and re.fullmatch(r"[a-z_]+", words[1])
     return wrong + ([said] if is_named_query and words[1] not in named_queries() else [])
 
@@ -60,12 +67,22 @@ def command(name: str) -> click.Command:
     return found
 
 
+def every_command() -> dict[str, click.Command]:
+    """What a user types, to its command; groups and what stands in them."""
+    found: dict[str, click.Command] = {}
+    for name in COMMANDS:
+        found[name] = group = command(name)
+        if isinstance(group, click.Group):
+            found.update({f"{name} {sub}": inner for sub, inner in group.commands.items()})
+    return found
+
+
 def help_of(name: str) -> str:
-    with click.Context(command(name), info_name=f"prchain {name}") as context:
-        return command(name).get_help(context)
+    with click.Context(every_command()[name], info_name=f"prchain {name}") as context:
+        return every_command()[name].get_help(context)
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", every_command())
 def test_the_help_of_every_command_has_an_example_that_works_as_written(name: str) -> None:
     text = help_of(name)
     examples = re.findall(rf"^\s+(?:[A-Z_]+=\S+ )?(prchain {name}\b.*)$", text.partition("Example")[2], re.M)
@@ -73,10 +90,10 @@ def test_the_help_of_every_command_has_an_example_that_works_as_written(name: st
     assert wrong_calls("".join(f"```\n{example}\n```\n" for example in examples)) == []
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", every_command())
 def test_every_option_of_every_command_is_explained(name: str) -> None:
     assert [
-        option.name for option in command(name).params if isinstance(option, click.Option) and not option.help
+        option.name for option in every_command()[name].params if isinstance(option, click.Option) and not option.help
     ] == []
 
 
@@ -95,13 +112,22 @@ def test_everything_that_the_readme_tells_to_type_exists() -> None:
 
 
 def test_the_readme_names_every_command() -> None:
-    named = {words[0] for program, words in typed(readme()) if program == "prchain" and words}
-    assert set(COMMANDS) - named == set()
+    calls = [words for program, words in typed(readme()) if program == "prchain" and words]
+    named = {words[0] for words in calls} | {" ".join(words[:2]) for words in calls}
+    assert set(every_command()) - named == set()
 
 
 @pytest.mark.parametrize(
     "call",
-    ["prchain nope", "prchain mine --nope", "prchain sql no_such_query", "make nope", "FOO=1 prchain nope"],
+    [
+        "prchain nope",
+        "prchain chains nope",
+        "prchain tasks list --nope",
+        "prchain mine --nope",
+        "prchain sql no_such_query",
+        "make nope",
+        "FOO=1 prchain nope",
+    ],
 )
 def test_a_planted_call_of_what_is_not_there_is_found(call: str) -> None:
     assert len(wrong_calls(f"Run `{call}`.")) == 1

@@ -19,10 +19,11 @@ import random
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from math import sqrt
 from pathlib import Path
 
 import click
+
+from tests.shares import agreement, share
 
 SEED = 20261121
 EACH = 13
@@ -79,7 +80,7 @@ def score(db: str | None) -> None:
         click.echo(f"round {number}: {len(chosen)} edges of {len({row['repository'] for row in chosen})} repositories")
         for reader in ("first", "second", "settled"):
             _print_reader(reader, [row[reader] for row in chosen])
-        _print_agreement([row["first"] for row in chosen], [row["second"] for row in chosen])
+        click.echo(f"  readers  {agreement([row['first'] for row in chosen], [row['second'] for row in chosen])}")
     if db is not None:
         _print_database(sqlite3.connect(db), rows)
 
@@ -89,31 +90,8 @@ def _print_reader(name: str, labels: Sequence[str]) -> None:
     strict, lenient = counts["real"], counts["real"] + counts["borderline"]
     click.echo(
         f"  {name:<8} real {counts['real']}, borderline {counts['borderline']}, not {counts['not']} of {len(labels)}: "
-        f"strict {_share(strict, len(labels))}, with borderline {_share(lenient, len(labels))}"
+        f"strict {share(strict, len(labels))}, with borderline {share(lenient, len(labels))}"
     )
-
-
-def _share(hits: int, total: int) -> str:
-    low, high = wilson(hits, total)
-    return f"{hits / total:.1%} [{low:.1%}, {high:.1%}]"
-
-
-def wilson(hits: int, total: int, z: float = 1.96) -> tuple[float, float]:
-    """The Wilson score interval of a share (E. B. Wilson, 1927)."""
-    share = hits / total
-    middle = share + z * z / (2 * total)
-    half = z * sqrt(share * (1 - share) / total + z * z / (4 * total * total))
-    scale = 1 + z * z / total
-    return (middle - half) / scale, (middle + half) / scale
-
-
-def _print_agreement(first: Sequence[str], second: Sequence[str]) -> None:
-    total = len(first)
-    observed = sum(a == b for a, b in zip(first, second, strict=True)) / total
-    counts = Counter(first), Counter(second)
-    chance = sum(counts[0][label] * counts[1][label] for label in counts[0]) / total**2
-    kappa = (observed - chance) / (1 - chance) if chance < 1 else 1.0
-    click.echo(f"  readers  agree on {observed:.1%}, Cohen's kappa {kappa:.2f}")
 
 
 def _print_database(connection: sqlite3.Connection, rows: Iterable[dict[str, str]]) -> None:

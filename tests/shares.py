@@ -1,0 +1,31 @@
+"""Shares with their intervals, and how far two readers agree."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from math import sqrt
+
+
+def share(hits: int, total: int) -> str:
+    """A share with its 95 % Wilson interval, as text."""
+    low, high = wilson(hits, total)
+    return f"{hits / total:.1%} [{low:.1%}, {high:.1%}]"
+
+
+def wilson(hits: int, total: int, z: float = 1.96) -> tuple[float, float]:
+    """The Wilson score interval of a share (E. B. Wilson, 1927)."""
+    middle = hits / total + z * z / (2 * total)
+    half = z * sqrt(hits / total * (1 - hits / total) / total + z * z / (4 * total * total))
+    scale = 1 + z * z / total
+    return (middle - half) / scale, (middle + half) / scale
+
+
+def agreement(first: Sequence[str], second: Sequence[str]) -> str:
+    """How often two readers say the same, and Cohen's kappa, as text."""
+    total = len(first)
+    observed = sum(a == b for a, b in zip(first, second, strict=True)) / total
+    counts = Counter(first), Counter(second)
+    chance = sum(counts[0][label] * counts[1][label] for label in counts[0]) / total**2
+    kappa = (observed - chance) / (1 - chance) if chance < 1 else 1.0
+    return f"agree on {observed:.1%}, Cohen's kappa {kappa:.2f}"
