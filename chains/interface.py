@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 
 from prchain.git.patches import FilePatch
-from prchain.identifiers import code_identifiers, defined_names, definitions, identifiers, is_code_name
+from prchain.identifiers import code_identifiers, defined_names, definitions, identifiers, is_code_name, spellings
 from prchain.leaks.facts import literal_names
 from prchain.lexing import family_of, lex
 
@@ -33,7 +33,9 @@ _RUST_USE = re.compile(r"\buse[ \t][^;{}]{0,300}\{([^;]{0,4000});")
 def candidate_names(source_patch: Sequence[FilePatch], test_patch: Sequence[FilePatch]) -> set[str]:
     """Every identifier of the two patches whose presence at B_t has to be looked up.
 
-    Names in code, names that string literals hold, and defined names, of added and removed lines.
+    Names in code, names that string literals hold, and defined names, of added and removed lines, and the other
+    spellings of names of several words: a text may mean one of those (`MarkMatcher`) where a patch introduces another
+    (`mark_matcher`).
     """
     found: set[str] = set()
     for patch in source_patch:
@@ -42,7 +44,8 @@ def candidate_names(source_patch: Sequence[FilePatch], test_patch: Sequence[File
         found |= literal_names(patch)
     for patch in test_patch:
         found |= code_identifiers(patch.added, patch.path)
-    return {name for name in found if len(name) >= _SHORTEST}
+    others = {spelling for name in found for spelling in spellings(name)}
+    return {name for name in found | others if len(name) >= _SHORTEST}
 
 
 def interface(

@@ -1,0 +1,12 @@
+"""The leak check: whether a text that a solver will read gives away the reference of its stage or of another one.
+
+Pure and linear in the text; the facts of each stage are made once, from its patch, and hold no code.
+"""
+
+from __future__ import annotations
+
+from prchain.leaks.check import check
+from prchain.leaks.facts import StageFacts, stage_facts
+from prchain.leaks.finding import Finding, Kind, leaking
+
+__all__ = ["Finding", "Kind", "StageFacts", "check", "leaking", "stage_facts"]

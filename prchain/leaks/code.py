@@ -1,0 +1,132 @@
+"""Code in a text: blocks, lines, calls and literals, of the patches and at all."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from prchain.leaks.facts import PROSE_SHINGLE, SHINGLE, SHORTEST_MARKED_LITERAL, StageFacts, is_distinctive_line, phrase
+from prchain.leaks.finding import Finding, Severity, finding
+from prchain.leaks.folding import bare_lines, digest, words_of
+from prchain.leaks.reading import Reading
+from prchain.leaks.vocabulary import lists
+
+_STATEMENT = re.compile(
+    r"^(?:[+-] ?)?[ \t]*(?:(?:async )?def \w+\(|class \w+[(:{]|(?:from [\w.]+ )?import [\w.]+(?: as \w+)?;?$"
+    r"|(?:export )?(?:const|let|var) [\w{][^=\n]{0,80}=|(?:pub(?:\(\w+\))? )?fn \w+[(<]|func \w*\(|return\b[^\n]*;$"
+    r"|(?:if|for|while|switch) ?\([^\n]*\{$|[\w.\[\]]{1,120} [-+|&]?= \S|@@ -\d|#include\b|[}\]);]+$)"
+)
+_CALL = re.compile(r"(?<=\w)\(([^()\n]{0,200})\)")
+_NAME_BEFORE = re.compile(r"[\w.]+$")
+_PLURAL = re.compile(r"(?:e?s|ies|y|ed|ing|r|n|d)")
+_MATHS = re.compile(r"(?:[\s,+*/^=-]|\b[A-Za-z]\b|\b\d+\b)*")
+_FORMULA = re.compile(r"(?:[\s,+*/^=()-]|\b[A-Za-z]\b|\b\d+\b)*|[\w.]{1,80}\((?:[\s,+*/^-]|\b[A-Za-z]\b|\b\d+\b)*\)")
+"""A formula in single letters, or one function of such."""
+_SPAN_CODE = re.compile(
+    r"(?:^|\s)(?:[-+*/|&]?=|==|!=|=>|:=|&&|\|\||->)\s|;$|\w\([^()]*\w[^()]*\)|^(?:def|return|import|from|fn|const|let|var|lambda)\s+\w"
+)
+_STRIP = ".,;:!?()[]{}<>\"'`*"
+_FEWEST_MEANING = 3
+_LONGEST_PHRASE = 3
+_BULLET = re.compile(r"^(?:[-+*>•]|\d{1,3}[.)])\s+")
+
+
+def code_findings(reading: Reading, chain: Sequence[StageFacts], position: int, kind: str) -> Iterator[Finding]:
+    """Code of any kind; of an issue, whose author may show code, only lines that are the patch's."""
+    yield from _patch_lines(reading, chain, position, tests=kind != "issue")
+    if kind == "issue":
+        return
+    for fence in reading.fences:
+        yield finding("code_block", "leak", fence)
+    if not reading.fences:
+        for line in dict.fromkeys(reading.lines):
+            if _STATEMENT.match(line):
+                yield finding("code_line", "leak", line)
+    for span in dict.fromkeys(reading.spans):
+        if _SPAN_CODE.search(span) and not span.startswith("-"):
+            yield finding("code_line", "warning" if _FORMULA.fullmatch(span) else "leak", span)
+    yield from _calls(reading)
+    yield from literal_findings(reading, chain, position)
+
+
+def severity_of(stage: int, position: int) -> Severity:
+    """What is of an earlier stage stands in the tree by now; everything else is hidden."""
+    return "warning" if stage < position else "leak"
+
+
+def _patch_lines(reading: Reading, chain: Sequence[StageFacts], position: int, *, tests: bool) -> Iterator[Finding]:
+    shown = dict.fromkeys([*reading.lines, *(_BULLET.sub("", line) for line in reading.lines), *reading.spans])
+    for line in shown:
+        seen = {digest(bare) for bare in bare_lines(line.strip("`")) if is_distinctive_line(bare)}
+        for stage in sorted(range(1, len(chain) + 1), key=lambda stage: (stage != position, -stage)):
+            facts = chain[stage - 1]
+            if not seen.isdisjoint(facts.line_digests) or (tests and not seen.isdisjoint(facts.test_line_digests)):
+                yield finding("code_line", severity_of(stage, position), line, stage)
+                break
+
+
+def _calls(reading: Reading) -> Iterator[Finding]:
+    masked = reading.masked
+    for match in _CALL.finditer(masked):
+        name = _NAME_BEFORE.search(masked[max(match.start() - 80, 0) : match.start()])
+        arguments = match[1].strip()
+        if name is None or _PLURAL.fullmatch(arguments):
+            continue
+        shown = f"{name[0]}({arguments})"
+        if not arguments or _MATHS.fullmatch(arguments):
+            yield finding("code_line", "warning", shown)
+        elif not _is_remark(arguments):
+            yield finding("code_line", "leak", shown)
+
+
+def _is_remark(arguments: str) -> bool:
+    """Whether what stands in parentheses is words and no arguments: blanks between words, and no sign of code."""
+    return bool(re.fullmatch(r"[\w'-]+(?:[,;]? [\w'-]+)*", arguments)) and " " in arguments.replace(", ", "")
+
+
+def literal_findings(reading: Reading, chain: Sequence[StageFacts], position: int) -> Iterator[Finding]:
+    """Literals that the patches add: whole short ones, and `SHINGLE` or more words in a row of longer ones."""
+    words = words_of(reading.text)
+    marks = _marks(words, SHINGLE)
+    prose = _marks(words, PROSE_SHINGLE)
+    phrases = dict.fromkeys(_phrases(reading))
+    digests = {each: digest(each) for each in phrases}
+    for stage, facts in enumerate(chain, 1):
+        exempt = {*facts.interface, *reading.path_words}
+        runs = [*_runs(words, [mark in facts.literals for mark in marks], SHINGLE)]
+        runs += _runs(words, [mark in facts.prose for mark in prose], PROSE_SHINGLE)
+        for run in runs:
+            yield finding("string_literal", severity_of(stage, position), " ".join(run), stage)
+        for each, mark in digests.items():
+            if mark in facts.literals and each not in exempt:
+                yield finding("string_literal", severity_of(stage, position), each, stage)
+
+
+def _marks(words: Sequence[str], length: int) -> list[str]:
+    return [digest(" ".join(words[at : at + length])) for at in range(len(words) - length + 1)]
+
+
+def _runs(words: Sequence[str], hits: Sequence[bool], length: int) -> Iterator[list[str]]:
+    """The longest runs of words whose every `length` in a row is known, if enough of them carry meaning."""
+    start = None
+    for at, hit in enumerate([*hits, False]):
+        if hit and start is None:
+            start = at
+        elif not hit and start is not None:
+            run = list(words[start : at + length - 1])
+            if len({word for word in run if word not in lists().function_words and len(word) > 2}) >= _FEWEST_MEANING:
+                yield run
+            start = None
+
+
+def _phrases(reading: Reading) -> Iterator[str]:
+    for shown in (*reading.spans, *reading.quotes):
+        yield phrase(shown.strip("\"'"))
+    for text in (reading.masked,):
+        chunks = text.split()
+        for length in range(1, _LONGEST_PHRASE + 1):
+            for at in range(len(chunks) - length + 1):
+                joined = " ".join(chunks[at : at + length])
+                if SHORTEST_MARKED_LITERAL <= len(joined) <= 200:
+                    yield joined
+                    yield joined.strip(_STRIP)

@@ -1,0 +1,145 @@
+"""The form of a text: whether it is a narrative in English of a fitting length that speaks of the work alone."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+
+from prchain.leaks.facts import StageFacts
+from prchain.leaks.finding import Finding, finding
+from prchain.leaks.reading import Reading
+from prchain.leaks.vocabulary import is_plain, lists
+
+LENGTHS = {"query": (25, 400), "overview": (25, 700), "comment": (3, 700)}
+"""Fewest and most words. The paper's example of a query has 113."""
+
+_ITEM = re.compile(r"^(?:[-+*•‣◦–]|\(?\d{1,2}[.)]|\(?[a-hA-H][.)])\s+\S")  # noqa: RUF001
+_HEADING = re.compile(r"^#{1,6} \S|^\*\*[^*\n]{1,80}\*\*:?$")
+_STEP = re.compile(r"\b[Ss]tep[ -]?(?:\d{1,2}|one|two|three|four)\b")
+_INLINE = re.compile(r"(?<!\w)\(?([1-9]|i{1,3}|iv|[a-d])\)(?=\s)")
+_ORDINAL = re.compile(r"(?i)\b(?:first|second|third|fourth|finally|next|then)(?:ly)?,")
+_URL = re.compile(r"(?i)\b(?:https?|ftp|git|ssh)://\S{1,300}|\bwww\.\w\S{1,300}|\b(?:github|gitlab)\.com/\S{1,300}")
+_HEX = re.compile(r"(?<![\w-])[0-9a-fA-F]{7,40}(?![\w-])")
+_NUMBER = re.compile(
+    r"(?i)(?:(?<!\w)#|\bGH-|\bpulls?/|\bissues/|\b(?:PR|MR|pull[ -]request|merge[ -]request|issue|ticket|bug)"
+    r"s?[ \t]{0,3}(?:no\.?|number)?[ \t]{0,3}[-#]?)(\d{1,7})\b"
+)
+_WORK = "patch|diff|commit|fix|solution|implementation|change"
+_MAKING = (
+    r"pull[ -]requests?", r"merge requests?", r"(?:this|the|that|original) (?:PR|MR)\b",
+    r"ground[ -]truth", r"(?:reference|gold|golden|oracle) (?:" + _WORK + r"|answer)\b",
+    r"(?:hidden|held[ -]out|F2P|P2P|fail[ -]to[ -]pass|pass[ -]to[ -]pass) tests?",
+    r"(?:original|upstream|merged|actual|provided|given|supplied|real) (?:" + _WORK + r")\b",
+    r"upstream(?:'s)? (?:developers?|maintainers?|authors?)",
+)  # fmt: skip
+_SETUP = (
+    r"(?:this|the following|the provided|the given) (?:patch|diff|commit|changeset)\b",
+    r"(?:in|from|of|by|to|per|according to|as) the (?:patch|diff|changeset)\b",
+    r"the (?:patch|diff|changeset) (?:adds?|also|changes?|introduces?|modif(?:y|ies)|shows?|does|touches)\b",
+    r"the (?:patch|diff|changeset) (?:removes?|replaces|moves|renames|fixes|makes)\b",
+    r"here is the (?:query|text|task|overview)", r"the (?:query|prompt) you (?:requested|asked)", r"\bas an AI\b",
+    r"(?:this|the) (?:benchmark|sub-?query)\b",
+)  # fmt: skip
+_MAKING_RE = re.compile(r"(?i)\b(?:" + "|".join(_MAKING) + ")")
+_SETUP_RE = re.compile(r"(?i)\b(?:" + "|".join(_SETUP) + ")")
+_LETTERS = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
+_PARAGRAPH = re.compile(r"\n[ \t]*\n")
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n[ \t]*\n")
+_SHORTEST_JUDGED = 12
+_FEWEST_FUNCTION_WORDS = 0.10
+_FEWEST_KNOWN = 0.55
+_LEAST_LATIN = 0.8
+_FEWEST_LETTERS = 20
+"""Fewer letters of another script are a symbol, a name or an example."""
+
+
+def form_findings(reading: Reading, kind: str) -> Iterator[Finding]:
+    """Everything about the form of a query, an overview or a comment."""
+    yield from _lists(reading)
+    for match in _URL.finditer(reading.text):
+        yield finding("url", "leak", match[0])
+    yield from _length(reading.text, kind)
+    yield from _meta(reading, kind)
+    yield from _language(reading)
+
+
+def reference_findings(reading: Reading, chain: Sequence[StageFacts], kind: str) -> Iterator[Finding]:
+    """Shas and numbers: those of the stages are leaks, others warnings."""
+    for match in _HEX.finditer(reading.text):
+        sha = match[0].lower()
+        stage = next((at for at, facts in enumerate(chain, 1) if any(s.startswith(sha) for s in facts.shas)), None)
+        if stage is not None:
+            yield finding("sha", "leak", match[0], stage)
+        elif kind != "issue" and not sha.isalpha() and not sha.isdigit():
+            yield finding("sha", "warning", match[0])
+    if kind == "issue":
+        return
+    numbers = {facts.number: at for at, facts in reversed(list(enumerate(chain, 1)))}
+    for match in _NUMBER.finditer(" ".join(reading.text.split())):
+        stage = numbers.get(int(match[1]))
+        yield finding("pull_request_number", "leak" if stage else "warning", match[0], stage)
+
+
+def _lists(reading: Reading) -> Iterator[Finding]:
+    items = [line for line in reading.lines if _ITEM.match(line)]
+    if items:
+        yield finding("list", "leak" if len(items) > 1 else "warning", items[0])
+    steps = list(dict.fromkeys(match[0].lower() for match in _STEP.finditer(reading.text)))
+    if steps:
+        yield finding("list", "leak" if len(steps) > 1 else "warning", steps[0])
+    inline = list(dict.fromkeys(match[1] for match in _INLINE.finditer(reading.text)))
+    if len(inline) > 1:
+        yield finding("list", "leak" if len(inline) > 2 else "warning", f"{inline[0]}) ... {inline[1]})")
+    ordinals = _ORDINAL.findall(reading.text)
+    if len(ordinals) > 2:
+        yield finding("list", "warning", "first, ... then, ... finally, ...")
+    heading = next((line for line in reading.lines if _HEADING.match(line)), None)
+    if heading:
+        yield finding("list", "warning", heading)
+
+
+def _length(text: str, kind: str) -> Iterator[Finding]:
+    fewest, most = LENGTHS[kind]
+    words = len(text.split())
+    if words < fewest:
+        yield finding("too_short", "leak", f"{words} words, at least {fewest} are needed")
+    elif words > most:
+        yield finding("too_long", "leak", f"{words} words, at most {most} are allowed")
+
+
+def _meta(reading: Reading, kind: str) -> Iterator[Finding]:
+    said = " ".join(reading.masked.split())
+    for match in _MAKING_RE.finditer(said):
+        yield finding("meta", "leak", match[0])
+    if kind != "comment":  # a judge may speak of the patch it judges
+        for match in _SETUP_RE.finditer(said):
+            yield finding("meta", "leak", match[0])
+
+
+def _language(reading: Reading) -> Iterator[Finding]:
+    """A text is English when its letters are Latin, and English words, above all those of grammar, make it up.
+
+    Judged by sentence and by paragraph, so that a foreign passage in an English text shows; short ones by the whole.
+    """
+    for passage in (reading.masked, *_PARAGRAPH.split(reading.masked), *_SENTENCE.split(reading.masked)):
+        if _is_foreign_script(passage):
+            yield finding("wrong_language", "leak", passage)
+            return
+        words = [word.lower() for word in _LETTERS.findall(passage)]
+        if len(words) < _SHORTEST_JUDGED:
+            continue
+        grammar = sum(word in lists().function_words for word in words) / len(words)
+        if grammar < _FEWEST_FUNCTION_WORDS or (
+            grammar < 2 * _FEWEST_FUNCTION_WORDS and sum(map(is_plain, words)) / len(words) < _FEWEST_KNOWN
+        ):
+            yield finding("wrong_language", "leak", passage)
+            return
+
+
+def _is_foreign_script(passage: str) -> bool:
+    if passage.isascii():
+        return False
+    letters = [char for char in passage if char.isalpha()]
+    latin = sum(char.isascii() or "LATIN" in unicodedata.name(char, "") for char in letters)
+    return len(letters) >= _FEWEST_LETTERS and latin < _LEAST_LATIN * len(letters)

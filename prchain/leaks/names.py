@@ -1,0 +1,111 @@
+"""Names of the code in a text, in whatever case and number they are written."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from prchain.identifiers import is_code_name, name_parts
+from prchain.leaks.facts import SHORTEST_NAME, StageFacts
+from prchain.leaks.finding import Finding, finding
+from prchain.leaks.reading import Reading, Word
+from prchain.leaks.vocabulary import is_plain, lists
+
+_SHORTEST_SQUASHED = 8
+"""Letters from which on a name written as one word (`lazyframe`) is known again."""
+
+
+@dataclass(frozen=True)
+class _Names:
+    """A set of names and the forms they are known by."""
+
+    exact: Collection[str]
+    parts: Collection[tuple[str, ...]]
+    squashed: Collection[str]
+    standing: Collection[str]
+
+
+@lru_cache(maxsize=256)
+def _names(names: frozenset[str], standing: frozenset[str] = frozenset()) -> _Names:
+    joined = {parts for name in names if (parts := name_parts(name))}
+    squashed = {"".join(parts) for parts in joined if len(parts) > 1}
+    return _Names(names, joined, {word for word in squashed if len(word) >= _SHORTEST_SQUASHED}, standing)
+
+
+def name_findings(reading: Reading, chain: Sequence[StageFacts], position: int, kind: str) -> Iterator[Finding]:
+    """Names that the stages introduce or change. Own and later ones leak; those that stand by now are warnings."""
+    exempt = _exempt(reading, chain, position)
+    order = sorted(range(1, len(chain) + 1), key=lambda stage: (stage != position, stage < position, stage))
+    for word in reading.words:
+        if len(word.text) < SHORTEST_NAME or _is_exempt(word.text, exempt):
+            continue
+        hit = next(
+            (stage for stage in order if names(word, _names(chain[stage - 1].introduced, chain[stage - 1].standing))),
+            None,
+        )
+        if hit is not None and (hit >= position or kind != "issue"):
+            if (
+                any(names(word, _names(facts.changed), alike=False) for facts in chain[:position] or chain)
+                and hit != position
+            ):
+                yield finding("changed_name", "warning", word.text, hit)
+            else:
+                own = hit == position
+                yield finding(
+                    "introduced_name" if own else "other_stage_name",
+                    "leak" if hit >= position else "warning",
+                    word.text,
+                    hit,
+                )
+        elif kind != "issue" and position and names(word, _names(chain[position - 1].changed), alike=False):
+            yield finding("changed_name", "warning", word.text, position)
+
+
+def names(word: Word, known: _Names, *, alike: bool = True) -> bool:
+    """Whether a word of the text is one of the names.
+
+    A word that is plain English needs to be marked as code. With `alike`, other spellings count: `maxRetries` for
+    `max_retries`, plurals, and a word unknown to English that is the name written as one.
+    """
+    for text in _singulars(word.text):
+        if text in known.exact and (word.marked or _stands_out(text)):
+            return True
+    if not alike or any(text in known.standing for text in _singulars(word.text)):
+        return False
+    stands_out = _stands_out(word.text)
+    if not word.marked and not stands_out:
+        return False
+    for text in _singulars(word.text):
+        parts = name_parts(text)
+        if parts in known.parts and (len(parts) > 1 or word.marked):
+            return True
+        if len(parts) == 1 and parts[0] in known.squashed and not is_plain(text):
+            return True
+    return False
+
+
+def _stands_out(text: str) -> bool:
+    """Whether a word needs no mark to be read as a name."""
+    if text.lower() in lists().brands:
+        return False
+    return is_code_name(text) or not is_plain(text)
+
+
+def _singulars(text: str) -> Iterator[str]:
+    yield text
+    if len(text) > SHORTEST_NAME and text.endswith("s"):
+        yield text[:-1]
+        if text.endswith("es"):
+            yield text[:-2]
+
+
+def _exempt(reading: Reading, chain: Sequence[StageFacts], position: int) -> frozenset[str]:
+    """What may be named: the interface of this stage and the earlier ones (of all, before the first), and words of
+    named paths."""
+    told = chain if position == 0 else chain[:position]
+    return frozenset({*reading.path_words, *(name for facts in told for name in facts.interface)})
+
+
+def _is_exempt(text: str, exempt: frozenset[str]) -> bool:
+    return any(form in exempt for form in _singulars(text)) or text.lower() in exempt

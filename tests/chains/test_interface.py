@@ -1,0 +1,84 @@
+"""The interface of a stage: what its tests use and only its source patch defines."""
+
+from __future__ import annotations
+
+import pytest
+
+from chains.interface import candidate_names, interface
+from prchain.git.patches import FilePatch, Hunk
+
+
+def patch(path: str, added: str, removed: str = "") -> FilePatch:
+    lines = tuple(["-" + line for line in removed.splitlines()] + ["+" + line for line in added.splitlines()])
+    return FilePatch(path, hunks=(Hunk(1, 1, 1, 1, "", lines),))
+
+
+def told(source: str, test: str, base: set[str] = frozenset(), name: str = "pool.py") -> tuple[str, ...]:  # type: ignore[assignment]
+    suffix = name.rpartition(".")[2]
+    return interface([patch(f"src/{name}", source)], [patch(f"tests/test_it.{suffix}", test)], base)
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "test", "expected"),
+    [
+        ("a.py", "def grow(by=1): ...", "from a import grow\nassert grow(by=2)", ("by", "grow")),
+        ("a.py", "class Pool:\n    def drain(self): ...", "import a\na.Pool().drain()", ("Pool", "drain")),
+        ("a.py", "class Pool:\n    size: int = 0", "assert make().size == 0", ("size",)),
+        ("a.py", "def go(\n    limit: int = 3,\n): ...", "go(\n    limit=4,\n)", ("go", "limit")),
+        ("a.py", "class C:\n    max_size: int = 3", 'make(**{"max_size": 3})', ("max_size",)),
+        ("a.py", "from b import (\n    x\n)\nLIMIT = 3", "from a import (\n    LIMIT,\n)\nassert LIMIT", ("LIMIT",)),
+        ("a.ts", "export function parseIt(x) {", 'import { parseIt } from "../src/a";\nparseIt(1);', ("parseIt",)),
+        ("a.js", "  tabSize: {", "format({ tabSize: 4 });", ("tabSize",)),
+        ("a.rs", "pub fn aligned(&self) -> u8 {", "assert_eq!(x.aligned(), 3);", ("aligned",)),
+        (
+            "a.rs",
+            "pub struct Node {\n    pub limit: u8,",
+            "use a::{Node};\nlet n = Node { limit: 3 };",
+            ("Node", "limit"),
+        ),
+        ("a.go", "func Drain(x int) {", "a.Drain(3)", ("Drain",)),
+        ("A.java", "    public int drain(int x) {", "pool.drain(3);", ("drain",)),
+    ],
+)
+def test_new_names_that_tests_use_are_the_interface(
+    name: str, source: str, test: str, expected: tuple[str, ...]
+) -> None:
+    assert told(source, test, name=name) == expected
+
+
+def test_names_that_stand_at_the_base_are_known_already() -> None:
+    assert told("def grow(by=1): ...", "grow(by=2)", {"grow"}) == ("by",)
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        "def helper(): ...\nhelper()",
+        "helper = 3\nassert helper",
+        "for helper in range(3): print(helper)",
+        "with make() as helper: helper",
+        "# helper\ncheck('the helper is here')",
+        '"""Use helper."""',
+    ],
+)
+def test_what_tests_define_themselves_or_only_mention_is_no_interface(test: str) -> None:
+    assert told("def helper(): ...", test) == ()
+
+
+def test_a_local_variable_of_the_source_is_no_interface() -> None:
+    assert told("def f():\n    outcome = g()", "def test_f():\n    outcome = run()\n    assert outcome", {"f"}) == ()
+
+
+def test_an_imported_name_is_interface_though_the_tests_shadow_it() -> None:
+    assert told("def result(): ...", "from a import result\nresult = result()") == ("result",)
+
+
+def test_tests_that_are_data_tell_nothing() -> None:
+    assert interface([patch("a.py", "def grow(): ...")], [patch("tests/out.snap", "grow()")], set()) == ()
+
+
+def test_candidates_are_the_names_of_both_sides_and_their_spellings() -> None:
+    source = patch("a.py", 'def max_size(): return limits["old-key"]', "def minimum(): ...")
+    names = candidate_names([source], [patch("tests/test_a.py", "assert max_size() == other  # nothing")])
+    assert {"max_size", "maxSize", "MaxSize", "MAX_SIZE", "minimum", "limits", "old", "key", "other"} <= names
+    assert "nothing" not in names
