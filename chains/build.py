@@ -52,9 +52,7 @@ class ChainBuilder:
             frozen = {} if self._options.reselect else frozen_chains(tx, mined.id, self._options.strategy)
             lengths = text_lengths(tx, mined.id)
         repository = open_mined(mined.location, self._mirrors, mined.host, mined.full_name)
-        examiner = Examiner(
-            mined, repository, self._options.filters, self._options.benchmarks, lengths, task.advance
-        )
+        examiner = Examiner(mined, repository, self._options.filters, self._options.benchmarks, lengths, task.advance)
         pairs = {pair: said for pair, said in citations.items() if pair[0] in landed and pair[1] in landed}
         survey = Survey(repository, landed, pairs, examiner, task)
         taken = {number for numbers in frozen.values() for number in numbers}

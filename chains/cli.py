@@ -48,9 +48,15 @@ def chains() -> None:
 @click.option("--overlap", is_flag=True, help="A pull request may be in several chains.")
 @click.option("--reselect", is_flag=True, help="Choose anew also what has tasks; chains that lose their place retire.")
 @click.option("--keep", multiple=True, metavar="FILTER", help="Switch a filter off; may be repeated.")
-@click.option("--min-lines", type=click.IntRange(min=0), help="Fewest lines of program text a stage changes.  [default: 5]")
-@click.option("--max-lines", type=click.IntRange(min=1), help="Most lines of program text a stage changes.  [default: 1500]")
-@click.option("--max-files", type=click.IntRange(min=1), help="Most files of program text a stage changes.  [default: 40]")
+@click.option(
+    "--min-lines", type=click.IntRange(min=0), help="Fewest lines of program text a stage changes.  [default: 5]"
+)
+@click.option(
+    "--max-lines", type=click.IntRange(min=1), help="Most lines of program text a stage changes.  [default: 1500]"
+)
+@click.option(
+    "--max-files", type=click.IntRange(min=1), help="Most files of program text a stage changes.  [default: 40]"
+)
 @click.option("--language", multiple=True, metavar="NAME", help="Only stages mostly in this language; may be repeated.")
 @click.option("--licence", multiple=True, metavar="SPDX", help="Allow this licence too; 'any' allows all.")
 @click.option("--allow-benchmarks", is_flag=True, help="Keep repositories that evaluation benchmarks are made from.")

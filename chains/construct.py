@@ -33,6 +33,7 @@ from prchain.errors import BudgetExceeded, EndpointRefused, EndpointUnreachable,
 from prchain.git import GitRepository, open_mined
 from prchain.llm.desk import Estimate
 from prchain.progress import Progress
+from prchain.scrub import scrub_mined
 from sql.store import Store
 
 _GIVES_UP_AFTER = 5
@@ -166,7 +167,7 @@ class TaskRun:
             contexts = read_chain(self._store, self._repository(chain), chain)
         except GitError as error:
             unread = tuple(StageQuery(one.position, NOT_REACHED) for one in chain.stages)
-            return TaskDraft(chain.id, error.name, str(error), stages=unread)
+            return TaskDraft(chain.id, error.name, scrub_mined(str(error)), stages=unread)
         stages: list[StageQuery] = []
         for context in contexts:
             if stages and stages[-1].outcome != READY:
@@ -194,7 +195,9 @@ class TaskRun:
             result = replace(result, plan=plan)
             written = self._constructor.query(chain, contexts, position, plan, start)
         except LlmError as error:
-            return replace(result, outcome=error.name, reason=str(error), attempts=self._spent(error, start))
+            return replace(
+                result, outcome=error.name, reason=scrub_mined(str(error)), attempts=self._spent(error, start)
+            )
         self._in_vain = 0
         return replace(
             result,
@@ -213,7 +216,7 @@ class TaskRun:
         try:
             written = self._constructor.overview(chain, contexts, [one.query or "" for one in stages], start)
         except LlmError as error:
-            why = f"overview: {error}"
+            why = scrub_mined(f"overview: {error}")
             return replace(draft, outcome=error.name, reason=why, attempts=self._spent(error, start))
         self._in_vain = 0
         return replace(

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from chains.interface import candidate_names, interface
 from chains.patches import CONTEXT
 from chains.reference import Reference, split
 from chains.task import Found, Stage, TaskChain
 from chains.task_texts import IssueText, PullTexts, read_texts
-from chains.words import words_at
 from prchain.git import GitRepository
 from prchain.leaks import StageFacts, check, leaking, stage_facts
 from sql.store import Store
@@ -60,12 +59,13 @@ def read_chain(store: Store, repository: GitRepository, chain: TaskChain) -> lis
         _stage(repository, stage, said, split(patch))
         for stage, said, patch in zip(chain.stages, texts, patches, strict=True)
     ]
-    facts = [one.facts for one in stages]
+    # An issue may name what the solver is told anyway; the prose made from it is checked without this exemption.
+    facts = [replace(one.facts, interface=frozenset(one.interface)) for one in stages]
     return [_with_issues(one, facts) for one in stages]
 
 
 def _stage(repository: GitRepository, stage: Stage, texts: PullTexts, reference: Reference) -> StageContext:
-    names_at_base = words_at(repository, stage.base_sha, candidate_names(reference.source, reference.test))
+    names_at_base = repository.words_at(stage.base_sha, candidate_names(reference.source, reference.test))
     # The prose never names what the hidden tests need, so the facts exempt nothing; `full_query` adds the names below.
     facts = stage_facts(
         stage.number,
@@ -91,10 +91,7 @@ def _with_issues(context: StageContext, facts: Sequence[StageFacts]) -> StageCon
         text, findings = checked_issue(issue, facts, context)
         shown.append(text)
         found.extend(findings)
-    return StageContext(
-        context.stage, context.texts, context.reference, context.paths_at_base, context.interface, context.facts,
-        tuple(shown), tuple(found),
-    )  # fmt: skip
+    return replace(context, issues=tuple(shown), issue_findings=tuple(found))
 
 
 def checked_issue(issue: IssueText, facts: Sequence[StageFacts], context: StageContext) -> tuple[str, list[Found]]:

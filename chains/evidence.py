@@ -119,7 +119,7 @@ def _code(touch: Touch | None) -> list[Sign]:
     if touch.changed_lines:
         weight = 1.6 if touch.changed_lines == 1 else 2.2
         signs.append(Sign("line_dependency", weight, f"changes {touch.changed_lines:,} of the lines it added"))
-        if touch.changed_lines < _SMALL * touch.lines and not touch.names:
+        if touch.changed_lines < _SMALL * touch.lines:
             signs.append(Sign("small_overlap", -1.0, f"of {touch.lines:,} lines that it adds or removes"))
     elif touch.neighbour_lines:
         signs.append(Sign("neighbour_lines", 1.0, f"works beside {touch.neighbour_lines:,} of the lines it added"))

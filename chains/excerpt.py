@@ -61,8 +61,18 @@ def cut(text: str, cap: int) -> str:
 
 
 def excerpts(texts: Sequence[str], limit: int) -> list[str]:
-    """The texts, cut largest first to `limit` characters in all (beside the lines that say so)."""
+    """The texts, cut largest first to `limit` characters in all (beside the lines that say so).
+
+    Of texts too many to be shown, the first and the last ones stay.
+    """
     cap = fair_cap([len(text) for text in texts], limit)
+    room = max(limit // SHORTEST, 2)
+    if cap < SHORTEST and len(texts) > room:
+        last = room // 2
+        kept = [*texts[: room - last], *texts[len(texts) - last :]]
+        shown = excerpts(kept, limit)
+        shown.insert(room - last, f"[... {len(texts) - room:,} more left out ...]")
+        return shown
     return [cut(text, cap) for text in texts]
 
 
@@ -78,7 +88,7 @@ def patch_excerpt(files: Sequence[FilePatch], limit: int) -> str:
     parts = excerpts(list(shown.values()), limit)
     if hidden:
         more = f" and {len(hidden) - _NAMED} more" if len(hidden) > _NAMED else ""
-        parts.append(f"[changed too, not shown: {', '.join(sorted(hidden)[:_NAMED])}{more}]")
+        parts.append(f"[changed too, not shown: {cut(', '.join(sorted(hidden)[:_NAMED]), limit)}{more}]")
     return "\n".join(parts)
 
 

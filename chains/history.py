@@ -84,7 +84,8 @@ def read_landed(tx: Transaction, repository_id: int) -> dict[int, Landed]:
     for row in tx.rows(Landing, *columns, repository_id=repository_id):
         said = texts.get(row[0], {})
         title = said.get("title") or merges.get(row[5], "")
-        one = Landed(*row, row[0] in bots, title, said.get("body", ""))
+        facts = dict(zip(columns, row, strict=True))
+        one = Landed(**facts, by_bot=row[0] in bots, title=title, body=said.get("body", ""))
         known = found.get(one.number)
         if known is None or _rank(one) < _rank(known):
             found[one.number] = one

@@ -10,7 +10,10 @@ from chains.evidence import REPEATS, REVERSALS, Said, judge
 from chains.graph import Edge, Sign
 from chains.history import Landed, days_between
 from chains.reversals import Reversals
-from chains.traces import Trace, touch
+from chains.traces import Touch, Trace, touch
+
+_SAME = 0.8
+"""Two patches that add so much of the same are one change that landed twice, with a revert between."""
 
 Citations = Mapping[tuple[int, int], Sequence[Said]]
 
@@ -58,7 +61,7 @@ class Linker:
         relations = {one.relation for one in said}
         if relations & REPEATS:
             outcome = outcomes.BACKPORT
-        elif relations & REVERSALS and self._is_reversal(source, target):
+        elif (relations & REVERSALS and self._is_reversal(source, target)) or _lands_again(met):
             outcome = outcomes.REVERSAL
         elif source not in self.stages or target not in self.stages:
             outcome = outcomes.STAGE_DROPPED
@@ -73,6 +76,10 @@ class Linker:
     def _is_reversal(self, source: int, target: int) -> bool:
         found = self.reversals
         return source in found.reverts or found.stands_for.get(target) == source or target in found.reverts
+
+
+def _lands_again(met: Touch | None) -> bool:
+    return met is not None and met.repeated >= _SAME
 
 
 def rows_of(signs: Sequence[Sign]) -> list[dict[str, object]]:

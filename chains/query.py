@@ -34,6 +34,7 @@ PLAN, QUERY, OVERVIEW = "plan", "query", "overview"
 """Purposes of the calls."""
 _PROMPTS = (PLAN, QUERY, OVERVIEW, "again")
 
+_TITLE = 500
 _NAMES_SHOWN = 300
 _FILES_SHOWN = 200
 _LONGEST_REJECTED = 6_000
@@ -212,7 +213,7 @@ class Constructor:
     def _plan_question(self, chain: TaskChain, context: StageContext, limits: Limits, round_: int) -> Question:
         texts, reference = context.texts, context.reference
         material = {
-            "title": texts.title,
+            "title": cut(texts.title, _TITLE),
             "description": cut(texts.body, limits.body),
             "commits": "\n\n".join(excerpts(texts.commits, limits.commits)),
             "discussion": "\n\n".join(excerpts(texts.discussion, limits.discussion)),
@@ -232,13 +233,13 @@ class Constructor:
         files = [path for path in paths if path in context.paths_at_base] or list(paths)
         names = sorted(context.facts.introduced)[:_NAMES_SHOWN]
         material = {
-            "title": texts.title,
+            "title": cut(texts.title, _TITLE),
             "description": cut(texts.body, limits.body),
             "issues": "\n\n".join(excerpts(context.issues, limits.issues)),
             "patch": scrub_mined(patch_excerpt(context.reference.source, limits.patch)),
             "plan": plan,
-            "files": "\n".join(files[:_FILES_SHOWN]),
-            "names": ", ".join(names),
+            "files": cut("\n".join(files[:_FILES_SHOWN]), limits.body),
+            "names": cut(", ".join(names), limits.body),
         }
         return self._render(QUERY, material, repository=chain.full_name)
 
@@ -248,7 +249,8 @@ class Constructor:
         # An overview is made of what an agent may read; only the titles can leak, and they are checked with it.
         texts = excerpts(list(queries), limits.patch)
         stages = "\n\n".join(
-            f"Stage {place}: {title}\n{text}" for place, (title, text) in enumerate(zip(titles, texts, strict=True), 1)
+            f"Stage {place}: {cut(title, _TITLE)}\n{text}"
+            for place, (title, text) in enumerate(zip(titles, texts, strict=True), 1)
         )
         return self._render(OVERVIEW, {"stages": stages}, repository=chain.full_name, count=len(queries))
 

@@ -17,7 +17,7 @@ _WHOLE = 0.5
 
 _NAMED = re.compile(
     r"""(?i)^\W*(?:\w+: ?)?revert(?:s|ed|ing)?:? """
-    r"""(?:["'\u201c`]|(?:pr|pull request|commit)? ?#?[0-9a-f]{2,40}\b)"""
+    r"""(?:["'\u201c`]|(?:pr|pull request|commit)? ?#?[0-9a-f]{2,40}\b)|\breverts #\d+"""
 )
 _PARTLY = re.compile(r"(?i)\bpart(?:s|ly|ial|ially)?\b")
 
@@ -41,7 +41,7 @@ def is_whole(subject: str, revert: Trace | None, reverted: Trace | None) -> bool
     """
     if _PARTLY.search(subject):
         return False
-    if _NAMED.match(subject) or revert is None or reverted is None:
+    if _NAMED.search(subject) or revert is None or reverted is None:
         return True
     gone = sum(len(reverted.added.get(path, frozenset()) & lines) for path, lines in revert.removed.items())
     back = sum(len(reverted.removed.get(path, frozenset()) & lines) for path, lines in revert.added.items())

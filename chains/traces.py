@@ -61,6 +61,8 @@ class Touch:
 
     lines: int = 0
     """How many telling lines the later patch adds and removes."""
+    repeated: float = 0.0
+    """The share of the lines that the two add which both add; near 1 for what lands again."""
     changed_lines: int = 0
     """Telling lines that the earlier patch added and the later one removes or changes."""
     neighbour_lines: int = 0
@@ -112,6 +114,7 @@ def touch(later: Trace, earlier: Trace) -> Touch:
     """Where the later patch meets the earlier one."""
     return Touch(
         lines=later.lines,
+        repeated=_repeated(later, earlier),
         changed_lines=sum(len(earlier.added.get(path, _NONE) & lines) for path, lines in later.removed.items()),
         neighbour_lines=sum(len(earlier.added.get(path, _NONE) & lines) for path, lines in later.around.items()),
         names=tuple(sorted(earlier.defined & later.used)),
@@ -119,6 +122,12 @@ def touch(later: Trace, earlier: Trace) -> Touch:
         tests=tuple(sorted(earlier.tests & later.tests)),
         folders=tuple(sorted(earlier.folders & later.folders)),
     )
+
+
+def _repeated(later: Trace, earlier: Trace) -> float:
+    both = sum(len(earlier.added.get(path, _NONE) & lines) for path, lines in later.added.items())
+    largest = max(sum(map(len, one.added.values())) for one in (later, earlier))
+    return both / largest if largest else 0.0
 
 
 _NONE: frozenset[str] = frozenset()

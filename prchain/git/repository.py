@@ -20,6 +20,7 @@ from prchain.git.output import (
 )
 from prchain.git.patches import FilePatch, read_patches
 from prchain.git.process import ENVIRONMENT, NO_TRANSPORT, Stream, git_module, only
+from prchain.git.words import words_at
 
 _ARGUMENTS = 1000
 """How many paths are handed to one git process as arguments; the system bounds their total length."""
@@ -174,12 +175,7 @@ class GitRepository:
 
         Raises `IncompleteRepository` where a blob is missing.
         """
-        asked = sorted({word for word in words if word and "\n" not in word})
-        if not asked:
-            return set()
-        arguments = ("grep", "-h", "-o", "-w", "-F", "-I", "--no-color", "-f", "-", commit)
-        with self.stream(*arguments, lines=asked, fine=(0, 1)) as output:  # 1: none of them is there
-            return {line.rstrip(b"\n").decode("utf-8", "replace") for line in output} & set(asked)
+        return words_at(self, commit, words)
 
     def blob(self, name: str) -> bytes:
         """The content of a blob, by id or as ``COMMIT:PATH``."""

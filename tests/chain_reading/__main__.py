@@ -78,7 +78,8 @@ def score() -> None:
             _print(name, read, judged)
         flat = [[label for one in read for label in one] for read in (firsts, seconds)]
         click.echo(f"  readers  steps: {agreement(*flat)}")
-        click.echo(f"           tasks: {agreement(*([row[f'{r}_task'] for row in chosen] for r in ('first', 'second')))}")
+        judged_by = [[row[f"{reader}_task"] for row in chosen] for reader in ("first", "second")]
+        click.echo(f"           tasks: {agreement(*judged_by)}")
 
 
 def _print(name: str, steps: Sequence[Sequence[str]], tasks: Sequence[str]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -51,13 +51,13 @@ class Shop(World):
         }
         self.commit("main", start, "start")
 
-    def land(self, number: int, files: dict[str | bytes, Content], message: str) -> int:
+    def land(self, number: int, files: Mapping[str, Content], message: str) -> int:
         """Propose and squash; a commit of somebody else's lies between any two landings."""
-        head = self.propose(number, files)
+        changes: dict[str | bytes, Content] = dict(files.items())
+        head = self.propose(number, changes)
         self.commit("main", {"pushes.txt": f"{number}\n"}, f"push before {number}")
-        return self.squash(
-            "main", head, f"{message.partition(chr(10))[0]} (#{number}){message[len(message.partition(chr(10))[0]) :]}"
-        )
+        subject, newline, rest = message.partition("\n")
+        return self.squash("main", head, f"{subject} (#{number}){newline}{rest}")
 
 
 def grown(folder: Path) -> Shop:

@@ -27,6 +27,9 @@ def reference(*paths: str) -> Reference:
 COMMENT = split([FilePatch("src/a.py", hunks=(Hunk(1, 0, 1, 6, "", ("+# why",) * 6),))])
 GOOD = PullFacts(7, "Stream results of the parser", reference("src/a.py", "tests/test_a.py"), licence="MIT")
 
+RENAMED = split([
+    FilePatch("src/shop.py", hunks=(Hunk(1, 5, 1, 5, "", ("-cart = Cart()",) * 5 + ("+cart = Basket()",) * 5),))
+])  # fmt: skip
 DROPPED = {
     "benchmark_repository": replace(GOOD, benchmark="SWE-bench"),
     "benchmark_instance": replace(GOOD, benchmark_instance=True),
@@ -50,6 +53,7 @@ DROPPED = {
     "config_only": replace(GOOD, reference=reference("pyproject.toml", "tests/test_a.py")),
     "data_only": replace(GOOD, reference=reference("src/prompt.yaml", "pyproject.toml")),
     "cosmetic": replace(GOOD, reference=COMMENT),
+    "renames_only": replace(GOOD, reference=RENAMED),
     "source_too_small": replace(GOOD, reference=split([patch("src/a.py", 4), patch("tests/test_a.py", 90)])),
     "source_too_large": replace(GOOD, reference=split([patch("src/a.py", 1501)])),
     "too_many_files": replace(GOOD, reference=reference(*(f"src/{n}.py" for n in range(41)))),

@@ -44,6 +44,13 @@ def test_the_longest_texts_are_cut_first() -> None:
     assert excerpts([short, short], 1_200) == [short, short]
 
 
+def test_of_texts_too_many_to_show_the_first_and_the_last_stay() -> None:
+    shown = excerpts([f"comment {n} " + "x" * 300 for n in range(10_000)], 2_400)
+    assert len("".join(shown)) < 4_000
+    assert shown[0].startswith("comment 0 ") and shown[-1].startswith("comment 9999 ")
+    assert "[... 9,990 more left out ...]" in shown
+
+
 def patch(path: str, lines: int) -> FilePatch:
     added = tuple(f"+line {n} of {path}" for n in range(lines))
     return FilePatch(path, hunks=(Hunk(0, 0, 1, lines, "", added),))

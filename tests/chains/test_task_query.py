@@ -33,7 +33,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TaskWorld]:
         )
         made.close_issue(
             1, 77, "Totals are off by a cent",
-            "The bank rounds to even.\n\n    return float(Decimal(amount).quantize(Decimal('0.01')))\n\nWe do not.",
+            "The bank rounds to even, please add round_half_even_cents.\n\n"
+            "    return float(Decimal(amount).quantize(Decimal('0.01')))\n\nWe do not.",
         )  # fmt: skip
         yield made
 
@@ -87,6 +88,9 @@ class TestContext:
         assert "quantize" not in issue and "left out" in issue
         assert {found.text for found in contexts[0].issue_findings} == {"issue shop/till#77"}
         assert contexts[1].issues == ()
+
+    def test_an_issue_may_name_what_the_solver_is_told_anyway(self, contexts: list[StageContext]) -> None:
+        assert "please add round_half_even_cents" in contexts[0].issues[0]
 
 
 class TestHappyPath:

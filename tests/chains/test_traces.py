@@ -69,3 +69,8 @@ def test_docs_lock_files_and_changelogs_are_no_area() -> None:
 def test_the_root_is_no_folder_that_two_share() -> None:
     found = met(patch("setup_helper.py", "+first_telling_line = 1"), patch("other_helper.py", "+second_line_here = 2"))
     assert not found.folders
+
+
+def test_a_patch_that_puts_the_same_lines_in_again_is_recognised() -> None:
+    assert met(EARLIER).repeated == 1.0
+    assert met(patch("src/money.py", "+    quite_another_statement = 1")).repeated == 0.0

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from miner.outcomes import OUTCOMES
-from miner.report import find_pull_request, funnel, print_funnel, print_pull_request, say
+from miner.report import find_pull_request, funnel, print_funnel, print_pull_request
 from prchain.errors import UsageError
+from prchain.terminal import say
 from sql.store import Store
 from sql.tables import (
     Citation,

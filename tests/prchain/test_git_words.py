@@ -9,12 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from chains.words import words_at
 from prchain.errors import IncompleteRepository
 from prchain.git import GitRepository
-from tests.miner.gitworld import LINK, SUBMODULE, World, git
+from tests.miner.gitworld import LINK, SUBMODULE, Content, World, git
 
-TEXTS = {
+TEXTS: dict[str | bytes, Content] = {
     "a.py": "def alpha_beta(x):\n    return alpha_beta2 + gamma.delta\n",
     "deep/b.js": "const $scope = epsilon1; // größe\n",
     "c.bin": b"\0zeta\n",
@@ -22,8 +21,23 @@ TEXTS = {
     "no_end": "theta",
     "empty": "",
 }
-NAMES = ["alpha_beta", "alpha", "beta", "gamma", "delta", "$scope", "epsilon1", "epsilon", "größe", "zeta", "theta", "iota",
-         "x", "target", "const"]  # fmt: skip
+NAMES = [
+    "alpha_beta",
+    "alpha",
+    "beta",
+    "gamma",
+    "delta",
+    "$scope",
+    "epsilon1",
+    "epsilon",
+    "größe",
+    "zeta",
+    "theta",
+    "iota",
+    "x",
+    "target",
+    "const",
+]
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +53,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
 def test_finds_what_stands_as_a_whole_word_in_a_text(world: World, names: list[str]) -> None:
     texts = [text for text in TEXTS.values() if isinstance(text, str)]
     expected = {name for name in names if any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) for text in texts)}
-    assert words_at(GitRepository.open(world.path), world.sha("main"), names) == expected
+    assert GitRepository.open(world.path).words_at(world.sha("main"), names) == expected
 
 
 def test_a_missing_blob_is_said(tmp_path: Path) -> None:
@@ -49,4 +63,4 @@ def test_a_missing_blob_is_said(tmp_path: Path) -> None:
     blob = git(made.path, "rev-parse", "main:a.py").strip()
     (made.path / "objects" / blob[:2] / blob[2:]).unlink()
     with pytest.raises(IncompleteRepository):
-        words_at(GitRepository.open(made.path), made.sha("main"), ["two"])
+        GitRepository.open(made.path).words_at(made.sha("main"), ["two"])

@@ -1,16 +1,19 @@
 """Which names stand in a tree: one pass over its texts, however many names are asked for.
 
-`git grep` with a pattern for each name took minutes where a stage has hundreds of names and the tree 30 MB of text; this
-takes a second or two.
+`git grep` with a pattern for each name took minutes where a stage has hundreds of names and the tree 30 MB of text;
+this takes a second or two.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from prchain.errors import GitError, IncompleteRepository
-from prchain.git import GitRepository
+
+if TYPE_CHECKING:
+    from prchain.git.repository import GitRepository
 
 _WORD = re.compile(rb"[A-Za-z0-9_]+")
 _FEW = 6

@@ -1,0 +1,62 @@
+"""Python that differs in docstrings and annotations only does the same."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chains.undressed import is_same_undressed, may_be_dress
+from prchain.git import FilePatch, Hunk
+
+PLAIN = "import os\n\n\nclass A:\n    def f(self, a, b=1):\n        return os.path.join(a, b)\n"
+
+
+@pytest.mark.parametrize(
+    "dressed",
+    [
+        '"""Module."""\n' + PLAIN,
+        PLAIN.replace("class A:\n", 'class A:\n    """A class."""\n\n'),
+        PLAIN.replace("(self, a, b=1)", "(self, a: str, b: int = 1) -> str"),
+        "from typing import Any\n" + PLAIN,
+        PLAIN.replace(
+            "import os\n", "import os\nfrom typing import TYPE_CHECKING\n\nif TYPE_CHECKING:\n    import x\n"
+        ),
+        PLAIN.replace("    def f", "    # said\n\n    def f"),
+        PLAIN.replace("class A:\n", "class A:\n    size: int\n\n"),
+    ],
+)
+def test_dress_is_nothing_that_a_program_sees(dressed: str) -> None:
+    assert is_same_undressed(PLAIN, dressed)
+    assert is_same_undressed(dressed, PLAIN)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        PLAIN.replace("b=1", "b=2"),
+        PLAIN.replace("(a, b)", "(b, a)"),
+        PLAIN + "\n\nx: int = 1\n",
+        "def broken(:\n",
+        "\0",
+    ],
+)
+def test_work_is_seen(changed: str) -> None:
+    assert not is_same_undressed(PLAIN, changed)
+
+
+@given(st.text(max_size=60))
+def test_no_text_breaks_it(text: str) -> None:
+    is_same_undressed(text, PLAIN)
+
+
+def patch(path: str, *lines: str) -> list[FilePatch]:
+    return [FilePatch(path, hunks=(Hunk(1, 1, 1, 1, "", lines),))]
+
+
+def test_only_patches_that_may_be_dress_are_parsed() -> None:
+    assert may_be_dress(patch("a.py", "-    Returns the thing", "+    Return the thing.", "+    :param a: a path"))
+    assert may_be_dress(patch("a.py", "-def f(a):", "+def f(a: int) -> None:"))
+    assert not may_be_dress(patch("a.py", "+    return self.a"))
+    assert not may_be_dress(patch("a.py", "-x = 1", "+x = 2"))
+    assert not may_be_dress(patch("a.rs", "+/// says"))
