@@ -21,7 +21,7 @@ COMPILE := CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile --quiet --upgra
 	--no-emit-options --extra postgres
 
 .DEFAULT_GOAL := help
-.PHONY: help install mine chains tasks status test test-llm check precision reading bench lock
+.PHONY: help install mine chains tasks status test test-llm check precision leaks reading bench lock
 
 help: ## Show this
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -57,6 +57,9 @@ precision: $(DEV) ## Score the hand-made labels of counted citations: ARGS="--db
 
 reading: $(DEV) ## Score what readers said of chains
 	$(BIN)/python -m tests.chain_reading score
+
+leaks: $(DEV) ## Score the leak check on its table of hand-made texts: ARGS="--findings"
+	$(BIN)/python -m tests.leaks score $(ARGS)
 
 bench: $(DEV) ## Measure time, memory and requests: MIRROR=PATH of a git repository
 	$(BIN)/python -m tests.bench $(if $(MIRROR),--mirror $(MIRROR)) $(ARGS)

@@ -3,10 +3,10 @@
     python -m tests.leaks facts --mirrors FOLDER    # FOLDER/owner+name/repo, bare repositories with the landed commits
     python -m tests.leaks score [--findings]
 
-`tuned.toml` and `held_out.toml` hold texts written for the purpose; `chains.toml` says which landed pull requests they
-speak of. `facts.json` holds of those patches names, paths, numbers, shas and digests, and no code. The held-out texts
-were written and labelled before the check had read them, and the check was not changed for their sake, but for what the
-comments there say.
+`tuned.toml`, `seen.toml` and `held_out.toml` hold texts written for the purpose; `chains.toml` says which landed pull requests they
+speak of. `facts.json` holds of those patches names, paths, numbers, shas and digests, and no code. Texts and
+labels were written before the check had read them. What it learned from them afterwards is said at the top of each file;
+the first reading of `held_out.toml` is the measure.
 """
 
 from __future__ import annotations
