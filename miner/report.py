@@ -11,6 +11,8 @@ from prchain.errors import UsageError
 from prchain.terminal import say
 from sql.store import Store, Transaction
 from sql.tables import (
+    Candidate,
+    Chain,
     Citation,
     ClosingReference,
     Commit,
@@ -22,6 +24,8 @@ from sql.tables import (
     PullRequestText,
     RefusedClaim,
     Repository,
+    Selection,
+    Task,
 )
 
 
@@ -64,7 +68,29 @@ def _funnel_of(tx: Transaction, repository_id: int, name: str) -> dict[str, Any]
         "refused": {
             key[0]: count for key, count in _counts(tx, Citation, repository_id, Citation.reason, counted=False)
         },
+        "chaining": _chaining(tx, repository_id),
     }
+
+
+def _chaining(tx: Transaction, repository_id: int) -> dict[str, Any]:
+    """Per strategy: what became of the landed pull requests, the chains by outcome, and their tasks by outcome."""
+    found: dict[str, Any] = {}
+    for (strategy, outcome), count in _counts(tx, Candidate, repository_id, Candidate.strategy, Candidate.outcome):
+        found.setdefault(strategy, {"candidates": {}, "chains": {}, "tasks": {}})["candidates"][outcome] = count
+    task = func.coalesce(Task.outcome, "none yet")
+    query = (
+        select(Selection.strategy, Selection.outcome, task, func.count())
+        .join(Chain, Chain.id == Selection.chain_id)
+        .outerjoin(Task, Task.chain_id == Chain.id)
+        .where(Chain.repository_id == repository_id)
+        .group_by(Selection.strategy, Selection.outcome, task)
+        .order_by(Selection.strategy, Selection.outcome, task)
+    )
+    for strategy, outcome, named, count in tx.connection.execute(query):
+        row = found.setdefault(strategy, {"candidates": {}, "chains": {}, "tasks": {}})
+        row["chains"][outcome] = row["chains"].get(outcome, 0) + count
+        row["tasks"][named] = row["tasks"].get(named, 0) + count
+    return found
 
 
 def _counts(
@@ -122,6 +148,10 @@ def print_funnel(rows: list[dict[str, Any]]) -> None:
         say(f"  citations     {row['citations']:>10,}")
         _print_group("    counted", row["counted"])
         _print_group("    not counted", row["refused"])
+        for strategy, chained in row["chaining"].items():
+            _print_group(f"  landed, by {strategy}", chained["candidates"])
+            _print_group(f"  chains, by {strategy}", chained["chains"])
+            _print_group("    their tasks", chained["tasks"])
         say("")
 
 

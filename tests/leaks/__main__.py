@@ -3,18 +3,16 @@
     python -m tests.leaks facts --mirrors FOLDER    # FOLDER/owner+name/repo, bare repositories with the landed commits
     python -m tests.leaks score [--findings]
 
-`tuned.toml`, `seen.toml` and `held_out.toml` hold texts written for the purpose; `chains.toml` says which landed pull requests they
-speak of. `facts.json` holds of those patches names, paths, numbers, shas and digests, and no code. Texts and
-labels were written before the check had read them. What it learned from them afterwards is said at the top of each file;
-the first reading of `held_out.toml` is the measure.
+`tuned.toml`, `seen.toml` and `held_out.toml` hold texts written for the purpose; `chains.toml` says which landed pull
+requests they speak of. `facts.json` holds of those patches names, paths, numbers, shas and digests, and no code. Texts
+and labels were written before the check had read them. What it learned from them afterwards is said at the top of each
+file; the first reading of `held_out.toml` is the measure.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -27,24 +25,29 @@ def main() -> None:
 
 
 @main.command()
-@click.option("--mirrors", type=click.Path(exists=True, file_okay=False, path_type=Path), required=True)
+@click.option(
+    "--mirrors",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    required=True,
+    help="Where `prchain mine` keeps its mirrors: data/mirrors.",
+)
 def facts(mirrors: Path) -> None:
     """Write facts.json anew. Needed when the facts' definition, the chains or the paths in the texts change."""
     from chains.interface import candidate_names, interface
     from chains.reference import split
-    from prchain.git.repository import GitRepository
+    from prchain.git import GitRepository, mirror_path
     from prchain.leaks import stage_facts
 
     texts = [text for name in SPLITS for text in read_texts(name)]
     written = {}
     for chain in read_toml("chains")["chains"]:
         said = "\n".join(text.text for text in texts if text.chain == chain["name"])
-        repository = GitRepository.open(mirrors / chain["repository"].replace("/", "+") / "repo")
+        repository = GitRepository.open(mirror_path(mirrors, "github.com", chain["repository"]))
         stages, paths = [], []
         for stage in chain["stages"]:
             [patch] = repository.patches([(stage["base"], stage["landed"])])
             reference = split(patch)
-            names = _standing(repository, stage["base"], candidate_names(reference.source, reference.test))
+            names = repository.words_at(stage["base"], candidate_names(reference.source, reference.test))
             needed = interface(reference.source, reference.test, names)
             shas = [stage["landed"]]
             made = stage_facts(stage["number"], shas, reference.source, reference.test, names, needed)
@@ -53,13 +56,6 @@ def facts(mirrors: Path) -> None:
             click.echo(f"{chain['name']} #{stage['number']}: {len(made.introduced)} names, interface {list(needed)}")
         written[chain["name"]] = {"stages": stages, "paths": paths}
     FACTS.write_text(json.dumps(written, separators=(",", ":")).replace('{"number"', '\n{"number"') + "\n")
-
-
-def _standing(repository: Any, commit: str, words: set[str]) -> set[str]:
-    """Those of the words that stand in the commit's tree, read whole: with ``--only-matching`` and many words, git 2.39
-    does not end on some of pytest's files."""
-    with repository.stream("grep", "-h", "-I", "--no-color", "-e", "", commit) as output:
-        return words.intersection(re.findall(r"\w+", output.read().decode("utf-8", "replace")))
 
 
 def _is_said(path: str, text: str) -> bool:

@@ -222,3 +222,18 @@ def test_no_character_that_steers_is_printed(character: str, capsys: pytest.Capt
 def test_other_scripts_and_markup_are_printed_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
     say("[red]héllo[/red] שלום 你好 👩‍💻")
     assert capsys.readouterr().out == "[red]héllo[/red] שלום 你好 👩‍💻\n"
+
+
+def test_status_goes_on_to_chains_and_their_tasks_and_its_sums_add_up(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from tests.chains.chainworld import build, grown, mined
+
+    with mined(tmp_path, grown(tmp_path)) as store:
+        build(store, tmp_path)
+        (row,) = funnel(store)
+        print_funnel([row])
+    chaining = row["chaining"]["reference"]
+    assert sum(chaining["candidates"].values()) == row["outcomes"]["landed"]
+    assert (chaining["chains"], chaining["tasks"]) == ({"selected": 1}, {"none yet": 1})
+    assert "chains, by reference" in capsys.readouterr().out
