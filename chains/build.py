@@ -6,13 +6,13 @@ from collections import defaultdict
 from pathlib import Path
 
 from chains import outcomes
-from chains.candidates import Examiner
 from chains.chain_rows import ChainWriter, frozen_chains
-from chains.graph import build_graph
+from chains.choice.select import Chain as Numbers
+from chains.choice.select import choose_chains, choose_single, choose_temporal
+from chains.edges.graph import build_graph
 from chains.history import Mined, read_citations, read_landed, repositories, text_lengths
 from chains.options import BuildOptions, BuildReport
-from chains.select import Chain as Numbers
-from chains.select import choose_chains, choose_single, choose_temporal
+from chains.stages.candidates import Examiner
 from chains.survey import Survey
 from prchain.errors import PrchainError
 from prchain.git import open_mined

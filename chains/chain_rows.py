@@ -11,11 +11,11 @@ from typing import Any
 from sqlalchemy import delete, select, update
 
 from chains import outcomes
+from chains.choice.select import Chain as Numbers
+from chains.edges.link import Link, rows_of
 from chains.history import Mined
 from chains.identity import chain_id
-from chains.link import Link, rows_of
 from chains.options import BuildOptions, BuildReport
-from chains.select import Chain as Numbers
 from chains.survey import Survey
 from sql.store import Transaction
 from sql.tables import Candidate, Chain, ChainStage, Dependency, Selection

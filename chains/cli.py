@@ -142,9 +142,9 @@ def _options(
     allow_benchmarks: bool,
     benchmark_list: Path | None,
 ) -> BuildOptions:
-    from chains.benchmarks import Benchmarks  # noqa: PLC0415
-    from chains.filters import PERMISSIVE, Filters  # noqa: PLC0415
     from chains.options import FLOOR, BuildOptions  # noqa: PLC0415
+    from chains.stages.benchmarks import Benchmarks  # noqa: PLC0415
+    from chains.stages.filters import PERMISSIVE, Filters  # noqa: PLC0415
 
     names = ("min_source_lines", "max_source_lines", "max_source_files")
     given: dict[str, Any] = {name: size for name, size in zip(names, sizes, strict=True) if size is not None}

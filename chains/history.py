@@ -8,7 +8,7 @@ from datetime import datetime
 
 from sqlalchemy import func, select
 
-from chains.evidence import Said
+from chains.edges.evidence import Said
 from sql.store import Transaction
 from sql.tables import Citation, Commit, Landing, PullRequest, PullRequestCommit, PullRequestText, Repository
 

@@ -6,8 +6,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Literal
 
-from chains.benchmarks import Benchmarks
-from chains.filters import Filters
+from chains.stages.benchmarks import Benchmarks
+from chains.stages.filters import Filters
 from prchain.errors import PrchainError
 
 Strategy = Literal["reference", "temporal", "single"]

@@ -9,7 +9,7 @@ unlinked              nothing that may be a stage builds on it, and it builds on
 not_chosen            its edges lead to others that went to chains of greater confidence
 reverted              a later pull request took it back whole
 revert                it takes an earlier one back whole
-...                   a filter's name; `chains.filters`
+...                   a filter's name; `chains.stages.filters`
 ====================  ================================================================================
 
 Of an edge:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from chains.ancestry import Ancestry
-from chains.candidates import Examiner, Study, traces_of
-from chains.evidence import REPEATS, REVERSALS
+from chains.edges.ancestry import Ancestry
+from chains.edges.evidence import REPEATS, REVERSALS
+from chains.edges.link import Citations, Link, Linker
+from chains.edges.reversals import Reversals, find_reversals, is_whole
 from chains.history import Landed
-from chains.link import Citations, Link, Linker
-from chains.reversals import Reversals, find_reversals, is_whole
+from chains.stages.candidates import Examiner, Study, traces_of
 from prchain.git import GitRepository
 from prchain.progress import Task
 

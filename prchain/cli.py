@@ -19,7 +19,7 @@ COMMANDS = {
     "status": ("miner.cli:status", "Say what became of every pull request."),
     "show": ("miner.cli:show", "Show one pull request with its citations in and out."),
     "chains": ("chains.cli:chains", "Choose chains of pull requests that build on each other."),
-    "tasks": ("chains.task_cli:tasks", "Write tasks for chains, and export them."),
+    "tasks": ("chains.tasks.cli:tasks", "Write tasks for chains, and export them."),
     "sql": ("sql.cli:sql", "Run a named query, or one of your own, over the database."),
 }
 """Command to the place of its click command and its line in the help."""

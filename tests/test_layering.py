@@ -62,7 +62,7 @@ def test_a_module_imports_only_what_lies_below_its_package(path: Path) -> None:
         ("prchain/x.py", "def f():\n    import sql.store"),
         ("miner/x.py", "import chains.graph as g"),
         ("miner/x.py", "from tests.emulator import World"),
-        ("environments/x.py", "import importlib\nimportlib.import_module('chains.graph')"),
+        ("environments/x.py", "import importlib\nimportlib.import_module('chains.edges.graph')"),
         ("prchain/x.py", "import importlib\nimportlib.import_module(name)"),
         ("sql/x.py", "from ..miner import mine"),
     ],

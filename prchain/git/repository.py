@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from prchain.errors import GitError, NotARepository, ShallowRepository
+from prchain.errors import GitError, IncompleteRepository, NotARepository, ShallowRepository
 from prchain.git.output import (
     LineCount,
     RawChange,
@@ -20,11 +20,14 @@ from prchain.git.output import (
 )
 from prchain.git.patches import FilePatch, read_patches
 from prchain.git.process import ENVIRONMENT, NO_TRANSPORT, Stream, git_module, only
-from prchain.git.words import words_at
+from prchain.git.words import standing
 
 _ARGUMENTS = 1000
 """How many paths are handed to one git process as arguments; the system bounds their total length."""
 
+
+_SNIFFED = 8000
+"""Bytes in which a NUL makes a file binary, as for git."""
 
 _PLAIN_DIFF = ("--no-ext-diff", "--no-textconv", "--ignore-submodules=none")
 
@@ -175,7 +178,27 @@ class GitRepository:
 
         Raises `IncompleteRepository` where a blob is missing.
         """
-        return words_at(self, commit, words)
+        return standing(self.texts(commit), words)
+
+    def texts(self, commit: str) -> Iterator[bytes]:
+        """The content of every text file of a commit's tree; each content once.
+
+        Raises `IncompleteRepository` where a blob is missing.
+        """
+        with self.stream("ls-tree", "-r", "-z", "--format=%(objectmode) %(objectname)", commit) as listed:
+            entries = [entry.decode().split(" ") for entry in listed.read().split(b"\0") if entry]
+        blobs = sorted({name for mode, name in entries if mode.startswith("100")})
+        with self.stream("cat-file", "--batch", lines=blobs) as output:
+            for name in blobs:
+                header = output.readline().split()
+                if header[1:] == [b"missing"]:
+                    raise IncompleteRepository(f"blob {name} is missing; fetch the repository anew")
+                if len(header) != 3:
+                    raise GitError(f"git cat-file answered {b' '.join(header)[:60]!r} out of turn")
+                content = output.read(int(header[2]))
+                output.read(1)
+                if b"\0" not in content[:_SNIFFED]:
+                    yield content
 
     def blob(self, name: str) -> bytes:
         """The content of a blob, by id or as ``COMMIT:PATH``."""

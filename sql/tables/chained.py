@@ -30,7 +30,7 @@ class Dependency(Base):
     relation: Mapped[str] = mapped_column(String(16))
     """The most telling relation among the citations of this pair."""
     confidence: Mapped[float]
-    """0 to 1; `chains.evidence`."""
+    """0 to 1; `chains.edges.evidence`."""
     signs: Mapped[str] = mapped_column(Text)
     """JSON list of ``{"sign": name, "weight": number, "detail": text}``: why the confidence is what it is."""
     outcome: Mapped[str] = mapped_column(String(32))

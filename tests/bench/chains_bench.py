@@ -13,8 +13,8 @@ import time
 from collections import Counter
 from itertools import pairwise
 
-from chains.graph import Edge, build_graph, components
-from chains.select import choose_chains
+from chains.choice.select import choose_chains
+from chains.edges.graph import Edge, build_graph, components
 from tests.bench.child import peak_bytes
 from tests.bench.git_bench import timed
 from tests.bench.measures import Measure

@@ -7,8 +7,8 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from chains.reference import split
 from chains.report import chain_page, find_chains
+from chains.stages.reference import split
 from prchain.git import GitRepository, open_mined, parse_patch
 from sql.store import Store
 from sql.tables import Commit, PullRequestCommit, Repository

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from chains.build import ChainBuilder
-from chains.filters import Filters
 from chains.options import BuildOptions, BuildReport
+from chains.stages.filters import Filters
 from miner.mine import MineOptions, Miner
 from miner.repositories import parse_entry
 from prchain.progress import open_progress

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 
-from chains.graph import Edge, build_graph
-from chains.select import choose_chains
+from chains.choice.select import choose_chains
+from chains.edges.graph import Edge, build_graph
 
 Edges = Mapping[tuple[int, int], float]
 """(later, earlier) -> confidence."""

@@ -14,9 +14,9 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from chains.construct import Options, TaskRun
 from chains.identity import chain_id
-from chains.query import Constructor
+from chains.tasks.construct import Options, TaskRun
+from chains.tasks.query import Constructor
 from miner.mine import MineOptions, Miner
 from miner.repositories import parse_entry
 from prchain.llm.desk import Desk, Route

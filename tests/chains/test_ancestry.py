@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chains.ancestry import Ancestry
+from chains.edges.ancestry import Ancestry
 
 
 @st.composite

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from chains.benchmarks import Benchmarks
+from chains.stages.benchmarks import Benchmarks
 from prchain.errors import BenchmarkListError
 
 SIZES = {
@@ -23,7 +23,7 @@ SIZES = {
 
 
 def test_the_lists_are_as_long_as_their_sources_and_hold_no_name_twice() -> None:
-    table = tomllib.loads(files("chains").joinpath("benchmarks.toml").read_text(encoding="utf-8"))["benchmark"]
+    table = tomllib.loads(files("chains.stages").joinpath("benchmarks.toml").read_text(encoding="utf-8"))["benchmark"]
     lists = {benchmark["name"]: [name.lower() for name in benchmark["repositories"]] for benchmark in table}
     assert {name: len(found) for name, found in lists.items()} == SIZES
     for found in lists.values():

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from chains.filters import Filters
+from chains.stages.filters import Filters
 from sql.store import Store
 from sql.tables import Candidate, Chain, Dependency, Selection, Task
 from tests.chains.chainworld import Shop, build, chosen, dump, function, grown, mined, module
@@ -148,7 +148,7 @@ def test_a_licence_that_is_not_allowed_drops_everything_before_a_patch_is_read(s
 
 
 def test_no_pull_request_of_a_listed_instance_is_in_a_chain(store: Store, tmp_path: Path) -> None:
-    from chains.benchmarks import Benchmarks
+    from chains.stages.benchmarks import Benchmarks
 
     build(store, tmp_path, benchmarks=Benchmarks(instances=frozenset({("shop/till", 3)})))
     assert list(chosen(store).values()) == [(1, 2)]

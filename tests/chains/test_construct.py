@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from chains.construct import TaskRun
-from chains.query import ROUND
-from chains.task_rows import read_draft
+from chains.tasks.construct import TaskRun
+from chains.tasks.query import ROUND
+from chains.tasks.rows import read_draft
 from prchain.errors import (
     BadReply,
     ContextTooLong,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chains.cosmetic import is_cosmetic
+from chains.stages.cosmetic import is_cosmetic
 from prchain.git.patches import FilePatch, parse_patch
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from chains.evidence import Said, judge
-from chains.traces import Touch
+from chains.edges.evidence import Said, judge
+from chains.edges.traces import Touch
 
 
 def said(relation: str = "mentions", snippet: str = "see #1", field: str = "commit", *weak: str) -> Said:

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from chains.export import ExportOptions, records, write_lines
-from chains.task_record import SCHEMA_VERSION, TaskRecord, schema_text
+from chains.tasks.export import ExportOptions, records, write_lines
+from chains.tasks.record import SCHEMA_VERSION, TaskRecord, schema_text
 from prchain.errors import UsageError
 from sql.ledger import SqlLedger
 from sql.tables import Repository
@@ -45,7 +45,7 @@ def exported(world: TaskWorld, **options: Any) -> list[TaskRecord]:
 
 def test_the_schema_in_the_docs_is_that_of_the_records() -> None:
     text = (ROOT / "docs" / "tasks.schema.json").read_text(encoding="utf-8")
-    assert text == schema_text(), "write docs/tasks.schema.json anew from chains.task_record.schema_text()"
+    assert text == schema_text(), "write docs/tasks.schema.json anew from chains.tasks.record.schema_text()"
     assert json.loads(text)["properties"]["schema_version"]["const"] == SCHEMA_VERSION
 
 
@@ -111,9 +111,9 @@ def test_source_and_test_patch_on_the_base_give_the_landed_tree(world: TaskWorld
 
 
 def test_a_patch_with_renames_binaries_and_odd_bytes_is_parted_without_loss(world: TaskWorld, tmp_path: Path) -> None:
-    from chains.export import _patch
-    from chains.reference import split
-    from chains.task_rows import read_task_chain
+    from chains.stages.reference import split
+    from chains.tasks.export import _patch
+    from chains.tasks.rows import read_task_chain
     from prchain.git import GitRepository
 
     with world.store.reading() as tx:
@@ -168,7 +168,7 @@ def test_paths_that_look_like_patterns_or_escapes_are_asked_for_as_they_are(tmp_
     ],
 )
 def test_no_place_on_this_machine_is_told(location: str, public: str | None) -> None:
-    from chains.export import _public
+    from chains.tasks.export import _public
 
     assert _public(location) == public
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import chains.filters
-from chains.filters import OUTCOMES, PERMISSIVE, Filters, PullFacts, drop
-from chains.reference import Reference, split
+import chains.stages.filters
+from chains.stages.filters import OUTCOMES, PERMISSIVE, Filters, PullFacts, drop
+from chains.stages.reference import Reference, split
 from prchain.errors import SettingsError
 from prchain.git.patches import FilePatch, Hunk
 
@@ -79,7 +79,7 @@ def test_each_filter_can_be_switched_off_alone(outcome: str) -> None:
 
 def test_every_filter_is_tried_and_the_table_tells_their_order() -> None:
     assert DROPPED.keys() == OUTCOMES.keys()
-    table = (chains.filters.__doc__ or "").split("=\n")[1].split("\n===")[0]
+    table = (chains.stages.filters.__doc__ or "").split("=\n")[1].split("\n===")[0]
     assert re.findall(r"^(\w+)  ", table, re.M) == list(OUTCOMES)
 
 

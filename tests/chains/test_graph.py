@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from chains.graph import CyclicGraph, Edge, Sign, build_graph, components, reference_order
+from chains.edges.graph import CyclicGraph, Edge, Sign, build_graph, components, reference_order
 
 
 def test_an_edge_runs_from_the_later_to_the_earlier_and_keeps_what_chains_need() -> None:

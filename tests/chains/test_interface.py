@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chains.interface import candidate_names, interface
+from chains.tasks.interface import candidate_names, interface
 from prchain.git.patches import FilePatch, Hunk
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from identify.vendor.licenses import LICENSES
 
-from chains.licence import licence_of, licence_of_text
+from chains.stages.licence import licence_of, licence_of_text
 from prchain.git import GitRepository
 from tests.miner.gitworld import Content, World
 

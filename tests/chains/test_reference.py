@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chains.files import FileKind
-from chains.reference import Reference, lines_changed, split
+from chains.stages.files import FileKind
+from chains.stages.reference import Reference, lines_changed, split
 from prchain.git.patches import FilePatch, Hunk
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chains.renames import MOST, is_rename_only
+from chains.stages.renames import MOST, is_rename_only
 from prchain.git import FilePatch, Hunk
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from chains.reversals import find_reversals, is_whole
-from chains.traces import Trace, trace
+from chains.edges.reversals import find_reversals, is_whole
+from chains.edges.traces import Trace, trace
 from prchain.git import FilePatch, Hunk
 
 ORDER = {number: ("main", number, number) for number in range(1, 9)}

@@ -16,8 +16,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from chains.graph import Edge, build_graph
-from chains.select import EXACT, choose_chains, choose_single, choose_temporal
+from chains.choice.select import EXACT, choose_chains, choose_single, choose_temporal
+from chains.edges.graph import Edge, build_graph
 from tests.bench.chains_bench import rows
 from tests.chains.optimality import CONFIDENCES, LIMITS, Edges, best_total, ratios, total
 
@@ -89,8 +89,8 @@ def test_no_edge_can_be_added_to_what_was_chosen(edges: Edges, exact: int) -> No
 
 def test_no_hash_seed_changes_the_chains() -> None:
     code = (
-        "from chains.graph import Edge, build_graph\n"
-        "from chains.select import choose_chains\n"
+        "from chains.edges.graph import Edge, build_graph\n"
+        "from chains.choice.select import choose_chains\n"
         "from tests.bench.chains_bench import rows\n"
         "print(choose_chains(build_graph(Edge(s, t, 'mentions', c) for s, t, c in rows(600))))\n"
     )

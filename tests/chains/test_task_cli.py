@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from chains.task_cli import tasks
-from chains.task_record import TaskRecord
+from chains.tasks.cli import tasks
+from chains.tasks.record import TaskRecord
 from prchain.errors import PrchainError, SettingsError, StoreUnavailable, UsageError
 from sql.tables import LlmCall, Task
 from tests.chains.taskworld import CHAIN, OVERVIEW, PLAN, QUERIES, TaskWorld, mined, shop

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chains.traces import Touch, touch, trace
+from chains.edges.traces import Touch, touch, trace
 from prchain.git import FilePatch, Hunk
 
 

@@ -13,9 +13,9 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from chains.context import StageContext
-from chains.excerpt import Limits, cut, excerpts, patch_excerpt
-from chains.task import Found, TaskChain
+from chains.tasks.context import StageContext
+from chains.tasks.excerpt import Limits, cut, excerpts, patch_excerpt
+from chains.tasks.model import Found, TaskChain
 from prchain.errors import ContextTooLong
 from prchain.leaks import Finding, check, leaking
 from prchain.llm.desk import Desk, Estimate, Question
@@ -100,7 +100,7 @@ class Constructor:
     def __init__(self, desk: Desk, limits: Limits | None = None) -> None:
         self._desk = desk
         self._limits = limits or Limits()
-        self._prompts = {name: load_prompt("chains", name) for name in _PROMPTS}
+        self._prompts = {name: load_prompt("chains.tasks", name) for name in _PROMPTS}
 
     @property
     def model(self) -> str:

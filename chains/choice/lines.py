@@ -1,7 +1,7 @@
 """Paths that lie end to end, joined into lines and cut anew.
 
 A long line of work is at first cut where the first paths happened to lie: moving one cut gains nothing until all moved.
-Nodes are positions in reference order, weights whole numbers, as in `chains.packing`.
+Nodes are positions in reference order, weights whole numbers, as in `chains.choice.packing`.
 """
 
 from __future__ import annotations

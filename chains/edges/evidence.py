@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import exp
 
-from chains.graph import Sign
-from chains.traces import Touch
+from chains.edges.graph import Sign
+from chains.edges.traces import Touch
 
 RELATIONS = {
     "follow_up": 1.6,

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from chains.context import StageContext, read_chain
-from chains.excerpt import Limits
-from chains.query import PLAN, QUERY, REPEATS, ROUND, Constructor
-from chains.task import TaskChain, full_query
-from chains.task_rows import read_task_chain
+from chains.tasks.context import StageContext, read_chain
+from chains.tasks.excerpt import Limits
+from chains.tasks.model import TaskChain, full_query
+from chains.tasks.query import PLAN, QUERY, REPEATS, ROUND, Constructor
+from chains.tasks.rows import read_task_chain
 from prchain.errors import ContextTooLong
 from prchain.git import GitRepository
 from prchain.llm.ledger import MemoryLedger

@@ -6,7 +6,7 @@ held as floats: below 2**53 sums are exact, and no result hangs on the order of 
 Packing paths of at most three nodes is NP-hard already, so `Packing` is a heuristic. First it looks for the path whose
 insertion gains most, counting as loss what it breaks: one dynamic programme over (node, length) for all paths at once,
 which lists none. It puts in the best of them and looks again where something changed, until no path gains. Lines of
-paths are then cut anew (`chains.lines`). Last it
+paths are then cut anew (`chains.choice.lines`). Last it
 tries what takes more than one path: it puts an edge in, mends what that broke, a few steps deep, and takes all back
 unless the sum grew. A pass takes time in edges times `longest`; the number of edges to mend is bounded by `EFFORT`.
 """
@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from math import inf
 
-from chains.lines import best_cut, lines
+from chains.choice.lines import best_cut, lines
 
 Path = tuple[int, ...]
 

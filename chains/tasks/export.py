@@ -17,9 +17,9 @@ from typing import Any, BinaryIO
 
 from sqlalchemy import select
 
-from chains.reference import split
-from chains.task import READY, Interface, Stage, StageQuery, TaskChain
-from chains.task_record import (
+from chains.stages.reference import split
+from chains.tasks.model import READY, Interface, Stage, StageQuery, TaskChain
+from chains.tasks.record import (
     CitationRecord,
     CostRecord,
     EvidenceRecord,
@@ -29,8 +29,8 @@ from chains.task_record import (
     StageRecord,
     TaskRecord,
 )
-from chains.task_rows import read_draft, read_task_chain
-from chains.task_texts import read_title
+from chains.tasks.rows import read_draft, read_task_chain
+from chains.tasks.texts import read_title
 from prchain.errors import DiskFull, PrchainError, UsageError
 from prchain.git import FilePatch, GitRepository, is_clone_url, open_mined
 from prchain.scrub import redact, scrub_mined

@@ -18,8 +18,8 @@ from prchain.settings import Settings
 from sql.store import Store
 
 if TYPE_CHECKING:
-    from chains.construct import RunReport, TaskRun
-    from chains.task import Interface
+    from chains.tasks.construct import RunReport, TaskRun
+    from chains.tasks.model import Interface
 
 _STRATEGIES = click.Choice(["reference", "temporal", "single"])
 
@@ -77,8 +77,8 @@ def build(
       prchain tasks build --dry-run
       prchain tasks build --repository pallets/click --budget 2.50 --workers 8
     """
-    from chains.construct import Options, TaskRun  # noqa: PLC0415  what talks to models is loaded when it is needed
-    from chains.query import OVERVIEW, PLAN, QUERY, Constructor  # noqa: PLC0415
+    from chains.tasks.construct import Options, TaskRun  # noqa: PLC0415  what talks to models is loaded when it is needed
+    from chains.tasks.query import OVERVIEW, PLAN, QUERY, Constructor  # noqa: PLC0415
     from prchain.llm.setup import make_desk  # noqa: PLC0415
     from sql.ledger import SqlLedger  # noqa: PLC0415
 
@@ -130,7 +130,7 @@ def _report_row(report: RunReport, usd: float | None, calls: int) -> dict[str, A
 
 
 def _print_report(report: RunReport, usd: float | None, calls: int) -> None:
-    from chains.task import FINAL  # noqa: PLC0415
+    from chains.tasks.model import FINAL  # noqa: PLC0415
     from prchain.terminal import say  # noqa: PLC0415
 
     for task in report.tasks:
@@ -159,7 +159,7 @@ def list_(strategy: str | None, repository: str | None, outcome: str | None, db:
     Example:
       prchain tasks list --outcome query_rejected
     """
-    from chains.task_report import list_tasks, print_tasks  # noqa: PLC0415
+    from chains.tasks.report import list_tasks, print_tasks  # noqa: PLC0415
 
     with closing(Store.open(Settings.load(db=db).db, create=False)) as store:
         rows = list_tasks(store, strategy, repository, outcome)
@@ -180,7 +180,7 @@ def show(task: str, db: str | None, as_json: bool) -> None:
     Example:
       prchain tasks show 5f0c
     """
-    from chains.task_report import print_task, task_page  # noqa: PLC0415
+    from chains.tasks.report import print_task, task_page  # noqa: PLC0415
 
     with closing(Store.open(Settings.load(db=db).db, create=False)) as store:
         page = task_page(store, task)
@@ -220,7 +220,7 @@ def export(
       prchain tasks export --out tasks.jsonl
       prchain tasks export --out - --interface paper | head -1
     """
-    from chains.export import ExportOptions, print_lines, records, write_lines  # noqa: PLC0415
+    from chains.tasks.export import ExportOptions, print_lines, records, write_lines  # noqa: PLC0415
 
     settings = Settings.load(db=db)
     to_stdout = str(out) == "-"

@@ -1,6 +1,6 @@
 """The best disjoint paths of a small graph, by branch and bound.
 
-Nodes are positions in reference order, weights whole numbers, as in `chains.packing`.
+Nodes are positions in reference order, weights whole numbers, as in `chains.choice.packing`.
 """
 
 from __future__ import annotations

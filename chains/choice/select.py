@@ -1,10 +1,10 @@
 """Chains chosen from the reference graph: which pull requests become the stages of one task.
 
 The sum of the confidences of the edges used is made as great as can be, over paths that share no pull request. Packing
-paths of bounded length is NP-hard, so a component is solved exactly up to `EXACT` edges (`chains.exact`) and by local
-search beyond (`chains.packing`), which takes time in edges times `longest` a pass and lists no paths. In six mined
-repositories with 1,833 edges no component had more than 11. Of equally sure edges the one between the nearer numbers
-is preferred; the result hangs on neither the order of edges nor hashes.
+paths of bounded length is NP-hard, so a component is solved exactly up to `EXACT` edges (`chains.choice.exact`) and by
+local search beyond (`chains.choice.packing`), which takes time in edges times `longest` a pass and lists no paths. In
+six mined repositories with 1,833 edges no component had more than 11. Of equally sure edges the one between the nearer
+numbers is preferred; the result hangs on neither the order of edges nor hashes.
 
 Measured by `python -m tests.chains.optimality --graphs 60 --nodes 13`, against brute force on 2,160 graphs of six
 shapes: the local search alone reaches 99.7 % of the best on average at 2 to 5 pull requests, at worst 88 %; over all
@@ -19,9 +19,9 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from chains.exact import best_paths
-from chains.graph import reference_order
-from chains.packing import Packing
+from chains.choice.exact import best_paths
+from chains.choice.packing import Packing
+from chains.edges.graph import reference_order
 
 if TYPE_CHECKING:
     import networkx as nx

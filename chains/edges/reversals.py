@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from chains.traces import Trace
+from chains.edges.traces import Trace
 
 _WHOLE = 0.5
 """A patch of which more than this puts the code back is a revert; the rest of it is conflicts that were resolved."""

@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chains.excerpt import Limits, cut, excerpts, fair_cap, patch_excerpt
+from chains.tasks.excerpt import Limits, cut, excerpts, fair_cap, patch_excerpt
 from prchain.git import FilePatch, Hunk
 
 LENGTHS = st.lists(st.integers(0, 5_000), max_size=30)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from chains.benchmarks import Benchmarks
-from chains.filters import Filters, PullFacts, drop
+from chains.edges.patches import read_patches
+from chains.edges.reversals import Reversals
+from chains.edges.traces import Trace, trace
 from chains.history import Landed, Mined
-from chains.licence import licence_of
-from chains.patches import read_patches
-from chains.reference import Reference, split
-from chains.reversals import Reversals
-from chains.traces import Trace, trace
-from chains.undressed import is_same_undressed, may_be_dress
+from chains.stages.benchmarks import Benchmarks
+from chains.stages.filters import Filters, PullFacts, drop
+from chains.stages.licence import licence_of
+from chains.stages.reference import Reference, split
+from chains.stages.undressed import is_same_undressed, may_be_dress
 from prchain.errors import GitError
 from prchain.git import GitRepository
 

@@ -78,7 +78,7 @@ def _instances(name: str, lines: Iterable[str]) -> Iterable[tuple[str, int]]:
 def _known() -> Mapping[str, str]:
     """Each repository of ``benchmarks.toml`` with the benchmarks that it is part of."""
     found: dict[str, list[str]] = {}
-    table = tomllib.loads(files("chains").joinpath("benchmarks.toml").read_text(encoding="utf-8"))
+    table = tomllib.loads(files("chains.stages").joinpath("benchmarks.toml").read_text(encoding="utf-8"))
     for benchmark in table["benchmark"]:
         for repository in benchmark["repositories"]:
             found.setdefault(repository.lower(), []).append(benchmark["name"])

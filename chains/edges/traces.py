@@ -12,7 +12,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
-from chains.files import FileKind, kind_of
+from chains.stages.files import FileKind, kind_of
 from prchain.git import FilePatch
 from prchain.identifiers import defined_names, identifiers
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from chains.files import FileKind, kind_of, language_of
+from chains.stages.files import FileKind, kind_of, language_of
 from prchain.git import FilePatch
 
 _SOURCE = {FileKind.SOURCE, FileKind.CONFIG, FileKind.DATA, FileKind.BINARY}

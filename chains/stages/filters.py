@@ -43,10 +43,10 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from chains.cosmetic import is_cosmetic
-from chains.files import FileKind, kind_of, language_of
-from chains.reference import Reference
-from chains.renames import is_rename_only
+from chains.stages.cosmetic import is_cosmetic
+from chains.stages.files import FileKind, kind_of, language_of
+from chains.stages.reference import Reference
+from chains.stages.renames import is_rename_only
 from prchain.errors import SettingsError
 from prchain.housekeeping import housekeeping_of
 
@@ -69,7 +69,7 @@ class Filters:
     max_source_lines: int = 1500
     max_source_files: int = 40
     languages: frozenset[str] = frozenset()
-    """Names as `chains.files.LANGUAGES` has them, in lower case; none is all."""
+    """Names as `chains.stages.files.LANGUAGES` has them, in lower case; none is all."""
     licences: frozenset[str] | None = PERMISSIVE
     """SPDX identifiers that are allowed; None allows all, the unknown too."""
 
@@ -97,11 +97,11 @@ class PullFacts:
     backport_of: int | None = None
     """Which landed pull request it repeats on another branch."""
     licence: str | None = None
-    """SPDX expression of the repository's licence; `chains.licence`."""
+    """SPDX expression of the repository's licence; `chains.stages.licence`."""
     undressed_same: bool = False
-    """Whether its program text is the same without docstrings and annotations; `chains.undressed`."""
+    """Whether its program text is the same without docstrings and annotations; `chains.stages.undressed`."""
     benchmark: str | None = None
-    """The benchmark that is made from the repository; `chains.benchmarks`."""
+    """The benchmark that is made from the repository; `chains.stages.benchmarks`."""
     benchmark_instance: bool = False
 
 

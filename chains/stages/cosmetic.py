@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
-from chains.files import language_of
+from chains.stages.files import language_of
 from prchain.git import FilePatch
 from prchain.git.patches import Hunk
 

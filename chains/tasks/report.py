@@ -9,9 +9,9 @@ from typing import Any
 
 from sqlalchemy import select
 
-from chains.export import cost_of
-from chains.task_rows import find_chain, read_draft, read_task_chain
-from chains.task_texts import read_title
+from chains.tasks.export import cost_of
+from chains.tasks.rows import find_chain, read_draft, read_task_chain
+from chains.tasks.texts import read_title
 from prchain.errors import UsageError
 from prchain.terminal import say
 from sql.store import Store, Transaction

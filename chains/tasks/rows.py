@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import select
 
 from chains.outcomes import SELECTED
-from chains.task import Stage, StageQuery, TaskChain, TaskDraft
+from chains.tasks.model import Stage, StageQuery, TaskChain, TaskDraft
 from prchain.errors import UsageError
 from sql.store import Transaction
 from sql.tables import Chain, ChainStage, Repository, Selection, Task, TaskStage

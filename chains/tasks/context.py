@@ -9,11 +9,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from chains.interface import candidate_names, interface
-from chains.patches import CONTEXT
-from chains.reference import Reference, split
-from chains.task import Found, Stage, TaskChain
-from chains.task_texts import IssueText, PullTexts, read_texts
+from chains.edges.patches import CONTEXT
+from chains.stages.reference import Reference, split
+from chains.tasks.interface import candidate_names, interface
+from chains.tasks.model import Found, Stage, TaskChain
+from chains.tasks.texts import IssueText, PullTexts, read_texts
 from prchain.git import GitRepository
 from prchain.leaks import StageFacts, check, leaking, stage_facts
 from sql.store import Store

@@ -15,9 +15,8 @@ from functools import reduce
 from operator import add
 from pathlib import Path
 
-from chains.context import StageContext, read_chain
-from chains.query import ROUND, Constructor, Written, all_findings
-from chains.task import (
+from chains.tasks.context import StageContext, read_chain
+from chains.tasks.model import (
     FINAL,
     NOT_REACHED,
     OVERVIEW_REJECTED,
@@ -28,7 +27,8 @@ from chains.task import (
     TaskChain,
     TaskDraft,
 )
-from chains.task_rows import outcomes, read_draft, read_task_chain, selected_ids, write_draft
+from chains.tasks.query import ROUND, Constructor, Written, all_findings
+from chains.tasks.rows import outcomes, read_draft, read_task_chain, selected_ids, write_draft
 from prchain.errors import BudgetExceeded, EndpointRefused, EndpointUnreachable, GitError, LlmError, RateLimited
 from prchain.git import GitRepository, open_mined
 from prchain.llm.desk import Estimate
@@ -257,7 +257,7 @@ def _kept(earlier: TaskDraft | None) -> dict[int, StageQuery]:
 
 
 def _start(attempts: int) -> int:
-    """The first attempt of the round that begins, or that was cut off; see `chains.query.ROUND`."""
+    """The first attempt of the round that begins, or that was cut off; see `chains.tasks.query.ROUND`."""
     return attempts - attempts % ROUND
 
 

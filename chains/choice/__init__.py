@@ -1,0 +1,1 @@
+"""Chains chosen from the graph."""

@@ -1,0 +1,1 @@
+"""What one pull request has to do with another: signs, confidence, order."""

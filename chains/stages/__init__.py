@@ -1,0 +1,1 @@
+"""Which pull requests may be stages: what their patches are made of, and what drops them."""

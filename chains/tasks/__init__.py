@@ -1,0 +1,1 @@
+"""Tasks made of chains: overview, one query a stage, and their export."""
