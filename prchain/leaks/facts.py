@@ -93,8 +93,8 @@ def stage_facts(
 ) -> StageFacts:
     """The facts of one stage.
 
-    `names_at_base` are those of the patch's identifiers (`chains.tasks.interface.candidate_names`) that stand at B_t. Of
-    the test patch only code-shaped names count: its other words are those of examples.
+    `names_at_base` are those of the patch's identifiers (`chains.tasks.interface.candidate_names`) that stand at B_t.
+    Of the test patch only code-shaped names count: its other words are those of examples.
     """
     standing = frozenset(names_at_base)
     introduced: set[str] = set()
