@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from pathlib import Path
 
 from chains import outcomes
-from chains.chain_rows import ChainWriter, frozen_chains
+from chains.chain_rows import ChainWriter, Frozen, frozen_chains, lock
 from chains.choice.select import Chain as Numbers
 from chains.choice.select import choose_chains, choose_single, choose_temporal
 from chains.edges.graph import build_graph
@@ -49,40 +50,38 @@ class ChainBuilder:
         with self._store.reading() as tx:
             landed = read_landed(tx, mined.id)
             citations = read_citations(tx, mined.id)
-            frozen = {} if self._options.reselect else frozen_chains(tx, mined.id, self._options.strategy)
             lengths = text_lengths(tx, mined.id)
         repository = open_mined(mined.location, self._mirrors, mined.host, mined.full_name)
         examiner = Examiner(mined, repository, self._options.filters, self._options.benchmarks, lengths, task.advance)
         pairs = {pair: said for pair, said in citations.items() if pair[0] in landed and pair[1] in landed}
         survey = Survey(repository, landed, pairs, examiner, task)
-        taken = {number for numbers in frozen.values() for number in numbers}
         if self._options.strategy == "reference":
-            chosen = self._by_reference(survey, taken)
+            survey.look_at({number for pair in pairs for number in pair}, traced=True)
+            survey.link(self._options.floor)
         else:
-            chosen = self._by_landing(survey, taken)
-        task.update(note="writing")
+            survey.look_at(set(landed), traced=False)
+        task.update(note="choosing")
+        # What is frozen is read where the chains are written: a task may have been made of one meanwhile.
         with self._store.transaction() as tx:
+            lock(tx, mined.id)
+            frozen = {} if self._options.reselect else frozen_chains(tx, mined.id, self._options.strategy)
+            chosen = self._choose(survey, frozen)
             return ChainWriter(tx, mined, self._options, survey, frozen).write(chosen)
 
-    def _by_reference(self, survey: Survey, taken: set[int]) -> list[Numbers]:
-        linked = {number for pair in survey.pairs for number in pair}
-        survey.look_at(linked, traced=True)
-        survey.link(self._options.floor)
-        graph = build_graph(link.edge for link in survey.links if link.outcome == outcomes.KEPT)
-        return choose_chains(
-            graph,
-            shortest=self._options.shortest,
-            longest=self._options.longest,
-            disjoint=self._options.disjoint,
-            frozen=taken,
-        )
-
-    def _by_landing(self, survey: Survey, taken: set[int]) -> list[Numbers]:
-        survey.look_at(set(survey.landed), traced=False)
+    def _choose(self, survey: Survey, frozen: Mapping[str, Frozen]) -> list[Numbers]:
+        kept = [one.numbers for one in frozen.values()]
+        taken = {number for numbers in kept for number in numbers} if self._options.disjoint else set()
+        shortest, longest = self._options.shortest, self._options.longest
+        if self._options.strategy == "reference":
+            graph = build_graph(link.edge for link in survey.links if link.outcome == outcomes.KEPT)
+            chosen = choose_chains(
+                graph, shortest=shortest, longest=longest, disjoint=self._options.disjoint, frozen=taken
+            )
+            return [numbers for numbers in chosen if numbers not in kept]
         free = [survey.landed[number] for number in survey.study.sizes if number not in taken]
         if self._options.strategy == "single":
             return choose_single(one.number for one in free)
         branches: dict[str, list[int]] = defaultdict(list)
         for one in sorted(free, key=lambda one: one.order):
             branches[one.branch].append(one.number)
-        return choose_temporal(branches.values(), shortest=self._options.shortest, longest=self._options.longest)
+        return choose_temporal(branches.values(), shortest=shortest, longest=longest)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,35 +18,58 @@ from chains.history import Mined
 from chains.identity import chain_id
 from chains.options import BuildOptions, BuildReport
 from chains.survey import Survey
+from chains.tasks.model import FINAL, READY
 from sql.store import Transaction
-from sql.tables import Candidate, Chain, ChainStage, Dependency, Selection
+from sql.tables import Candidate, Chain, ChainStage, Dependency, Repository, Selection, TaskStage
 from sql.tables import Task as TaskRow
 
 
-def frozen_chains(tx: Transaction, repository_id: int, strategy: str) -> dict[str, list[int]]:
-    """The selected chains of a strategy that have tasks: id to numbers."""
+@dataclass(frozen=True, slots=True)
+class Frozen:
+    """A selected chain that a task was made of."""
+
+    numbers: tuple[int, ...]
+    landed: tuple[str, ...]
+    """The landed commits of its stages."""
+
+
+def lock(tx: Transaction, repository_id: int) -> None:
+    """Let no other run choose chains of this repository until the transaction ends."""
+    tx.connection.execute(select(Repository.id).where(Repository.id == repository_id).with_for_update())
+
+
+def frozen_chains(tx: Transaction, repository_id: int, strategy: str) -> dict[str, Frozen]:
+    """The selected chains of a strategy that a task was made of, by id.
+
+    A task that an error ended before any of its stages was ready freezes nothing.
+    """
+    made = select(TaskStage.chain_id).where(TaskStage.outcome == READY)
     query = (
-        select(ChainStage.chain_id, ChainStage.number)
+        select(ChainStage.chain_id, ChainStage.number, ChainStage.landed_sha)
         .join(Selection, Selection.chain_id == ChainStage.chain_id)
         .join(TaskRow, TaskRow.chain_id == ChainStage.chain_id)
         .where(
             ChainStage.repository_id == repository_id,
             Selection.strategy == strategy,
             Selection.outcome == outcomes.SELECTED,
+            TaskRow.outcome.in_(FINAL) | TaskRow.chain_id.in_(made),
         )
         .order_by(ChainStage.chain_id, ChainStage.position)
     )
-    found: dict[str, list[int]] = defaultdict(list)
-    for chain, number in tx.connection.execute(query):
-        found[chain].append(number)
-    return dict(found)
+    found: dict[str, list[tuple[int, str]]] = defaultdict(list)
+    for chain, number, landed in tx.connection.execute(query):
+        found[chain].append((number, landed))
+    return {
+        chain: Frozen(tuple(number for number, _ in stages), tuple(landed for _, landed in stages))
+        for chain, stages in found.items()
+    }
 
 
 class ChainWriter:
     """Writes what one strategy came to in one repository."""
 
     def __init__(
-        self, tx: Transaction, mined: Mined, options: BuildOptions, survey: Survey, frozen: Mapping[str, list[int]]
+        self, tx: Transaction, mined: Mined, options: BuildOptions, survey: Survey, frozen: Mapping[str, Frozen]
     ) -> None:
         self._tx = tx
         self._mined = mined
@@ -60,8 +84,13 @@ class ChainWriter:
         self._write_dependencies(report)
         self._write_selections(ids, report)
         self._write_candidates(chosen, report)
-        report.lengths = Counter(map(len, (*ids.values(), *self._frozen.values())))
+        report.lengths = Counter(map(len, (*ids.values(), *(one.numbers for one in self._frozen.values()))))
+        report.stale = sum(not self._still_landed(one) for one in self._frozen.values())
         return report
+
+    def _still_landed(self, frozen: Frozen) -> bool:
+        landed = (self._survey.landed.get(number) for number in frozen.numbers)
+        return all(one and one.landed_sha == sha for one, sha in zip(landed, frozen.landed, strict=True))
 
     def _id(self, numbers: Numbers) -> str:
         stages = [(number, self._survey.landed[number].landed_sha) for number in numbers]
@@ -90,7 +119,7 @@ class ChainWriter:
     def _write_selections(self, ids: Mapping[str, Numbers], report: BuildReport) -> None:
         strategy = self._options.strategy
         query = (
-            select(Selection.chain_id, Selection.outcome, Selection.selected_at, TaskRow.chain_id)
+            select(Selection.chain_id, Selection.outcome, Selection.selected_at, TaskRow.outcome)
             .join(Chain, Chain.id == Selection.chain_id)
             .outerjoin(TaskRow, TaskRow.chain_id == Chain.id)
             .where(Chain.repository_id == self._mined.id, Selection.strategy == strategy)
@@ -101,14 +130,15 @@ class ChainWriter:
             if chain in ids:
                 report.kept += 1
                 since[chain] = selected_at
-            elif task is None:
+            elif chain in self._frozen:
+                continue
+            elif task is None or (task not in FINAL and not self._options.reselect):
                 self._tx.delete(Selection, chain_id=chain, strategy=strategy)
-            elif chain not in self._frozen and outcome == outcomes.SELECTED:
+            elif outcome == outcomes.SELECTED:
                 report.retired += 1
                 self._retire(chain, f"chosen anew at {now}")
         report.added = len(ids) - report.kept
-        self._tx.upsert(Chain, [self._chain(chain, numbers) for chain, numbers in ids.items()])
-        self._tx.upsert(ChainStage, [row for chain, numbers in ids.items() for row in self._stages(chain, numbers)])
+        self._write_chains(ids)
         self._tx.upsert(
             Selection,
             [
@@ -119,6 +149,19 @@ class ChainWriter:
         )  # fmt: skip
         self._drop_orphans()
 
+    def _write_chains(self, ids: Mapping[str, Numbers]) -> None:
+        """Write the chains; where another strategy found the same one, or a task was made of it, its rows stay.
+
+        Only the reference strategy knows why a stage follows the one before, so it adds that where it is missing.
+        """
+        self._tx.insert_new(Chain, [self._chain(chain, numbers) for chain, numbers in ids.items()])
+        stages = [row for chain, numbers in ids.items() for row in self._stages(chain, numbers)]
+        self._tx.insert_new(ChainStage, stages)
+        for row in stages if self._options.strategy == "reference" else ():
+            found = (ChainStage.chain_id == row["chain_id"], ChainStage.position == row["position"])
+            why = {name: row[name] for name in ("relation", "confidence", "signs")}
+            self._tx.connection.execute(update(ChainStage).where(*found).values(**why))
+
     def _retire(self, chain: str, reason: str) -> None:
         found = (Selection.strategy == self._options.strategy, Selection.chain_id == chain)
         values = {"outcome": outcomes.RETIRED, "reason": reason}
@@ -126,7 +169,7 @@ class ChainWriter:
 
     def _drop_orphans(self) -> None:
         """Forget the chains that no strategy has any more and that no task was made of."""
-        wanted = select(Selection.chain_id).union(select(TaskRow.chain_id))
+        wanted = select(Selection.chain_id).union(select(TaskRow.chain_id).where(TaskRow.outcome.in_(FINAL)))
         self._tx.connection.execute(delete(Chain).where(Chain.repository_id == self._mined.id, Chain.id.not_in(wanted)))
 
     def _chain(self, chain: str, numbers: Numbers) -> dict[str, Any]:
@@ -176,7 +219,7 @@ class ChainWriter:
     def _write_candidates(self, chosen: Sequence[Numbers], report: BuildReport) -> None:
         strategy = self._options.strategy
         chained = {number for numbers in chosen for number in numbers}
-        frozen = {number for numbers in self._frozen.values() for number in numbers}
+        frozen = {number for one in self._frozen.values() for number in one.numbers}
         usable = {
             number
             for link in self._survey.links

@@ -102,6 +102,8 @@ def build(
 
     if shortest > longest:
         raise UsageError(f"--min {shortest} is more than --max {longest}")
+    if overlap and strategy != "reference":
+        raise UsageError(f"--overlap is for --strategy reference; those of {strategy} never overlap")
     if strategy != "single" and shortest < 2:
         raise UsageError("a chain of one is --strategy single; give --min 2 or more")
     options = _options(

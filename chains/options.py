@@ -49,6 +49,8 @@ class BuildReport:
     kept: int = 0
     frozen: int = 0
     retired: int = 0
+    stale: int = 0
+    """Frozen chains of which some stage is no longer landed as it was: history was rewritten."""
     error: PrchainError | None = None
 
     @property

@@ -34,6 +34,7 @@ def report_row(report: BuildReport) -> dict[str, Any]:
         "kept": report.kept,
         "frozen": report.frozen,
         "retired": report.retired,
+        "stale": report.stale,
     }
 
 
@@ -47,6 +48,8 @@ def print_build(reports: Sequence[BuildReport]) -> None:
         say(f"{report.repository}: {report.chains:,} chains" + (f" ({lengths} stages)" if lengths else ""))
         if report.frozen or report.retired:
             say(f"  {report.frozen:,} of them frozen by their tasks; {report.retired:,} retired")
+        if report.stale:
+            say(f"  {report.stale:,} frozen chains have stages that are no longer landed so; --reselect retires them")
         _print_counts("landed pull requests", report.candidates)
         if report.edges:
             _print_counts("cited or stacked pairs", report.edges)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from chains.edges.ancestry import Ancestry
 from chains.edges.evidence import REPEATS, REVERSALS
 from chains.edges.link import Citations, Link, Linker
-from chains.edges.reversals import Reversals, find_reversals, is_whole
+from chains.edges.reversals import Reversals, Turn, find_reversals, is_whole
 from chains.history import Landed
 from chains.stages.candidates import Examiner, Study, traces_of
 from prchain.git import GitRepository
@@ -35,19 +35,25 @@ class Survey:
         self.reversals = self._find_reversals()
 
     def _find_reversals(self) -> Reversals:
-        turns = [
-            (source, target, one.relation)
-            for (source, target), said in self.pairs.items()
-            for one in said
-            if one.relation in REVERSALS
-        ]
-        involved = sorted({number for source, target, _ in turns for number in (source, target)})
+        said = sorted(
+            {
+                (source, target, one.relation)
+                for (source, target), citations in self.pairs.items()
+                for one in citations
+                if one.relation in REVERSALS
+            },
+            key=lambda turn: (self.landed[turn[0]].landed_at, self.landed[turn[0]].order, turn),
+        )
+        involved = sorted({number for source, target, _ in said for number in (source, target)})
         traces = traces_of(self.repository, [self.landed[number] for number in involved])
         return find_reversals(
-            turns,
-            {number: landed.order for number, landed in self.landed.items()},
+            (Turn(*turn, counts=self._lands_there(*turn[:2])) for turn in said),
             lambda source, target: is_whole(self.landed[source].headline, traces.get(source), traces.get(target)),
         )
+
+    def _lands_there(self, source: int, target: int) -> bool:
+        """Whether what the source does, it does to the branch on which the target counts."""
+        return self.landed[source].is_default or self.landed[source].branch == self.landed[target].branch
 
     def look_at(self, numbers: set[int], *, traced: bool) -> None:
         """Judge these pull requests by the filters."""

@@ -7,7 +7,7 @@ later pull requests stand on. Where it landed again, the later landing stands in
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from chains.edges.traces import Trace
@@ -22,16 +22,27 @@ _NAMED = re.compile(
 _PARTLY = re.compile(r"(?i)\bpart(?:s|ly|ial|ially)?\b")
 
 
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One pull request that takes another one back, or lands it again (`relation` is ``reverts`` or ``relands``)."""
+
+    source: int
+    target: int
+    relation: str
+    counts: bool = True
+    """False where the revert landed elsewhere than its target: on a release branch, say, while the trunk keeps it."""
+
+
 @dataclass(slots=True)
 class Reversals:
     """The pull requests of one repository that were taken back, and those that took them back."""
 
     reverts: dict[int, int] = field(default_factory=dict)
-    """Who takes back whole: what."""
+    """Who takes back whole: what, the first of several."""
     reverted: dict[int, int] = field(default_factory=dict)
-    """What was taken back and stayed so, or landed again as another: by whom."""
+    """What was taken back and does not stand at the end: by whom."""
     stands_for: dict[int, int] = field(default_factory=dict)
-    """What was taken back and landed again: as what."""
+    """What was taken back and landed again: as what, and that stands."""
 
 
 def is_whole(subject: str, revert: Trace | None, reverted: Trace | None) -> bool:
@@ -48,30 +59,63 @@ def is_whole(subject: str, revert: Trace | None, reverted: Trace | None) -> bool
     return gone + back > _WHOLE * revert.lines
 
 
-def find_reversals(
-    pairs: Iterable[tuple[int, int, str]],
-    order: Mapping[int, tuple[str, int, int]],
-    whole: Callable[[int, int], bool],
-) -> Reversals:
-    """What (source, target, relation) pairs of the relations ``reverts`` and ``relands`` come to.
+def find_reversals(turns: Iterable[Turn], whole: Callable[[int, int], bool]) -> Reversals:
+    """What a history of turns, in the order of landing, comes to.
 
-    `order` gives each landed pull request's place; `whole(source, target)` says whether the source takes the target
-    back whole.
+    `whole(source, target)` says whether the source takes the target back whole.
     """
-    found = Reversals()
-    known = sorted(pairs, key=lambda pair: (order[pair[0]], pair[1]))
-    for source, target, relation in known:
-        if relation != "reverts" or not whole(source, target):
-            continue
-        found.reverts[source] = target
-        if target in found.reverts:  # a revert of a revert: the first change stands again
-            found.reverted.pop(found.reverts[target], None)
-        else:
-            found.reverted[target] = source
-    for source, target, relation in known:
-        if relation != "relands" or source in found.reverts:
-            continue
-        first = found.reverts.get(target, target)
-        if first in found.reverted:
-            found.stands_for[first] = source
-    return found
+    history = _History()
+    for turn in turns:
+        if turn.relation == "relands":
+            history.land_again(turn.source, turn.target)
+        elif whole(turn.source, turn.target):
+            history.take_back(turn.source, turn.target, counts=turn.counts)
+    return history.end()
+
+
+class _History:
+    """Who stands, turn by turn: a revert that is taken back puts in again what it took out."""
+
+    def __init__(self) -> None:
+        self._targets: dict[int, list[int]] = {}
+        self._gone: dict[int, int] = {}
+        self._again: dict[int, int] = {}
+
+    def take_back(self, source: int, target: int, *, counts: bool) -> None:
+        self._targets.setdefault(source, [])
+        if target not in self._targets[source]:
+            self._targets[source].append(target)
+            if counts and source not in self._gone:
+                self._out(target, source)
+
+    def _out(self, target: int, by: int) -> None:
+        if target in self._gone:
+            return
+        self._gone[target] = by
+        for undone in self._targets.get(target, ()):
+            self._in(undone)
+
+    def _in(self, target: int) -> None:
+        if target not in self._gone:
+            return
+        by = self._gone.pop(target)
+        for redone in self._targets.get(target, ()):
+            self._out(redone, by)
+
+    def land_again(self, source: int, target: int) -> None:
+        for first in self._targets.get(target, [target]):
+            if first in self._gone and source != first and source not in self._targets:
+                self._again[first] = source
+
+    def end(self) -> Reversals:
+        stands_for = {}
+        for first in self._again:
+            last, seen = first, {first}
+            while last in self._gone and self._again.get(last) not in {None, *seen}:
+                last = self._again[last]
+                seen.add(last)
+            if last != first and last not in self._gone:
+                stands_for[first] = last
+        return Reversals(
+            {source: targets[0] for source, targets in self._targets.items()}, dict(self._gone), stands_for
+        )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from chains.edges.patches import read_patches
@@ -11,7 +11,7 @@ from chains.edges.traces import Trace, trace
 from chains.history import Landed, Mined
 from chains.stages.benchmarks import Benchmarks
 from chains.stages.filters import Filters, PullFacts, drop
-from chains.stages.licence import licence_of
+from chains.stages.licence import is_licence_name, licence_of
 from chains.stages.reference import Reference, split
 from chains.stages.undressed import is_same_undressed, may_be_dress
 from prchain.errors import GitError
@@ -147,39 +147,13 @@ def traces_of(repository: GitRepository, pulls: Sequence[Landed]) -> dict[int, T
 
 
 def licences_of(repository: GitRepository, pulls: Collection[Landed]) -> dict[int, str | None]:
-    """The licence of each pull request's base.
-
-    A licence changes once or twice in a repository's life: where the first and the last of a stretch of landings agree,
-    those between are not asked.
-    """
+    """The licence of each pull request's base; bases with the same licence files are asked for once."""
+    known: dict[tuple[tuple[str, str], ...], str | None] = {}
     found: dict[int, str | None] = {}
-    asked: dict[str, str | None] = {}
-
-    def licence(landed: Landed) -> str | None:
-        if landed.base_sha not in asked:
-            try:
-                asked[landed.base_sha] = licence_of(repository, landed.base_sha)
-            except GitError:
-                asked[landed.base_sha] = None
-        return asked[landed.base_sha]
-
-    for stretch in _branches(pulls):
-        waiting = [(0, len(stretch) - 1)]
-        while waiting:
-            first, last = waiting.pop()
-            ends = licence(stretch[first]), licence(stretch[last])
-            if ends[0] == ends[1]:
-                found.update((landed.number, ends[0]) for landed in stretch[first : last + 1])
-            elif last - first == 1:
-                found[stretch[first].number], found[stretch[last].number] = ends
-            else:
-                middle = (first + last) // 2
-                waiting += [(first, middle), (middle, last)]
+    ordered = sorted(pulls, key=lambda landed: landed.number)
+    for landed, entries in zip(ordered, repository.root_entries(one.base_sha for one in ordered), strict=True):
+        files = tuple(entry for entry in entries if is_licence_name(entry[0]))
+        if files not in known:
+            known[files] = licence_of(repository, landed.base_sha) if files else None
+        found[landed.number] = known[files]
     return found
-
-
-def _branches(pulls: Collection[Landed]) -> Iterator[list[Landed]]:
-    branches: dict[str, list[Landed]] = {}
-    for landed in sorted(pulls, key=lambda landed: landed.order):
-        branches.setdefault(landed.branch, []).append(landed)
-    yield from branches.values()

@@ -24,6 +24,11 @@ _POINTER = 1500
 """A licence file of fewer characters, and no known text, only says which of the other files apply."""
 
 
+def is_licence_name(name: str) -> bool:
+    """Whether a name at the root of a tree may be a licence's, or the folder of licences."""
+    return name == _REUSE_FOLDER or bool(_FILE.fullmatch(_ENDINGS.sub("", name)))
+
+
 def licence_of(repository: GitRepository, commit: str) -> str | None:
     """The SPDX expression of the licence at the root of a commit's tree; None where it has none, or no known text.
 

@@ -173,6 +173,22 @@ class GitRepository:
         with self.stream("ls-tree", "-r", "-z", "--name-only", commit) as output:
             return {path_text(path) for path in split_nul(output)}
 
+    def root_entries(self, commits: Iterable[str]) -> Iterator[list[tuple[str, str]]]:
+        """For each commit, in order, the (name, object id) entries at the root of its tree; one git process for all.
+
+        A commit that is not there has none.
+        """
+        asked = [f"{commit}^{{tree}}" for commit in commits]
+        with self.stream("cat-file", "--batch", lines=asked) as output:
+            for _ in asked:
+                header = output.readline().split()
+                if len(header) != 3:
+                    yield []
+                    continue
+                content = output.read(int(header[2]))
+                output.read(1)
+                yield list(_tree_entries(content, len(header[0]) // 2))
+
     def words_at(self, commit: str, words: Iterable[str]) -> set[str]:
         """Those of `words` that stand, as whole words, in some text file of the commit's tree.
 
@@ -218,3 +234,13 @@ class GitRepository:
         arguments = ("diff-tree", "--stdin", "-r", "-z", "-m", "--always", *_PLAIN_DIFF, *options)
         with self.stream(*arguments, lines=(f"{new} {old}" for old, new in asked)) as output:
             yield from parse(split_nul(output), [new for _, new in asked])
+
+
+def _tree_entries(content: bytes, digest: int) -> Iterator[tuple[str, str]]:
+    """The names and object ids of a tree as git stores it: mode, name, NUL, and the id's bytes."""
+    start = 0
+    while start < len(content):
+        end = content.index(b"\0", start)
+        name = content[start:end].split(b" ", 1)[1]
+        yield path_text(name), content[end + 1 : end + 1 + digest].hex()
+        start = end + 1 + digest

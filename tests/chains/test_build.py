@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from sqlalchemy import update
 
 from chains.stages.filters import Filters
 from sql.store import Store
-from sql.tables import Candidate, Chain, Dependency, Selection, Task
+from sql.tables import Candidate, Chain, ChainStage, Dependency, Landing, Selection, Task
 from tests.chains.chainworld import Shop, build, chosen, dump, function, grown, mined, module
 
 
@@ -29,8 +31,8 @@ def edges(store: Store) -> dict[tuple[int, int], str]:
         return {(row[0], row[1]): row[2] for row in tx.rows(Dependency, "source", "target", "outcome")}
 
 
-def make_task(store: Store, chain: str) -> None:
-    row = {"chain_id": chain, "outcome": "ready", "reason": None, "overview": "", "findings": "[]", "attempts": 1,
+def make_task(store: Store, chain: str, outcome: str = "ready") -> None:
+    row = {"chain_id": chain, "outcome": outcome, "reason": None, "overview": "", "findings": "[]", "attempts": 1,
            "model": None, "prompts": "{}", "created_at": "2026-01-01T00:00:00Z"}  # fmt: skip
     with store.transaction() as tx:
         tx.upsert(Task, [row])
@@ -153,3 +155,101 @@ def test_no_pull_request_of_a_listed_instance_is_in_a_chain(store: Store, tmp_pa
     build(store, tmp_path, benchmarks=Benchmarks(instances=frozenset({("shop/till", 3)})))
     assert list(chosen(store).values()) == [(1, 2)]
     assert outcomes(store)[3] == "benchmark_instance"
+
+
+def evidence(store: Store) -> list[tuple[int, str | None]]:
+    with store.reading() as tx:
+        return [(row[0], row[1]) for row in tx.rows(ChainStage, "number", "relation")]
+
+
+def test_another_strategy_that_finds_the_same_chain_does_not_wipe_its_evidence(store: Store, tmp_path: Path) -> None:
+    build(store, tmp_path)
+    before = evidence(store)
+    make_task(store, next(iter(chosen(store))))
+    build(store, tmp_path, strategy="temporal", longest=3)
+    assert set(before) <= set(evidence(store))
+    assert before[1] == (2, "follow_up")
+
+
+def test_the_reference_strategy_adds_its_evidence_to_a_chain_that_another_found_first(
+    store: Store, tmp_path: Path
+) -> None:
+    build(store, tmp_path, strategy="temporal", longest=3)
+    build(store, tmp_path)
+    assert (2, "follow_up") in evidence(store)
+
+
+def test_a_task_that_is_written_while_chains_are_chosen_freezes_its_chain(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from chains import survey
+
+    build(store, tmp_path)
+    ((chain, numbers),) = chosen(store).items()
+    look_at = survey.Survey.look_at
+
+    def look_while_a_task_is_written(*arguments: Any, **options: Any) -> None:
+        look_at(*arguments, **options)
+        make_task(store, chain)
+
+    monkeypatch.setattr(survey.Survey, "look_at", look_while_a_task_is_written)
+    report = build(store, tmp_path, longest=2)
+    assert (report.frozen, report.retired, chosen(store)) == (1, 0, {chain: numbers})
+
+
+def test_a_task_that_an_error_ended_freezes_nothing(store: Store, tmp_path: Path) -> None:
+    build(store, tmp_path)
+    make_task(store, next(iter(chosen(store))), "budget_exceeded")
+    build(store, tmp_path, longest=2)
+    assert [len(numbers) for numbers in chosen(store).values()] == [2]
+
+
+def test_overlapping_chains_stay_the_same_when_one_of_them_gets_a_task(tmp_path: Path) -> None:
+    shop = grown(tmp_path)
+    text = {"src/till/prices.py": module("prices", function("round_half_even_amount", 9), function("refund_amount"))}
+    shop.land(9, text, "Round refunds too\n\nFollow-up to #2.")
+    with mined(tmp_path, shop) as store:
+        build(store, tmp_path, disjoint=False)
+        before = chosen(store)
+        assert len(before) == 2
+        make_task(store, min(before))
+        build(store, tmp_path, disjoint=False)
+        assert chosen(store) == before
+
+
+def test_a_licence_that_changes_and_comes_back_is_seen_where_it_holds(tmp_path: Path) -> None:
+    shop = Shop(tmp_path)
+    steps = [function("round_half_even_amount", step) for step in range(4)]
+    shop.land(1, {"src/till/prices.py": module("prices", steps[0])}, "Round amounts")
+    licence = str(shop.made("main").files[b"LICENSE"][1], "utf-8")
+    shop.commit("main", {"LICENSE": "All rights reserved. " * 100}, "close the source")
+    shop.land(2, {"src/till/prices.py": module("prices", steps[1])}, "Mend rounding\n\nFollow-up to #1.")
+    shop.commit("main", {"LICENSE": licence}, "open it again")
+    shop.land(3, {"src/till/prices.py": module("prices", steps[2])}, "Mend it again\n\nFollow-up to #2.")
+    with mined(tmp_path, shop) as store:
+        build(store, tmp_path)
+        assert outcomes(store) == {1: "unlinked", 2: "licence_unknown", 3: "unlinked"}
+
+
+def test_a_frozen_chain_whose_history_was_rewritten_is_told(store: Store, tmp_path: Path) -> None:
+    build(store, tmp_path)
+    make_task(store, next(iter(chosen(store))))
+    with store.transaction() as tx:
+        other = next(iter(tx.rows(Landing, "landed_sha", number=7)))[0]
+        tx.connection.execute(update(Landing).where(Landing.number == 2).values(landed_sha=other))
+    report = build(store, tmp_path)
+    assert (report.frozen, report.stale) == (1, 1)
+
+
+def test_a_revert_on_a_release_branch_takes_nothing_from_the_trunk(tmp_path: Path) -> None:
+    shop = Shop(tmp_path)
+    shop.land(1, {"src/till/prices.py": module("prices", function("round_half_even_amount"))}, "Round amounts")
+    shop.branch("release-1.0", "main")
+    head = shop.propose(3, {"src/till/prices.py": module("prices")}, base="release-1.0")
+    shop.squash("release-1.0", head, 'Revert "Round amounts" (#3)\n\nThis reverts #1 on the release branch only.')
+    later = {"src/till/prices.py": module("prices", function("round_half_even_amount", 5))}
+    shop.land(2, later, "Mend rounding\n\nFollow-up to #1.")
+    with mined(tmp_path, shop) as store:
+        build(store, tmp_path)
+        assert list(chosen(store).values()) == [(1, 2)]
+        assert outcomes(store)[3] == "revert"

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
+from collections.abc import Callable
 
-from chains.edges.reversals import find_reversals, is_whole
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chains.edges.reversals import Reversals, Turn, find_reversals, is_whole
 from chains.edges.traces import Trace, trace
 from prchain.git import FilePatch, Hunk
-
-ORDER = {number: ("main", number, number) for number in range(1, 9)}
 
 
 def always(source: int, target: int) -> bool:
@@ -19,25 +21,58 @@ def a_trace(*lines: str) -> Trace:
     return trace([FilePatch("src/a.py", hunks=(Hunk(1, 1, 1, 1, "", lines),))])
 
 
+def come_to(*turns: tuple[int, int] | Turn, whole: Callable[[int, int], bool] = always) -> Reversals:
+    """What turns come to; a pair is a revert."""
+    return find_reversals([turn if isinstance(turn, Turn) else Turn(*turn, "reverts") for turn in turns], whole)
+
+
 def test_a_revert_and_what_it_takes_back_are_both_told() -> None:
-    found = find_reversals([(2, 1, "reverts")], ORDER, always)
+    found = come_to((2, 1))
     assert (found.reverts, found.reverted, found.stands_for) == ({2: 1}, {1: 2}, {})
 
 
 def test_a_revert_of_a_revert_lets_the_first_change_stand() -> None:
-    found = find_reversals([(3, 2, "reverts"), (2, 1, "reverts")], ORDER, always)
-    assert (set(found.reverts), found.reverted) == ({2, 3}, {})
+    found = come_to((2, 1), (3, 2))
+    assert (set(found.reverts), set(found.reverted)) == ({2, 3}, {2})
+
+
+def test_a_revert_of_a_revert_of_a_revert_takes_the_first_change_out_again() -> None:
+    found = come_to((2, 1), (3, 2), (4, 3))
+    assert set(found.reverted) == {1, 3}
+
+
+def test_one_that_takes_two_back_is_remembered_for_both() -> None:
+    assert set(come_to((3, 1), (3, 2)).reverted) == {1, 2}
+    assert set(come_to((3, 1), (3, 2), (4, 3)).reverted) == {3}
+
+
+def test_a_revert_on_a_release_branch_leaves_the_trunk_as_it_is() -> None:
+    found = come_to(Turn(3, 1, "reverts", counts=False))
+    assert (found.reverts, found.reverted) == ({3: 1}, {})
 
 
 @pytest.mark.parametrize("cited", [1, 2])
 def test_what_lands_again_stands_for_the_first_whether_it_cites_the_change_or_its_revert(cited: int) -> None:
-    found = find_reversals([(2, 1, "reverts"), (3, cited, "relands")], ORDER, always)
+    found = come_to((2, 1), Turn(3, cited, "relands"))
     assert (found.reverted, found.stands_for) == ({1: 2}, {1: 3})
 
 
+def test_of_several_landings_the_last_that_stands_stands_for_the_first() -> None:
+    found = come_to((2, 1), Turn(3, 1, "relands"), (4, 3), Turn(5, 3, "relands"))
+    assert found.stands_for == {1: 5, 3: 5}
+    gone = come_to((2, 1), Turn(3, 1, "relands"), (4, 3))
+    assert gone.stands_for == {}
+
+
 def test_a_partial_revert_is_a_change_like_any_other() -> None:
-    found = find_reversals([(2, 1, "reverts")], ORDER, lambda source, target: False)
+    found = come_to((2, 1), whole=lambda source, target: False)
     assert not found.reverts and not found.reverted
+
+
+@given(st.lists(st.tuples(st.integers(2, 9), st.integers(1, 8)).filter(lambda pair: pair[0] > pair[1]), max_size=12))
+def test_any_history_comes_to_an_end(turns: list[tuple[int, int]]) -> None:
+    found = come_to(*sorted(turns))
+    assert set(found.reverted) <= {target for _, target in turns}
 
 
 CHANGE = a_trace("+first_new_statement = 1", "+second_new_statement = 2", "-ancient_statement = 0")
