@@ -85,6 +85,8 @@ class ChainWriter:
         self._write_selections(ids, report)
         self._write_candidates(chosen, report)
         report.lengths = Counter(map(len, (*ids.values(), *(one.numbers for one in self._frozen.values()))))
+        if report.candidates["benchmark_repository"]:
+            report.benchmark = self._options.benchmarks.repository(self._mined.full_name)
         report.stale = sum(not self._still_landed(one) for one in self._frozen.values())
         return report
 
@@ -133,6 +135,7 @@ class ChainWriter:
             elif chain in self._frozen:
                 continue
             elif task is None or (task not in FINAL and not self._options.reselect):
+                report.gone += outcome == outcomes.SELECTED
                 self._tx.delete(Selection, chain_id=chain, strategy=strategy)
             elif outcome == outcomes.SELECTED:
                 report.retired += 1

@@ -146,8 +146,16 @@ def _options(
 ) -> BuildOptions:
     from chains.options import FLOOR, BuildOptions  # noqa: PLC0415
     from chains.stages.benchmarks import Benchmarks  # noqa: PLC0415
+    from chains.stages.files import LANGUAGES  # noqa: PLC0415
     from chains.stages.filters import PERMISSIVE, Filters  # noqa: PLC0415
+    from chains.stages.licence import recognised  # noqa: PLC0415
 
+    for name in languages:
+        if name.lower() not in LANGUAGES:
+            raise UsageError(f"{name} is no language that is known; known are {', '.join(sorted(LANGUAGES))}")
+    for licence in licences:
+        if licence.lower() != "any" and licence not in recognised() | PERMISSIVE:
+            raise UsageError(f"{licence} is no licence that can be recognised; write its SPDX id, such as GPL-3.0")
     names = ("min_source_lines", "max_source_lines", "max_source_files")
     given: dict[str, Any] = {name: size for name, size in zip(names, sizes, strict=True) if size is not None}
     filters = Filters(

@@ -48,9 +48,13 @@ class BuildReport:
     added: int = 0
     kept: int = 0
     frozen: int = 0
+    gone: int = 0
+    """Chains of an earlier run that had no task and were not chosen again."""
     retired: int = 0
     stale: int = 0
     """Frozen chains of which some stage is no longer landed as it was: history was rewritten."""
+    benchmark: str | None = None
+    """The benchmarks that the repository is part of, where that dropped its pull requests."""
     error: PrchainError | None = None
 
     @property

@@ -12,7 +12,7 @@ from sqlalchemy import select
 from chains import outcomes
 from chains.options import BuildReport
 from prchain.errors import UsageError
-from prchain.terminal import say
+from prchain.terminal import counted, say
 from sql.store import Store, Transaction
 from sql.tables import Candidate, Chain, ChainStage, Repository, Selection, Task
 
@@ -33,6 +33,7 @@ def report_row(report: BuildReport) -> dict[str, Any]:
         "added": report.added,
         "kept": report.kept,
         "frozen": report.frozen,
+        "gone": report.gone,
         "retired": report.retired,
         "stale": report.stale,
     }
@@ -45,19 +46,31 @@ def print_build(reports: Sequence[BuildReport]) -> None:
             say(f"{report.repository}: {report.error.name}: {report.error}", err=True)
             continue
         lengths = ", ".join(f"{count:,} of {length}" for length, count in sorted(report.lengths.items()))
-        say(f"{report.repository}: {report.chains:,} chains" + (f" ({lengths} stages)" if lengths else ""))
-        if report.frozen or report.retired:
-            say(f"  {report.frozen:,} of them frozen by their tasks; {report.retired:,} retired")
+        found = counted(report.chains, "chain") + (f" ({lengths} stages)" if lengths else "")
+        parts = (("new", report.added), ("frozen by their tasks", report.frozen), ("gone", report.gone),
+                 ("retired", report.retired))  # fmt: skip
+        since = ", ".join(f"{count:,} {what}" for what, count in parts if count)
+        say(f"{report.repository}: {found}" + (f"; {since}" if since else ""))
+        _print_hints(report)
         if report.stale:
-            say(f"  {report.stale:,} frozen chains have stages that are no longer landed so; --reselect retires them")
+            stale = counted(report.stale, "frozen chain")
+            say(f"  history was rewritten: {stale} with stages that are no longer landed so; --reselect retires them")
         _print_counts("landed pull requests", report.candidates)
         if report.edges:
             _print_counts("cited or stacked pairs", report.edges)
             _print_counts("edges by relation", report.relations)
     if not reports:
         say("nothing mined yet; run `prchain mine repos.txt`")
-    elif not any(report.chains for report in reports) and all("benchmark_repository" in r.candidates for r in reports):
-        say("evaluation benchmarks are made from these repositories; --allow-benchmarks keeps them all the same")
+
+
+def _print_hints(report: BuildReport) -> None:
+    """What the user can do about a filter that took a whole repository."""
+    if report.benchmark:
+        say(f"  it is part of a benchmark ({report.benchmark}) and dropped; --allow-benchmarks keeps it")
+    if report.candidates["licence"]:
+        say("  its licence is not among those allowed; --licence SPDX allows one more, --licence any all")
+    if report.candidates["licence_unknown"]:
+        say("  the text of its licence is not known; --licence any keeps it")
 
 
 def _print_counts(title: str, counts: Counter[str]) -> None:
@@ -120,12 +133,18 @@ def _stages(tx: Transaction, chain: str | None = None) -> dict[str, list[dict[st
 
 def print_chains(rows: Sequence[dict[str, Any]], total: int) -> None:
     """Print the list."""
+    if rows:
+        say(f"{'id':<16}  score  weakest  lines  repository and pull requests")
     for row in rows:
         numbers = " > ".join(f"#{number}" for number in row["numbers"])
         task = f"  task {row['task']}" if row["task"] else ""
-        say(f"{row['id']}  {row['score']:5.2f}  {row['lines']:>5} lines  {row['repository']}  {numbers}{task}")
-        say(f"                  {row['subject'][:100]}")
-    say(f"{len(rows):,} of {total:,} chains" if total else "no chains; run `prchain chains build`")
+        figures = f"{row['score']:5.2f}  {row['confidence']:7.2f}  {row['lines']:>5}"
+        say(f"{row['id']}  {figures}  {row['repository']}  {numbers}{task}")
+        say(f"{'':<40}{row['subject'][:100]}")
+    if total:
+        say(f"{len(rows):,} of {counted(total, 'chain')}")
+    else:
+        say("no chain is like that; without options all are listed, and `prchain chains build` chooses them")
 
 
 def chain_page(store: Store, prefix: str) -> dict[str, Any]:
@@ -167,7 +186,7 @@ def _find_chain(tx: Transaction, prefix: str) -> str:
 
 def print_chain(page: dict[str, Any]) -> None:
     """Print the page of a chain."""
-    say(f"chain {page['id']}  {page['repository']}, {page['length']} stages")
+    say(f"chain {page['id']}  {page['repository']}, {counted(page['length'], 'stage')}")
     for selection in page["selections"]:
         reason = f" ({selection['reason']})" if selection["reason"] else ""
         say(f"  {selection['strategy']:<10}{selection['outcome']}{reason}, score {selection['score']:.2f}")
@@ -178,15 +197,15 @@ def print_chain(page: dict[str, Any]) -> None:
         say()
         say(f"  {stage['position']}. #{stage['number']}  {stage['subject']}")
         if stage["relation"]:
-            say(f"     {stage['relation']} the one before, confidence {stage['confidence']:.2f}:")
+            relation = stage["relation"].replace("_", " ")
+            say(f"     builds on the one before ({relation}), confidence {stage['confidence']:.2f}:")
             for sign in stage["signs"]:
                 say(f"       {sign['weight']:+.1f}  {sign['sign']:<18}  {sign['detail'][:110]}")
         say(f"     landed  {stage['landed_sha']} on {stage['branch']}, {stage['landed_at']}")
         say(f"     base    {stage['base_sha']}")
-        say(
-            f"     source  {stage['source_lines']} lines in {stage['source_files']} files; tests: "
-            f"{stage['test_lines']} lines in {stage['test_files']} files"
-        )
+        for part in ("source", "test"):
+            lines, files = counted(stage[f"{part}_lines"], "line"), counted(stage[f"{part}_files"], "file")
+            say(f"     {part:<6}  {lines} in {files}")
         say(f"     {stage['url']}")
 
 

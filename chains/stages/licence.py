@@ -100,6 +100,11 @@ _RIDER_WITHIN = 200
 _APART = re.compile(r"(?i)\n\s*(?:APPENDIX: )?How to apply (?:the Apache License|these terms) .*?\n", re.S)
 
 
+def recognised() -> frozenset[str]:
+    """The SPDX identifiers of the licences whose texts are known."""
+    return frozenset(name for name, *_ in _known())
+
+
 @lru_cache(maxsize=1)
 def _known() -> tuple[tuple[str, frozenset[tuple[str, ...]], int], ...]:
     """(identifier, runs of words, length in words) of every known text; a licence's notice for files is one of them."""

@@ -34,7 +34,7 @@ def rows(*arguments: str) -> Any:
 def test_build_says_what_became_of_every_landing_and_of_every_pair(database: str) -> None:
     result = call("build", "--db", database)
     assert result.exit_code == 0
-    assert f"{NAME}: 1 chains (1 of 3 stages)" in result.stdout
+    assert f"{NAME}: 1 chain (1 of 3 stages); 1 new" in result.stdout
     (report,) = rows("build", "--db", database)
     assert sum(report["candidates"].values()) == report["landed"] == 8
     assert sum(report["edges"].values()) == 5
@@ -49,7 +49,7 @@ def test_list_filters_and_show_explains(database: str) -> None:
     assert rows("list", "--db", database, "--language", "Python", "--sort", "date") == [chain]
     assert rows("list", "--db", database, "--min-score", "5") == []
     page = call("show", chain["id"][:5], "--db", database).stdout
-    assert "follow_up the one before" in page
+    assert "builds on the one before (follow up)" in page
     assert "line_dependency" in page
     shown = rows("show", chain["id"], "--db", database)
     assert [stage["number"] for stage in shown["stages"]] == [1, 2, 3]
@@ -61,6 +61,9 @@ def test_list_filters_and_show_explains(database: str) -> None:
         (("build", "--min", "4", "--max", "3"), "--min 4 is more than --max 3"),
         (("build", "--min", "1"), "--strategy single"),
         (("build", "--keep", "nonsense"), "nonsense is no filter"),
+        (("build", "--language", "Klingon"), "Klingon is no language"),
+        (("build", "--licence", "nope"), "nope is no licence"),
+        (("build", "--overlap", "--strategy", "single"), "--overlap is for --strategy reference"),
         (("build", "nobody/nothing"), "nobody/nothing has not been mined"),
         (("build", "--benchmark-list", "missing.txt"), "missing.txt"),
         (("list", "--repository", "nobody/nothing"), "nobody/nothing has not been mined"),
@@ -97,3 +100,17 @@ def test_a_subject_cannot_steer_the_terminal(tmp_path: Path) -> None:
     out = call("list", "--db", database).stdout
     assert "Round" in out
     assert not {"\x1b", "\u202e"} & set(out)
+
+
+def test_a_filter_that_takes_a_whole_repository_says_what_to_do(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from chains.stages.benchmarks import Benchmarks
+
+    monkeypatch.setattr(Benchmarks, "repository", lambda self, name: "Some-Bench")
+    out = call("build", "--db", database).stdout
+    assert "it is part of a benchmark (Some-Bench) and dropped; --allow-benchmarks keeps it" in out
+    assert "1 chain" in call("build", "--db", database, "--allow-benchmarks").stdout
+
+
+def test_a_list_that_nothing_matches_does_not_send_one_to_build_again(database: str) -> None:
+    call("build", "--db", database)
+    assert "no chain is like that" in call("list", "--db", database, "--length", "9").stdout
