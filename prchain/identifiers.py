@@ -12,6 +12,9 @@ _IDENTIFIER = re.compile(r"\b[^\W\d]\w*")
 _HUMP = re.compile(r"[^\W\d_A-Z][A-Z]|\d[A-Z]|[A-Z]{2}[a-z]")
 _ABBREVIATIONS = re.compile(r"[A-Z]+s")
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
+_LONGEST_LINE = 2000
+"""Characters of a line in which definitions are sought; a longer one is generated, or hostile."""
+_CUT_NAME = re.compile(r"\b\w+\Z")
 _FEW_PARAMETERS = 4000
 """Characters of a parameter list that are read; a longer one is no parameter list."""
 
@@ -24,7 +27,7 @@ _STRONG = {
         r"^(\w+)[ \t]*(?::[^=\n]+)?=(?!=)",
     ),
     "javascript": (
-        r"\bfunction\b[ \t]*\*?[ \t]*([\w$]+)",
+        r"\bfunction\b[ \t]*(?:\*[ \t]*)?([\w$]+)",
         r"\b(?:class|interface|enum|type|namespace)[ \t]+([\w$]+)",
         r"^(?:export[ \t]+)?(?:const|let|var)[ \t]+([\w$]+)",
     ),
@@ -53,7 +56,7 @@ _STRONG = {
 }
 _WEAK = {
     "python": (
-        r"\b(?:self|cls)\.(\w+)[ \t]*(?::[^=\n]+)?=(?!=)",
+        r"\b(?:self|cls)\.(\w+)[ \t]*(?::[^=\n]{1,200})?=(?!=)",
         r"^[ \t]+(\w+)[ \t]*:[ \t]*[^\s=][^\n]*$",
         r"^[ \t]+(\w+)[ \t]*=(?!=)",
     ),
@@ -149,7 +152,7 @@ def definitions(lines: Iterable[str], path: str) -> Definitions:
     family = family_of(path)
     if family is None:
         return Definitions(frozenset(), frozenset())
-    code = "\n".join(line for line in lex(lines, path).code.split("\n") if not is_prose(line))
+    code = "\n".join(_cut(line) for line in lex(lines, path).code.split("\n") if not is_prose(line))
     strong = {name for pattern in _STRONG_RES[family] for name in pattern.findall(code)}
     weak = {name for pattern in _WEAK_RES[family] for name in pattern.findall(code)}
     if family == "python":
@@ -164,6 +167,11 @@ def defined_names(lines: Iterable[str], path: str) -> set[str]:
     """Every name that lines of code define: functions, classes, constants, parameters, attributes, exported symbols."""
     found = definitions(lines, path)
     return {*found.strong, *found.weak}
+
+
+def _cut(line: str) -> str:
+    """A line without what stands behind `_LONGEST_LINE` characters, and without the name that would be cut in two."""
+    return line if len(line) <= _LONGEST_LINE else _CUT_NAME.sub("", line[:_LONGEST_LINE])
 
 
 def _parameters(code: str) -> set[str]:

@@ -63,13 +63,16 @@ def parse_patch(text: str) -> list[FilePatch]:
 def read_patches(output: Iterable[bytes], asked: list[str]) -> Iterator[list[FilePatch]]:
     """The patches of ``git diff-tree --stdin -p --always``, one per commit asked for, in order.
 
-    Raises `GitError` where git answers something else.
+    Raises `GitError` where git answers something else. Of a commit that it does not know it says nothing at all.
     """
     lines = _Lines(output)
-    for sha in asked:
+    for at, sha in enumerate(asked):
         answered = lines.take()
-        if answered is None or answered.strip() != sha.encode():
-            raise GitError(f"git diff-tree answered {(answered or b'')[:60]!r} out of turn")
+        said = None if answered is None else answered.strip().decode("utf-8", "replace")
+        if said is None or (said != sha and said in asked[at + 1 :]):
+            raise GitError(f"the repository holds no commit {sha}")
+        if said != sha:
+            raise GitError(f"git diff-tree answered {said[:60]!r} out of turn")
         yield list(_files(lines))
 
 

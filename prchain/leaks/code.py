@@ -3,27 +3,41 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
+from prchain.identifiers import is_code_name
 from prchain.leaks.facts import PROSE_SHINGLE, SHINGLE, SHORTEST_MARKED_LITERAL, StageFacts, is_distinctive_line, phrase
 from prchain.leaks.finding import Finding, Severity, finding
 from prchain.leaks.folding import bare_lines, digest, words_of
 from prchain.leaks.reading import Reading
 from prchain.leaks.vocabulary import lists
+from prchain.lexing import is_prose
 
 _STATEMENT = re.compile(
     r"^(?:[+-] ?)?[ \t]*(?:(?:async )?def \w+\(|class \w+[(:{]|(?:from [\w.]+ )?import [\w.]+(?: as \w+)?;?$"
     r"|(?:export )?(?:const|let|var) [\w{][^=\n]{0,80}=|(?:pub(?:\(\w+\))? )?fn \w+[(<]|func \w*\(|return\b[^\n]*;$"
     r"|(?:if|for|while|switch) ?\([^\n]*\{$|[\w.\[\]]{1,120} [-+|&]?= \S|@@ -\d|#include\b|[}\]);]+$)"
 )
+_HEADER = re.compile(
+    r"(?:(?:async )?(?:for [\w, ()]{1,80} in|while|(?:el)?if|with|except|match|case)\b[^\n]{1,200}"
+    r"|try|else|finally|except):"
+)
+_WEAK_STATEMENT = re.compile(
+    r"(?:return|yield|raise|await|assert|del|throw)\b[^\n]{0,200}(?<![.!?,:])|break;?|continue;?|pass"
+)
+_CODE_SIGN = re.compile(r"\w[(\[.]\w|\(\)|\w_\w| (?:[-+*/%|&^]|[=!<>]=|[<>]|is not|is None|not in) ")
+"""What makes a header code that no sentence would begin with."""
 _CALL = re.compile(r"(?<=\w)\(([^()\n]{0,200})\)")
+_CODE_ARGUMENT = re.compile(r"[\"']|\w{2}=[^=\s]|\w_\w|\w{2}\.[^\W\d]")
+_OPERATORS = frozenset({"if", "else", "in", "is", "not", "and", "or", "for", "from", "as", "while", "with"})
+"""Words of grammar that code has as well."""
 _NAME_BEFORE = re.compile(r"[\w.]+$")
 _PLURAL = re.compile(r"(?:e?s|ies|y|ed|ing|r|n|d)")
 _MATHS = re.compile(r"(?:[\s,+*/^=-]|\b[A-Za-z]\b|\b\d+\b)*")
 _FORMULA = re.compile(r"(?:[\s,+*/^=()-]|\b[A-Za-z]\b|\b\d+\b)*|[\w.]{1,80}\((?:[\s,+*/^-]|\b[A-Za-z]\b|\b\d+\b)*\)")
 """A formula in single letters, or one function of such."""
 _SPAN_CODE = re.compile(
-    r"(?:^|\s)(?:[-+*/|&]?=|==|!=|=>|:=|&&|\|\||->)\s|;$|\w\([^()]*\w[^()]*\)|^(?:def|return|import|from|fn|const|let|var|lambda)\s+\w"
+    r"(?:^|\s)(?:[-+*/|&]?=|==|!=|=>|:=|&&|\|\||->)\s|;$|^(?:def|return|import|from|fn|const|let|var|lambda)\s+\w"
 )
 _STRIP = ".,;:!?()[]{}<>\"'`*"
 _FEWEST_MEANING = 3
@@ -39,13 +53,11 @@ def code_findings(reading: Reading, chain: Sequence[StageFacts], position: int, 
     for fence in reading.fences:
         yield finding("code_block", "leak", fence)
     if not reading.fences:
-        for line in dict.fromkeys(reading.lines):
-            if _STATEMENT.match(line):
-                yield finding("code_line", "leak", line)
+        yield from _statements(reading)
     for span in dict.fromkeys(reading.spans):
-        if _SPAN_CODE.search(span) and not span.startswith("-"):
+        if _is_code(span):
             yield finding("code_line", "warning" if _FORMULA.fullmatch(span) else "leak", span)
-    yield from _calls(reading)
+    yield from _calls(reading, {name for facts in chain for name in (*facts.introduced, *facts.changed)})
     yield from literal_findings(reading, chain, position)
 
 
@@ -65,7 +77,39 @@ def _patch_lines(reading: Reading, chain: Sequence[StageFacts], position: int, *
                 break
 
 
-def _calls(reading: Reading) -> Iterator[Finding]:
+def _statements(reading: Reading) -> Iterator[Finding]:
+    """Lines that are code by themselves, and two or more in a row of those that may be."""
+    row: list[Finding] = []
+    for line in [*filter(None, reading.lines), ""]:
+        sure = bool(_STATEMENT.match(line))
+        maybe = not sure and bool(_HEADER.fullmatch(line) or _WEAK_STATEMENT.fullmatch(line)) and not _is_english(line)
+        if sure or maybe:
+            sure = sure or bool(line[-1] == ":" and _CODE_SIGN.search(line))
+            row.append(finding("code_line", "leak" if sure else "warning", line))
+            continue
+        if len(row) > 1:
+            yield finding("code_line", "leak", row[0].evidence)
+        yield from (one for one in row if len(row) == 1 or one.severity == "leak")
+        row = []
+
+
+def _is_english(line: str) -> bool:
+    """Whether a line has words of grammar that code has not, or three words in a row as only sentences do."""
+    words = set(re.findall(r"[^\W\d_]+", line.lower()))
+    return is_prose(line) or not lists().function_words.isdisjoint(words - _OPERATORS)
+
+
+def _is_code(span: str) -> bool:
+    """Whether what stands in backticks is code; a lone call is judged as one."""
+    if span.startswith("-"):
+        return False
+    calls = len(_CALL.findall(span))
+    return bool(_SPAN_CODE.search(span) or (calls and re.search(r"[\[{]", span)) or (calls > 1 and "**" in span))
+
+
+def _calls(reading: Reading, known: Collection[str]) -> Iterator[Finding]:
+    """Calls: of a name of the patches or in the shape of code, or with arguments that only code has; all others, such
+    as `sin(theta)`, may be maths or a remark."""
     masked = reading.masked
     for match in _CALL.finditer(masked):
         name = _NAME_BEFORE.search(masked[max(match.start() - 80, 0) : match.start()])
@@ -76,7 +120,9 @@ def _calls(reading: Reading) -> Iterator[Finding]:
         if not arguments or _MATHS.fullmatch(arguments):
             yield finding("code_line", "warning", shown)
         elif not _is_remark(arguments):
-            yield finding("code_line", "leak", shown)
+            called = name[0].rpartition(".")[2]
+            code = called != name[0] or called in known or is_code_name(called) or _CODE_ARGUMENT.search(arguments)
+            yield finding("code_line", "leak" if code else "warning", shown)
 
 
 def _is_remark(arguments: str) -> bool:

@@ -7,10 +7,15 @@ import re
 import unicodedata
 
 _LOOKALIKES = str.maketrans(
-    "аеорсхуіјѕһԁԛԝɡⅼոΑΒΕΖΗΙΚΜΝΟΡΤΥΧαινορυχАВЕКМНОРСТХУІЈЅ‐‑＿‘’“”",  # noqa: RUF001
-    "aeopcxyijshdqwglnABEZHIKMNOPTYXaivopuxABEKMHOPCTXYIJS--_''\"\"",
+    "аеорсхуіјѕһԁԛԝɡⅼոΑΒΕΖΗΙΚΜΝΟΡΤΥΧαινορυχАВЕКМНОРСТХУІЈЅ‐‑＿‿⁀⁔ˍ‘’“”",  # noqa: RUF001
+    "aeopcxyijshdqwglnABEZHIKMNOPTYXaivopuxABEKMHOPCTXYIJS--_____''\"\"",
 )
-"""Cyrillic, Greek and Armenian letters drawn as Latin ones (Unicode TS 39, the most usual of its confusables)."""
+"""Cyrillic, Greek and Armenian letters drawn as Latin ones (Unicode TS 39, the most usual of its confusables), and what
+is drawn as an underscore."""
+
+_MARKUP = re.compile(r"(?<=[\w/-])(?:[*~`]|</?[A-Za-z][^<>\n]{0,80}>)++(?=[\w/-])")
+
+_UNDRAWN = frozenset({"Cf", "Mn", "Me"})
 
 _WORDS = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
 _AROUND = re.compile(
@@ -21,15 +26,30 @@ _BLANK = re.compile(r"\s+")
 
 
 def fold(text: str) -> str:
-    """The text in NFKC without invisible (format) characters, accents kept, look-alike letters in Latin.
+    """The text in NFKC without invisible (format) characters, letters' accents kept and other combining marks not,
+    look-alike letters in Latin.
 
     Lines stay lines. A name spelt with foreign or hidden characters reads as the name; what is encoded (base64) or
     spaced out letter by letter is not recognised.
     """
     if text.isascii():
         return text
-    visible = "".join(c for c in unicodedata.normalize("NFKC", text) if unicodedata.category(c) != "Cf")
+    visible = "".join(c for c in unicodedata.normalize("NFKC", text) if unicodedata.category(c) not in _UNDRAWN)
     return visible.translate(_LOOKALIKES)
+
+
+def joined(text: str) -> str:
+    """A folded text as it is drawn: without HTML comments, without emphasis and tags within a word, without accents."""
+    text = _MARKUP.sub("", _without_comments(text))
+    if text.isascii():
+        return text
+    return "".join(c for c in unicodedata.normalize("NFD", text) if unicodedata.category(c) != "Mn")
+
+
+def _without_comments(text: str) -> str:
+    first, *rest = text.split("<!--")
+    parted = (piece.partition("-->") for piece in rest)
+    return first + "".join(after if end else f"<!--{inside}" for inside, end, after in parted)
 
 
 def digest(value: str) -> str:

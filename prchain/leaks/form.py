@@ -25,24 +25,45 @@ _NUMBER = re.compile(
     r"(?i)(?:(?<!\w)#|\bGH-|\bpulls?/|\bissues/|\b(?:PR|MR|pull[ -]request|merge[ -]request|issue|ticket|bug)"
     r"s?[ \t]{0,3}(?:no\.?|number)?[ \t]{0,3}[-#]?)(\d{1,7})\b"
 )
-_WORK = "patch|diff|commit|fix|solution|implementation|change"
+_PATCH = "patch|diff|commit|changeset"
+_WORK = _PATCH + "|fix|solution|implementation|change"
+_THIS = "this|the|that|original"
 _MAKING = (
-    r"pull[ -]requests?", r"merge requests?", r"(?:this|the|that|original) (?:PR|MR)\b",
-    r"ground[ -]truth", r"(?:reference|gold|golden|oracle) (?:" + _WORK + r"|answer)\b",
+    rf"(?:{_THIS}) (?:PR|MR|pull[ -]request|merge[ -]request)\b", r"ground[ -]truth",
+    rf"(?:gold|golden|oracle) (?:{_WORK}|answer)\b", rf"reference (?:{_PATCH}|fix|solution|answer)\b",
     r"(?:hidden|held[ -]out|F2P|P2P|fail[ -]to[ -]pass|pass[ -]to[ -]pass) tests?",
-    r"(?:original|upstream|merged|actual|provided|given|supplied|real) (?:" + _WORK + r")\b",
-    r"upstream(?:'s)? (?:developers?|maintainers?|authors?)",
+    r"(?:original|actual|real) patch\b", rf"merged (?:{_WORK})\b",
+    r"upstream (?:patch|diff|solution|implementation)\b", r"upstream(?:'s)? (?:developers?|maintainers?|authors?)",
 )  # fmt: skip
 _SETUP = (
-    r"(?:this|the following|the provided|the given) (?:patch|diff|commit|changeset)\b",
-    r"(?:in|from|of|by|to|per|according to|as) the (?:patch|diff|changeset)\b",
-    r"the (?:patch|diff|changeset) (?:adds?|also|changes?|introduces?|modif(?:y|ies)|shows?|does|touches)\b",
-    r"the (?:patch|diff|changeset) (?:removes?|replaces|moves|renames|fixes|makes)\b",
+    rf"(?:this|the provided) (?:{_PATCH})\b",
+    r"the (?:patch|changeset) (?:adds|changes|introduces|modifies|removes|replaces|moves|renames|fixes)\b",
+    r"the diff (?:adds|introduces|modifies|replaces|renames|fixes)\b",
+    r"as the (?:patch|diff|changeset) (?:shows|does)\b",
+    r"as (?:seen|shown|done) (?:in|by) the (?:patch|diff|changeset)\b",
     r"here is the (?:query|text|task|overview)", r"the (?:query|prompt) you (?:requested|asked)", r"\bas an AI\b",
+)  # fmt: skip
+"""What only who knows of the reference, or of the making of this text, would say."""
+_MAYBE_MAKING = (
+    r"pull[ -]request", r"merge request", r"reference implementation\b",
+    rf"(?:original|upstream|actual|provided|given|supplied|real) (?:{_WORK})\b",
+)  # fmt: skip
+_MAYBE_SETUP = (
+    rf"the (?:following|given) (?:{_PATCH})\b",
+    r"(?:in|from|of|by|to|per|according to|as) the (?:patch|diff|changeset)\b",
+    r"the (?:patch|diff|changeset) (?:adds?|also|changes?|modify|shows?|does|touches|removes?|moves|makes)\b",
     r"(?:this|the) (?:benchmark|sub-?query)\b",
 )  # fmt: skip
-_MAKING_RE = re.compile(r"(?i)\b(?:" + "|".join(_MAKING) + ")")
-_SETUP_RE = re.compile(r"(?i)\b(?:" + "|".join(_SETUP) + ")")
+"""What a project's own subject may be as well: the solution of an equation, a diff that a formatter prints."""
+
+
+def _any_of(*patterns: str) -> re.Pattern[str]:
+    return re.compile(r"(?i)\b(?:" + "|".join(patterns) + ")")
+
+
+_META = {True: _any_of(*_MAKING), False: _any_of(*_MAKING, *_SETUP)}
+_MAYBE_META = {True: _any_of(*_MAYBE_MAKING), False: _any_of(*_MAYBE_MAKING, *_MAYBE_SETUP)}
+_SUBJECT = re.compile(r"(?i)patch|diff|commit|changeset|fix|solution|implementation|change|request|benchmark|query")
 _LETTERS = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 _PARAGRAPH = re.compile(r"\n[ \t]*\n")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n[ \t]*\n")
@@ -109,12 +130,16 @@ def _length(text: str, kind: str) -> Iterator[Finding]:
 
 
 def _meta(reading: Reading, kind: str) -> Iterator[Finding]:
+    """Talk about the making of the text. Words that may mean the project's own subject leak when there are two subjects
+    of them; a judge, of a comment, may speak of the patch it judges."""
     said = " ".join(reading.masked.split())
-    for match in _MAKING_RE.finditer(said):
+    judge = kind == "comment"
+    for match in _META[judge].finditer(said):
         yield finding("meta", "leak", match[0])
-    if kind != "comment":  # a judge may speak of the patch it judges
-        for match in _SETUP_RE.finditer(said):
-            yield finding("meta", "leak", match[0])
+    maybe = [match[0] for match in _MAYBE_META[judge].finditer(_META[judge].sub(" ", said))]
+    subjects = {subject[0].lower() for phrase in maybe if (subject := _SUBJECT.search(phrase))}
+    for phrase in maybe:
+        yield finding("meta", "leak" if len(subjects) > 1 else "warning", phrase)
 
 
 def _language(reading: Reading) -> Iterator[Finding]:

@@ -49,17 +49,17 @@ def name_findings(reading: Reading, chain: Sequence[StageFacts], position: int, 
                 any(names(word, _names(facts.changed), alike=False) for facts in chain[:position] or chain)
                 and hit != position
             ):
-                yield finding("changed_name", "warning", word.text, hit)
+                yield finding("changed_name", "warning", word.shown or word.text, hit)
             else:
                 own = hit == position
                 yield finding(
                     "introduced_name" if own else "other_stage_name",
                     "leak" if hit >= position else "warning",
-                    word.text,
+                    word.shown or word.text,
                     hit,
                 )
         elif kind != "issue" and position and names(word, _names(chain[position - 1].changed), alike=False):
-            yield finding("changed_name", "warning", word.text, position)
+            yield finding("changed_name", "warning", word.shown or word.text, position)
 
 
 def names(word: Word, known: _Names, *, alike: bool = True) -> bool:

@@ -8,7 +8,9 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from prchain.leaks.folding import fold
+from prchain.identifiers import is_code_name
+from prchain.leaks.folding import fold, joined
+from prchain.leaks.vocabulary import lists
 
 _FENCE = re.compile(r"(?m)^[ \t>]{0,40}(```+|~~~+)")
 _SPAN = re.compile(r"``(?!`)([^`\n]{1,400})``|`([^`\n]{1,400})`")
@@ -16,15 +18,21 @@ _QUOTED = re.compile(r"\"([^\"\n]{1,400})\"|(?<![\w'])'([^'\n]{1,400})'(?!\w)")
 _CHUNK = re.compile(r"[^\s\"'`()<>\[\]{},;:|*]+")
 _WORD = re.compile(r"\b[^\W\d][\w$]*")
 _HYPHENATED = re.compile(r"\b[^\W\d]\w*(?:-\w+)+")
+_RUN = re.compile(r"(?<![\w/.])(?<!\w-)[^\W\d_][^\W_]*+(?:(?:-[^\W_]++){2,}+|(?:/[^\W_]++){2,}+)(?![\w/-])")
+"""Three or more words joined by hyphens, or by slashes."""
 _LONGEST_PATH = 300
 
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A word of the text. `marked` says that the text shows it as code: in backticks or quotes, called, or dotted."""
+    """A word of the text. `marked` says that the text shows it as code: in backticks or quotes, called, or dotted.
+
+    `shown` is how it stands in the text, where that is in parts.
+    """
 
     text: str
     marked: bool
+    shown: str = ""
 
 
 class Reading:
@@ -90,7 +98,22 @@ class Reading:
                 marked.update(_WORD.findall(span))
         if self.fences:
             marked |= plain
-        return [Word(word, True) for word in sorted(marked)] + [Word(word, False) for word in sorted(plain - marked)]
+        found = [Word(word, True) for word in sorted(marked)] + [Word(word, False) for word in sorted(plain - marked)]
+        return [*found, *self._hidden(marked | plain)]
+
+    def _hidden(self, seen: set[str]) -> Iterator[Word]:
+        """Names that stand in parts: joined by hyphens or slashes, or with markup or accents in them.
+
+        A compound with a word of grammar inside (`end-to-end`) is English.
+        """
+        drawn = joined(self.masked)
+        for word in dict.fromkeys(_WORD.findall(drawn) if drawn != self.masked else ()):
+            if word not in seen and is_code_name(word):
+                yield Word(word, False)
+        for run in dict.fromkeys(_RUN.findall(drawn)):
+            parts = re.split("[-/]", run)
+            if lists().function_words.isdisjoint(part.lower() for part in parts[1:-1]):
+                yield Word("_".join(parts), False, run)
 
 
 def _is_marked(text: str, start: int, end: int) -> bool:

@@ -15,8 +15,13 @@ from prchain.scrub import clean_text
 
 Shape = TypeVar("Shape", bound=BaseModel)
 
+_DEEPEST = 64
+"""Levels of objects and lists in one another; every shape that is asked for has fewer than ten."""
+
 _COMPLAINTS = 8
 """So many faults of a reply are told to the model; more would not help it."""
+
+_TOO_DEEP = "Your JSON is nested too deeply. Reply with one flat JSON object."
 
 _NAMED = ("properties", "$defs")
 """Where a schema's keys are names of the shape's own."""
@@ -89,12 +94,29 @@ def _decode(text: str, start: int) -> tuple[dict[str, Any], int]:
     try:
         value, end = _DECODER.raw_decode(text, start)
     except RecursionError:
-        raise Unfit("Your JSON is nested too deeply. Reply with one flat JSON object.") from None
+        raise Unfit(_TOO_DEEP) from None
     except ValueError as error:
         fault = " ".join(str(error).split())[:120]
         raise Unfit(f"Your reply is no valid JSON ({fault}). Reply with one JSON object alone.") from None
     assert isinstance(value, dict)
+    if _is_deep(value):
+        raise Unfit(_TOO_DEEP)
     return value, end
+
+
+def _is_deep(value: Any) -> bool:
+    """Whether a value is nested more than `_DEEPEST` levels; by level, since recursion is what has to be spared."""
+    level = [value]
+    for _ in range(_DEEPEST):
+        level = [
+            item
+            for each in level
+            if isinstance(each, (dict, list))
+            for item in (each.values() if isinstance(each, dict) else each)
+        ]
+        if not level:
+            return False
+    return any(isinstance(each, (dict, list)) for each in level)
 
 
 def _end_of_prose(text: str, start: int) -> int:

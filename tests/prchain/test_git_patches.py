@@ -124,6 +124,15 @@ def test_a_patch_that_is_cut_off_is_an_error() -> None:
         parse_patch("diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1,3 +1,3 @@\n one\n")
 
 
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_an_unknown_commit_is_named(tmp_path: Path, place: int) -> None:
+    repository, old, new = pair(tmp_path, {"a": "1\n"}, {"a": "2\n"})
+    asked = [(old, new), (new, old)]
+    asked.insert(place, (old, "12" * 20))
+    with pytest.raises(GitError, match=f"holds no commit {'12' * 20}"):
+        list(repository.patches(asked))
+
+
 def test_a_missing_blob_is_an_incomplete_repository(tmp_path: Path) -> None:
     repository, old, new = pair(tmp_path, {"a": "1\n"}, {"a": "2\n"})
     blob = repository.run("rev-parse", f"{new}:a").strip()

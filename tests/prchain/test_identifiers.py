@@ -96,7 +96,9 @@ def test_a_file_that_is_no_code_has_no_names(path: str) -> None:
         ("a.py", "class Pool(Base):", {"Pool"}, set()),
         ("a.py", "LIMIT: int = 3", {"LIMIT"}, set()),
         ("a.py", "        self.count = 0", set(), {"count"}),
+        ("a.py", "        self.count: dict[str, int] = {}", set(), {"count"}),
         ("a.py", "    limit: int", set(), {"limit"}),
+        ("a.js", "function * walk() {", {"walk"}, set()),
         ("a.py", "call(limit) == 3", set(), set()),
         ("a.ts", "export function parse(text) {", {"parse"}, set()),
         ("a.ts", "export interface Options {", {"Options"}, set()),
@@ -137,14 +139,26 @@ def test_any_text_is_taken_apart(text: str, path: str) -> None:
     defined_names(text.split("\n"), path)
 
 
+HOSTILE = [
+    "/*", '"', "'", "`", '"""', 'r#"', "def f(", "public a ", "export {", " ", "\t", "a", "a ", "\n", "(", "x = ",
+    "a: ", "self.a: ", "self.a:", "get set ", "function ", "function*", "const mut", "struct ", "a*", "a<", "@a ", "a(",
+    "{ ", "func (", "#define ", "[a", "readonly ", "this.a ", "a,",
+]  # fmt: skip
+
+
 @pytest.mark.parametrize("path", ["a.py", "a.ts", "a.rs", "a.go", "a.java", "a.c", "a.sh"])
-@pytest.mark.parametrize(
-    "piece",
-    ["/*", '"', "'", "`", '"""', 'r#"', "def f(", "public a ", "export {", " ", "a", "a ", "\n", "(", "x = ", "a: "],
-)
+@pytest.mark.parametrize("piece", HOSTILE)
 def test_hostile_code_takes_no_long_time(path: str, piece: str) -> None:
-    lines = [piece * (100_000 // len(piece))]
-    start = time.process_time()
-    code_identifiers(lines, path)
-    defined_names(lines, path)
-    assert time.process_time() - start < 1.0
+    """One long line, and many that are just short enough to be read whole, once with blanks alone behind the piece."""
+    count = 1990 // len(piece)
+    for lines in ([piece * (100_000 // len(piece))], [piece * count] * 50, [piece + " " * 1980] * 50):
+        start = time.process_time()
+        code_identifiers(lines, path)
+        defined_names(lines, path)
+        assert time.process_time() - start < 0.5
+
+
+def test_of_a_long_line_the_beginning_is_read_and_no_name_is_cut_in_two() -> None:
+    line = "function first() {} " + "x = 1; " * 300 + "function second() {} " + "x;" * 2000
+    assert definitions([line], "a.js").strong == {"first"}
+    assert definitions(["function " + "a" * 3000], "a.js").strong == set()

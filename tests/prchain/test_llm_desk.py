@@ -14,6 +14,7 @@ from prchain.llm.model import Message, Model, Reply, Request, Usage
 from prchain.llm.price import Price
 from prchain.llm.scripted import ScriptedModel
 from prchain.prompts import Prompt
+from tests.endpoint import wait_for
 
 PROMPT = Prompt.from_source("greet", b"{% block user %}Greet {{ whom }}.{% endblock %}")
 
@@ -276,3 +277,47 @@ def test_a_purpose_without_a_model_is_wrong_usage() -> None:
     desk = Desk(MemoryLedger(), routes={"judge": Route(Failing())})
     with pytest.raises(errors.UsageError, match=r"no model .* query; set llm_model, or model in \[purposes.query\]"):
         desk.ask(question())
+
+
+class Slow:
+    """A model that answers when it is let, and fails the first `faults` times."""
+
+    name = "slow"
+
+    def __init__(self, faults: int = 0) -> None:
+        self.faults = faults
+        self.asked = 0
+        self.go = threading.Event()
+
+    def complete(self, request: Request) -> Reply:
+        self.asked += 1
+        assert self.go.wait(10)
+        if self.asked <= self.faults:
+            raise errors.EndpointRefused("no")
+        return Reply(f"answer {self.asked}", self.name, usage=Usage(10, 0, 1))
+
+
+def test_threads_that_ask_the_same_at_once_pay_once_and_keep_no_other_question_waiting() -> None:
+    model = Slow()
+    desk = desk_of(model)
+    with ThreadPoolExecutor(9) as pool:
+        same = [pool.submit(desk.ask, question()) for _ in range(8)]
+        other = pool.submit(desk.ask, question("another"))
+        wait_for(lambda: model.asked == 2)
+        model.go.set()
+        answers = [one.result(10) for one in same]
+    assert len({one.value for one in answers}) == 1 and sum(not one.stored for one in answers) == 1
+    assert not other.result().stored
+    assert states(desk) == ["stored"] * 2 and model.asked == 2
+
+
+def test_when_the_thread_that_asks_fails_the_next_one_asks() -> None:
+    model = Slow(faults=1)
+    desk = desk_of(model)
+    with ThreadPoolExecutor(3) as pool:
+        same = [pool.submit(desk.ask, question()) for _ in range(3)]
+        wait_for(lambda: model.asked == 1)
+        model.go.set()
+        errors_seen = [one.exception(10) for one in same]
+    assert sorted(type(one).__name__ for one in errors_seen) == ["EndpointRefused", "NoneType", "NoneType"]
+    assert states(desk) == ["released", "stored"]

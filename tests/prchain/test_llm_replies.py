@@ -87,6 +87,18 @@ def test_anything_else_is_unfit_and_the_model_is_told_why(text: str, words: str)
     assert len(caught.value.words) < 1000
 
 
+@pytest.mark.parametrize("depth", [64, 300, 600, 900])
+@pytest.mark.parametrize(("opened", "closed"), [("[", "]"), ('{"a":', "}")])
+def test_a_reply_that_is_nested_deeply_is_unfit(depth: int, opened: str, closed: str) -> None:
+    inner = f"{opened * depth}1{closed * depth}"
+    with pytest.raises(Unfit, match="nested too deeply"):
+        verdict('{"why": "x", "how": ' + inner + "}")
+
+
+def test_a_reply_may_be_nested_as_shapes_are() -> None:
+    assert find_object('{"how": ' + "[" * 63 + "]" * 63 + "}")
+
+
 def test_at_most_some_faults_are_told() -> None:
     class Wide(BaseModel):
         values: list[int]

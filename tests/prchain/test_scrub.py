@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prchain.scrub import REDACTED, clean_text, redact, scrub_mined
+from prchain.scrub import EMAIL, REDACTED, clean_text, redact, scrub_mined
 
 ALPHABET = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 TOKENS = st.one_of(
@@ -62,7 +62,7 @@ def test_a_secret_as_short_as_a_word_is_left_alone() -> None:
         ("@decorator.with_name and pkg@1.2.3 and a @ b.shape", "@decorator.with_name and pkg@1.2.3 and a @ b.shape"),
         ("key AIza" + "x" * 35 + ".", f"key {REDACTED}."),
         ("-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----\nrest", f"{REDACTED}\nrest"),
-        ("-----BEGIN PRIVATE KEY-----\nMIIE, cut off", REDACTED),
+        ("-----BEGIN PRIVATE KEY-----\nMIIE", REDACTED),
         ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.c2lnbmF0dXJl", REDACTED),
         ("\x1b[31;1mred\x1b[0m\x07 and\r\nplain\ttabs", "red and\nplain\ttabs"),
         ("ab\u202ecd\u2066ef\u200bgh\ufeff\U000e0041\U000e007f", "abcdefgh"),
@@ -71,6 +71,45 @@ def test_a_secret_as_short_as_a_word_is_left_alone() -> None:
 )  # fmt: skip
 def test_a_mined_text_is_scrubbed_of_addresses_credentials_and_what_nobody_sees(mined: str, scrubbed: str) -> None:
     assert scrub_mined(mined) == scrubbed
+
+
+BODY = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj"
+
+
+@pytest.mark.parametrize(
+    ("mined", "scrubbed"),
+    [
+        (f"a\n-----BEGIN PRIVATE KEY-----\n{BODY}\n{BODY}\ndef f(x): pass\n", f"a\n{REDACTED}\ndef f(x): pass\n"),
+        (f"+-----BEGIN RSA PRIVATE KEY-----\n+{BODY}\n+Ab==\n+x = 1\n", f"+{REDACTED}\n+x = 1\n"),
+        (f"-----BEGIN EC PRIVATE KEY-----\nDEK-Info: A,B\n\n{BODY}\n{BODY[:30]}… more\n", f"{REDACTED}… more\n"),
+        (f'"-----BEGIN PRIVATE KEY-----\\n{BODY}\\n{BODY}\\n", x: 3', f'"{REDACTED}", x: 3'),
+        ("if '-----BEGIN PRIVATE KEY-----' in text:\n    stop(text)\n", f"if '{REDACTED}' in text:\n    stop(text)\n"),
+    ],
+)  # fmt: skip
+def test_a_key_without_an_end_takes_no_line_with_it_that_is_none_of_a_key(mined: str, scrubbed: str) -> None:
+    assert scrub_mined(mined) == scrubbed
+
+
+@pytest.mark.parametrize(
+    ("mined", "scrubbed"),
+    [
+        (f"x y\n{BODY}\n{BODY}\nAbC+=\n-----END PRIVATE KEY-----\nz", f"x y\n{REDACTED}\nz"),
+        (f"-{BODY}\n-{BODY}\n------END PRIVATE KEY-----\n z", f"{REDACTED}\n z"),
+        ("the -----END PRIVATE KEY----- mark\nwords\n-----END PRIVATE KEY-----", None),
+    ],
+)
+def test_a_key_without_a_beginning_is_redacted_and_its_mark_alone_is_not(mined: str, scrubbed: str | None) -> None:
+    assert scrub_mined(mined) == (mined if scrubbed is None else scrubbed)
+
+
+def test_two_marks_of_a_key_that_are_far_apart_are_no_key() -> None:
+    words = "words of a guide\n" * 2000
+    text = f"-----BEGIN PRIVATE KEY-----\n{words}-----END PRIVATE KEY-----"
+    assert scrub_mined(text) == f"{REDACTED}\n{words}-----END PRIVATE KEY-----"
+
+
+def test_a_matrix_product_is_no_address() -> None:
+    assert scrub_mined("A@B.shape and A@B.inv() but a@b.org") == f"A@B.shape and A@B.inv() but {EMAIL}"
 
 
 @given(st.text(ALPHABET, min_size=1, max_size=20), st.text(ALPHABET, min_size=1, max_size=20), st.text(), st.text())
@@ -91,8 +130,13 @@ def test_scrubbing_is_done_after_one_pass(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["a@" * 50_000, "a." * 50_000 + "@", "x" * 100_000 + "@" + "y." * 50_000, "-----BEGIN PRIVATE KEY-----" * 2000],
-)
+    [
+        "a@" * 50_000, "a." * 50_000 + "@", "x" * 100_000 + "@" + "y." * 50_000, "-----BEGIN PRIVATE KEY-----" * 4000,
+        "-----END PRIVATE KEY-----" * 4000, "A\n" * 50_000 + "-----END PRIVATE KEY-----" * 2000,
+        "-----BEGIN PRIVATE KEY-----" + "+a" * 50_000 + "!", "-----BEGIN PRIVATE KEY-----" + "\\n" * 50_000 + "!",
+        f"{BODY}\n" * 1500 + "-----END PRIVATE KEY-----\n" * 1500, "-----BEGIN " * 10_000,
+    ],
+)  # fmt: skip
 def test_hostile_texts_are_scrubbed_in_little_time(text: str) -> None:
     start = time.process_time()
     scrub_mined(text)
