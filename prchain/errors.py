@@ -3,12 +3,14 @@
     PrchainError
     |-- UsageError            what the user wrote is wrong (exit code 2)
     |   |-- SettingsError     prchain.toml, the environment or a flag
+    |   |-- RecipeError       a recipe, ours or the user's
     |   |-- RepositoryListError
     |   `-- BenchmarkListError
     |-- StoreError            the database
     |   |-- StoreUnavailable  cannot be opened, read or written
     |   |-- StoreCorrupt      is not a database, or a damaged one
     |   |-- StoreTooNew       written by a newer prchain
+    |   |-- StoreInUse        another process does what only one may do at a time
     |   `-- DiskFull
     |-- GitError              a git repository
     |   |-- GitMissing        no git, or one that is too old
@@ -35,12 +37,35 @@
     |   |-- BudgetExceeded           the run's budget does not cover another call
     |   |-- ScriptUnknown            the scripted model was asked what its script does not hold
     |   `-- ScriptExhausted          ... or has answered as often as its script allows
+    |-- ImageError            an image of a repository's dependencies
+    |   |-- NoRecipe                 nothing in the tree tells how to build it
+    |   `-- BuildFailed              a step failed, or took too long; carries the log's decisive lines
+    |-- SandboxError          where commands run
+    |   |-- EngineUnavailable        no Docker daemon, no bubblewrap, or one that stopped answering
+    |   |-- ImageMissing
+    |   |-- SandboxLost              the container, or the channel into it, is gone
+    |   |-- SandboxLimit             the sandbox was ended, because it used more than it may
+    |   |   |-- DiskLimit
+    |   |   `-- OutOfMemory
+    |   |-- SandboxFileError         a path in the sandbox cannot be read or written
+    |   |-- SnapshotUnknown
+    |   `-- SandboxScriptExhausted   the scripted sandbox has no answer to this command
+    |-- StateError            the tree that a stage starts from, or the one that an agent left
+    |   |-- MergeUnsupported         a submodule, or a file where the other side has a folder, is in conflict
+    |   |-- NoneUnavailable          an earlier reference patch cannot be taken back
+    |   |-- PlacementFailed          the sandbox does not hold the tree that was put there
+    |   `-- ExtractionFailed         what the sandbox holds cannot be read, or is more than we take
+    |-- TaskError             a task that cannot be written as it was begun
+    |   |-- ChainGone                its chain is no longer chosen
+    |   `-- TaskSuperseded           another run has ended it meanwhile
     `-- PromptError           a prompt's template, or what it was given
 
 An error's text is one line that says what happened and what to do. `name` is what reports and database rows carry.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 
 class PrchainError(Exception):
@@ -79,6 +104,10 @@ class BenchmarkListError(UsageError, ValueError):
     """The list of benchmark instances cannot be read; names file and line."""
 
 
+class RecipeError(UsageError, ValueError):
+    """A recipe cannot be read or says what no recipe may say; names file and key."""
+
+
 class StoreError(PrchainError):
     """The database failed."""
 
@@ -93,6 +122,10 @@ class StoreCorrupt(StoreError):
 
 class StoreTooNew(StoreError):
     """The database was written by a newer prchain."""
+
+
+class StoreInUse(StoreError):
+    """Another process does on the database what only one may do at a time."""
 
 
 class DiskFull(StoreError, OSError):
@@ -216,3 +249,96 @@ class ScriptExhausted(LlmError, LookupError):
 
 class PromptError(PrchainError):
     """A prompt's template is missing or broken, or a variable of it was not given."""
+
+
+class ImageError(PrchainError):
+    """An image of a repository's dependencies cannot be had."""
+
+
+class NoRecipe(ImageError, LookupError):
+    """No recipe fits what the tree contains."""
+
+
+class BuildFailed(ImageError):
+    """A step of a build failed or took too long.
+
+    `step` is the step's name, `lines` are those of its log that tell why, the most telling last; `log` is its end.
+    """
+
+    def __init__(self, message: str, *, step: str = "", lines: Sequence[str] = (), log: str = "") -> None:
+        super().__init__(message)
+        self.step = step
+        self.lines = tuple(lines)
+        self.log = log
+
+
+class SandboxError(PrchainError):
+    """A sandbox, or the engine behind it, failed; never what a command in it did."""
+
+
+class EngineUnavailable(SandboxError, ConnectionError):
+    """The engine (Docker daemon, bubblewrap) is missing, does not answer, or refuses."""
+
+
+class ImageMissing(SandboxError, LookupError):
+    """The engine has no such image."""
+
+
+class SandboxLost(SandboxError, ConnectionError):
+    """The container, or the channel into it, is gone; says how, as far as it is known."""
+
+
+class SandboxLimit(SandboxError):
+    """The sandbox was ended, because it used more than its limits allow."""
+
+
+class DiskLimit(SandboxLimit):
+    """The sandbox wrote more than it may."""
+
+
+class OutOfMemory(SandboxLimit):
+    """The kernel ended the sandbox, because it used more memory than it may."""
+
+
+class SandboxFileError(SandboxError, OSError):
+    """A path in the sandbox cannot be read or written."""
+
+
+class SnapshotUnknown(SandboxError, LookupError):
+    """The sandbox's family has no such snapshot."""
+
+
+class SandboxScriptExhausted(SandboxError, LookupError):
+    """The scripted sandbox has no answer left that fits a command; quotes the command."""
+
+
+class StateError(PrchainError):
+    """The tree that a stage starts from cannot be made or put in place, or the one an agent left cannot be read."""
+
+
+class MergeUnsupported(StateError):
+    """A conflict that has no agent's side to take: in a submodule, or between a file and a folder."""
+
+
+class NoneUnavailable(StateError):
+    """An earlier reference patch cannot be taken back from the base: later work stands on it."""
+
+
+class PlacementFailed(StateError):
+    """The sandbox does not hold the tree that was put there; it may have no git."""
+
+
+class ExtractionFailed(StateError):
+    """What the sandbox holds cannot be read, or is more than we take."""
+
+
+class TaskError(PrchainError):
+    """A task cannot be written as it was begun."""
+
+
+class ChainGone(TaskError):
+    """The chain was chosen when the work began, and is not any more."""
+
+
+class TaskSuperseded(TaskError):
+    """Another run has ended the task meanwhile."""

@@ -105,13 +105,17 @@ def build(
 
 
 def _print_estimate(run: TaskRun, as_json: bool) -> None:
-    count, estimate = run.estimate()
+    from prchain.terminal import say  # noqa: PLC0415
+
+    count, estimate, unread = run.estimate()
     row = {"tasks": count, "calls": estimate.calls, "tokens_in": estimate.tokens_in, "tokens_out": estimate.tokens_out,
-           "usd": estimate.usd}  # fmt: skip
+           "usd": estimate.usd, "unread": len(unread)}  # fmt: skip
+    for task in unread:
+        say(f"{task.chain_id}: not counted, {task.outcome}: {task.reason}", err=True)
     if as_json:
         click.echo(json.dumps(row, indent=2))
         return
-    price = f"at most about {estimate.usd:.2f} USD" if estimate.usd is not None else "price unknown"
+    price = f"about {estimate.usd:.4g} USD" if estimate.usd is not None else "price unknown"
     click.echo(f"{count:,} tasks to write: {estimate.calls:,} calls if every text is clean at once")
     click.echo(f"  about {estimate.tokens_in:,} tokens in, at most {estimate.tokens_out:,} out, {price}")
     click.echo("  each text that leaks takes up to three more calls; nothing has been asked or spent")
@@ -130,20 +134,27 @@ def _report_row(report: RunReport, usd: float | None, calls: int) -> dict[str, A
 
 
 def _print_report(report: RunReport, usd: float | None, calls: int) -> None:
-    from chains.tasks.model import FINAL  # noqa: PLC0415
-    from prchain.terminal import say  # noqa: PLC0415
+    from chains.tasks.model import FINAL, READY  # noqa: PLC0415
+    from prchain.terminal import counted, say  # noqa: PLC0415
 
+    reasons: dict[tuple[str, str | None], list[str]] = {}
     for task in report.tasks:
-        if task.outcome not in FINAL:
-            say(f"{task.chain_id}: {task.outcome}: {task.reason}", err=True)
+        if task.outcome not in FINAL:  # those that were skipped, too
+            reasons.setdefault((task.outcome, task.reason), []).append(task.chain_id)
+    for (outcome, reason), ids in reasons.items():
+        more = f" and {len(ids) - 1:,} more" if len(ids) > 1 else ""
+        say(f"{ids[0]}{more}: {outcome}: {reason}", err=True)
     counts = ", ".join(f"{count:,} {name}" for name, count in sorted(report.counts.items())) or "nothing new to do"
     price = f"{usd:.4f} USD" if usd is not None else "price unknown"
     say(f"{counts}; {report.standing:,} stood before; {calls:,} calls, {price}")
-    if report.stopped:
+    given_up = {name: count for name, count in report.counts.items() if name in FINAL and name != READY}
+    for name, count in sorted(given_up.items()):
+        say(f"{counted(count, 'task')} ended {name}; `prchain tasks show` says why, --retry begins another round")
+    if report.stopped and report.stopped not in {reason for _, reason in reasons}:
         say(f"stopped early: {report.stopped}", err=True)
-    failed = report.left + sum(1 for task in report.tasks if task.outcome not in FINAL)
+    failed = report.left + len(report.failed)
     if failed:
-        say(f"{failed:,} tasks not done; run the same command again, it goes on from here", err=True)
+        say(f"{counted(failed, 'task')} not done; mend what is said above, then run the same command again", err=True)
 
 
 @tasks.command("list")
@@ -207,32 +218,47 @@ def show(task: str, db: str | None, as_json: bool) -> None:
     help="appended: with the names that hidden tests need; paper: without, and such tests cannot gate.",
 )
 @click.option("--outcome", default="ready", show_default=True, metavar="NAME", help="Tasks of this outcome.")
+@click.option("--retired", is_flag=True, help="Also those of chains that were chosen once and are not any more.")
 @click.option("--force", is_flag=True, help="Replace the file if it is there.")
 @db_option
 @json_option
 def export(
-    out: Path, strategy: str, interface: Interface, outcome: str, force: bool, db: str | None, as_json: bool
+    out: Path,
+    strategy: str,
+    interface: Interface,
+    outcome: str,
+    retired: bool,
+    force: bool,
+    db: str | None,
+    as_json: bool,
 ) -> None:
     """Write tasks as JSON lines, each with everything that a rollout needs; docs/tasks.schema.json describes a line.
+
+    A task whose commits are not in the repository any more is named and left out.
 
     \b
     Example:
       prchain tasks export --out tasks.jsonl
       prchain tasks export --out - --interface paper | head -1
     """
-    from chains.tasks.export import ExportOptions, print_lines, records, write_lines  # noqa: PLC0415
+    from chains.tasks.export import ExportOptions, Unread, print_lines, records, write_lines  # noqa: PLC0415
+    from prchain.terminal import say  # noqa: PLC0415
 
     settings = Settings.load(db=db)
     to_stdout = str(out) == "-"
     if to_stdout and as_json:
         raise UsageError("--json reports on standard output, where --out - writes; give a file's name")
+    left_out: list[Unread] = []
     with closing(Store.open(settings.db, create=False)) as store:
-        lines = records(store, settings.mirrors_dir, ExportOptions(strategy, outcome, interface))
-        if to_stdout:
-            print_lines(lines, sys.stdout.buffer)
-            return
-        count = write_lines(lines, out, force=force)
+        options = ExportOptions(strategy, outcome, interface, retired)
+        lines = records(store, settings.mirrors_dir, options, left_out.append)
+        count = print_lines(lines, sys.stdout.buffer) if to_stdout else write_lines(lines, out, force=force)
+    for one in left_out:
+        say(f"{one.chain_id} ({one.repository}): left out, {one.outcome}: {one.reason}", err=True)
     if as_json:
-        click.echo(json.dumps({"tasks": count, "file": str(out)}, indent=2))
-    else:
+        click.echo(json.dumps({"tasks": count, "file": str(out), "left_out": len(left_out)}, indent=2))
+    elif not to_stdout:
         click.echo(f"{count:,} tasks written to {out}")
+    if left_out:
+        say(f"{len(left_out):,} tasks left out; mine their repositories again", err=True)
+        click.get_current_context().exit(1)

@@ -2,11 +2,15 @@
 
 A run can be killed at any moment. What a model replied is in the ledger, so the next run walks over stored replies to
 where the last one was. A chain whose task has a final outcome is not touched again, but by ``--retry``.
+
+One run works on a database at a time: two would each pay for the same questions. What writes re-reads all the same,
+because `chains build` may choose anew while a run lasts.
 """
 
 from __future__ import annotations
 
 import threading
+import traceback
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -17,27 +21,51 @@ from pathlib import Path
 
 from chains.tasks.context import StageContext, read_chain
 from chains.tasks.model import (
+    DEFECT,
     FINAL,
     NOT_REACHED,
     OVERVIEW_REJECTED,
     QUERY_REJECTED,
     READY,
+    SKIPPED,
     Found,
     StageQuery,
     TaskChain,
     TaskDraft,
 )
 from chains.tasks.query import ROUND, Constructor, Written, all_findings
-from chains.tasks.rows import outcomes, read_draft, read_task_chain, selected_ids, write_draft
-from prchain.errors import BudgetExceeded, EndpointRefused, EndpointUnreachable, GitError, LlmError, RateLimited
+from chains.tasks.rows import (
+    outcomes,
+    read_draft,
+    read_task_chain,
+    require_selected,
+    require_unchanged,
+    selected_ids,
+    write_defect,
+    write_draft,
+)
+from prchain.errors import (
+    BudgetExceeded,
+    ChainGone,
+    EndpointRefused,
+    EndpointUnreachable,
+    GitError,
+    LlmError,
+    PrchainError,
+    RateLimited,
+    TaskSuperseded,
+)
 from prchain.git import GitRepository, open_mined
 from prchain.llm.desk import Estimate
 from prchain.progress import Progress
 from prchain.scrub import scrub_mined
+from sql.lock import alone
 from sql.store import Store
 
 _GIVES_UP_AFTER = 5
 """So many tasks in a row that end because the endpoint cannot be used, and the run ends: the rest would too."""
+
+_LONGEST_REASON = 500
 
 _ENDPOINT = (EndpointRefused, EndpointUnreachable, RateLimited)
 
@@ -83,8 +111,13 @@ class RunReport:
 
     @property
     def done(self) -> bool:
-        """Whether every chain has a task with a final outcome."""
-        return not self.left and all(one.outcome in FINAL for one in self.tasks)
+        """Whether every chain that is still chosen has a task with a final outcome."""
+        return not self.left and not self.failed
+
+    @property
+    def failed(self) -> tuple[TaskReport, ...]:
+        """The tasks that the next run has to try again."""
+        return tuple(one for one in self.tasks if one.outcome not in FINAL | SKIPPED)
 
 
 class TaskRun:
@@ -114,24 +147,42 @@ class TaskRun:
         todo = [chain_id for chain_id in wanted if ended.get(chain_id) not in stands]
         return todo, len(wanted) - len(todo)
 
-    def estimate(self) -> tuple[int, Estimate]:
-        """How many tasks a run would work on, and what their calls take; nothing is asked. Raises `PrchainError`."""
+    def estimate(self) -> tuple[int, Estimate, tuple[TaskReport, ...]]:
+        """How many tasks a run would work on, what their calls take, and the chains that cannot be read now.
+
+        Nothing is asked. Raises `PrchainError`.
+        """
         todo, _ = self.pending()
         shown = self._progress.task("estimating", len(todo))
         total = Estimate()
+        unread: list[TaskReport] = []
         for chain_id in todo:
-            with self._store.reading() as tx:
-                chain, earlier = read_task_chain(tx, chain_id), read_draft(tx, chain_id)
-            contexts = read_chain(self._store, self._repository(chain), chain)
-            kept = _kept(earlier)
-            missing = [one.position for one in chain.stages if one.position not in kept]
-            total = reduce(add, self._constructor.estimates(chain, contexts, missing), total)
+            try:
+                total = reduce(add, self._estimates(chain_id), total)
+            except (ChainGone, GitError) as error:
+                unread.append(TaskReport(chain_id, error.name, scrub_mined(str(error))))
             shown.advance()
         shown.done()
-        return len(todo), total
+        return len(todo) - len(unread), total, tuple(unread)
+
+    def _estimates(self, chain_id: str) -> list[Estimate]:
+        with self._store.reading() as tx:
+            chain, earlier = read_task_chain(tx, chain_id), read_draft(tx, chain_id)
+        contexts = read_chain(self._store, self._repository(chain), chain)
+        kept = _kept(earlier)
+        starts = {one.position: _stage_start(earlier, one.position) for one in chain.stages if one.position not in kept}
+        return list(self._constructor.estimates(chain, contexts, starts, _start(earlier.attempts if earlier else 0)))
 
     def run(self) -> RunReport:
-        """Write the tasks that are missing. Raises `StoreError`, and what is wrong with the settings."""
+        """Write the tasks that are missing.
+
+        Raises `StoreInUse` where another run is at work on the database, `StoreError`, and what is wrong with the
+        settings.
+        """
+        with alone(self._store, "tasks", "prchain tasks build"):
+            return self._run()
+
+    def _run(self) -> RunReport:
         todo, standing = self.pending()
         shown = self._progress.task("tasks", len(todo))
         reports: list[TaskReport] = []
@@ -153,14 +204,37 @@ class TaskRun:
         return RunReport(tuple(reports), standing, len(todo) - len(reports), self._stopped)
 
     def _unless_stopped(self, chain_id: str) -> TaskReport | None:
+        """Work on a chain: the boundary at which a defect that shows on one chain is kept from ending all others."""
         if self._stop.is_set():
             return None
+        try:
+            try:
+                return self._work_on(chain_id)
+            except PrchainError:
+                raise
+            except Exception as error:  # what has no name is a defect of ours: told, not hidden
+                return self._defect(chain_id, error)
+        except (ChainGone, TaskSuperseded) as skipped:
+            return TaskReport(chain_id, skipped.name, str(skipped))
+
+    def _work_on(self, chain_id: str) -> TaskReport:
         with self._store.reading() as tx:
             chain, earlier = read_task_chain(tx, chain_id), read_draft(tx, chain_id)
         draft = self._draft(chain, earlier)
         with self._store.transaction() as tx:
+            require_selected(tx, self._options.strategy, chain_id)
+            require_unchanged(tx, chain_id, earlier)
             write_draft(tx, draft, model=self._constructor.model, prompts=self._constructor.prompts)
         return TaskReport(chain_id, draft.outcome, draft.reason)
+
+    def _defect(self, chain_id: str, error: Exception) -> TaskReport:
+        said = " ".join(traceback.format_exception_only(error)[-1].split())
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        reason = f"{scrub_mined(said)[:_LONGEST_REASON]} ({Path(place.filename).name}:{place.lineno})"
+        with self._store.transaction() as tx:
+            require_selected(tx, self._options.strategy, chain_id)
+            write_defect(tx, chain_id, reason, model=self._constructor.model, prompts=self._constructor.prompts)
+        return TaskReport(chain_id, DEFECT, reason)
 
     def _draft(self, chain: TaskChain, earlier: TaskDraft | None) -> TaskDraft:
         try:
@@ -187,8 +261,7 @@ class TaskRun:
         if kept is not None:
             return kept
         context = contexts[position - 1]
-        before = next((one for one in earlier.stages if one.position == position), None) if earlier else None
-        start = _start(before.attempts if before else 0)
+        start = _stage_start(earlier, position)
         result = replace(_unreached(context), attempts=start)
         try:
             plan = self._constructor.plan(chain, context, start // ROUND)
@@ -259,6 +332,11 @@ def _kept(earlier: TaskDraft | None) -> dict[int, StageQuery]:
 def _start(attempts: int) -> int:
     """The first attempt of the round that begins, or that was cut off; see `chains.tasks.query.ROUND`."""
     return attempts - attempts % ROUND
+
+
+def _stage_start(earlier: TaskDraft | None, position: int) -> int:
+    before = [one.attempts for one in earlier.stages if one.position == position] if earlier else []
+    return _start(before[0] if before else 0)
 
 
 def _unreached(context: StageContext) -> StageQuery:

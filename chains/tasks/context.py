@@ -8,18 +8,21 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from chains.edges.patches import CONTEXT
 from chains.stages.reference import Reference, split
+from chains.tasks.excerpt import file_texts
 from chains.tasks.interface import candidate_names, interface
 from chains.tasks.model import Found, Stage, TaskChain
 from chains.tasks.texts import IssueText, PullTexts, read_texts
 from prchain.git import GitRepository
-from prchain.leaks import StageFacts, check, leaking, stage_facts
+from prchain.leaks import Finding, StageFacts, check, stage_facts
 from sql.store import Store
 
 _LEFT_OUT = "[a passage that shows the solution is left out here]"
 _PARAGRAPHS = re.compile(r"\n[ \t]*\n")
+_WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,23 @@ class StageContext:
     def test_files(self) -> tuple[str, ...]:
         """The paths of the test patch."""
         return tuple(sorted(file.path for file in self.reference.test))
+
+    @cached_property
+    def source_texts(self) -> dict[str, str]:
+        """Path to patch of the source files, scrubbed."""
+        return file_texts(self.reference.source)
+
+    @cached_property
+    def test_texts(self) -> dict[str, str]:
+        """Path to patch of the test files, scrubbed."""
+        return file_texts(self.reference.test)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The names that the patch introduces, sorted, without what stands in scrubbed passages only: parts of keys."""
+        texts = (*self.source_texts.values(), *self.test_texts.values())
+        stand = {word for text in texts for word in _WORD.findall(text)}
+        return tuple(sorted(name for name in self.facts.introduced if stand.issuperset(_WORD.findall(name))))
 
 
 def read_chain(store: Store, repository: GitRepository, chain: TaskChain) -> list[StageContext]:
@@ -99,21 +119,36 @@ def checked_issue(issue: IssueText, facts: Sequence[StageFacts], context: StageC
 
     Where the rest still leaks as a whole, nothing is left of it.
     """
-    kept: list[str] = []
     found: list[Found] = []
-    position = context.stage.position
-    for paragraph in (issue.title, *_PARAGRAPHS.split(issue.body)):
-        if not paragraph.strip():
-            continue
-        findings = check(paragraph, facts, position, kind="issue", paths_at_base=context.paths_at_base)
-        if leaking(findings):
-            found.extend(Found(f"issue {issue.name}", one) for one in findings if one.severity == "leak")
-            if kept[-1:] != [_LEFT_OUT]:
-                kept.append(_LEFT_OUT)
-        else:
-            kept.append(paragraph.strip())
-    text = "\n\n".join(kept)
-    whole = check(text, facts, position, kind="issue", paths_at_base=context.paths_at_base)
-    if leaking(whole):
-        return _LEFT_OUT, [*found, *(Found(f"issue {issue.name}", one) for one in whole if one.severity == "leak")]
+
+    def leaks(text: str) -> list[Finding]:
+        findings = check(text, facts, context.stage.position, kind="issue", paths_at_base=context.paths_at_base)
+        return [one for one in findings if one.severity == "leak"]
+
+    def clean(paragraphs: Sequence[str]) -> list[str]:
+        # Every check looks up each path of the tree, so an issue of many paragraphs is halved around those that leak.
+        findings = leaks("\n\n".join(paragraphs))
+        if not findings:
+            return list(paragraphs)
+        if len(paragraphs) > 1:
+            middle = len(paragraphs) // 2
+            return clean(paragraphs[:middle]) + clean(paragraphs[middle:])
+        found.extend(Found(f"issue {issue.name}", one) for one in findings)
+        return [_LEFT_OUT]
+
+    paragraphs = [one.strip() for one in (issue.title, *_PARAGRAPHS.split(issue.body)) if one.strip()]
+    if not leaks(text := "\n\n".join(paragraphs)):
+        return text, []
+    text = _joined(clean(paragraphs))
+    if findings := leaks(text):
+        return _LEFT_OUT, [*found, *(Found(f"issue {issue.name}", one) for one in findings)]
     return text, found
+
+
+def _joined(paragraphs: Sequence[str]) -> str:
+    """The paragraphs, with one mark for several in a row that were left out."""
+    kept: list[str] = []
+    for one in paragraphs:
+        if one != _LEFT_OUT or kept[-1:] != [one]:
+            kept.append(one)
+    return "\n\n".join(kept)

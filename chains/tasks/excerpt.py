@@ -1,15 +1,18 @@
 """Cutting mined texts to what a prompt has room for, and saying what was left out.
 
+What is cut was scrubbed before: half of a key or a token has no longer the shape by which it is known.
+
 The policy has one name, *largest first*: as many characters as there are too many are taken from the longest texts,
 until all that were cut are equally long; of each, the head and the tail stay. Short texts stay whole.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 
 from prchain.git import FilePatch
+from prchain.scrub import scrub_mined
 
 SHORTEST = 240
 """Characters below which an excerpt of a file says nothing; the largest files are then named only."""
@@ -76,20 +79,28 @@ def excerpts(texts: Sequence[str], limit: int) -> list[str]:
     return [cut(text, cap) for text in texts]
 
 
-def patch_excerpt(files: Sequence[FilePatch], limit: int) -> str:
-    """The patch of some files within `limit` characters; files too many to be shown are named."""
-    shown = {file.path: file_text(file) for file in files}
+def patch_excerpt(files: Mapping[str, str], limit: int) -> str:
+    """The patch of some files (see `file_texts`) within `limit` characters; files too many to be shown are named."""
+    shown = dict(files)
     room, hidden = limit, []
     for path in sorted(shown, key=lambda path: (len(shown[path]), path)):
         room -= min(len(shown[path]), SHORTEST)
         if room < 0:
-            hidden.append(path)
+            hidden.append(scrub_mined(path))
             del shown[path]
     parts = excerpts(list(shown.values()), limit)
     if hidden:
         more = f" and {len(hidden) - _NAMED} more" if len(hidden) > _NAMED else ""
         parts.append(f"[changed too, not shown: {cut(', '.join(sorted(hidden)[:_NAMED]), limit)}{more}]")
     return "\n".join(parts)
+
+
+def file_texts(files: Sequence[FilePatch]) -> dict[str, str]:
+    """Path to patch of some files, scrubbed, as `patch_excerpt` cuts them."""
+    texts: dict[str, list[str]] = {}
+    for file in files:  # one that becomes a link has two
+        texts.setdefault(file.path, []).append(scrub_mined(file_text(file)))
+    return {path: "\n".join(parts) for path, parts in texts.items()}
 
 
 def file_text(file: FilePatch) -> str:

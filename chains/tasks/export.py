@@ -10,15 +10,16 @@ import errno
 import json
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from sqlalchemy import select
 
+from chains.outcomes import RETIRED, SELECTED
 from chains.stages.reference import split
-from chains.tasks.model import READY, Interface, Stage, StageQuery, TaskChain
+from chains.tasks.model import NOT_REACHED, READY, Interface, Stage, StageQuery, TaskChain
 from chains.tasks.record import (
     CitationRecord,
     CostRecord,
@@ -27,11 +28,12 @@ from chains.tasks.record import (
     RepositoryRecord,
     SignRecord,
     StageRecord,
+    Standing,
     TaskRecord,
 )
 from chains.tasks.rows import read_draft, read_task_chain
 from chains.tasks.texts import read_title
-from prchain.errors import DiskFull, PrchainError, UsageError
+from prchain.errors import DiskFull, GitError, IncompleteRepository, PrchainError, UsageError
 from prchain.git import FilePatch, GitRepository, is_clone_url, open_mined
 from prchain.scrub import redact, scrub_mined
 from sql.store import Store, Transaction
@@ -47,31 +49,65 @@ class ExportOptions:
     strategy: str = "reference"
     outcome: str = READY
     interface: Interface = "appended"
+    retired: bool = False
+    """Also those of chains that the strategy chose once and does not any more."""
 
 
-def records(store: Store, mirrors: Path, options: ExportOptions) -> Iterator[TaskRecord]:
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """A task that cannot be exported, because its repository does not hold what it needs."""
+
+    chain_id: str
+    repository: str
+    outcome: str
+    reason: str
+
+
+def records(
+    store: Store, mirrors: Path, options: ExportOptions, unread: Callable[[Unread], None] | None = None
+) -> Iterator[TaskRecord]:
     """The records of the tasks that a strategy's chains have, in the order of repository and chain id.
 
-    Raises `GitError` and `StoreError`.
+    A task whose repository or commits are gone is handed to `unread` and left out; without `unread` that raises
+    `GitError`. Raises `StoreError`.
     """
     opened: dict[int, GitRepository] = {}
+    stands = (SELECTED, RETIRED) if options.retired else (SELECTED,)
     with store.reading() as tx:
         found = (
-            select(Task.chain_id, Selection.score)
+            select(Task.chain_id, Selection.score, Selection.outcome)
             .join(Selection, Selection.chain_id == Task.chain_id)
-            .where(Selection.strategy == options.strategy, Task.outcome == options.outcome)
+            .where(
+                Selection.strategy == options.strategy, Selection.outcome.in_(stands), Task.outcome == options.outcome
+            )
         )
-        scores = {str(chain_id): float(score) for chain_id, score in tx.connection.execute(found)}
-        chains = [read_task_chain(tx, chain_id) for chain_id in scores]
+        chosen: dict[str, tuple[float, Standing]] = {
+            str(chain_id): (float(score), "retired" if outcome == RETIRED else "selected")
+            for chain_id, score, outcome in tx.connection.execute(found)
+        }
+        chains = [read_task_chain(tx, chain_id) for chain_id in chosen]
         for chain in sorted(chains, key=lambda one: (one.host, one.full_name.lower(), one.id)):
-            if chain.repository_id not in opened:
-                opened[chain.repository_id] = open_mined(chain.location, mirrors, chain.host, chain.full_name)
-            yield _record(tx, opened[chain.repository_id], chain, scores[chain.id], options)
+            try:
+                if chain.repository_id not in opened:
+                    opened[chain.repository_id] = open_mined(chain.location, mirrors, chain.host, chain.full_name)
+                record = _record(tx, opened[chain.repository_id], chain, *chosen[chain.id], options)
+            except GitError as error:
+                if unread is None:
+                    raise
+                unread(Unread(chain.id, chain.full_name, error.name, scrub_mined(str(error))))
+                continue
+            yield record
 
 
 def _record(
-    tx: Transaction, repository: GitRepository, chain: TaskChain, score: float, options: ExportOptions
+    tx: Transaction,
+    repository: GitRepository,
+    chain: TaskChain,
+    score: float,
+    standing: Standing,
+    options: ExportOptions,
 ) -> TaskRecord:
+    _require_commits(repository, chain)
     draft = read_draft(tx, chain.id)
     assert draft is not None
     model, prompts, created = next(iter(tx.rows(Task, "model", "prompts", "created_at", chain_id=chain.id)))
@@ -85,12 +121,13 @@ def _record(
         language=chain.language,
         licence=chain.licence,
         strategy=options.strategy,
+        selection=standing,
         score=score,
         overview=draft.overview if ready else None,
         findings=_findings(draft.findings),
         interface_mode=options.interface,
         stages=tuple(
-            _stage(tx, repository, chain, stage, queries[stage.position], patch, options)
+            _stage(tx, repository, chain, stage, queries.get(stage.position) or _unwritten(stage), patch, options)
             for stage, patch in zip(chain.stages, patches, strict=True)
         ),
         cost=cost_of(tx, chain.id),
@@ -98,6 +135,20 @@ def _record(
         model=model,
         created=created,
     )
+
+
+def _require_commits(repository: GitRepository, chain: TaskChain) -> None:
+    gone = repository.missing({sha for one in chain.stages for sha in (one.base_sha, one.landed_sha)})
+    for stage in chain.stages:
+        for sha in (stage.base_sha, stage.landed_sha):
+            if sha in gone:
+                raise IncompleteRepository(
+                    f"commit {sha}, which #{stage.number} needs, is not in the repository any more; mine it again"
+                )
+
+
+def _unwritten(stage: Stage) -> StageQuery:
+    return StageQuery(stage.position, NOT_REACHED)
 
 
 def _stage(
@@ -207,11 +258,14 @@ def write_lines(lines: Iterator[TaskRecord], out: Path, *, force: bool = False) 
 
     Raises `UsageError` where the file is there and `force` is not set, or cannot be written, and `DiskFull`.
     """
+    if out.exists() and not out.is_file():
+        raise UsageError(f"{out} is no ordinary file; give another name, or - for standard output")
+    if not out.parent.is_dir():
+        raise UsageError(f"{out} cannot be written: there is no folder {out.parent}")
     if out.exists() and not force:
         raise UsageError(f"{out} is there already; give another name, or --force to replace it")
     part = out.with_name(f".{out.name}.{os.getpid()}.part")
     try:
-        out.parent.mkdir(parents=True, exist_ok=True)
         with part.open("wb") as stream:
             count = print_lines(lines, stream)
             stream.flush()
@@ -230,9 +284,11 @@ def write_lines(lines: Iterator[TaskRecord], out: Path, *, force: bool = False) 
 
 
 def print_lines(lines: Iterator[TaskRecord], stream: BinaryIO) -> int:
-    """Write the records to an open stream, one JSON object a line; returns how many there were."""
+    """Write the records to an open stream, one JSON object a line; returns how many there were.
+
+    ASCII only: several characters of Unicode end a line for some readers (U+0085, U+2028), and none for JSON.
+    """
     count = 0
     for count, record in enumerate(lines, 1):  # noqa: B007  the count is the result
-        text = json.dumps(record.model_dump(mode="json"), ensure_ascii=False)
-        stream.write(text.encode() + b"\n")
+        stream.write(json.dumps(record.model_dump(mode="json")).encode("ascii") + b"\n")
     return count

@@ -7,7 +7,7 @@ again with the findings, as often as `REPEATS` says; then it is rejected and its
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -34,6 +34,8 @@ PLAN, QUERY, OVERVIEW = "plan", "query", "overview"
 """Purposes of the calls."""
 _PROMPTS = (PLAN, QUERY, OVERVIEW, "again")
 
+_LEAST = 100
+"""Characters of a patch below which nothing is cut any more."""
 _TITLE = 500
 _NAMES_SHOWN = 300
 _FILES_SHOWN = 200
@@ -119,7 +121,9 @@ class Constructor:
             reply = self._desk.ask_for(self._plan_question(chain, context, limits, round_), PlanReply).value
             return "\n\n".join(f"{name}: {text.strip()}" for name, text in reply)
 
-        return scrub_mined(self._fitting(ask))
+        return scrub_mined(
+            self._fitting(ask, lambda limits: self._plan_question(chain, context, limits, round_).messages)
+        )
 
     def query(
         self, chain: TaskChain, contexts: Sequence[StageContext], position: int, plan: str, start: int = 0
@@ -153,17 +157,21 @@ class Constructor:
         return self._until_clean(OVERVIEW, overview_subject(chain.id), messages, OverviewReply, findings, start)
 
     def estimates(
-        self, chain: TaskChain, contexts: Sequence[StageContext], missing: Sequence[int]
+        self, chain: TaskChain, contexts: Sequence[StageContext], starts: Mapping[int, int], start: int = 0
     ) -> Iterator[Estimate]:
-        """What the calls for the stages at these positions and for the overview take if every text is clean."""
-        for position in missing:
+        """What the calls for some stages and for the overview take if every text is clean.
+
+        `starts` are the positions of the stages, each with the attempt that it begins at; `start` is the overview's.
+        """
+        for position, attempt in starts.items():
             context = contexts[position - 1]
-            yield self._desk.estimate(self._plan_question(chain, context, self._limits, 0), PlanReply)
+            yield self._desk.estimate(self._plan_question(chain, context, self._limits, attempt // ROUND), PlanReply)
             messages = self._query_messages(chain, context, "x" * _TYPICAL_PLAN, self._limits)
-            yield self._desk.estimate(self._question(QUERY, stage_subject(chain.id, position), messages), QueryReply)
+            subject = stage_subject(chain.id, position)
+            yield self._desk.estimate(self._question(QUERY, subject, messages, attempt), QueryReply)
         texts = ["x" * _TYPICAL_QUERY] * len(contexts)
         messages = self._overview_messages(chain, [one.texts.title for one in contexts], texts, self._limits)
-        yield self._desk.estimate(self._question(OVERVIEW, overview_subject(chain.id), messages), OverviewReply)
+        yield self._desk.estimate(self._question(OVERVIEW, overview_subject(chain.id), messages, start), OverviewReply)
 
     def _until_clean(
         self,
@@ -181,7 +189,7 @@ class Constructor:
             return str(getattr(self._desk.ask_for(question, shape).value, purpose))
 
         for attempt in range(start, start + ROUND):  # noqa: B007  `ask` reads it
-            text = scrub_mined(self._fitting(ask)).strip()
+            text = scrub_mined(self._fitting(ask, messages)).strip()
             found = findings(text)
             if not leaking(found):
                 break
@@ -196,14 +204,20 @@ class Constructor:
         asked = self._prompts["again"].render(nonce=fence.nonce, findings=fence("findings", words))
         return Message("assistant", shown), *asked
 
-    def _fitting(self, ask: Callable[[Limits], _T]) -> _T:
-        """What `ask` returns with the largest limits that fit the model. Raises `ContextTooLong` where none does."""
+    def _fitting(self, ask: Callable[[Limits], _T], shown: Callable[[Limits], tuple[Message, ...]]) -> _T:
+        """What `ask` returns with the largest limits that fit the model; `shown` is what a prompt then says.
+
+        Limits that cut nothing more than those before are passed over. Raises `ContextTooLong` where none fits.
+        """
         limits = self._limits
         for _ in range(HALVINGS):
             try:
                 return ask(limits)
             except ContextTooLong:
+                before = shown(limits)
                 limits = limits.halved()
+                while shown(limits) == before and limits.patch > _LEAST:
+                    limits = limits.halved()
         return ask(limits)
 
     def _question(self, purpose: str, subject: str, messages: tuple[Message, ...], attempt: int = 0) -> Question:
@@ -211,15 +225,15 @@ class Constructor:
         return Question(purpose=purpose, subject=subject, prompt=prompt, messages=messages, attempt=attempt)
 
     def _plan_question(self, chain: TaskChain, context: StageContext, limits: Limits, round_: int) -> Question:
-        texts, reference = context.texts, context.reference
+        texts = context.texts
         material = {
             "title": cut(texts.title, _TITLE),
             "description": cut(texts.body, limits.body),
             "commits": "\n\n".join(excerpts(texts.commits, limits.commits)),
             "discussion": "\n\n".join(excerpts(texts.discussion, limits.discussion)),
             "issues": "\n\n".join(excerpts(context.issues, limits.issues)),
-            "patch": scrub_mined(patch_excerpt(reference.source, limits.patch)),
-            "tests": scrub_mined(patch_excerpt(reference.test, limits.tests)),
+            "patch": patch_excerpt(context.source_texts, limits.patch),
+            "tests": patch_excerpt(context.test_texts, limits.tests),
         }
         messages = self._render(PLAN, material, repository=chain.full_name)
         return self._question(PLAN, stage_subject(chain.id, context.stage.position), messages, round_)
@@ -231,15 +245,14 @@ class Constructor:
         # Paths that stand before the work, a renamed file's old one among them; new ones only where there is no other.
         paths = context.facts.paths
         files = [path for path in paths if path in context.paths_at_base] or list(paths)
-        names = sorted(context.facts.introduced)[:_NAMES_SHOWN]
         material = {
             "title": cut(texts.title, _TITLE),
             "description": cut(texts.body, limits.body),
             "issues": "\n\n".join(excerpts(context.issues, limits.issues)),
-            "patch": scrub_mined(patch_excerpt(context.reference.source, limits.patch)),
+            "patch": patch_excerpt(context.source_texts, limits.patch),
             "plan": plan,
-            "files": cut("\n".join(files[:_FILES_SHOWN]), limits.body),
-            "names": cut(", ".join(names), limits.body),
+            "files": cut(scrub_mined("\n".join(files[:_FILES_SHOWN])), limits.body),
+            "names": cut(", ".join(context.names[:_NAMES_SHOWN]), limits.body),
         }
         return self._render(QUERY, material, repository=chain.full_name)
 

@@ -14,6 +14,10 @@ SCHEMA_VERSION = 1
 """What every line carries."""
 
 
+Standing = Literal["selected", "retired"]
+"""Whether a strategy still chooses a chain."""
+
+
 class _Record(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -109,14 +113,17 @@ class TaskRecord(_Record):
     language: str | None
     licence: str | None = Field(description="SPDX id at the last stage")
     strategy: str = Field(description="how the chain was chosen: reference, temporal or single")
+    selection: Standing = Field(description="retired: chains were chosen anew, without this one")
     score: float = Field(description="the sum of the confidences of its links")
     overview: str | None = Field(description="stands before the first query; null unless the task is ready")
     findings: tuple[FindingRecord, ...] = Field(description="of the overview")
     interface_mode: Literal["appended", "paper"]
     stages: tuple[StageRecord, ...]
     cost: CostRecord
-    prompts: dict[str, str] = Field(description="prompt name to hash")
-    model: str | None
+    prompts: dict[str, str] = Field(
+        description="prompt name to hash, of the run that ended the task; queries of earlier runs may be of others"
+    )
+    model: str | None = Field(description="that writes queries, of the run that ended the task")
     created: str = Field(description="UTC, ISO 8601")
 
 

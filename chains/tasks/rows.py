@@ -7,11 +7,19 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import select, update
 
 from chains.outcomes import SELECTED
-from chains.tasks.model import Stage, StageQuery, TaskChain, TaskDraft
-from prchain.errors import UsageError
+from chains.tasks.model import (
+    DEFECT,
+    FINAL,
+    READY,
+    Stage,
+    StageQuery,
+    TaskChain,
+    TaskDraft,
+)
+from prchain.errors import ChainGone, TaskSuperseded, UsageError
 from sql.store import Transaction
 from sql.tables import Chain, ChainStage, Repository, Selection, Task, TaskStage
 
@@ -45,14 +53,17 @@ def _repository_id(tx: Transaction, full_name: str) -> int:
 
 
 def read_task_chain(tx: Transaction, chain_id: str) -> TaskChain:
-    """One chain with its stages and repository, by its whole id."""
+    """One chain with its stages and repository, by its whole id. Raises `ChainGone`."""
     query = (
         select(Chain.repository_id, Repository.host, Repository.owner, Repository.name, Repository.location,
                Chain.licence, Chain.language)
         .join(Repository, Repository.id == Chain.repository_id)
         .where(Chain.id == chain_id)
     )  # fmt: skip
-    repository_id, host, owner, name, location, licence, language = tx.connection.execute(query).one()
+    row = tx.connection.execute(query).one_or_none()
+    if row is None:
+        raise ChainGone("`prchain chains build` chose anew, and the chain is gone")
+    repository_id, host, owner, name, location, licence, language = row
     columns = ("position", "number", "branch", "base_sha", "landed_sha", "landed_at", "subject")
     stages = tuple(Stage(*row) for row in tx.rows(ChainStage, *columns, chain_id=chain_id))
     return TaskChain(chain_id, repository_id, host, f"{owner}/{name}", location, licence, language, stages)
@@ -80,9 +91,52 @@ def _stage(row: Any) -> StageQuery:
     )  # fmt: skip
 
 
+def require_selected(tx: Transaction, strategy: str, chain_id: str) -> None:
+    """Make sure, in the transaction that writes a task, that its chain still is one that the strategy chose.
+
+    Raises `ChainGone`. The chain cannot go before the transaction has ended: SQLite has one writer, and on PostgreSQL
+    the rows are locked.
+    """
+    query = (
+        select(Chain.id)
+        .join(Selection, Selection.chain_id == Chain.id)
+        .where(Chain.id == chain_id, Selection.strategy == strategy, Selection.outcome == SELECTED)
+        .with_for_update(read=True)
+    )
+    if tx.connection.execute(query).first() is None:
+        raise ChainGone("`prchain chains build` chose anew, and the chain is not selected any more")
+
+
+def require_unchanged(tx: Transaction, chain_id: str, start: TaskDraft | None) -> None:
+    """Make sure, in the transaction that writes a task, that it replaces no ended one but that which was begun from.
+
+    Raises `TaskSuperseded`.
+    """
+    now = read_draft(tx, chain_id)
+    if now is not None and now.outcome in FINAL and now != start:
+        raise TaskSuperseded(f"another run has ended the task meanwhile: {now.outcome}")
+
+
+def write_defect(tx: Transaction, chain_id: str, reason: str, *, model: str | None, prompts: Mapping[str, str]) -> None:
+    """Note that a task ended with a failure without a name. Its stages stay as they were, and so does a task that is
+    ready: whatever failed may lie in the rows, so they are not even read. Raises `TaskSuperseded`."""
+    row = _row(TaskDraft(chain_id, DEFECT, reason), model, prompts)
+    tx.insert_new(Task, [row])
+    found = (Task.chain_id == chain_id, Task.outcome != READY)
+    if not tx.connection.execute(update(Task).where(*found).values(outcome=DEFECT, reason=reason)).rowcount:
+        raise TaskSuperseded("another run has ended the task meanwhile")
+
+
 def write_draft(tx: Transaction, draft: TaskDraft, *, model: str | None, prompts: Mapping[str, str]) -> None:
     """Write a task with all its stages in the place of what was there."""
-    row = {
+    tx.upsert(Task, [_row(draft, model, prompts)])
+    tx.delete(TaskStage, chain_id=draft.chain_id)
+    if draft.stages:
+        tx.upsert(TaskStage, _stage_rows(draft))
+
+
+def _row(draft: TaskDraft, model: str | None, prompts: Mapping[str, str]) -> dict[str, Any]:
+    return {
         "chain_id": draft.chain_id,
         "outcome": draft.outcome,
         "reason": draft.reason,
@@ -93,10 +147,6 @@ def write_draft(tx: Transaction, draft: TaskDraft, *, model: str | None, prompts
         "prompts": json.dumps(dict(prompts), sort_keys=True),
         "created_at": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
     }
-    tx.upsert(Task, [row])
-    tx.delete(TaskStage, chain_id=draft.chain_id)
-    if draft.stages:
-        tx.upsert(TaskStage, _stage_rows(draft))
 
 
 def _stage_rows(draft: TaskDraft) -> Iterator[dict[str, Any]]:

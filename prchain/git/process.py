@@ -10,6 +10,7 @@ import contextlib
 import fcntl
 import os
 import re
+import subprocess
 import tempfile
 import threading
 from collections.abc import Collection, Iterable
@@ -82,31 +83,43 @@ def only(path: Path) -> dict[str, str]:
 
 
 class Stream:
-    """A running git process as a context manager; leaving it checks how the process ended, or ends it."""
+    """A running git process as a context manager; leaving it checks how the process ended, or ends it.
+
+    Its standard input is `lines`, or the file `feed` from its beginning, or, where both are None, the pipe `input`.
+    """
+
+    input: IO[bytes]
 
     def __init__(
         self,
         git: Any,
         environment: dict[str, str],
         arguments: tuple[str, ...],
-        lines: Iterable[str],
+        lines: Iterable[str] | None,
         fine: Collection[int] = (0,),
+        feed: IO[bytes] | None = None,
     ) -> None:
         self._environment = environment
         self._fine = fine
         self._command = ["git", *SAFE_CONFIG, *arguments]
         self._verb = arguments[0]
         self._git = git
-        self._input: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  closed on exit
-        for line in lines:
-            self._input.write(line.encode() + b"\n")
-        self._input.seek(0)
+        self._input = feed
+        if feed is None and lines is not None:
+            self._input = tempfile.TemporaryFile()  # noqa: SIM115  closed on exit
+            for line in lines:
+                self._input.write(line.encode() + b"\n")
+        if self._input is not None:
+            self._input.seek(0)
         self._errors: list[bytes] = []
 
     def __enter__(self) -> BufferedReader:
         # GitPython ends the process when its wrapper is collected, so the wrapper is kept.
-        self._wrapper = self._git.execute(self._command, istream=self._input, as_process=True, env=self._environment)
+        given = subprocess.PIPE if self._input is None else self._input
+        self._wrapper = self._git.execute(self._command, istream=given, as_process=True, env=self._environment)
         self._process = self._wrapper.proc
+        if self._input is None:
+            self.input = self._process.stdin
         self._drain = threading.Thread(target=self._read_errors, daemon=True)
         self._drain.start()
         output: BufferedReader = self._process.stdout
@@ -116,11 +129,15 @@ class Stream:
     def __exit__(self, kind: Any, _error: Any, _trace: Any) -> None:
         if kind is not None:
             self._process.kill()
+        if self._input is None:
+            with contextlib.suppress(BrokenPipeError):
+                self.input.close()
         self._process.stdout.close()
         status = self._process.wait()
         self._drain.join()
         self._process.stderr.close()
-        self._input.close()
+        if self._input is not None:
+            self._input.close()
         if kind is None and status not in self._fine:
             raise named(self._verb, b"".join(self._errors).decode("utf-8", "replace"), status)
 
@@ -139,7 +156,10 @@ def named(verb: str, errors: str, status: int) -> GitError:
     last = redact(telling[0].strip()) if telling else f"exit status {status}"
     if re.search(r"No space left on device", errors):
         return DiskFullGit(f"git {verb}: no room is left on the disk; make room and run the command again")
-    if re.search(r"unable to read|bad object|missing|could not read|Could not read|not found|corrupt|bad tree", errors):
+    if re.search(
+        r"unable to read|(?:bad|invalid) object|missing|[cC]ould not read|not found|corrupt|bad tree",
+        errors,
+    ):
         return IncompleteRepository(f"git {verb}: {last}; objects are missing or damaged, fetch the repository anew")
     return GitError(f"git {verb}: {last}")
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -149,15 +151,15 @@ class GitRepository:
     def patch_text(self, old: str, new: str, paths: Sequence[str] = ()) -> bytes:
         """The patch from `old` to `new` as git prints it, applicable and whole; of `paths` only, where some are given.
 
-        A rename is a deletion and an addition: half of one, picked by `paths`, must still apply.
+        A rename is a deletion and an addition: half of one, picked by `paths`, must still apply. A path is that path
+        and nothing below it: where a folder takes the place of a file, git takes the file's name for both. Names that
+        are not ASCII are quoted, as git does by itself.
         """
-        arguments = ("diff-tree", "-r", "-p", "--binary", "--full-index", "--no-renames", "--src-prefix=a/",
-                     "--dst-prefix=b/", *_PLAIN_DIFF, old, new, "--")  # fmt: skip
-        parts = []
-        for start in range(0, max(len(paths), 1), _ARGUMENTS):
-            with self.stream(*arguments, *paths[start : start + _ARGUMENTS]) as output:
-                parts.append(output.read())
-        return b"".join(parts)
+        arguments = ("-c", "core.quotePath=true", "diff-tree", "-r", "-p", "--binary", "--full-index", "--no-renames",
+                     "--src-prefix=a/", "--dst-prefix=b/", *_PLAIN_DIFF, old, new, "--")  # fmt: skip
+        with self.stream(*arguments, *(paths if len(paths) <= _ARGUMENTS else ())) as output:
+            patch = output.read()
+        return _only(patch, paths) if paths else patch
 
     def parents(self, starts: Iterable[str]) -> Iterator[tuple[str, ...]]:
         """Every commit reachable from `starts` with its parents after it, children before parents.
@@ -244,3 +246,25 @@ def _tree_entries(content: bytes, digest: int) -> Iterator[tuple[str, str]]:
         name = content[start:end].split(b" ", 1)[1]
         yield path_text(name), content[end + 1 : end + 1 + digest].hex()
         start = end + 1 + digest
+
+
+_HEADER = re.compile(rb"(?m)^diff --git .*$")
+"""The first line of a file's patch. No line of content begins so: those carry a mark, and binary ones hold no blank."""
+_QUOTED = re.compile(rb'[\x00-\x1f"\\\x7f-\xff]')
+_LETTERS = {7: b"a", 8: b"b", 9: b"t", 10: b"n", 11: b"v", 12: b"f", 13: b"r", 34: b'"', 92: b"\\"}
+
+
+def _only(patch: bytes, paths: Collection[str]) -> bytes:
+    """The parts of a patch that are those of exactly the given paths."""
+    wanted = {_header(path.encode("utf-8", "surrogateescape")) for path in paths}
+    heads = list(_HEADER.finditer(patch))
+    bounds = pairwise([*(head.start() for head in heads), len(patch)])
+    return b"".join(patch[start:end] for head, (start, end) in zip(heads, bounds, strict=True) if head[0] in wanted)
+
+
+def _header(path: bytes) -> bytes:
+    """The first line of the patch of a path, which git quotes like a C string where it has to."""
+    if not _QUOTED.search(path):
+        return b"diff --git a/%b b/%b" % (path, path)
+    name = _QUOTED.sub(lambda match: b"\\" + _LETTERS.get(match[0][0], b"%03o" % match[0][0]), path)
+    return b'diff --git "a/%b" "b/%b"' % (name, name)

@@ -104,7 +104,8 @@ class _Paid:
 
 @dataclass
 class Desk:
-    """Asks models through a ledger. Safe for several threads: each waits for its own answer.
+    """Asks models through a ledger. Safe for several threads: each waits for its own answer, and of those that ask the
+    same at once one pays.
 
     `routes` says who answers a purpose, `default` who answers the others. `budget_usd` caps what the ledger's run may
     spend. A reply that does not fit is asked for `repeats` more times; so is one that was lost on its way.
@@ -121,6 +122,8 @@ class Desk:
     """What is to be closed with the desk."""
     _freed: threading.Condition = field(default_factory=threading.Condition, repr=False)
     _in_flight: int = 0
+    _answered: threading.Condition = field(default_factory=threading.Condition, repr=False)
+    _asking: set[CallKey] = field(default_factory=set, repr=False)
 
     def __post_init__(self) -> None:
         if self.budget_usd is not None and not (math.isfinite(self.budget_usd) and self.budget_usd >= 0):
@@ -224,9 +227,12 @@ class Desk:
         route = self._route(question.purpose)
         body = serialised(request, route.model.name)
         key = _key(question, body, ordinal)
-        found = self.ledger.find(key)
-        if found is not None:
-            return _Paid(found, 0.0, True)
+        with self._alone(key):
+            found = self.ledger.find(key)
+            return _Paid(found, 0.0, True) if found is not None else self._pay(question, request, key)
+
+    def _pay(self, question: Question, request: Request, key: CallKey) -> _Paid:
+        route = self._route(question.purpose)
         most = route.price.most(most_bytes(request, route.model.name), request.max_tokens) if route.price else None
         note = CallNote(question.prompt.name, question.prompt.hash, route.model.name)
         for tries in range(1, self.repeats + 2):
@@ -243,6 +249,19 @@ class Desk:
                     return _Paid(reply, most if usd is None else usd, False)
             self.pause(tries)
         raise AssertionError("the last try returns or raises")
+
+    @contextmanager
+    def _alone(self, key: CallKey) -> Iterator[None]:
+        """Wait until no other thread asks this; what it was answered is stored then."""
+        with self._answered:
+            self._answered.wait_for(lambda: key not in self._asking)
+            self._asking.add(key)
+        try:
+            yield
+        finally:
+            with self._answered:
+                self._asking.remove(key)
+                self._answered.notify_all()
 
     @contextmanager
     def _reserved(self, key: CallKey, note: CallNote, most: float | None) -> Iterator[int]:

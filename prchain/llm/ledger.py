@@ -81,7 +81,7 @@ class Ledger(Protocol):
 def refuse(spent: float, usd: float, budget_usd: float) -> NoReturn:
     """Raise `BudgetExceeded` for a call of at most `usd` in a run that has spent `spent`."""
     raise BudgetExceeded(
-        f"the budget of {budget_usd:.2f} USD has {max(budget_usd - spent, 0):.4f} left and the next call may cost "
+        f"the budget of {budget_usd:.4g} USD has {max(budget_usd - spent, 0):.4f} left and the next call may cost "
         f"{usd:.4f}; what is done is stored, run again with a larger budget to go on"
     )
 

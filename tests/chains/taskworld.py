@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from typing import Any
 from chains.identity import chain_id
 from chains.tasks.construct import Options, TaskRun
 from chains.tasks.query import Constructor
+from chains.tasks.rows import read_draft
 from miner.mine import MineOptions, Miner
 from miner.repositories import parse_entry
 from prchain.llm.desk import Desk, Route
@@ -239,6 +241,23 @@ class FakeModel:
         return ["\n".join(message.content for message in one.messages) for one in self.asked if one.purpose == purpose]
 
 
+def stored(world: TaskWorld, chain: str | None = None) -> dict[str, Any]:
+    """The rows of a chain's task, without times."""
+    with world.store.reading() as tx:
+        draft = read_draft(tx, chain or world.chains[0])
+    assert draft is not None
+    return {"task": (draft.outcome, draft.reason, draft.overview, draft.attempts),
+            "stages": [(one.outcome, one.attempts) for one in draft.stages], "draft": draft}  # fmt: skip
+
+
+def failing(purpose: str, error: Exception, *, position: int | None = None) -> FakeModel:
+    def answer(request: Request) -> Any:
+        here = position is None or request.subject.endswith(f"/{position}")
+        return error if request.purpose == purpose and here else good_answer(request)
+
+    return FakeModel(answer)
+
+
 def shop(folder: Path, *, patches: Mapping[int, Mapping[str | bytes, Content]] | None = None,
          messages: Mapping[int, str] | None = None) -> World:  # fmt: skip
     """The repository; `patches` add files to a pull request, `messages` replace its landing's message."""
@@ -281,6 +300,15 @@ def crowd_query(number: int) -> str:
         for as long as the program runs. Let it forget old figures as soon as its inputs change, and leave the rest
         alone, so that every reader gets what is true at that moment without asking twice.
     """)
+
+
+def crowd_answer(request: Request) -> Any:
+    """What a well-behaved model says about `crowd`."""
+    if request.purpose == "query":
+        match = re.search(r"<<<files \w+\nsrc/part(\d+)\.py", request.messages[-1].content)
+        assert match is not None
+        return {"query": crowd_query(int(match[1]))}
+    return good_answer(request)
 
 
 def crowd(folder: Path, count: int) -> World:

@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chains.tasks.excerpt import Limits, cut, excerpts, fair_cap, patch_excerpt
+from chains.tasks.excerpt import Limits, cut, excerpts, fair_cap, file_texts, patch_excerpt
 from prchain.git import FilePatch, Hunk
 
 LENGTHS = st.lists(st.integers(0, 5_000), max_size=30)
@@ -57,28 +57,46 @@ def patch(path: str, lines: int) -> FilePatch:
 
 
 def test_small_files_are_shown_whole_beside_a_large_one() -> None:
-    text = patch_excerpt([patch("large.py", 5_000), patch("small.py", 3)], 4_000)
+    text = patch_excerpt(file_texts([patch("large.py", 5_000), patch("small.py", 3)]), 4_000)
     assert "+line 2 of small.py" in text and "+line 0 of large.py" in text and "+line 4999 of large.py" in text
     assert "+line 2500 of large.py" not in text and "characters left out" in text
     assert len(text) < 4_200
 
 
 def test_files_too_many_to_show_are_named() -> None:
-    text = patch_excerpt([patch(f"part{n}.py", 40) for n in range(100)], 4_000)
+    text = patch_excerpt(file_texts([patch(f"part{n}.py", 40) for n in range(100)]), 4_000)
     assert len(text) < 7_500
     assert "changed too, not shown: " in text
     assert all(f"part{n}.py" in text for n in range(100))
 
 
 def test_of_thousands_of_files_only_some_are_named() -> None:
-    text = patch_excerpt([patch(f"part{n}.py", 40) for n in range(5_000)], 4_000)
+    text = patch_excerpt(file_texts([patch(f"part{n}.py", 40) for n in range(5_000)]), 4_000)
     assert len(text) < 10_000 and re.search(r" and \d+ more\]", text)
 
 
 def test_renames_deletions_and_binaries_are_told() -> None:
     files = [FilePatch("new.py", "old.py", "R"), FilePatch("gone.py", status="D"), FilePatch("x.png", binary=True)]
-    text = patch_excerpt(files, 4_000)
+    text = patch_excerpt(file_texts(files), 4_000)
     assert "new.py (from old.py): renamed" in text and "gone.py: deleted" in text and "x.png: changed, binary" in text
+
+
+def test_a_secret_that_a_cut_would_part_is_gone_before() -> None:
+    token = "ghp_" + "Ab1Cd2Ef3G" * 4
+    body = [f"+{'MIIEowIBAAKCAQEA' * 4}" for _ in range(40)]
+    key = ["+-----BEGIN RSA PRIVATE KEY-----", *body, "+-----END RSA PRIVATE KEY-----"]
+    lines = (*(f"+before {n}" for n in range(20)), *key, f"+use('{token}')", *(f"+after {n}" for n in range(20)))
+    files = [FilePatch("key.py", hunks=(Hunk(0, 0, 1, len(lines), "", lines),)), patch("ghp_" + "x1" * 20, 30)]
+    for limit in range(240, 3_000, 7):
+        text = patch_excerpt(file_texts(files), limit)
+        assert "MIIEow" not in text and "Ab1C" not in text and "d2Ef3G" not in text and "x1x1" not in text
+
+
+def test_a_file_that_becomes_a_link_is_shown_with_both_halves() -> None:
+    gone = FilePatch("x", status="D", hunks=(Hunk(1, 1, 0, 0, "", ("-old",)),))
+    link = FilePatch("x", status="A", hunks=(Hunk(0, 0, 1, 1, "", ("+target",)),))
+    text = patch_excerpt(file_texts([gone, link]), 4_000)
+    assert "-old" in text and "+target" in text
 
 
 def test_halved_limits_are_half_everywhere() -> None:

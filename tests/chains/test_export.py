@@ -10,14 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import update
 
-from chains.tasks.export import ExportOptions, records, write_lines
+from chains.tasks.export import ExportOptions, Unread, records, write_lines
 from chains.tasks.record import SCHEMA_VERSION, TaskRecord, schema_text
-from prchain.errors import UsageError
+from prchain.errors import IncompleteRepository, NotARepository, UsageError
+from prchain.git import GitRepository
 from sql.ledger import SqlLedger
-from sql.tables import Repository
+from sql.tables import ChainStage, Repository, Selection, Task, TaskStage
 from tests.chains.taskworld import CHAIN, OVERVIEW, QUERIES, FakeModel, TaskWorld, desk_of, good_answer, mined, shop
-from tests.miner.gitworld import git
+from tests.miner.gitworld import Content, World, git
 
 ROOT = Path(__file__).parents[2]
 
@@ -51,6 +53,7 @@ def test_the_schema_in_the_docs_is_that_of_the_records() -> None:
 
 def test_lines_round_trip_and_come_in_one_order(world: TaskWorld, tmp_path: Path) -> None:
     out = tmp_path / "deep" / "tasks.jsonl"
+    out.parent.mkdir()
     assert write_lines(iter(exported(world)), out) == 2
     lines = out.read_text(encoding="utf-8").splitlines()
     read = [TaskRecord.model_validate_json(line) for line in lines]
@@ -100,6 +103,64 @@ def test_rejected_texts_are_not_exported(world: TaskWorld) -> None:
     assert "redeem_once(self" not in json.dumps([stage.query for stage in record.stages])
 
 
+@pytest.fixture
+def pair(tmp_path: Path) -> Iterator[TaskWorld]:
+    """Two tasks that are ready, of their own database."""
+    with mined(tmp_path, shop(tmp_path), [CHAIN, (1, 2)]) as made:
+        made.run(FakeModel()).run()
+        yield made
+
+
+def test_tasks_of_retired_chains_are_exported_on_request_only_and_say_so(pair: TaskWorld) -> None:
+    assert {one.selection for one in exported(pair)} == {"selected"} and len(exported(pair)) == 2
+    with pair.store.transaction() as tx:
+        query = update(Selection).where(Selection.chain_id == pair.chains[0])
+        tx.connection.execute(query.values(outcome="retired", reason="chosen anew"))
+    assert [one.chain_id for one in exported(pair)] == [pair.chains[1]]
+    said = {one.chain_id: one.selection for one in exported(pair, retired=True)}
+    assert said == {pair.chains[0]: "retired", pair.chains[1]: "selected"}
+
+
+def test_a_commit_that_is_gone_is_named_and_the_other_chains_are_exported(pair: TaskWorld) -> None:
+    lost = "1" * 40
+    with pair.store.transaction() as tx:
+        stage = (ChainStage.chain_id == pair.chains[0], ChainStage.position == 2)
+        tx.connection.execute(update(ChainStage).where(*stage).values(landed_sha=lost))
+    unread: list[Unread] = []
+    lines = list(records(pair.store, pair.folder / "mirrors", ExportOptions(), unread.append))
+    assert [one.chain_id for one in lines] == [pair.chains[1]]
+    (one,) = unread
+    assert (one.chain_id, one.repository, one.outcome) == (pair.chains[0], "shop/till", "incomplete_repository")
+    assert lost in one.reason and "#2" in one.reason
+    with pytest.raises(IncompleteRepository):
+        exported(pair)
+    pair.world.path.rename(pair.folder / "away.git")
+    assert not list(records(pair.store, pair.folder / "mirrors", ExportOptions(), unread.append))
+    assert [one.outcome for one in unread[1:]] == ["not_a_repository"] * 2
+    with pytest.raises(NotARepository):
+        exported(pair)
+
+
+def test_a_line_is_ascii_so_that_no_reader_breaks_it(pair: TaskWorld, tmp_path: Path) -> None:
+    text = "One\u2028two\u2029three\u0085four é \U0001f600."
+    with pair.store.transaction() as tx:
+        tx.connection.execute(update(TaskStage).values(query=text))
+    assert write_lines(iter(exported(pair)), tmp_path / "tasks.jsonl") == 2
+    content = (tmp_path / "tasks.jsonl").read_bytes()
+    assert content.isascii()
+    lines = content.decode().splitlines()
+    assert len(lines) == 2
+    assert TaskRecord.model_validate_json(lines[0]).stages[0].query == text
+
+
+def test_a_task_without_stages_is_a_record_too(pair: TaskWorld) -> None:
+    with pair.store.transaction() as tx:
+        tx.connection.execute(update(Task).where(Task.chain_id == pair.chains[1]).values(outcome="defect"))
+        tx.delete(TaskStage, chain_id=pair.chains[1])
+    (record,) = exported(pair, outcome="defect")
+    assert [(stage.outcome, stage.query) for stage in record.stages] == [("not_reached", None)] * 2
+
+
 def test_source_and_test_patch_on_the_base_give_the_landed_tree(world: TaskWorld, tmp_path: Path) -> None:
     record = next(one for one in exported(world) if one.chain_id == world.chains[0])
     for stage in record.stages:
@@ -114,7 +175,6 @@ def test_a_patch_with_renames_binaries_and_odd_bytes_is_parted_without_loss(worl
     from chains.stages.reference import split
     from chains.tasks.export import _patch
     from chains.tasks.rows import read_task_chain
-    from prchain.git import GitRepository
 
     with world.store.reading() as tx:
         stage = read_task_chain(tx, world.chains[0]).stages[2]
@@ -135,11 +195,14 @@ def test_a_patch_with_renames_binaries_and_odd_bytes_is_parted_without_loss(worl
     assert tree == git(world.world.path, "rev-parse", f"{stage.landed_sha}^{{tree}}").strip()
 
 
-def test_a_path_that_is_no_utf8_is_in_the_patch_which_says_that_it_is_lossy(tmp_path: Path) -> None:
+def test_a_path_that_is_no_utf8_is_quoted_in_the_patch_which_applies(tmp_path: Path) -> None:
     with mined(tmp_path, shop(tmp_path, patches={2: {b"src/caf\xe9.py": "x = 1\n"}}), [CHAIN]) as world:
         world.run(FakeModel()).run()
         stage = exported(world)[0].stages[1]
-        assert stage.lossy and "caf\ufffd.py" in stage.source_patch and "src/caf\\xe9.py" in stage.files
+        assert not stage.lossy and r'"b/src/caf\351.py"' in stage.source_patch and "src/caf\\xe9.py" in stage.files
+        assert applied(world, tmp_path / "index", stage.base_sha, stage.source_patch, stage.test_patch) == (
+            git(world.world.path, "rev-parse", f"{stage.landed_sha}^{{tree}}").strip()
+        )
 
 
 def test_paths_that_look_like_patterns_or_escapes_are_asked_for_as_they_are(tmp_path: Path) -> None:
@@ -154,6 +217,60 @@ def test_paths_that_look_like_patterns_or_escapes_are_asked_for_as_they_are(tmp_
         assert applied(world, tmp_path / "index", stage.base_sha, stage.source_patch, stage.test_patch) == (
             git(world.world.path, "rev-parse", f"{stage.landed_sha}^{{tree}}").strip()
         )
+
+
+@pytest.mark.parametrize("before", ["VERSION = 1\n", ("120000", b"shop.py")], ids=["file", "link"])
+def test_a_folder_that_replaces_a_file_takes_no_hidden_test_into_the_source_patch(
+    tmp_path: Path, before: Content
+) -> None:
+    plugin = "src/till/plugin.py"
+    patches: dict[int, dict[str | bytes, Content]] = {
+        1: {plugin: before},
+        2: {
+            plugin: None,
+            f"{plugin}/__init__.py": "VERSION = 2\n",
+            f"{plugin}/tests/test_hidden.py": "def test_it():\n    assert True\n",
+        },
+    }
+    with mined(tmp_path, shop(tmp_path, patches=patches), [CHAIN]) as world:
+        world.run(FakeModel()).run()
+        stage = exported(world)[0].stages[1]
+        assert "test_hidden" not in stage.source_patch and stage.test_patch.count("test_hidden.py b/") == 1
+        assert f"a/{plugin}/__init__.py" in stage.source_patch and "deleted file mode" in stage.source_patch
+        assert applied(world, tmp_path / "index", stage.base_sha, stage.source_patch, stage.test_patch) == (
+            git(world.world.path, "rev-parse", f"{stage.landed_sha}^{{tree}}").strip()
+        )
+
+
+ODD: dict[str | bytes, Content] = {
+    "plain.py": "1\n", "a b/c d.py": "2\n", "x b/x": "3\n", 'quo"te': "4\n", "back\\slash": "5\n",
+    b"\a\b\t\n\v\f\r\x01\x1f\x7f": "6\n", "é": "7\n", b"\xff\xfe": "8\n", "-dash": "9\n", ":(top)x": "10\n",
+    "link": ("120000", b"plain.py"), "bin": b"\0\1\2diff --git a/x b/x\n", "folder/deep": "11\n", "[a]*": "12\n",
+    "said": "\ndiff --git a/plain.py b/plain.py\n-diff --git a/link b/link\n", "none": "no line end",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("arguments", [1, 1000])
+def test_the_patch_of_each_path_is_its_part_of_the_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: int
+) -> None:
+    monkeypatch.setattr("prchain.git.repository._ARGUMENTS", arguments)
+    made = World(tmp_path / "odd.git")
+    first = made.commit("main", {"folder": "a file\n", "said": "x\ny\nz\n", "link": "a file\n"})
+    files = {**ODD, "folder": None}
+    second = made.commit("main", files)
+    made.save()
+    repository = GitRepository.open(made.path)
+    old, new = made.sha(first), made.sha(second)
+    names = [path.encode() if isinstance(path, str) else path for path in files]
+    paths = {name: name.decode("utf-8", "surrogateescape") for name in sorted(names)}
+    whole = repository.patch_text(old, new)
+    parts = {name: repository.patch_text(old, new, [path]) for name, path in paths.items()}
+    assert all(part.startswith(b"diff --git ") for part in parts.values())
+    assert sum(map(len, parts.values())) == len(whole) and all(part in whole for part in parts.values())
+    assert repository.patch_text(old, new, list(paths.values())) == whole
+    assert repository.patch_text(old, new, ["fold", "folder/dee"]) == b""
+    whole.decode("ascii")
 
 
 @pytest.mark.parametrize(
@@ -230,3 +347,12 @@ def run_git(index: Path, world: TaskWorld, *arguments: str, stdin: bytes = b"") 
     done = subprocess.run(["git", *arguments], input=stdin, capture_output=True, check=False, env=environment)
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+@pytest.mark.parametrize("name", ["pipe", "folder", "missing/tasks.jsonl"])
+def test_what_is_no_ordinary_file_is_never_replaced_even_by_force(tmp_path: Path, name: str) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(UsageError, match=r"no ordinary file|no folder"):
+        write_lines(iter(()), tmp_path / name, force=True)
+    assert (tmp_path / "pipe").is_fifo() and not (tmp_path / "missing").exists()

@@ -10,13 +10,15 @@ from typing import Any
 
 import pytest
 
-from chains.tasks.context import StageContext, read_chain
+from chains.tasks.context import StageContext, checked_issue, read_chain
 from chains.tasks.excerpt import Limits
 from chains.tasks.model import TaskChain, full_query
 from chains.tasks.query import PLAN, QUERY, REPEATS, ROUND, Constructor
 from chains.tasks.rows import read_task_chain
+from chains.tasks.texts import IssueText
 from prchain.errors import ContextTooLong
 from prchain.git import GitRepository
+from prchain.leaks import Finding, check
 from prchain.llm.ledger import MemoryLedger
 from prchain.llm.model import Request
 from tests.chains.taskworld import CHAIN, OVERVIEW, QUERIES, FakeModel, TaskWorld, desk_of, good_answer, mined, shop
@@ -91,6 +93,42 @@ class TestContext:
 
     def test_an_issue_may_name_what_the_solver_is_told_anyway(self, contexts: list[StageContext]) -> None:
         assert "please add round_half_even_cents" in contexts[0].issues[0]
+
+
+def test_an_issue_of_many_paragraphs_is_checked_as_a_whole_and_parted_only_where_it_leaks(
+    contexts: list[StageContext], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checked: list[str] = []
+
+    def counting(text: str, *arguments: Any, **options: Any) -> list[Finding]:
+        checked.append(text)
+        return check(text, *arguments, **options)
+
+    monkeypatch.setattr("chains.tasks.context.check", counting)
+    facts = [one.facts for one in contexts]
+    paragraphs = [f"Remark number {n} on the totals." for n in range(200)]
+    clean = IssueText("shop/till#7", "Totals", "\n\n".join(paragraphs))
+    text, found = checked_issue(clean, facts, contexts[0])
+    assert (text, found, len(checked)) == ("\n\n".join(["Totals", *paragraphs]), [], 1)
+    leaky = [*paragraphs[:60], "    return float(Decimal(amount).quantize(Decimal('0.01')))", *paragraphs[60:]]
+    text, found = checked_issue(IssueText("shop/till#7", "Totals", "\n\n".join(leaky)), facts, contexts[0])
+    assert found and "quantize" not in text and text.count("left out") == 1
+    assert all(one in text for one in paragraphs) and len(checked) < 30
+
+
+def test_parts_of_a_secret_in_a_literal_are_no_names_of_the_patch(tmp_path: Path) -> None:
+    secret = "sk-proj-" + "AbCdEf12GhIjKl34MnOp"
+    source = f"LOGIN = 'Xy {secret}'\n\n\ndef log_in_at_bank():\n    return LOGIN\n"
+    with mined(tmp_path, shop(tmp_path, patches={1: {"src/till/login.py": source}}), [CHAIN]) as world:
+        with world.store.reading() as tx:
+            chain = read_task_chain(tx, world.chains[0])
+        context, *rest = read_chain(world.store, GitRepository.open(world.world.path), chain)
+        assert "log_in_at_bank" in context.names
+        model = FakeModel()
+        maker = constructor(model)
+        maker.query(chain, [context, *rest], 1, maker.plan(chain, context))
+        for prompt in (*model.prompts(PLAN), *model.prompts(QUERY)):
+            assert "log_in_at_bank" in prompt and "AbCdEf12" not in prompt
 
 
 class TestHappyPath:
@@ -216,6 +254,15 @@ class TestContextTooLong:
         assert 1 < len(model.asked) <= 3
         assert "left out" in model.prompts(PLAN)[-1]
 
+    def test_what_is_far_below_the_limits_is_cut_all_the_same(
+        self, chain: TaskChain, contexts: list[StageContext]
+    ) -> None:
+        model = self.narrow(10)
+        with pytest.raises(ContextTooLong):
+            constructor(model).plan(chain, contexts[0])
+        sizes = [len(prompt) for prompt in model.prompts(PLAN)]
+        assert sizes == sorted(set(sizes), reverse=True)
+
     def test_twice_and_then_the_stage_ends(self, chain: TaskChain, contexts: list[StageContext]) -> None:
         model = self.narrow(10)
         with pytest.raises(ContextTooLong):
@@ -225,7 +272,7 @@ class TestContextTooLong:
 
 def test_estimates_count_the_calls_of_a_clean_run(chain: TaskChain, contexts: list[StageContext]) -> None:
     model = FakeModel()
-    estimates = list(constructor(model).estimates(chain, contexts, [1, 2, 3]))
+    estimates = list(constructor(model).estimates(chain, contexts, {1: 0, 2: 0, 3: 0}))
     assert [one.calls for one in estimates] == [1] * 7
     assert all(one.usd and one.tokens_in > 500 for one in estimates)
     assert model.asked == []

@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from sqlalchemy import update
 
 from chains.tasks.cli import tasks
 from chains.tasks.record import TaskRecord
-from prchain.errors import PrchainError, SettingsError, StoreUnavailable, UsageError
-from sql.tables import LlmCall, Task
+from prchain.errors import PrchainError, SettingsError, StoreInUse, StoreUnavailable, UsageError
+from sql.lock import alone
+from sql.tables import LlmCall, Selection, Task
 from tests.chains.taskworld import CHAIN, OVERVIEW, PLAN, QUERIES, TaskWorld, mined, shop
 
 SCRIPT: list[dict[str, Any]] = [
@@ -91,6 +93,17 @@ class TestBuild:
         call(world, "build", "--budget", "1", fails=SettingsError)
         assert world.rows(LlmCall, "id") == []
 
+    def test_another_build_on_the_same_database_is_said_before_anything_is_asked(self, world: TaskWorld) -> None:
+        with alone(world.store, "tasks", "prchain tasks build"):
+            call(world, "build", fails=StoreInUse)
+            assert call(world, "build", "--dry-run").exit_code == 0
+        assert world.rows(LlmCall, "id") == []
+
+    def test_a_dry_run_names_what_it_cannot_read(self, world: TaskWorld, tmp_path: Path) -> None:
+        world.world.path.rename(tmp_path / "away.git")
+        result = call(world, "build", "--dry-run")
+        assert "0 tasks to write" in result.stdout and "not counted, not_a_repository" in result.stderr
+
     def test_a_repository_that_is_not_there_is_said(self, world: TaskWorld) -> None:
         call(world, "build", "--repository", "o/none", fails=UsageError)
 
@@ -161,7 +174,22 @@ class TestExport:
         assert TaskRecord.model_validate_json(out.read_text()).interface_mode == "appended"
         call(world, "export", "--out", str(out), fails=UsageError)
         row = json.loads(call(world, "export", "--out", str(out), "--force", "--json").stdout)
-        assert row == {"tasks": 1, "file": str(out)}
+        assert row == {"tasks": 1, "file": str(out), "left_out": 0}
+
+    def test_what_is_left_out_is_said_and_exit_code_1(self, world: TaskWorld, tmp_path: Path) -> None:
+        world.world.path.rename(tmp_path / "away.git")
+        for out in ("-", str(tmp_path / "tasks.jsonl")):
+            result = call(world, "export", "--out", out)
+            assert result.exit_code == 1
+            assert f"{world.chains[0]} (shop/till): left out, not_a_repository: " in result.stderr
+        assert (tmp_path / "tasks.jsonl").read_bytes() == b""
+
+    def test_retired_tasks_on_request(self, world: TaskWorld) -> None:
+        with world.store.transaction() as tx:
+            tx.connection.execute(update(Selection).values(outcome="retired"))
+        assert call(world, "export", "--out", "-").stdout == ""
+        (line,) = call(world, "export", "--out", "-", "--retired").stdout_bytes.splitlines()
+        assert TaskRecord.model_validate_json(line).selection == "retired"
 
     def test_to_standard_output(self, world: TaskWorld) -> None:
         result = call(world, "export", "--out", "-", "--interface", "paper")

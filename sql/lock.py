@@ -1,0 +1,59 @@
+"""Work that only one process may do on a database at a time.
+
+The lock is the system's or the server's, not a row: it is gone when its holder is, however that ended.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from sqlalchemy import text
+
+from prchain.errors import StoreInUse
+from sql.engine import shown, sqlite_file
+from sql.failures import named_failures, named_file_failures
+from sql.store import Store
+
+
+@contextmanager
+def alone(store: Store, work: str, command: str) -> Iterator[None]:
+    """Hold the lock for `work` on the database until the end of the block; `command` is who holds it, for the message.
+
+    For SQLite it is a lock on the file ``DATABASE.WORK.lock``, which stays there; for PostgreSQL an advisory lock of a
+    session of its own (https://www.postgresql.org/docs/current/explicit-locking.html#ADVISORY-LOCKS). Raises
+    `StoreInUse` at once where another one holds it, another thread of this process too, and `StoreUnavailable`.
+    """
+    file = sqlite_file(store.url)
+    with ExitStack() as held:
+        if not (_lock_file(held, file, work) if file else _lock_server(held, store, work)):
+            raise StoreInUse(
+                f"another `{command}` is at work on {shown(store.url)}; wait until it has ended, or stop it first"
+            )
+        yield
+
+
+def _lock_file(held: ExitStack, file: Path, work: str) -> bool:
+    real = file.resolve()  # whatever link the database is opened by
+    with named_file_failures(real):
+        stream = held.enter_context(real.with_name(f"{real.name}.{work}.lock").open("a"))
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+    return True
+
+
+def _lock_server(held: ExitStack, store: Store, work: str) -> bool:
+    with named_failures(store.url):
+        # Without a transaction: an open one would keep the server from clearing away old rows for hours.
+        engine = store.engine.execution_options(isolation_level="AUTOCOMMIT")
+        connection = held.enter_context(engine.connect())
+        connection.detach()  # out of the pool: leaving the block ends the session, and the lock with it
+        schema = connection.execute(text("SELECT current_schema()")).scalar_one()
+        digest = hashlib.sha256(f"prchain {schema} {work}".encode()).digest()
+        number = int.from_bytes(digest[:8], "big", signed=True)
+        return bool(connection.execute(text("SELECT pg_try_advisory_lock(:number)"), {"number": number}).scalar_one())

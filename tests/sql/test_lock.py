@@ -1,0 +1,67 @@
+"""The lock of a database: one holder, told in one line, and gone with its holder."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from prchain.errors import StoreInUse
+from sql.lock import alone
+from sql.store import Store
+from tests.endpoint import wait_for
+
+ROOT = Path(__file__).parents[2]
+
+HOLD = """
+import sys, time
+from sql.lock import alone
+from sql.store import Store
+with alone(Store.open(sys.argv[1]), "tasks", "prchain tasks build"):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+def is_free(store: Store) -> bool:
+    """Whether the lock can be had."""
+    with suppress(StoreInUse), alone(store, "tasks", "prchain tasks build"):
+        return True
+    return False
+
+
+def test_one_at_a_time_each_work_for_itself_and_free_again_afterwards(store: Store) -> None:
+    with alone(store, "tasks", "prchain tasks build"):
+        with pytest.raises(StoreInUse) as caught, alone(store, "tasks", "prchain tasks build"):
+            pass
+        assert "another `prchain tasks build` is at work" in str(caught.value) and "\n" not in str(caught.value)
+        assert caught.value.exit_code == 1
+        with alone(store, "rollouts", "prchain rollouts"), store.transaction(), store.reading():
+            pass
+    with pytest.raises(KeyError), alone(store, "tasks", "prchain tasks build"):
+        raise KeyError("of the work")
+    with alone(store, "tasks", "prchain tasks build"):
+        pass
+
+
+def test_a_killed_holder_leaves_no_lock(store: Store, database_url: str) -> None:
+    command = [sys.executable, "-c", HOLD, database_url]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None and holder.stdout.readline() == "held\n"
+        with pytest.raises(StoreInUse), alone(store, "tasks", "prchain tasks build"):
+            pass
+        holder.kill()
+    wait_for(lambda: is_free(store))  # a server takes a moment to see that its client is gone
+
+
+def test_a_database_opened_by_another_name_is_the_same_one(tmp_path: Path) -> None:
+    first = Store.open(str(tmp_path / "prchain.db"))
+    (tmp_path / "link.db").symlink_to(tmp_path / "prchain.db")
+    second = Store.open(str(tmp_path / "link.db"))
+    with alone(first, "tasks", "x"), pytest.raises(StoreInUse), alone(second, "tasks", "x"):
+        pass
+    first.close()
+    second.close()
