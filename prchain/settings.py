@@ -40,7 +40,7 @@ _OTHERS_NAMES = {
     "llm_base_url": "OPENAI_BASE_URL",
 }
 
-_TABLES = ("purposes",)
+_TABLES = ("environments_build_variables", "purposes")
 """Settings that are tables of the file, with no variable of the environment."""
 
 _NO_SETTINGS = ("PRCHAIN_DEBUG", "PRCHAIN_GITHUB_SCHEMA", "PRCHAIN_TEST_")
@@ -139,6 +139,33 @@ class Settings(BaseSettings):
     llm_script: Path | None = None
     """A script that answers in place of every model; `prchain.llm.scripted`."""
 
+    environments_engine: str | None = None
+    """The Docker engine, e.g. ``ssh://HOST`` or ``unix:///PATH``; where it is not given, the one of DOCKER_HOST."""
+
+    environments_base_image: str = Field(default="debian:bookworm-slim", min_length=1, max_length=255)
+    """What images are built on: Debian or of its family. One that the engine lacks is pulled."""
+
+    environments_recipes_dir: Path | None = None
+    """A folder with recipes of the user's own; `environments.recipes`."""
+
+    environments_index_url: SecretStr | None = None
+    """The index of Python packages that builds use; where it is not given, the one that pip has built in."""
+
+    environments_ca_bundle: Path | None = None
+    """A file of certificates (PEM) that builds trust; it does not stay in the image."""
+
+    environments_proxy: SecretStr | None = None
+    """The proxy that builds reach the network through."""
+
+    environments_build_network: str = Field(default="bridge", pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
+    """The engine's network that builds have: ``bridge``, ``host``, or one of the user's."""
+
+    environments_build_timeout_seconds: float = Field(default=1800, gt=0)
+    """How long a build may take, in seconds."""
+
+    environments_build_variables: dict[str, str] = {}
+    """Variables of builds, e.g. ``GOPROXY`` or ``npm_config_registry``; they do not reach the image."""
+
     purposes: dict[str, PurposeSettings] = {}
     """What single purposes have of their own: tables ``[purposes.NAME]`` of the file."""
 
@@ -221,7 +248,12 @@ class Settings(BaseSettings):
     def secrets(self) -> tuple[str, ...]:
         """Every secret in plain text, for `prchain.scrub.redact`."""
         password = urlsplit(self.db).password if "://" in self.db else None
-        keys = [self.llm_api_key and self.llm_api_key.get_secret_value(), *(p.api_key for p in self.purposes.values())]
+        urls = [url.get_secret_value() for url in (self.environments_index_url, self.environments_proxy) if url]
+        keys = [
+            *(urlsplit(url).password for url in urls),
+            self.llm_api_key and self.llm_api_key.get_secret_value(),
+            *(p.api_key for p in self.purposes.values()),
+        ]
         return (
             *(token.get_secret_value() for token in self.github_tokens),
             *(secret for secret in (password, *keys) if secret),

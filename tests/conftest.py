@@ -13,15 +13,20 @@ from prchain import settings
 
 POSTGRES = "PRCHAIN_TEST_POSTGRES"
 GITHUB_SCHEMA = "PRCHAIN_GITHUB_SCHEMA"
+DOCKER = "PRCHAIN_TEST_DOCKER"
 STRICT = "PRCHAIN_TEST_STRICT"
 """Set where nothing may be skipped: a skipped test fails there."""
 
-OPTIONAL = {"postgres": POSTGRES, "github_schema": GITHUB_SCHEMA}
+OPTIONAL = {"postgres": POSTGRES, "github_schema": GITHUB_SCHEMA, "docker": DOCKER}
 """Marker of a test to the variable that says where the thing is that it needs."""
 
 
 def pytest_report_header() -> list[str]:
-    missing = {POSTGRES: "the tests on PostgreSQL", GITHUB_SCHEMA: "the comparison with GitHub's published schema"}
+    missing = {
+        POSTGRES: "the tests on PostgreSQL",
+        GITHUB_SCHEMA: "the comparison with GitHub's published schema",
+        DOCKER: "the tests in containers",
+    }
     return [f"{name} is not set: {tests} are skipped" for name, tests in missing.items() if not os.environ.get(name)]
 
 

@@ -1,0 +1,1 @@
+"""Environments: places to work in, the state of a stage, and what its tests say."""

@@ -1,0 +1,234 @@
+"""Three-way merges of trees, without a work tree, in which our side wins every conflict.
+
+The merge is git's own: `git merge-tree --write-tree` on commits made for it, and `git merge-file --ours` for texts in
+conflict. Renames of files are followed: where upstream moves a file that the agent changed, the change goes with it;
+otherwise the moved file would bring the reference's lines back. Renames of folders are not guessed.
+"""
+
+from __future__ import annotations
+
+import secrets
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import NamedTuple
+
+from prchain.errors import MergeUnsupported
+from prchain.git.output import path_text
+from prchain.git.trees import LINK, SUBMODULE, Entry, TreeStore, commit_body
+
+_SNIFFED = 8000
+"""Bytes in which a NUL makes a file binary, as for git."""
+
+
+class ConflictKind(StrEnum):
+    """What the two sides did to a path. In every case our side's is what the merge holds."""
+
+    CONTENT = "content"
+    BINARY = "binary"
+    DELETE_MODIFY = "delete_modify"
+    MODE = "mode"
+    SYMLINK = "symlink"
+    TYPE = "type"
+    """A file here, a symbolic link there."""
+    RENAME = "rename"
+    """Renamed to two names, renamed here and deleted there, or renamed onto another file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """A path in conflict. `hunks` counts text conflicts (as `git merge-file` cuts them; 0 where there is no text).
+
+    `lost_lines` are the lines that their side added since the base and that the merged file does not hold.
+    """
+
+    path: bytes
+    kind: ConflictKind
+    hunks: int = 0
+    lost_lines: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """A merged tree, and what was in conflict, by path."""
+
+    tree: str
+    conflicts: tuple[Conflict, ...] = ()
+
+
+def merge3(store: TreeStore, base: str, ours: str, theirs: str) -> Merge:
+    """Merge the trees (or commits' trees) `ours` and `theirs` over `base`; ours wins where they conflict.
+
+    Raises `MergeUnsupported` for a conflict in a submodule or between a file and a folder, `IncompleteRepository`
+    where objects are missing.
+    """
+    trees = store.trees_of([base, ours, theirs])
+    first = commit_body(trees[0], (), b"base\n")
+    root = store.name_of("commit", first)
+    bodies = [first, commit_body(trees[1], (root,), b"ours\n"), commit_body(trees[2], (root,), b"theirs\n")]
+    _, one, two = store.write("commit", bodies)
+    with store.stream("merge-tree", "--write-tree", "-z", one, two, fine=(0, 1)) as output:
+        said = _parse(output.read())
+    if not said.stages and not said.messages:
+        return Merge(said.tree)
+    _refuse(said)
+    sides = _Sides(*(store.entries(tree) for tree in trees))
+    found = sorted(_resolved(store, said, sides), key=lambda one: one.path)
+    edits: dict[bytes, Entry | None] = {path: None for path in said.paths() if not sides.know(path)}
+    for resolution in found:
+        edits |= resolution.edits
+    return Merge(store.edit(said.tree, edits), tuple(resolution.conflict for resolution in found))
+
+
+class _Message(NamedTuple):
+    kind: str
+    paths: tuple[bytes, ...]
+
+
+class _Said(NamedTuple):
+    """What `git merge-tree` prints: the tree, stages 1 to 3 of each path in conflict, and messages."""
+
+    tree: str
+    stages: dict[bytes, dict[int, Entry]]
+    messages: list[_Message]
+
+    def paths(self) -> set[bytes]:
+        return {*self.stages, *(path for message in self.messages for path in message.paths)}
+
+
+class _Sides(NamedTuple):
+    base: dict[bytes, Entry]
+    ours: dict[bytes, Entry]
+    theirs: dict[bytes, Entry]
+
+    def know(self, path: bytes) -> bool:
+        """Whether one of the trees has the path; git moves a file out of another's way to a name of its own."""
+        return path in self.base or path in self.ours or path in self.theirs
+
+
+class _Resolution(NamedTuple):
+    path: bytes
+    conflict: Conflict
+    edits: Mapping[bytes, Entry | None]
+
+
+def _parse(output: bytes) -> _Said:
+    parts = iter(output.split(b"\0"))
+    tree = next(parts).decode()
+    stages: dict[bytes, dict[int, Entry]] = {}
+    for part in parts:
+        if not part:
+            break
+        described, _, path = part.partition(b"\t")
+        mode, blob, stage = described.decode().split(" ")
+        stages.setdefault(path, {})[int(stage)] = Entry(mode, blob)
+    messages = []
+    for count in parts:
+        if not count.isdigit():  # the end, or advice on submodules that git prints after it
+            break
+        paths = tuple(next(parts) for _ in range(int(count)))
+        messages.append(_Message(next(parts).decode("utf-8", "replace"), paths))
+        next(parts)  # the same for people
+    return _Said(tree, stages, [message for message in messages if message.kind != "Auto-merging"])
+
+
+def _refuse(said: _Said) -> None:
+    for path, stages in said.stages.items():
+        if any(entry.mode == SUBMODULE for entry in stages.values()):
+            raise MergeUnsupported(f"submodule {path_text(path)} was changed on both sides")
+    for message in said.messages:
+        if "submodule" in message.kind:
+            raise MergeUnsupported(f"submodule {path_text(message.paths[0])} was changed on both sides")
+        if "file/directory" in message.kind:
+            raise MergeUnsupported(f"{path_text(message.paths[-1])} is a file on one side and a folder on the other")
+
+
+_WHOLE = {
+    "CONFLICT (distinct modes)": ConflictKind.TYPE,
+    "CONFLICT (rename/delete)": ConflictKind.RENAME,
+    "CONFLICT (rename involved in collision)": ConflictKind.RENAME,
+}
+"""Conflicts in which every path that takes part becomes what it is on our side."""
+
+
+def _resolved(store: TreeStore, said: _Said, sides: _Sides) -> Iterator[_Resolution]:
+    done: set[bytes] = set()
+    for message in said.messages:
+        paths = [path for path in message.paths if sides.know(path)]
+        if message.kind == "CONFLICT (rename/rename)" and len(paths) == 3:
+            yield _two_names(store, sides, *paths)
+        elif message.kind in _WHOLE:
+            yield _whole(store, sides, _WHOLE[message.kind], paths)
+        else:
+            continue
+        done.update(message.paths)
+    for path, stages in said.stages.items():
+        if path not in done:
+            yield _one_path(store, path, stages.get(1), stages.get(2), stages.get(3))
+
+
+def _two_names(store: TreeStore, sides: _Sides, old: bytes, mine: bytes, other: bytes) -> _Resolution:
+    """Renamed to one name here and to another there: ours, with their changes as far as these do not conflict."""
+    merged = _one_path(store, mine, sides.base.get(old), sides.ours.get(mine), sides.theirs.get(other))
+    conflict = Conflict(mine, ConflictKind.RENAME, merged.conflict.hunks, merged.conflict.lost_lines)
+    return _Resolution(mine, conflict, {old: sides.ours.get(old), other: sides.ours.get(other), **merged.edits})
+
+
+def _whole(store: TreeStore, sides: _Sides, kind: ConflictKind, paths: list[bytes]) -> _Resolution:
+    def text(side: dict[bytes, Entry]) -> bytes:
+        return b"\n".join(store.blobs(side[path].blob for path in paths if path in side))
+
+    lost = _lost(text(sides.base), text(sides.theirs), text(sides.ours))
+    return _Resolution(paths[0], Conflict(paths[0], kind, 0, lost), {path: sides.ours.get(path) for path in paths})
+
+
+def _one_path(store: TreeStore, path: bytes, old: Entry | None, mine: Entry | None, other: Entry | None) -> _Resolution:
+    if mine is None or other is None:
+        texts = store.blobs(entry.blob for entry in (other, old) if entry)
+        lost = _lost(texts[1] if old else b"", texts[0], b"") if other else ()
+        return _Resolution(path, Conflict(path, ConflictKind.DELETE_MODIFY, 0, lost), {path: mine})
+    mode = other.mode if old and mine.mode == old.mode else mine.mode
+    if LINK in (mine.mode, other.mode):
+        after, before, kept = store.blobs([other.blob, (old or mine).blob, mine.blob])
+        conflict = Conflict(path, ConflictKind.SYMLINK, 0, _lost(before, after, kept))
+        return _Resolution(path, conflict, {path: mine})
+    if mine.blob == other.blob:
+        return _Resolution(path, Conflict(path, ConflictKind.MODE), {path: Entry(mode, mine.blob)})
+    texts = store.blobs([mine.blob, other.blob, *([old.blob] if old else [])])
+    ours, theirs, base = texts[0], texts[1], texts[2] if old else b""
+    if any(b"\0" in text[:_SNIFFED] for text in (ours, theirs, base)):
+        return _Resolution(path, Conflict(path, ConflictKind.BINARY), {path: Entry(mode, mine.blob)})
+    merged, hunks = _merge_texts(store, ours, base, theirs)
+    conflict = Conflict(path, ConflictKind.CONTENT, hunks, _lost(base, theirs, merged))
+    return _Resolution(path, conflict, {path: Entry(mode, store.write_blob(merged))})
+
+
+def _merge_texts(store: TreeStore, ours: bytes, base: bytes, theirs: bytes) -> tuple[bytes, int]:
+    """The merged text with our side of every hunk in conflict, and how many of these there are."""
+    with tempfile.TemporaryDirectory(prefix="prchain-") as folder:
+        places = [Path(folder) / name for name in ("ours", "base", "theirs")]
+        for place, text in zip(places, (ours, base, theirs), strict=True):
+            place.write_bytes(text)
+        names = [str(place) for place in places]
+        label = secrets.token_hex(16)  # what no line of the texts can hold on purpose
+        with store.stream("merge-file", "-p", "--ours", *names) as output:
+            merged = output.read()
+        with store.stream("merge-file", "-p", "-L", label, *names, fine=range(128)) as output:
+            hunks = output.read().count(f"<<<<<<< {label}".encode())
+    return merged, hunks
+
+
+def _lost(base: bytes, theirs: bytes, kept: bytes) -> tuple[str, ...]:
+    """The lines of `theirs` that are not blank, in order, that neither the base nor what is kept has as often."""
+    if b"\0" in theirs[:_SNIFFED]:
+        return ()
+    left = Counter(theirs.split(b"\n")) - Counter(base.split(b"\n")) - Counter(kept.split(b"\n"))
+    lost = []
+    for line in theirs.split(b"\n"):
+        if line.strip() and left[line] > 0:
+            left[line] -= 1
+            lost.append(line.decode("utf-8", "backslashreplace"))
+    return tuple(lost)

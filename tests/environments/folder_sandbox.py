@@ -1,0 +1,87 @@
+"""A sandbox that is nothing but a folder of this machine: for tests of what goes into a sandbox and comes out of it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO, Self
+
+from environments.sandbox import ExecResult, Place
+from prchain.errors import SandboxFileError
+
+_CLEAN = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+
+
+class FolderSandbox:
+    """The folder is the workdir; commands run in it as ourselves."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.place = Place(None, str(folder))
+        self.home = folder.with_name("home")
+        self.home.mkdir(exist_ok=True)
+
+    def start(self) -> None: ...
+
+    def close(self) -> None: ...
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    def exec(
+        self,
+        command: str,
+        *,
+        timeout: float = 60.0,
+        session: str | None = None,
+        cwd: str | None = None,
+        environment: Mapping[str, str] | None = None,
+        output_limit: int = 1 << 20,
+        stdin: bytes = b"",
+    ) -> ExecResult:
+        done = subprocess.run(
+            ["bash", "-c", command], cwd=cwd or self.folder, input=stdin, timeout=timeout, check=False,
+            env={**_CLEAN, "HOME": str(self.home), **(environment or {})},
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+        return ExecResult(done.returncode, done.stdout)
+
+    def read(self, path: str) -> bytes:
+        try:
+            return Path(path).read_bytes()
+        except OSError as error:
+            raise SandboxFileError(str(error)) from error
+
+    def write(self, path: str, content: bytes, *, mode: int = 0o644) -> None:
+        Path(path).write_bytes(content)
+
+    def put(self, folder: str, archive: BinaryIO | bytes) -> None:
+        data = archive if isinstance(archive, bytes) else archive.read()
+        subprocess.run(["tar", "-xp", "-C", folder], input=data, check=True)
+
+    def get(self, path: str) -> Iterator[bytes]:
+        if not os.path.lexists(path):
+            raise SandboxFileError(f"there is no {path}")
+        above, name = os.path.split(path)
+        with subprocess.Popen(
+            ["tar", "-c", "-C", above, name], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        ) as packing:
+            assert packing.stdout
+            while chunk := packing.stdout.read(1 << 16):
+                yield chunk
+
+    def snapshot(self) -> str:
+        raise NotImplementedError
+
+    def restore(self, snapshot: str) -> None:
+        raise NotImplementedError
+
+    def branch(self, snapshot: str) -> FolderSandbox:
+        raise NotImplementedError

@@ -1,0 +1,40 @@
+"""Small trees for tests: written as paths and contents, read back the same way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from prchain.git.trees import FILE, SUBMODULE, Entry, TreeStore
+
+Content = str | bytes | tuple[str, str | bytes]
+"""Text or bytes of a file, or mode and content; a submodule's content is the commit it names."""
+
+
+def plant(store: TreeStore, files: Mapping[str | bytes, Content]) -> str:
+    """Write a tree; returns its id."""
+    entries = {}
+    for path, content in files.items():
+        mode, body = content if isinstance(content, tuple) else (FILE, content)
+        raw = body.encode() if isinstance(body, str) else body
+        blob = raw.decode() if mode == SUBMODULE else store.write_blob(raw)
+        entries[path.encode() if isinstance(path, str) else path] = Entry(mode, blob)
+    return store.write_tree(entries)
+
+
+def harvest(store: TreeStore, tree: str) -> dict[str, str | tuple[str, str]]:
+    """Paths and contents of a tree, as `plant` takes them."""
+    found: dict[str, str | tuple[str, str]] = {}
+    for path, entry in store.entries(tree).items():
+        if entry.mode == SUBMODULE:
+            content = entry.blob
+        else:
+            content = store.blobs([entry.blob])[0].decode("utf-8", "surrogateescape")
+        name = path.decode("utf-8", "surrogateescape")
+        found[name] = content if entry.mode == FILE else (entry.mode, content)
+    return found
+
+
+def new_store(folder: Path) -> TreeStore:
+    """An empty store."""
+    return TreeStore.open(folder / "store")

@@ -1,0 +1,122 @@
+"""Agents that did not do quite what the developers did: trees between B_{t-1} and M_{t-1}, and beside them."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable
+
+from chains.stages.files import FileKind, kind_of
+from prchain.git import Hunk, path_text
+from prchain.git.trees import EXECUTABLE, FILE, Entry, TreeStore
+
+Block = tuple[list[bytes], list[bytes]]
+"""What a place of a file was and what the reference made of it; the same where it left it."""
+
+
+def perturbed(store: TreeStore, base: str, landed: str, way: str, generator: random.Random) -> str:
+    """The tree of an agent that went `way`, one of `WAYS`, at the work that leads from `base` to `landed`."""
+    if way == "nothing":
+        return store.tree_of(base)
+    changes: dict[bytes, Entry | None] = {}
+    touched = store.diff(base, landed)
+    texts = [change for change in touched if change.new and change.new.mode in (FILE, EXECUTABLE)]
+    source = [change for change in texts if kind_of(path_text(change.path)) is FileKind.SOURCE] or texts
+    if way == "without_tests_and_docs":
+        for change in touched:
+            if kind_of(path_text(change.path)) is not FileKind.SOURCE:
+                changes[change.path] = change.old
+        changes[b"agents_own_notes.txt"] = Entry(FILE, store.write_blob(b"what I did\n"))
+    else:
+        [patch] = store.patches([(base, landed)])
+        hunks = {file.path: file.hunks for file in patch if file.status in "AM"}
+        source = [change for change in source if path_text(change.path) in hunks]
+        for change in source if way == "rewritten" else generator.sample(source, min(1, len(source))):
+            old, new = (store.blobs([entry.blob])[0] if entry else b"" for entry in (change.old, change.new))
+            if b"\0" in new:
+                continue
+            blocks = _blocks(_lines(old), _lines(new), hunks[path_text(change.path)])
+            assert change.new
+            content = b"".join(_WAYS[way](blocks, generator))
+            changes[change.path] = Entry(change.new.mode, store.write_blob(content))
+    return store.edit(landed, changes)
+
+
+def _lines(text: bytes) -> list[bytes]:
+    return [line for line in re.split(rb"(?<=\n)", text) if line]
+
+
+def _blocks(old: list[bytes], new: list[bytes], hunks: tuple[Hunk, ...]) -> list[Block]:
+    blocks, done = [], 0
+    for hunk in hunks:
+        # A count of 0 names the line before.
+        start, before = (at - 1 if count else at for at, count in (hunk[2:4], hunk[0:2]))
+        blocks.append((new[done:start], new[done:start]))
+        done = start + hunk.new_count
+        blocks.append((old[before : before + hunk.old_count], new[start:done]))
+    return [*blocks, (new[done:], new[done:])]
+
+
+def _dropped(blocks: list[Block], generator: random.Random) -> list[bytes]:
+    """One hunk of the reference not done."""
+    places = [place for place, (before, after) in enumerate(blocks) if before != after]
+    chosen = generator.choice(places) if places else None
+    return [line for place, block in enumerate(blocks) for line in block[0 if place == chosen else 1]]
+
+
+def _tweaked(blocks: list[Block], generator: random.Random) -> list[bytes]:
+    """One line written otherwise."""
+    lines = [line for _, after in blocks for line in after]
+    own = [place for place, line in _numbered(blocks) if line.strip()]
+    if own:
+        place = generator.choice(own)
+        lines[place] = _otherwise(lines[place])
+    return lines
+
+
+def _shifted(blocks: list[Block], generator: random.Random) -> list[bytes]:
+    """A block put some lines further down."""
+    out: list[bytes] = []
+    waiting: list[bytes] = []
+    places = [place for place, (before, after) in enumerate(blocks) if before != after and after]
+    chosen = generator.choice(places) if places else None
+    for place, (_, after) in enumerate(blocks):
+        if place == chosen:
+            waiting = after
+        elif waiting:
+            out += after[:3] + waiting + after[3:]
+            waiting = []
+        else:
+            out += after
+    return out + waiting
+
+
+def _rewritten(blocks: list[Block], _: random.Random) -> list[bytes]:
+    """Every line of the reference written otherwise."""
+    return [
+        _otherwise(line) if before != after and line.strip() else line for before, after in blocks for line in after
+    ]
+
+
+def _numbered(blocks: list[Block]) -> list[tuple[int, bytes]]:
+    found, number = [], 0
+    for before, after in blocks:
+        for line in after:
+            if before != after:
+                found.append((number, line))
+            number += 1
+    return found
+
+
+def _otherwise(line: bytes) -> bytes:
+    text = line.rstrip(b"\r\n")
+    return text + b"  // otherwise" + line[len(text) :]
+
+
+_WAYS: dict[str, Callable[[list[Block], random.Random], list[bytes]]] = {
+    "tweaked": _tweaked,
+    "dropped": _dropped,
+    "shifted": _shifted,
+    "rewritten": _rewritten,
+}
+WAYS = (*_WAYS, "without_tests_and_docs", "nothing")

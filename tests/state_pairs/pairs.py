@@ -1,0 +1,107 @@
+"""Real pairs (pr_{t-1}, pr_t): neighbours in a chain, and neighbours on a branch."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+from chains.stages.files import FileKind, kind_of
+from prchain.git.output import path_text
+from prchain.git.trees import TreeStore
+from sql.store import Store
+from sql.tables import ChainStage, Landing, Repository, Selection
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """The commits of two pull requests in a row, and the (base, landed) commits of all stages before the second."""
+
+    repository: str
+    location: str
+    origin: str
+    """``chain`` or ``branch``."""
+    numbers: tuple[int, int]
+    base_before: str
+    landed_before: str
+    base: str
+    landed: str
+    earlier: tuple[tuple[str, str], ...]
+
+
+def draw(store: Store, count: int, seed: int) -> list[Pair]:
+    """So many pairs, half of them from chains as far as there are so many, spread over the repositories."""
+    with store.reading() as tx:
+        repositories = {
+            row[0]: (f"{row[1]}/{row[2]}", row[3]) for row in tx.rows(Repository, "id", "owner", "name", "location")
+        }
+        selected = {
+            row[0] for row in tx.rows(Selection, "chain_id", "outcome", strategy="reference") if row[1] == "selected"
+        }
+        stages = defaultdict(list)
+        for chain, *stage in tx.rows(
+            ChainStage, "chain_id", "position", "repository_id", "number", "base_sha", "landed_sha"
+        ):
+            if chain in selected:
+                stages[chain].append(_Stage(*stage))
+        lines = defaultdict(list)
+        for branch, *landing in tx.rows(
+            Landing, "branch", "position", "repository_id", "number", "base_sha", "landed_sha", is_default=True
+        ):
+            lines[landing[1], branch].append(_Stage(*landing))
+    chained = [
+        _pair(repositories, "chain", one, two, found[:place])
+        for found in (sorted(one) for one in stages.values())
+        for place, (one, two) in enumerate(pairwise(found), 1)
+    ]
+    beside = [
+        _pair(repositories, "branch", one, two, [one])
+        for of_one_branch in lines.values()
+        for one, two in pairwise(sorted(of_one_branch))
+    ]
+    generator = random.Random(seed)
+    from_chains = _spread(chained, min(count // 2, len(chained)), generator)
+    return from_chains + _spread(beside, count - len(from_chains), generator)
+
+
+class _Stage(NamedTuple):
+    position: int
+    repository: int
+    number: int
+    base: str
+    landed: str
+
+
+def _pair(
+    repositories: dict[int, tuple[str, str]], origin: str, one: _Stage, two: _Stage, earlier: list[_Stage]
+) -> Pair:
+    name, location = repositories[one.repository]
+    done = tuple((stage.base, stage.landed) for stage in earlier)
+    return Pair(name, location, origin, (one.number, two.number), one.base, one.landed, two.base, two.landed, done)
+
+
+def tests_of(store: TreeStore, pair: Pair) -> set[bytes]:
+    """The paths of the test patches of all stages before the pair's second."""
+    return {
+        change.path
+        for base, landed in pair.earlier
+        for change in store.diff(base, landed)
+        if kind_of(path_text(change.path)) is FileKind.TEST
+    }
+
+
+def _spread(pairs: list[Pair], count: int, generator: random.Random) -> list[Pair]:
+    """So many of the pairs, one repository after the other as long as each has some."""
+    of = defaultdict(list)
+    for pair in sorted(pairs, key=lambda pair: (pair.repository, pair.numbers, pair.landed)):
+        of[pair.repository].append(pair)
+    for found in of.values():
+        generator.shuffle(found)
+    chosen: list[Pair] = []
+    while len(chosen) < count and any(of.values()):
+        for found in of.values():
+            if found and len(chosen) < count:
+                chosen.append(found.pop())
+    return chosen
