@@ -1,0 +1,170 @@
+"""Stages as SWE-bench 5.x instances: one a stage, for its harness to grade patches of that stage.
+
+Written by the harness's shape (`swebench.harness.utils.make_test_spec`, `grading.get_logs_eval` of 5.0.2) and without
+importing it. The harness needs, in a local or pullable image, the repository as a git checkout at ``/testbed`` whose
+HEAD has the tree that the stage starts from; it applies the model's patch there and then runs the eval script.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from chains.tasks.record import StageRecord, TaskRecord
+from prchain.errors import UsageError
+from prchain.git import parse_patch
+
+START, END = ">>>>> Start Test Output", ">>>>> End Test Output"
+"""What the harness cuts the log by (`swebench.harness.constants`)."""
+
+LOG_PARSERS = {
+    "pytest": "parse_log_pytest",
+    "unittest": "parse_log_django",
+    "go": "parse_log_gotest",
+    "cargo": "parse_log_cargo",
+    "jest": "parse_log_jest",
+    "vitest": "parse_log_vitest",
+}
+"""The harness's log parser for a runner of ours. Mocha has none of a general kind, and Maven's knows one test a run."""
+
+
+@dataclass(frozen=True, slots=True)
+class StageTests:
+    """What is known of a stage's tests. Ids are ours; `instance` turns them into the harness's."""
+
+    image: str
+    """An image whose ``/testbed`` is a git checkout of the stage's start, as docker names it."""
+    runner: str
+    """Key of `LOG_PARSERS`."""
+    command: str
+    """The test command, in the tree's root, with the files to run; it has to print what the log parser reads."""
+    f2p: Sequence[str]
+    p2p: Sequence[str]
+    others: Sequence[str] = ()
+    """Ids of the other tests that the command runs: a name that one of them shares is not used."""
+    setup: Sequence[str] = ()
+    """Commands before the tests: environment to activate, refresh of compiled parts."""
+
+
+def instance(task: TaskRecord, stage: StageRecord, tests: StageTests) -> dict[str, Any]:
+    """The instance of one stage: the legacy keys, what the harness reads, and the chain it is of (``chain_*``).
+
+    A test that the harness's parser cannot tell from another of the stage is left out of both lists: pytest ids are cut
+    at their first blank there, so ``t[a b]`` and ``t[a c]`` are one. Raises `UsageError` where the stage cannot be
+    expressed: patches that are no text, a runner without a log parser, or no F2P test left.
+    """
+    name = instance_id(task, stage)
+    if stage.lossy:
+        raise UsageError(f"{name}: its patch holds bytes that are no UTF-8, which an instance cannot carry")
+    if tests.runner not in LOG_PARSERS:
+        raise UsageError(f"{name}: SWE-bench has no log parser for {tests.runner}")
+    f2p, p2p, dropped = harness_ids(tests.runner, tests.f2p, tests.p2p, tests.others)
+    if not f2p:
+        raise UsageError(f"{name}: no F2P test is left that SWE-bench's log parser can tell from others")
+    return {
+        "instance_id": name,
+        "repo": task.repository.name,
+        "base_commit": stage.base_sha,
+        "patch": stage.source_patch,
+        "test_patch": stage.test_patch,
+        "problem_statement": stage.query or "",
+        "hints_text": "\n".join(stage.interface),
+        "created_at": stage.landed_at,
+        "version": f"stage-{stage.position}",
+        "environment_setup_commit": stage.base_sha,
+        "FAIL_TO_PASS": json.dumps(f2p, ensure_ascii=False),
+        "PASS_TO_PASS": json.dumps(p2p, ensure_ascii=False),
+        "image": tests.image,
+        "log_parser": LOG_PARSERS[tests.runner],
+        "eval_type": "pass_and_fail",
+        "eval_script": eval_script(stage, tests.command, tests.setup),
+        "chain_id": task.chain_id,
+        "chain_position": stage.position,
+        "chain_length": len(task.stages),
+        "chain_overview": task.overview,
+        "chain_tests_left_out": dropped,
+    }
+
+
+def instances(task: TaskRecord, tests: Mapping[int, StageTests]) -> list[dict[str, Any]]:
+    """The instances of a chain's stages that have tests (by position), in order. Raises `UsageError` as `instance`."""
+    return [instance(task, stage, tests[stage.position]) for stage in task.stages if stage.position in tests]
+
+
+def instance_id(task: TaskRecord, stage: StageRecord) -> str:
+    """``owner__name-<chain>__s<position>``; the harness names containers and folders by it, so no other characters."""
+    repository = task.repository.name.replace("/", "__")
+    return re.sub(r"[^A-Za-z0-9_.-]", "-", f"{repository}-{task.chain_id[:16]}__s{stage.position}")
+
+
+def harness_ids(
+    runner: str, f2p: Sequence[str], p2p: Sequence[str], others: Sequence[str] = ()
+) -> tuple[list[str], list[str], list[str]]:
+    """F2P and P2P as the harness's log parser will name them, and our ids of those that it cannot tell apart."""
+    named: dict[str, list[str]] = {}
+    wanted = {test: _harness_id(runner, test) for test in (*f2p, *p2p, *others)}
+    for test, name in wanted.items():
+        named.setdefault(name, []).append(test)
+    clear = {test: name for test, name in wanted.items() if name and len(named[name]) == 1}
+    dropped = [test for test in (*f2p, *p2p) if test not in clear]
+    return [clear[test] for test in f2p if test in clear], [clear[test] for test in p2p if test in clear], dropped
+
+
+def _harness_id(runner: str, test: str) -> str:
+    match runner:
+        case "pytest":  # its parser splits the line at blanks
+            return test.split(maxsplit=1)[0] if test.strip() else ""
+        case "go":  # the line names the test without its package
+            return _go_name(test)
+        case "cargo":  # "crate target name"
+            return test.split(" ", 2)[-1] if test.count(" ") == 2 else ""
+        case "unittest":  # "method (place)", where the place is the whole id from Python 3.11 on
+            return f"{test.rpartition('.')[2]} ({test})"
+        case "jest":  # a title alone
+            return test.rpartition(" > ")[2].strip()
+        case _:  # vitest's verbose reporter prints file, describe blocks and title as we join them
+            return test
+
+
+def _go_name(test: str) -> str:
+    """The test of ``host/path/package.TestName/sub``: what follows the first ``.Test``-like word after a package."""
+    found = re.search(r"\.((?:Test|Example|Fuzz|Benchmark)[^.]*(?:/.*)?)$", test)
+    return found[1] if found else ""
+
+
+def eval_script(stage: StageRecord, command: str, setup: Sequence[str] = ()) -> str:
+    """The script that the harness runs after it has applied the model's patch.
+
+    Test files are brought to the stage's start first, so that what the patch did to them does not count. The command
+    stands right before the end mark: the harness takes ``$?`` there as its exit code. `command` and `setup` are one
+    line each. Raises `UsageError` for more, and where a command or the test patch holds a mark.
+    """
+    if any("\n" in line for line in (command, *setup)):
+        raise UsageError("a command of an eval script is one line")
+    if any(mark in text for mark in (START, END) for text in (command, *setup, stage.test_patch)):
+        raise UsageError("an eval script cannot hold the marks that SWE-bench cuts its log by")
+    files = parse_patch(stage.test_patch)
+    old = sorted({file.old_path or file.path for file in files if file.status not in {"A", "C"}})
+    new = sorted({file.path for file in files if file.status in {"A", "C", "R"}})
+    restore = f"git checkout HEAD -- {shlex.join(old)}" if old else ":"
+    mark = "EOF_" + hashlib.sha256(stage.test_patch.encode()).hexdigest()[:16]
+    patch = [f"git apply --verbose - <<'{mark}'", stage.test_patch.removesuffix("\n"), mark]
+    lines = [
+        "#!/bin/bash",
+        "set -uxo pipefail",
+        "cd /testbed",
+        *setup,
+        *([f"rm -rf -- {shlex.join(new)}"] if new else []),
+        restore,
+        *(patch if files else []),
+        f": '{START}'",
+        command,
+        f": '{END}'",
+        restore,
+    ]
+    return "\n".join(lines) + "\n"

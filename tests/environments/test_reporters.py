@@ -1,0 +1,77 @@
+"""The reporters on Node, driven as jest, vitest and mocha drive them; Python's run in the tests of test runs."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from importlib import resources
+from pathlib import Path
+
+import pytest
+
+from environments.testlogs import read_events
+
+KEY = b"\x00\xff"
+NODE = shutil.which("node")
+DRIVERS = {
+    "mocha": """
+const { EventEmitter } = require('events')
+const runner = new EventEmitter()
+runner.stats = { failures: 2 }
+new (require('./mocha_reporter.cjs'))(runner)
+const test = (title) => ({ file: process.cwd() + '/t/a.js', titlePath: () => ['cart é', title], type: 'test' })
+runner.emit('test', test('adds')); runner.emit('pass', test('adds'))
+runner.emit('test', test('fails')); runner.emit('fail', test('fails'))
+runner.emit('pending', test('later'))
+runner.emit('test', test('never')); runner.emit('fail', { ...test('hook'), type: 'hook' })
+runner.emit('end')
+""",
+    "jest": """
+const Reporter = require('./jest_reporter.cjs')
+const one = new Reporter()
+const file = (path) => ({ path: process.cwd() + path })
+const made = (title, status) => ({ ancestorTitles: ['cart é'], title, status })
+one.onTestFileStart(file('/t/a.js'))
+const all = [made('adds', 'passed'), made('fails', 'failed'), made('later', 'todo')]
+one.onTestResult(file('/t/a.js'), { testResults: all })
+one.onTestFileStart(file('/t/b.js'))
+one.onTestResult(file('/t/b.js'), { testResults: [], testExecError: {} })
+one.onTestFileStart(file('/t/c.js'))
+one.onRunComplete({}, { success: false })
+""",
+    "vitest": """
+import('./vitest_reporter.mjs').then((module) => {
+  const one = new module.default()
+  one.onInit()
+  const test = (name, state, mode = 'run') => ({ type: 'test', name, mode, result: state && { state } })
+  const tests = [test('adds', 'pass'), test('fails', 'fail'), test('later', undefined, 'skip'), test('never')]
+  const a = { filepath: process.cwd() + '/t/a.js', tasks: [{ type: 'suite', name: 'cart é', tasks: tests }] }
+  const b = { filepath: process.cwd() + '/t/b.js', tasks: [], result: { state: 'fail', errors: [{}] } }
+  one.onTestRunEnd([{ task: a }, { task: b }], [])
+  one.onFinished([a, b], [])
+})
+""",
+}
+MORE = {
+    "mocha": {"t/a.js > cart é > never": "error", "t/a.js > cart é > hook": "error"},
+    "jest": {"t/b.js": "error", "t/c.js": "error"},
+    "vitest": {"t/b.js": "error", "t/a.js > cart é > never": "collected"},
+}
+
+
+@pytest.mark.skipif(NODE is None, reason="node is not installed")
+@pytest.mark.parametrize("runner", DRIVERS)
+def test_reporters_on_node_sign_what_their_runner_tells_them(tmp_path: Path, runner: str) -> None:
+    for file in resources.files("environments.reporters").iterdir():
+        if file.name.endswith("js"):
+            (tmp_path / file.name).write_bytes(file.read_bytes())
+    (tmp_path / "drive.cjs").write_text(DRIVERS[runner], encoding="utf-8")
+    order = json.dumps({"key": KEY.hex(), "report": str(tmp_path / "report")})
+    subprocess.run([str(NODE), "drive.cjs"], cwd=tmp_path, input=order.encode(), check=True, timeout=60)
+    read = read_events((tmp_path / "report").read_bytes(), KEY)
+    assert read.statuses == {
+        "t/a.js > cart é > adds": "passed", "t/a.js > cart é > fails": "failed", "t/a.js > cart é > later": "skipped",
+        **MORE[runner],
+    }  # fmt: skip
+    assert (read.started, read.exit_code, read.foreign, read.gap) == (True, 1, 0, False)
