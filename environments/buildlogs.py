@@ -1,0 +1,61 @@
+"""What a build's log says about why it failed: the few lines that decide, out of thousands."""
+
+from __future__ import annotations
+
+import re
+
+MOST_LINES = 6
+
+_LONGEST_LINE = 300
+
+_TERMINAL = re.compile("\x1b\\[[0-9;?]*[ -/]*[@-~]")
+
+_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+_CAUSES = (
+    # A cause names the thing that is missing or in conflict; the most certain first.
+    r"No space left on device|Disk quota exceeded",
+    r"Because .+ (?:depends? on|requires?|only .+ available|was not found|conflict)|are incompatible|unsatisfiable",
+    r"No matching distribution found|Could not find a version that satisfies|ResolutionImpossible|conflicting depend",
+    r"requires a different Python|requires-python|No interpreter found|not compatible with Python|Requires-Python",
+    r"fatal error: \S+: No such file|cannot find -l\w+|undefined reference to|Dependency \"[^\"]+\" not found",
+    r"^\s*(?:E: )?Unable to locate package|has no installation candidate|Package .+ is not available",
+    r"Temporary failure (?:in name resolution|resolving)|Could not resolve host|Network is unreachable|dns error",
+    r"CERTIFICATE_VERIFY_FAILED|certificate verify failed|SSLError|UnknownIssuer|self.signed certificate",
+    r"npm (?:ERR!|error) (?:code|404|notarget|ERESOLVE|Could not resolve|engine)|Unsupported engine",
+    r"^error\[E\d+\]|error: package .+ cannot be built|no matching package named|failed to (?:select|download|parse)",
+    r"^go: .+|no required module provides package|module lookup disabled",
+    r"\[ERROR\] (?!\s*$|\[Help|To see|Re-run|For more|->)",
+    r"^\S*(?:Error|Exception)\b.*: .+|^(?:[\w.]+\.)?[A-Z]\w*(?:Error|Exception): ",
+    r": command not found|not found in PATH|Permission denied|Killed$|Out of memory|MemoryError",
+    r"^(?:error|fatal|ERROR|E): .+|^\s*(?:error|\u00d7|\u2570\u2500\u25b6|\u251c\u2500\u25b6) .+",
+)  # fmt: skip
+
+_PATTERNS = tuple(re.compile(pattern) for pattern in _CAUSES)
+
+_NOISE = re.compile(
+    r"note: This (?:error|is an issue)|This error originates from a subprocess|hint: See above|legacy-install-failure"
+    r"|A complete log of this run|notice: A new release|DEPRECATION|\bwarning\b",
+    re.IGNORECASE,
+)
+
+
+def decisive_lines(log: str, most: int = MOST_LINES) -> tuple[str, ...]:
+    """The lines of a build's log that tell why it failed, in the log's order, `most` of them.
+
+    Lines that name a cause (what is missing, what conflicts) come before lines that only tell that something failed;
+    of equals, later ones are kept. A log without either gives its last lines.
+    """
+    lines = [_UNSEEN.sub("", _TERMINAL.sub("", line.rpartition("\r")[2] or line)).rstrip() for line in log.splitlines()]
+    lines = [line for line in lines if line.strip()]
+    ranked: list[tuple[int, int]] = []
+    seen: set[str] = set()
+    for at in range(len(lines) - 1, -1, -1):
+        line = lines[at]
+        rank = next((rank for rank, pattern in enumerate(_PATTERNS) if pattern.search(line)), None)
+        if rank is None or _NOISE.search(line) or line.strip() in seen:
+            continue
+        seen.add(line.strip())
+        ranked.append((rank, -at))
+    chosen = sorted(-at for _, at in sorted(ranked)[:most]) or list(range(max(0, len(lines) - most), len(lines)))
+    return tuple(lines[at].strip()[:_LONGEST_LINE] for at in chosen)

@@ -1,0 +1,290 @@
+"""What every sandbox does: one suite, run against each backend that runs commands. Known exceptions stand beside it."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from environments.sandbox import OUTPUT_LIMIT, Sandbox
+from prchain.errors import SandboxError, SandboxFileError, SandboxLost, SnapshotUnknown
+
+Make = Callable[..., Any]
+"""Makes a sandbox that is not started; takes the fields of a `Place`."""
+
+
+def tar_of(files: dict[str, bytes], links: dict[str, str] | None = None) -> bytes:
+    """A tar with these files and symbolic links."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        for name, content in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+        for name, target in (links or {}).items():
+            member = tarfile.TarInfo(name)
+            member.type, member.linkname = tarfile.SYMTYPE, target
+            archive.addfile(member)
+    return out.getvalue()
+
+
+def members(chunks: Iterator[bytes]) -> dict[str, bytes | str | None]:
+    """What a tar holds: content of files, targets of links, None for all else."""
+    out: dict[str, bytes | str | None] = {}
+    with tarfile.open(fileobj=io.BytesIO(b"".join(chunks))) as archive:
+        for member in archive:
+            opened = archive.extractfile(member) if member.isfile() else None
+            out[member.name] = opened.read() if opened else member.linkname if member.issym() else None
+    return out
+
+
+class Conformance:
+    """Subclasses have a fixture `make`; all tests of a class that change nothing share one sandbox."""
+
+    BRANCHES = True
+    """Whether a second sandbox can go on from a snapshot."""
+    SESSIONS_IN_SNAPSHOTS = True
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def box(cls, make: Make) -> Iterator[Sandbox]:
+        with make() as sandbox:
+            yield sandbox
+
+    def test_is_a_sandbox(self, box: Sandbox) -> None:
+        assert isinstance(box, Sandbox)
+
+    @pytest.mark.parametrize(
+        ("command", "code", "output"),
+        [
+            ("echo hello", 0, b"hello\n"),
+            ("echo out; echo err >&2; echo out", 0, b"out\nerr\nout\n"),
+            ("exit 3", 3, b""),
+            ("echo a; false", 1, b"a\n"),
+            ("kill -TERM $$", 143, b""),
+            ("kill -9 $$", 137, b""),
+            ("no_such_program 2>/dev/null", 127, b""),
+            ("printf 'no newline'", 0, b"no newline"),
+            (r"printf 'a\0b\377\r\n\0'", 0, b"a\0b\xff\r\n\0"),
+            ("echo before; exec >&- 2>&-; exit 4", 4, b"before\n"),
+            ("exec 1>/dev/null 2>&1; echo lost", 0, b""),
+            ("cat", 0, b""),
+            ("yes | head -n 2", 0, b"y\ny\n"),
+            ("kill 0; echo survived", 143, b""),
+            ("", 0, b""),
+            ("# a comment", 0, b""),
+            ("cat <<'END'\nfirst\n\\second\nEND", 0, b"first\n\\second\n"),
+            ("trap 'echo end' EXIT; exit 5", 5, b"end\n"),
+        ],
+    )
+    def test_a_command_gives_its_output_and_its_exit_code(
+        self, box: Sandbox, command: str, code: int, output: bytes
+    ) -> None:
+        result = box.exec(command)
+        assert (result.exit_code, result.output, result.omitted, result.timed_out) == (code, output, 0, False)
+
+    def test_an_error_of_the_shell_names_the_line_of_the_command(self, box: Sandbox) -> None:
+        assert box.exec("true\nno_such_program").output == b"bash: line 2: no_such_program: command not found\n"
+
+    def test_look_alikes_of_the_framing_are_output(self, box: Sandbox) -> None:
+        forged = "0123456789abcdef0123456789abcdef done 0 0\n" * 3 + "ready /tmp\nend fin\n"
+        result = box.exec(f"printf %s '{forged}'; printf %s '{forged}' >&2; exit 9")
+        assert (result.exit_code, result.output) == (9, 2 * forged.encode())
+
+    def test_every_byte_comes_through(self, box: Sandbox) -> None:
+        content = bytes(range(256)) * 4096
+        assert box.exec("cat", stdin=content, output_limit=len(content)).output == content
+        assert box.exec("wc -c", stdin=content).output.strip() == str(len(content)).encode()
+
+    def test_a_command_can_be_longer_than_an_argument(self, box: Sandbox) -> None:
+        text = "x" * 300_000
+        assert box.exec(f"wc -c <<'END'\n{text}\nEND\nexit 7").output.strip() == b"300001"
+
+    def test_head_and_tail_are_kept(self, box: Sandbox) -> None:
+        result = box.exec("printf BEGIN; head -c 5000000 /dev/zero; printf END; exit 2", output_limit=1000)
+        assert result.output == b"BEGIN" + b"\0" * 992 + b"END"
+        assert (result.omitted, result.exit_code, result.head) == (5_000_008 - 1000, 2, 500)
+        assert "[... 4999008 bytes left out ...]" in result.text
+
+    def test_endless_output_is_cut_while_it_runs(self, box: Sandbox) -> None:
+        began = time.monotonic()
+        result = box.exec("yes", timeout=50, output_limit=1000)
+        assert (result.exit_code, result.limit, result.timed_out) == (None, OUTPUT_LIMIT, False)
+        assert len(result.output) == 1000 and time.monotonic() - began < 40
+        assert box.exec("echo next").output == b"next\n"
+
+    def test_what_runs_in_the_background_neither_delays_nor_disturbs(self, box: Sandbox) -> None:
+        began = time.monotonic()
+        assert box.exec("(while sleep 0.01; do echo noise; done) & echo started").output.endswith(b"started\n")
+        assert time.monotonic() - began < 5
+        time.sleep(0.1)
+        assert box.exec("echo own").output == b"own\n"
+        assert box.exec("sleep 0.1; echo own").output == b"own\n"
+
+    def test_a_process_of_an_earlier_command_outlives_a_timeout_of_a_later_one(self, box: Sandbox) -> None:
+        box.exec("sleep 1000 & echo $! > /tmp/earlier")
+        assert box.exec("sleep 5", timeout=0.2).timed_out
+        assert box.exec("kill -0 $(cat /tmp/earlier) && kill $(cat /tmp/earlier)").exit_code == 0
+
+    def test_a_timeout_kills_all_that_was_started_and_keeps_the_output(self, box: Sandbox) -> None:
+        result = box.exec(
+            "echo partial; (setsid sleep 7001 &); (setsid bash -c 'trap \"\" TERM HUP INT; sleep 7002' &)\n"
+            "(setsid bash -c 'env -i setsid sleep 7003 & disown' & disown); bash -c 'sleep 7004 & sleep 7005'",
+            timeout=2,
+        )
+        assert (result.exit_code, result.timed_out, result.output) == (None, True, b"partial\n")
+        assert 2 <= result.seconds < 12
+        assert box.exec("cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' ' | grep -o 'sleep 700[0-9]'").output == b""
+
+    def test_nothing_of_a_timeout_reaches_the_next_command(self, box: Sandbox) -> None:
+        for turn in range(15):
+            assert box.exec("echo lost; sleep 5", timeout=0.05).timed_out
+            assert box.exec(f"echo {turn}").output == b"%d\n" % turn
+
+    def test_a_stopped_command_times_out(self, box: Sandbox) -> None:
+        assert box.exec("kill -STOP $$", timeout=0.5).timed_out
+
+    def test_a_command_that_kills_its_supervisor_ends_clearly(self, box: Sandbox) -> None:
+        result = box.exec("kill -9 $PPID; sleep 100", timeout=20)
+        assert result.exit_code is None and result.seconds < 15
+        assert box.exec("echo next").output == b"next\n"
+
+    def test_working_directory_and_variables(self, box: Sandbox) -> None:
+        assert box.exec("pwd").output == box.place.workdir.encode() + b"\n"
+        assert box.exec("pwd", cwd="/usr").output == b"/usr\n"
+        assert box.exec('echo "$A"', environment={"A": "it's; $B\n"}).output == b"it's; $B\n\n"
+        assert box.exec("true", cwd="/no/such").exit_code == 126
+        assert box.exec("echo ${FROM_PLACE}").output == b"of the place\n"
+
+    def test_a_session_keeps_working_directory_and_exported_variables(self, box: Sandbox) -> None:
+        box.exec("cd /usr; export KEPT=$'a b\\n\\'c'; NOT_EXPORTED=1; exit 4", session="one")
+        assert box.exec('pwd; echo "$KEPT$NOT_EXPORTED"', session="one").output == b"/usr\na b\n'c\n"
+        assert box.exec('pwd; echo "$KEPT"', session="two").output == box.place.workdir.encode() + b"\n\n"
+        assert box.exec('pwd; echo "$KEPT"').output == box.place.workdir.encode() + b"\n\n"
+        box.exec("cd lib; unset KEPT FROM_PLACE", session="one")
+        assert (
+            box.exec('pwd; echo "${KEPT-unset} ${FROM_PLACE-unset}"', session="one").output
+            == b"/usr/lib\nunset unset\n"
+        )
+        box.exec("sleep 5", session="one", timeout=0.2)
+        assert box.exec("pwd", session="one").output == b"/usr/lib\n"
+        assert box.exec("pwd; echo $X", session="one", cwd="/tmp", environment={"X": "1"}).output == b"/tmp\n1\n"
+
+    @pytest.mark.parametrize(
+        "arguments", [{"session": "../x"}, {"environment": {"A=B": "c"}}, {"environment": {"A": "\0"}}]
+    )
+    def test_what_cannot_be_passed_on_is_refused(self, box: Sandbox, arguments: dict[str, Any]) -> None:
+        with pytest.raises(SandboxError):
+            box.exec("true", **arguments)
+        with pytest.raises(SandboxError):
+            box.exec("echo a\0b")
+        assert box.exec("echo fine").output == b"fine\n"
+
+    def test_files_are_read_and_written(self, box: Sandbox) -> None:
+        path = f"{box.place.workdir}/deep/er/it's -x\nname"
+        content = bytes(range(256)) * 1000
+        box.write(path, content, mode=0o750)
+        assert box.read(path) == content
+        assert box.exec("stat -c %a deep/er/*").output == b"750\n"
+        box.write(path, b"")
+        assert box.read(path) == b""
+        for wrong in ("/no/such/file", "/usr"):
+            with pytest.raises(SandboxFileError):
+                box.read(wrong)
+        with pytest.raises(SandboxFileError):
+            box.write("/proc/none/file", b"x")
+
+    def test_archives_go_in_and_come_out(self, box: Sandbox) -> None:
+        folder = f"{box.place.workdir}/tree"
+        box.put(folder, tar_of({"a.txt": b"a", "sub/b": b"\0b", "caf\udce9\n": b"bytes"}, {"out": "/etc/passwd"}))
+        box.put(folder, io.BytesIO(tar_of({"second": b"2"})))
+        assert members(box.get(folder)) == {
+            "tree": None,
+            "tree/a.txt": b"a",
+            "tree/sub": None,
+            "tree/sub/b": b"\0b",
+            "tree/caf\udce9\n": b"bytes",
+            "tree/out": "/etc/passwd",
+            "tree/second": b"2",
+        }
+        assert members(box.get(f"{folder}/out")) == {"out": "/etc/passwd"}
+        with pytest.raises(SandboxFileError):
+            list(box.get(f"{folder}/none"))
+        with pytest.raises(SandboxFileError):
+            box.put(folder, b"this is no archive" * 100)
+
+    def test_snapshot_restore_and_branch(self, make: Make) -> None:
+        with make() as box:
+            box.exec("echo one > file; cd /tmp; export S=1", session="s")
+            first = box.snapshot()
+            box.exec("echo two > file; touch other; sleep 1000 &")
+            second = box.snapshot()
+            box.restore(first)
+            assert box.exec("cat file; ls; cat /proc/[0-9]*/cmdline | tr '\\0' ' '").output.startswith(b"one\nfile\n")
+            if self.SESSIONS_IN_SNAPSHOTS:
+                assert box.exec("pwd; echo $S", session="s").output == b"/tmp\n1\n"
+            box.restore(second)
+            assert box.exec("cat file other").output == b"two\n"
+            with pytest.raises(SnapshotUnknown):
+                box.restore("none")
+            if not self.BRANCHES:
+                return
+            with box.branch(first) as other:
+                assert other.exec("cat file; echo three > file").output == b"one\n"
+                assert box.exec("cat file").output == b"two\n"
+                box.close()
+                other.restore(second)
+                assert other.exec("cat file").output == b"two\n"
+
+    def test_several_sandboxes_run_at_once(self, make: Make) -> None:
+        failures: list[object] = []
+
+        def work(number: int) -> None:
+            with make() as box:
+                for turn in range(20):
+                    result = box.exec(f"echo {number}-{turn}; head -c 20000 /dev/zero", output_limit=1 << 16)
+                    if result.output != f"{number}-{turn}\n".encode() + b"\0" * 20000:
+                        failures.append(result)
+
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(120)
+        assert failures == []
+
+    def test_a_sandbox_that_does_not_run_says_so(self, make: Make) -> None:
+        box = make()
+        with pytest.raises(SandboxLost, match="not started"):
+            box.exec("true")
+        with closing(box):
+            box.start()
+            box.start()
+            assert box.exec("true").exit_code == 0
+        box.close()
+        for call in (lambda: box.exec("true"), box.snapshot, box.start, lambda: box.read("/x")):
+            with pytest.raises(SandboxLost, match="closed"):
+                call()
+
+    def test_a_command_waits_for_the_one_before_it(self, box: Sandbox) -> None:
+        times: list[tuple[float, float]] = []
+
+        def work() -> None:
+            began = time.monotonic()
+            box.exec("sleep 0.2")
+            times.append((began, time.monotonic()))
+
+        threads = [threading.Thread(target=work) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(30)
+        ends = sorted(end for _, end in times)
+        assert all(later - earlier > 0.15 for earlier, later in pairwise(ends))

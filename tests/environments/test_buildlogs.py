@@ -1,0 +1,129 @@
+"""A build's log: the lines that say why it failed are found among the many that only say that it did."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from environments.buildlogs import MOST_LINES, decisive_lines
+
+RESOLUTION = """Using Python 3.11.2 environment at: /opt/env
+Resolved 3 packages in 812ms
+  \u00d7 No solution found when resolving dependencies:
+  ╰─▶ Because only numpy<=2.3.5 is available and widget==1.4.0 depends on numpy>=9, we can conclude that
+      widget==1.4.0 cannot be used.
+      And because you require widget[test], we can conclude that your requirements are unsatisfiable.
+"""
+
+COMPILER = """Collecting lxml==4.2.1
+  Building wheel for lxml (pyproject.toml): started
+  error: subprocess-exited-with-error
+  \u00d7 Building wheel for lxml (pyproject.toml) did not run successfully.
+  │ exit code: 1
+  ╰─> [102 lines of output]
+      running build_ext
+      building 'lxml.etree' extension
+      src/lxml/etree.c:96:10: fatal error: libxml/xmlversion.h: No such file or directory
+         96 | #include "libxml/xmlversion.h"
+      compilation terminated.
+      error: command '/usr/bin/x86_64-linux-gnu-gcc' failed with exit code 1
+      [end of output]
+  note: This error originates from a subprocess, and is likely not a problem with pip.
+  ERROR: Failed building wheel for lxml
+ERROR: Could not build wheels for lxml, which is required to install pyproject.toml-based projects
+"""
+
+PYTHON = """Preparing metadata (setup.py): started
+ERROR: Package 'gadget' requires a different Python: 3.11.2 not in '<3.11,>=3.6'
+"""
+
+SETUP = """running egg_info
+Traceback (most recent call last):
+  File "<string>", line 14, in <module>
+  File "/testbed/setup.py", line 5, in <module>
+    import numpy
+ModuleNotFoundError: No module named 'numpy'
+hint: See above for output from the failure.
+"""
+
+NPM = """npm warn deprecated inflight@1.0.6: This module is not supported
+npm error code ERESOLVE
+npm error ERESOLVE could not resolve
+npm error Could not resolve dependency:
+npm error peer react@"^16.8" from widget@2.0.0
+npm error A complete log of this run can be found in: /home/agent/.npm/_logs/x.log
+"""
+
+CARGO = """    Updating index
+error: no matching package named `widgetry` found
+location searched: registry
+"""
+
+GO = """go: downloading example.org/widget v1.0.0
+go: example.org/widget@v1.0.0: reading https://example.org: 404 Not Found
+"""
+
+MAVEN = """[INFO] Scanning for projects...
+[ERROR] Failed to execute goal on project app: Could not resolve dependencies for project a:app:jar:1.0
+[ERROR] -> [Help 1]
+[ERROR] Re-run Maven using the -X switch to enable full debug logging.
+"""
+
+DISK = """Downloading torch
+error: failed to write to file `/opt/env/lib/libtorch.so`
+  Caused by: No space left on device (os error 28)
+"""
+
+APT = """Reading package lists...
+E: Unable to locate package libwidget-dev
+"""
+
+
+@pytest.mark.parametrize(
+    ("log", "cause"),
+    [
+        (RESOLUTION, "widget==1.4.0 depends on numpy>=9"),
+        (COMPILER, "fatal error: libxml/xmlversion.h"),
+        (PYTHON, "requires a different Python: 3.11.2"),
+        (SETUP, "ModuleNotFoundError: No module named 'numpy'"),
+        (NPM, "npm error code ERESOLVE"),
+        (CARGO, "no matching package named `widgetry`"),
+        (GO, "404 Not Found"),
+        (MAVEN, "Could not resolve dependencies"),
+        (DISK, "No space left on device"),
+        (APT, "Unable to locate package libwidget-dev"),
+    ],
+)
+def test_the_cause_is_among_the_decisive_lines_even_when_it_stands_in_the_middle_of_a_long_log(
+    log: str, cause: str
+) -> None:
+    chatter = "".join(f"Downloading package {number}\nInstalling package {number}\n" for number in range(2_000))
+    found = decisive_lines(chatter + log + "cleaning up\n" * 50)
+    assert any(cause in line for line in found)
+    assert len(found) <= MOST_LINES
+
+
+@pytest.mark.parametrize(
+    ("log", "noise"), [(NPM, "complete log"), (COMPILER, "note: This error"), (MAVEN, "Re-run"), (SETUP, "hint")]
+)
+def test_lines_that_only_point_elsewhere_are_left_out(log: str, noise: str) -> None:
+    assert not any(noise in line for line in decisive_lines(log))
+
+
+def test_a_log_without_any_sign_gives_its_end() -> None:
+    assert decisive_lines("one\ntwo\n\nthree\n", most=2) == ("two", "three")
+    assert decisive_lines("") == ()
+
+
+def test_colours_and_carriage_returns_of_a_terminal_do_not_hide_a_cause() -> None:
+    assert decisive_lines("10%\r50%\r\x1b[31mERROR: No matching distribution found for x\x1b[0m\n") == (
+        "ERROR: No matching distribution found for x",
+    )
+
+
+@given(st.text(max_size=400))
+def test_any_text_gives_few_short_printable_lines(log: str) -> None:
+    found = decisive_lines(log)
+    assert len(found) <= MOST_LINES
+    assert all(line and len(line) <= 300 and "\n" not in line and "\x1b" not in line for line in found)

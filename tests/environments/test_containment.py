@@ -1,0 +1,221 @@
+"""A sandbox in a container holds: each way out or to harm the host ends in a clear outcome, and nothing is left."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from environments.docker import DockerSandbox
+from environments.engine import connect
+from environments.sandbox import OUT_OF_MEMORY, OUTPUT_LIMIT, PROCESS_LIMIT, Limits
+from prchain.errors import DiskLimit, EngineUnavailable, SandboxLost
+from tests.environments.test_sandbox_docker import make_docker, ours
+
+pytestmark = pytest.mark.docker
+
+SMALL = Limits(memory_bytes=128 << 20, processes=64, file_bytes=64 << 20, disk_bytes=150 << 20, cpus=1)
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Any]:
+    found = connect()
+    yield found
+    assert ours(found) == ([], [])
+    found.close()
+
+
+@pytest.fixture(autouse=True)
+def _the_host_stays_healthy(client: Any) -> Iterator[None]:
+    """After each test the engine answers, no container of ours is left, and the host has memory and processes."""
+    yield
+    assert client.ping()
+    assert ours(client) == ([], [])
+    free = next(line for line in Path("/proc/meminfo").read_text().splitlines() if line.startswith("MemAvailable"))
+    assert int(free.split()[1]) > 500_000
+    assert len([name for name in os.listdir("/proc") if name.isdigit()]) < 5_000
+
+
+@pytest.fixture
+def box() -> Iterator[DockerSandbox]:
+    with make_docker(limits=SMALL) as sandbox:
+        yield sandbox
+
+
+def test_no_network_is_there(box: DockerSandbox) -> None:
+    seen = box.exec("cat /proc/net/dev | tail -n +3 | cut -d: -f1; cat /proc/net/route | wc -l")
+    assert seen.output.split()[-2:] == [b"lo", b"1"]
+    with socket.create_server(("0.0.0.0", 0)) as server:
+        port = server.getsockname()[1]
+        for host in ("127.0.0.1", "172.17.0.1", socket.gethostbyname(socket.gethostname()), "1.1.1.1"):
+            result = box.exec(f"exec 3<>/dev/tcp/{host}/{port}", timeout=10)
+            assert result.exit_code != 0 and (b"refused" in result.output or b"unreachable" in result.output)
+    assert box.exec("getent hosts example.org", timeout=30).exit_code != 0
+
+
+def test_a_fork_bomb_ends_with_its_timeout(box: DockerSandbox) -> None:
+    result = box.exec("bomb() { bomb | bomb & }; bomb; sleep 60", timeout=2)
+    assert result.timed_out and result.seconds < 30
+    assert box.exec("echo fine").output == b"fine\n"
+
+
+def test_a_fork_bomb_left_in_the_background_is_killed_before_the_next_command(box: DockerSandbox) -> None:
+    box.exec("bomb() { bomb | bomb & }; bomb; for i in {1..100}; do sleep 1000 & done", timeout=20)
+    time.sleep(1)
+    result = box.exec("echo fine", timeout=30)
+    assert (result.output, result.limit) == (b"fine\n", PROCESS_LIMIT)
+    assert box.exec("echo fine").limit is None
+
+
+def test_processes_are_limited(box: DockerSandbox) -> None:
+    result = box.exec("for i in {1..200}; do sleep 100 & done 2>&1; jobs | wc -l", timeout=5)
+    assert b"Resource temporarily unavailable" in result.output
+
+
+def test_a_memory_hog_is_ended_and_named(box: DockerSandbox) -> None:
+    result = box.exec("x=$(head -c 500000000 /dev/zero | tr '\\0' x); echo ${#x}", timeout=50)
+    assert result.limit == OUT_OF_MEMORY and result.exit_code != 0
+    assert box.exec("echo fine").limit is None
+
+
+def test_memory_backed_files_count_as_memory(box: DockerSandbox) -> None:
+    result = box.exec("head -c 300000000 /dev/zero > /dev/shm/big", timeout=50)
+    assert result.exit_code != 0
+    assert box.exec("rm -f /dev/shm/big; echo fine").output == b"fine\n"
+
+
+def test_a_large_file_against_a_smaller_limit(box: DockerSandbox) -> None:
+    result = box.exec("head -c 1000000000 /dev/zero > big")
+    assert result.exit_code == 153  # 128 + SIGXFSZ
+    assert box.exec("stat -c %s big").output == b"%d\n" % SMALL.file_bytes
+
+
+def test_many_files_end_the_sandbox_as_disk_limit(box: DockerSandbox) -> None:
+    command = "i=0; while :; do ((i++)); head -c 8000000 /dev/zero > f$i; sleep 0.05; done"
+    with pytest.raises(DiskLimit, match="157,286,400"):
+        box.exec(command, timeout=55)
+    with pytest.raises(DiskLimit):
+        box.exec("true")
+
+
+def test_endless_output_is_cut_and_stays_off_the_disk(box: DockerSandbox) -> None:
+    result = box.exec("yes; echo never", timeout=50)
+    assert (result.limit, result.exit_code) == (OUTPUT_LIMIT, None)
+    assert len(result.output) == 1 << 20
+    assert box._disk_use() < 1 << 20
+
+
+def test_children_in_their_own_session_die_with_the_timeout(box: DockerSandbox) -> None:
+    result = box.exec(
+        "(setsid bash -c 'trap \"\" TERM HUP; while :; do sleep 0.1; date +%s%N > /tmp/alive; done' &); sleep 60",
+        timeout=1,
+    )
+    assert result.timed_out
+    before = box.exec("cat /tmp/alive").output
+    time.sleep(0.5)
+    assert box.exec("cat /tmp/alive").output == before
+
+
+@pytest.mark.parametrize("command", ["kill -9 -1", "kill -9 $(cat /proc/[0-9]*/stat | cut -d' ' -f1)"])
+def test_a_command_that_kills_everything_ends_clearly(box: DockerSandbox, command: str) -> None:
+    try:
+        result = box.exec(f"{command}; sleep 30", timeout=40)
+    except SandboxLost:
+        with pytest.raises(SandboxLost):
+            box.exec("true")
+    else:
+        assert result.exit_code in {None, 137} and not result.timed_out
+        assert box.exec("echo survived").output == b"survived\n"
+
+
+def test_a_stopped_server_is_lost_not_waited_for(box: DockerSandbox) -> None:
+    assert box._channel is not None
+    box._channel._patience = 3.0
+    stop = "read -r _ _ _ parent _ < /proc/$PPID/stat; kill -STOP $parent; sleep 100"
+    began = time.monotonic()
+    with pytest.raises(SandboxLost, match="silent"):
+        box.exec(stop, timeout=80)
+    assert time.monotonic() - began < 30
+
+
+def test_the_container_is_killed_in_the_middle_of_a_command(box: DockerSandbox, client: Any) -> None:
+    timer = threading.Timer(0.5, lambda: client.api.kill(box.name))
+    timer.start()
+    with pytest.raises(SandboxLost, match="ended with 137"):
+        box.exec("sleep 30")
+    timer.join()
+
+
+def test_the_connection_breaks_in_the_middle_of_a_command(box: DockerSandbox, client: Any) -> None:
+    assert box._channel is not None
+    transport: Any = box._channel._transport
+    timer = threading.Timer(0.5, lambda: transport._socket.shutdown(socket.SHUT_RDWR))
+    timer.start()
+    with pytest.raises(SandboxLost):
+        box.exec("sleep 30")
+    timer.join()
+    assert not client.api.inspect_container(box.name)["State"]["Running"]
+
+
+def test_the_engine_goes_away_in_the_middle_of_a_command(
+    box: DockerSandbox, client: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As the sandbox sees it: its stream ends, and nobody answers at the engine's address any more."""
+    assert box._channel is not None
+    transport: Any = box._channel._transport
+    own = box._client
+
+    class Gone:
+        def __getattr__(self, name: str) -> Any:
+            raise ConnectionRefusedError(f"{tmp_path}/docker.sock")
+
+    def go() -> None:
+        box._client = Gone()
+        transport._socket.shutdown(socket.SHUT_RDWR)
+
+    timer = threading.Timer(0.5, go)
+    timer.start()
+    with pytest.raises(EngineUnavailable):
+        box.exec("sleep 30")
+    timer.join()
+    box._client = own
+
+
+def test_files_environment_and_socket_of_the_host_are_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, client: Any
+) -> None:
+    planted = tmp_path / "planted"
+    planted.write_text("planted-secret")
+    monkeypatch.setenv("PLANTED", "planted-secret")
+    monkeypatch.setenv("HTTPS_PROXY", "http://user:planted-secret@proxy.example:1")
+    with make_docker(limits=SMALL) as box:
+        seen = box.exec(
+            f"cat {planted}; env; cat /proc/[0-9]*/environ /proc/self/mountinfo; ls -a / /root /run /var/run; "
+            "find / -xdev -type s"
+        )
+        assert b"planted-secret" not in seen.output and b"docker.sock" not in seen.output
+        assert box.exec("ls /var/run/docker.sock /run/containerd").exit_code != 0
+        assert socket.gethostname().encode() not in box.exec("hostname; cat /etc/hostname").output
+        boot_disk = box.exec("ls /dev").output.split()
+        assert not [name for name in boot_disk if name.startswith((b"sd", b"vd", b"nvme", b"dm-", b"mem", b"kmsg"))]
+
+
+def test_the_kernel_cannot_be_turned_against_the_host(box: DockerSandbox) -> None:
+    for command in (
+        "mount -t tmpfs none /mnt",
+        "mknod /tmp/disk b 254 0",
+        "echo 1 > /proc/sys/kernel/panic",
+        "echo c > /proc/sysrq-trigger",
+        "chroot / true",
+        "unshare -m true",
+        "date -s 2000-01-01",
+        "hostname other",
+    ):
+        assert box.exec(command).exit_code != 0, command
+    assert box.exec("grep -E 'NoNewPrivs|Seccomp:' /proc/self/status").output == b"NoNewPrivs:\t1\nSeccomp:\t2\n"

@@ -1,0 +1,120 @@
+"""Recipes: which one a tree gets, what a user may change, and what no file may say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from environments.recipes import choose, matches, override_name, parse_recipe, shipped_recipes, with_values
+from environments.testruns import COMMANDS
+from prchain.errors import NoRecipe, RecipeError
+
+
+@pytest.mark.parametrize(
+    ("paths", "name"),
+    [
+        ({"pyproject.toml", "src/a.py"}, "python"),
+        ({"setup.py"}, "python"),
+        ({"requirements-dev.txt", "app.py"}, "python"),
+        ({"package.json"}, "node"),
+        ({"package.json", "pyproject.toml"}, "python"),
+        ({"go.mod", "main.go"}, "go"),
+        ({"Cargo.toml", "src/lib.rs"}, "rust"),
+        ({"pom.xml"}, "java"),
+    ],
+)
+def test_the_recipe_follows_from_what_the_tree_contains(paths: set[str], name: str) -> None:
+    assert choose(paths, "o/n").name == name
+
+
+def test_a_manifest_below_the_top_folder_does_not_choose_a_recipe() -> None:
+    with pytest.raises(NoRecipe, match="o/n"):
+        choose({"examples/package.json", "README.md"}, "o/n")
+
+
+@pytest.mark.parametrize("recipe", shipped_recipes(), ids=lambda recipe: recipe.name)
+def test_every_shipped_recipe_names_a_runner_that_there_is_and_checks_its_image(recipe: object) -> None:
+    assert recipe.runner in COMMANDS  # type: ignore[attr-defined]
+    assert recipe.build and recipe.check and recipe.manifests and recipe.detects  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("path", "pattern", "expected"),
+    [
+        ("requirements-dev.txt", "requirements*.txt", True),
+        ("docs/requirements.txt", "requirements*.txt", False),
+        ("requirements/test.txt", "requirements/*.txt", True),
+        ("requirements/a/b.txt", "requirements/*.txt", False),
+        ("a/b/go.mod", "**/go.mod", True),
+        ("go.mod", "**/go.mod", True),
+        ("a/xgo.mod", "**/go.mod", False),
+        ("setup.py", "setup?py", True),
+        ("setupxpy", "setup.py", False),
+        ("a1", "a[0-9]", True),
+        ("requirements.txt\nx", "requirements*.txt", False),
+    ],
+)
+def test_globs_stop_at_slashes_unless_they_start_with_two_stars(path: str, pattern: str, expected: bool) -> None:
+    assert matches(path, (pattern,)) is expected
+
+
+def test_no_pattern_matches_nothing() -> None:
+    assert not matches("setup.py", ())
+
+
+def test_a_users_file_for_a_repository_changes_single_keys_and_leaves_the_rest(tmp_path: Path) -> None:
+    (tmp_path / override_name("Owner/Name")).write_text('packages = ["libpq-dev"]\n[environment]\nFOO = "1"\n')
+    own, shipped = choose({"setup.py"}, "owner/NAME", tmp_path), choose({"setup.py"}, "o/other", tmp_path)
+    assert own.packages == ("libpq-dev",)
+    assert own.environment == {**shipped.environment, "FOO": "1"}
+    assert own.build == shipped.build
+    assert own.digest() != shipped.digest()
+    assert shipped == choose({"setup.py"}, "o/other")
+
+
+def test_a_users_file_can_name_the_recipe(tmp_path: Path) -> None:
+    (tmp_path / "o--n.toml").write_text('recipe = "go"\n')
+    assert choose({"setup.py"}, "o/n", tmp_path).name == "go"
+    (tmp_path / "o--n.toml").write_text('recipe = "cobol"\n')
+    with pytest.raises(RecipeError, match=r"'cobol'.*known are.*python"):
+        choose({"setup.py"}, "o/n", tmp_path)
+
+
+def test_a_recipe_of_the_users_own_goes_before_ours(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text('name = "mine"\nlanguage = "python"\nrank = 900\ndetects = ["setup.py"]\n')
+    assert choose({"setup.py"}, "o/n", tmp_path).name == "mine"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("name = ", "no TOML"),
+        ('name = "x"\n', "language"),
+        ('name = "x"\nlanguage = "c"\ncolour = 1\n', "colour is not a key"),
+        ('name = "x"\nlanguage = "c"\npackages = ["-o=evil"]\n', "packages"),
+        ('name = "x"\nlanguage = "c"\npackages = ["a; rm -rf /"]\n', "packages"),
+        ('name = "x"\nlanguage = "c"\nmanifests = ["a b"]\n', "manifests"),
+        ('name = "x"\nlanguage = "c"\nrequirements = ["--index-url http://h"]\n', "requirements"),
+        ('name = "x"\nlanguage = "c"\n[environment]\n"A B" = "1"\n', "environment"),
+        ('name = "x"\nlanguage = "c"\n[[build]]\nname = "s"\nrun = []\n', "must hold a script"),
+        ('name = "x"\nlanguage = "c"\n[[versions]]\nsign = "("\nvariable = "V"\n', "regular expression"),
+        ('name = "x"\nlanguage = "c"\n[keep]\n"a" = "relative"\n', "keep"),
+    ],
+)
+def test_what_is_no_recipe_is_refused_with_the_file_and_the_key(text: str, told: str) -> None:
+    with pytest.raises(RecipeError, match=told) as caught:
+        parse_recipe(text, "mine.toml")
+    assert "mine.toml" in str(caught.value)
+
+
+def test_a_folder_of_recipes_that_is_not_there_is_an_error_of_the_user(tmp_path: Path) -> None:
+    with pytest.raises(RecipeError, match="cannot be read"):
+        choose({"setup.py"}, "o/n", tmp_path / "missing")
+
+
+def test_the_digest_follows_what_the_image_holds_and_not_how_tests_run() -> None:
+    python = choose({"setup.py"}, "o/n")
+    assert with_values(python, {"test": "true {files}", "rank": 3}, "x").digest() == python.digest()
+    assert with_values(python, {"refresh": ("true",)}, "x").digest() == python.digest()
+    assert with_values(python, {"extras": ("test",)}, "x").digest() != python.digest()

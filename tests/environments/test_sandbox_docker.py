@@ -1,0 +1,159 @@
+"""The sandbox in containers: the common suite, what only an engine has, and what a crash leaves behind."""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from environments import leftovers
+from environments.docker import DockerSandbox
+from environments.docker_stream import engine_errors
+from environments.engine import connect
+from environments.sandbox import Limits, Place
+from prchain.errors import EngineUnavailable, ImageMissing, SandboxLost
+from tests.environments import conformance
+
+IMAGE = os.environ.get("PRCHAIN_TEST_IMAGE", "prchain-base:bookworm")
+LABEL = "prchain.test"
+ROOT = Path(__file__).parents[2]
+
+pytestmark = pytest.mark.docker
+
+
+def make_docker(**fields: Any) -> DockerSandbox:
+    """A small sandbox that is not started."""
+    given: dict[str, Any] = {
+        "image": IMAGE,
+        "limits": Limits(memory_bytes=512 << 20, processes=128, disk_bytes=2 << 30),
+        "labels": {LABEL: "sandbox"},
+        "environment": {"FROM_PLACE": "of the place"},
+    }
+    return DockerSandbox(Place(**(given | fields)))
+
+
+def ours(client: Any) -> tuple[list[str], list[str]]:
+    """Ids of the containers and snapshots that this process has in the engine."""
+    label = f"{leftovers.OWNER}={leftovers.this_process()}"
+    containers = client.api.containers(all=True, filters={"label": label})
+    images = client.api.images(filters={"label": label})
+    return [item["Id"] for item in containers], [item["Id"] for item in images]
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Any]:
+    """A client of the engine; at the end no sandbox of ours may be left in it."""
+    found = connect()
+    yield found
+    assert ours(found) == ([], [])
+    found.close()
+
+
+class TestDocker(conformance.Conformance):
+    @pytest.fixture(scope="class")
+    @classmethod
+    def make(cls) -> Callable[..., DockerSandbox]:
+        return make_docker
+
+    def test_another_user_than_root(self, make: Callable[..., DockerSandbox]) -> None:
+        with make(user="1234:1234", workdir="/tmp/work") as box:
+            assert (
+                box.exec("id -u; id -g; grep CapEff /proc/self/status").output
+                == b"1234\n1234\nCapEff:\t0000000000000000\n"
+            )
+            box.exec("kill -9 1")
+            assert box.exec("echo alive").output == b"alive\n"
+            box.write("/tmp/own", b"x")
+            assert box.exec("stat -c %u /tmp/own").output == b"1234\n"
+
+    def test_names_labels_and_limits_of_a_container(self, make: Callable[..., DockerSandbox], client: Any) -> None:
+        with make() as box:
+            found = client.api.inspect_container(box.name)
+            host = found["HostConfig"]
+            assert found["Config"]["Labels"][leftovers.SANDBOX] == box.name
+            assert (found["Mounts"], host["Binds"], host["NetworkMode"]) == ([], None, "none")
+            assert (host["CapDrop"], host["SecurityOpt"], host["Privileged"]) == (["ALL"], ["no-new-privileges"], False)
+            assert (host["PidsLimit"], host["Memory"], host["MemorySwap"]) == (128, 512 << 20, 512 << 20)
+            assert host["Init"] is True and host["NanoCpus"] == 2_000_000_000
+        with pytest.raises(SandboxLost), engine_errors("looking"):
+            client.api.inspect_container(box.name)
+
+    def test_a_missing_image_and_a_missing_engine_have_names(
+        self, make: Callable[..., DockerSandbox], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        with pytest.raises(ImageMissing, match="prchain/no-such"):
+            make(image="prchain/no-such:1").start()
+        with pytest.raises(ImageMissing):
+            make(image=None)
+        monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/no.sock")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ResourceWarning)  # docker's own: a socket that it could not connect
+            with pytest.raises(EngineUnavailable):
+                make().start()
+            gc.collect()
+
+    def test_snapshots_go_with_their_family(self, make: Callable[..., DockerSandbox], client: Any) -> None:
+        containers, images = (len(ids) for ids in ours(client))
+        box = make()
+        box.start()
+        first = box.snapshot()
+        other = box.branch(first)
+        other.snapshot()
+        box.close()
+        assert [len(ids) for ids in ours(client)] == [containers + 1, images + 2]
+        other.close()
+        assert [len(ids) for ids in ours(client)] == [containers, images]
+
+
+def test_what_a_killed_process_leaves_is_found_and_removed_and_nothing_else(client: Any) -> None:
+    code = (
+        "import os, signal\nfrom tests.environments.test_sandbox_docker import make_docker\n"
+        "box = make_docker()\nbox.start()\nbox.snapshot()\nbox.branch(box.snapshot())\nprint(box.name, flush=True)\n"
+        "os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert ran.returncode == -9, ran.stderr
+    with make_docker() as alive:
+        left = leftovers.find(client)
+        assert ran.stdout.strip() in {item.name for item in left}
+        assert [item.kind for item in left].count("container") >= 2
+        assert [item.kind for item in left].count("snapshot") >= 2
+        assert alive.name not in {item.name for item in left}
+        assert leftovers.remove(client, left) == []
+        assert leftovers.find(client) == []
+        assert alive.exec("echo alive").output == b"alive\n"
+        assert alive.name in {item.name for item in leftovers.find(client, everybody=True)}
+
+
+def test_an_owner_is_gone_only_when_that_is_certain() -> None:
+    here = leftovers.this_process()
+    fields = {name: getattr(here, name) for name in ("host", "boot", "namespace", "pid", "start")}
+
+    def gone(**changed: Any) -> bool:
+        return leftovers.Owner(**(fields | changed)).is_gone
+
+    assert leftovers.Owner.parse(str(here)) == here
+    assert not here.is_gone
+    assert gone(start="1") and gone(boot="another") and gone(pid=4_000_000)
+    assert not gone(host="another", pid=4_000_000)
+    assert not gone(namespace="another", pid=4_000_000)
+    assert leftovers.Owner.parse("somebody/else") is None
+
+
+def test_a_container_that_is_removed_under_a_command_is_lost(client: Any) -> None:
+    with make_docker() as box:
+        timer = threading.Timer(0.5, lambda: client.api.remove_container(box.name, force=True))
+        timer.start()
+        with pytest.raises(SandboxLost, match=r"removed|ended"):
+            box.exec("sleep 30")
+        timer.join()
+        with pytest.raises(SandboxLost):
+            box.exec("true")

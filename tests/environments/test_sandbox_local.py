@@ -1,0 +1,168 @@
+"""The sandbox on this machine: the common suite in namespaces, and what plain processes can and cannot do."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from environments import leftovers
+from environments.local import LocalSandbox
+from environments.sandbox import Limits, Place
+from prchain.errors import DiskLimit, EngineUnavailable, ImageMissing, SandboxLost, UsageError
+from tests.environments import conformance
+
+ROOT = Path(__file__).parents[2]
+
+
+def _runs(number: int) -> bool:
+    """Whether a process runs; one that ended and that nobody has reaped does not."""
+    try:
+        return Path(f"/proc/{number}/stat").read_bytes().rpartition(b") ")[2][:1] != b"Z"
+    except OSError:
+        return False
+
+
+def works() -> bool:
+    """Whether bubblewrap can make namespaces here."""
+    try:
+        with LocalSandbox(Place(None)) as box:
+            return box.exec("true").exit_code == 0
+    except (EngineUnavailable, SandboxLost):
+        return False
+
+
+def make_local(**fields: Any) -> LocalSandbox:
+    given: dict[str, Any] = {
+        "image": None,
+        "limits": Limits(memory_bytes=512 << 20, processes=128, disk_bytes=1 << 30),
+        "environment": {"FROM_PLACE": "of the place"},
+    }
+    return LocalSandbox(Place(**(given | fields)))
+
+
+@pytest.fixture(scope="module")
+def bubblewrap() -> None:
+    if not works():
+        pytest.skip("bubblewrap is missing, or may not make namespaces")
+
+
+@pytest.mark.usefixtures("bubblewrap")
+class TestLocal(conformance.Conformance):
+    @pytest.fixture(scope="class")
+    @classmethod
+    def make(cls) -> Callable[..., LocalSandbox]:
+        return make_local
+
+    def test_the_host_is_not_there(self, make: Callable[..., LocalSandbox], tmp_path: Path, monkeypatch: Any) -> None:
+        secret = tmp_path / "secret"
+        secret.write_text("planted")
+        monkeypatch.setenv("PLANTED", "planted")
+        with make() as box:
+            seen = box.exec(
+                f"cat {secret}; env; cat /proc/[0-9]*/environ; ls /root /work /home /tmp -a; cat /etc/passwd"
+            )
+            assert b"planted" not in seen.output
+            assert box.exec("id -u; grep CapEff /proc/self/status").output == b"1000\nCapEff:\t0000000000000000\n"
+            assert box.exec("touch /usr/x || touch /x").exit_code != 0
+            assert box.exec("exec 3<>/dev/tcp/127.0.0.1/22 || cat /proc/net/dev | wc -l").output.endswith(b"3\n")
+
+    def test_a_fork_bomb_ends_with_its_timeout(self, make: Callable[..., LocalSandbox]) -> None:
+        with make() as box:
+            assert box.exec("bomb() { bomb | bomb & }; bomb; sleep 20", timeout=1).timed_out
+            assert box.exec("echo fine").output == b"fine\n"
+
+    def test_disk_and_file_size_are_limited(self, make: Callable[..., LocalSandbox]) -> None:
+        limits = Limits(file_bytes=8 << 20, disk_bytes=32 << 20, memory_bytes=512 << 20, processes=64)
+        with make(limits=limits) as box:
+            assert box.exec("head -c 20000000 /dev/zero > big").exit_code == 153
+            assert box.exec("stat -c %s big").output == b"8388608\n"
+            with pytest.raises(DiskLimit):
+                box.exec("i=0; while :; do ((i++)); head -c 4000000 /dev/zero > f$i; sleep 0.05; done", timeout=30)
+
+    def test_a_memory_hog_gets_no_more(self, make: Callable[..., LocalSandbox]) -> None:
+        with make(limits=Limits(memory_bytes=64 << 20)) as box:
+            assert box.exec("x=$(head -c 200000000 /dev/zero | tr '\\0' x); echo ${#x}").exit_code != 0
+
+    def test_killing_everything_loses_the_sandbox(self, make: Callable[..., LocalSandbox]) -> None:
+        with make() as box, pytest.raises(SandboxLost):
+            box.exec("kill -9 -1; sleep 10")
+
+    def test_a_folder_can_be_the_root(self, make: Callable[..., LocalSandbox], tmp_path: Path) -> None:
+        with pytest.raises(ImageMissing):
+            make(image=str(tmp_path / "none")).start()
+
+    def test_folders_of_a_killed_process_are_found(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:  # pytest's own are closed to nobody, whom root becomes
+            os.chmod(folder, 0o755)
+            self._leave_folders(Path(folder))
+
+    def _leave_folders(self, tmp_path: Path) -> None:
+        code = (
+            "import os, signal\nfrom tests.environments.test_sandbox_local import make_local\n"
+            "box = make_local()\nbox.start()\nbox.snapshot()\nos.kill(os.getpid(), signal.SIGKILL)"
+        )
+        environment = os.environ | {"TMPDIR": str(tmp_path)}
+        ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, check=False)
+        assert ran.returncode == -9, ran.stderr
+        own = tmp_path / f"{leftovers.LOCAL_PREFIX}own"
+        own.mkdir()
+        (own / leftovers.OWNER_FILE).write_text(str(leftovers.this_process()))
+        found = leftovers.find_local(tmp_path)
+        assert len(found) == 2 and own not in found
+        time.sleep(0.2)
+        assert leftovers.remove_local(found) == []
+        assert list(tmp_path.iterdir()) == [own]
+
+
+class TestUnsafe(conformance.Conformance):
+    """Plain processes: everything but namespaces. Exceptions: no branches, sessions outside the workdir,
+    and whoever kills everything hits the host."""
+
+    BRANCHES = False
+    SESSIONS_IN_SNAPSHOTS = False
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def make(cls, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., LocalSandbox]:
+        def make_unsafe(**fields: Any) -> LocalSandbox:
+            given = {"image": None, "workdir": str(tmp_path_factory.mktemp("work"))}
+            return LocalSandbox(
+                Place(**(given | {"environment": {"FROM_PLACE": "of the place"}} | fields)), unsafe=True
+            )
+
+        return make_unsafe
+
+    def test_a_timeout_hits_nobody_else(self, make: Callable[..., LocalSandbox]) -> None:
+        with make() as box:
+            other = subprocess.Popen(["sleep", "30"])
+            assert box.exec("sleep 20", timeout=0.5).timed_out
+            assert other.poll() is None
+            other.kill()
+            other.wait()
+
+    def test_nothing_goes_on_after_the_end(self, make: Callable[..., LocalSandbox]) -> None:
+        with make() as box:
+            started = box.exec("(setsid bash -c 'sleep 500 & echo $!; wait' &) ; sleep 500 & echo $!; sleep 0.3")
+            numbers = [int(word) for word in started.output.split()]
+            assert len(numbers) == 2 and all(Path(f"/proc/{number}").exists() for number in numbers)
+        assert not [number for number in numbers if _runs(number)]
+
+    def test_it_wants_a_folder_of_its_own(self) -> None:
+        for workdir in ("/", "relative"):
+            with pytest.raises(UsageError):
+                LocalSandbox(Place(None, workdir=workdir), unsafe=True)
+
+
+def test_without_bubblewrap_nothing_runs_unasked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    with pytest.raises(EngineUnavailable, match="bubblewrap"):
+        make_local().start()
