@@ -10,7 +10,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Any, Self
 
@@ -19,7 +19,7 @@ from environments.buildtree import BuildTree
 from environments.engine import in_engine
 from environments.leftovers import OWNER, SANDBOX, SNAPSHOT, our_labels
 from environments.plans import BUILD, WORKDIR
-from prchain.errors import BuildFailed, ImageError
+from prchain.errors import BuildFailed, ImageError, SandboxError
 from prchain.scrub import redact
 
 USER = "agent"
@@ -60,7 +60,11 @@ class BuildContainer:
                 name=name, labels=our_labels(SANDBOX, name), network=self._network, use_config_proxy=False,
                 mem_limit=_MEMORY, memswap_limit=_MEMORY, pids_limit=_PROCESSES, security_opt=["no-new-privileges"],
             )  # fmt: skip
-            self._put(BUILD, self._files)
+            try:
+                self._put(BUILD, self._files)
+            except BaseException:
+                self._container.remove(force=True, v=True)
+                raise
         return self
 
     def __exit__(
@@ -157,7 +161,7 @@ class BuildContainer:
 
         def kill() -> None:
             late.set()
-            with in_engine():
+            with suppress(ImageError, SandboxError), in_engine():  # it may have ended by itself at this very moment
                 self._container.kill()
 
         timer = threading.Timer(seconds, kill)

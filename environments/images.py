@@ -192,7 +192,7 @@ def prune_images(
         try:
             with in_engine():
                 engine.images.remove(image.id if image.name == "<none>" else image.name)
-        except ImageError:
+        except (ImageError, ImageMissing):
             continue
         removed.append(image)
     return removed

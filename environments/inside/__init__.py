@@ -1,1 +1,1 @@
-"""Programs that run inside a build's container, with any Python from 3.7 on; nothing here is imported."""
+"""Programs that run inside a build's container, with any Python from 3.7 on; the builder imports nothing of them."""
