@@ -97,8 +97,8 @@ def build(
       prchain chains build pallets/click --max 8 --keep config_only
       prchain chains build --strategy temporal --licence any --allow-benchmarks
     """
-    from chains.build import ChainBuilder  # noqa: PLC0415  the graph and the filters load slowly
-    from chains.report import print_build, report_row  # noqa: PLC0415
+    from chains.build import ChainBuilder
+    from chains.report import print_build, report_row
 
     if shortest > longest:
         raise UsageError(f"--min {shortest} is more than --max {longest}")
@@ -144,11 +144,11 @@ def _options(
     allow_benchmarks: bool,
     benchmark_list: Path | None,
 ) -> BuildOptions:
-    from chains.options import FLOOR, BuildOptions  # noqa: PLC0415
-    from chains.stages.benchmarks import Benchmarks  # noqa: PLC0415
-    from chains.stages.files import LANGUAGES  # noqa: PLC0415
-    from chains.stages.filters import PERMISSIVE, Filters  # noqa: PLC0415
-    from chains.stages.licence import recognised  # noqa: PLC0415
+    from chains.options import FLOOR, BuildOptions
+    from chains.stages.benchmarks import Benchmarks
+    from chains.stages.files import LANGUAGES
+    from chains.stages.filters import PERMISSIVE, Filters
+    from chains.stages.licence import recognised
 
     for name in languages:
         if name.lower() not in LANGUAGES:
@@ -212,7 +212,7 @@ def list_chains(
       prchain chains list --sort confidence --limit 20
       prchain chains list --repository pallets/click --length 3
     """
-    from chains.report import find_chains, print_chains  # noqa: PLC0415
+    from chains.report import find_chains, print_chains
 
     with closing(Store.open(Settings.load(db=db).db, create=False)) as store:
         rows = find_chains(store, strategy, retired=retired, repository=repository)
@@ -242,7 +242,7 @@ def show(chain: str, db: str | None, as_json: bool) -> None:
     Example:
       prchain chains show 1f0c
     """
-    from chains.report import chain_page, print_chain  # noqa: PLC0415
+    from chains.report import chain_page, print_chain
 
     with closing(Store.open(Settings.load(db=db).db, create=False)) as store:
         page = chain_page(store, chain)

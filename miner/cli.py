@@ -120,7 +120,7 @@ def _web_host(api_url: str) -> str:
 
 
 def _github(store: Store, settings: Settings, tokens: tuple[str, ...], progress: Progress) -> GitHubSource:
-    from miner.github import GitHubSource  # noqa: PLC0415  the git source does without the client
+    from miner.github import GitHubSource
 
     return GitHubSource(
         store,

@@ -108,7 +108,7 @@ def _fail(error: PrchainError, status: int) -> int:
 
 
 def _secrets() -> tuple[str, ...]:
-    from prchain.settings import Settings  # noqa: PLC0415  pydantic takes longer to import than --help may take
+    from prchain.settings import Settings
 
     try:
         return Settings.load().secrets

@@ -36,8 +36,8 @@ def sql(
       prchain sql funnel repository=numpy/numpy
       prchain sql --csv --query "SELECT * FROM citation_edges WHERE counted = 1"
     """
-    from sql import named, output  # noqa: PLC0415  --help does without SQLAlchemy
-    from sql.store import Store  # noqa: PLC0415
+    from sql import named, output
+    from sql.store import Store
 
     if as_csv and as_json:
         raise UsageError("--csv and --json exclude each other")

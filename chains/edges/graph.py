@@ -9,10 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import networkx as nx
+import networkx as nx
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +47,6 @@ def build_graph(edges: Iterable[Edge]) -> nx.DiGraph[int]:
     Of several edges between two pull requests the surest counts. Raises `CyclicGraph`, and ValueError for a confidence
     outside (0, 1].
     """
-    import networkx as nx  # noqa: PLC0415
-
     graph: nx.DiGraph[int] = nx.DiGraph()
     for edge in edges:
         if not 0 < edge.confidence <= 1:
@@ -68,8 +64,6 @@ def reference_order(graph: nx.DiGraph[int]) -> list[int]:
 
     By the longest way to it from one that nobody cites, then by number: the same however the edges were ordered.
     """
-    import networkx as nx  # noqa: PLC0415
-
     order: list[int] = []
     for generation in nx.topological_generations(graph):
         order.extend(sorted(generation, reverse=True))
@@ -79,6 +73,4 @@ def reference_order(graph: nx.DiGraph[int]) -> list[int]:
 
 def components(graph: nx.DiGraph[int]) -> list[set[int]]:
     """The sets of pull requests that hang together, largest first, then by smallest number."""
-    import networkx as nx  # noqa: PLC0415
-
     return sorted(nx.weakly_connected_components(graph), key=lambda nodes: (-len(nodes), min(nodes)))

@@ -77,10 +77,10 @@ def build(
       prchain tasks build --dry-run
       prchain tasks build --repository pallets/click --budget 2.50 --workers 8
     """
-    from chains.tasks.construct import Options, TaskRun  # noqa: PLC0415  what talks to models is loaded when it is needed
-    from chains.tasks.query import OVERVIEW, PLAN, QUERY, Constructor  # noqa: PLC0415
-    from prchain.llm.setup import make_desk  # noqa: PLC0415
-    from sql.ledger import SqlLedger  # noqa: PLC0415
+    from chains.tasks.construct import Options, TaskRun
+    from chains.tasks.query import OVERVIEW, PLAN, QUERY, Constructor
+    from prchain.llm.setup import make_desk
+    from sql.ledger import SqlLedger
 
     settings = Settings.load(db=db, workers=workers)
     options = Options(strategy, repository, limit, settings.workers, retry)
@@ -105,7 +105,7 @@ def build(
 
 
 def _print_estimate(run: TaskRun, as_json: bool) -> None:
-    from prchain.terminal import say  # noqa: PLC0415
+    from prchain.terminal import say
 
     count, estimate, unread = run.estimate()
     row = {"tasks": count, "calls": estimate.calls, "tokens_in": estimate.tokens_in, "tokens_out": estimate.tokens_out,
@@ -134,8 +134,8 @@ def _report_row(report: RunReport, usd: float | None, calls: int) -> dict[str, A
 
 
 def _print_report(report: RunReport, usd: float | None, calls: int) -> None:
-    from chains.tasks.model import FINAL, READY  # noqa: PLC0415
-    from prchain.terminal import counted, say  # noqa: PLC0415
+    from chains.tasks.model import FINAL, READY
+    from prchain.terminal import counted, say
 
     reasons: dict[tuple[str, str | None], list[str]] = {}
     for task in report.tasks:
@@ -170,7 +170,7 @@ def list_(strategy: str | None, repository: str | None, outcome: str | None, db:
     Example:
       prchain tasks list --outcome query_rejected
     """
-    from chains.tasks.report import list_tasks, print_tasks  # noqa: PLC0415
+    from chains.tasks.report import list_tasks, print_tasks
 
     with closing(Store.open(Settings.load(db=db).db, create=False)) as store:
         rows = list_tasks(store, strategy, repository, outcome)
@@ -191,7 +191,7 @@ def show(task: str, db: str | None, as_json: bool) -> None:
     Example:
       prchain tasks show 5f0c
     """
-    from chains.tasks.report import print_task, task_page  # noqa: PLC0415
+    from chains.tasks.report import print_task, task_page
 
     with closing(Store.open(Settings.load(db=db).db, create=False)) as store:
         page = task_page(store, task)
@@ -241,8 +241,8 @@ def export(
       prchain tasks export --out tasks.jsonl
       prchain tasks export --out - --interface paper | head -1
     """
-    from chains.tasks.export import ExportOptions, Unread, print_lines, records, write_lines  # noqa: PLC0415
-    from prchain.terminal import say  # noqa: PLC0415
+    from chains.tasks.export import ExportOptions, Unread, print_lines, records, write_lines
+    from prchain.terminal import say
 
     settings = Settings.load(db=db)
     to_stdout = str(out) == "-"
