@@ -146,9 +146,9 @@ def _options(
 ) -> BuildOptions:
     from chains.options import FLOOR, BuildOptions
     from chains.stages.benchmarks import Benchmarks
-    from chains.stages.files import LANGUAGES
     from chains.stages.filters import PERMISSIVE, Filters
     from chains.stages.licence import recognised
+    from prchain.kinds import LANGUAGES
 
     for name in languages:
         if name.lower() not in LANGUAGES:

@@ -12,9 +12,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
-from chains.stages.files import FileKind, kind_of
 from prchain.git import FilePatch
 from prchain.identifiers import defined_names, identifiers
+from prchain.kinds import FileKind, kind_of
 
 _CODE = frozenset({FileKind.SOURCE, FileKind.TEST})
 

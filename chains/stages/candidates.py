@@ -12,10 +12,10 @@ from chains.history import Landed, Mined
 from chains.stages.benchmarks import Benchmarks
 from chains.stages.filters import Filters, PullFacts, drop
 from chains.stages.licence import is_licence_name, licence_of
-from chains.stages.reference import Reference, split
 from chains.stages.undressed import is_same_undressed, may_be_dress
 from prchain.errors import GitError
 from prchain.git import GitRepository
+from prchain.reference import Reference, split
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
-from chains.stages.files import language_of
 from prchain.git import FilePatch
 from prchain.git.patches import Hunk
+from prchain.kinds import language_of
 
 _HASH = {"python", "cython", "ruby", "shell", "perl", "r", "julia", "elixir", "nix", "terraform", "powershell", "nim"}
 _SLASHES = {

@@ -44,11 +44,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from chains.stages.cosmetic import is_cosmetic
-from chains.stages.files import FileKind, kind_of, language_of
-from chains.stages.reference import Reference
 from chains.stages.renames import is_rename_only
 from prchain.errors import SettingsError
 from prchain.housekeeping import housekeeping_of
+from prchain.kinds import FileKind, kind_of, language_of
+from prchain.reference import Reference
 
 PERMISSIVE = frozenset({
     "0BSD", "AFL-3.0", "Apache-2.0", "Artistic-2.0", "BlueOak-1.0.0", "BSD-2-Clause", "BSD-3-Clause",
@@ -69,7 +69,7 @@ class Filters:
     max_source_lines: int = 1500
     max_source_files: int = 40
     languages: frozenset[str] = frozenset()
-    """Names as `chains.stages.files.LANGUAGES` has them, in lower case; none is all."""
+    """Names as `prchain.kinds.LANGUAGES` has them, in lower case; none is all."""
     licences: frozenset[str] | None = PERMISSIVE
     """SPDX identifiers that are allowed; None allows all, the unknown too."""
 

@@ -18,7 +18,6 @@ from typing import Any, BinaryIO
 from sqlalchemy import select
 
 from chains.outcomes import RETIRED, SELECTED
-from chains.stages.reference import split
 from chains.tasks.model import NOT_REACHED, READY, Interface, Stage, StageQuery, TaskChain
 from chains.tasks.record import (
     CitationRecord,
@@ -35,6 +34,7 @@ from chains.tasks.rows import read_draft, read_task_chain
 from chains.tasks.texts import read_title
 from prchain.errors import DiskFull, GitError, IncompleteRepository, PrchainError, UsageError
 from prchain.git import FilePatch, GitRepository, is_clone_url, open_mined
+from prchain.reference import split
 from prchain.scrub import redact, scrub_mined
 from sql.store import Store, Transaction
 from sql.tables import ChainStage, Citation, LlmCall, Selection, Task

@@ -172,9 +172,9 @@ def test_source_and_test_patch_on_the_base_give_the_landed_tree(world: TaskWorld
 
 
 def test_a_patch_with_renames_binaries_and_odd_bytes_is_parted_without_loss(world: TaskWorld, tmp_path: Path) -> None:
-    from chains.stages.reference import split
     from chains.tasks.export import _patch
     from chains.tasks.rows import read_task_chain
+    from prchain.reference import split
 
     with world.store.reading() as tx:
         stage = read_task_chain(tx, world.chains[0]).stages[2]

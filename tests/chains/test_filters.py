@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 import chains.stages.filters
 from chains.stages.filters import OUTCOMES, PERMISSIVE, Filters, PullFacts, drop
-from chains.stages.reference import Reference, split
 from prchain.errors import SettingsError
 from prchain.git.patches import FilePatch, Hunk
+from prchain.reference import Reference, split
 
 
 def patch(path: str, lines: int = 10) -> FilePatch:

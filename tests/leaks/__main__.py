@@ -33,10 +33,10 @@ def main() -> None:
 )
 def facts(mirrors: Path) -> None:
     """Write facts.json anew. Needed when the facts' definition, the chains or the paths in the texts change."""
-    from chains.stages.reference import split
     from chains.tasks.interface import candidate_names, interface
     from prchain.git import GitRepository, mirror_path
     from prchain.leaks import stage_facts
+    from prchain.reference import split
 
     texts = [text for name in SPLITS for text in read_texts(name)]
     written = {}

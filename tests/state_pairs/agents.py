@@ -6,9 +6,9 @@ import random
 import re
 from collections.abc import Callable
 
-from chains.stages.files import FileKind, kind_of
 from prchain.git import Hunk, path_text
 from prchain.git.trees import EXECUTABLE, FILE, Entry, TreeStore
+from prchain.kinds import FileKind, kind_of
 
 Block = tuple[list[bytes], list[bytes]]
 """What a place of a file was and what the reference made of it; the same where it left it."""

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
-from chains.stages.files import FileKind, kind_of
 from prchain.git.output import path_text
 from prchain.git.trees import TreeStore
+from prchain.kinds import FileKind, kind_of
 from sql.store import Store
 from sql.tables import ChainStage, Landing, Repository, Selection
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chains.stages.files import LANGUAGES, FileKind, kind_of, language_of
+from prchain.kinds import LANGUAGES, FileKind, kind_of, language_of
 
 KINDS = {
     FileKind.SOURCE: [

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from chains.stages.files import FileKind, kind_of, language_of
 from prchain.git import FilePatch
+from prchain.kinds import FileKind, kind_of, language_of
 
 _SOURCE = {FileKind.SOURCE, FileKind.CONFIG, FileKind.DATA, FileKind.BINARY}
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chains.stages.files import FileKind
-from chains.stages.reference import Reference, lines_changed, split
 from prchain.git.patches import FilePatch, Hunk
+from prchain.kinds import FileKind
+from prchain.reference import Reference, lines_changed, split
 
 
 def patch(path: str, added: int = 1, removed: int = 0, old_path: str | None = None) -> FilePatch:
