@@ -37,10 +37,13 @@ from sql.tables.mined import (
     RepositoryAlias,
     TimelineEvent,
 )
+from sql.tables.proved import BuiltImage, ReferenceRun, StageTests, Validation
+from sql.tables.rolled import Trajectory, TrajectoryMessage, TrajectoryStage, Verdict
 
 __all__ = [
     "ArchivedPage",
     "Base",
+    "BuiltImage",
     "Candidate",
     "Chain",
     "ChainStage",
@@ -58,11 +61,18 @@ __all__ = [
     "PullRequest",
     "PullRequestCommit",
     "PullRequestText",
+    "ReferenceRun",
     "RefusedClaim",
     "Repository",
     "RepositoryAlias",
     "Selection",
+    "StageTests",
     "Task",
     "TaskStage",
     "TimelineEvent",
+    "Trajectory",
+    "TrajectoryMessage",
+    "TrajectoryStage",
+    "Validation",
+    "Verdict",
 ]

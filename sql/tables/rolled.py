@@ -1,0 +1,161 @@
+"""The tables of rollouts: trajectories, their stages, messages and verdicts."""
+
+from __future__ import annotations
+
+from sqlalchemy import ForeignKey, ForeignKeyConstraint, Index, String, Text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from sql.tables.base import Base
+
+
+class Trajectory(Base):
+    """One agent's run over one chain: sample number `sample` under one set of options."""
+
+    __tablename__ = "trajectories"
+    __table_args__ = (Index("ix_trajectories_chain", "chain_id", "sample"),)
+
+    id: Mapped[str] = mapped_column(String(16), primary_key=True)
+    """Hash of chain, options and sample (and of where it was branched off, if it was); `trajectories.identity`."""
+    chain_id: Mapped[str] = mapped_column(ForeignKey("chains.id", ondelete="CASCADE"))
+    sample: Mapped[int]
+    parent_id: Mapped[str | None] = mapped_column(String(16))
+    """The trajectory that it was branched off; null for one that began at the beginning."""
+    parent_step: Mapped[int | None]
+    """The last step that it shares with its parent."""
+    scaffold: Mapped[str] = mapped_column(String(32))
+    model: Mapped[str] = mapped_column(String(255))
+    options: Mapped[str] = mapped_column(Text)
+    """JSON object: everything that decides the rollout (`trajectories.options.RolloutOptions`)."""
+    options_hash: Mapped[str] = mapped_column(String(64))
+    prompts: Mapped[str] = mapped_column(Text)
+    """JSON object of prompt name to its hash."""
+    tools: Mapped[str] = mapped_column(Text)
+    """JSON list: the tools as the model was told of them, in OpenAI's form."""
+    outcome: Mapped[str] = mapped_column(String(32))
+    """``running``; ``accepted`` (every stage); ``accepted_prefix`` (the first `accepted` stages, enough for a chain);
+    ``too_short``; ``rejected``; or a failure's name. One of `trajectories.outcomes`."""
+    reason: Mapped[str | None] = mapped_column(Text)
+    accepted: Mapped[int]
+    """How many stages from the first one on were accepted."""
+    overview: Mapped[str | None] = mapped_column(Text)
+    """The overview as it is told: rewritten for an accepted prefix, else the task's."""
+    usd: Mapped[float | None]
+    """What its model calls cost: agent and judge; null where a price is not known."""
+    tokens_in: Mapped[int]
+    tokens_out: Mapped[int]
+    steps: Mapped[int]
+    seconds: Mapped[float]
+    worker: Mapped[str | None] = mapped_column(String(64))
+    """Who works on it while it is ``running``: host, process and its start."""
+    tries: Mapped[int]
+    """How often it was begun again after an infrastructure failure."""
+    started_at: Mapped[str] = mapped_column(String(32))
+    finished_at: Mapped[str | None] = mapped_column(String(32))
+
+
+class TrajectoryStage(Base):
+    """One stage of a trajectory."""
+
+    __tablename__ = "trajectory_stages"
+
+    trajectory_id: Mapped[str] = mapped_column(ForeignKey("trajectories.id", ondelete="CASCADE"), primary_key=True)
+    position: Mapped[int] = mapped_column(primary_key=True)
+    outcome: Mapped[str] = mapped_column(String(32))
+    """``running``, ``accepted``, ``rejected``, ``unscored``, ``state_broken``, ``not_reached``, or a failure's name."""
+    reason: Mapped[str | None] = mapped_column(Text)
+    start_tree: Mapped[str | None] = mapped_column(String(64))
+    """S_t."""
+    end_tree: Mapped[str | None] = mapped_column(String(64))
+    """A_t of the last attempt."""
+    conflicts: Mapped[str] = mapped_column(Text)
+    """JSON list of ``{"path", "kind", "hunks", "lost_lines"}``: where the merge took the agent's side."""
+    reset_tests: Mapped[str] = mapped_column(Text)
+    """JSON list: paths of earlier test patches where the agent had something else than M_{t-1}."""
+    check: Mapped[str] = mapped_column(Text)
+    """JSON object: the fields of `environments.outcomes.StateCheck`; empty where no tests ran on S_t."""
+    attempts: Mapped[int]
+    steps: Mapped[int]
+    seconds: Mapped[float]
+
+
+class TrajectoryMessage(Base):
+    """One message of a trajectory's conversation, written in the transaction that ends its step."""
+
+    __tablename__ = "trajectory_messages"
+
+    trajectory_id: Mapped[str] = mapped_column(ForeignKey("trajectories.id", ondelete="CASCADE"), primary_key=True)
+    ordinal: Mapped[int] = mapped_column(primary_key=True)
+    """0 is the first message."""
+    position: Mapped[int]
+    """The stage; the system message and the overview belong to stage 1."""
+    attempt: Mapped[int]
+    """1 is the first; each refinement begins another."""
+    step: Mapped[int]
+    """Counts assistant turns over the whole trajectory; 0 before the first. Observations carry their turn's number."""
+    kind: Mapped[str] = mapped_column(String(16))
+    """One of `trajectories.model.Kind`."""
+    role: Mapped[str] = mapped_column(String(16))
+    content: Mapped[str] = mapped_column(Text)
+    reasoning: Mapped[str | None] = mapped_column(Text)
+    tool_calls: Mapped[str] = mapped_column(Text)
+    """JSON list of ``{"id", "name", "arguments"}``; arguments are the raw text."""
+    tool_call_id: Mapped[str | None] = mapped_column(String(255))
+    tool_name: Mapped[str | None] = mapped_column(String(64))
+    error: Mapped[str | None] = mapped_column(String(32))
+    """Of an assistant turn: what was wrong with it (`trajectories.model.TurnFault`); of an observation: why the tool
+    did not do what was asked. Null where nothing was."""
+    details: Mapped[str] = mapped_column(Text)
+    """JSON object: for an assistant turn ``finish``, ``refusal``, ``model``, ``dropped`` (messages that the request
+    left out to fit the context); for an observation ``exit_code``, ``timed_out``, ``omitted``, ``limit``, ``view`` (a
+    path that was shown, with its lines)."""
+    tokens_in: Mapped[int | None]
+    tokens_cached: Mapped[int | None]
+    tokens_out: Mapped[int | None]
+    usd: Mapped[float | None]
+    seconds: Mapped[float]
+    """Of an assistant turn: waiting for the model; of an observation: running the tool."""
+    tree: Mapped[str | None] = mapped_column(String(64))
+    """The tree after this step, on its last observation, where it is not that of the step before."""
+    cwd: Mapped[str | None] = mapped_column(String(1024))
+    """The session's folder after the step, where the tool set keeps one."""
+    at: Mapped[str] = mapped_column(String(32))
+
+
+class Verdict(Base):
+    """What judge and tests say of one attempt at one stage."""
+
+    __tablename__ = "verdicts"
+    __table_args__ = (
+        ForeignKeyConstraint(
+            ["trajectory_id", "position"],
+            ["trajectory_stages.trajectory_id", "trajectory_stages.position"],
+            ondelete="CASCADE",
+        ),
+    )
+
+    trajectory_id: Mapped[str] = mapped_column(primary_key=True)
+    position: Mapped[int] = mapped_column(primary_key=True)
+    attempt: Mapped[int] = mapped_column(primary_key=True)
+    tree: Mapped[str] = mapped_column(String(64))
+    """A_t that was judged."""
+    accepted: Mapped[bool | None]
+    """What the gate decided; null for no verdict."""
+    gate: Mapped[str] = mapped_column(String(16))
+    """``judge``, ``tests``, ``both`` or ``either``."""
+    score: Mapped[float | None]
+    """The judge's, 0 to 1; null: unscored, or not asked."""
+    comment: Mapped[str | None] = mapped_column(Text)
+    """The judge's words as it wrote them."""
+    shown: Mapped[str | None] = mapped_column(Text)
+    """The words that went back to the agent, after the leak check; null where none did."""
+    findings: Mapped[str] = mapped_column(Text)
+    """JSON list: what the leak check says of the comment."""
+    judge_error: Mapped[str | None] = mapped_column(String(32))
+    """Why there is no score."""
+    tests: Mapped[str | None] = mapped_column(String(32))
+    """`environments.outcomes.Grade.outcome`; null where no tests ran."""
+    grade: Mapped[str] = mapped_column(Text)
+    """JSON object: the fields of `environments.outcomes.Grade`; empty where no tests ran."""
+    usd: Mapped[float | None]
+    seconds: Mapped[float]
+    at: Mapped[str] = mapped_column(String(32))

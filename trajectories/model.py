@@ -1,0 +1,134 @@
+"""The values of a rollout: what is said, what is done, and what is found of it.
+
+A trajectory is one conversation over a whole chain. Every message knows its stage, its attempt and its step, so that
+exports can cut, mask and count without reading texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from prchain.llm.model import Message, Role, ToolCall
+
+
+class Kind(StrEnum):
+    """What a message is to the trajectory."""
+
+    SYSTEM = "system"
+    QUERY = "query"
+    """A stage's query; the first one begins with the overview."""
+    TURN = "turn"
+    """What the model said."""
+    OBSERVATION = "observation"
+    """What a tool answered, or, for a turn that called none, what it is told about that."""
+    COMMENT = "comment"
+    """A verdict's words after a rejected attempt: the agent refines."""
+    GUIDANCE = "guidance"
+    """What an observer inserted."""
+
+
+class TurnFault(StrEnum):
+    """What was wrong with an assistant turn. The turn stays in the record, and the model is told."""
+
+    EMPTY = "empty"
+    """Neither text nor a call."""
+    NO_CALL = "no_call"
+    """Text without a call, where the scaffold wants one."""
+    BAD_ARGUMENTS = "bad_arguments"
+    """A call whose arguments are no JSON, or not what the tool takes."""
+    UNKNOWN_TOOL = "unknown_tool"
+    REFUSAL = "refusal"
+    CUT_OFF = "cut_off"
+    """The reply reached the limit of its length; what it called was not run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One message of a trajectory; a row of ``trajectory_messages`` (`sql.tables.rolled`), whose columns these are."""
+
+    ordinal: int
+    position: int
+    attempt: int
+    step: int
+    kind: Kind
+    role: Role
+    content: str
+    reasoning: str | None = None
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str | None = None
+    tool_name: str | None = None
+    error: str | None = None
+    details: Mapping[str, Any] = field(default_factory=dict)
+    tokens_in: int | None = None
+    tokens_cached: int | None = None
+    tokens_out: int | None = None
+    usd: float | None = None
+    seconds: float = 0.0
+    tree: str | None = None
+    cwd: str | None = None
+    at: str = ""
+
+    def message(self) -> Message:
+        """What a model is sent of it."""
+        return Message(self.role, self.content, self.tool_calls, self.tool_call_id)
+
+
+class Ending(StrEnum):
+    """How an attempt at a stage ended."""
+
+    SUBMITTED = "submitted"
+    STEP_LIMIT = "step_limit"
+    TOKEN_LIMIT = "token_limit"
+    COST_LIMIT = "cost_limit"
+    TIME_LIMIT = "time_limit"
+    CONTEXT_LIMIT = "context_limit"
+    """The conversation does not fit the model's context any more."""
+    FAULTY = "faulty"
+    """Too many faulty turns in a row."""
+    STOPPED = "stopped"
+    """An observer stopped the run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What an agent may use, for one stage (all of its attempts together) or for a chain. None: no limit.
+
+    Tokens are those of replies and of prompts, cached ones included; cost is in USD, as far as prices are known.
+    """
+
+    steps: int | None = None
+    tokens: int | None = None
+    usd: float | None = None
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """What was used of limits so far."""
+
+    steps: int = 0
+    tokens: int = 0
+    usd: float = 0.0
+    seconds: float = 0.0
+
+    def __add__(self, other: Used) -> Used:
+        return Used(
+            self.steps + other.steps, self.tokens + other.tokens, self.usd + other.usd, self.seconds + other.seconds
+        )
+
+    def over(self, limits: Limits) -> Ending | None:
+        """The first limit that is reached; None where there is room for another step."""
+        pairs = (
+            (self.steps, limits.steps, Ending.STEP_LIMIT),
+            (self.tokens, limits.tokens, Ending.TOKEN_LIMIT),
+            (self.usd, limits.usd, Ending.COST_LIMIT),
+            (self.seconds, limits.seconds, Ending.TIME_LIMIT),
+        )
+        return next((ending for used, most, ending in pairs if most is not None and used >= most), None)
+
+
+NO_LIMITS = Limits()
+NOTHING_USED = Used()
