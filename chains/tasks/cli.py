@@ -218,6 +218,14 @@ def show(task: str, db: str | None, as_json: bool) -> None:
     help="appended: with the names that hidden tests need; paper: without, and such tests cannot gate.",
 )
 @click.option("--outcome", default="ready", show_default=True, metavar="NAME", help="Tasks of this outcome.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["tasks", "swebench"]),
+    default="tasks",
+    show_default=True,
+    help="tasks: a line a task; swebench: a SWE-bench instance a validated stage, graded by `swebench eval`.",
+)
 @click.option("--retired", is_flag=True, help="Also those of chains that were chosen once and are not any more.")
 @click.option("--force", is_flag=True, help="Replace the file if it is there.")
 @db_option
@@ -227,6 +235,7 @@ def export(
     strategy: str,
     interface: Interface,
     outcome: str,
+    form: str,
     retired: bool,
     force: bool,
     db: str | None,
@@ -234,31 +243,40 @@ def export(
 ) -> None:
     """Write tasks as JSON lines, each with everything that a rollout needs; docs/tasks.schema.json describes a line.
 
-    A task whose commits are not in the repository any more is named and left out.
+    A task whose commits are not in the repository any more is named and left out; so is, with --format swebench, a
+    stage that SWE-bench's harness cannot grade.
 
     \b
     Example:
       prchain tasks export --out tasks.jsonl
+      prchain tasks export --format swebench --out instances.jsonl
       prchain tasks export --out - --interface paper | head -1
     """
-    from chains.tasks.export import ExportOptions, Unread, print_lines, records, write_lines
-    from prchain.terminal import say
+    from chains.tasks.export import ExportOptions, Unread, print_lines, records, task_lines, write_lines
+    from chains.tasks.harness import LeftOut, harness_lines
+    from prchain.terminal import counted, say
 
     settings = Settings.load(db=db)
     to_stdout = str(out) == "-"
     if to_stdout and as_json:
         raise UsageError("--json reports on standard output, where --out - writes; give a file's name")
     left_out: list[Unread] = []
+    ungraded: list[LeftOut] = []
     with closing(Store.open(settings.db, create=False)) as store:
         options = ExportOptions(strategy, outcome, interface, retired)
-        lines = records(store, settings.mirrors_dir, options, left_out.append)
+        tasks = records(store, settings.mirrors_dir, options, left_out.append)
+        lines = harness_lines(store, tasks, ungraded.append) if form == "swebench" else task_lines(tasks)
         count = print_lines(lines, sys.stdout.buffer) if to_stdout else write_lines(lines, out, force=force)
     for one in left_out:
         say(f"{one.chain_id} ({one.repository}): left out, {one.outcome}: {one.reason}", err=True)
+    for stage in ungraded:
+        say(f"{stage.chain_id}, stage {stage.position}: left out: {stage.reason}", err=True)
+    noun = "instance" if form == "swebench" else "task"
     if as_json:
-        click.echo(json.dumps({"tasks": count, "file": str(out), "left_out": len(left_out)}, indent=2))
+        report = {f"{noun}s": count, "file": str(out), "left_out": len(left_out)}
+        click.echo(json.dumps(report | ({"stages_left_out": len(ungraded)} if form == "swebench" else {}), indent=2))
     elif not to_stdout:
-        click.echo(f"{count:,} tasks written to {out}")
+        click.echo(f"{counted(count, noun)} written to {out}")
     if left_out:
         say(f"{len(left_out):,} tasks left out; mine their repositories again", err=True)
         click.get_current_context().exit(1)

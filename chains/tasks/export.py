@@ -10,7 +10,7 @@ import errno
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -253,8 +253,13 @@ def _public(location: str) -> str | None:
     return redact(location) if is_clone_url(location) and not location.lower().startswith("file:") else None
 
 
-def write_lines(lines: Iterator[TaskRecord], out: Path, *, force: bool = False) -> int:
-    """Write the records to a file, whole or not at all, and return how many there were.
+def task_lines(tasks: Iterable[TaskRecord]) -> Iterator[dict[str, Any]]:
+    """The lines of tasks, as `docs/tasks.schema.json` describes them."""
+    return (task.model_dump(mode="json") for task in tasks)
+
+
+def write_lines(lines: Iterable[Mapping[str, Any]], out: Path, *, force: bool = False) -> int:
+    """Write objects as JSON lines to a file, whole or not at all, and return how many there were.
 
     Raises `UsageError` where the file is there and `force` is not set, or cannot be written, and `DiskFull`.
     """
@@ -283,12 +288,12 @@ def write_lines(lines: Iterator[TaskRecord], out: Path, *, force: bool = False) 
     return count
 
 
-def print_lines(lines: Iterator[TaskRecord], stream: BinaryIO) -> int:
-    """Write the records to an open stream, one JSON object a line; returns how many there were.
+def print_lines(lines: Iterable[Mapping[str, Any]], stream: BinaryIO) -> int:
+    """Write objects to an open stream, one JSON object a line; returns how many there were.
 
     ASCII only: several characters of Unicode end a line for some readers (U+0085, U+2028), and none for JSON.
     """
     count = 0
-    for count, record in enumerate(lines, 1):  # noqa: B007  the count is the result
-        stream.write(json.dumps(record.model_dump(mode="json")).encode("ascii") + b"\n")
+    for count, line in enumerate(lines, 1):  # noqa: B007  the count is the result
+        stream.write(json.dumps(line).encode("ascii") + b"\n")
     return count

@@ -11,13 +11,14 @@ import hashlib
 import json
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from chains.tasks.record import StageRecord, TaskRecord
 from prchain.errors import UsageError
 from prchain.git import parse_patch
+from prchain.instances import instance_id
 
 START, END = ">>>>> Start Test Output", ">>>>> End Test Output"
 """What the harness cuts the log by (`swebench.harness.constants`)."""
@@ -34,7 +35,7 @@ LOG_PARSERS = {
 
 
 @dataclass(frozen=True, slots=True)
-class StageTests:
+class HarnessTests:
     """What is known of a stage's tests. Ids are ours; `instance` turns them into the harness's."""
 
     image: str
@@ -42,7 +43,7 @@ class StageTests:
     runner: str
     """Key of `LOG_PARSERS`."""
     command: str
-    """The test command, in the tree's root, with the files to run; it has to print what the log parser reads."""
+    """The test command, in the tree's root, with the files to run (`environments.plaincommands`)."""
     f2p: Sequence[str]
     p2p: Sequence[str]
     others: Sequence[str] = ()
@@ -51,14 +52,14 @@ class StageTests:
     """Commands before the tests: environment to activate, refresh of compiled parts."""
 
 
-def instance(task: TaskRecord, stage: StageRecord, tests: StageTests) -> dict[str, Any]:
+def instance(task: TaskRecord, stage: StageRecord, tests: HarnessTests) -> dict[str, Any]:
     """The instance of one stage: the legacy keys, what the harness reads, and the chain it is of (``chain_*``).
 
     A test that the harness's parser cannot tell from another of the stage is left out of both lists: pytest ids are cut
     at their first blank there, so ``t[a b]`` and ``t[a c]`` are one. Raises `UsageError` where the stage cannot be
     expressed: patches that are no text, a runner without a log parser, or no F2P test left.
     """
-    name = instance_id(task, stage)
+    name = instance_id(task.repository.name, task.chain_id, stage.position)
     if stage.lossy:
         raise UsageError(f"{name}: its patch holds bytes that are no UTF-8, which an instance cannot carry")
     if tests.runner not in LOG_PARSERS:
@@ -89,17 +90,6 @@ def instance(task: TaskRecord, stage: StageRecord, tests: StageTests) -> dict[st
         "chain_overview": task.overview,
         "chain_tests_left_out": dropped,
     }
-
-
-def instances(task: TaskRecord, tests: Mapping[int, StageTests]) -> list[dict[str, Any]]:
-    """The instances of a chain's stages that have tests (by position), in order. Raises `UsageError` as `instance`."""
-    return [instance(task, stage, tests[stage.position]) for stage in task.stages if stage.position in tests]
-
-
-def instance_id(task: TaskRecord, stage: StageRecord) -> str:
-    """``owner__name-<chain>__s<position>``; the harness names containers and folders by it, so no other characters."""
-    repository = task.repository.name.replace("/", "__")
-    return re.sub(r"[^A-Za-z0-9_.-]", "-", f"{repository}-{task.chain_id[:16]}__s{stage.position}")
 
 
 def harness_ids(

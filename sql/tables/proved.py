@@ -61,6 +61,8 @@ class StageTests(Base):
     recipe: Mapped[str | None] = mapped_column(String(64))
     runner: Mapped[str | None] = mapped_column(String(16))
     """A name of `environments.testruns.COMMANDS`."""
+    command: Mapped[str | None] = mapped_column(Text)
+    """One line of shell that runs `files` and prints how each test ended (`environments.plaincommands`)."""
     files: Mapped[str] = mapped_column(Text)
     """JSON list of the test files that are run; paths of M_t."""
     classes: Mapped[str] = mapped_column(Text)

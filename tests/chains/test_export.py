@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
-from chains.tasks.export import ExportOptions, Unread, records, write_lines
+from chains.tasks.export import ExportOptions, Unread, records, task_lines, write_lines
 from chains.tasks.record import SCHEMA_VERSION, TaskRecord, schema_text
 from prchain.errors import IncompleteRepository, NotARepository, UsageError
 from prchain.git import GitRepository
@@ -54,12 +54,12 @@ def test_the_schema_in_the_docs_is_that_of_the_records() -> None:
 def test_lines_round_trip_and_come_in_one_order(world: TaskWorld, tmp_path: Path) -> None:
     out = tmp_path / "deep" / "tasks.jsonl"
     out.parent.mkdir()
-    assert write_lines(iter(exported(world)), out) == 2
+    assert write_lines(task_lines(exported(world)), out) == 2
     lines = out.read_text(encoding="utf-8").splitlines()
     read = [TaskRecord.model_validate_json(line) for line in lines]
     assert read == exported(world)
     assert [one.chain_id for one in read] == sorted([world.chains[0], world.chains[2]])
-    assert write_lines(iter(exported(world)), tmp_path / "again.jsonl") == 2
+    assert write_lines(task_lines(exported(world)), tmp_path / "again.jsonl") == 2
     assert (tmp_path / "again.jsonl").read_bytes() == out.read_bytes()
     assert [path.name for path in out.parent.iterdir()] == ["tasks.jsonl"]
 
@@ -145,7 +145,7 @@ def test_a_line_is_ascii_so_that_no_reader_breaks_it(pair: TaskWorld, tmp_path: 
     text = "One\u2028two\u2029three\u0085four é \U0001f600."
     with pair.store.transaction() as tx:
         tx.connection.execute(update(TaskStage).values(query=text))
-    assert write_lines(iter(exported(pair)), tmp_path / "tasks.jsonl") == 2
+    assert write_lines(task_lines(exported(pair)), tmp_path / "tasks.jsonl") == 2
     content = (tmp_path / "tasks.jsonl").read_bytes()
     assert content.isascii()
     lines = content.decode().splitlines()
@@ -310,18 +310,18 @@ def test_a_file_is_replaced_only_on_demand_and_only_whole(world: TaskWorld, tmp_
     out = tmp_path / "tasks.jsonl"
     out.write_text("precious")
     with pytest.raises(UsageError, match="--force"):
-        write_lines(iter(exported(world)), out)
+        write_lines(task_lines(exported(world)), out)
 
     def broken() -> Iterator[TaskRecord]:
         yield exported(world)[0]
         raise UsageError("pulled out")
 
     with pytest.raises(UsageError, match="pulled out"):
-        write_lines(broken(), out, force=True)
+        write_lines(task_lines(broken()), out, force=True)
     assert out.read_text() == "precious" and [path.name for path in tmp_path.iterdir()] == ["tasks.jsonl"]
-    assert write_lines(iter(exported(world)), out, force=True) == 2
+    assert write_lines(task_lines(exported(world)), out, force=True) == 2
     with pytest.raises(UsageError, match="cannot be written"):
-        write_lines(iter(exported(world)), out / "below.jsonl")
+        write_lines(task_lines(exported(world)), out / "below.jsonl")
 
 
 def applied(world: TaskWorld, index: Path, base: str, *patches: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from chains.tasks.record import CostRecord, RepositoryRecord, StageRecord, TaskRecord
-from chains.tasks.swebench import END, START, StageTests, eval_script, harness_ids, instance, instances
+from chains.tasks.swebench import END, START, HarnessTests, eval_script, harness_ids, instance
 from prchain.errors import UsageError
 
 TEST_PATCH = """diff --git a/tests/test_cart.py b/tests/test_cart.py
@@ -45,7 +45,7 @@ TASK = TaskRecord(
     cost=CostRecord(calls=0, tokens_in=0, tokens_out=0, usd=0.0), model=None, created="2024-01-01T00:00:00Z",
 )  # fmt: skip
 
-TESTS = StageTests(
+TESTS = HarnessTests(
     image="prchain/shop--till:1", runner="pytest", command="python -m pytest -rA tests/test_cart.py",
     f2p=("tests/test_cart.py::test_new",), p2p=("tests/test_cart.py::test_ok",),
 )  # fmt: skip
@@ -66,13 +66,6 @@ def test_an_instance_has_what_the_harness_reads() -> None:
     assert json.loads(made["PASS_TO_PASS"]) == ["tests/test_cart.py::test_ok"]
     assert (made["problem_statement"], made["chain_position"], made["chain_length"]) == ("Do it.", 2, 2)
     assert json.loads(json.dumps(made)) == made
-
-
-def test_a_chain_gives_one_instance_for_each_stage_with_tests() -> None:
-    made = instances(TASK, {2: TESTS, 1: TESTS})
-    assert [one["chain_position"] for one in made] == [1, 2]
-    assert len({one["instance_id"] for one in made}) == 2
-    assert [one["chain_position"] for one in instances(TASK, {2: TESTS})] == [2]
 
 
 def test_the_test_command_stands_right_before_the_end_mark() -> None:
@@ -185,4 +178,4 @@ def test_tests_that_the_harness_takes_for_one_are_left_out_and_named() -> None:
 def test_a_stage_that_cannot_be_expressed_is_refused(stage: dict[str, Any], tests: dict[str, Any], words: str) -> None:
     given = {name: getattr(TESTS, name) for name in ("image", "runner", "command", "f2p", "p2p")}
     with pytest.raises(UsageError, match=words):
-        instance(TASK, STAGE.model_copy(update=stage), StageTests(**{**given, **tests}))
+        instance(TASK, STAGE.model_copy(update=stage), HarnessTests(**{**given, **tests}))

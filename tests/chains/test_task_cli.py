@@ -15,7 +15,7 @@ from chains.tasks.cli import tasks
 from chains.tasks.record import TaskRecord
 from prchain.errors import PrchainError, SettingsError, StoreInUse, StoreUnavailable, UsageError
 from sql.lock import alone
-from sql.tables import LlmCall, Selection, Task
+from sql.tables import LlmCall, Selection, StageTests, Task
 from tests.chains.taskworld import CHAIN, OVERVIEW, PLAN, QUERIES, TaskWorld, mined, shop
 
 SCRIPT: list[dict[str, Any]] = [
@@ -170,7 +170,7 @@ class TestExport:
 
     def test_to_a_file(self, world: TaskWorld, tmp_path: Path) -> None:
         out = tmp_path / "tasks.jsonl"
-        assert call(world, "export", "--out", str(out)).stdout == f"1 tasks written to {out}\n"
+        assert call(world, "export", "--out", str(out)).stdout == f"1 task written to {out}\n"
         assert TaskRecord.model_validate_json(out.read_text()).interface_mode == "appended"
         call(world, "export", "--out", str(out), fails=UsageError)
         row = json.loads(call(world, "export", "--out", str(out), "--force", "--json").stdout)
@@ -200,3 +200,40 @@ class TestExport:
 
     def test_of_another_strategy_there_is_none(self, world: TaskWorld) -> None:
         assert call(world, "export", "--out", "-", "--strategy", "temporal").stdout == ""
+
+
+class TestExportForSweBench:
+    """`tasks export --format swebench` reads what the validation of chains left in the database."""
+
+    @staticmethod
+    def validated(world: TaskWorld, **values: Any) -> None:
+        row = {
+            "chain_id": world.chains[0], "position": 1, "outcome": "proved", "reason": None, "image": "deps:1",
+            "recipe": "python", "runner": "pytest", "command": "python -m pytest -rp tests/test_cart.py",
+            "files": "[]", "classes": json.dumps({"f2p": ["tests/t.py::new"], "p2p": ["tests/t.py::old"], "flaky": []}),
+            "removed": "[]", "tampered": "[]", "stage_image": "shop:stage-1", "seconds": 1.0,
+        }  # fmt: skip
+        with world.store.transaction() as tx:
+            tx.upsert(StageTests, [row | values])
+
+    def test_a_proved_stage_with_an_image_is_an_instance_and_the_others_are_named(
+        self, world: TaskWorld, tmp_path: Path
+    ) -> None:
+        call(world, "build")
+        self.validated(world)
+        self.validated(world, position=2, stage_image=None)
+        out = tmp_path / "instances.jsonl"
+        result = call(world, "export", "--format", "swebench", "--out", str(out))
+        assert result.exit_code == 0 and result.stdout == f"1 instance written to {out}\n"
+        (line,) = map(json.loads, out.read_text().splitlines())
+        assert (line["image"], line["chain_position"]) == ("shop:stage-1", 1)
+        assert json.loads(line["FAIL_TO_PASS"]) == ["tests/t.py::new"]
+        assert "python -m pytest -rp tests/test_cart.py" in line["eval_script"]
+        assert "stage 2: left out: there is no image of its checkout" in result.stderr
+        assert "stage 3: left out: the chain is not validated" in result.stderr
+
+    def test_a_stage_whose_tests_prove_nothing_is_no_instance(self, world: TaskWorld) -> None:
+        call(world, "build")
+        self.validated(world, outcome="no_f2p")
+        result = call(world, "export", "--format", "swebench", "--out", "-")
+        assert result.stdout == "" and "stage 1: left out: its tests are no_f2p" in result.stderr

@@ -55,6 +55,7 @@ def upgrade() -> None:
         sa.Column("image", sa.String(length=255), nullable=True),
         sa.Column("recipe", sa.String(length=64), nullable=True),
         sa.Column("runner", sa.String(length=16), nullable=True),
+        sa.Column("command", sa.Text(), nullable=True),
         sa.Column("files", sa.Text(), nullable=False),
         sa.Column("classes", sa.Text(), nullable=False),
         sa.Column("removed", sa.Text(), nullable=False),

@@ -1,0 +1,63 @@
+"""Which stages of a task SWE-bench's harness can grade, from what the validation of chains found."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from chains.tasks.record import TaskRecord
+from chains.tasks.swebench import HarnessTests, instance
+from prchain.errors import UsageError
+from sql.store import Store
+from sql.tables import StageTests
+
+PROVED = "proved"
+"""The outcome of a stage whose tests fail before its reference patch and pass after (`sql.tables.StageTests`)."""
+
+_COLUMNS = ("position", "outcome", "stage_image", "runner", "command", "classes")
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A stage without an instance, and why."""
+
+    chain_id: str
+    position: int
+    reason: str
+
+
+def harness_lines(
+    store: Store, tasks: Iterable[TaskRecord], left_out: Callable[[LeftOut], None]
+) -> Iterator[dict[str, Any]]:
+    """The SWE-bench instances of the tasks' stages, in order; stages that have none go to `left_out`. `StoreError`."""
+    for task in tasks:
+        known = read_tests(store, task.chain_id)
+        for stage in task.stages:
+            tests = known.get(stage.position, "the chain is not validated; run `prchain environments validate`")
+            try:
+                if isinstance(tests, str):
+                    raise UsageError(tests)
+                yield instance(task, stage, tests)
+            except UsageError as error:
+                left_out(LeftOut(task.chain_id, stage.position, str(error)))
+
+
+def read_tests(store: Store, chain_id: str) -> dict[int, HarnessTests | str]:
+    """What is known of each stage's tests, by position: values for an instance, or why there can be none."""
+    with store.reading() as tx:
+        return {int(row[0]): _tests(*row[1:]) for row in tx.rows(StageTests, *_COLUMNS, chain_id=chain_id)}
+
+
+def _tests(
+    outcome: str, image: str | None, runner: str | None, command: str | None, classes: str
+) -> HarnessTests | str:
+    if outcome != PROVED:
+        return f"its tests are {outcome}"
+    if not image or not runner or not command:
+        return "there is no image of its checkout; run `prchain environments validate --stage-images`"
+    found: dict[str, list[str]] = json.loads(classes)
+    f2p, p2p = found.pop("f2p", []), found.pop("p2p", [])
+    others = [test for tests in found.values() for test in tests]
+    return HarnessTests(image=image, runner=runner, command=command, f2p=f2p, p2p=p2p, others=others)
