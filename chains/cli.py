@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from prchain.cli_options import db_option, json_option
+from prchain.cli_options import STRATEGIES, db_option, json_option, repository_option, strategy_option
 from prchain.errors import UsageError
 from prchain.progress import open_progress
 from prchain.settings import Settings
@@ -18,8 +18,6 @@ from sql.store import Store
 
 if TYPE_CHECKING:
     from chains.options import BuildOptions, Strategy
-
-_STRATEGIES = click.Choice(["reference", "temporal", "single"])
 
 
 @click.group()
@@ -37,7 +35,7 @@ def chains() -> None:
 @click.argument("repository", required=False, metavar="[OWNER/NAME]")
 @click.option(
     "--strategy",
-    type=_STRATEGIES,
+    type=STRATEGIES,
     default="reference",
     show_default=True,
     help="reference: who cites whom; temporal: adjacent in time; single: each alone.",
@@ -177,8 +175,8 @@ def _options(
 
 
 @chains.command("list")
-@click.option("--repository", metavar="OWNER/NAME", help="Of one repository only.")
-@click.option("--strategy", type=_STRATEGIES, default="reference", show_default=True, help="Of the chains chosen how.")
+@repository_option
+@strategy_option
 @click.option("--length", type=click.IntRange(min=1), help="Only chains of so many stages.")
 @click.option("--language", metavar="NAME", help="Only chains mostly in this language.")
 @click.option("--min-score", type=float, help="Only chains of at least this total confidence.")

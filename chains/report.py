@@ -13,6 +13,7 @@ from chains import outcomes
 from chains.options import BuildReport
 from prchain.errors import UsageError
 from prchain.terminal import counted, say
+from sql.chosen import find_chain
 from sql.store import Store, Transaction
 from sql.tables import Candidate, Chain, ChainStage, Repository, Selection, Task
 
@@ -150,7 +151,7 @@ def print_chains(rows: Sequence[dict[str, Any]], total: int) -> None:
 def chain_page(store: Store, prefix: str) -> dict[str, Any]:
     """Everything that is stored of one chain; raises `UsageError` where the start of its id names none, or several."""
     with store.reading() as tx:
-        chain = _find_chain(tx, prefix)
+        chain = find_chain(tx, prefix)
         row = next(iter(tx.rows(Chain, "repository_id", "length", "licence", "language", id=chain)))
         names = next(iter(tx.rows(Repository, "host", "owner", "name", id=row[0])))
         selections = [
@@ -172,16 +173,6 @@ def chain_page(store: Store, prefix: str) -> dict[str, Any]:
         "task": task,
         "stages": stages,
     }
-
-
-def _find_chain(tx: Transaction, prefix: str) -> str:
-    wanted = prefix.strip().lower()
-    found = [str(chain) for (chain,) in tx.rows(Chain, "id") if wanted and chain.startswith(wanted)]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise UsageError(f"{len(found)} chains begin with {prefix}; write more of the id")
-    raise UsageError(f"no chain begins with {prefix!r}; `prchain chains list` lists them")
 
 
 def print_chain(page: dict[str, Any]) -> None:

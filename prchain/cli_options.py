@@ -22,3 +22,19 @@ def db_option(command: _Command) -> _Command:
 def json_option(command: _Command) -> _Command:
     """Add ``--json``; the parameter is ``as_json``."""
     return click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")(command)
+
+
+STRATEGIES = click.Choice(["reference", "temporal", "single"])
+"""How chains are chosen."""
+
+
+def strategy_option(command: _Command) -> _Command:
+    """Add ``--strategy``, which names one; reference where it is not given."""
+    return click.option(
+        "--strategy", type=STRATEGIES, default="reference", show_default=True, help="Of the chains chosen how."
+    )(command)
+
+
+def repository_option(command: _Command) -> _Command:
+    """Add ``--repository``; the parameter is None where it was not given."""
+    return click.option("--repository", metavar="OWNER/NAME", help="Of one repository only.")(command)

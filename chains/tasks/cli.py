@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from prchain.cli_options import db_option, json_option
+from prchain.cli_options import STRATEGIES, db_option, json_option, repository_option, strategy_option
 from prchain.errors import UsageError
 from prchain.progress import open_progress
 from prchain.settings import Settings
@@ -20,18 +20,6 @@ from sql.store import Store
 if TYPE_CHECKING:
     from chains.tasks.construct import RunReport, TaskRun
     from chains.tasks.model import Interface
-
-_STRATEGIES = click.Choice(["reference", "temporal", "single"])
-
-
-def _strategy_option(command: Any) -> Any:
-    return click.option(
-        "--strategy", type=_STRATEGIES, default="reference", show_default=True, help="Of the chains chosen how."
-    )(command)
-
-
-def _repository_option(command: Any) -> Any:
-    return click.option("--repository", metavar="OWNER/NAME", help="Of one repository only.")(command)
 
 
 @click.group()
@@ -47,8 +35,8 @@ def tasks() -> None:
 
 
 @tasks.command()
-@_strategy_option
-@_repository_option
+@strategy_option
+@repository_option
 @click.option("--limit", type=click.IntRange(min=1), help="Only the N best chains; those that are done count.")
 @click.option("--workers", type=click.IntRange(1, 64), help="Chains worked on at once.  [default: 2]")
 @click.option("--budget", type=click.FloatRange(min=0), metavar="USD", help="Spend no more than this in this run.")
@@ -158,8 +146,8 @@ def _print_report(report: RunReport, usd: float | None, calls: int) -> None:
 
 
 @tasks.command("list")
-@click.option("--strategy", type=_STRATEGIES, help="Of the chains chosen how.  [default: all]")
-@_repository_option
+@click.option("--strategy", type=STRATEGIES, help="Of the chains chosen how.  [default: all]")
+@repository_option
 @click.option("--outcome", metavar="NAME", help="Of one outcome only: ready, query_rejected, ...")
 @db_option
 @json_option
@@ -209,7 +197,7 @@ def show(task: str, db: str | None, as_json: bool) -> None:
     metavar="FILE",
     help="Where to write; - is standard output.",
 )
-@_strategy_option
+@strategy_option
 @click.option(
     "--interface",
     type=click.Choice(["appended", "paper"]),

@@ -40,7 +40,6 @@ from chains.tasks.rows import (
     read_task_chain,
     require_selected,
     require_unchanged,
-    selected_ids,
     write_defect,
     write_draft,
 )
@@ -59,6 +58,7 @@ from prchain.git import GitRepository, open_mined
 from prchain.llm.desk import Estimate
 from prchain.progress import Progress
 from prchain.scrub import scrub_mined
+from sql.chosen import selected_ids
 from sql.lock import alone
 from sql.store import Store
 

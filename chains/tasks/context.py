@@ -12,11 +12,11 @@ from functools import cached_property
 
 from chains.edges.patches import CONTEXT
 from chains.tasks.excerpt import file_texts
-from chains.tasks.interface import candidate_names, interface
+from chains.tasks.interface import interface
 from chains.tasks.model import Found, Stage, TaskChain
 from chains.tasks.texts import IssueText, PullTexts, read_texts
 from prchain.git import GitRepository
-from prchain.leaks import Finding, StageFacts, check, stage_facts
+from prchain.leaks import Finding, StageFacts, candidate_names, check, stage_facts
 from prchain.reference import Reference, split
 from sql.store import Store
 

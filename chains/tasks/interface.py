@@ -10,8 +10,7 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 
 from prchain.git.patches import FilePatch
-from prchain.identifiers import code_identifiers, defined_names, definitions, identifiers, is_code_name, spellings
-from prchain.leaks.facts import literal_names
+from prchain.identifiers import code_identifiers, definitions, identifiers, is_code_name
 from prchain.lexing import family_of, lex
 
 _SHORTEST = 2
@@ -28,24 +27,6 @@ _PYTHON_IMPORT = re.compile(r"\bimport[ \t]*\(([^()]{0,4000})\)")
 _JS_IMPORT = re.compile(r"\b(?:import|export)(?:[ \t]+type)?[^{}\n;]{0,200}\{([^{}]{0,4000})\}[ \t]*from\b")
 _REQUIRE = re.compile(r"\{([^{}\n]{0,1000})\}[ \t]*=[ \t]*(?:await[ \t]+)?(?:require|import)\b")
 _RUST_USE = re.compile(r"\buse[ \t][^;{}]{0,300}\{([^;]{0,4000});")
-
-
-def candidate_names(source_patch: Sequence[FilePatch], test_patch: Sequence[FilePatch]) -> set[str]:
-    """Every identifier of the two patches whose presence at B_t has to be looked up.
-
-    Names in code, names that string literals hold, and defined names, of added and removed lines, and the other
-    spellings of names of several words: a text may mean one of those (`MarkMatcher`) where a patch introduces another
-    (`mark_matcher`).
-    """
-    found: set[str] = set()
-    for patch in source_patch:
-        for lines in (patch.added, patch.removed):
-            found |= code_identifiers(lines, patch.path) | defined_names(lines, patch.path)
-        found |= literal_names(patch)
-    for patch in test_patch:
-        found |= code_identifiers(patch.added, patch.path)
-    others = {spelling for name in found for spelling in spellings(name)}
-    return {name for name in found | others if len(name) >= _SHORTEST}
 
 
 def interface(

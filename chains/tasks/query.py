@@ -14,9 +14,10 @@ from typing import TypeVar
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from chains.tasks.context import StageContext
-from chains.tasks.excerpt import Limits, cut, excerpts, patch_excerpt
+from chains.tasks.excerpt import Limits, excerpts, patch_excerpt
 from chains.tasks.model import Found, TaskChain
 from prchain.errors import ContextTooLong
+from prchain.excerpt import cut
 from prchain.leaks import Finding, check, leaking
 from prchain.llm.desk import Desk, Estimate, Question
 from prchain.llm.model import Message

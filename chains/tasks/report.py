@@ -10,10 +10,11 @@ from typing import Any
 from sqlalchemy import select
 
 from chains.tasks.export import cost_of
-from chains.tasks.rows import find_chain, read_draft, read_task_chain
+from chains.tasks.rows import read_draft, read_task_chain
 from chains.tasks.texts import read_title
 from prchain.errors import UsageError
 from prchain.terminal import say
+from sql.chosen import find_chain
 from sql.store import Store, Transaction
 from sql.tables import Chain, ChainStage, Repository, Selection, Task
 

@@ -19,37 +19,12 @@ from chains.tasks.model import (
     TaskChain,
     TaskDraft,
 )
-from prchain.errors import ChainGone, TaskSuperseded, UsageError
+from prchain.errors import ChainGone, TaskSuperseded
 from sql.store import Transaction
 from sql.tables import Chain, ChainStage, Repository, Selection, Task, TaskStage
 
 _TASK = ("outcome", "reason", "overview", "findings", "attempts")
 _STAGE = ("position", "outcome", "reason", "plan", "query", "interface", "files", "findings", "attempts")
-
-
-def selected_ids(tx: Transaction, strategy: str, repository: str | None = None, limit: int | None = None) -> list[str]:
-    """The ids of the chains that a strategy chose, best first; those of one repository, and the first `limit` of them.
-
-    Raises `UsageError` for a repository that was not mined.
-    """
-    wanted = _repository_id(tx, repository) if repository is not None else None
-    query = (
-        select(Chain.id)
-        .join(Selection, Selection.chain_id == Chain.id)
-        .where(Selection.strategy == strategy, Selection.outcome == SELECTED)
-        .order_by(Selection.score.desc(), Chain.id)
-        .limit(limit)
-    )
-    if wanted is not None:
-        query = query.where(Chain.repository_id == wanted)
-    return [str(chain_id) for (chain_id,) in tx.connection.execute(query)]
-
-
-def _repository_id(tx: Transaction, full_name: str) -> int:
-    for repository_id, owner, name in tx.rows(Repository, "id", "owner", "name"):
-        if f"{owner}/{name}".lower() == full_name.lower():
-            return int(repository_id)
-    raise UsageError(f"{full_name} has not been mined into this database; `prchain status` lists what has")
 
 
 def read_task_chain(tx: Transaction, chain_id: str) -> TaskChain:
@@ -167,15 +142,3 @@ def _stage_rows(draft: TaskDraft) -> Iterator[dict[str, Any]]:
 
 def _json(values: tuple[Any, ...]) -> str:
     return json.dumps(list(values), ensure_ascii=False)
-
-
-def find_chain(tx: Transaction, prefix: str) -> str:
-    """The id of the one chain whose id begins with `prefix`. Raises `UsageError`."""
-    wanted = prefix.strip().lower()
-    query = select(Chain.id).where(Chain.id.startswith(wanted, autoescape=True)).order_by(Chain.id).limit(2)
-    found = [str(chain_id) for (chain_id,) in tx.connection.execute(query)] if wanted else []
-    if not found:
-        raise UsageError(f"no chain's id begins with {prefix!r}; `prchain chains list` lists them")
-    if len(found) > 1:
-        raise UsageError(f"several chains' ids begin with {prefix}; write more of it")
-    return found[0]

@@ -67,8 +67,8 @@ def test_list_filters_and_show_explains(database: str) -> None:
         (("build", "nobody/nothing"), "nobody/nothing has not been mined"),
         (("build", "--benchmark-list", "missing.txt"), "missing.txt"),
         (("list", "--repository", "nobody/nothing"), "nobody/nothing has not been mined"),
-        (("show", "zz"), "no chain begins with 'zz'"),
-        (("show", ""), "no chain begins with"),
+        (("show", "zz"), "no chain's id begins with 'zz'"),
+        (("show", ""), "no chain's id begins with"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_two(

@@ -7,7 +7,8 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chains.tasks.excerpt import Limits, cut, excerpts, fair_cap, file_texts, patch_excerpt
+from chains.tasks.excerpt import Limits, excerpts, file_texts, patch_excerpt
+from prchain.excerpt import cut, fair_cap
 from prchain.git import FilePatch, Hunk
 
 LENGTHS = st.lists(st.integers(0, 5_000), max_size=30)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from chains.tasks.interface import candidate_names, interface
+from chains.tasks.interface import interface
 from prchain.git.patches import FilePatch, Hunk
+from prchain.leaks import candidate_names
 
 
 def patch(path: str, added: str, removed: str = "") -> FilePatch:

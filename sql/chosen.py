@@ -1,0 +1,50 @@
+"""Chains as every stage looks for them: by the strategy that chose them, their repository, or the start of an id."""
+
+from __future__ import annotations
+
+from sqlalchemy import select
+
+from prchain.errors import UsageError
+from sql.store import Transaction
+from sql.tables import Chain, Repository, Selection
+
+SELECTED = "selected"
+"""The outcome of a selection that stands."""
+
+
+def selected_ids(tx: Transaction, strategy: str, repository: str | None = None, limit: int | None = None) -> list[str]:
+    """The ids of the chains that a strategy chose, best first; of one repository (``owner/name``), the first `limit`.
+
+    Raises `UsageError` for a repository that was not mined.
+    """
+    query = (
+        select(Chain.id)
+        .join(Selection, Selection.chain_id == Chain.id)
+        .where(Selection.strategy == strategy, Selection.outcome == SELECTED)
+        .order_by(Selection.score.desc(), Chain.id)
+        .limit(limit)
+    )
+    if repository is not None:
+        query = query.where(Chain.repository_id.in_(repository_ids(tx, repository)))
+    return [str(chain_id) for (chain_id,) in tx.connection.execute(query)]
+
+
+def repository_ids(tx: Transaction, full_name: str) -> list[int]:
+    """The ids of the mined repositories of that name, one for each host. Raises `UsageError` where there is none."""
+    rows = tx.rows(Repository, "id", "owner", "name")
+    found = [int(one) for one, owner, name in rows if f"{owner}/{name}".lower() == full_name.lower()]
+    if not found:
+        raise UsageError(f"{full_name} has not been mined into this database; `prchain status` lists what has")
+    return found
+
+
+def find_chain(tx: Transaction, prefix: str) -> str:
+    """The id of the one chain whose id begins with `prefix`. Raises `UsageError`."""
+    wanted = prefix.strip().lower()
+    query = select(Chain.id).where(Chain.id.startswith(wanted, autoescape=True)).order_by(Chain.id).limit(2)
+    found = [str(chain_id) for (chain_id,) in tx.connection.execute(query)] if wanted else []
+    if not found:
+        raise UsageError(f"no chain's id begins with {prefix!r}; `prchain chains list` lists them")
+    if len(found) > 1:
+        raise UsageError(f"several chains' ids begin with {prefix}; write more of it")
+    return found[0]
