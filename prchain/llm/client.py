@@ -14,6 +14,10 @@ from prchain.llm.wire import Dialect, body_of, reply_of
 
 _RESPONSE_FORMAT = re.compile(r"response_?format|json_?schema|guided_(?:json|decoding)|structured outputs?", re.I)
 
+_REASONING = re.compile(r"reasoning_content")
+_WANTED = re.compile(r"pass(?:ed)? back|required|missing|must be (?:sent|given|provided|included)", re.I)
+"""An endpoint that complains of reasoning which was not passed back complains of another message."""
+
 if TYPE_CHECKING:
     from prchain.llm.faults import Fault
 
@@ -89,4 +93,7 @@ def _other_dialect(fault: Fault, request: Request, dialect: Dialect) -> Dialect 
         return replace(dialect, schema_in_words=True)
     if not dialect.completion_tokens and "max_completion_tokens" in fault.words:
         return replace(dialect, completion_tokens=True)
+    sends_reasoning = any(message.reasoning is not None for message in request.messages) and not dialect.no_reasoning
+    if sends_reasoning and _REASONING.search(fault.words) and not _WANTED.search(fault.words):
+        return replace(dialect, no_reasoning=True)
     return None

@@ -28,6 +28,12 @@ class Message:
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str | None = None
     """Of a tool's message: the call that it answers."""
+    reasoning: str | None = None
+    """Of an assistant's message: the reasoning that goes back with it, ``reasoning_content`` of compatible endpoints.
+
+    DeepSeek's thinking mode refuses a conversation with calls of tools that leaves it out, also where it is empty; see
+    its API guide, "Thinking Mode".
+    """
 
 
 @dataclass(frozen=True, slots=True)

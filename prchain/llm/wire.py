@@ -30,6 +30,8 @@ class Dialect:
     """It refuses ``response_format``: the schema is told to the model in the last message."""
     completion_tokens: bool = False
     """It wants ``max_completion_tokens`` for ``max_tokens``, as OpenAI's reasoning models do."""
+    no_reasoning: bool = False
+    """It gives ``reasoning_content`` and does not take it back."""
 
 
 PLAIN = Dialect()
@@ -44,7 +46,7 @@ def body_of(request: Request, model: str, dialect: Dialect = PLAIN) -> dict[str,
     elif request.schema is not None:
         schema = {"name": request.schema_name, "strict": True, "schema": request.schema}
         body["response_format"] = {"type": "json_schema", "json_schema": schema}
-    body["messages"] = [_message(message) for message in messages]
+    body["messages"] = [_message(message, dialect) for message in messages]
     body["max_completion_tokens" if dialect.completion_tokens else "max_tokens"] = request.max_tokens
     if request.temperature is not None:
         body["temperature"] = request.temperature
@@ -115,7 +117,7 @@ def _with_words(messages: tuple[Message, ...], words: str) -> tuple[Message, ...
     return (*messages[:last], spoken, *messages[last + 1 :])
 
 
-def _message(message: Message) -> dict[str, Any]:
+def _message(message: Message, dialect: Dialect) -> dict[str, Any]:
     out: dict[str, Any] = {"role": message.role, "content": clean_text(message.content)}
     if message.tool_calls:
         out["tool_calls"] = [
@@ -124,6 +126,8 @@ def _message(message: Message) -> dict[str, Any]:
         ]
     if message.tool_call_id is not None:
         out["tool_call_id"] = message.tool_call_id
+    if message.reasoning is not None and not dialect.no_reasoning:
+        out["reasoning_content"] = clean_text(message.reasoning)
     return out
 
 

@@ -1,0 +1,137 @@
+"""What tests of the agent share: a model that says what it is told to, a recorder in memory, an opened conversation."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from environments.sandbox import ExecResult, Sandbox
+from environments.scripted import Line, ScriptedSandbox
+from prchain.errors import LlmError
+from prchain.llm.desk import Desk, Route
+from prchain.llm.ledger import Ledger, MemoryLedger
+from prchain.llm.model import Message, Reply, Request, ToolCall, Usage
+from trajectories.agent import ReactScaffold
+from trajectories.model import Entry, Kind
+from trajectories.scaffold import Attempt, Observer, Order
+
+Said = Reply | LlmError | Callable[[Request], Reply]
+
+
+class Model:
+    """Says these replies in turn, or raises them, and keeps the requests."""
+
+    name = "said"
+
+    def __init__(self, said: Iterable[Said]) -> None:
+        self.said = list(said)
+        self.requests: list[Request] = []
+
+    def complete(self, request: Request) -> Reply:
+        self.requests.append(request)
+        if not self.said:
+            raise AssertionError("the model was asked once more than was thought")
+        one = self.said.pop(0)
+        if isinstance(one, LlmError):
+            raise one
+        return one if isinstance(one, Reply) else one(request)
+
+
+class Memory:
+    """A recorder in memory. `trees` are what the sandbox holds, one a call of `tree`."""
+
+    def __init__(self, trees: Iterable[str | None] = ()) -> None:
+        self.batches: list[list[Entry]] = []
+        self.trees = list(trees)
+        self.asked = 0
+
+    def add(self, entries: Sequence[Entry]) -> None:
+        self.batches.append(list(entries))
+
+    def tree(self) -> str | None:
+        self.asked += 1
+        return self.trees.pop(0) if self.trees else None
+
+    @property
+    def entries(self) -> list[Entry]:
+        return [entry for batch in self.batches for entry in batch]
+
+
+def call(name: str = "bash", id: str = "c1", **arguments: Any) -> ToolCall:
+    return ToolCall(id, name, json.dumps(arguments))
+
+
+def says(text: str = "Let me look.", *calls: ToolCall, **more: Any) -> Reply:
+    more.setdefault("usage", Usage(100, 0, 10))
+    return Reply(text, "said", more.pop("finish", "tool_calls" if calls else "stop"), tool_calls=calls, **more)
+
+
+def runs(command: str = "ls", **more: Any) -> Reply:
+    return says("Let me look.", call(command=command), **more)
+
+
+SUBMIT = says("Done.", call("submit"))
+OK = Line(lambda _: True, ExecResult(0, b"fine\n"), repeat=True)
+
+
+def opening(position: int = 1, attempt: int = 1) -> list[Entry]:
+    """A system message and a query, as a rollout opens a stage with them."""
+    return [
+        Entry(0, 1, 1, 0, Kind.SYSTEM, "system", "You work in a sandbox."),
+        Entry(1, position, attempt, 0, Kind.QUERY, "user", "Mend the parser."),
+    ]
+
+
+def order(entries: Sequence[Entry] | None = None, **more: Any) -> Order:
+    given: dict[str, Any] = {"subject": "t1/1", "sample": 0, "position": 1, "attempt": 1}
+    return Order(entries=opening() if entries is None else entries, **(given | more))
+
+
+def sandbox_of(*lines: Any, **more: Any) -> ScriptedSandbox:
+    box = ScriptedSandbox(lines or (OK,), **more)
+    box.start()
+    return box
+
+
+def work(
+    model: Model,
+    *,
+    scaffold: ReactScaffold | None = None,
+    sandbox: Sandbox | None = None,
+    given: Order | None = None,
+    record: Memory | None = None,
+    observers: Sequence[Observer] = (),
+    ledger: Ledger | None = None,
+) -> tuple[Attempt, Memory]:
+    """One attempt."""
+    record = record or Memory()
+    desk = Desk(ledger or MemoryLedger(), Route(model), pause=lambda _: None)
+    scaffold = scaffold or ReactScaffold(tools="full")
+    attempt = scaffold.attempt(desk, sandbox or sandbox_of(), given or order(), record, observers)
+    return attempt, record
+
+
+def requires_valid(messages: Sequence[Message]) -> None:
+    """What OpenAI's endpoints ask of a conversation: each call answered by the messages after it, and by no others."""
+    open_ids: list[str] = []
+    for message in messages:
+        if message.role == "tool":
+            assert message.tool_call_id in open_ids, message
+            open_ids.remove(message.tool_call_id)
+            continue
+        assert not open_ids, f"unanswered: {open_ids}"
+        if message.role == "assistant":
+            assert message.content or message.tool_calls
+            open_ids = [one.id for one in message.tool_calls]
+            assert all(open_ids) and len(set(open_ids)) == len(open_ids)
+            for one in message.tool_calls:
+                assert isinstance(json.loads(one.arguments), dict)
+                assert re.fullmatch(r"[A-Za-z0-9_-]{1,64}", one.name)
+    assert not open_ids
+
+
+def without_times(entries: Iterable[Entry]) -> list[Entry]:
+    return [replace(entry, seconds=0.0, at="", usd=None) for entry in entries]

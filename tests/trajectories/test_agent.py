@@ -1,0 +1,468 @@
+from __future__ import annotations
+
+import json
+import statistics
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from environments.sandbox import ExecResult
+from environments.scripted import Line, ScriptedSandbox
+from prchain import errors
+from prchain.llm.desk import Answer, Question
+from prchain.llm.ledger import MemoryLedger
+from prchain.llm.model import Reply, ToolCall, Usage
+from prchain.llm.scripted import ScriptedModel
+from tests.trajectories.agentworld import (
+    OK,
+    SUBMIT,
+    Memory,
+    Model,
+    call,
+    opening,
+    order,
+    requires_valid,
+    runs,
+    sandbox_of,
+    says,
+    without_times,
+    work,
+)
+from trajectories.agent import ReactScaffold
+from trajectories.model import Ending, Entry, Kind, Limits, Used
+from trajectories.scaffold import Advice, Scaffold
+from trajectories.tools.bash import SESSION
+from trajectories.turns import NOT_RUN
+
+SENTINEL = "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
+
+VARIABLES = {
+    "repository": "a/b", "overview": "All of it.", "query": "Mend it.", "position": 1, "stages": 2,
+    "workdir": "/testbed", "comment": "Not yet.", "attempt": 2,
+}  # fmt: skip
+
+
+def faults(record: Memory) -> list[str | None]:
+    return [entry.error for entry in record.entries if entry.kind is Kind.TURN]
+
+
+def test_it_is_a_scaffold() -> None:
+    scaffold: Scaffold = ReactScaffold(tools="full")
+    assert scaffold.name == "react"
+    assert [tool["function"]["name"] for tool in scaffold.tools] == ["bash", "str_replace_editor", "think", "submit"]
+    assert [tool["function"]["name"] for tool in ReactScaffold(tools="bash").tools] == ["bash"]
+    assert set(scaffold.prompts) == {"system_full", "query", "comment"}
+
+
+def test_an_attempt_runs_until_the_work_is_submitted_and_keeps_each_step_in_one_transaction() -> None:
+    model = Model([runs("ls", reasoning="hm"), SUBMIT])
+    attempt, record = work(model, record=Memory(["tree1"]))
+    assert (attempt.ending, attempt.used.steps, attempt.used.tokens) == (Ending.SUBMITTED, 2, 220)
+    assert [[entry.kind for entry in batch] for batch in record.batches] == [[Kind.TURN, Kind.OBSERVATION]] * 2
+    turn, seen, last, handed_in = record.entries
+    assert (turn.ordinal, turn.step, turn.role, turn.content, turn.reasoning) == (
+        2,
+        1,
+        "assistant",
+        "Let me look.",
+        "hm",
+    )
+    assert (turn.tokens_in, turn.tokens_out, turn.tokens_cached) == (100, 10, 0)
+    assert turn.details == {"finish": "tool_calls", "model": "said"}
+    assert seen.content == "<returncode>0</returncode>\n<output>\nfine\n</output>"
+    assert (seen.tool_call_id, seen.tool_name, seen.tree, seen.details["exit_code"]) == ("c1", "bash", "tree1", 0)
+    assert (last.step, handed_in.step, handed_in.tool_call_id) == (2, 2, "c1")
+    assert handed_in.details == {"submitted": True}
+    assert record.asked == 1, "a step that only submits changes no tree"
+    for request in model.requests:
+        requires_valid(request.messages)
+
+
+def test_mini_s_word_submits_in_the_bash_set_and_its_call_is_answered_too() -> None:
+    box = sandbox_of((f"echo {SENTINEL}", ExecResult(0, f"{SENTINEL}\n".encode())))
+    attempt, record = work(Model([runs(f"echo {SENTINEL}")]), scaffold=ReactScaffold(tools="bash"), sandbox=box)
+    assert attempt.ending is Ending.SUBMITTED
+    assert record.entries[-1].tool_call_id == "c1" and SENTINEL in record.entries[-1].content
+
+
+@pytest.mark.parametrize("output", [f"see {SENTINEL}\n", f"first\n{SENTINEL}\n", f"{SENTINEL}x\n"])
+def test_the_word_somewhere_in_an_output_does_not_submit(output: str) -> None:
+    box = sandbox_of(("x", ExecResult(0, output.encode())), OK)
+    attempt, _ = work(
+        Model([runs("x"), runs("y")]),
+        scaffold=ReactScaffold(tools="bash"), sandbox=box, given=order(stage_limits=Limits(steps=2)),
+    )  # fmt: skip
+    assert attempt.ending is Ending.STEP_LIMIT
+
+
+def test_the_word_with_a_failing_command_does_not_submit() -> None:
+    box = sandbox_of(("x", ExecResult(1, SENTINEL.encode())))
+    attempt, _ = work(
+        Model([runs("x")]), scaffold=ReactScaffold(tools="bash"), sandbox=box, given=order(stage_limits=Limits(steps=1))
+    )
+    assert attempt.ending is Ending.STEP_LIMIT
+
+
+def test_several_calls_are_run_in_order_and_what_comes_after_the_submission_is_not() -> None:
+    box = sandbox_of()
+    reply = says(
+        "", call(command="one", id="a"), call(command="two", id="b"), call("submit", "c"), call(command="x", id="d")
+    )
+    attempt, record = work(Model([reply]), sandbox=box, record=Memory(["t"]))
+    assert attempt.ending is Ending.SUBMITTED
+    assert box.asked == ["one", "two"]
+    assert [entry.tool_call_id for entry in record.entries[1:]] == ["a", "b", "c", "d"]
+    assert [entry.error for entry in record.entries] == [None, None, None, None, NOT_RUN]
+    assert record.entries[-1].tree == "t" and record.asked == 1
+
+
+BAD_TURNS = [
+    (says(""), "empty"),
+    (says("", reasoning="only thought"), "empty"),
+    (says("I am done."), "no_call"),
+    (says("", call("grep", pattern="x")), "unknown_tool"),
+    (says("", ToolCall("c", "", "{}")), "unknown_tool"),
+    (says("", ToolCall("c", "bash", '{"command": "ls"')), "bad_arguments"),
+    (says("", ToolCall("c", "bash", '["ls"]')), "bad_arguments"),
+    (says("", ToolCall("c", "bash", "[" * 100_000)), "bad_arguments"),
+    (says("", call(cmd="ls")), "bad_arguments"),
+    (says("", call(command="a\0b")), "bad_arguments"),
+    (says("", ToolCall("c", "bash", '{"command": "\\ud800"}')), "bad_arguments"),
+    (says("", refusal="I cannot."), "refusal"),
+    (says("", finish="content_filter"), "refusal"),
+    (says("", call(command="ls"), finish="length"), "cut_off"),
+    (says("and then", finish="length"), "cut_off"),
+]
+
+
+@pytest.mark.parametrize(("reply", "fault"), BAD_TURNS)
+def test_a_faulty_turn_is_kept_the_model_is_told_and_nothing_of_it_is_run(reply: Reply, fault: str) -> None:
+    box = sandbox_of()
+    model = Model([reply, SUBMIT])
+    attempt, record = work(model, sandbox=box)
+    assert attempt.ending is Ending.SUBMITTED and box.asked == []
+    assert faults(record) == [fault, None]
+    turn, told = record.entries[0], record.entries[1]
+    assert (turn.content, [one.arguments for one in turn.tool_calls]) == (
+        reply.text,
+        [one.arguments for one in reply.tool_calls],
+    )
+    assert told.kind is Kind.OBSERVATION and told.error == fault and len(told.content) > 20
+    assert told.role == ("tool" if reply.tool_calls else "user")
+    requires_valid(model.requests[-1].messages)
+
+
+def test_faults_in_a_row_end_the_attempt_and_a_turn_that_did_something_starts_the_count_again() -> None:
+    bad = says("I am done.")
+    half = says("", call(command="ls", id="a"), call("nothing", "b"))
+    attempt, record = work(Model([bad, bad, half, bad, bad, bad]))
+    assert attempt.ending is Ending.FAULTY and "no_call" in str(attempt.reason)
+    assert faults(record) == ["no_call", "no_call", "unknown_tool", "no_call", "no_call", "no_call"]
+    assert record.entries[4].details["ran"] == 1
+
+
+def test_calls_without_ids_or_with_one_id_twice_get_ids_that_their_observations_carry() -> None:
+    reply = says(
+        "", call(command="a", id=""), call(command="b", id="x"), call(command="c", id="x"), call("submit", "y" * 300)
+    )
+    _, record = work(Model([reply]))
+    ids = [one.id for one in record.entries[0].tool_calls]
+    assert len(set(ids)) == 4 and all(ids) and ids[1] == "x"
+    assert [entry.tool_call_id for entry in record.entries[1:]] == ids
+
+
+@pytest.mark.parametrize(
+    ("stage", "chain", "ending"),
+    [
+        (Limits(steps=2), Limits(), Ending.STEP_LIMIT),
+        (Limits(), Limits(tokens=200), Ending.TOKEN_LIMIT),
+        (Limits(steps=9), Limits(steps=7), Ending.STEP_LIMIT),
+    ],
+)
+def test_limits_of_stage_and_chain_end_an_attempt_before_a_step(stage: Limits, chain: Limits, ending: Ending) -> None:
+    model = Model([runs(str(turn)) for turn in range(9)])
+    given = order(stage_limits=stage, chain_limits=chain, chain_used=Used(steps=5))
+    attempt, _ = work(model, given=given)
+    assert (attempt.ending, len(model.requests)) == (ending, 2)
+
+
+def test_limits_of_cost_and_time_count_what_was_used_before() -> None:
+    for limits, used, ending in [
+        (Limits(usd=1.0), Used(usd=1.0), Ending.COST_LIMIT),
+        (Limits(seconds=5), Used(seconds=5.5), Ending.TIME_LIMIT),
+    ]:
+        attempt, record = work(Model([]), given=order(stage_limits=limits, stage_used=used))
+        assert attempt.ending is ending and record.entries == []
+
+
+def test_tokens_that_nobody_counted_are_estimated_for_the_limits_and_said_to_be() -> None:
+    attempt, record = work(Model([runs("ls", usage=Usage())]), given=order(stage_limits=Limits(tokens=50)))
+    assert attempt.ending is Ending.TOKEN_LIMIT
+    assert record.entries[0].tokens_in is None
+    estimate = record.entries[0].details["estimate"]
+    assert attempt.used.tokens == estimate["in"] + estimate["out"] > 50
+
+
+# ---- taking up
+
+
+CHAIN = [runs("one"), says("I am done."), runs("cd /tmp"), says("", call("think", thought="hm")), SUBMIT]
+PWD = Line("pwd", ExecResult(0, b"/tmp\n"), repeat=True)
+
+
+@pytest.mark.parametrize("kept", range(len(CHAIN) + 1))
+def test_an_attempt_that_was_killed_after_any_step_goes_on_without_asking_again(kept: int) -> None:
+    whole_attempt, whole = work(Model(CHAIN), sandbox=sandbox_of(PWD, OK))
+    stored = [entry for batch in whole.batches[:kept] for entry in batch]
+    rest = Model(CHAIN[kept:])
+    attempt, record = work(rest, sandbox=sandbox_of(PWD, OK), given=order([*opening(), *stored]))
+    assert attempt.ending is whole_attempt.ending is Ending.SUBMITTED
+    assert without_times([*stored, *record.entries]) == without_times(whole.entries)
+    assert rest.said == []
+
+
+def test_a_reply_that_was_stored_and_a_step_that_was_not_cost_nothing_again() -> None:
+    ledger = MemoryLedger()
+    lost = sandbox_of(("one", errors.SandboxLost("gone")))
+    with pytest.raises(errors.SandboxLost):
+        work(Model([runs("one")]), sandbox=lost, ledger=ledger)
+    model = Model([SUBMIT])
+    attempt, record = work(model, ledger=ledger)
+    assert attempt.ending is Ending.SUBMITTED and len(model.requests) == 1
+    assert record.entries[0].tool_calls[0].arguments == '{"command": "one"}'
+
+
+def test_the_count_of_faults_goes_on_over_a_kill_and_not_over_attempts() -> None:
+    bad = says("I am done.")
+    _, before = work(Model([bad, bad]), given=order(stage_limits=Limits(steps=2)))
+    stored = [*opening(), *before.entries]
+    attempt, _ = work(Model([bad]), given=order(stored))
+    assert attempt.ending is Ending.FAULTY
+    comment = Entry(stored[-1].ordinal + 1, 1, 2, 2, Kind.COMMENT, "user", "Not yet.")
+    attempt, record = work(Model([bad, bad, SUBMIT]), given=order([*stored, comment], attempt=2))
+    assert attempt.ending is Ending.SUBMITTED
+    assert [entry.step for entry in record.entries] == [3, 3, 4, 4, 5, 5]
+
+
+def test_a_turn_without_its_observations_is_no_place_to_go_on_from() -> None:
+    _, before = work(Model([runs()]), given=order(stage_limits=Limits(steps=1)))
+    with pytest.raises(ValueError, match="step 1"):
+        work(Model([]), given=order([*opening(), before.entries[0]]))
+
+
+def test_the_session_is_led_back_to_its_folder() -> None:
+    _, before = work(Model([runs("cd /tmp")]), sandbox=sandbox_of(PWD, OK), given=order(stage_limits=Limits(steps=1)))
+    assert before.entries[-1].cwd == "/tmp"
+    box = sandbox_of()
+    work(Model([runs("a"), runs("b"), SUBMIT]), sandbox=box, given=order([*opening(), *before.entries]))
+    assert box.asked == ["cd -- /tmp 2>/dev/null", "a", "b"]
+
+
+def test_a_sandbox_that_is_lost_ends_the_attempt_with_its_error_and_leaves_no_half_step() -> None:
+    record = Memory()
+    box = sandbox_of(("one", ExecResult(0, b"")), ("two", errors.DiskLimit("full")))
+    reply = says("", call(command="one", id="a"), call(command="two", id="b"))
+    with pytest.raises(errors.DiskLimit):
+        work(Model([reply]), sandbox=box, record=record)
+    assert record.entries == []
+
+
+def test_an_endpoint_that_fails_fails_the_attempt() -> None:
+    with pytest.raises(errors.EndpointRefused):
+        work(Model([errors.EndpointRefused("bad key")]))
+
+
+# ---- observers
+
+
+def test_an_observer_sees_every_step_and_its_guidance_is_a_user_s_turn_before_the_next() -> None:
+    seen: list[int] = []
+
+    def observer(entries: Sequence[Entry]) -> Advice | None:
+        seen.append(len(entries))
+        return Advice("Look at the tests.") if len(seen) == 1 else None
+
+    model = Model([runs(), SUBMIT])
+    _, record = work(model, observers=[observer])
+    assert seen == [4, 7]
+    guidance = record.entries[2]
+    assert (guidance.kind, guidance.role, guidance.step) == (Kind.GUIDANCE, "user", 1)
+    assert model.requests[1].messages[-1].content == "Look at the tests."
+
+
+@pytest.mark.parametrize("guidance", [None, "Enough."])
+def test_an_observer_stops_a_run_and_it_stays_stopped_when_it_is_taken_up(guidance: str | None) -> None:
+    advice = Advice(guidance, stop=True, reason="lost")
+    attempt, record = work(Model([runs()]), observers=[lambda _: advice])
+    assert (attempt.ending, attempt.reason) == (Ending.STOPPED, "lost")
+    again, more = work(Model([]), given=order([*opening(), *record.entries]), observers=[lambda _: advice])
+    assert (again.ending, again.reason, more.entries) == (Ending.STOPPED, "lost", [])
+
+
+def test_words_for_an_agent_that_has_submitted_are_not_inserted() -> None:
+    attempt, record = work(Model([SUBMIT]), observers=[lambda _: Advice("Wait.")])
+    assert attempt.ending is Ending.SUBMITTED and len(record.entries) == 2
+
+
+# ---- what is sent
+
+
+def test_what_is_stored_of_hostile_text_is_what_a_request_made_from_it_sends() -> None:
+    box = sandbox_of(("x", ExecResult(0, b"a\0b\xff\xed\xa0\x80\n")), OK)
+    model = Model([says("nul \0 and \ud800", call(command="x")), SUBMIT])
+    _, record = work(model, sandbox=box)
+    for entry in record.entries:
+        assert "\0" not in entry.content and entry.content.encode()
+    sent = [message.content for message in model.requests[1].messages[2:]]
+    assert sent == [entry.content for entry in record.entries[:2]]
+
+
+def test_a_broken_call_goes_back_as_valid_json_and_stays_as_it_was_in_the_record() -> None:
+    broken = ToolCall("c", "no such tool!", '{"command": "ls')
+    model = Model([says("", broken), SUBMIT])
+    _, record = work(model)
+    assert record.entries[0].tool_calls == (broken,)
+    (sent,) = model.requests[1].messages[2].tool_calls
+    assert (sent.name, json.loads(sent.arguments)) == ("no_such_tool_", {"malformed": '{"command": "ls'})
+    assert record.entries[1].tool_name == "no_such_tool_"
+
+
+def test_reasoning_goes_back_once_a_model_gave_some_and_only_where_it_is_wanted() -> None:
+    for wanted, sent in [(True, [None, "hm", ""]), (False, [None, None, None])]:
+        model = Model([runs("a"), runs("b", reasoning="hm"), runs("c"), SUBMIT])
+        work(model, scaffold=ReactScaffold(tools="full", send_reasoning=wanted))
+        turns = [message for message in model.requests[-1].messages if message.role == "assistant"]
+        assert [message.reasoning for message in turns] == sent
+
+
+def test_commands_get_the_order_s_variables_and_a_session_only_with_its_first_one() -> None:
+    given: list[tuple[str | None, Any]] = []
+
+    class Box(ScriptedSandbox):
+        def exec(self, command: str, **more: Any) -> ExecResult:
+            given.append((more.get("session"), dict(more["environment"]).get("A")))
+            return super().exec(command, **more)
+
+    for tools, expected in [("full", [(SESSION, "1"), (SESSION, None)]), ("bash", [(None, "1"), (None, "1")])]:
+        given.clear()
+        box = Box([OK])
+        box.start()
+        scaffold = ReactScaffold(tools=tools)  # type: ignore[arg-type]
+        work(
+            Model([runs("a"), runs("b")]),
+            scaffold=scaffold, sandbox=box, given=order(environment={"A": "1"}, stage_limits=Limits(steps=2)),
+        )  # fmt: skip
+        assert given == expected
+
+
+def test_a_scripted_model_drives_it() -> None:
+    script = ScriptedModel(
+        [
+            {"purpose": "agent", "reply": "Look.", "tool_calls": [{"name": "bash", "arguments": {"command": "ls"}}]},
+            {"purpose": "agent", "contains": "fine", "tool_calls": [{"name": "submit"}]},
+        ]
+    )
+    attempt, record = work(script)  # type: ignore[arg-type]
+    assert attempt.ending is Ending.SUBMITTED and len(record.entries) == 4
+
+
+# ---- openings
+
+
+@pytest.mark.parametrize("tools", ["bash", "full"])
+def test_openings_are_written_from_the_rollout_s_variables(tools: Any) -> None:
+    scaffold = ReactScaffold(tools=tools, command_timeout=90)
+    system = scaffold.opening(Kind.SYSTEM, VARIABLES)
+    assert "/testbed" in system and "90 seconds" in system
+    assert ("COMPLETE_TASK" in system) == (tools == "bash")
+    first = scaffold.opening(Kind.QUERY, VARIABLES)
+    assert "All of it." in first and "Mend it." in first and "Task 1 of 2" in first and "earlier" not in first
+    later = scaffold.opening(Kind.QUERY, VARIABLES | {"overview": None, "position": 2})
+    assert "All of it." not in later and "Task 2 of 2" in later and "earlier" in later
+    assert "Not yet." in scaffold.opening(Kind.COMMENT, VARIABLES)
+
+
+def test_a_template_in_a_query_stays_text_and_a_missing_variable_is_an_error() -> None:
+    scaffold = ReactScaffold(tools="full")
+    assert "{{ workdir }}" in scaffold.opening(Kind.QUERY, VARIABLES | {"query": "{{ workdir }}"})
+    with pytest.raises(errors.PromptError):
+        scaffold.opening(Kind.COMMENT, {})
+
+
+# ---- anything that a model may say
+
+TEXTS = st.text(max_size=20)
+CALLS = st.builds(
+    ToolCall,
+    st.sampled_from(["", "a", "b", "a\0"]),
+    st.sampled_from(["bash", "think", "submit", "str_replace_editor", "", "rm -rf", "\ud800"]),
+    st.one_of(
+        TEXTS,
+        st.sampled_from(
+            ['{"command": "ls"}', "{}", "", '{"thought": "x"}', '{"thought": "\\ud800"}', "NaN", '{"a": NaN}']
+        ),
+    ),
+)
+REPLIES = st.builds(
+    Reply,
+    TEXTS,
+    st.just("m"),
+    finish=st.sampled_from(["stop", "tool_calls", "length", "content_filter", "odd"]),
+    refusal=st.one_of(st.none(), TEXTS),
+    reasoning=st.one_of(st.none(), TEXTS),
+    tool_calls=st.lists(CALLS, max_size=4).map(tuple),
+    usage=st.builds(Usage, st.one_of(st.none(), st.integers(0, 9)), st.none(), st.one_of(st.none(), st.integers(0, 9))),
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(REPLIES, min_size=1, max_size=4))
+def test_whatever_a_model_says_the_conversation_stays_valid_and_can_be_taken_up(replies: list[Reply]) -> None:
+    model = Model([*replies, *[runs()] * 2])
+    attempt, record = work(model, given=order(stage_limits=Limits(steps=len(replies))))
+    assert attempt.ending in {Ending.STEP_LIMIT, Ending.SUBMITTED, Ending.FAULTY}
+    for request in model.requests:
+        requires_valid(request.messages)
+    again = Model([*replies, runs()])
+    resumed, more = work(
+        again,
+        given=order([*opening(), *record.entries], stage_used=attempt.used, stage_limits=Limits(steps=len(replies))),
+    )
+    assert resumed.ending is attempt.ending and more.entries == []
+    for entry in record.entries:
+        json.dumps({"details": dict(entry.details), "content": entry.content}, ensure_ascii=False).encode()
+        assert (
+            len(entry.error or "") <= 32 and len(entry.tool_name or "") <= 64 and len(entry.tool_call_id or "") <= 255
+        )
+
+
+def test_the_loop_costs_little_however_long_the_conversation_is() -> None:
+    steps, times = 600, []
+
+    class Desk:
+        """Answers at once, so that what is measured is the loop's own; the requests' serialisation is the desk's."""
+
+        def complete(self, question: Question, tools: Any) -> Answer[Reply]:
+            times.append(time.thread_time())
+            reply = runs(usage=Usage(100 * len(times), 0, 10))
+            return Answer(reply, reply, 0.0, False)
+
+    box = sandbox_of(Line(lambda _: True, ExecResult(0, b"x" * 2000), repeat=True))
+    given = order(stage_limits=Limits(steps=steps))
+    ReactScaffold(tools="full").attempt(Desk(), box, given, Memory())  # type: ignore[arg-type]
+    gaps = [later - earlier for earlier, later in pairwise(times)]
+    early, late = (statistics.median(part) for part in (gaps[10:110], gaps[-100:]))
+    assert late < 0.003 and late < 4 * early + 0.0005
+
+
+def test_the_record_of_a_step_is_immutable() -> None:
+    _, record = work(Model([SUBMIT]))
+    with pytest.raises(AttributeError):
+        record.entries[0].content = "other"  # type: ignore[misc]
+    assert replace(record.entries[0], content="x").content == "x"

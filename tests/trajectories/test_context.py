@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+import pytest
+
+from environments.sandbox import ExecResult
+from environments.scripted import Line
+from prchain import errors
+from prchain.llm.ledger import MemoryLedger
+from prchain.llm.model import Message, Reply, Request, Usage
+from tests.trajectories.agentworld import SUBMIT, Model, opening, order, requires_valid, runs, sandbox_of, work
+from trajectories.agent import ReactScaffold
+from trajectories.context import BYTES_PER_TOKEN, Conversation, left_out, used_by
+from trajectories.model import Ending, Entry, Kind, Limits, Used
+
+LONG = Line(lambda _: True, ExecResult(0, b"x" * 4000), repeat=True)
+TOO_LONG = errors.ContextTooLong("too long")
+
+
+def conversation(entries: list[Entry], **more: object) -> Conversation:
+    given = {"position": 1, "tools": (), "reasoning": False} | more
+    return Conversation(entries, **given)  # type: ignore[arg-type]
+
+
+def steps(count: int, *, first: int = 2, tokens_in: int | None = None, content: str = "y" * 4000) -> list[Entry]:
+    """So many steps of one call each."""
+    out: list[Entry] = []
+    for step in range(1, count + 1):
+        at = first + 2 * (step - 1)
+        out.append(Entry(at, 1, 1, step, Kind.TURN, "assistant", "Look.", tokens_in=tokens_in, tokens_out=1))
+        out.append(Entry(at + 1, 1, 1, step, Kind.OBSERVATION, "tool", content, tool_call_id="c"))
+    return out
+
+
+def elided(messages: tuple[Message, ...] | list[Message]) -> list[bool]:
+    return ["not shown any more" in message.content for message in messages if message.role == "tool"]
+
+
+def scaffold(**more: object) -> ReactScaffold:
+    return ReactScaffold(tools="full", max_tokens=100, **more)  # type: ignore[arg-type]
+
+
+def test_without_usage_the_size_is_an_estimate_and_says_so() -> None:
+    talk = conversation(opening())
+    assert not talk.size().counted and "estimate" in str(talk.size())
+    before = talk.size().tokens
+    talk.add(Entry(2, 1, 1, 0, Kind.COMMENT, "user", "z" * 4000))
+    assert 1000 <= talk.size().tokens - before <= 1010
+
+
+def test_usage_that_was_told_is_the_base_and_only_what_came_after_it_is_estimated() -> None:
+    talk = conversation([*opening(), *steps(1, tokens_in=50_000)])
+    size = talk.size()
+    assert size.counted and "estimate" not in str(size)
+    assert 50_000 + 4000 / BYTES_PER_TOKEN <= size.tokens < 51_100
+
+
+def test_usage_of_an_earlier_stage_says_nothing_of_a_conversation_that_begins_anew() -> None:
+    entries = [*opening(), *steps(1, first=40, tokens_in=50_000)]
+    assert conversation(entries, position=1).size().counted
+    assert not conversation(entries, position=2).size().counted
+    assert conversation([*opening(), *steps(1, tokens_in=5)], position=2).size().counted, "nothing is missing here"
+
+
+def test_the_oldest_observations_go_first_the_last_steps_stay_and_short_ones_too() -> None:
+    entries = [*opening(), *steps(1, content="short"), *steps(6, first=4)]
+    talk = conversation(entries)
+    assert talk.elide(talk.size().tokens - 1500)
+    assert elided(talk.messages()) == [False, True, True, False, False, False, False]
+    assert talk.messages()[5].content == left_out(4000)
+    talk.elide(0)
+    assert elided(talk.messages()) == [False, True, True, True, True, False, False]
+    assert not talk.elide(0), "there is no more"
+    assert [entry.content for entry in talk.entries] == [entry.content for entry in entries], "what is kept is whole"
+
+
+def test_a_turn_s_record_gives_the_same_request_again() -> None:
+    talk = conversation([*opening(), *steps(6)])
+    assert talk.record() == {}
+    talk.elide(talk.size().tokens - 1500)
+    assert talk.record() == {"dropped": {"below": 6, "observations": 2}}
+    turn = Entry(14, 1, 1, 7, Kind.TURN, "assistant", "Look.", details=talk.record())
+    again = conversation([*opening(), *steps(6), turn])
+    assert again.messages()[:-1] == talk.messages()
+    talk.add(turn)
+    assert again.size() == talk.size()
+
+
+def measured(request: Request) -> Reply:
+    """A reply whose usage is by the same measure as the estimates, so that tests can count."""
+    size = sum(len(message.content) for message in request.messages) // BYTES_PER_TOKEN
+    return runs(str(len(request.messages)), usage=Usage(size, 0, 10))
+
+
+def test_stop_ends_the_attempt_where_the_next_prompt_would_not_fit() -> None:
+    model = Model([measured] * 9)
+    attempt, _ = work(model, sandbox=sandbox_of(LONG), scaffold=scaffold(context_tokens=3100))
+    assert attempt.ending is Ending.CONTEXT_LIMIT and "room for 3,000" in str(attempt.reason)
+    assert len(model.requests) == 3, "an observation has 1,000 tokens and a bit"
+
+
+def test_stop_without_a_known_context_ends_where_the_endpoint_refuses() -> None:
+    model = Model([runs(), TOO_LONG])
+    attempt, record = work(model, sandbox=sandbox_of(LONG), scaffold=scaffold())
+    assert attempt.ending is Ending.CONTEXT_LIMIT and "too long" in str(attempt.reason)
+    assert len(record.entries) == 2
+
+
+def test_elide_keeps_every_request_within_the_context_and_says_what_was_left_out() -> None:
+    model = Model([measured] * 30)
+    attempt, record = work(
+        model,
+        sandbox=sandbox_of(LONG),
+        scaffold=scaffold(context_tokens=8000, overflow="elide"),
+        given=order(stage_limits=Limits(steps=30)),
+    )
+    assert attempt.ending is Ending.STEP_LIMIT
+    turns = [entry for entry in record.entries if entry.kind is Kind.TURN]
+    for request, turn in zip(model.requests, turns, strict=True):
+        requires_valid(request.messages)
+        assert sum(len(message.content) for message in request.messages) < 7900 * BYTES_PER_TOKEN
+        dropped = turn.details.get("dropped", {"observations": 0})
+        assert dropped["observations"] == sum(elided(request.messages))
+    changes = {turn.details.get("dropped", {}).get("below") for turn in turns}
+    assert 2 <= len(changes) < 12, "much is left out at a time, so that prefixes last"
+
+
+def test_elide_ends_where_the_last_steps_alone_are_too_long() -> None:
+    model = Model([measured] * 30)
+    attempt, _ = work(
+        model, sandbox=sandbox_of(LONG), scaffold=scaffold(context_tokens=1500, overflow="elide")
+    )  # fmt: skip
+    assert attempt.ending is Ending.CONTEXT_LIMIT
+
+
+def test_the_endpoint_s_refusal_makes_the_policy_run_once_a_step() -> None:
+    model = Model([measured, measured, measured, measured, TOO_LONG, measured, TOO_LONG, TOO_LONG])
+    attempt, record = work(model, sandbox=sandbox_of(LONG), scaffold=scaffold(overflow="elide"))
+    assert attempt.ending is Ending.CONTEXT_LIMIT
+    assert sum(elided(model.requests[4].messages)) == 0 < sum(elided(model.requests[5].messages))
+    assert record.entries[8].details["dropped"]["observations"] == sum(elided(model.requests[5].messages))
+
+
+def test_an_attempt_that_left_things_out_asks_the_same_again_after_a_kill() -> None:
+    ledger = MemoryLedger()
+    elides = scaffold(context_tokens=8000, overflow="elide")
+    limits = Limits(steps=12)
+    _, whole = work(
+        Model([measured] * 12),
+        sandbox=sandbox_of(LONG),
+        scaffold=elides,
+        given=order(stage_limits=limits),
+        ledger=ledger,
+    )
+    for kept in range(0, 12, 3):
+        stored = [entry for batch in whole.batches[:kept] for entry in batch]
+        given = order([*opening(), *stored], stage_limits=limits, stage_used=used_by(stored))
+        _, rest = work(Model([]), sandbox=sandbox_of(LONG), scaffold=elides, given=given, ledger=ledger)
+        assert [entry.details.get("dropped") for entry in [*stored, *rest.entries]] == [
+            entry.details.get("dropped") for entry in whole.entries
+        ]
+
+
+def test_other_failures_of_the_endpoint_are_no_overflow() -> None:
+    with pytest.raises(errors.RateLimited):
+        work(Model([errors.RateLimited("later")]), scaffold=scaffold(overflow="elide"))
+
+
+def test_what_was_used_is_read_from_entries() -> None:
+    told = Entry(0, 1, 1, 1, Kind.TURN, "assistant", "", tokens_in=10, tokens_out=5, usd=0.5, seconds=2.0)
+    guessed = Entry(1, 1, 1, 2, Kind.TURN, "assistant", "", tokens_out=5, details={"estimate": {"in": 7, "out": 9}})
+    seen = Entry(2, 1, 1, 2, Kind.OBSERVATION, "tool", "", seconds=1.0)
+    assert used_by([told, guessed, seen]) == Used(2, 27, 0.5, 3.0)
+
+
+def test_a_submission_fits_where_a_step_more_would_not() -> None:
+    attempt, _ = work(Model([runs(), SUBMIT]), sandbox=sandbox_of(LONG), scaffold=scaffold(context_tokens=100_000))
+    assert attempt.ending is Ending.SUBMITTED
