@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import case, func, insert, select, text, update
 from sqlalchemy.sql.elements import ColumnElement
 
-from prchain.llm.ledger import CallKey, CallNote, Spending, refuse
+from prchain.llm.ledger import CallKey, CallNote, Found, Spending, refuse
 from prchain.llm.model import Reply
 from prchain.scrub import clean_text
 from sql.store import Store, Transaction
@@ -32,12 +32,12 @@ class SqlLedger:
         self._store = store
         self._run = run
 
-    def find(self, key: CallKey) -> Reply | None:
+    def find(self, key: CallKey) -> Found | None:
         """See `prchain.llm.ledger.Ledger`. Raises `StoreError`."""
-        query = select(LlmCall.reply).where(*_is(key), LlmCall.state == "stored").order_by(LlmCall.id).limit(1)
+        stored = select(LlmCall.reply, LlmCall.usd).where(*_is(key), LlmCall.state == "stored")
         with self._store.reading() as tx:
-            found = tx.connection.execute(query).scalar_one_or_none()
-        return Reply.from_json(found) if found is not None else None
+            found = tx.connection.execute(stored.order_by(LlmCall.id).limit(1)).one_or_none()
+        return Found(Reply.from_json(found.reply), found.usd) if found is not None else None
 
     def reserve(self, key: CallKey, note: CallNote, usd: float | None, budget_usd: float | None) -> int:
         """See `prchain.llm.ledger.Ledger`. Raises `BudgetExceeded` and `StoreError`."""

@@ -216,7 +216,7 @@ class _Run:
             tokens_in=reply.usage.tokens_in,
             tokens_cached=reply.usage.tokens_cached,
             tokens_out=reply.usage.tokens_out,
-            usd=answer.usd,
+            usd=answer.cost,
             seconds=seconds,
         )
         observations, worked = self._observe(read)

@@ -66,6 +66,8 @@ class Answer(Generic[T]):
     """What it cost now, repeats included: 0 for a stored one, None where the price is not known."""
     stored: bool
     """Whether the ledger had it, so that nothing was paid now."""
+    cost: float | None = None
+    """What it cost when it was paid for, now or by an earlier run, repeats included; None where that is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +102,7 @@ class _Paid:
     reply: Reply
     usd: float | None
     stored: bool
+    cost: float | None
 
 
 @dataclass
@@ -165,7 +168,7 @@ class Desk:
         """One turn of a conversation, unread: whatever the model says, calls of tools included. Raises `LlmError`."""
         request = self._request(question, None, tools=tuple(tools))
         paid = self._find_or_pay(question, request, 0)
-        return Answer(paid.reply, paid.reply, paid.usd, paid.stored)
+        return Answer(paid.reply, paid.reply, paid.usd, paid.stored, paid.cost)
 
     def estimate(self, question: Question, shape: type[BaseModel] | None = None) -> Estimate:
         """What the question would cost, by four bytes a token and replies as long as they may be; no repeats."""
@@ -208,13 +211,15 @@ class Desk:
     def _ask(self, question: Question, shape: type[BaseModel] | None, read: Callable[[Reply], T]) -> Answer[T]:
         request = self._request(question, shape)
         usd: float | None = 0.0
+        cost: float | None = 0.0
         stored, cut_off, ordinal = True, 0, 0
         while True:
             paid = self._find_or_pay(question, request, ordinal)
             usd = None if usd is None or paid.usd is None else usd + paid.usd
+            cost = None if cost is None or paid.cost is None else cost + paid.cost
             stored = stored and paid.stored
             try:
-                return Answer(read(paid.reply), paid.reply, usd, stored)
+                return Answer(read(paid.reply), paid.reply, usd, stored, cost)
             except Unfit as fault:
                 cut_off += fault.cut_off
                 ordinal += 1
@@ -229,7 +234,7 @@ class Desk:
         key = _key(question, body, ordinal)
         with self._alone(key):
             found = self.ledger.find(key)
-            return _Paid(found, 0.0, True) if found is not None else self._pay(question, request, key)
+            return _Paid(found.reply, 0.0, True, found.usd) if found is not None else self._pay(question, request, key)
 
     def _pay(self, question: Question, request: Request, key: CallKey) -> _Paid:
         route = self._route(question.purpose)
@@ -246,7 +251,8 @@ class Desk:
                 else:
                     usd = route.price.of(reply.usage) if route.price else None
                     self.ledger.settle(call, reply, usd)
-                    return _Paid(reply, most if usd is None else usd, False)
+                    paid = most if usd is None else usd
+                    return _Paid(reply, paid, False, paid)
             self.pause(tries)
         raise AssertionError("the last try returns or raises")
 

@@ -52,10 +52,18 @@ class Spending:
     tokens_out: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A stored reply, and what it cost when it came; None where that is not known."""
+
+    reply: Reply
+    usd: float | None
+
+
 class Ledger(Protocol):
     """The calls of one run, and the stored replies of all runs. Safe for several threads."""
 
-    def find(self, key: CallKey) -> Reply | None:
+    def find(self, key: CallKey) -> Found | None:
         """The reply that some run stored under this key; the first, should there be several."""
 
     def reserve(self, key: CallKey, note: CallNote, usd: float | None, budget_usd: float | None) -> int:
@@ -106,10 +114,13 @@ class MemoryLedger:
     calls: list[_Call] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
-    def find(self, key: CallKey) -> Reply | None:
+    def find(self, key: CallKey) -> Found | None:
         """See `Ledger`."""
         with self._lock:
-            return next((call.reply for call in self.calls if call.state == "stored" and call.key == key), None)
+            for call in self.calls:
+                if call.state == "stored" and call.key == key and call.reply is not None:
+                    return Found(call.reply, call.usd)
+        return None
 
     def reserve(self, key: CallKey, note: CallNote, usd: float | None, budget_usd: float | None) -> int:
         """See `Ledger`."""

@@ -66,6 +66,7 @@ def test_an_answer_is_stored_and_the_same_question_is_not_paid_for_again() -> No
     assert (first.value, first.stored) == ("hello", False)
     assert first.usd == pytest.approx(0.002)
     assert (second.value, second.stored, second.usd) == ("hello", True, 0.0)
+    assert second.cost == first.cost == first.usd
     assert desk.spending().calls == 1
 
 

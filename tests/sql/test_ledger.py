@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prchain.errors import BudgetExceeded, StoreUnavailable
-from prchain.llm.ledger import CallKey, CallNote, Ledger, MemoryLedger, Spending
+from prchain.llm.ledger import CallKey, CallNote, Found, Ledger, MemoryLedger, Spending
 from prchain.llm.model import Reply, ToolCall, Usage
 from sql.ledger import SqlLedger
 from sql.store import Store, Transaction
@@ -52,9 +52,14 @@ def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ledger]:
     store.close()
 
 
-def test_a_stored_reply_is_found_again_as_it_was(ledger: Ledger) -> None:
+def _reply(ledger: Ledger, where: CallKey) -> Reply | None:
+    found = ledger.find(where)
+    return found.reply if found is not None else None
+
+
+def test_a_stored_reply_is_found_again_as_it_was_with_what_it_cost(ledger: Ledger) -> None:
     ledger.settle(ledger.reserve(key(), NOTE, 0.5, None), REPLY, 0.25)
-    assert ledger.find(key()) == REPLY
+    assert ledger.find(key()) == Found(REPLY, 0.25)
 
 
 @pytest.mark.parametrize(
@@ -77,16 +82,16 @@ def test_a_call_without_a_reply_is_not_found(ledger: Ledger) -> None:
     reserved, released, lost = (ledger.reserve(key(i), NOTE, 1.0, None) for i in range(3))
     ledger.release(released, "rate_limited")
     ledger.lose(lost, "endpoint_timeout")
-    assert [ledger.find(key(i)) for i in range(3)] == [None] * 3
+    assert [_reply(ledger, key(i)) for i in range(3)] == [None] * 3
     ledger.settle(reserved, REPLY, 1.0)
-    assert ledger.find(key(0)) == REPLY
+    assert _reply(ledger, key(0)) == REPLY
 
 
 def test_of_two_replies_under_one_key_the_first_is_found(ledger: Ledger) -> None:
     first, second = (ledger.reserve(key(), NOTE, 1.0, None) for _ in range(2))
     ledger.settle(second, Reply("second", "m"), 0.0)
     ledger.settle(first, Reply("first", "m"), 0.0)
-    assert ledger.find(key()) == Reply("first", "m")
+    assert _reply(ledger, key()) == Reply("first", "m")
 
 
 def test_spending_counts_what_was_or_may_have_been_paid(ledger: Ledger) -> None:
@@ -229,7 +234,7 @@ def test_a_row_tells_of_its_call_from_its_start_to_its_end(store: Store) -> None
 def test_replies_are_shared_between_runs_and_budgets_are_not(store: Store) -> None:
     first, second = SqlLedger(store, "first"), SqlLedger(store, "second")
     first.settle(first.reserve(key(), NOTE, 1.0, 1.0), REPLY, 1.0)
-    assert second.find(key()) == REPLY
+    assert _reply(second, key()) == REPLY
     assert second.spending() == Spending()
     second.reserve(key(1), NOTE, 1.0, 1.0)
 
