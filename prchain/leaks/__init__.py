@@ -6,7 +6,7 @@ Pure and linear in the text; the facts of each stage are made once, from its pat
 from __future__ import annotations
 
 from prchain.leaks.check import check
-from prchain.leaks.facts import StageFacts, stage_facts
+from prchain.leaks.facts import StageFacts, candidate_names, stage_facts
 from prchain.leaks.finding import Finding, Kind, leaking
 
-__all__ = ["Finding", "Kind", "StageFacts", "check", "leaking", "stage_facts"]
+__all__ = ["Finding", "Kind", "StageFacts", "candidate_names", "check", "leaking", "stage_facts"]

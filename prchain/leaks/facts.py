@@ -93,7 +93,7 @@ def stage_facts(
 ) -> StageFacts:
     """The facts of one stage.
 
-    `names_at_base` are those of the patch's identifiers (`chains.tasks.interface.candidate_names`) that stand at B_t.
+    `names_at_base` are those of the patch's identifiers (`candidate_names`) that stand at B_t.
     Of the test patch only code-shaped names count: its other words are those of examples.
     """
     standing = frozenset(names_at_base)
@@ -121,12 +121,26 @@ def stage_facts(
     )
 
 
-def literal_names(patch: FilePatch) -> set[str]:
-    """The words of the literals that a file's patch adds and that could be names (of options, keys, columns)."""
-    return _literal_names(patch)
+def candidate_names(source_patch: Sequence[FilePatch], test_patch: Sequence[FilePatch]) -> set[str]:
+    """Every identifier of the two patches whose presence at B_t has to be looked up.
+
+    Names in code, names that string literals hold, and defined names, of added and removed lines, and the other
+    spellings of names of several words: a text may mean one of those (`MarkMatcher`) where a patch introduces another
+    (`mark_matcher`).
+    """
+    found: set[str] = set()
+    for patch in source_patch:
+        for lines in (patch.added, patch.removed):
+            found |= code_identifiers(lines, patch.path) | defined_names(lines, patch.path)
+        found |= _literal_names(patch)
+    for patch in test_patch:
+        found |= code_identifiers(patch.added, patch.path)
+    others = {spelling for name in found for spelling in spellings(name)}
+    return {name for name in found | others if len(name) > 1}
 
 
 def _literal_names(patch: FilePatch) -> set[str]:
+    """The words of the literals that a file's patch adds and that could be names (of options, keys, columns)."""
     return {word for value in lex(patch.added, patch.path).strings for word in identifiers(value[:_LONGEST_LITERAL])}
 
 

@@ -33,9 +33,9 @@ def main() -> None:
 )
 def facts(mirrors: Path) -> None:
     """Write facts.json anew. Needed when the facts' definition, the chains or the paths in the texts change."""
-    from chains.tasks.interface import candidate_names, interface
+    from chains.tasks.interface import interface
     from prchain.git import GitRepository, mirror_path
-    from prchain.leaks import stage_facts
+    from prchain.leaks import candidate_names, stage_facts
     from prchain.reference import split
 
     texts = [text for name in SPLITS for text in read_texts(name)]

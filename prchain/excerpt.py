@@ -1,0 +1,40 @@
+"""Cutting texts to what a prompt has room for, and saying what was left out.
+
+What is cut was scrubbed before: half of a key or a token has no longer the shape by which it is known.
+
+The policy has one name, *largest first*: as many characters as there are too many are taken from the longest texts,
+until all that were cut are equally long; of each, the head and the tail stay. Short texts stay whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+SHORTEST = 240
+"""Characters below which an excerpt of a file says nothing; the largest files are then named only."""
+
+
+def fair_cap(lengths: Sequence[int], limit: int) -> int:
+    """The greatest cap for which the lengths, none longer than the cap, sum up to `limit` at most."""
+    left = max(limit, 0)
+    for place, length in enumerate(sorted(lengths)):
+        rest = len(lengths) - place
+        if length * rest > left:
+            return left // rest
+        left -= length
+    return max(lengths, default=0)
+
+
+def cut(text: str, cap: int) -> str:
+    """The text, or its first and last lines within `cap` characters with a line between them that says what is gone."""
+    if len(text) <= cap:
+        return text
+    head = text[: cap - cap // 3]
+    tail = text[len(text) - cap // 3 :]
+    # Whole lines, unless there is hardly one.
+    if (end := head.rfind("\n")) > len(head) // 2:
+        head = head[:end]
+    if -1 < (start := tail.find("\n")) < len(tail) // 2:
+        tail = tail[start + 1 :]
+    gone = len(text) - len(head) - len(tail)
+    return f"{head}\n[... {gone:,} characters left out ...]\n{tail}"
