@@ -20,6 +20,7 @@ from environments.engine import in_engine
 from environments.leftovers import OWNER, SANDBOX, SNAPSHOT, our_labels
 from environments.plans import BUILD, WORKDIR
 from prchain.errors import BuildFailed, ImageError, SandboxError
+from prchain.git.trees import RAW_ATTRIBUTES
 from prchain.scrub import redact
 
 USER = "agent"
@@ -180,7 +181,9 @@ class BuildContainer:
 
 
 _REPOSITORY = (
-    "git init -q . && git add -A -f . && "
+    # Attributes of the tree would have git change content, and refuse what it cannot change.
+    f'git init -q . && mkdir -p .git/info && echo "{RAW_ATTRIBUTES.strip()}" > .git/info/attributes && '
+    "git add -A -f . && "
     "git -c user.name=agent -c user.email=agent@localhost -c commit.gpgsign=false "
     "commit -q --allow-empty --no-verify -m start"
 )

@@ -20,7 +20,8 @@ _CAUSES = (
     r"requires a different Python|requires-python|No interpreter found|not compatible with Python|Requires-Python",
     r"fatal error: \S+: No such file|cannot find -l\w+|undefined reference to|Dependency \"[^\"]+\" not found",
     r"^\s*(?:E: )?Unable to locate package|has no installation candidate|Package .+ is not available",
-    r"Temporary failure (?:in name resolution|resolving)|Could not resolve host|Network is unreachable|dns error",
+    r"Temporary failure (?:in name resolution|resolving)|Could not resolve host|Network is unreachable|dns error"
+    r"|Failed to (?:download|fetch)",
     r"CERTIFICATE_VERIFY_FAILED|certificate verify failed|SSLError|UnknownIssuer|self.signed certificate",
     r"npm (?:ERR!|error) (?:code|404|notarget|ERESOLVE|Could not resolve|engine)|Unsupported engine",
     r"^error\[E\d+\]|error: package .+ cannot be built|no matching package named|failed to (?:select|download|parse)",

@@ -8,6 +8,7 @@ runs the recipe's refresh, offline; a build ends with doing just that, so an ima
 from __future__ import annotations
 
 import json
+import secrets
 import shlex
 import time
 from collections.abc import Collection, Mapping
@@ -19,8 +20,9 @@ from environments.building import USER, BuildContainer
 from environments.buildtree import BuildTree
 from environments.engine import BASE_LABEL, IMAGE_LABEL, in_engine
 from environments.image_settings import BuildSettings
+from environments.leftovers import SNAPSHOT
 from environments.plans import BUILD, WORKDIR, Plan
-from prchain.errors import ImageError, ImageMissing
+from prchain.errors import BuildFailed, ImageError, ImageMissing
 
 BASE_PACKAGES = (
     "git",
@@ -45,6 +47,7 @@ for package in $PACKAGES; do
     case "$state" in *"ok installed") ;; *) missing="$missing $package" ;; esac
 done
 if [ -n "$missing" ]; then
+    mkdir -p /usr/share/man/man1  # slim images lack it, and Debian's Java does not install without
     export DEBIAN_FRONTEND=noninteractive
     if [ -e {BUILD}/apt.conf ]; then export APT_CONFIG={BUILD}/apt.conf; fi
     apt-get update -q
@@ -103,13 +106,26 @@ def build_image(
     """The image of a plan; built from `tree` where the engine does not have it, or where `rebuild` asks for it.
 
     `as_of` is the date as of which dependencies are resolved, where the index tells upload times. An image that is
-    there serves whatever its date. Raises `BuildFailed`, after which no image is left; `ImageError`, `ImageMissing` for
+    there serves whatever its date. Raises `BuildFailed`, which leaves what there was; `ImageError`, `ImageMissing` for
     a base image that cannot be had, `EngineUnavailable`.
     """
     if not rebuild and (found := find_image(engine, plan.image)):
         return replace(found, cached=True)
     begun = time.monotonic()
-    deadline = begun + settings.timeout
+    try:
+        _build(engine, plan, tree, settings, as_of, begun + settings.timeout)
+    except BuildFailed as failure:
+        failure.seconds = time.monotonic() - begun
+        raise
+    found = find_image(engine, plan.image)
+    if found is None:
+        raise ImageError(f"the image {plan.image} was removed by somebody else")
+    return replace(found, seconds=time.monotonic() - begun)
+
+
+def _build(
+    engine: Any, plan: Plan, tree: BuildTree, settings: BuildSettings, as_of: datetime | None, deadline: float
+) -> None:
     base = have_base(engine, settings.base_image)
     date = as_of.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if as_of else ""
     packages = " ".join(dict.fromkeys([*BASE_PACKAGES, *plan.recipe.packages]))
@@ -135,16 +151,15 @@ def build_image(
         keep = "\n".join(f"{source} {target}" for source, target in plan.recipe.keep.items())
         container.run("tidy", f"KEEP={shlex.quote(keep)}\n{_TIDY}", root=True)
         label = {"repository": plan.repository, "recipe": plan.recipe.name, "as_of": dated, "notes": notes}
-        container.commit(plan.image, _changes(plan, base, label))
+        # Only what is proved gets the image's name: others look for it at the same time, and a crash leaves no half.
+        draft = f"{plan.image}-{secrets.token_hex(4)}"
+        container.commit(draft, _changes(plan, base, label))
     try:
-        _prove(engine, plan, tree, deadline)
-    except BaseException:
-        remove_image(engine, plan.image)
-        raise
-    found = find_image(engine, plan.image)
-    if found is None:
-        raise ImageError(f"the image {plan.image} was removed by somebody else")
-    return replace(found, seconds=time.monotonic() - begun)
+        _prove(engine, replace(plan, image=draft), tree, deadline)
+        with in_engine():
+            engine.images.get(draft).tag(*plan.image.rsplit(":", 1))
+    finally:
+        remove_image(engine, draft)
 
 
 def have_base(engine: Any, name: str) -> Mapping[str, str]:
@@ -170,7 +185,9 @@ def list_images(engine: Any) -> list[Image]:
         every = engine.api.df()["Images"] or []
     found = []
     for item in every:
-        if (item.get("Labels") or {}).get(IMAGE_LABEL):
+        labels = item.get("Labels") or {}
+        # A sandbox's snapshot inherits the labels of its image.
+        if labels.get(IMAGE_LABEL) and not labels.get(SNAPSHOT):
             for name in item.get("RepoTags") or ["<none>"]:
                 own = item["Size"] - max(item.get("SharedSize", 0), 0)
                 found.append(replace(_image(item, name), own_bytes=own))

@@ -13,7 +13,7 @@ import tomllib
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from environments.python_project import dynamic_files, tox_deps
+from environments.python_project import dynamic_files, is_workspace_member, tox_deps
 from environments.recipes import Recipe, matches
 from environments.requirement_lines import lock_pins, plain_lines
 
@@ -41,11 +41,19 @@ _PACKAGE_JSON = ("dependencies", "devDependencies", "peerDependencies", "optiona
 def manifest_paths(paths: Collection[str], recipe: Recipe, pyproject: str = "") -> tuple[str, ...]:
     """Those of a tree's paths that are manifests to the recipe, sorted; `pyproject` is the text of that file."""
     more = set(dynamic_files(pyproject)) if pyproject else set()
+    if pyproject:
+        more |= {path for path in paths if path.endswith("/pyproject.toml") and is_workspace_member(path, pyproject)}
     return tuple(sorted(path for path in paths if path in more or matches(path, recipe.manifests)))
 
 
 def manifest_hash(manifests: Mapping[str, bytes], recipe: Recipe, base_image: str) -> str:
-    """The hash that an image of these manifests (path to content), this recipe and this base image goes by."""
+    """The hash that an image of these manifests (path to content), this recipe and this base image goes by.
+
+    Not in it are the day as of which packages were resolved, and what the base image holds: the first stage that needs
+    an image decides the day for all that share it (`environments.provide` notes a long distance), and an image stays
+    when its base is pulled anew under the same name. Who wants either renewed builds with `rebuild`, or names the base
+    by its digest.
+    """
     digest = hashlib.sha256(f"1\0{recipe.digest()}\0{base_image}\0".encode())
     for path in sorted(manifests):
         said = relevant(path, manifests[path])

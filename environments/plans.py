@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -13,7 +14,7 @@ from environments.buildtree import BuildTree
 from environments.manifests import image_name, manifest_hash, manifest_paths
 from environments.python_project import PythonProject, read_project
 from environments.recipes import Recipe, choose, matches
-from environments.requirement_lines import plain_lines
+from environments.requirement_lines import flat_lines, plain_lines
 
 WORKDIR = "/testbed"
 
@@ -89,11 +90,17 @@ def pretended(recipe: Recipe, texts: Mapping[str, str], version: str) -> dict[st
 
 
 def version_of_tags(tags: Sequence[str]) -> str:
-    """The version of the last tag that has one, e.g. ``release-1.4.2`` is 1.4.2; `tags` are in the order of history."""
+    """The version (PEP 440) of the last tag that has one, e.g. ``release-1.4.2`` is 1.4.2 and ``v2.0-beta.1`` 2.0b1;
+    `tags` are in the order of history."""
+    from packaging.version import InvalidVersion, Version  # noqa: PLC0415  loaded with the first plan
+
     for tag in reversed(tags):
-        found = re.search(r"(?:^|[^0-9.])(\d+(?:\.\d+){1,3}(?:(?:a|b|rc|\.post)\d+)?)$", tag)
-        if found:
-            return found[1]
+        found = re.search(
+            r"(?:^|[^0-9.])(\d+(?:\.\d+){1,3}(?:[-_.]?(?:a|b|c|rc|alpha|beta|pre|post|dev)[-_.]?\d*)*)$", tag
+        )
+        with suppress(InvalidVersion):
+            if found:
+                return str(Version(found[1]))
     return DEFAULT_VERSION
 
 
@@ -115,7 +122,7 @@ def _told(recipe: Recipe, texts: Mapping[str, str]) -> tuple[dict[str, bytes], d
     }
     files = {name: "".join(f"{line}\n" for line in lines).encode() for name, lines in lists.items()}
     inside = resources.files("environments") / "inside"
-    files |= {name: (inside / name).read_bytes() for name in ("forget_tree.py", "tells_dates.py")}
+    files["forget_tree.py"] = (inside / "forget_tree.py").read_bytes()
     variables: dict[str, Any] = {
         "PYTHON": recipe.python or project.requires_python,
         "EDITABLE": _editable(project, extras),
@@ -127,7 +134,7 @@ def _told(recipe: Recipe, texts: Mapping[str, str]) -> tuple[dict[str, bytes], d
 
 def _editable(project: PythonProject, extras: Sequence[str]) -> str:
     if not project.installable:
-        return ""
+        return " ".join(f"--editable ./{folder}" for folder in project.members)
     named = [extra for extra in extras if re.fullmatch(r"[A-Za-z0-9._-]+", extra)]
     return f"--editable .[{','.join(named)}]" if named else "--editable ."
 
@@ -136,10 +143,11 @@ def _requirements(recipe: Recipe, project: PythonProject, texts: Mapping[str, st
     if recipe.requirement_files is not None:
         files = [path for path in texts if matches(path, recipe.requirement_files)]
     else:
-        files = [path for path in project.requirement_files if plain_lines(texts[path])]
+        files = [path for path in project.chosen_files(fewer=fewer) if plain_lines(texts[path])]
     groups = project.chosen_groups(fewer=fewer)
     lines = ["pytest", *project.build_requires, *groups, *recipe.requirements]
-    lines += [f"-r {WORKDIR}/{path}" for path in files]
+    for path in files:
+        lines += flat_lines(path, texts) if fewer else [f"-r {WORKDIR}/{path}"]
     if not groups and not files and not project.chosen_extras():
         lines += project.tox_requirements
     return list(dict.fromkeys(lines))

@@ -11,9 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
 
+from environments.recipes import matches
 from environments.requirement_lines import is_requirement, lock_pins, plain_lines, poetry_requirement, poetry_specifier
 
-_TESTS = re.compile(r"^(?:unit)?(?:py)?-?test(?:s|ing)?(?:-(?:extra|all|core|base|common|deps|requirements?))*$")
+_TESTS = re.compile(
+    r"^(?:unit)?(?:py)?-?test(?:s|ing)?(?:-(?:extra|all|core|base|ci|common|default|deps|unit|requirements?))*$"
+)
 _DEVELOPMENT = re.compile(r"^(?:dev(?:el|elop|elopment)?(?:-(?:deps|dependencies|requirements?))?|ci)$")
 _EVERYTHING = re.compile(r"^(?:all|full|complete|everything)$")
 _BASE = re.compile(r"^(?:|base|main|default|install|core|common|requirements?)$")
@@ -45,6 +48,8 @@ class PythonProject:
     requirement_files: tuple[str, ...] = ()
     """Requirement files for tests, development or the project itself, by their names."""
     tox_requirements: tuple[str, ...] = ()
+    members: tuple[str, ...] = ()
+    """The folders of the workspace's members that can be installed, sorted."""
     pins: tuple[str, ...] = ()
     """``name==version`` of the lock file."""
 
@@ -52,6 +57,13 @@ class PythonProject:
         """The extras that tests may need: for tests, development, and of everything; `fewer` leaves the last out."""
         kinds = (_TESTS, _DEVELOPMENT) if fewer else (_TESTS, _DEVELOPMENT, _EVERYTHING)
         return tuple(name for name in self.extras if _is(name, *kinds))
+
+    def chosen_files(self, *, fewer: bool = False) -> tuple[str, ...]:
+        """The requirement files that tests may need; `fewer` leaves out development's where tests have some."""
+        stems = {path: _stem(path) for path in self.requirement_files}
+        if not fewer or not any(_is(stem, _TESTS) for stem in stems.values()):
+            return self.requirement_files
+        return tuple(path for path, stem in stems.items() if not _is(stem, _DEVELOPMENT))
 
     def chosen_groups(self, *, fewer: bool = False) -> tuple[str, ...]:
         """The requirements of the groups that tests may need; `fewer` leaves out development where tests have one."""
@@ -68,6 +80,8 @@ def read_project(texts: Mapping[str, str]) -> PythonProject:
     setup = _setup_call(texts.get("setup.py", ""))
     project, tool = _table(pyproject, "project"), _table(pyproject, "tool")
     poetry = _table(tool, "poetry")
+    found = {path.rpartition("/")[0]: _toml(texts[path]) for path in sorted(texts) if path.endswith("/pyproject.toml")}
+    members = {folder: table for folder, table in found.items() if _is_member(folder, pyproject)}
     installable = bool(
         "setup.py" in texts or config.get("metadata", {}).get("name") or "build-system" in pyproject or project
         or poetry.get("name")
@@ -90,11 +104,21 @@ def read_project(texts: Mapping[str, str]) -> PythonProject:
         requires_python=str(python) if re.fullmatch(r"[0-9.<>=!~, *]{1,60}", str(python)) else "",
         build_requires=_build_requires(pyproject) if installable else (),
         extras=tuple(dict.fromkeys(name for name in extras if _EXTRA.match(str(name)))),
-        groups=_groups(pyproject),
+        groups=_all_groups(pyproject, members),
+        members=tuple(folder for folder, table in members.items() if table.keys() & {"project", "build-system"}),
         requirement_files=_requirement_files(texts),
         tox_requirements=_tox(texts.get("tox.ini", "")),
         pins=_pins(texts),
     )
+
+
+def is_workspace_member(path: str, pyproject: str) -> bool:
+    """Whether a path is the manifest of a member of the workspace that a ``pyproject.toml`` at the top tells of.
+
+    https://docs.astral.sh/uv/concepts/projects/workspaces/
+    """
+    folder, _, name = path.rpartition("/")
+    return name == "pyproject.toml" and _is_member(folder, _toml(pyproject))
 
 
 def dynamic_files(pyproject: str) -> tuple[str, ...]:
@@ -114,8 +138,7 @@ def tox_deps(text: str) -> list[str]:
 
 
 def _is(name: str, *kinds: re.Pattern[str]) -> bool:
-    plain = re.sub(r"[-_.]+", "-", name).lower()
-    return any(kind.match(plain) for kind in kinds)
+    return any(kind.match(_plain(name)) for kind in kinds)
 
 
 def _toml(text: str) -> Mapping[str, Any]:
@@ -201,6 +224,33 @@ def _groups(pyproject: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
     return {name: lines for name, lines in kept.items() if lines}
 
 
+def _all_groups(pyproject: Mapping[str, Any], members: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    """The groups of a project and, under the same names, those of its workspace's members; without the members."""
+    groups = _groups(pyproject)
+    own = {_plain(str(_table(table, "project").get("name", ""))) for table in members.values()}
+    for table in members.values():
+        for name, lines in _groups(table).items():
+            groups[name] = tuple(dict.fromkeys([*groups.get(name, ()), *lines]))
+    return {
+        name: tuple(line for line in lines if _plain(re.split(r"[^A-Za-z0-9._-]", line)[0]) not in own)
+        for name, lines in groups.items()
+    }
+
+
+def _is_member(folder: str, pyproject: Mapping[str, Any]) -> bool:
+    workspace = _table(_table(_table(pyproject, "tool"), "uv"), "workspace")
+    wanted, unwanted = (
+        tuple(glob.strip("/") for glob in map(str, workspace.get(key, [])) if re.fullmatch(r"[A-Za-z0-9_.*?/-]+", glob))
+        for key in ("members", "exclude")
+    )
+    plain = re.fullmatch(r"[A-Za-z0-9_.][A-Za-z0-9_./-]*", folder) is not None
+    return plain and matches(folder, wanted) and not matches(folder, unwanted)
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
 def _group(groups: Mapping[str, Any], name: str, above: tuple[str, ...]) -> list[str]:
     """The requirements of a group of PEP 735 with those that it includes."""
     lines: list[str] = []
@@ -219,7 +269,7 @@ def _requirement_files(paths: Iterable[str]) -> tuple[str, ...]:
         if file.suffix != ".txt" or file.stem.startswith("constraints"):
             continue
         folder = file.parent.as_posix() in {"requirements", "reqs"}
-        stem = re.sub(r"^requirements?(?=$|[-_.])|(?<=[-_.])requirements?$", "", file.stem).strip("-_.")
+        stem = _stem(path)
         named = folder or stem != file.stem
         if (
             named
@@ -229,6 +279,12 @@ def _requirement_files(paths: Iterable[str]) -> tuple[str, ...]:
         ):
             found.append(path)
     return tuple(found)
+
+
+def _stem(path: str) -> str:
+    """What a requirement file is for, by its name: ``requirements-dev.txt`` is for dev."""
+    stem = PurePosixPath(path).stem
+    return re.sub(r"^requirements?(?=$|[-_.])|(?<=[-_.])requirements?$", "", stem).strip("-_.")
 
 
 def _tox(text: str) -> tuple[str, ...]:

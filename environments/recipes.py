@@ -178,6 +178,17 @@ def choose(paths: Collection[str], repository: str, folder: Path | None = None) 
     return with_values(fitting[0], values, override_name(repository)) if values else fitting[0]
 
 
+def named_recipe(name: str, folder: Path | None = None) -> Recipe:
+    """The recipe of that name, the user's `folder` before ours; raises `RecipeError` where there is none."""
+    own, _ = _users(folder, "")
+    known = (*own, *shipped_recipes())
+    for recipe in known:
+        if recipe.name == name:
+            return recipe
+    names = ", ".join(sorted({recipe.name for recipe in known}))
+    raise RecipeError(f"there is no recipe {name!r}; known are {names}")
+
+
 def with_values(recipe: Recipe, values: Mapping[str, Any], where: str) -> Recipe:
     """The recipe with some keys replaced; tables of variables are laid over each other. Raises `RecipeError`."""
     merged = {**recipe.model_dump(), **values}

@@ -118,23 +118,39 @@ def repair(
     raise failure
 
 
+def changed_keys(origin: Recipe, recipe: Recipe) -> dict[str, object]:
+    """The keys in which a recipe differs from the one it began as, with its values: what a user's file has to say."""
+    old, new = origin.model_dump(), recipe.model_dump()
+    return {key: value for key, value in new.items() if value != old[key] and value is not None}
+
+
 def store_recipe(folder: Path, repository: str, recipe: Recipe, changed: Mapping[str, object]) -> Path:
-    """Write the user's file for a repository: the recipe that it starts from, and the keys that changed."""
+    """Write the user's file for a repository: the recipe that it starts from, and the keys that changed.
+
+    A file that is there is kept beside it as ``.toml.bak``. Raises `RecipeError` where the folder cannot be written.
+    """
     lines = [f"recipe = {_quoted(recipe.name)}"]
-    for key, value in changed.items():
-        if key not in {"environment", "build"}:
-            lines.append(f"{key} = {_quoted(value)}")
-    if isinstance(table := changed.get("environment"), Mapping):
-        lines += ["", "[environment]", *(f"{name} = {_quoted(value)}" for name, value in table.items())]
-    if isinstance(steps := changed.get("build"), tuple):
-        for step in steps:
-            lines += ["", "[[build]]", *(f"{key} = {_quoted(value)}" for key, value in step.items())]
-    folder.mkdir(parents=True, exist_ok=True)
+    steps = changed.get("build", ())
+    lines += [f"{key} = {_quoted(value)}" for key, value in changed.items() if key not in {"name", "build"}]
+    for step in steps if isinstance(steps, tuple) else ():
+        lines += ["", "[[build]]", *(f"{key} = {_quoted(value)}" for key, value in step.items())]
     file = folder / override_name(repository)
-    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    new = file.with_suffix(".toml.new")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        new.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        if file.exists():
+            file.replace(file.with_suffix(".toml.bak"))
+        new.replace(file)
+    except OSError as error:
+        raise RecipeError(f"the recipe that worked cannot be stored in {folder}: {error.strerror}") from None
     return file
 
 
 def _quoted(value: object) -> str:
-    """A text, or a list of texts, as TOML writes it: JSON's way but for characters that only TOML wants escaped."""
+    """A value as TOML writes it in one line; texts in JSON's way, but for the one character that only TOML escapes."""
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{_quoted(str(key))} = {_quoted(item)}" for key, item in value.items()) + " }"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_quoted, value)) + "]"
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import posixpath
 import re
 import tomllib
 from collections.abc import Mapping
@@ -111,6 +112,23 @@ def plain_lines(text: str) -> list[str]:
     joined = re.sub(r"\\\r?\n", " ", text)
     lines = (re.sub(r"(^|\s)#.*$", "", line).strip() for line in joined.splitlines())
     return [" ".join(line.split()) for line in lines if line]
+
+
+def flat_lines(path: str, texts: Mapping[str, str], above: tuple[str, ...] = ()) -> list[str]:
+    """The lines of a requirement file with those of the files that it includes (``-r``), each once.
+
+    `texts` are the files that are known, path to content; an included one that is not stays out. Constraints and other
+    options are left out.
+    """
+    found: list[str] = []
+    for line in plain_lines(texts.get(path, "")) if path not in above else []:
+        included = re.match(r"(?:-r|--requirement)[ =]*(.+)$", line)
+        if included:
+            beside = posixpath.normpath(posixpath.join(posixpath.dirname(path), included[1]))
+            found += flat_lines(beside, texts, (*above, path))
+        elif not line.startswith("-") or re.match(r"(?:-e|--editable)\b", line):
+            found.append(line)
+    return list(dict.fromkeys(found))
 
 
 def is_requirement(line: str) -> bool:

@@ -64,10 +64,10 @@ COMMANDS: dict[str, TestCommand] = {
     ),
     "unittest": TestCommand("python {tools}/python_reporter.py", "unittest"),
     "jest": TestCommand(
-        "node_modules/.bin/jest --ci --runTestsByPath {files} --reporters={tools}/jest_reporter.cjs", "jest"
+        "jest --ci --runTestsByPath {files} --reporters={tools}/jest_reporter.cjs", "jest"
     ),
-    "vitest": TestCommand("node_modules/.bin/vitest run {files} --reporter={tools}/vitest_reporter.mjs", "vitest"),
-    "mocha": TestCommand("node_modules/.bin/mocha --reporter {tools}/mocha_reporter.cjs {files}", "mocha"),
+    "vitest": TestCommand("vitest run {files} --reporter={tools}/vitest_reporter.mjs", "vitest"),
+    "mocha": TestCommand("mocha --reporter {tools}/mocha_reporter.cjs {files}", "mocha"),
     "go": TestCommand(f"go test -json -count=1 {{files}} {_PIPED}", "go", signed=False),
     "cargo": TestCommand(
         f"cargo test --offline --no-fail-fast --color never {{files}} {_PIPED}", "cargo", signed=False

@@ -54,11 +54,18 @@
     |   |-- MergeUnsupported         a submodule, or a file where the other side has a folder, is in conflict
     |   |-- NoneUnavailable          an earlier reference patch cannot be taken back
     |   |-- PlacementFailed          the sandbox does not hold the tree that was put there
+    |   |-- RefreshFailed            the recipe's refresh does not work on the tree; carries its last lines
     |   `-- ExtractionFailed         what the sandbox holds cannot be read, or is more than we take
     |-- TaskError             a task that cannot be written as it was begun
     |   |-- ChainGone                its chain is no longer chosen
     |   `-- TaskSuperseded           another run has ended it meanwhile
-    `-- PromptError           a prompt's template, or what it was given
+    |-- RolloutError          a rollout that cannot begin
+    |   |-- NoTask                   its chain has no task that is ready
+    |   |-- NotValidated             its gate needs tests, and the chain was not validated
+    |   |-- TestsUnproved            its gate needs tests, and a stage has none that show its work
+    |   `-- StepUnknown              it is to begin at a step that its parent has not, or has no tree of
+    |-- PromptError           a prompt's template, or what it was given
+    `-- DemoStopped           a command of the demo did not end well
 
 An error's text is one line that says what happened and what to do. `name` is what reports and database rows carry.
 """
@@ -262,7 +269,8 @@ class NoRecipe(ImageError, LookupError):
 class BuildFailed(ImageError):
     """A step of a build failed or took too long.
 
-    `step` is the step's name, `lines` are those of its log that tell why, the most telling last; `log` is its end.
+    `step` is the step's name, `lines` are those of its log that tell why, the most telling last; `log` is its end;
+    `seconds` is what the whole build had taken, 0 where that is not known.
     """
 
     def __init__(self, message: str, *, step: str = "", lines: Sequence[str] = (), log: str = "") -> None:
@@ -270,6 +278,7 @@ class BuildFailed(ImageError):
         self.step = step
         self.lines = tuple(lines)
         self.log = log
+        self.seconds = 0.0
 
 
 class SandboxError(PrchainError):
@@ -328,6 +337,14 @@ class PlacementFailed(StateError):
     """The sandbox does not hold the tree that was put there; it may have no git."""
 
 
+class RefreshFailed(StateError):
+    """A script of the recipe's refresh fails on the tree, or takes too long; `lines` are those that tell why."""
+
+    def __init__(self, message: str, lines: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.lines = tuple(lines)
+
+
 class ExtractionFailed(StateError):
     """What the sandbox holds cannot be read, or is more than we take."""
 
@@ -342,3 +359,29 @@ class ChainGone(TaskError):
 
 class TaskSuperseded(TaskError):
     """Another run has ended the task meanwhile."""
+
+
+class RolloutError(PrchainError):
+    """A rollout cannot begin."""
+
+
+class NoTask(RolloutError, LookupError):
+    """The chain has no task that is ready."""
+
+
+class NotValidated(RolloutError, LookupError):
+    """The gate needs tests, and nobody has looked yet which tests the chain has."""
+
+
+class TestsUnproved(RolloutError, LookupError):
+    """The gate needs tests, and a stage of the chain has none that show its work."""
+
+    __test__ = False
+
+
+class StepUnknown(RolloutError, LookupError):
+    """A rollout is to begin at a step that its parent does not have, or whose tree was not kept."""
+
+
+class DemoStopped(PrchainError):
+    """A command of the demo did not end well; it has said why itself."""

@@ -1,22 +1,26 @@
-"""Prints the names of the installed packages that come from the work folder, one a line."""
+"""Prints the installed packages that come from the work folder, one a line: name, tab, folder below the work folder."""
 
 from __future__ import annotations
 
 import json
 import sys
 from importlib.metadata import distributions
+from urllib.parse import unquote
 
 
-def packages_below(folder: str) -> list[str]:
-    """The packages installed from `folder` or from below it, by PEP 610 or as old setuptools leaves them."""
+def packages_below(folder: str) -> list[tuple[str, str]]:
+    """The packages installed from `folder` or from below it, by PEP 610 or as old setuptools leaves them; with the
+    folder that each came from, ``.`` for `folder` itself."""
     found = set()
     for package in distributions():
-        origin = json.loads(package.read_text("direct_url.json") or "{}").get("url", "")
-        place = str(package.locate_file(""))
-        if (origin + "/").startswith("file://" + folder + "/") or (place + "/").startswith(folder + "/"):
-            found.add(package.metadata["Name"])
+        origin = unquote(json.loads(package.read_text("direct_url.json") or "{}").get("url", ""))
+        for place in (origin[len("file://") :] if origin.startswith("file://") else "", str(package.locate_file(""))):
+            if (place + "/").startswith(folder + "/"):
+                found.add((package.metadata["Name"], place[len(folder) :].strip("/") or "."))
+                break
     return sorted(found)
 
 
 if __name__ == "__main__":
-    print("\n".join(packages_below(sys.argv[1])))
+    for name, place in packages_below(sys.argv[1]):
+        print(name, place, sep="\t")

@@ -314,6 +314,10 @@ def test_the_pretended_version_does_not_make_another_image() -> None:
         (["v1.0", "v1.2.3"], "1.2.3"),
         (["release-2.0", "nightly"], "2.0"),
         (["v2.0.0rc1"], "2.0.0rc1"),
+        (["v2.0.0-beta.1"], "2.0.0b1"),
+        (["9.2.0.dev0"], "9.2.0.dev0"),
+        (["core-v2.48.0"], "2.48.0"),
+        (["2.0.0-nightly"], "0.0.1"),
         (["latest"], "0.0.1"),
         ([], "0.0.1"),
     ],
@@ -359,3 +363,66 @@ def test_settings_of_builds_reach_the_steps_and_secrets_are_known(
 def test_a_ca_bundle_that_cannot_be_read_is_an_error_of_the_settings(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="environments_ca_bundle"):
         BuildSettings.of(Settings.load(environments_ca_bundle=tmp_path / "missing"))
+
+
+WORKSPACE = """
+[project]
+name = "root"
+[dependency-groups]
+dev = ["pytest-root"]
+[tool.uv.workspace]
+members = ["core", "libs/*"]
+exclude = ["libs/old"]
+"""
+
+
+def member(name: str) -> str:
+    return f"[project]\nname = '{name}'\n[dependency-groups]\ndev = ['{name}-tests', 'Root_Core']\n"
+
+
+def test_the_groups_of_a_workspaces_members_are_wanted_too_but_not_the_members() -> None:
+    tree = Tree(
+        pyproject_dot_toml=WORKSPACE, core__pyproject_dot_toml=member("root-core"),
+        libs__a__pyproject_dot_toml=member("a"), libs__old__pyproject_dot_toml=member("old"),
+        docs__pyproject_dot_toml=member("docs"),
+    )  # fmt: skip
+    plan = make_plan("o/n", tree, base_image="b")
+    assert plan.manifests == ("core/pyproject.toml", "libs/a/pyproject.toml", "pyproject.toml")
+    lines = plan.files["requirements.txt"].decode().split()
+    assert {"pytest-root", "root-core-tests", "a-tests"} <= set(lines)
+    assert not {"old-tests", "docs-tests", "Root_Core"} & set(lines)
+    assert plan.variables["EDITABLE"] == "--editable ."
+
+
+def test_of_a_workspace_that_is_no_package_the_members_are_installed() -> None:
+    virtual = WORKSPACE.replace('[project]\nname = "root"\n', "")
+    tree = Tree(
+        pyproject_dot_toml=virtual, core__pyproject_dot_toml=member("c"), libs__a__pyproject_dot_toml=member("a")
+    )
+    assert make_plan("o/n", tree, base_image="b").variables["EDITABLE"] == "--editable ./core --editable ./libs/a"
+
+
+def test_a_members_folder_cannot_reach_a_shell() -> None:
+    text = '[tool.uv.workspace]\nmembers = ["*"]\n'
+    tree = Tree(pyproject_dot_toml=text)
+    tree.texts |= {
+        "-x y/pyproject.toml": member("a"),
+        "$(id)/pyproject.toml": member("b"),
+        "--c/pyproject.toml": member("c"),
+    }
+    assert make_plan("o/n", tree, base_image="b").variables["EDITABLE"] == ""
+
+
+def test_with_fewer_requirements_those_of_tests_stand_one_a_line() -> None:
+    tree = Tree(
+        setup_dot_py="setup()",
+        requirements__test_dot_txt="-r base.txt\n-c pins.txt\n-r extras/a.txt\nhypothesis\n-r test.txt\n-r no.txt\n",
+        requirements__base_dot_txt="six # why\n-e .[x]\n--index-url http://h\n",
+        requirements__extras__a_dot_txt="--requirement ../base.txt\nredis\n",
+        requirements__dev_dot_txt="git+https://h.example/x.git\n",
+    )
+    files = make_plan("o/n", tree, base_image="b").files
+    fewer = files["fewer.txt"].decode().splitlines()
+    assert {"six", "-e .[x]", "redis", "hypothesis"} <= set(fewer)
+    assert not [line for line in fewer if "git+" in line or "index-url" in line or line.startswith("-r")]
+    assert b"requirements/dev.txt" in files["requirements.txt"]

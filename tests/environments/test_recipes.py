@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -118,3 +119,52 @@ def test_the_digest_follows_what_the_image_holds_and_not_how_tests_run() -> None
     assert with_values(python, {"test": "true {files}", "rank": 3}, "x").digest() == python.digest()
     assert with_values(python, {"refresh": ("true",)}, "x").digest() == python.digest()
     assert with_values(python, {"extras": ("test",)}, "x").digest() != python.digest()
+
+
+def ran(script: str, folder: Path, **variables: str) -> list[str]:
+    """Run a script of the Python recipe with a stand-in for uv; returns what uv was asked, or fails with its status."""
+    uv = folder / "uv-stand-in"
+    uv.write_text(f'#!/bin/bash\necho "$*" >> {folder}/asked\ncat > /dev/null\nexit ${{UV_STATUS:-0}}\n')
+    uv.chmod(0o755)
+    (folder / "asked").write_text("")
+    told = {"UV": str(uv), "BUILD": str(folder), "PATH": "/usr/bin:/bin", **variables}
+    subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", script], env=told, cwd=folder, check=True, stdin=subprocess.DEVNULL
+    )
+    return (folder / "asked").read_text().splitlines()
+
+
+def script_of(step: str) -> str:
+    return next(one.run[0] for one in choose({"setup.py"}, "o/n").build if one.name == step)
+
+
+@pytest.mark.parametrize(
+    ("as_of", "python", "wanted"),
+    [
+        ("2021-09-30T00:00:00Z", ">=3.7", "--python >=3.7,<3.10 "),
+        ("2022-03-31T23:59:59Z", "", "--python <3.10 "),
+        ("2022-04-01T00:00:00Z", "", "--python <3.11 "),
+        ("2024-08-09T00:00:00Z", ">=3.9,<3.12", "--python >=3.9,<3.12,<3.13 "),
+        ("2012-01-01T00:00:00Z", "", "--python <3.9 "),
+        ("", ">=3.7", "--python >=3.7 "),
+        ("", "", ""),
+    ],
+)
+def test_the_python_is_none_that_came_after_the_packages(tmp_path: Path, as_of: str, python: str, wanted: str) -> None:
+    asked = ran(script_of("interpreter"), tmp_path, AS_OF=as_of, PYTHON=python)
+    assert asked == [f"venv --quiet --clear --seed {wanted}/opt/env"]
+
+
+@pytest.mark.parametrize(("status", "note"), [("0", "dated"), ("2", "dates_unknown")])
+def test_packages_are_dated_only_where_the_index_has_the_one_that_every_index_has(
+    tmp_path: Path, status: str, note: str
+) -> None:
+    asked = ran(script_of("date"), tmp_path, AS_OF="2024-05-01T00:00:00Z", UV_STATUS=status)
+    assert "--exclude-newer 2024-05-01T00:00:00Z" in asked[0]
+    assert (tmp_path / "notes").read_text() == f"{note}\n"
+    assert (tmp_path / "variables").exists() == (status == "0")
+
+
+def test_without_a_date_the_newest_packages_are_taken(tmp_path: Path) -> None:
+    assert ran(script_of("date"), tmp_path, AS_OF="") == []
+    assert not (tmp_path / "variables").exists()

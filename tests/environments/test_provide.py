@@ -1,0 +1,364 @@
+"""Provider: one build an image, failures remembered, rows written, recipes repaired. The builds are scripted."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import git
+import pytest
+
+from environments import provide
+from environments.images import Image
+from environments.plans import Plan
+from environments.provide import Backend, Provider, version_at
+from environments.recipes import choose, override_name
+from environments.repair import Proposal
+from prchain.errors import BuildFailed, EngineUnavailable, NoRecipe
+from prchain.git.repository import GitRepository
+from prchain.git.trees import TreeStore
+from prchain.llm.desk import Desk
+from prchain.settings import Settings
+from sql.store import Store
+from sql.tables import BuiltImage
+
+REPOSITORY = "o/n"
+DAY = "2024-05-01T12:00:00Z"
+
+
+@dataclass(frozen=True)
+class Point:
+    """A stage, as far as a provider asks."""
+
+    base: str
+    landed_at: str = DAY
+
+
+class Builds:
+    """Stands for `build_image`: `verdict` raises or returns notes; images that were built are there afterwards."""
+
+    def __init__(self) -> None:
+        self.made: list[Plan] = []
+        self.there: dict[str, Image] = {}
+        self.verdict: Callable[[Plan], tuple[str, ...]] = lambda plan: ()
+        self.at_once = 0
+        self.most_at_once = 0
+
+    def __call__(
+        self, engine: Any, plan: Plan, tree: Any, settings: Any, *, as_of: Any, rebuild: bool = False
+    ) -> Image:
+        if plan.image in self.there and not rebuild:
+            old = self.there[plan.image]
+            return Image(**{**{name: getattr(old, name) for name in Image.__slots__}, "cached": True, "seconds": 0.0})
+        self.made.append(plan)
+        self.at_once += 1
+        self.most_at_once = max(self.most_at_once, self.at_once)
+        try:
+            notes = self.verdict(plan)
+        finally:
+            self.at_once -= 1
+        image = Image(
+            plan.image, "id", plan.repository, plan.recipe.name, 10, "2024-06-01T00:00:00+00:00", as_of.isoformat(),
+            notes, seconds=3.0,
+        )  # fmt: skip
+        self.there[plan.image] = image
+        return image
+
+
+@dataclass
+class Workshop:
+    """A repository with commits, and what providers for it are made of."""
+
+    folder: Path
+    git: GitRepository
+    trees: TreeStore
+    builds: Builds
+    store: Store
+
+    def commit(self, tag: str = "", **files: str) -> Point:
+        work = git.Repo(self.folder / "r")
+        for name, text in files.items():
+            (self.folder / "r" / name.replace("_dot_", ".")).write_text(text)
+        work.git.add("-A")
+        work.git.execute(
+            ["git", "-c", "user.name=t", "-c", "user.email=t@example.org", "commit", "-qm", "x", "--allow-empty"]
+        )
+        if tag:
+            work.git.tag(tag)
+        return Point(str(work.head.commit))
+
+    def provider(self, backend: Backend = Backend.DOCKER, **more: Any) -> Provider:
+        settings = Settings.load(data_dir=self.folder / "data")
+        return Provider(settings, backend=backend, engine=object(), store=self.store, **more)
+
+    def provide(self, provider: Provider, stage: Point, *, rebuild: bool = False) -> provide.Provided:
+        return provider.provide(REPOSITORY, self.trees, self.git, stage, rebuild=rebuild)
+
+    def rows(self) -> dict[str, tuple[Any, ...]]:
+        with self.store.transaction() as tx:
+            found = tx.rows(BuiltImage, "name", "outcome", "reason", "notes", "seconds", "repairs", "as_of")
+            return {row[0]: tuple(row[1:]) for row in found}
+
+
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workshop]:
+    monkeypatch.chdir(tmp_path)
+    git.Repo.init(tmp_path / "r")
+    builds = Builds()
+    monkeypatch.setattr(provide, "build_image", builds)
+    store = Store.open(f"sqlite:///{tmp_path / 'p.db'}")
+    yield Workshop(
+        tmp_path,
+        GitRepository.open(tmp_path / "r"),
+        TreeStore.open(tmp_path / "trees", [tmp_path / "r"]),
+        builds,
+        store,
+    )
+    store.close()
+
+
+def refuses(plan: Plan) -> tuple[str, ...]:
+    raise BuildFailed("the step dependencies failed: no x.h", step="dependencies", lines=("no x.h",), log="log")
+
+
+def test_a_stage_gets_its_plan_and_the_image_of_its_manifests(shop: Workshop) -> None:
+    stage = shop.commit(setup_dot_py="setup()", tag="v1.4.2")
+    shop.builds.verdict = lambda plan: ("a note",)
+    provider = shop.provider()
+    first, second = shop.provide(provider, stage), shop.provide(provider, stage)
+    assert first.image == first.plan.image == second.image
+    assert (first.notes, first.seconds, first.cached, second.cached, second.seconds) == (
+        ("a note",),
+        3.0,
+        False,
+        True,
+        0,
+    )
+    assert len(shop.builds.made) == 1
+
+
+def test_of_many_threads_one_builds_and_the_others_wait_for_it(shop: Workshop) -> None:
+    stage = shop.commit(setup_dot_py="setup()")
+    entered, proceed = threading.Event(), threading.Event()
+
+    def slow(plan: Plan) -> tuple[str, ...]:
+        entered.set()
+        assert proceed.wait(20)
+        return ()
+
+    shop.builds.verdict = slow
+    provider = shop.provider()
+    found: list[provide.Provided] = []
+    threads = [threading.Thread(target=lambda: found.append(shop.provide(provider, stage))) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    assert entered.wait(20)
+    proceed.set()
+    for thread in threads:
+        thread.join(20)
+    assert len(found) == 6
+    assert (len(shop.builds.made), shop.builds.most_at_once) == (1, 1)
+    assert sorted(one.cached for one in found) == [False, True, True, True, True, True]
+
+
+def test_images_of_different_manifests_are_built_at_the_same_time(shop: Workshop) -> None:
+    stages = [shop.commit(requirements_dot_txt="a\n"), shop.commit(requirements_dot_txt="b\n")]
+    both = threading.Barrier(2, timeout=20)
+
+    def together(plan: Plan) -> tuple[str, ...]:
+        both.wait()
+        return ()
+
+    shop.builds.verdict = together
+    provider = shop.provider()
+    threads = [threading.Thread(target=shop.provide, args=(provider, stage)) for stage in stages]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert len(shop.builds.there) == 2
+
+
+def test_what_failed_to_build_is_not_tried_again_in_the_same_run(shop: Workshop) -> None:
+    stage = shop.commit(setup_dot_py="setup()")
+    shop.builds.verdict = refuses
+    provider = shop.provider()
+    caught = []
+    for _ in range(3):
+        with pytest.raises(BuildFailed, match=r"no x\.h") as one:
+            shop.provide(provider, stage, rebuild=True)
+        caught.append(one.value)
+    assert caught[0] is caught[1] is caught[2]
+    assert len(shop.builds.made) == 1
+    with pytest.raises(BuildFailed):
+        shop.provide(shop.provider(), stage)
+    assert len(shop.builds.made) == 2, "another run tries again"
+
+
+def test_an_engine_that_fails_says_nothing_of_the_image(shop: Workshop) -> None:
+    stage = shop.commit(setup_dot_py="setup()")
+
+    def gone(plan: Plan) -> tuple[str, ...]:
+        raise EngineUnavailable("gone")
+
+    shop.builds.verdict = gone
+    provider = shop.provider()
+    with pytest.raises(EngineUnavailable):
+        shop.provide(provider, stage)
+    assert shop.rows() == {}
+    shop.builds.verdict = lambda plan: ()
+    assert not shop.provide(provider, stage).cached
+
+
+def test_a_rebuild_is_made_once_a_run(shop: Workshop) -> None:
+    stage = shop.commit(setup_dot_py="setup()")
+    shop.provide(shop.provider(), stage)
+    provider = shop.provider()
+    again = [shop.provide(provider, stage, rebuild=True).cached for _ in range(3)]
+    assert again == [False, True, True]
+    assert len(shop.builds.made) == 2
+
+
+def test_every_build_that_ends_leaves_a_row(shop: Workshop) -> None:
+    good, bad = shop.commit(requirements_dot_txt="a\n"), shop.commit(requirements_dot_txt="b\n")
+    shop.builds.verdict = lambda plan: ("why",)
+    provider = shop.provider()
+    built = shop.provide(provider, good).plan.image
+    shop.builds.verdict = refuses
+    with pytest.raises(BuildFailed):
+        shop.provide(provider, bad)
+    rows = shop.rows()
+    (failed,) = rows.keys() - {built}
+    assert rows[built] == ("built", None, '["why"]', 3.0, 0, "2024-05-01T12:00:00+00:00")
+    assert rows[failed][0] == "build_failed"
+    assert json.loads(rows[failed][1]) == {
+        "message": "the step dependencies failed: no x.h", "step": "dependencies", "lines": ["no x.h"],
+    }  # fmt: skip
+
+
+def test_an_image_that_was_there_keeps_the_row_of_its_build_or_gets_one(shop: Workshop) -> None:
+    stage = shop.commit(setup_dot_py="setup()")
+    name = shop.provide(shop.provider(), stage).plan.image
+    shop.provide(shop.provider(), stage)
+    assert shop.rows()[name][3] == 3.0
+    with shop.store.transaction() as tx:
+        tx.delete(BuiltImage, name=name)
+    shop.provide(shop.provider(), stage)
+    assert shop.rows()[name][:2] == ("built", None)
+
+
+def test_a_build_that_succeeds_later_takes_the_failures_place(shop: Workshop) -> None:
+    stage = shop.commit(setup_dot_py="setup()")
+    shop.builds.verdict = refuses
+    with pytest.raises(BuildFailed):
+        shop.provide(shop.provider(), stage)
+    shop.builds.verdict = lambda plan: ()
+    name = shop.provide(shop.provider(), stage).plan.image
+    assert shop.rows()[name][:2] == ("built", None)
+
+
+def test_an_image_of_another_time_is_told(shop: Workshop) -> None:
+    stage = shop.commit(setup_dot_py="setup()")
+    provider = shop.provider()
+    assert shop.provide(provider, stage).notes == ()
+    assert shop.provide(provider, Point(stage.base, "2024-07-01T00:00:00Z")).notes == ()
+    assert shop.provide(provider, Point(stage.base, "2022-05-01T12:00:00Z")).notes == (
+        "dated 731 days after the stage",
+    )
+    assert shop.provide(provider, Point(stage.base, "2025-05-01T12:00:00")).notes == (
+        "dated 365 days before the stage",
+    )
+
+
+@pytest.mark.parametrize("backend", [Backend.LOCAL, Backend.UNSAFE_LOCAL])
+def test_local_backends_need_no_engine_and_get_a_plan_all_the_same(shop: Workshop, backend: Backend) -> None:
+    stage = shop.commit(pyproject_dot_toml='[build-system]\nrequires = ["setuptools_scm"]\n', tag="2.0")
+    found = shop.provide(shop.provider(backend), stage)
+    assert (found.image, found.plan.runner) == (None, "pytest")
+    assert found.plan.environment == {"SETUPTOOLS_SCM_PRETEND_VERSION": "2.0"}
+    assert shop.builds.made == []
+
+
+def test_a_tree_without_a_recipe_is_named_so_and_leaves_no_row(shop: Workshop) -> None:
+    with pytest.raises(NoRecipe):
+        shop.provide(shop.provider(), shop.commit(README="x"))
+    assert shop.rows() == {}
+
+
+def test_the_version_is_that_of_the_nearest_tag_that_looks_like_one(shop: Workshop) -> None:
+    first = shop.commit(a="1")
+    assert version_at(shop.git, first.base) == "0.0.1"
+    shop.commit(a="2", tag="v1.0")
+    third = shop.commit(a="3", tag="nightly")
+    shop.commit(a="4", tag="release-2.0")
+    assert version_at(shop.git, third.base) == "1.0"
+
+
+class Scripted:
+    """A desk that gives proposals in turn."""
+
+    def __init__(self, *proposals: Proposal) -> None:
+        self.proposals = list(proposals)
+
+    def ask_for(self, asked: Any, shape: type) -> Any:
+        return SimpleNamespace(value=self.proposals.pop(0))
+
+
+def wants(package: str) -> Callable[[Plan], tuple[str, ...]]:
+    return lambda plan: () if package in plan.recipe.packages else refuses(plan)
+
+
+def test_a_recipe_that_was_repaired_is_stored_and_serves_every_later_run(shop: Workshop) -> None:
+    stage = shop.commit(setup_dot_py="setup()")
+    shop.builds.verdict = wants("libx-dev")
+    desk = Scripted(Proposal(why="1", packages=("liba-dev",)), Proposal(why="2", packages=("libx-dev",)))
+    provider = shop.provider(desk=cast(Desk, desk))
+    repaired = shop.provide(provider, stage)
+    assert (repaired.repairs, repaired.image) == (2, repaired.plan.image)
+    assert shop.rows()[str(repaired.image)][4] == 2
+    assert (shop.folder / "data" / "recipes" / override_name(REPOSITORY)).exists()
+    later = shop.provide(shop.provider(), stage)
+    assert (later.image, later.cached) == (repaired.image, True)
+    assert shop.provide(provider, stage).repairs == 2
+    assert [row[0] for row in shop.rows().values()].count("built") == 1
+
+
+def test_a_repair_keeps_what_the_users_own_file_says(shop: Workshop) -> None:
+    folder = shop.folder / "data" / "recipes"
+    folder.mkdir(parents=True)
+    file = folder / override_name(REPOSITORY)
+    mine = '# mine\ntest = "make check"\npackages = ["libmine-dev"]\n[offline]\nA = "1"\n[keep]\n"x/y" = "/opt/env/y"\n'
+    file.write_text(mine)
+    stage = shop.commit(setup_dot_py="setup()")
+    shop.builds.verdict = wants("libx-dev")
+    shop.provide(shop.provider(desk=cast(Desk, Scripted(Proposal(why="1", packages=("libx-dev",))))), stage)
+    recipe = choose({"setup.py"}, REPOSITORY, folder)
+    assert (recipe.test, recipe.packages, recipe.offline) == ("make check", ("libmine-dev", "libx-dev"), {"A": "1"})
+    assert recipe.keep == {"x/y": "/opt/env/y"}
+    assert file.with_suffix(".toml.bak").read_text() == mine
+
+
+def test_a_recipe_that_cannot_be_repaired_fails_as_it_last_did_and_is_not_stored(shop: Workshop) -> None:
+    stage = shop.commit(setup_dot_py="setup()")
+    shop.builds.verdict = refuses
+    desk = Scripted(*(Proposal(why="x", packages=(f"lib{letter}-dev",)) for letter in "abc"))
+    provider = shop.provider(desk=cast(Desk, desk))
+    with pytest.raises(BuildFailed):
+        shop.provide(provider, stage)
+    assert len(shop.builds.made) == 4
+    assert not (shop.folder / "data" / "recipes").exists()
+    assert {row[0] for row in shop.rows().values()} == {"build_failed"}
+
+
+def test_stages_that_fail_for_the_same_reason_are_repaired_once(shop: Workshop) -> None:
+    stages = [shop.commit(requirements_dot_txt=f"{letter}\n") for letter in "ab"]
+    shop.builds.verdict = wants("libx-dev")
+    desk = Scripted(Proposal(why="1", packages=("libx-dev",)))
+    provider = shop.provider(desk=cast(Desk, desk))
+    assert [shop.provide(provider, stage).repairs for stage in stages] == [1, 0]
+    assert desk.proposals == []

@@ -1,0 +1,202 @@
+"""Recipes from a tree to a graded test run, on small repositories of our own.
+
+Rust's and Java's registries need not be reached: the crate has no dependencies, and Debian's own repository of
+artifacts holds what a project with JUnit 4 needs. Debian's packages are fetched, and from the indexes of Python and
+Node what their projects ask for.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import git
+import pytest
+
+from environments.engine import connect
+from environments.images import prune_images
+from environments.provide import Backend, Provided, Provider
+from environments.stages import Stage
+from environments.testlogs import Status
+from environments.testruns import TestRun
+from environments.workplace import Workplace
+from prchain.git.repository import GitRepository
+from prchain.git.trees import RAW_ATTRIBUTES, TreeStore
+from prchain.settings import Settings
+
+BASE = os.environ.get("PRCHAIN_TEST_IMAGE", "prchain-base:bookworm")
+BUNDLE = os.environ.get("SSL_CERT_FILE")
+REPOSITORY = "prchain-test/recipes"
+
+pytestmark = pytest.mark.docker
+
+CRATE = {
+    "Cargo.toml": '[package]\nname = "small"\nversion = "0.1.0"\nedition = "2021"\n',
+    "src/lib.rs": "pub fn twice(n: i64) -> i64 { n + n }\n\n#[test]\nfn inner() { assert_eq!(twice(2), 4); }\n",
+    "tests/outer.rs": "#[test]\nfn doubles() { assert_eq!(small::twice(3), 6); }\n\n"
+    "#[test]\nfn halves() { assert_eq!(small::half(6), 3); }\n",
+}
+MENDED = CRATE["src/lib.rs"] + "\npub fn half(n: i64) -> i64 { n / 2 }\n"
+
+_POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>org.example</groupId><artifactId>small</artifactId><version>1</version>
+  <properties>
+    <maven.compiler.source>11</maven.compiler.source><maven.compiler.target>11</maven.compiler.target>
+    <project.build.sourceEncoding>UTF-8</project.build.sourceEncoding>
+  </properties>
+  <dependencies>
+    <dependency><groupId>junit</groupId><artifactId>junit</artifactId><version>4.x</version><scope>test</scope></dependency>
+  </dependencies>
+</project>
+"""
+JAVA = {
+    "pom.xml": _POM,
+    ".gitignore": "target/\n",
+    "src/main/java/org/example/Small.java": "package org.example;\npublic class Small {\n"
+    "  public static int twice(int n) { return n + n; }\n  public static int half(int n) { return n; }\n}\n",
+    "src/test/java/org/example/SmallTest.java": "package org.example;\nimport static org.junit.Assert.assertEquals;\n"
+    "import org.junit.Test;\npublic class SmallTest {\n"
+    "  @Test public void doubles() { assertEquals(6, Small.twice(3)); }\n"
+    "  @Test public void halves() { assertEquals(3, Small.half(6)); }\n}\n",
+}
+
+WORKSPACE = {
+    "pyproject.toml": """
+[project]
+name = "outer"
+dynamic = ["version"]
+dependencies = ["inner"]
+[build-system]
+requires = ["setuptools", "setuptools-scm"]
+build-backend = "setuptools.build_meta"
+[tool.setuptools_scm]
+[tool.uv.sources]
+inner = { workspace = true }
+[tool.uv.workspace]
+members = ["inner"]
+""",
+    ".gitignore": "*.egg-info/\n",
+    ".gitattributes": "*.odd working-tree-encoding=no-such-code\n",
+    "a.odd": "content that git could not encode\n",
+    "src/outer/__init__.py": "from inner import half\n",
+    "inner/pyproject.toml": """
+[project]
+name = "inner"
+version = "1"
+[project.entry-points."plugs"]
+one = "inner:half"
+[build-system]
+requires = ["setuptools"]
+build-backend = "setuptools.build_meta"
+""",
+    "inner/src/inner/__init__.py": "def half(n): return n\n",
+    "tests/test_outer.py": """
+from importlib.metadata import entry_points, version
+from outer import half
+
+def test_halves(): assert half(6) == 3
+def test_the_member_is_installed(): assert [one.name for one in entry_points(group="plugs")] == ["one"]
+def test_the_version_is_of_the_tag(): assert version("outer") == "1.4"
+""",
+}
+NODE = {
+    "package.json": '{"name": "small", "version": "1.0.0", "devDependencies": {"mocha": "^10"}}',
+    ".gitignore": "node_modules/\n",
+    "index.js": "exports.half = n => n\n",
+    "test/half.test.js": "const assert = require('assert')\nconst { half } = require('..')\n"
+    "describe('half', () => { it('halves', () => assert.equal(half(6), 3)); it('is', () => assert(half)) })\n",
+}
+
+
+@dataclass(frozen=True)
+class Shop:
+    """Makes images for trees, and runs tests in them."""
+
+    folder: Path
+    engine: Any
+
+    def made(
+        self, files: dict[str, str], change: dict[str, str]
+    ) -> tuple[Provided, Callable[[int, list[str]], TestRun]]:
+        """What the first tree gets, and a function that runs test files on it (0) or on the changed one (1)."""
+        work = git.Repo.init(self.folder / "r")
+        (self.folder / "r" / ".git" / "info" / "attributes").write_text(RAW_ATTRIBUTES)
+        commits = []
+        for some in (files, change):
+            for name, text in some.items():
+                path = self.folder / "r" / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text)
+            work.git.add("-A")
+            work.git.execute(["git", "-c", "user.name=t", "-c", "user.email=t@example.org", "commit", "-qm", "x"])
+            commits.append(str(work.head.commit))
+            if len(commits) == 1:
+                work.git.tag("v1.4")
+        trees = TreeStore.open(self.folder / "trees", [self.folder / "r"])
+        stage = Stage(1, 1, commits[0], commits[1], "2024-05-01T00:00:00Z")
+        settings = Settings.load(
+            environments_base_image=BASE, environments_ca_bundle=BUNDLE, data_dir=self.folder / "data"
+        )
+        provider = Provider(settings, backend=Backend.DOCKER, engine=self.engine)
+        provided = provider.provide(REPOSITORY, trees, GitRepository.open(self.folder / "r"), stage)
+        place = Workplace(provided, trees, labels={"prchain.test": "images"}, client=self.engine)
+
+        def run(which: int, tests: list[str]) -> TestRun:
+            return place.tests(trees.tree_of(commits[which]), tests)
+
+        return provided, run
+
+
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shop]:
+    monkeypatch.chdir(tmp_path)
+    engine = connect()
+    yield Shop(tmp_path, engine)
+    prune_images(engine, repository=REPOSITORY)
+    engine.close()
+
+
+def test_a_rust_crate_is_tested_without_a_network(shop: Shop) -> None:
+    provided, run = shop.made(CRATE, {"src/lib.rs": MENDED})
+    assert (provided.plan.recipe.name, provided.plan.runner) == ("rust", "cargo")
+    before, after = run(0, ["tests/outer.rs"]), run(1, ["tests/outer.rs"])
+    assert Status.passed not in before.statuses.values(), "the test file does not compile without what it tests"
+    assert (before.exit_code, after.exit_code) == (101, 0)
+    assert sorted(test.rpartition(" ")[2] for test in after.statuses) == ["doubles", "halves"]
+    assert set(after.statuses.values()) == {Status.passed}
+    inner = run(1, ["src/lib.rs"])
+    assert sorted(test.rpartition(" ")[2] for test in inner.statuses) == ["doubles", "halves", "inner"]
+
+
+def test_a_maven_project_is_tested_with_debians_artifacts_where_the_central_ones_cannot_be_reached(shop: Shop) -> None:
+    tests = ["src/test/java/org/example/SmallTest.java"]
+    mended = JAVA["src/main/java/org/example/Small.java"].replace("return n;", "return n / 2;")
+    provided, run = shop.made(JAVA, {"src/main/java/org/example/Small.java": mended})
+    assert (provided.plan.recipe.name, provided.plan.runner) == ("java", "surefire")
+    before, after = run(0, tests), run(1, tests)
+    assert sorted(before.statuses.values()) == [Status.failed, Status.passed]
+    assert sorted(after.statuses.values()) == [Status.passed, Status.passed], after.tail
+    assert all("halves" in test for test, status in before.statuses.items() if status is Status.failed)
+
+
+def test_a_python_workspace_is_made_ready_offline_for_each_tree(shop: Shop) -> None:
+    tests = ["tests/test_outer.py"]
+    provided, run = shop.made(WORKSPACE, {"inner/src/inner/__init__.py": "def half(n): return n // 2\n"})
+    assert provided.notes == ()
+    before, after = run(0, tests), run(1, tests)
+    assert {test.rpartition("::")[2]: str(status) for test, status in before.statuses.items()} == {
+        "test_halves": "failed", "test_the_member_is_installed": "passed", "test_the_version_is_of_the_tag": "passed",
+    }  # fmt: skip
+    assert set(after.statuses.values()) == {Status.passed}
+
+
+def test_a_node_project_finds_its_modules_outside_the_work_folder(shop: Shop) -> None:
+    provided, run = shop.made(NODE, {"index.js": "exports.half = n => n / 2\n"})
+    assert provided.plan.runner == "mocha"
+    before, after = run(0, ["test/half.test.js"]), run(1, ["test/half.test.js"])
+    assert sorted(before.statuses.values()) == [Status.failed, Status.passed]
+    assert list(after.statuses.values()) == [Status.passed, Status.passed]
