@@ -4,29 +4,44 @@ PYTHON ?= python3
 REPOS ?= repos.txt
 ARGS ?=
 MIRROR ?=
+OUT ?= sft.jsonl
 
 VENV := .venv
 BIN := $(VENV)/bin
 RUNTIME := $(VENV)/.runtime-installed
 DEV := $(VENV)/.dev-installed
 LLM := $(VENV)/llm
+CONSUMERS := $(VENV)/consumers
+MINI := $(VENV)/mini
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 # The project itself is installed in place, built with the setuptools that the lock names.
 INSTALL_SELF := $(PIP) --quiet install --no-deps --no-build-isolation --editable .
+
+# mini-swe-agent without what it would ask models with: prchain asks for it.
+INSTALL_MINI := install --no-deps --require-hashes --only-binary :all: -r requirements-mini.txt
 
 # Hashes and versions, but neither hosts nor paths: a lock serves everybody.
 COMPILE := CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile --quiet --upgrade --generate-hashes --allow-unsafe \
 	--strip-extras --build-deps-for editable --no-emit-index-url --no-emit-trusted-host --no-emit-find-links \
 	--no-emit-options --extra postgres
 
+COMPILE_APART := CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile --quiet --upgrade --generate-hashes --allow-unsafe \
+	--strip-extras --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-emit-options
+
 .DEFAULT_GOAL := help
-.PHONY: help install mine chains tasks status test test-llm check precision leaks reading bench lock
+.PHONY: help install mini demo mine chains tasks environments rollouts export stats status test test-llm test-consumers check precision leaks reading bench lock
 
 help: ## Show this
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 24
 
 install: $(RUNTIME) ## Make .venv with the command prchain
+
+mini: $(RUNTIME) ## Install mini-swe-agent for rollouts with --scaffold mini
+	$(PIP) $(INSTALL_MINI)
+
+demo: $(RUNTIME) ## Run every stage on a small repository of our own, made on the spot
+	@$(BIN)/prchain demo $(ARGS)
 
 mine: $(RUNTIME) ## Mine a list of repositories: REPOS=repos.txt ARGS="--source git"
 	$(BIN)/prchain mine $(REPOS) $(ARGS)
@@ -37,14 +52,29 @@ chains: $(RUNTIME) ## Choose chains of what was mined: ARGS="--max 8"
 tasks: $(RUNTIME) ## Write the tasks of the chains: ARGS="--budget 5"
 	$(BIN)/prchain tasks build $(ARGS)
 
+environments: $(RUNTIME) ## Build images and prove chains by their tests: ARGS="--repository pallets/click"
+	$(BIN)/prchain environments validate $(ARGS)
+
+rollouts: $(RUNTIME) ## Let an agent work through chains: ARGS="--limit 1 --budget 5"
+	$(BIN)/prchain rollouts run $(ARGS)
+
+export: $(RUNTIME) ## Write kept trajectories as training data: OUT=sft.jsonl ARGS="--format slime --split 0.05"
+	$(BIN)/prchain export --out $(OUT) $(ARGS)
+
+stats: $(RUNTIME) ## Say what the rollouts come to, beside the paper's figures
+	@$(BIN)/prchain stats $(ARGS)
+
 status: $(RUNTIME) ## Say what became of every pull request: ARGS="--db URL"
 	@$(BIN)/prchain status $(ARGS)
 
-test: $(DEV) ## Run the tests, offline, on two cores: ARGS="-k citations"
-	$(BIN)/python -m pytest -n 2 $(ARGS)
+test: $(DEV) $(MINI)/.installed ## Run the tests, offline, on two cores: ARGS="-k citations"
+	PRCHAIN_TEST_MINI=$(MINI) $(BIN)/python -m pytest -n 2 $(ARGS)
 
 test-llm: $(DEV) $(LLM)/.installed ## Ask a real, tiny model behind a real server: proves the wire, not the prose
 	PRCHAIN_TEST_LLM_PYTHON=$(LLM)/bin/python $(BIN)/python -m pytest tests/llm_smoke/smoke.py $(ARGS)
+
+test-consumers: $(DEV) $(CONSUMERS)/.installed ## Read exported files with the trainers' own code: several GB of packages
+	PRCHAIN_TEST_CONSUMERS_PYTHON=$(CURDIR)/$(CONSUMERS)/bin/python $(BIN)/python -m pytest tests/consumers/consumers.py $(ARGS)
 
 check: $(DEV) ## Lint, check the types and the layering
 	$(BIN)/ruff check .
@@ -61,12 +91,13 @@ reading: $(DEV) ## Score what readers said of chains
 leaks: $(DEV) ## Score the leak check on its table of hand-made texts: ARGS="--findings"
 	$(BIN)/python -m tests.leaks score $(ARGS)
 
-bench: $(DEV) ## Measure time, memory and requests: MIRROR=PATH of a git repository
-	$(BIN)/python -m tests.bench $(if $(MIRROR),--mirror $(MIRROR)) $(ARGS)
+bench: $(DEV) $(MINI)/.installed ## Measure time, memory and requests: MIRROR=PATH of a git repository
+	PRCHAIN_TEST_MINI=$(MINI) $(BIN)/python -m tests.bench $(if $(MIRROR),--mirror $(MIRROR)) $(ARGS)
 
 lock: $(DEV) ## Lock the newest versions of all packages, with hashes
 	$(COMPILE) --output-file requirements.txt pyproject.toml
 	$(COMPILE) --extra dev --constraint requirements.txt --output-file requirements-dev.txt pyproject.toml
+	$(COMPILE_APART) --output-file requirements-consumers.txt requirements-consumers.in
 
 $(VENV)/bin/python:
 	@command -v $(PYTHON) >/dev/null || { echo "prchain: there is no $(PYTHON); name a Python of 3.11 or newer: make PYTHON=..." >&2; exit 1; }
@@ -88,4 +119,16 @@ $(DEV): requirements-dev.txt requirements.txt pyproject.toml | $(VENV)/bin/pytho
 $(LLM)/.installed: requirements-llm.txt | $(VENV)/bin/python
 	@$(BIN)/python -m venv $(LLM)
 	$(LLM)/bin/python -m pip --disable-pip-version-check --quiet install --no-deps --require-hashes --only-binary :all: -r $<
+	@touch $@
+
+# Apart from the packages of prchain, for tests and benches.
+$(MINI)/.installed: requirements-mini.txt | $(VENV)/bin/python
+	@rm -rf $(MINI)
+	$(PIP) $(INSTALL_MINI) --target $(MINI)
+	@touch $@
+
+# What reads exported files, apart from the packages of prchain.
+$(CONSUMERS)/.installed: requirements-consumers.txt | $(VENV)/bin/python
+	@$(BIN)/python -m venv $(CONSUMERS)
+	$(CONSUMERS)/bin/python -m pip --disable-pip-version-check --quiet install --require-hashes -r $<
 	@touch $@

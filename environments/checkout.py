@@ -24,7 +24,7 @@ from prchain.git.trees import RAW_ATTRIBUTES, TreeStore, commit_body
 if TYPE_CHECKING:
     from environments.sandbox import Sandbox
 
-__all__ = ["Extraction", "extract_tree", "place_tree", "straightened"]
+__all__ = ["Extraction", "extract_tree", "place_repository", "place_tree", "straightened"]
 
 _PATIENCE = 600.0
 """Seconds for emptying a folder, or for git to read every file of it once."""
@@ -41,6 +41,9 @@ _CONFIG = """\
 
 _EMPTY = 'mkdir -p -- {0} && cd -P -- {0} && chown "$(id -u):$(id -g)" . && shopt -s dotglob nullglob && rm -rf -- ./*'
 """The folder itself must be ours, too: git works in no other's."""
+
+_FORGET = "if [ -d .git ]; then find .git -mindepth 1 -maxdepth 1 ! -name info -exec rm -rf {} +; fi"
+"""The folder info stays: it says which files the place itself has made."""
 
 
 def place_tree(
@@ -70,6 +73,31 @@ def place_tree(
     checked = sandbox.exec("git update-index --refresh", cwd=workdir, timeout=_PATIENCE)
     if checked.exit_code != 0:
         raise PlacementFailed(f"{workdir} does not hold what was put there: {checked.text.strip()[:300]}")
+    return commit
+
+
+def place_repository(
+    sandbox: Sandbox, store: TreeStore, tree: str, *, workdir: str | None = None, history: Sequence[str] = ()
+) -> str:
+    """Make the repository in the sandbox's `workdir` anew, as `place_tree` makes it for `tree`, and leave the files.
+
+    So an agent that goes on from a later tree finds what it found before: its own work as changes to the commit that
+    the stage began with. Returns that commit. Raises as `place_tree`.
+    """
+    workdir = workdir or sandbox.place.workdir
+    commit = store.commit(store.tree_of(tree), straightened(store, history), "Start of the stage\n")
+    owner = _owner(sandbox)
+    with tempfile.TemporaryFile() as repository:
+        _write_repository(store, commit, repository, owner)
+        repository.seek(0)
+        forgotten = sandbox.exec(_FORGET, cwd=workdir, timeout=_PATIENCE)
+        if forgotten.exit_code != 0:
+            raise PlacementFailed(f"{workdir}/.git cannot be emptied: {forgotten.text.strip()[:300]}")
+        sandbox.put(workdir, repository)
+    # Says 1 where files differ from the commit, which is what is wanted here.
+    checked = sandbox.exec("git update-index --refresh >/dev/null; git rev-parse HEAD", cwd=workdir, timeout=_PATIENCE)
+    if checked.text.strip() != commit:
+        raise PlacementFailed(f"{workdir} has no repository of ours: {checked.text.strip()[:300]}")
     return commit
 
 

@@ -15,11 +15,17 @@ from prchain.errors import PrchainError, SettingsError
 from prchain.scrub import redact
 
 COMMANDS = {
+    "demo": ("trajectories.demo.cli:demo", "Run every stage on a small repository made on the spot."),
     "mine": ("miner.cli:mine", "Mine the pull requests of a list of repositories."),
     "status": ("miner.cli:status", "Say what became of every pull request."),
     "show": ("miner.cli:show", "Show one pull request with its citations in and out."),
     "chains": ("chains.cli:chains", "Choose chains of pull requests that build on each other."),
     "tasks": ("chains.tasks.cli:tasks", "Write tasks for chains, and export them."),
+    "environments": ("environments.cli:environments", "Build images, and prove chains by their tests."),
+    "rollouts": ("trajectories.cli:rollouts", "Let an agent work through chains, and judge what it does."),
+    "judge": ("trajectories.judge_cli:judge", "Measure the judge that accepts or sends back what agents did."),
+    "export": ("trajectories.export.cli:export", "Write kept trajectories as training data, with a data card."),
+    "stats": ("trajectories.export.cli:stats", "Say what the rollouts come to, beside the paper's figures."),
     "sql": ("sql.cli:sql", "Run a named query, or one of your own, over the database."),
 }
 """Command to the place of its click command and its line in the help."""

@@ -1,0 +1,327 @@
+"""The commands of environments: build, list, prune, gc, base, validate."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from prchain.cli_options import db_option, json_option
+from prchain.errors import UsageError
+from prchain.progress import open_progress
+from prchain.settings import Settings
+from sql.store import Store
+
+if TYPE_CHECKING:
+    from prchain.llm.desk import Desk
+
+_STRATEGIES = click.Choice(["reference", "temporal", "single"])
+
+
+def _chain_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    options = (
+        click.option(
+            "--strategy", type=_STRATEGIES, default="reference", show_default=True, help="Of the chains chosen how."
+        ),
+        click.option("--repository", metavar="OWNER/NAME", help="Of one repository only."),
+        click.option("--limit", type=click.IntRange(min=1), help="Only the N best chains; those that are done count."),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@click.group()
+def environments() -> None:
+    """Build images of repositories' dependencies, and prove chains by their tests.
+
+    \b
+    Example:
+      prchain environments build --repository pallets/click
+      prchain environments validate --repository pallets/click
+      prchain environments list
+    """
+
+
+@environments.command()
+@_chain_options
+@click.option("--repair", is_flag=True, help="Let a model mend a recipe that does not build, three times at most.")
+@click.option("--budget", type=click.FloatRange(min=0), metavar="USD", help="Spend no more than this on repairs.")
+@click.option("--rebuild", is_flag=True, help="Build anew also what is there.")
+@db_option
+@json_option
+def build(
+    strategy: str,
+    repository: str | None,
+    limit: int | None,
+    repair: bool,
+    budget: float | None,
+    rebuild: bool,
+    db: str | None,
+    as_json: bool,
+) -> None:
+    """Build the images that the stages of the chosen chains need; stages whose manifests agree share one.
+
+    \b
+    Example:
+      prchain environments build --repository pallets/click --limit 5
+      prchain environments build --repair --budget 1
+    """
+    from environments.build_run import build_images
+    from environments.provide import Backend, Provider
+    from environments.report import build_rows, print_builds
+
+    settings = Settings.load(db=db)
+    with (
+        closing(Store.open(settings.db, create=False)) as store,
+        open_progress(secrets=settings.secrets) as progress,
+        closing(Provider(settings, backend=Backend.DOCKER, store=store, desk=_desk(settings, store, repair, budget)))
+        as provider,
+    ):  # fmt: skip
+        _collect_quietly(provider.engine())
+        builds = build_images(
+            store, provider, settings, progress, strategy=strategy, repository=repository, limit=limit, rebuild=rebuild
+        )
+    if as_json:
+        click.echo(json.dumps(build_rows(builds), indent=2))
+    else:
+        print_builds(builds)
+    if any(not one.ok for one in builds):
+        click.get_current_context().exit(1)
+
+
+def _desk(settings: Settings, store: Store, repair: bool, budget: float | None) -> Desk | None:
+    if not repair:
+        if budget is not None:
+            raise UsageError("--budget is what repairs may cost; give --repair, too")
+        return None
+    from environments.repair import PURPOSE
+    from prchain.llm.setup import make_desk
+    from sql.ledger import SqlLedger
+
+    desk = make_desk(settings, SqlLedger(store, uuid.uuid4().hex), budget_usd=budget)
+    desk.check(PURPOSE)
+    return desk
+
+
+@environments.command("list")
+@click.option("--repository", metavar="OWNER/NAME", help="Of one repository only.")
+@db_option
+@json_option
+def list_(repository: str | None, db: str | None, as_json: bool) -> None:
+    """List the images with what they take on the disk, and the builds that failed.
+
+    \b
+    Example:
+      prchain environments list --repository pallets/click
+    """
+    from environments.images import list_images
+    from environments.report import failed_builds, image_rows, print_images
+
+    settings = Settings.load(db=db)
+    with closing(Store.open(settings.db, create=False)) as store, _engine(settings) as engine:
+        images = [one for one in list_images(engine) if _is_of(one.repository, repository)]
+        failed = [one for one in failed_builds(store) if _is_of(one["repository"], repository)]
+    if as_json:
+        click.echo(json.dumps({"images": image_rows(images), "failed": failed}, indent=2))
+    else:
+        print_images(images, failed)
+
+
+def _is_of(name: str, wanted: str | None) -> bool:
+    return wanted is None or name.lower() == wanted.lower()
+
+
+@environments.command()
+@click.option("--repository", metavar="OWNER/NAME", help="Of one repository only.")
+@click.option("--older-than", type=click.FloatRange(min=0), metavar="DAYS", help="Only images built so long ago.")
+@click.option("--all", "every", is_flag=True, help="Also images that validated stages need.")
+@db_option
+@json_option
+def prune(repository: str | None, older_than: float | None, every: bool, db: str | None, as_json: bool) -> None:
+    """Remove images that were built here and that no validated stage of the database needs.
+
+    Nothing of anybody else's is touched. What is removed can be built again.
+
+    \b
+    Example:
+      prchain environments prune
+      prchain environments prune --all --repository pallets/click
+    """
+    from environments.images import prune_images
+    from environments.proof_rows import forget_images, needed_images
+    from environments.report import image_rows, print_pruned
+
+    settings = Settings.load(db=db)
+    before = datetime.now(UTC) - timedelta(days=older_than) if older_than is not None else None
+    with closing(Store.open(settings.db, create=False)) as store, _engine(settings) as engine:
+        with store.reading() as tx:
+            keep = frozenset() if every else needed_images(tx)
+        removed = prune_images(engine, keep=keep, repository=repository, before=before)
+        with store.transaction() as tx:
+            forget_images(tx, [one.name for one in removed])
+    if as_json:
+        click.echo(json.dumps(image_rows(removed), indent=2))
+    else:
+        print_pruned(removed)
+
+
+@environments.command()
+@click.option("--everybody", is_flag=True, help="Also what running prchain processes and other machines have made.")
+@db_option
+@json_option
+def gc(everybody: bool, db: str | None, as_json: bool) -> None:
+    """Remove containers, snapshots and folders that a crash of prchain left behind.
+
+    `build` and `validate` begin with it. Nothing without a label of ours is touched.
+
+    \b
+    Example:
+      prchain environments gc
+    """
+    from environments import leftovers
+    from environments.report import print_leftovers
+
+    settings = Settings.load(db=db)
+    folders = leftovers.find_local()
+    stuck = [str(path) for path in leftovers.remove_local(folders)]
+    with _engine(settings) as engine:
+        found = leftovers.find(engine, everybody=everybody)
+        kept = leftovers.remove(engine, found)
+    names = [*(str(path) for path in folders), *(f"{one.kind} {one.name}" for one in found)]
+    left = [*stuck, *(f"{one.kind} {one.name}" for one in kept)]
+    removed = [name for name in names if name not in left]
+    if as_json:
+        click.echo(json.dumps({"removed": removed, "left": left}, indent=2))
+    else:
+        print_leftovers(removed, left)
+    if left:
+        click.get_current_context().exit(1)
+
+
+@environments.command()
+@click.option("--name", default="prchain-base:bookworm", show_default=True, help="The image's name.")
+@click.option("--suite", default="bookworm", show_default=True, help="The release of Debian.")
+@click.option("--mirror", metavar="URL", help="A mirror of Debian.  [default: the one of this machine's apt]")
+@db_option
+@json_option
+def base(name: str, suite: str, mirror: str | None, db: str | None, as_json: bool) -> None:
+    """Make a base image with debootstrap, where no registry can be reached.
+
+    Needs root and Debian's package debootstrap; name the image in environments_base_image.
+
+    \b
+    Example:
+      prchain environments base
+      PRCHAIN_ENVIRONMENTS_BASE_IMAGE=prchain-base:bookworm prchain environments build
+    """
+    from environments.base_image import make_base_image
+
+    settings = Settings.load(db=db)
+    with _engine(settings) as engine:
+        made = make_base_image(engine, name, suite=suite, mirror=mirror)
+    if as_json:
+        click.echo(json.dumps({"name": name, "id": made}, indent=2))
+    else:
+        click.echo(f"{name} is there; set environments_base_image to its name")
+
+
+@environments.command()
+@_chain_options
+@click.option("--chain", metavar="ID", help="One chain, by the beginning of its id.")
+@click.option("--runs", type=click.IntRange(1, 20), default=3, show_default=True, help="Test runs on each side.")
+@click.option(
+    "--backend",
+    type=click.Choice(["docker", "local", "unsafe-local"]),
+    default="docker",
+    show_default=True,
+    help="local: bubblewrap, with this machine's programs; unsafe-local: plain processes.",
+)
+@click.option("--unsafe-local", "unsafe", is_flag=True, help="Yes, run others' code on this machine unprotected.")
+@click.option("--timeout", type=click.FloatRange(min=1), default=1800, show_default=True, help="Seconds a test run.")
+@click.option("--workers", type=click.IntRange(1, 64), help="Chains worked on at once.  [default: 2]")
+@click.option("--stage-images", is_flag=True, help="Keep an image of each proved stage's checkout, for SWE-bench.")
+@click.option("--repair", is_flag=True, help="Let a model mend a recipe that does not build, three times at most.")
+@click.option("--budget", type=click.FloatRange(min=0), metavar="USD", help="Spend no more than this on repairs.")
+@click.option("--retry", is_flag=True, help="Begin anew with chains that ended with a failure.")
+@db_option
+@json_option
+def validate(
+    strategy: str,
+    repository: str | None,
+    limit: int | None,
+    chain: str | None,
+    runs: int,
+    backend: str,
+    unsafe: bool,
+    timeout: float,
+    workers: int | None,
+    stage_images: bool,
+    repair: bool,
+    budget: float | None,
+    retry: bool,
+    db: str | None,
+    as_json: bool,
+) -> None:
+    """Replay the reference of every stage of the chains, and prove that its tests show its work.
+
+    Each stage's tests run before and after its reference patch, three times on each side. A run can be killed at any
+    moment and started again: no stored test run is made twice.
+
+    \b
+    Example:
+      prchain environments validate --repository pallets/click --workers 4
+      prchain environments validate --chain 5f0c --stage-images
+    """
+    from environments.images import list_images
+    from environments.provide import Backend, Provider
+    from environments.report import print_validations, validation_rows
+    from environments.validate import ChainProver, ValidateOptions
+    from environments.validations import Choice, ValidateRun
+
+    where = Backend(backend)
+    if unsafe != (where is Backend.UNSAFE_LOCAL):
+        raise UsageError("plain processes run others' code on this machine unprotected; if you mean it, give both "
+                         "--backend unsafe-local and --unsafe-local")  # fmt: skip
+    if stage_images and where is not Backend.DOCKER:
+        raise UsageError("--stage-images needs the backend docker")
+    settings = Settings.load(db=db, workers=workers)
+    options = ValidateOptions(backend=where, runs=runs, test_timeout=timeout, stage_images=stage_images)
+    choice = Choice(strategy, repository, limit, chain, settings.workers, retry)
+    with ExitStack() as opened:
+        store = opened.enter_context(closing(Store.open(settings.db, create=False)))
+        progress = opened.enter_context(open_progress(secrets=settings.secrets))
+        desk = _desk(settings, store, repair, budget)
+        provider = opened.enter_context(closing(Provider(settings, backend=where, store=store, desk=desk)))
+        _collect_quietly(provider.engine() if where is Backend.DOCKER else None)
+        images = {one.name for one in list_images(provider.engine())} if stage_images else None
+        prover = ChainProver(store, provider, settings, options)
+        run = ValidateRun(store, prover, backend=where, progress=progress, choice=choice, images=images)
+        report = run.run()
+    if as_json:
+        click.echo(json.dumps(validation_rows(report), indent=2))
+    else:
+        print_validations(report)
+    if not report.done:
+        click.get_current_context().exit(1)
+
+
+def _collect_quietly(engine: Any) -> None:
+    from environments import leftovers
+
+    leftovers.remove_local(leftovers.find_local())
+    if engine is not None:
+        leftovers.remove(engine, leftovers.find(engine))
+
+
+@contextmanager
+def _engine(settings: Settings) -> Iterator[Any]:
+    from environments.engine import connect
+
+    with closing(connect(settings.environments_engine)) as engine:
+        yield engine

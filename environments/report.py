@@ -1,0 +1,146 @@
+"""What the commands of environments print: lines for people, rows for machines."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from environments.build_run import Build
+from environments.images import Image
+from environments.proof import PROVED, UNPROVED
+from environments.proof_rows import ChainProof
+from environments.provide import BUILT
+from environments.validations import ValidateReport
+from prchain.terminal import counted, say
+from sql.store import Store
+from sql.tables import BuiltImage
+
+
+def size_text(count: int | None) -> str:
+    """Bytes for people: ``1.2 GB``, in powers of ten, as docker prints them."""
+    if count is None:
+        return "?"
+    value, unit = float(count), "B"
+    for larger in ("kB", "MB", "GB", "TB"):
+        if value < 1000:
+            break
+        value, unit = value / 1000, larger
+    return f"{value:.0f} {unit}" if value >= 10 or unit == "B" else f"{value:.1f} {unit}"
+
+
+def failed_builds(store: Store) -> list[dict[str, Any]]:
+    """The builds that failed when they were last tried."""
+    with store.reading() as tx:
+        rows = list(tx.rows(BuiltImage, "name", "repository", "recipe", "outcome", "reason", "built_at"))
+    names = ("name", "repository", "recipe", "outcome", "reason", "built_at")
+    found = [dict(zip(names, row, strict=True)) for row in rows]
+    return [{**one, "reason": json.loads(one["reason"] or "{}")} for one in found if one["outcome"] != BUILT]
+
+
+def image_rows(images: Sequence[Image]) -> list[dict[str, Any]]:
+    """Images as rows."""
+    names = ("name", "repository", "recipe", "size_bytes", "own_bytes", "created", "as_of", "notes")
+    return [{name: getattr(one, name) for name in names} for one in images]
+
+
+def print_images(images: Sequence[Image], failed: Sequence[dict[str, Any]]) -> None:
+    """One line an image with what it takes alone, and one a failed build."""
+    for image in images:
+        notes = f"; {'; '.join(image.notes)}" if image.notes else ""
+        say(f"{size_text(image.own_bytes):>8}  {image.name}  {image.recipe}, {image.created[:10]}{notes[:300]}")
+    for one in failed:
+        say(f"  failed  {one['name']}  {one['recipe']}, {one['reason'].get('message', one['outcome'])}")
+    own = sum(image.own_bytes or 0 for image in images)
+    say(f"{counted(len(images), 'image')}, {size_text(own)} beyond what they share; {len(failed):,} failed builds")
+
+
+def print_pruned(images: Sequence[Image]) -> None:
+    """What was removed."""
+    for image in images:
+        say(f"removed {image.name} ({size_text(image.own_bytes)})")
+    own = sum(image.own_bytes or 0 for image in images)
+    say(f"{counted(len(images), 'image')} removed, {size_text(own)}")
+
+
+def print_leftovers(removed: Sequence[str], left: Sequence[str]) -> None:
+    """What was cleared away, and what could not be."""
+    for name in removed:
+        say(f"removed {name}")
+    for name in left:
+        say(f"{name} cannot be removed; something else stands on it", err=True)
+    say(f"{counted(len(removed), 'leftover')} removed" if removed else "nothing was left behind")
+
+
+def build_rows(builds: Sequence[Build]) -> list[dict[str, Any]]:
+    """Builds as rows."""
+    return [dataclasses.asdict(one) for one in builds]
+
+
+def print_builds(builds: Sequence[Build]) -> None:
+    """One line an image or failure, and the sum."""
+    for one in builds:
+        stages = counted(one.stages, "stage")
+        if one.ok:
+            took = f" in {one.seconds:.0f} s" if one.seconds else ""
+            repairs = f", {counted(one.repairs, 'repair')}" if one.repairs else ""
+            notes = f"; {'; '.join(one.notes)}"[:300] if one.notes else ""
+            say(f"{one.outcome}{took}: {one.image} ({stages}{repairs}){notes}")
+        else:
+            say(f"{one.outcome}: {one.repository} ({stages}): {one.reason}", err=True)
+    if not builds:
+        say("no chain was chosen; `prchain chains build` does")
+        return
+    good = [one for one in builds if one.ok]
+    served = counted(sum(one.stages for one in good), "stage")
+    say(f"{counted(len(good), 'image')} there for {served}, {len(builds) - len(good):,} failed")
+
+
+def validation_rows(report: ValidateReport) -> dict[str, Any]:
+    """A validation run for machines; tests are counted, not named."""
+    return {
+        "outcomes": report.counts,
+        "stood_before": report.standing,
+        "left": report.left,
+        "chains": [_chain_row(one) for one in report.proofs],
+        "stopped": [dataclasses.asdict(one) for one in report.stopped],
+    }
+
+
+def _chain_row(proof: ChainProof) -> dict[str, Any]:
+    stages = [
+        {
+            "position": one.position, "outcome": one.outcome, "reason": one.reason, "image": one.image,
+            "files": len(one.files), "classes": one.classes.sizes(), "removed": len(one.removed),
+            "stage_image": one.stage_image, "seconds": round(one.seconds, 1),
+        }
+        for one in proof.stages
+    ]  # fmt: skip
+    return {
+        "chain_id": proof.chain_id, "outcome": proof.outcome, "reason": proof.reason,
+        "seconds": round(proof.seconds, 1), "stages": stages,
+    }  # fmt: skip
+
+
+def print_validations(report: ValidateReport) -> None:
+    """One line a chain with F2P and P2P of each stage, and the sum."""
+    for proof in report.proofs:
+        tests = ", ".join(
+            f"{one.position}: {len(one.classes.f2p)}/{len(one.classes.p2p)}"
+            if one.outcome in {PROVED, UNPROVED}
+            else f"{one.position}: {one.outcome}"
+            for one in proof.stages
+        )
+        why = f"; {proof.reason}" if proof.reason else ""
+        say(f"{proof.chain_id} {proof.outcome} in {proof.seconds:.0f} s; F2P/P2P of stages {tests}{why}")
+    for one in report.stopped:
+        say(f"{one.chain_id}: {one.outcome}: {one.reason}", err=True)
+    counts = ", ".join(f"{count:,} {name}" for name, count in report.counts.items()) or "nothing new to do"
+    say(f"{counts}; {report.standing:,} stood before")
+    failed = sum(count for name, count in report.counts.items() if name not in {PROVED, UNPROVED})
+    if failed:
+        say(f"{counted(failed, 'chain')} failed; --retry begins anew with them")
+    if not report.done:
+        left = report.left + len(report.stopped)
+        say(f"{counted(left, 'chain')} not done; mend what is said above, then run the same command again", err=True)

@@ -1,0 +1,143 @@
+"""Chains as test runs and rollouts read them: their stages' commits, and what each stage's reference patch touches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlalchemy import select
+
+from prchain.errors import ChainGone, UsageError
+from prchain.git.mirror import open_mined
+from prchain.git.output import path_text
+from prchain.git.repository import GitRepository
+from prchain.git.trees import TreeStore
+from prchain.kinds import FileKind, kind_of
+from prchain.reference import split
+from sql.store import Transaction
+from sql.tables import Chain, ChainStage, Repository, Selection
+
+_SELECTED = "selected"
+"""The outcome of a selection that stands (`sql.tables.Selection`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One stage: `base` is the commit B_t, `landed` the commit M_t, `landed_at` ISO 8601; position 1 is the first."""
+
+    position: int
+    number: int
+    base: str
+    landed: str
+    landed_at: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChainStages:
+    """A chain with its stages in reference order. `repository` is ``owner/name``, `location` where it came from."""
+
+    id: str
+    repository_id: int
+    repository: str
+    host: str
+    location: str
+    stages: tuple[Stage, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StagePatch:
+    """The paths that a stage's reference patch touches, parted by `prchain.reference.split`; both names of renames.
+
+    The old name of a renamed file is of the kind that it was: source that moves into a test folder is not test before.
+    Names are those of `prchain.git.output.path_text`; `test_paths` are the bytes of those in `test`.
+    """
+
+    source: tuple[str, ...] = ()
+    test: tuple[str, ...] = ()
+    other: tuple[str, ...] = ()
+    test_paths: tuple[bytes, ...] = ()
+
+
+def read_chain(tx: Transaction, chain_id: str) -> ChainStages:
+    """One chain, by its whole id. Raises `ChainGone`."""
+    query = (
+        select(Chain.repository_id, Repository.host, Repository.owner, Repository.name, Repository.location)
+        .join(Repository, Repository.id == Chain.repository_id)
+        .where(Chain.id == chain_id)
+    )
+    row = tx.connection.execute(query).one_or_none()
+    if row is None:
+        raise ChainGone("`prchain chains build` chose anew, and the chain is gone")
+    repository_id, host, owner, name, location = row
+    columns = ("position", "number", "base_sha", "landed_sha", "landed_at")
+    stages = tuple(Stage(*row) for row in tx.rows(ChainStage, *columns, chain_id=chain_id))
+    return ChainStages(chain_id, repository_id, f"{owner}/{name}", host, location, stages)
+
+
+def chosen_chains(
+    tx: Transaction, *, strategy: str, repository: str | None = None, limit: int | None = None
+) -> list[str]:
+    """The ids of the chains that a strategy chose, best score first; of one repository (``owner/name``), the first
+    `limit` of them. Raises `UsageError` for a repository that was not mined."""
+    query = (
+        select(Chain.id)
+        .join(Selection, Selection.chain_id == Chain.id)
+        .where(Selection.strategy == strategy, Selection.outcome == _SELECTED)
+        .order_by(Selection.score.desc(), Chain.id)
+        .limit(limit)
+    )
+    if repository is not None:
+        query = query.where(Chain.repository_id.in_(_repository_ids(tx, repository)))
+    return [str(chain_id) for (chain_id,) in tx.connection.execute(query)]
+
+
+def _repository_ids(tx: Transaction, full_name: str) -> list[int]:
+    rows = tx.rows(Repository, "id", "owner", "name")
+    found = [int(one) for one, owner, name in rows if f"{owner}/{name}".lower() == full_name.lower()]
+    if not found:
+        raise UsageError(f"{full_name} has not been mined into this database; `prchain status` lists what has")
+    return found
+
+
+def find_chain(tx: Transaction, prefix: str) -> str:
+    """The id of the one chain whose id begins with `prefix`. Raises `UsageError`."""
+    wanted = prefix.strip().lower()
+    query = select(Chain.id).where(Chain.id.startswith(wanted, autoescape=True)).order_by(Chain.id).limit(2)
+    found = [str(chain_id) for (chain_id,) in tx.connection.execute(query)] if wanted else []
+    if not found:
+        raise UsageError(f"no chain's id begins with {prefix!r}; `prchain chains list` lists them")
+    if len(found) > 1:
+        raise UsageError(f"several chains' ids begin with {prefix}; write more of it")
+    return found[0]
+
+
+def open_git(chain: ChainStages, mirrors: Path) -> GitRepository:
+    """The repository that the chain was mined from, below the folder of mirrors or where the user has it.
+
+    Raises `NotARepository`, `GitMissing`.
+    """
+    return open_mined(chain.location, mirrors, chain.host, chain.repository)
+
+
+def open_trees(chain: ChainStages, git: GitRepository, data_dir: Path) -> TreeStore:
+    """The store of states of the chain's repository, below the data folder; it borrows from the mined repository."""
+    return TreeStore.open(data_dir / "trees" / chain.host / f"{chain.repository.lower()}.git", [git.path])
+
+
+def stage_patches(git: GitRepository, trees: TreeStore, stages: Sequence[Stage]) -> Iterator[StagePatch]:
+    """What each stage's reference patch touches, in order. Raises `IncompleteRepository` where a blob is missing."""
+    for stage, files in zip(stages, git.patches((one.base, one.landed) for one in stages), strict=True):
+        parts = split(files)
+        source = [file.path for file in parts.source]
+        test = [file.path for file in parts.test]
+        other = [file.path for file in parts.other]
+        for file in files:
+            if file.status == "R" and file.old_path:
+                was_test = kind_of(file.old_path) is FileKind.TEST
+                (test if was_test else other if file in parts.other else source).append(file.old_path)
+        wanted = set(test)
+        paths = (change.path for change in trees.diff(stage.base, stage.landed))
+        yield StagePatch(
+            tuple(source), tuple(test), tuple(other), tuple(path for path in paths if path_text(path) in wanted)
+        )

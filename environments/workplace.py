@@ -1,0 +1,295 @@
+"""One stage's place to work: sandboxes with its image, trees put into them made ready, and test runs on trees.
+
+    workplace = Workplace(provided, trees, backend=Backend.DOCKER)
+    with workplace.sandbox() as sandbox:                  # the agent's
+        workplace.place(sandbox, start_tree)
+        ...
+        left = workplace.extract(sandbox, start_tree=start_tree, rules_from=stage.base).tree
+    suite = StageSuite.of(workplace, stage, patches)      # what judges any tree of this stage
+    run = suite.run(left)
+
+Tests run in a sandbox of their own, never in the agent's: what an agent left running or wrote outside the tree does not
+reach them.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from types import TracebackType
+from typing import Any, Self
+
+from environments.backends import command_for, make_sandbox, refreshes
+from environments.buildlogs import decisive_lines
+from environments.checkout import Extraction, extract_tree, place_repository, place_tree
+from environments.overlay import Overlay, overlay
+from environments.provide import Backend, Provided
+from environments.sandbox import Limits, Sandbox
+from environments.stages import Stage, StagePatch
+from environments.testfiles import LIMIT, choose, is_test_file
+from environments.testruns import TestCommand, TestRun, run_tests
+from prchain.errors import RefreshFailed, SandboxLimit
+from prchain.git.output import path_text
+from prchain.git.trees import Entry, TreeStore
+
+TEST_TIMEOUT = 1800.0
+"""Seconds for one run of a stage's test files."""
+
+REFRESH_TIMEOUT = 900.0
+"""Seconds for one script of a recipe's refresh; some compile extensions."""
+
+_GIT = 300.0
+_MOST_MADE = 8 << 20
+_MADE = "git ls-files --others --exclude-standard --directory --no-empty-directory -z"
+_TIDY = "git diff --quiet || git checkout --quiet --force -- ."
+
+
+class Workplace:
+    """Where trees of one stage are worked on and tested; safe for threads.
+
+    `provided` is what `environments.provide.Provider` gives for the stage. `limits` hold for every sandbox, and
+    `labels` stand on every container besides our own. `test_timeout` is in seconds, for one run. `client` is a
+    `docker.DockerClient` that all sandboxes share; without one each makes its own.
+    """
+
+    def __init__(
+        self, provided: Provided, trees: TreeStore, *, backend: Backend = Backend.DOCKER, limits: Limits | None = None,
+        test_timeout: float = TEST_TIMEOUT, labels: Mapping[str, str] | None = None, client: Any = None,
+    ) -> None:  # fmt: skip
+        self.provided = provided
+        self.trees = trees
+        self.backend = backend
+        self.limits = limits or Limits()
+        self.test_timeout = test_timeout
+        self._labels = dict(labels or {})
+        self._client = client
+        self._lock = threading.Lock()
+        self._made: set[bytes] = set()
+
+    @property
+    def command(self) -> TestCommand:
+        """How tests are run here."""
+        return command_for(self.backend, self.provided.plan)
+
+    @property
+    def runner(self) -> str:
+        """The runner of the tests, a name of `environments.testruns.COMMANDS`."""
+        return self.provided.plan.runner
+
+    def sandbox(self) -> Sandbox:
+        """A new sandbox of the stage's image, not started; the caller closes it."""
+        return make_sandbox(
+            self.backend, self.provided.plan, self.provided.image, limits=self.limits, labels=self._labels,
+            client=self._client,
+        )  # fmt: skip
+
+    def place(self, sandbox: Sandbox, tree: str, *, history: Sequence[str] = (), begun_from: str | None = None) -> None:
+        """Make the sandbox hold exactly `tree`, ready to run, as the work tree of a new repository.
+
+        `history` are commits before it, newest first (`environments.checkout.place_tree`). Then the recipe's refresh
+        runs. What it makes is hidden from git and left out by `extract`; what it changes of the tree is taken back: the
+        work tree is clean. With `begun_from` the repository's commit holds that tree instead, and the work tree differs
+        from it as it did when an agent had come from there to here. Raises `RefreshFailed`, `PlacementFailed`,
+        `IncompleteRepository`, `SandboxError`.
+        """
+        place_tree(sandbox, self.trees, tree, history=history)
+        scripts = refreshes(self.backend, self.provided.plan)
+        for script in scripts:
+            ran = sandbox.exec(f"set -euo pipefail\n{script}", timeout=REFRESH_TIMEOUT)
+            if ran.exit_code != 0:
+                lines = decisive_lines(ran.text)
+                ended = "took too long" if ran.timed_out else lines[-1] if lines else f"exit code {ran.exit_code}"
+                raise RefreshFailed(f"the refresh fails on the tree: {ended}", lines)
+        if scripts:
+            self._hide_made(sandbox)
+        if begun_from is not None:
+            place_repository(sandbox, self.trees, begun_from, history=history)
+
+    def _hide_made(self, sandbox: Sandbox) -> None:
+        sandbox.exec(_TIDY, timeout=_GIT)
+        listed = sandbox.exec(_MADE, timeout=_GIT, output_limit=_MOST_MADE)
+        if listed.exit_code != 0 or listed.omitted:
+            raise RefreshFailed("git cannot say what the refresh made", decisive_lines(listed.text))
+        made = {path for path in listed.output.split(b"\0") if path}
+        if made:
+            lines = b"".join(b"/%b\n" % _pattern(path) for path in sorted(made) if b"\n" not in path)
+            sandbox.write(f"{sandbox.place.workdir}/.git/info/exclude", lines)
+            with self._lock:
+                self._made |= made
+
+    def extract(self, sandbox: Sandbox, *, start_tree: str, rules_from: str) -> Extraction:
+        """A_t: the tree of what lies in the sandbox, which began as `start_tree` (S_t); see `extract_tree`.
+
+        `rules_from` is B_t, whose ignore rules say what is junk. What the refresh made is none of the agent's work.
+        Raises `ExtractionFailed`, `SandboxError`, `GitError`.
+        """
+        found = extract_tree(sandbox, self.trees, start_tree=start_tree, ignore_rules_from=rules_from)
+        return replace(found, tree=self.without_made(found.tree, start_tree))
+
+    def without_made(self, tree: str, start_tree: str) -> str:
+        """A tree that was taken of a sandbox, without what the refresh made there and `start_tree` does not hold."""
+        if not self._made:
+            return tree
+        new = (change.path for change in self.trees.diff(start_tree, tree) if change.old is None)
+        made: dict[bytes, Entry | None] = dict.fromkeys(path for path in new if self._is_made(path))
+        return self.trees.edit(tree, made) if made else tree
+
+    def _is_made(self, path: bytes) -> bool:
+        parts = path.split(b"/")
+        folders = (b"/".join(parts[:depth]) + b"/" for depth in range(1, len(parts)))
+        return path in self._made or any(folder in self._made for folder in folders)
+
+    def tests(self, tree: str, files: Sequence[str], *, replaced_by_reference: Collection[str] = ()) -> TestRun:
+        """Run the tests of these files once on a tree, in a fresh sandbox. The tree is taken as it is: lay over it
+        first, or use `StageSuite`. Raises as `place`; a sandbox that ends at its limits is an unusable run."""
+        with TestBench(self, tree, files, repeats=False) as bench:
+            return bench.run(replaced_by_reference)
+
+    def bench(self, tree: str, files: Sequence[str]) -> TestBench:
+        """For repeated runs of these files on a tree; see `tests`."""
+        return TestBench(self, tree, files)
+
+
+class TestBench:
+    """Repeated runs of the same test files on the same tree, none of which sees what another one left.
+
+    The tree is placed and made ready once, before the first run; each run starts from a snapshot of that. Nothing is
+    started before the first run. A context manager.
+    """
+
+    __test__ = False
+
+    def __init__(self, workplace: Workplace, tree: str, files: Sequence[str], *, repeats: bool = True) -> None:
+        self._workplace = workplace
+        self._tree = tree
+        self._files = tuple(files)
+        self._repeats = repeats
+        self._sandbox: Sandbox | None = None
+        self._snapshot: str | None = None
+        self._used = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Remove the sandbox. Never fails."""
+        if self._sandbox is not None:
+            self._sandbox.close()
+            self._sandbox = None
+
+    def run(self, replaced_by_reference: Collection[str] = ()) -> TestRun:
+        """Run the tests once. Raises as `Workplace.place`; a sandbox that ends at its limits is an unusable run."""
+        if not self._files:
+            return TestRun({}, "", 0.0, 0)
+        sandbox = self._ready()
+        begun = time.monotonic()
+        try:
+            return run_tests(
+                sandbox, self._workplace.command, self._files, timeout=self._workplace.test_timeout,
+                replaced_by_reference=replaced_by_reference,
+            )  # fmt: skip
+        except SandboxLimit as limit:
+            seconds = time.monotonic() - begun
+            return TestRun({}, str(limit), seconds, None, complete=False, infra=limit.name)
+
+    def _ready(self) -> Sandbox:
+        sandbox = self._sandbox
+        if sandbox is None:
+            sandbox = self._sandbox = self._workplace.sandbox()
+            sandbox.start()
+            self._workplace.place(sandbox, self._tree)
+            if self._repeats:
+                self._snapshot = sandbox.snapshot()
+        elif self._used:
+            if self._snapshot is None:
+                raise ValueError("this bench is for one run")
+            sandbox.restore(self._snapshot)
+        self._used = True
+        return sandbox
+
+
+@dataclass(frozen=True)
+class StageSuite:
+    """Everything that tests a tree of one stage, B_t, M_t, S_t and A_t alike.
+
+    `landed` is the commit M_t. `test_paths` and `earlier_test_paths` are the paths of the test patches of the stage
+    and of those before it; `files` the test files that are run; `replaced_by_reference` the runner's functions that
+    M_t itself replaces (`sql.tables.StageTests.tampered`).
+    """
+
+    workplace: Workplace
+    landed: str
+    test_paths: frozenset[bytes]
+    earlier_test_paths: frozenset[bytes]
+    files: tuple[str, ...]
+    own_files: tuple[str, ...] = ()
+    """Those of `files` that the stage's own test patch touches; without one the stage has no tests."""
+    replaced_by_reference: tuple[str, ...] = field(default=())
+
+    @classmethod
+    def of(
+        cls, workplace: Workplace, stage: Stage, patches: Sequence[StagePatch], *, files: Sequence[str] | None = None,
+        replaced_by_reference: Collection[str] = (), limit: int = LIMIT,
+    ) -> StageSuite:  # fmt: skip
+        """The suite of a stage; `patches` are those of the chain's stages from the first one on, at least up to it.
+
+        `files` are those that a validation has chosen (`sql.tables.StageTests.files`); without them they are chosen by
+        `environments.testfiles.choose`. Raises `IncompleteRepository`.
+        """
+        own, earlier = patches[stage.position - 1], patches[: stage.position - 1]
+        runner = workplace.runner
+        here = {path_text(path) for path in workplace.trees.entries(stage.landed)}
+        if files is None:
+            before = dict.fromkeys(path for patch in earlier for path in patch.test)
+            files = choose(
+                runner, here, test_patch=own.test, source_patch=own.source, earlier=before, limit=limit
+            )  # fmt: skip
+        return cls(
+            workplace,
+            stage.landed,
+            frozenset(own.test_paths),
+            frozenset(path for patch in earlier for path in patch.test_paths),
+            tuple(files),
+            tuple(path for path in dict.fromkeys(own.test) if path in here and is_test_file(path, runner)),
+            tuple(sorted(replaced_by_reference)),
+        )
+
+    @cached_property
+    def _landed_entries(self) -> dict[bytes, Entry]:
+        return self.workplace.trees.entries(self.landed)
+
+    def overlay(self, tree: str) -> Overlay:
+        """What is laid over a tree of the stage before its tests run: M_t's blobs for every path of the test patches
+        and for every file that is run, and its runner files. On M_t that is nothing."""
+        trees = self.workplace.trees
+        files = set(self.files)
+        run = {path for path in self._landed_entries if path_text(path) in files}
+        return overlay(trees.entries(tree), self._landed_entries, self.test_paths | run, self.earlier_test_paths)
+
+    def laid_over(self, tree: str) -> str:
+        """The id of the tree with the overlay on it."""
+        return self.workplace.trees.edit(tree, self.overlay(tree).changes)
+
+    def run(self, tree: str) -> TestRun:
+        """Run the stage's tests once on a tree or commit of the stage, with the overlay, in a sandbox of their own.
+
+        Raises `RefreshFailed`, `PlacementFailed`, `IncompleteRepository`, and `SandboxError` for what is the engine's
+        fault. `TestRun.usable` says whether the run says anything of the tree.
+        """
+        return self.workplace.tests(
+            self.laid_over(tree), self.files, replaced_by_reference=self.replaced_by_reference
+        )  # fmt: skip
+
+
+def _pattern(path: bytes) -> bytes:
+    """A path as a pattern of gitignore(5) that means it alone."""
+    return re.sub(rb"([\\*?\[ ])", rb"\\\1", path)

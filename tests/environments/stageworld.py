@@ -1,0 +1,204 @@
+"""A small repository with three pull requests that build on each other, mined, with tests for the host's unittest.
+
+The chains are those of `CHAIN`; what each pull request changes can be replaced, so that a test makes the failure that
+it is about.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from environments.local import LocalSandbox
+from environments.proof_rows import StageProof, read_stages
+from environments.provide import Backend, Provider
+from environments.sandbox import Place
+from environments.stages import ChainStages, StagePatch, open_git, open_trees, read_chain, stage_patches
+from environments.validate import ChainProver, ValidateOptions
+from environments.workplace import Workplace
+from prchain.errors import EngineUnavailable, SandboxLost
+from prchain.git.repository import GitRepository
+from prchain.git.trees import TreeStore
+from prchain.settings import Settings
+from sql.store import Store
+from sql.tables import Base, Chain, ChainStage, Landing, Repository, Selection
+from tests.miner.gitworld import Content, World
+
+NAME = "shop/till"
+CHAIN = (1, 2, 3)
+
+RECIPE = """\
+name = "plain"
+language = "shell"
+rank = 1
+detects = ["till/*.py"]
+manifests = ["deps.txt"]
+runner = "unittest"
+refresh = ["mkdir -p made; echo fresh > made/by-refresh; echo version > 'a [b]*'"]
+"""
+
+Changes = dict[str | bytes, Content]
+
+
+def test_file(module: str, **bodies: str) -> str:
+    """The text of a test file with one method for each body; ``this`` in a body is the module."""
+    methods = "".join(f"    def test_{name}(self):\n        {body}\n" for name, body in bodies.items())
+    return f"import unittest\n\nfrom till import {module} as this\n\n\nclass Case(unittest.TestCase):\n{methods}"
+
+
+test_file.__test__ = False  # type: ignore[attr-defined]
+
+START: Changes = {
+    "README.md": "# till\n",
+    "deps.txt": "none\n",
+    "till/__init__.py": "",
+    "till/cart.py": "def total(items):\n    return sum(items)\n",
+    "tests/__init__.py": "",
+    "tests/test_cart.py": test_file("cart", empty="self.assertEqual(this.total([]), 0)"),
+}
+PRICES = "def halved(amount):\n    return amount / 2\n"
+CHANGES: dict[int, Changes] = {
+    1: {
+        "till/prices.py": PRICES,
+        "tests/test_prices.py": test_file("prices", halved="self.assertEqual(this.halved(4), 2)"),
+    },
+    2: {
+        "till/cart.py": "from till.prices import halved\n\n\ndef total(items, sale=False):\n"
+        "    return halved(sum(items)) if sale else sum(items)\n",
+        "tests/test_cart.py": test_file(
+            "cart", empty="self.assertEqual(this.total([]), 0)",
+            sale="self.assertEqual(this.total([2, 4], sale=True), 3)",
+        ),
+    },
+    3: {
+        "till/receipt.py": "from till.cart import total\n\n\ndef line(items):\n    return f'{total(items)}'\n",
+        "tests/test_receipt.py": test_file("receipt", line="self.assertEqual(this.line([1, 2]), '3')"),
+    },
+}  # fmt: skip
+
+
+def works() -> bool:
+    """Whether bubblewrap can make namespaces here."""
+    try:
+        with LocalSandbox(Place(None)) as box:
+            return box.exec("true").exit_code == 0
+    except (EngineUnavailable, SandboxLost):
+        return False
+
+
+@dataclass
+class StageWorld:
+    """The repository in a database, with a chain."""
+
+    folder: Path
+    store: Store
+    world: World
+    chain_ids: list[str] = field(default_factory=list)
+
+    @property
+    def settings(self) -> Settings:
+        return Settings(
+            db=str(self.store.url.database), data_dir=self.folder / "data",
+            environments_recipes_dir=self.folder / "recipes",
+        )  # fmt: skip
+
+    @property
+    def chain_id(self) -> str:
+        return self.chain_ids[0]
+
+    @property
+    def chain(self) -> ChainStages:
+        with self.store.reading() as tx:
+            return read_chain(tx, self.chain_id)
+
+    def rows(self, table: type[Base], *columns: str, **equals: Any) -> list[tuple[Any, ...]]:
+        with self.store.reading() as tx:
+            return [tuple(row) for row in tx.rows(table, *columns, **equals)]
+
+    def stages(self, chain_id: str | None = None) -> tuple[StageProof, ...]:
+        with self.store.reading() as tx:
+            return read_stages(tx, chain_id or self.chain_id)
+
+    def git(self) -> GitRepository:
+        return open_git(self.chain, self.settings.mirrors_dir)
+
+    def trees(self) -> TreeStore:
+        return open_trees(self.chain, self.git(), self.settings.data_dir)
+
+    def patches(self) -> tuple[StagePatch, ...]:
+        return tuple(stage_patches(self.git(), self.trees(), self.chain.stages))
+
+    def provider(self, backend: Backend = Backend.LOCAL) -> Provider:
+        return Provider(self.settings, backend=backend, store=self.store)
+
+    def workplace(self, position: int = 1, backend: Backend = Backend.LOCAL, **fields: Any) -> Workplace:
+        stage, trees = self.chain.stages[position - 1], self.trees()
+        provided = self.provider(backend).provide(NAME, trees, self.git(), stage)
+        return Workplace(provided, trees, backend=backend, test_timeout=60, **fields)
+
+    def prover(self, **options: Any) -> ChainProver:
+        given: dict[str, Any] = {"backend": Backend.LOCAL, "runs": 2, "test_timeout": 60.0, **options}
+        return ChainProver(self.store, self.provider(given["backend"]), self.settings, ValidateOptions(**given))
+
+    def add_chain(self, numbers: Sequence[int], *, strategy: str = "reference", score: float = 1.0) -> str:
+        """Write the rows of a chain, as `prchain chains build` does, and return its id."""
+        columns = ("number", "branch", "base_sha", "landed_sha", "landed_at", "subject")
+        landed = {row[0]: row for row in self.rows(Landing, *columns)}
+        repository_id = int(self.rows(Repository, "id")[0][0])
+        id_ = f"{len(self.chain_ids):x}{''.join(map(str, numbers))}".ljust(16, "0")
+        stages = [
+            {
+                **dict(zip(columns, landed[number], strict=True)),
+                "chain_id": id_, "position": place, "repository_id": repository_id,
+                "source_files": 1, "source_lines": 2, "test_files": 1, "test_lines": 2,
+                "relation": None, "confidence": None, "signs": None,
+            }
+            for place, number in enumerate(numbers, 1)
+        ]  # fmt: skip
+        with self.store.transaction() as tx:
+            tx.upsert(Chain, [{"id": id_, "repository_id": repository_id, "length": len(numbers), "licence": "MIT",
+                               "language": "python"}])  # fmt: skip
+            tx.upsert(ChainStage, stages)
+            tx.upsert(Selection, [{"strategy": strategy, "chain_id": id_, "score": score, "outcome": "selected",
+                                   "reason": None, "selected_at": "2026-01-01T00:00:00Z"}])  # fmt: skip
+        self.chain_ids.append(id_)
+        return id_
+
+
+@contextmanager
+def stage_world(
+    folder: Path, changes: Mapping[int, Changes] | None = None, *, start: Changes | None = None,
+    between: Mapping[int, Changes] | None = None, recipe: str = RECIPE,
+) -> Iterator[StageWorld]:  # fmt: skip
+    """The world with one chain. `changes` replace what a pull request changes, `start` adds to the first commit, and
+    `between` is pushed right before a pull request is opened."""
+    from miner.mine import MineOptions, Miner
+    from miner.repositories import parse_entry
+    from prchain.progress import open_progress
+
+    world = World(folder / "till.git")
+    world.commit("main", {**START, **(start or {})}, "start")
+    for number in CHAIN:
+        if between and number in between:
+            world.commit("main", between[number], f"push {number}")
+        head = world.propose(number, {**CHANGES, **(changes or {})}[number])
+        world.squash("main", head, f"Work {number} (#{number})\n\nFollow-up to #{number - 1}.")
+    world.save()
+    (folder / "recipes").mkdir()
+    (folder / "recipes" / "plain.toml").write_text(recipe)
+    store = Store.open(str(folder / "prchain.db"))
+    spec = parse_entry(f"{NAME} = {world.path}", "github.com", folder)
+    with open_progress(stream=io.StringIO()) as progress:
+        miner = Miner(store, mirrors=folder / "mirrors", progress=progress, options=MineOptions(source="git"))
+        report = miner.mine(spec)
+    assert report.error is None, report.error
+    made = StageWorld(folder, store, world)
+    made.add_chain(CHAIN)
+    try:
+        yield made
+    finally:
+        store.close()

@@ -1,0 +1,132 @@
+"""One outcome a stage, from runs on both sides."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from environments.proof import (
+    EARLIER_BROKEN,
+    NO_F2P,
+    PROVED,
+    REFERENCE_FAILS,
+    TESTS_UNUSABLE,
+    UNPROVED,
+    EarlierTests,
+    file_of,
+    prove,
+)
+from environments.testlogs import Status
+from environments.testruns import TestRun
+
+P, F, E, S = Status.passed, Status.failed, Status.error, Status.skipped
+OWN, OTHER = "tests/test_a.py", "tests/test_b.py"
+A, B = f"{OWN}::one", f"{OTHER}::two"
+
+
+def run(**statuses: Status) -> TestRun:
+    return TestRun({{"a": A, "b": B}.get(name, name): status for name, status in statuses.items()}, "", 1.0, 0)
+
+
+def proved(
+    before: list[TestRun], after: list[TestRun], *, own: tuple[str, ...] = (OWN,),
+    files: tuple[str, ...] = (OWN, OTHER),
+    earlier: tuple[EarlierTests, ...] = (),
+) -> tuple[str, tuple[str, ...]]:  # fmt: skip
+    proof = prove(before, after, runner="pytest", files=files, own_files=own, earlier=earlier)
+    assert (proof.reason is None) == (proof.outcome == PROVED)
+    return proof.outcome, proof.removed
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "outcome"),
+    [
+        (run(a=F, b=P), run(a=P, b=P), PROVED),
+        (run(b=P), run(a=P, b=P), PROVED),
+        (run(a=P, b=P), run(a=P, b=P), NO_F2P),
+        (run(), run(), NO_F2P),
+        (run(a=F, b=F), run(a=P, b=F), PROVED),
+        (run(a=F, b=P), run(a=F, b=P), REFERENCE_FAILS),
+        (run(a=P, b=P), run(a=F, b=P), REFERENCE_FAILS),
+        (run(a=P, b=F), run(a=P, b=F), NO_F2P),
+        (run(a=F), run(a=S), NO_F2P),
+    ],
+)
+def test_a_stage_ends_by_what_its_tests_do(before: TestRun, after: TestRun, outcome: str) -> None:
+    assert proved([before] * 3, [after] * 3) == (outcome, ())
+
+
+def test_without_a_test_file_of_its_own_a_stage_is_unproved_whatever_runs() -> None:
+    assert proved([run(b=F)], [run(b=P)], own=()) == (UNPROVED, ())
+
+
+def test_a_side_without_a_usable_run_says_nothing() -> None:
+    good = run(a=P)
+    for bad in (replace(good, infra="out_of_memory"), replace(good, timed_out=True), replace(good, infra="x")):
+        assert proved([bad], [good])[0] == TESTS_UNUSABLE
+        assert proved([run(a=F)], [bad, bad])[0] == TESTS_UNUSABLE
+        assert proved([bad, run(a=F)], [good, bad])[0] == PROVED
+    assert proved([], [good])[0] == TESTS_UNUSABLE
+
+
+def before_of(*changed: str) -> tuple[EarlierTests, ...]:
+    return (EarlierTests((B,), (OTHER,), frozenset(changed)),)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "changed", "outcome", "removed"),
+    [
+        (run(a=F, b=P), run(a=P, b=P), (), PROVED, ()),
+        (run(a=F), run(a=P), (), EARLIER_BROKEN, ()),
+        (run(a=F), run(a=P), (OTHER,), PROVED, (B,)),
+        (run(a=F), run(a=P), (OWN,), EARLIER_BROKEN, ()),
+        (run(a=F, b=P), run(a=P, b=F), (), EARLIER_BROKEN, ()),
+        (run(a=F, b=P), run(a=P, b=F), (OTHER,), EARLIER_BROKEN, ()),
+        (run(a=F, b=P), run(a=P, b=S), (OTHER,), PROVED, (B,)),
+        (run(a=F, b=P), run(a=P, b=S), (), EARLIER_BROKEN, ()),
+        (run(a=F, b=F), run(a=P, b=P), (), PROVED, ()),
+        (run(a=F, **{OTHER: E}), run(a=P, **{OTHER: E}), (OTHER,), EARLIER_BROKEN, ()),
+    ],
+)
+def test_earlier_work_stands_or_upstream_took_its_tests_away(
+    before: TestRun, after: TestRun, changed: tuple[str, ...], outcome: str, removed: tuple[str, ...]
+) -> None:
+    assert proved([before], [after], earlier=before_of(*changed)) == (outcome, removed)
+
+
+def test_a_flaky_test_of_earlier_breaks_nothing() -> None:
+    assert proved([run(a=F, b=P)], [run(a=P, b=P), run(a=P, b=F)], earlier=before_of()) == (PROVED, ())
+
+
+def test_nothing_is_said_of_an_untouched_file_that_is_not_run() -> None:
+    assert proved([run(a=F)], [run(a=P)], files=(OWN,), earlier=before_of()) == (PROVED, ())
+    assert proved([run(a=F)], [run(a=P)], files=(OWN,), earlier=before_of(OTHER)) == (PROVED, (B,))
+
+
+@pytest.mark.parametrize(
+    ("runner", "test", "files", "file"),
+    [
+        ("pytest", "tests/test_a.py::C::t[x::y]", [OWN], OWN),
+        ("pytest", "tests/test_c.py::t", [OWN], None),
+        ("unittest", "tests.test_a.Case.test_x", [OWN, "tests/__init__.py"], OWN),
+        ("unittest", "unittest.loader._FailedTest.tests.test_a", [OWN], OWN),
+        ("unittest", "tests.test_ab.Case.t", [OWN], None),
+        ("jest", "src/a.test.ts > cart > adds > up", ["src/a.test.ts"], "src/a.test.ts"),
+        ("cargo", "till tests/cart.rs adds::up", ["tests/cart.rs"], "tests/cart.rs"),
+        ("surefire", "org.till.CartTest$Inner#adds", ["src/test/java/org/till/CartTest.java"],
+         "src/test/java/org/till/CartTest.java"),
+        ("go", "example.org/till.TestCart", ["cart_test.go"], None),
+    ],
+)  # fmt: skip
+def test_a_test_is_of_the_file_that_its_id_tells(runner: str, test: str, files: list[str], file: str | None) -> None:
+    assert file_of(runner, test, files) == file
+
+
+def test_where_ids_name_no_file_any_touched_one_will_do() -> None:
+    earlier = EarlierTests(("p.TestOld",), ("a_test.go",), frozenset({"a_test.go"}))
+    after, before = TestRun({"p.TestNew": P}, "", 1.0, 0), TestRun({}, "", 1.0, 0)
+    for changed, outcome in (({"a_test.go"}, PROVED), ({"a.go"}, EARLIER_BROKEN)):
+        one = replace(earlier, changed=frozenset(changed))
+        proof = prove([before], [after], runner="go", files=["b_test.go"], own_files=["b_test.go"], earlier=[one])
+        assert proof.outcome == outcome

@@ -1,0 +1,373 @@
+"""Chains proved by replaying their reference, in bubblewrap; a run that is cut off makes no stored run twice."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import update
+
+from environments import leftovers
+from environments.proof import EARLIER_BROKEN, NO_F2P, NOT_REACHED, PROVED, REFERENCE_FAILS, TESTS_UNUSABLE, UNPROVED
+from environments.proof_rows import forget
+from environments.provide import Backend, Provider
+from environments.reference_runs import AFTER, BEFORE
+from environments.testlogs import Status
+from environments.testruns import run_tests
+from environments.validations import Choice, ValidateReport, ValidateRun
+from prchain.errors import (
+    BuildFailed,
+    EngineUnavailable,
+    IncompleteRepository,
+    NoRecipe,
+    SandboxLost,
+    StoreInUse,
+    UsageError,
+)
+from prchain.progress import open_progress
+from sql.lock import alone
+from sql.tables import ReferenceRun, StageTests, Validation
+from tests.environments.stageworld import CHANGES, Changes, StageWorld, stage_world, test_file, works
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def bubblewrap() -> None:
+    if not works():
+        pytest.skip("bubblewrap is missing, or may not make namespaces")
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[StageWorld]:
+    with stage_world(tmp_path) as made:
+        yield made
+
+
+def validate(world: StageWorld, *, runs: int = 1, **choice: Any) -> ValidateReport:
+    with open(os.devnull, "w") as quiet, open_progress(quiet) as progress:
+        prover = world.prover(runs=runs)
+        return ValidateRun(
+            world.store, prover, backend=Backend.LOCAL, progress=progress, choice=Choice(**choice)
+        ).run()  # fmt: skip
+
+
+def outcomes(world: StageWorld) -> list[str]:
+    return [one.outcome for one in world.stages()]
+
+
+def facts(world: StageWorld) -> dict[str, Any]:
+    """Everything that a validation leaves, less the times."""
+    columns = ("chain_id", "position", "side", "ordinal", "key", "statuses", "exit_code", "complete", "tampered")
+    stages = ("chain_id", "position", "outcome", "reason", "files", "classes", "removed", "tampered", "command")
+    return {
+        "runs": world.rows(ReferenceRun, *columns),
+        "stages": world.rows(StageTests, *stages),
+        "chains": world.rows(Validation, "chain_id", "outcome", "reason", "backend"),
+    }
+
+
+def test_a_chain_whose_tests_show_its_work_is_proved(world: StageWorld) -> None:
+    report = validate(world, runs=2)
+    assert report.done and report.counts == {PROVED: 1}
+    first, second, third = world.stages()
+    assert {first.outcome, second.outcome, third.outcome} == {PROVED}
+    assert first.classes.f2p == ("tests.test_prices.Case.test_halved",)
+    assert second.classes.f2p == ("tests.test_cart.Case.test_sale",)
+    assert set(second.classes.p2p) == {"tests.test_cart.Case.test_empty", "tests.test_prices.Case.test_halved"}
+    assert set(first.classes.f2p + second.classes.f2p) <= set(third.classes.p2p)
+    assert (first.runner, first.recipe, first.image, first.removed) == ("unittest", "plain", None, ())
+    assert first.command == "python -m unittest -v tests.test_prices"
+    assert world.rows(ReferenceRun, "position", "side", "ordinal") == [
+        (position, side, ordinal) for position in (1, 2, 3) for side in (AFTER, BEFORE) for ordinal in (1, 2)
+    ]
+    assert world.rows(Validation, "outcome", "reason", "backend") == [(PROVED, None, "local")]
+
+
+def test_what_is_proved_is_not_run_again(world: StageWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    validate(world)
+    monkeypatch.setattr("environments.workplace.run_tests", lambda *a, **k: pytest.fail("run again"))
+    assert validate(world, retry=True) == ValidateReport((), 1, (), 0)
+    with world.store.transaction() as tx:
+        tx.delete(Validation, chain_id=world.chain_id)
+    assert validate(world).counts == {PROVED: 1}
+
+
+def test_a_stage_without_tests_leaves_the_chain_unproved_and_the_others_proved(tmp_path: Path) -> None:
+    changes: dict[int, Changes] = {2: {"till/cart.py": "def total(items, sale=False):\n    return sum(items)\n"}}
+    with stage_world(tmp_path, changes) as world:
+        assert validate(world).counts == {UNPROVED: 1}
+        assert outcomes(world) == [PROVED, UNPROVED, PROVED]
+        assert set(world.stages()[1].classes.p2p) >= {"tests.test_prices.Case.test_halved"}
+
+
+@pytest.mark.parametrize(
+    ("body", "outcome"), [("self.assertEqual(this.total([]) + 0, 0)", NO_F2P), ("self.fail('always')", REFERENCE_FAILS)]
+)
+def test_the_first_failure_names_the_chain_and_ends_it(tmp_path: Path, body: str, outcome: str) -> None:
+    changes: dict[int, Changes] = {2: {**CHANGES[2], "tests/test_cart.py": test_file("cart", empty=body)}}
+    with stage_world(tmp_path, changes) as world:
+        report = validate(world)
+        assert report.done and report.counts == {outcome: 1}
+        assert outcomes(world) == [PROVED, outcome, NOT_REACHED]
+        assert report.proofs[0].reason is not None and report.proofs[0].reason.startswith("stage 2: ")
+
+
+def test_work_that_breaks_what_an_earlier_stage_showed_is_found(tmp_path: Path) -> None:
+    broken: Changes = {"till/prices.py": "def halved(amount):\n    return 0\n"}
+    with stage_world(tmp_path, between={3: broken}) as world:
+        assert validate(world).counts == {EARLIER_BROKEN: 1}
+        assert "test_halved" in str(world.stages()[2].reason)
+
+
+def test_a_test_that_upstream_took_away_does_not_gate(tmp_path: Path) -> None:
+    other = test_file("prices", quartered="self.assertEqual(this.halved(this.halved(4)), 1)")
+    with stage_world(tmp_path, between={3: {"tests/test_prices.py": other}}) as world:
+        assert validate(world).counts == {PROVED: 1}
+        assert world.stages()[2].removed == ("tests.test_prices.Case.test_halved",)
+    second = tmp_path / "second"
+    second.mkdir()
+    with stage_world(second, between={3: {"tests/test_prices.py": None}}) as world:
+        assert validate(world).counts == {PROVED: 1}
+        assert world.stages()[2].removed == ("tests.test_prices.Case.test_halved",)
+
+
+def test_a_flaky_test_is_of_no_gating_class(world: StageWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    single = world.add_chain((2,), strategy="single")
+    made: list[int] = []
+
+    def second_fails(*args: Any, **named: Any) -> Any:
+        run = run_tests(*args, **named)
+        made.append(1)
+        if len(made) == 2:
+            run.statuses["tests.test_cart.Case.test_empty"] = Status.failed
+        return run
+
+    monkeypatch.setattr("environments.workplace.run_tests", second_fails)
+    assert validate(world, runs=2, chain=single).counts == {PROVED: 1}
+    classes = world.stages(single)[0].classes
+    assert classes.flaky == ("tests.test_cart.Case.test_empty",) and classes.f2p and not classes.p2p
+
+
+def test_the_runners_functions_that_the_reference_replaces_are_left_alone(tmp_path: Path) -> None:
+    # Only pytest's reporter watches the runner; the host may have no pytest, so the run itself is made up.
+    calls: list[tuple[str, ...]] = []
+
+    def tampering(*args: Any, **named: Any) -> Any:
+        run = run_tests(*args, **named)
+        calls.append(tuple(named["replaced_by_reference"]))
+        return type(run)(run.statuses, run.tail, run.seconds, run.exit_code, tampered=("runner.call",))
+
+    with stage_world(tmp_path) as world, pytest.MonkeyPatch.context() as patch:
+        patch.setattr("environments.workplace.run_tests", tampering)
+        single = world.add_chain((1,), strategy="single")
+        assert validate(world, runs=2, chain=single).counts == {PROVED: 1}
+        assert calls == [(), ("runner.call",), ("runner.call",), ("runner.call",), ("runner.call",)]
+        assert {one.tampered for one in world.stages(single)} == {("runner.call",)}
+        before, count = facts(world), len(calls)
+        with world.store.transaction() as tx:
+            tx.delete(Validation, chain_id=single)
+        validate(world, runs=2, chain=single)
+        assert facts(world) == before and len(calls) == count
+
+
+def test_tests_that_never_end_are_unusable_and_run_once(tmp_path: Path) -> None:
+    file = test_file("prices", halved="__import__('time').sleep(60)")
+    with stage_world(tmp_path, {1: {**CHANGES[1], "tests/test_prices.py": file}}) as world:
+        proof = world.prover(test_timeout=1.0).prove(world.chain_id)
+        assert (proof.outcome, str(proof.reason)[:9]) == (TESTS_UNUSABLE, "stage 1: ")
+        assert world.rows(ReferenceRun, "side", "ordinal", "timed_out") == [(AFTER, 1, True)]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("environments.workplace.run_tests", lambda *a, **k: pytest.fail("run again"))
+            assert world.prover(test_timeout=1.0).prove(world.chain_id).outcome == TESTS_UNUSABLE
+        world.prover(test_timeout=2.0).prove(world.chain_id)
+        assert world.rows(ReferenceRun, "seconds")[0][0] > 1.9
+
+
+def test_a_refresh_that_fails_is_an_outcome(tmp_path: Path) -> None:
+    start: Changes = {"broken": "no\n"}
+    text = 'name = "plain"\nlanguage = "shell"\nrank = 1\ndetects = ["till/*.py"]\nrunner = "unittest"\n'
+    with stage_world(tmp_path, start=start, recipe=f"{text}refresh = ['test ! -e broken']\n") as world:
+        assert validate(world).counts == {"refresh_failed": 1}
+        assert outcomes(world) == ["refresh_failed", NOT_REACHED, NOT_REACHED]
+
+
+@pytest.mark.parametrize(
+    ("error", "name"),
+    [
+        (NoRecipe("nothing fits"), "no_recipe"),
+        (BuildFailed("the step x failed", lines=["error: a", "error: b"]), "build_failed"),
+        (IncompleteRepository("a blob is missing"), "incomplete_repository"),
+    ],
+)
+def test_what_keeps_an_image_away_is_the_stages_outcome(
+    world: StageWorld, monkeypatch: pytest.MonkeyPatch, error: Exception, name: str
+) -> None:
+    def fails(*args: object, **named: object) -> None:
+        raise error
+
+    monkeypatch.setattr(Provider, "provide", fails)
+    report = validate(world)
+    assert report.done and report.counts == {name: 1}
+    assert outcomes(world) == [name, NOT_REACHED, NOT_REACHED]
+    assert all(line in str(world.stages()[0].reason) for line in getattr(error, "lines", ()))
+
+
+def test_the_engines_failure_is_no_outcome_and_the_next_run_goes_on(
+    world: StageWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    single = world.add_chain((1,), strategy="single")
+    made: list[int] = []
+
+    def lost(*args: Any, **named: Any) -> Any:
+        made.append(1)
+        if len(made) == 4:
+            raise SandboxLost("the container is gone")
+        return run_tests(*args, **named)
+
+    monkeypatch.setattr("environments.workplace.run_tests", lost)
+    report = validate(world, runs=2, chain=single)
+    assert not report.done and report.stopped[0].outcome == "sandbox_lost"
+    assert world.rows(Validation, "outcome") == [] and len(world.rows(ReferenceRun, "side")) == 3
+    assert validate(world, runs=2, chain=single).counts == {PROVED: 1}
+    assert len(made) == 5
+
+
+def test_an_engine_that_is_gone_ends_the_run_for_all(world: StageWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.add_chain((1, 2))
+    world.add_chain((2, 3))
+
+    def gone(*args: object, **named: object) -> None:
+        raise EngineUnavailable("no daemon")
+
+    monkeypatch.setattr(Provider, "provide", gone)
+    report = validate(world, workers=1)
+    assert len(report.stopped) == 1 and report.left == 2 and not report.done
+
+
+def test_a_defect_on_one_chain_is_told_and_the_others_end(world: StageWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.add_chain((1, 2), score=0.5)
+    real = Provider.provide
+
+    def defect(self: Provider, *args: Any, **named: Any) -> Any:
+        if args[3].position == 3:
+            raise ZeroDivisionError("ours")
+        return real(self, *args, **named)
+
+    monkeypatch.setattr(Provider, "provide", defect)
+    report = validate(world)
+    assert report.counts == {PROVED: 1} and [one.outcome for one in report.stopped] == ["defect"]
+    assert "ZeroDivisionError" in report.stopped[0].reason
+
+
+def test_failures_stand_until_they_are_tried_anew(tmp_path: Path) -> None:
+    changes: dict[int, Changes] = {1: {**CHANGES[1], "tests/test_prices.py": test_file("prices", a="self.fail()")}}
+    with stage_world(tmp_path, changes) as world:
+        assert validate(world).counts == {REFERENCE_FAILS: 1}
+        assert validate(world).standing == 1
+        before = world.rows(ReferenceRun, "side", "ran_at", "seconds")
+        assert validate(world, retry=True).counts == {REFERENCE_FAILS: 1}
+        assert world.rows(ReferenceRun, "side", "ran_at", "seconds") != before
+
+
+def test_a_validation_elsewhere_does_not_stand_here(world: StageWorld) -> None:
+    validate(world)
+    with world.store.transaction() as tx:
+        tx.connection.execute(update(Validation).values(backend="docker"))
+    assert validate(world).counts == {PROVED: 1}
+
+
+def test_a_checkout_that_is_gone_is_made_again_without_another_test_run(
+    world: StageWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    validate(world)
+    with world.store.transaction() as tx:
+        tx.connection.execute(update(StageTests).values(stage_image="prchain/shop--till:stage"))
+    monkeypatch.setattr("environments.workplace.run_tests", lambda *a, **k: pytest.fail("run again"))
+    with open(os.devnull, "w") as quiet, open_progress(quiet) as progress:
+        for images, again in (({"prchain/shop--till:stage"}, 0), (set[str](), 1)):
+            run = ValidateRun(
+                world.store, world.prover(runs=1), backend=Backend.LOCAL, progress=progress, choice=Choice(),
+                images=images,
+            )  # fmt: skip
+            assert len(run.run().proofs) == again
+
+
+def test_one_chain_is_chosen_by_the_beginning_of_its_id(world: StageWorld) -> None:
+    single = world.add_chain((2,), strategy="single")
+    report = validate(world, chain=single[:3])
+    assert [one.chain_id for one in report.proofs] == [single]
+    with pytest.raises(UsageError):
+        validate(world, chain="zz")
+
+
+def test_a_store_serves_one_validation_at_a_time_and_several_chains_at_once(world: StageWorld) -> None:
+    for number in (1, 2, 3):
+        world.add_chain((number,), strategy="single")
+    report = validate(world, workers=2, strategy="single")
+    assert report.counts == {PROVED: 3}
+    with alone(world.store, "validate", "x"), pytest.raises(StoreInUse):
+        validate(world)
+
+
+KILLED = """
+import sys, os
+sys.path.insert(0, {root!r})
+from pathlib import Path
+from environments import workplace
+from tests.environments.stageworld import StageWorld
+from sql.store import Store
+
+real, left = workplace.run_tests, [{after}]
+
+
+def run_tests(*args, **named):
+    if left[0] == 0:
+        print("now", flush=True)
+        import time; time.sleep(60)
+    left[0] -= 1
+    return real(*args, **named)
+
+
+workplace.run_tests = run_tests
+folder = Path({folder!r})
+world = StageWorld(folder, Store.open(str(folder / "prchain.db")), None, [{chain!r}])
+world.prover().prove({chain!r})
+"""
+
+
+def test_after_kill_9_no_stored_run_is_made_again_and_the_rows_are_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with stage_world(tmp_path) as world:
+        chain = world.add_chain((2, 3), strategy="single")
+        validate(world, runs=2, chain=chain)
+        expected = facts(world)
+        with world.store.transaction() as tx:
+            forget(tx, [chain])
+        script = KILLED.format(root=str(ROOT), folder=str(tmp_path), after=5, chain=chain)
+        process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE)
+        assert process.stdout is not None and process.stdout.readline() == b"now\n"
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+        assert len(world.rows(ReferenceRun, "side")) == 5 and world.rows(Validation, "outcome") == []
+        found = leftovers.find_local()
+        assert found and not leftovers.remove_local(found)
+
+        made: list[int] = []
+
+        def counted(*args: Any, **named: Any) -> Any:
+            made.append(1)
+            return run_tests(*args, **named)
+
+        monkeypatch.setattr("environments.workplace.run_tests", counted)
+        assert validate(world, runs=2, chain=chain).counts == {PROVED: 1}
+        assert len(made) == 8 - 5
+        assert facts(world) == expected
