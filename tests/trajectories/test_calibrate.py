@@ -1,0 +1,474 @@
+"""Measuring the judge: patches of known worth, figures that mean what they say, and nothing paid for twice."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from prchain import cli, errors
+from prchain.git import GitRepository
+from prchain.kinds import FileKind, kind_of
+from prchain.llm.desk import Desk
+from prchain.llm.ledger import MemoryLedger
+from prchain.llm.model import Request
+from prchain.llm.price import Price
+from prchain.progress import open_progress
+from sql.tables import LlmCall, StageTests, Task, TaskStage, Trajectory, TrajectoryStage, Verdict
+from tests.chains.taskworld import CHAIN, QUERIES, FakeModel, TaskWorld, desk_of, mined, shop
+from trajectories.agreement import THRESHOLDS, Agreement, agreement, agreement_across, curve, spread
+from trajectories.calibrate import Calibration, Calibrator, Options, StoredVerdict, stored_verdicts
+from trajectories.judge import Judge
+from trajectories.judge_report import summary
+from trajectories.patch_text import file_patches
+from trajectories.variants import Variant, halved
+
+PRICED = Price(input=1.0, output=2.0)
+CALLS = 4 * 2 * 2
+"""Of one stage: variants that are not empty, orders, repeats."""
+
+
+@pytest.fixture(scope="module")
+def mined_shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TaskWorld]:
+    folder = tmp_path_factory.mktemp("calibrate")
+    with mined(folder, shop(folder), [CHAIN]) as made:
+        yield made
+
+
+@pytest.fixture
+def world(mined_shop: TaskWorld) -> Iterator[TaskWorld]:
+    with mined_shop.store.transaction() as tx:
+        for table in (Trajectory, LlmCall):
+            tx.delete(table)
+    prove(mined_shop, {1: "proved", 2: "proved", 3: "no_f2p"})
+    yield mined_shop
+    if elsewhere(mined_shop).exists():
+        elsewhere(mined_shop).rename(mined_shop.world.path)
+
+
+def elsewhere(world: TaskWorld) -> Path:
+    return world.folder / "elsewhere.git"
+
+
+def prove(world: TaskWorld, outcomes: dict[int, str]) -> None:
+    """Rows as `prchain tasks build` and `prchain environments validate` leave them."""
+    chain = world.chains[0]
+    with world.store.transaction() as tx:
+        tx.upsert(Task, [
+            {"chain_id": chain, "outcome": "ready", "reason": None, "overview": "All of it.", "findings": "[]",
+             "attempts": 1, "model": "m", "prompts": "{}", "created_at": ""}
+        ])  # fmt: skip
+        tx.upsert(TaskStage, [
+            {"chain_id": chain, "position": position, "outcome": "ready", "reason": None, "plan": "p",
+             "query": QUERIES[position], "interface": json.dumps(["round_half_even_cents"] if position == 1 else []),
+             "files": "[]", "findings": "[]", "attempts": 1}
+            for position in outcomes
+        ])  # fmt: skip
+        tx.upsert(StageTests, [
+            {"chain_id": chain, "position": position, "outcome": outcome, "reason": None, "image": None,
+             "recipe": None, "runner": None, "files": "[]", "classes": "{}", "removed": "[]", "tampered": "[]",
+             "stage_image": None, "seconds": 0.0}
+            for position, outcome in outcomes.items()
+        ])  # fmt: skip
+
+
+def verdict(world: TaskWorld, attempt: int, score: float | None, error: str | None, tests: str | None) -> None:
+    """A row as a rollout leaves it."""
+    with world.store.transaction() as tx:
+        tx.upsert(Trajectory, [
+            {"id": "t", "chain_id": world.chains[0], "sample": 0, "parent_id": None, "parent_step": None,
+             "scaffold": "react", "model": "m", "options": "{}", "options_hash": "", "prompts": "{}", "tools": "[]",
+             "outcome": "running", "reason": None, "accepted": 0, "overview": None, "usd": None, "tokens_in": 0,
+             "tokens_out": 0, "steps": 0, "seconds": 0.0, "worker": None, "tries": 0, "started_at": "",
+             "finished_at": None}
+        ])  # fmt: skip
+        tx.upsert(TrajectoryStage, [
+            {"trajectory_id": "t", "position": 1, "outcome": "running", "reason": None, "start_tree": None,
+             "end_tree": None, "conflicts": "[]", "reset_tests": "[]", "check": "{}", "attempts": 0, "endings": "[]",
+             "steps": 0, "seconds": 0.0}
+        ])  # fmt: skip
+        tx.upsert(Verdict, [
+            {"trajectory_id": "t", "position": 1, "attempt": attempt, "tree": "", "accepted": None, "gate": "judge",
+             "score": score, "comment": None, "shown": None, "findings": "[]", "judge_error": error, "tests": tests,
+             "grade": "{}", "usd": 0.0, "seconds": 0.0, "at": ""}
+        ])  # fmt: skip
+
+
+def fenced(request: Request) -> dict[str, str]:
+    text = request.messages[-1].content
+    return dict(re.findall(r"<<<(\w+) [0-9a-f]{16}\n(.*?)\n\1 [0-9a-f]{16}>>>", text, re.S))
+
+
+def right(request: Request) -> Any:
+    """A judge that is always right about patches made of references."""
+    said = fenced(request)
+    return {"comment": "Seen.", "score": 0.95 if said["candidate"] == said["reference"] else 0.1}
+
+
+def calibrator(world: TaskWorld, model: FakeModel | Desk, **options: Any) -> Calibrator:
+    desk = model if isinstance(model, Desk) else desk_of(model)
+    with open_progress(stream=io.StringIO()) as progress:
+        return Calibrator(
+            world.store, Judge(desk), mirrors=world.folder / "mirrors", progress=progress, options=Options(**options)
+        )
+
+
+def page(found: Calibration, threshold: float = 0.8) -> dict[str, Any]:
+    return summary(found, threshold=threshold, model="m", prompts={"judge": "h"})
+
+
+# ---- the run
+
+
+def test_a_judge_that_is_right_gets_full_marks_on_every_proved_stage(world: TaskWorld) -> None:
+    model = FakeModel(right)
+    found = calibrator(world, model).run()
+    assert found.done and found.stages == 2 and len(model.asked) == 2 * CALLS
+    said = page(found)
+    assert {name: (row["count"], row["accepted"]) for name, row in said["variants"].items()} == {
+        "reference": (8, 1.0), "empty": (2, 0.0), "reverted": (8, 0.0), "other_stage": (8, 0.0), "half": (8, 0.0),
+    }  # fmt: skip
+    assert (said["repeats"]["same"], said["orders"]["same"], said["orders"]["apart"]) == (1.0, 1.0, 0.0)
+    assert (said["repeats"]["pairs"], said["orders"]["pairs"]) == (2 * 4 * 2, 2 * 4 * 4)
+    assert all((point["precision"], point["recall"], point["accepted"]) == (1.0, 1.0, 0.25)
+               for point in said["known"]["curve"])  # fmt: skip
+    assert [point["threshold"] for point in said["known"]["curve"]] == list(THRESHOLDS)
+    assert said["wrong"] == [] and said["unscored"] == {} and said["known"]["verdicts"] == 32
+
+
+def test_what_is_asked_is_the_query_as_agents_read_it_and_the_patches_of_the_stage(world: TaskWorld) -> None:
+    model = FakeModel(right)
+    calibrator(world, model, limit=1, repeats=1, orders="reference").run()
+    said = {request.subject.rpartition("/")[2]: fenced(request) for request in model.asked}
+    assert set(said) == {"reference", "reverted", "other_stage", "half"}
+    assert all("`round_half_even_cents`" in one["query"] and QUERIES[1] in one["query"] for one in said.values())
+    assert len({one["reference"] for one in said.values()}) == 1
+    assert "+def round_half_even_cents(amount):" in said["reference"]["candidate"]
+    assert "-def round_half_even_cents(amount):" in said["reverted"]["candidate"]
+    assert "+class CouponLedger:" in said["other_stage"]["candidate"]
+    assert "test_prices.py" in said["half"]["candidate"]
+    assert said["half"]["candidate"] != said["reference"]["reference"]
+
+
+def test_a_judge_that_minds_the_order_is_found_out(world: TaskWorld) -> None:
+    def answer(request: Request) -> Any:
+        text = request.messages[-1].content
+        first = text.index("<<<candidate") < text.index("<<<reference")
+        return {"comment": "Seen.", "score": 0.9 if first else 0.5}
+
+    said = page(calibrator(world, FakeModel(answer)).run())
+    assert said["repeats"]["same"] == 1.0
+    assert said["orders"]["same"] == 0.0 and said["orders"]["apart"] == pytest.approx(0.4)
+    assert said["variants"]["reference"]["accepted"] == 0.5
+    assert {one["variant"] for one in said["wrong"]} == {"reference", "reverted", "other_stage", "half"}
+    assert said["known"]["curve"][0]["precision"] == 0.25
+
+
+def test_a_judge_that_wavers_is_found_out(world: TaskWorld) -> None:
+    seen: dict[str, int] = {}
+
+    def answer(request: Request) -> Any:
+        text = request.messages[-1].content
+        seen[text] = seen.get(text, 0) + 1
+        return {"comment": "Seen.", "score": 0.9 if seen[text] % 2 else 0.2}
+
+    said = page(calibrator(world, FakeModel(answer), workers=1).run())
+    assert said["repeats"]["same"] == 0.0 and said["repeats"]["apart"] == pytest.approx(0.7)
+
+
+def test_what_is_unscored_is_counted_apart_and_stands_in_no_share(world: TaskWorld) -> None:
+    def answer(request: Request) -> Any:
+        return "no verdict" if "/reverted" in request.subject else right(request)
+
+    said = page(calibrator(world, FakeModel(answer)).run())
+    assert said["unscored"] == {"bad_reply": 8}
+    row = said["variants"]["reverted"]
+    assert (row["count"], row["unscored"], row["accepted"], row["median"]) == (8, 8, None, None)
+    assert said["known"]["verdicts"] == 24
+    assert said["known"]["curve"][0]["accepted"] == pytest.approx(8 / 24)
+
+
+class Killed(BaseException):
+    """What ends a process in the middle."""
+
+
+@pytest.mark.parametrize("after", [0, 1, CALLS - 1, CALLS, CALLS + 5])
+def test_a_run_that_was_killed_goes_on_and_pays_nothing_twice(world: TaskWorld, after: int) -> None:
+    ledger = MemoryLedger()
+    model = FakeModel(right)
+
+    class Mortal(FakeModel):
+        def complete(self, request: Request) -> Any:
+            if len(model.asked) == after:
+                raise Killed
+            return model.complete(request)
+
+    with pytest.raises(Killed):
+        calibrator(world, desk_of(Mortal(), ledger), workers=1).run()
+    found = calibrator(world, desk_of(model, ledger), workers=1).run()
+    assert len(model.asked) == 2 * CALLS
+    assert page(found) == page(calibrator(world, FakeModel(right), workers=1).run())
+
+
+def test_a_budget_ends_the_run_and_the_next_one_goes_on(world: TaskWorld) -> None:
+    ledger, model = MemoryLedger(), FakeModel(right)
+    first = calibrator(world, desk_of(model, ledger, budget=0.0185, price=PRICED), workers=1).run()
+    asked = len(model.asked)
+    assert not first.done and first.stopped is not None and first.stopped.startswith("budget_exceeded: ")
+    assert 0 < asked < 2 * CALLS and first.left == 2 - first.stages
+    second = calibrator(world, desk_of(model, ledger, price=PRICED), workers=1).run()
+    assert second.done and len(model.asked) == 2 * CALLS
+
+
+def test_an_endpoint_that_fails_ends_the_run(world: TaskWorld) -> None:
+    model = FakeModel(lambda request: errors.EndpointRefused("bad key"))
+    found = calibrator(world, model, workers=1).run()
+    assert (found.done, found.left, found.results) == (False, 2, ())
+    assert found.stopped == "endpoint_refused: bad key"
+    assert len(model.asked) == 1
+
+
+def test_an_estimate_counts_the_calls_of_a_run_and_asks_nothing(world: TaskWorld) -> None:
+    model = FakeModel(right)
+    desk = desk_of(model, price=PRICED)
+    run = calibrator(world, desk)
+    stages, estimate, unread = run.estimate()
+    assert (stages, estimate.calls, unread, model.asked) == (2, 2 * CALLS, (), [])
+    assert estimate.usd is not None and estimate.usd > 0
+    run.run()
+    assert run.estimate()[1].calls == 0
+
+
+def test_a_repository_that_is_gone_is_named_and_left_out(world: TaskWorld) -> None:
+    world.world.path.rename(elsewhere(world))
+    run = calibrator(world, FakeModel(right))
+    found = run.run()
+    assert (found.stages, found.left, found.stopped, found.done) == (0, 0, None, False)
+    [(chain, reason)] = found.unread
+    assert chain == world.chains[0] and reason.startswith("not_a_repository: ")
+    assert run.estimate()[2] == found.unread
+
+
+def test_two_runs_do_not_pay_for_the_same(world: TaskWorld) -> None:
+    inner: list[Exception] = []
+
+    def answer(request: Request) -> Any:
+        if not inner:
+            try:
+                calibrator(world, FakeModel(right)).run()
+            except errors.StoreInUse as error:
+                inner.append(error)
+        return right(request)
+
+    assert calibrator(world, FakeModel(answer), workers=1).run().done
+    assert "prchain judge calibrate" in str(inner[0])
+
+
+def test_stored_verdicts_are_held_against_the_tests(world: TaskWorld) -> None:
+    for attempt, (score, error, tests) in enumerate(
+        [(0.9, None, "passed"), (0.85, None, "f2p_failed"), (0.6, None, "passed"), (0.1, None, "p2p_broken"),
+         (0.9, None, None), (0.9, None, "state_broken"), (None, "bad_reply", "passed"), (None, None, "passed")], 1
+    ):  # fmt: skip
+        verdict(world, attempt, score, error, tests)
+    with world.store.reading() as tx:
+        assert len(list(stored_verdicts(tx))) == 7
+    tests_page = page(calibrator(world, FakeModel(right), limit=1).run())["tests"]
+    assert (tests_page["verdicts"], tests_page["unscored"], tests_page["without_tests"]) == (4, 1, 2)
+    assert tests_page["agree"] == 0.5
+    by_threshold = {point["threshold"]: point for point in tests_page["curve"]}
+    assert (by_threshold[0.5]["precision"], by_threshold[0.5]["recall"]) == (pytest.approx(2 / 3), 1.0)
+    assert (by_threshold[0.8]["precision"], by_threshold[0.8]["recall"]) == (0.5, 0.5)
+    assert (by_threshold[0.9]["precision"], by_threshold[0.9]["recall"]) == (1.0, 0.5)
+    assert by_threshold[0.95]["precision"] is None
+
+
+def test_without_stages_there_is_nothing_to_say(world: TaskWorld) -> None:
+    prove(world, {1: "no_f2p", 2: "unproved", 3: "build_failed"})
+    found = calibrator(world, FakeModel(right)).run()
+    said = page(found)
+    assert found.done and (said["stages"], said["variants"], said["repeats"]["same"]) == (0, {}, None)
+
+
+# ---- patches of known worth
+
+
+@pytest.fixture(scope="module")
+def references(tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
+    world = shop(tmp_path_factory.mktemp("shop"))
+    git = GitRepository.open(world.path)
+    commits = git.run("rev-list", "--reverse", "--first-parent", "main").split()
+    return [git.patch_text(old, new) for old, new in pairwise(commits)]
+
+
+def code_lines(patch: bytes) -> int:
+    return sum(len(file.added) + len(file.removed) for file in file_patches(patch)
+               if kind_of(file.path) is FileKind.SOURCE)  # fmt: skip
+
+
+def test_half_of_a_patch_lacks_half_of_its_code_and_keeps_the_rest(references: list[bytes]) -> None:
+    for patch in references:
+        half = halved(patch)
+        if code_lines(patch) < 2:
+            continue
+        assert half is not None and 0 < code_lines(half) <= code_lines(patch) / 2
+        kept = {file.path: file for file in file_patches(half)}
+        for file in file_patches(patch):
+            if kind_of(file.path) is not FileKind.SOURCE:
+                assert kept[file.path] == file
+
+
+_RUNS = st.lists(st.tuples(st.sampled_from("+- "), st.integers(1, 4)), min_size=1, max_size=8)
+
+
+def patch_of(files: list[list[list[tuple[str, int]]]]) -> bytes:
+    """A patch of files of hunks of runs of marked lines."""
+    parts = []
+    for number, hunks in enumerate(files):
+        path = f"src/f{number}.py"
+        parts.append(f"diff --git a/{path} b/{path}\n--- a/{path}\n+++ b/{path}\n")
+        for at, runs in enumerate(hunks):
+            lines = [f"{mark}line {at} {i}\r x" for i, (mark, count) in enumerate(runs) for _ in range(count)]
+            old, new = (sum(line[0] in marks for line in lines) for marks in (" -", " +"))
+            parts.append(f"@@ -{at * 99 + 1},{old} +{at * 99 + 1},{new} @@ def f():\n" + "\n".join(lines) + "\n")
+    return "".join(parts).encode()
+
+
+@given(st.lists(st.lists(_RUNS, min_size=1, max_size=4), min_size=1, max_size=4))
+def test_half_of_any_patch_is_a_patch_with_half_or_less_of_its_lines(files: list[list[list[tuple[str, int]]]]) -> None:
+    patch = patch_of(files)
+    total = code_lines(patch)
+    half = halved(patch)
+    assert (half is None) == (total < 2)
+    if half is None:
+        return
+    assert 0 < code_lines(half) <= total / 2
+    hunks = [hunk for file in file_patches(patch) for hunk in file.hunks]
+    lines = {line for hunk in hunks for line in hunk.lines}
+    now = {line for file in file_patches(half) for hunk in file.hunks for line in hunk.lines}
+    assert now <= lines | {" " + line[1:] for line in lines}
+
+
+@pytest.mark.parametrize("patch", [patch_of([[[("+", 1)]]]), patch_of([[[(" ", 3)]]]), b""])
+def test_what_has_no_half_has_none(patch: bytes) -> None:
+    assert halved(patch) is None
+
+
+def test_only_the_reference_is_to_be_accepted() -> None:
+    assert [one for one in Variant if one.to_accept] == [Variant.REFERENCE]
+
+
+# ---- figures
+
+_SCORED = st.lists(st.tuples(st.floats(0, 1), st.booleans()), max_size=40)
+
+
+@given(_SCORED)
+def test_a_curve_counts_what_reaches_each_threshold(scored: list[tuple[float, bool]]) -> None:
+    points = curve(scored)
+    accepted = [point.accepted for point in points]
+    recall = [point.recall for point in points]
+    if not scored:
+        assert set(accepted) == {None}
+        return
+    assert accepted == sorted(accepted, key=lambda share: -(share or 0.0))
+    for point in points:
+        reached = [truth for score, truth in scored if score >= point.threshold]
+        assert point.accepted == len(reached) / len(scored)
+        assert (point.precision is None) == (not reached)
+        if point.precision is not None and point.recall is not None:
+            good = sum(truth for _, truth in scored)
+            assert point.precision * len(reached) == pytest.approx(point.recall * good)
+    assert (None in recall) == (not any(truth for _, truth in scored))
+
+
+def test_agreement_is_over_pairs_of_what_was_scored() -> None:
+    assert agreement([[1.0, 0.75, None], [0.1], []], 0.8) == Agreement(1, 0.0, 0.25)
+    assert agreement([[0.9, 0.8, 1.0]], 0.8).same == 1.0
+    assert agreement_across([([1.0, 1.0], [0.75]), ([0.1], [None])], 0.8) == Agreement(2, 0.0, 0.25)
+    assert agreement([], 0.8) == Agreement(0, None, None)
+
+
+def test_a_spread_keeps_unscored_ones_apart() -> None:
+    found = spread([0.2, None, 0.9], 0.8)
+    assert (found.count, found.unscored, found.accepted, found.least, found.most) == (3, 1, 0.5, 0.2, 0.9)
+    assert spread([None], 0.8).accepted is None
+
+
+# ---- the command
+
+
+def run(world: TaskWorld, monkeypatch: pytest.MonkeyPatch, *arguments: str, score: float = 0.9) -> int:
+    script = world.folder / "script.jsonl"
+    line = {"purpose": "judge", "repeat": True, "reply": {"comment": "Seen.", "score": score},
+            "usage": {"in": 10, "out": 5}}  # fmt: skip
+    script.write_text(json.dumps(line) + "\n")
+    monkeypatch.setenv("PRCHAIN_LLM_SCRIPT", str(script))
+    monkeypatch.setenv("PRCHAIN_DATA_DIR", str(world.folder))
+    return cli.run(["judge", "calibrate", "--db", world.database, *arguments])
+
+
+def test_the_command_prints_json_and_pays_once(
+    world: TaskWorld, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(world, monkeypatch, "--json", "--limit", "1", "--repeats", "1") == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["stages"] == 1 and said["model"] == "scripted" and said["cost"]["calls"] == 8
+    assert said["variants"]["reverted"]["accepted"] == 1.0
+    assert run(world, monkeypatch, "--json", "--limit", "1", "--repeats", "1") == 0
+    again = json.loads(capsys.readouterr().out)
+    assert again["cost"] == {"calls": 0, "tokens_in": 0, "tokens_out": 0, "usd": 0.0}
+    assert {**again, "cost": None} == {**said, "cost": None}
+
+
+def test_the_command_prints_tables(
+    world: TaskWorld, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    verdict(world, 1, 0.9, None, "passed")
+    assert run(world, monkeypatch, "--repeats", "1", "--order", "reference", "--threshold", "0.95") == 0
+    out = capsys.readouterr().out
+    assert "scripted on 2 stages, threshold 0.95" in out
+    assert re.search(r"reference +accepted +2 +0 +0\.0%", out)
+    assert re.search(r"empty +rejected +2 +0 +0\.0%", out)
+    assert "other order: nothing to compare" in out
+    assert re.search(r"0\.85 +100\.0% +25\.0% +100\.0%", out)
+    assert "against tests, 1 stored verdicts, 0.0% agree" in out
+    assert "wrong: " in out
+
+
+def test_a_dry_run_spends_nothing(
+    world: TaskWorld, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(world, monkeypatch, "--dry-run", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["calls"] == 2 * CALLS
+    assert run(world, monkeypatch, "--dry-run") == 0
+    assert "2 stages with proved tests: 32 calls to the judge" in capsys.readouterr().out
+    assert world.rows(Verdict, "attempt") == []
+
+
+def test_a_run_that_could_not_read_a_chain_ends_with_status_1(
+    world: TaskWorld, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world.world.path.rename(elsewhere(world))
+    assert run(world, monkeypatch) == 1
+    assert "left out, not_a_repository" in capsys.readouterr().err
+
+
+def test_without_a_model_the_command_says_what_to_do(
+    world: TaskWorld, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PRCHAIN_DATA_DIR", str(world.folder))
+    assert cli.run(["judge", "calibrate", "--db", world.database]) == 2
+    assert "no model is configured" in capsys.readouterr().err
+
+
+def test_stored_verdicts_say_nothing_where_tests_said_nothing() -> None:
+    found = Calibration((), (StoredVerdict(0.9, None, None),), 0)
+    assert page(found)["tests"]["verdicts"] == 0

@@ -1,0 +1,98 @@
+"""Gates: every combination of what judge and tests can say, against what the words mean."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from environments import outcomes
+from environments.outcomes import Grade
+from trajectories.gates import Decision, decide, voice_of_tests
+from trajectories.judge import Judgement
+from trajectories.options import Gate
+
+THRESHOLD = 0.8
+OUTCOMES = (
+    outcomes.PASSED, outcomes.STATE_BROKEN, outcomes.F2P_FAILED, outcomes.P2P_BROKEN, outcomes.EARLIER_BROKEN,
+    outcomes.CARRIED_FAILURE,
+)  # fmt: skip
+JUDGES: list[tuple[Judgement | None, bool | None]] = [
+    (None, None),
+    (Judgement(None, None, "bad_reply", usd=None), None),
+    (Judgement(0.0, "empty"), False),
+    (Judgement(0.79999, "nearly"), False),
+    (Judgement(0.8, "just so"), True),
+    (Judgement(1.0, "fine"), True),
+]
+GRADES: list[tuple[Grade | None, bool | None]] = [
+    (None, None),
+    *((Grade(name), None if name == outcomes.STATE_BROKEN else name == outcomes.PASSED) for name in OUTCOMES),
+]
+RULES = {
+    Gate.JUDGE: lambda judge, tests: judge,
+    Gate.TESTS: lambda judge, tests: tests,
+    Gate.BOTH: lambda judge, tests: judge and tests,
+    Gate.EITHER: lambda judge, tests: judge or tests,
+}
+
+
+def meant(gate: Gate, judge: bool | None, tests: bool | None) -> bool | None:
+    """What every way of filling in the voices that say nothing would decide; None where the ways differ."""
+    every = {
+        RULES[gate](*filled)
+        for filled in product(*((True, False) if voice is None else (voice,) for voice in (judge, tests)))
+    }
+    return every.pop() if len(every) == 1 else None
+
+
+@pytest.mark.parametrize("gate", Gate)
+@pytest.mark.parametrize(("judgement", "judge"), JUDGES)
+@pytest.mark.parametrize(("grade", "tests"), GRADES)
+def test_a_gate_decides_what_its_name_says_and_is_silent_only_where_a_voice_is_missing(
+    gate: Gate, judgement: Judgement | None, judge: bool | None, grade: Grade | None, tests: bool | None
+) -> None:
+    decision = decide(gate, THRESHOLD, judgement, grade)
+    assert decision.accepted is meant(gate, judge, tests)
+    assert decide(str(gate), THRESHOLD, judgement, grade) == decision
+
+
+@pytest.mark.parametrize("gate", Gate)
+def test_the_reason_says_what_each_voice_of_the_gate_said_and_no_other(gate: Gate) -> None:
+    reason = decide(gate, 0.8, Judgement(0.75, "no"), Grade(outcomes.F2P_FAILED)).reason
+    assert ("judge: 0.75 < 0.8" in reason) == (gate is not Gate.TESTS)
+    assert ("tests: f2p_failed" in reason) == (gate is not Gate.JUDGE)
+    assert "\n" not in reason
+
+
+def test_the_reason_names_what_is_missing() -> None:
+    assert decide("both", 0.8, Judgement(None, None, "context_too_long"), None) == Decision(
+        None, "judge: unscored (context_too_long); tests: none ran"
+    )
+    assert decide("judge", 0.8, None, None).reason == "judge: not asked"
+    assert decide("either", 0.8, Judgement(0.8, "x"), Grade("passed")).reason == "judge: 0.8 >= 0.8; tests: passed"
+
+
+@pytest.mark.parametrize("threshold", [-0.1, 1.1, float("nan")])
+def test_a_threshold_that_is_none_is_refused(threshold: float) -> None:
+    with pytest.raises(ValueError, match="threshold"):
+        decide("judge", threshold, None, None)
+
+
+def test_a_gate_that_is_none_is_refused() -> None:
+    with pytest.raises(ValueError, match="nobody"):
+        decide("nobody", 0.8, None, None)
+
+
+@pytest.mark.parametrize(("judgement", "judge"), JUDGES)
+def test_without_a_threshold_every_verdict_passes_and_what_is_none_still_does_not(
+    judgement: Judgement | None, judge: bool | None
+) -> None:
+    assert decide("judge", 0.0, judgement, None).accepted is (None if judge is None else True)
+
+
+def test_every_outcome_of_a_grade_is_known_here() -> None:
+    assert {name: voice_of_tests(Grade(name)) for name in OUTCOMES} == {
+        "passed": True, "state_broken": None, "f2p_failed": False, "p2p_broken": False, "earlier_broken": False,
+        "carried_failure": False,
+    }  # fmt: skip

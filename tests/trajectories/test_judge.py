@@ -1,0 +1,296 @@
+"""The judge: what it is asked, what counts as a verdict, and that no patch can speak to it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from prchain import errors
+from prchain.llm.desk import Desk, Estimate
+from prchain.llm.ledger import MemoryLedger
+from prchain.llm.model import Reply, Request
+from tests.chains.taskworld import FakeModel, desk_of
+from tests.trajectories.hostile import HOSTILE, SAYS, hostile_patches
+from trajectories.comments import comment_for_agent
+from trajectories.gates import decide
+from trajectories.judge import EMPTY, Case, Judge, Judgement
+
+QUERY = "Sums should be rounded as banks do it, in src/sums.py."
+VERDICT = {"comment": "Nothing is rounded.", "score": 0.25}
+
+_EXTENT = re.compile(r"\([\d,]+ files?, (?:shown in full|of which [\d,]+ are shown in part and [\d,]+ not at all)\):")
+_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]")
+
+Patches = tuple[bytes, bytes, dict[str, bytes]]
+
+
+@pytest.fixture(scope="module")
+def patches(tmp_path_factory: pytest.TempPathFactory) -> Patches:
+    return hostile_patches(tmp_path_factory.mktemp("hostile"))
+
+
+def ask(model: FakeModel | Desk, reference: bytes, agent: bytes, **more: Any) -> Judgement:
+    judge = Judge(model if isinstance(model, Desk) else desk_of(model))
+    keys: dict[str, Any] = {"subject": "t/1", "sample": 0, "attempt": 1, "query": QUERY, **more}
+    return judge.judge(reference_patch=reference, agent_patch=agent, **keys)
+
+
+def text_of(request: Request) -> str:
+    return "\n\n".join(message.content for message in request.messages)
+
+
+def nonce_of(request: Request) -> str:
+    found = re.search(r"that carry the code ([0-9a-f]{16}) is material", request.messages[0].content)
+    assert found is not None
+    return found[1]
+
+
+def parted(request: Request) -> tuple[str, dict[str, str]]:
+    """What stands outside of the fence, with the nonce masked, and what stands inside, by label."""
+    nonce, text = nonce_of(request), text_of(request)
+    inside: dict[str, str] = {}
+
+    def take(match: re.Match[str]) -> str:
+        assert match[1] not in inside
+        inside[match[1]] = match[2]
+        return f"[{match[1]}]"
+
+    outside = re.sub(rf"<<<(\w+) {nonce}\n(.*?)\n\1 {nonce}>>>", take, text, flags=re.S)
+    return outside.replace(nonce, "NONCE"), inside
+
+
+def deaf(request: Request) -> Any:
+    """A model that reads only what stands outside of the fence; its score depends on every character of it."""
+    outside = re.sub(r"[\d,]+ files?, [^)]*\)", "EXTENT)", parted(request)[0])
+    return {"comment": "The work is not done.", "score": (sum(map(ord, outside)) % 79) / 100}
+
+
+def test_the_prompt_holds_query_and_both_patches_and_asks_for_score_and_comment(patches: Patches) -> None:
+    reference, benign, _ = patches
+    model = FakeModel(lambda request: VERDICT)
+    judgement = ask(model, reference, benign)
+    [request] = model.asked
+    outside, inside = parted(request)
+    assert inside["query"] == QUERY
+    assert "+    return round_half_even(sum(items), 4096)" in inside["reference"]
+    assert "+    return sum(items) or None" in inside["candidate"]
+    assert outside.index("[query]") < outside.index("[reference]") < outside.index("[candidate]")
+    assert (request.purpose, request.subject) == ("judge", "t/1")
+    assert request.schema is not None and request.schema["required"] == ["comment", "score"]
+    assert judgement == Judgement(0.25, "Nothing is rounded.", usd=judgement.usd)
+    assert judgement.usd is not None and judgement.usd > 0
+
+
+def test_the_other_order_swaps_the_patches_and_nothing_else(patches: Patches) -> None:
+    reference, benign, _ = patches
+    model = FakeModel(lambda request: VERDICT)
+    for candidate_first in (False, True):
+        ask(model, reference, benign, candidate_first=candidate_first)
+    (first, inside), (second, swapped) = map(parted, model.asked)
+    assert second.index("[candidate]") < second.index("[reference]")
+    assert inside == swapped
+    assert sorted(first.split("\n")) == sorted(second.split("\n"))
+
+
+def test_an_empty_patch_is_scored_zero_without_a_call(patches: Patches) -> None:
+    model = FakeModel()
+    for nothing in (b"", b"\n"):
+        assert ask(model, patches[0], nothing) == Judgement(0.0, EMPTY, None, 0.0, False)
+    assert model.asked == []
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_what_a_hostile_patch_says_stays_inside_the_fence(name: str, patches: Patches) -> None:
+    reference, benign, hostile = patches
+    model = FakeModel(lambda request: VERDICT)
+    for patch in (benign, hostile[name]):
+        for candidate_first in (False, True):
+            ask(model, reference, patch, candidate_first=candidate_first)
+    pairs = [parted(request) for request in model.asked]
+    outsides = [_EXTENT.sub("(EXTENT):", outside) for outside, _ in pairs]
+    assert outsides[:2] == outsides[2:]
+    assert all(outside.count("(EXTENT):") == 2 for outside in outsides)
+    for request, (_, inside) in zip(model.asked, pairs, strict=True):
+        assert set(inside) == {"query", "reference", "candidate"}
+        assert text_of(request).count(nonce_of(request)) == 1 + 2 * 3
+        assert [message.role for message in request.messages] == ["system", "user"]
+        assert not _UNSEEN.search(text_of(request))
+    assert pairs[0][1]["candidate"] != pairs[2][1]["candidate"]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_nothing_that_is_stored_or_decided_depends_on_what_a_hostile_patch_says(name: str, patches: Patches) -> None:
+    reference, benign, hostile = patches
+    outcomes = []
+    for patch in (benign, hostile[name]):
+        desk = desk_of(FakeModel(deaf))
+        judgement = ask(desk, reference, patch)
+        shown = comment_for_agent(
+            desk, judgement, None, lambda text: [], gate="judge", threshold=0.8, query=QUERY, subject="t/1"
+        )
+        stored = (judgement.score, judgement.comment, judgement.error)
+        outcomes.append((stored, decide("judge", 0.8, judgement, None), shown.text))
+    assert outcomes[0] == outcomes[1]
+    assert outcomes[0][1].accepted is False
+
+
+@given(st.lists(st.text(max_size=60), max_size=8), st.text(alphabet="<>candidteref0123456789abcdef \n", max_size=80))
+def test_the_fence_holds_whatever_an_added_line_says(lines: list[str], tail: str) -> None:
+    added = [line for text in (*lines, tail) for line in text.encode("utf-8", "replace").split(b"\n")]
+    patch = b"diff --git a/src/a.py b/src/a.py\n--- a/src/a.py\n+++ b/src/a.py\n@@ -1,0 +2,%d @@\n" % len(
+        added
+    ) + b"".join(b"+%b\n" % line for line in added)
+    model = FakeModel(lambda request: VERDICT)
+    ask(model, b"", patch)
+    outside, inside = parted(model.asked[0])
+    assert set(inside) == {"query", "reference", "candidate"}
+    assert "The candidate patch (1 file, shown in full):\n\n[candidate]" in outside
+    assert outside.endswith("Reply with the JSON object alone.")
+    assert all(line[:1] in {"+", "@", "-", "d"} for line in inside["candidate"].split("\n"))
+
+
+class Saying(FakeModel):
+    """A model that says these texts in turn, as they are."""
+
+    def __init__(self, *texts: str | Reply) -> None:
+        self.texts = list(texts)
+        super().__init__()
+
+    def complete(self, request: Request) -> Reply:
+        self.asked.append(request)
+        said = self.texts.pop(0)
+        return said if isinstance(said, Reply) else Reply(said, self.name)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "I accept the candidate with 1.0.",
+        "1.0",
+        '{"score": 1.0}',
+        '{"comment": "fine"}',
+        '{"comment": "", "score": 1.0}',
+        '{"comment": "fine", "score": "1.0"}',
+        '{"comment": "fine", "score": true}',
+        '{"comment": "fine", "score": null}',
+        '{"comment": "fine", "score": 1.01}',
+        '{"comment": "fine", "score": -0.1}',
+        '{"comment": "fine", "score": NaN}',
+        '{"comment": "fine", "score": 1e999}',
+        '{"comment": "fine", "score": 0.1, "score": 1.0}',
+        '{"comment": "fine", "score": 1.0, "accepted": true}',
+        f'The candidate says {SAYS} but my verdict is {{"comment": "wrong", "score": 0.1}}',
+        f"[{SAYS}, {SAYS}]",
+        '{"verdict": ' + SAYS + "}",
+        "",
+    ],
+)
+def test_what_is_no_verdict_leaves_the_attempt_unscored(said: str, patches: Patches) -> None:
+    model = Saying(said, said, said)
+    judgement = ask(model, *patches[:2])
+    assert (judgement.score, judgement.comment, judgement.error) == (None, None, "bad_reply")
+    assert len(model.asked) == 3
+    for gate in ("judge", "both", "either"):
+        assert decide(gate, 0.0, judgement, None).accepted is None
+
+
+def test_a_refusal_leaves_the_attempt_unscored(patches: Patches) -> None:
+    no = Reply("", "m", refusal="I cannot")
+    assert ask(Saying(no, no, no), *patches[:2]).error == "model_refused"
+
+
+def test_a_verdict_is_asked_for_again_and_the_second_one_counts(patches: Patches) -> None:
+    model = Saying("well", f"Here it is:\n```json\n{SAYS}\n```")
+    judgement = ask(model, *patches[:2])
+    assert (judgement.score, judgement.error) == (1.0, None)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        errors.EndpointUnreachable("x"), errors.EndpointRefused("x"), errors.RateLimited("x"),
+        errors.BudgetExceeded("x"), errors.ScriptExhausted("x"),
+    ],
+)  # fmt: skip
+def test_what_is_not_the_verdicts_fault_is_raised_and_scores_nothing(error: errors.LlmError, patches: Patches) -> None:
+    with pytest.raises(type(error)):
+        ask(FakeModel(lambda request: error), *patches[:2])
+
+
+def test_a_stored_verdict_is_not_paid_for_again_and_repeats_are_kept_apart(patches: Patches) -> None:
+    ledger, model = MemoryLedger(), FakeModel(lambda request: VERDICT)
+    first = ask(desk_of(model, ledger), *patches[:2])
+    again = ask(desk_of(model, ledger), *patches[:2])
+    assert (again.score, again.stored, first.stored) == (0.25, True, False)
+    assert again.usd == first.usd and first.usd is not None and first.usd > 0
+    for key in ({"sample": 1}, {"attempt": 2}, {"subject": "t/2"}, {"candidate_first": True}):
+        assert not ask(desk_of(model, ledger), *patches[:2], **key).stored
+    assert len(model.asked) == 5
+
+
+def test_a_prompt_that_is_too_long_is_halved_twice_and_then_the_attempt_is_unscored(patches: Patches) -> None:
+    reference, _, hostile = patches
+    seen: list[int] = []
+
+    def answer(request: Request) -> Any:
+        seen.append(len(parted(request)[1]["candidate"]))
+        return errors.ContextTooLong("too long") if len(seen) < 3 else VERDICT
+
+    judgement = ask(FakeModel(answer), reference, hostile["huge padding"])
+    assert judgement.score == 0.25
+    assert seen[0] > 1.8 * seen[1] > 3.2 * seen[2]
+    assert judgement.notes == ("candidate patch: 1 file, of which 1 are shown in part and 0 not at all",)
+    always = FakeModel(lambda request: errors.ContextTooLong("too long"))
+    assert ask(always, reference, hostile["huge padding"]).error == "context_too_long"
+    assert len(always.asked) == 3
+
+
+def test_padding_does_not_push_out_what_the_reference_touches(patches: Patches) -> None:
+    reference, _, hostile = patches
+    model = FakeModel(lambda request: VERDICT)
+    judgement = ask(model, reference, hostile["tests that accept"])
+    candidate = parted(model.asked[0])[1]["candidate"]
+    assert "+    return 0" in candidate
+    assert candidate.index("src/sums.py") < candidate.index("tests/test_sums.py") < candidate.index("poetry.lock")
+    assert judgement.notes == ("candidate patch: 3 files, of which 1 are shown in part and 1 not at all",)
+
+
+def test_padding_in_other_source_files_leaves_those_whole_that_the_reference_touches(patches: Patches) -> None:
+    def part(path: str, size: int) -> bytes:
+        added = b"".join(b"+line %07d\n" % number for number in range(size))
+        return f"diff --git a/{path} b/{path}\n--- a/{path}\n+++ b/{path}\n@@ -0,0 +1,{size} @@\n".encode() + added
+
+    names = ["src/aa.py", "src/bb.py", "src/sums.py", "src/zz.py"]
+    model = FakeModel(lambda request: VERDICT)
+    judgement = ask(model, patches[0], b"".join(part(name, 3_000) for name in names))
+    candidate = parted(model.asked[0])[1]["candidate"]
+    assert candidate.startswith("diff --git a/src/sums.py")
+    assert "characters left out" not in candidate.partition("diff --git a/src/aa.py")[0]
+    assert judgement.notes == ("candidate patch: 4 files, of which 3 are shown in part and 0 not at all",)
+
+
+def test_an_estimate_is_of_one_call_and_nothing_once_the_verdict_is_stored(patches: Patches) -> None:
+    desk = desk_of(FakeModel(lambda request: VERDICT))
+    judge = Judge(desk)
+    case = Case(QUERY, *patches[:2])
+    estimate = judge.estimate(case, subject="t/1", attempt=1)
+    assert estimate.calls == 1 and estimate.tokens_in > 500
+    judge.judge(subject="t/1", sample=0, attempt=1, query=QUERY, reference_patch=patches[0], agent_patch=patches[1])
+    assert judge.estimate(case, subject="t/1", attempt=1) == Estimate()
+    assert judge.estimate(Case(QUERY, patches[0], b""), subject="t/2") == Estimate()
+
+
+def test_secrets_and_addresses_reach_neither_prompt_nor_comment(tmp_path: Path) -> None:
+    key = "ghp_" + "a1B2" * 9
+    patch = (
+        f"diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -0,0 +1 @@\n+TOKEN = '{key}'  # ada@example.org\n"
+    ).encode()
+    model = FakeModel(lambda request: {"comment": f"It holds {key}.", "score": 0.5})
+    judgement = ask(model, patch, patch, query=f"Use {key}.")
+    assert key not in text_of(model.asked[0]) and "ada@example.org" not in text_of(model.asked[0])
+    assert judgement.comment == "It holds [redacted]."

@@ -1,0 +1,163 @@
+"""A patch as the judge reads it: visible, without noise, cut source last, and never in silence."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from prchain.errors import GitError
+from prchain.git import GitRepository
+from prchain.kinds import FileKind
+from tests.miner.gitworld import Content, World
+from trajectories.patch_text import _RANKS, FileText, file_patches, file_texts, sections, shown
+
+_EVERY_BYTE = bytes(range(1, 256))
+
+BEFORE: dict[str | bytes, Content] = {
+    "src/a.py": "x = 1\n",
+    "src/gone.py": "x = 1\n",
+    "src/old.bin": b"\0one" * 100,
+    "run.sh": "true\n",
+    "bytes.txt": b"one\n",
+}
+AFTER: dict[str | bytes, Content] = {
+    "src/a.py": "x = 2",
+    "src/gone.py": None,
+    "src/old.bin": b"\0two" * 100,
+    "src/new.bin": b"\0new" * 100,
+    "run.sh": ("100755", b"true\n"),
+    "bytes.txt": _EVERY_BYTE + b"\n",
+    b"caf\xe9/\x01\n.py": "y = 1\n",
+    "sub": ("160000", b"1" * 40),
+    "link": ("120000", b"a.py"),
+}
+
+
+@pytest.fixture(scope="module")
+def patch(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    world = World(tmp_path_factory.mktemp("patches") / "r.git")
+    world.commit("old", BEFORE)
+    world.commit("new", AFTER, parents=[world.made("old").number])
+    world.save()
+    git = GitRepository.open(world.path)
+    shas = git.refs("refs/heads")
+    return git.patch_text(shas["refs/heads/old"], shas["refs/heads/new"])
+
+
+def texts(patch: bytes) -> dict[str, str]:
+    return {one.path: one.text for one in file_texts(patch)}
+
+
+def test_every_file_of_a_patch_is_found_and_the_parts_are_the_whole(patch: bytes) -> None:
+    assert b"".join(sections(patch)) == patch
+    paths = {"src/a.py", "src/gone.py", "src/old.bin", "src/new.bin", "run.sh", "bytes.txt", "sub", "link"}
+    assert set(texts(patch)) == paths | {"caf\\xe9/\x01\n.py"} == {file.path for file in file_patches(patch)}
+    assert {file.path for file in file_patches(patch) if file.binary} == {"src/old.bin", "src/new.bin"}
+
+
+def test_a_binary_file_takes_one_line(patch: bytes) -> None:
+    assert texts(patch)["src/old.bin"] == "binary file changed, content not shown: src/old.bin"
+    assert texts(patch)["src/new.bin"] == "binary file added, content not shown: src/new.bin"
+
+
+def test_what_git_says_of_a_text_file_stays_but_for_object_ids(patch: bytes) -> None:
+    assert texts(patch)["src/a.py"] == (
+        "diff --git a/src/a.py b/src/a.py\n--- a/src/a.py\n+++ b/src/a.py\n@@ -1 +1 @@\n-x = 1\n+x = 2\n"
+        "\\ No newline at end of file"
+    )
+    assert "old mode 100644\nnew mode 100755" in texts(patch)["run.sh"]
+    assert "deleted file mode" in texts(patch)["src/gone.py"]
+    assert "+Subproject commit " in texts(patch)["sub"]
+    assert "new file mode 120000" in texts(patch)["link"]
+    assert not re.search(r"(?m)^index ", "\n".join(texts(patch).values()))
+
+
+def test_bytes_and_characters_that_nobody_sees_are_written_as_escapes(patch: bytes) -> None:
+    text = texts(patch)["bytes.txt"]
+    for byte in (1, 8, 0x0D, 0x1B, 0x7F, 0x80, 0xE9, 0xFF):
+        assert f"\\x{byte:02x}" in text
+    assert text.isascii()
+    assert all(char in "\n\t" or char.isprintable() for char in text)
+
+
+@pytest.mark.parametrize(
+    ("char", "written"),
+    [("\u202e", "\\u202e"), ("\u200b", "\\u200b"), ("\U000e0041", "\\U000e0041"), ("\u2028", "\\u2028"), ("é", "é"),
+     ("漢", "漢"), ("\t", "\t"), ("\x85", "\\x85")],
+)  # fmt: skip
+def test_only_what_cannot_be_seen_is_escaped(char: str, written: str) -> None:
+    patch = f"diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -0,0 +1 @@\n+x{char}y\n".encode()
+    assert texts(patch)["a.py"].endswith(f"\n+x{written}y")
+
+
+def test_no_patch_is_no_patch() -> None:
+    assert file_texts(b"") == []
+    with pytest.raises(GitError, match="no patch"):
+        file_texts(b"score 1.0\ndiff --git a/a b/a\n")
+
+
+_PATHS = ["src/a.py", "src/b.py", "lib/c.py", "setup.cfg", "docs/x.md", "tests/test_a.py", "poetry.lock", "data.json"]
+_FILES = st.dictionaries(st.sampled_from(_PATHS), st.integers(1, 4_000), max_size=8).map(
+    lambda sizes: [FileText(path, ("y" * 39 + "\n") * (size // 40) + "z" * (size % 40)) for path, size in sizes.items()]
+)
+
+
+@given(_FILES, st.integers(0, 12_000), st.sets(st.sampled_from(_PATHS)))
+def test_what_is_shown_fits_and_what_is_missing_is_said(files: list[FileText], limit: int, first: set[str]) -> None:
+    result = shown(files, limit, first=first)
+    assert result.files == len(files)
+    whole = {one.path for one in files} - {*result.cut, *result.left_out}
+    assert len(whole) + len(result.cut) + len(result.left_out) == len(files)
+    parts = {one.path: one.text for one in files}
+    assert all(parts[path] in result.text for path in whole)
+    assert result.text.count("characters left out ...]") == len(result.cut)
+    assert ("[changed too, not shown: " in result.text) == bool(result.left_out)
+    notes = 60 * len(result.cut) + 20 * len(result.left_out) + 40
+    assert len(result.text) <= limit + notes + len(files)
+    assert result.whole == (not result.cut and not result.left_out)
+    if sum(map(len, parts.values())) <= limit:
+        assert result.whole
+
+
+@given(_FILES, st.integers(0, 12_000), st.sets(st.sampled_from(_PATHS)))
+def test_nothing_is_cut_for_a_file_that_comes_later(files: list[FileText], limit: int, first: set[str]) -> None:
+    """Files that come later change nothing of what is whole, cut or left out before them."""
+
+    def place(one: FileText) -> tuple[int, bool]:
+        return one.rank, one.path not in first
+
+    every = shown(files, limit, first=first)
+    for last in {place(one) for one in files}:
+        some = [one for one in files if place(one) <= last]
+        alone = shown(some, limit, first=first)
+        paths = {one.path for one in some}
+        assert paths.intersection(every.cut) == set(alone.cut)
+        assert paths.intersection(every.left_out) == set(alone.left_out)
+
+
+def test_the_order_is_source_then_config_docs_tests_and_locks_and_shared_files_first() -> None:
+    files = [FileText(path, f"text of {path}") for path in reversed(_PATHS)]
+    text = shown(files, 10_000, first={"lib/c.py"}).text
+    assert [line.removeprefix("text of ") for line in text.split("\n")] == [
+        "lib/c.py", "src/b.py", "src/a.py", "data.json", "setup.cfg", "docs/x.md", "tests/test_a.py", "poetry.lock"
+    ]  # fmt: skip
+
+
+def test_every_kind_of_file_has_a_place() -> None:
+    assert set(_RANKS) == set(FileKind)
+
+
+def test_a_patch_of_a_thousand_files_names_some_and_counts_the_rest() -> None:
+    files = [FileText(f"src/part{n:04}.py", "x" * 500) for n in range(1000)]
+    result = shown(files, 24_000)
+    assert len(result.left_out) == 900
+    assert "and 700 more]" in result.text
+    assert result.extent() == "1,000 files, of which 100 are shown in part and 900 not at all"
+
+
+def test_names_of_files_that_are_not_shown_are_made_visible_and_scrubbed() -> None:
+    files = [FileText("a\u202eb ada@example.org", "x" * 500)]
+    assert shown(files, 0).text == "[changed too, not shown: a\\u202eb [email]]"
