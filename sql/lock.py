@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -20,31 +21,46 @@ from sql.store import Store
 
 
 @contextmanager
-def alone(store: Store, work: str, command: str) -> Iterator[None]:
+def alone(store: Store, work: str, command: str, *, lasting: bool = True) -> Iterator[None]:
     """Hold the lock for `work` on the database until the end of the block; `command` is who holds it, for the message.
 
-    For SQLite it is a lock on the file ``DATABASE.WORK.lock``, which stays there; for PostgreSQL an advisory lock of a
+    For SQLite it is a lock on the file ``DATABASE.WORK.lock``, which stays there, unless it is not `lasting`: works of
+    which there are thousands take their files away (a kill leaves one). For PostgreSQL it is an advisory lock of a
     session of its own (https://www.postgresql.org/docs/current/explicit-locking.html#ADVISORY-LOCKS). Raises
     `StoreInUse` at once where another one holds it, another thread of this process too, and `StoreUnavailable`.
     """
     file = sqlite_file(store.url)
     with ExitStack() as held:
-        if not (_lock_file(held, file, work) if file else _lock_server(held, store, work)):
+        if not (_lock_file(held, file, work, lasting) if file else _lock_server(held, store, work)):
             raise StoreInUse(
                 f"another `{command}` is at work on {shown(store.url)}; wait until it has ended, or stop it first"
             )
         yield
 
 
-def _lock_file(held: ExitStack, file: Path, work: str) -> bool:
+def _lock_file(held: ExitStack, file: Path, work: str, lasting: bool) -> bool:
     real = file.resolve()  # whatever link the database is opened by
+    place = real.with_name(f"{real.name}.{work}.lock")
     with named_file_failures(real):
-        stream = held.enter_context(real.with_name(f"{real.name}.{work}.lock").open("a"))
-        try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
+        while True:
+            stream = held.enter_context(place.open("a"))
+            try:
+                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return False
+            if _is_at(place, stream.fileno()):
+                break
+            stream.close()  # its holder took the file away after we had opened it: it locks nothing any more
+    if not lasting:
+        held.callback(place.unlink, missing_ok=True)  # before the stream is closed, and so by its holder alone
     return True
+
+
+def _is_at(place: Path, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), place.stat())
+    except FileNotFoundError:
+        return False
 
 
 def _lock_server(held: ExitStack, store: Store, work: str) -> bool:

@@ -15,7 +15,7 @@ class Trajectory(Base):
     __table_args__ = (Index("ix_trajectories_chain", "chain_id", "sample"),)
 
     id: Mapped[str] = mapped_column(String(16), primary_key=True)
-    """Hash of chain, options and sample (and of where it was branched off, if it was); `trajectories.identity`."""
+    """Hash of chain, options, sample and models (and of where it was branched off, if so); `trajectories.identity`."""
     chain_id: Mapped[str] = mapped_column(ForeignKey("chains.id", ondelete="CASCADE"))
     sample: Mapped[int]
     parent_id: Mapped[str | None] = mapped_column(String(16))
@@ -24,6 +24,8 @@ class Trajectory(Base):
     """The last step that it shares with its parent."""
     scaffold: Mapped[str] = mapped_column(String(32))
     model: Mapped[str] = mapped_column(String(255))
+    judge: Mapped[str | None] = mapped_column(String(255))
+    """The model that judged; null where the gate asks none."""
     options: Mapped[str] = mapped_column(Text)
     """JSON object: everything that decides the rollout (`trajectories.options.RolloutOptions`)."""
     options_hash: Mapped[str] = mapped_column(String(64))
@@ -33,7 +35,7 @@ class Trajectory(Base):
     """JSON list: the tools as the model was told of them, in OpenAI's form."""
     outcome: Mapped[str] = mapped_column(String(32))
     """``running``; ``accepted`` (every stage); ``accepted_prefix`` (the first `accepted` stages, enough for a chain);
-    ``too_short``; ``rejected``; or a failure's name. One of `trajectories.outcomes`."""
+    ``too_short``; ``rejected``; or a failure's name, which the next run may try again. `trajectories.outcomes`."""
     reason: Mapped[str | None] = mapped_column(Text)
     accepted: Mapped[int]
     """How many stages from the first one on were accepted."""
@@ -73,6 +75,8 @@ class TrajectoryStage(Base):
     """JSON list: paths of earlier test patches where the agent had something else than M_{t-1}."""
     check: Mapped[str] = mapped_column(Text)
     """JSON object: the fields of `environments.outcomes.StateCheck`; empty where no tests ran on S_t."""
+    endings: Mapped[str] = mapped_column(Text)
+    """JSON list: how each attempt ended (`trajectories.model.Ending`)."""
     attempts: Mapped[int]
     steps: Mapped[int]
     seconds: Mapped[float]

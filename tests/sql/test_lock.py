@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
@@ -65,3 +67,26 @@ def test_a_database_opened_by_another_name_is_the_same_one(tmp_path: Path) -> No
         pass
     first.close()
     second.close()
+
+
+def test_locks_of_which_there_are_thousands_leave_no_files_and_still_keep_others_out(tmp_path: Path) -> None:
+    store = Store.open(str(tmp_path / "prchain.db"))
+    inside = most = 0
+    counting = threading.Lock()
+
+    def work(_: int) -> None:
+        nonlocal inside, most
+        with suppress(StoreInUse), alone(store, "one", "x", lasting=False):
+            with counting:
+                inside += 1
+                most = max(most, inside)
+            with counting:
+                inside -= 1
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(work, range(400)))
+    assert most == 1
+    with alone(store, "one", "x", lasting=False), pytest.raises(StoreInUse), alone(store, "one", "x", lasting=False):
+        pass
+    assert not list(tmp_path.glob("*.lock"))
+    store.close()

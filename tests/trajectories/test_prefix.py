@@ -1,0 +1,90 @@
+"""The overview of an accepted prefix: asked for until it gives nothing away, and where it is told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from environments.stages import ChainStages, Stage
+from prchain.errors import EndpointUnreachable
+from prchain.leaks import Finding
+from prchain.llm.desk import Desk, Route
+from prchain.llm.ledger import MemoryLedger
+from prchain.llm.scripted import ScriptedModel
+from trajectories.model import Entry, Kind
+from trajectories.prefix import REPEATS, neutral_overview, prefix_overview, retold
+from trajectories.task import RolloutTask, StageTask, told_query
+
+STAGES = tuple(Stage(n, n, f"b{n}", f"m{n}", "2026-01-01T00:00:00Z") for n in (1, 2, 3))
+TASK = RolloutTask(
+    ChainStages("c", 1, "shop/till", "github.com", "x", STAGES),
+    "All three parts, and the third one above all.",
+    tuple(StageTask(stage, f"Query {stage.position}.", (), None, None) for stage in STAGES),
+)
+
+
+def desk(*replies: str) -> tuple[Desk, ScriptedModel]:
+    model = ScriptedModel([{"purpose": "prefix", "reply": {"overview": text}} for text in replies])
+    return Desk(MemoryLedger(), Route(model)), model
+
+
+def leaks(text: str) -> Sequence[Finding]:
+    return [Finding("introduced_name", "leak", "CouponLedger")] if "CouponLedger" in text else []
+
+
+def test_an_overview_that_leaks_is_asked_for_again() -> None:
+    asked, model = desk("The CouponLedger comes.", "Two parts.")
+    assert prefix_overview(asked, TASK, 2, leaks, subject="t/0") == ("Two parts.", None)
+    assert model.unused == 0
+
+
+def test_where_every_version_leaks_a_neutral_one_is_told_and_says_why() -> None:
+    asked, model = desk(*["The CouponLedger comes."] * (REPEATS + 1))
+    text, why = prefix_overview(asked, TASK, 2, leaks, subject="t/0")
+    assert text == neutral_overview("shop/till", 2) and "in 2 stages" in text
+    assert why is not None and "leaked" in why and model.unused == 0
+
+
+def test_the_model_reads_of_no_stage_that_is_gone_and_is_told_its_faults() -> None:
+    seen: list[str] = []
+
+    class Watching(ScriptedModel):
+        def complete(self, request):  # type: ignore[no-untyped-def]
+            seen.append("\n".join(message.content for message in request.messages))
+            return super().complete(request)
+
+    model = Watching([{"reply": {"overview": text}} for text in ("CouponLedger", "Fine.")])
+    prefix_overview(Desk(MemoryLedger(), Route(model)), TASK, 2, leaks, subject="t/0")
+    assert all("Query 1." in text and "Query 2." in text and "Query 3." not in text for text in seen)
+    assert "'CouponLedger'" not in seen[0] and "'CouponLedger'" in seen[1]
+
+
+def test_a_model_that_cannot_say_it_costs_the_neutral_text_and_an_endpoint_that_fails_is_no_text() -> None:
+    script = ScriptedModel([{"reply": "no JSON", "repeat": True}])
+    text, why = prefix_overview(Desk(MemoryLedger(), Route(script)), TASK, 2, leaks, subject="t/0")
+    assert text == neutral_overview("shop/till", 2) and why == "overview of the prefix: bad_reply"
+
+    class Down:
+        name = "down"
+
+        def complete(self, request):  # type: ignore[no-untyped-def]
+            raise EndpointUnreachable("no route")
+
+    with pytest.raises(EndpointUnreachable):
+        prefix_overview(Desk(MemoryLedger(), Route(Down())), TASK, 2, leaks, subject="t/0")
+
+
+def test_only_queries_that_hold_another_telling_are_retold() -> None:
+    plain = Entry(1, 1, 1, 0, Kind.QUERY, "user", "Old.", details={"overview": "Old."})
+    told = replace(plain, details={"retold": "New."})
+    turn = Entry(2, 1, 1, 1, Kind.TURN, "assistant", "Old.")
+    assert [one.content for one in retold([plain, told, turn])] == ["Old.", "New.", "Old."]
+
+
+def test_a_query_is_told_as_the_export_of_tasks_tells_it() -> None:
+    from chains.tasks.model import full_query
+
+    for names in ((), ("CouponLedger", "redeem_once")):
+        assert told_query("Do it.", names) == full_query("Do it.", names)

@@ -1,0 +1,428 @@
+"""One rollout: its stages, attempts, gates and ends, in folders of this machine."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from environments.testlogs import Status
+from environments.testruns import TestRun
+from prchain.errors import (
+    DiskFull,
+    DiskLimit,
+    EndpointUnreachable,
+    EngineUnavailable,
+    NoTask,
+    SandboxLost,
+    StepUnknown,
+    StoreInUse,
+)
+from prchain.llm.model import Request
+from sql.lock import alone
+from sql.tables import StageTests, Task, Trajectory, TrajectoryMessage, TrajectoryStage, Verdict
+from tests.trajectories.rolloutworld import (
+    COMMENT,
+    OVERVIEW,
+    SHORTER,
+    SUBMIT,
+    FolderPlace,
+    PolicyModel,
+    RolloutWorld,
+    Said,
+    bash,
+    part_of,
+    place_of,
+    query,
+    rollout_world,
+    works,
+)
+from trajectories.ground import ChainGround
+from trajectories.model import Limits
+from trajectories.outcomes import FINAL, INFRASTRUCTURE
+from trajectories.prefix import retold
+from trajectories.rollout import roll
+from trajectories.rows import read_entries
+
+Messages = Sequence[Mapping[str, Any]]
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[RolloutWorld]:
+    with rollout_world(tmp_path, [(1, 2, 3)]) as made:
+        yield made
+
+
+def drafts(*positions: int) -> Any:
+    """A policy whose agent writes drafts at some stages, however often it is sent back."""
+
+    def policy(messages: Messages) -> Said:
+        if "You review code" in str(messages[0]["content"]) or "<task>" not in str(messages):
+            return works(messages)
+        position, turns, reviewed = place_of(messages)
+        if position in positions and reviewed:
+            return [bash(f"echo '# draft {len(messages)}' >> src/part_{position}.py"), SUBMIT][min(turns, 1)]
+        return part_of(position, turns, False, draft=position in positions)
+
+    return policy
+
+
+def test_a_chain_is_worked_through_stage_by_stage_and_sent_back_where_it_was_rejected(world: RolloutWorld) -> None:
+    model = PolicyModel()
+    name = roll(world.context(model), world.chains[0], 0)
+    assert world.outcome(name) == ("accepted", 3, None)
+    assert world.stages(name) == [(1, "accepted"), (2, "accepted"), (3, "accepted")]
+    kinds = world.rows(TrajectoryMessage, "kind", "position", "attempt", "step", trajectory_id=name)
+    assert [one[0] for one in kinds[:3]] == ["system", "query", "turn"]
+    assert [one for one in kinds if one[0] in {"query", "comment"}] == [
+        ("query", 1, 1, 0), ("query", 2, 1, 3), ("comment", 2, 2, 6), ("query", 3, 1, 8)
+    ]  # fmt: skip
+    verdicts = world.rows(Verdict, "position", "attempt", "accepted", "score", "shown", trajectory_id=name)
+    assert verdicts == [(1, 1, True, 1.0, None), (2, 1, False, 0.3, COMMENT), (2, 2, True, 1.0, None),
+                        (3, 1, True, 1.0, None)]  # fmt: skip
+    assert (model.count("agent"), model.count("judge")) == (11, 4)
+    steps, usd, tokens = world.rows(Trajectory, "steps", "usd", "tokens_in", id=name)[0]
+    assert (steps, usd, tokens) == (11, pytest.approx(15 * 120 / 1e6), 1500)
+    first = world.rows(TrajectoryMessage, "content", trajectory_id=name, ordinal=1)[0][0]
+    assert OVERVIEW in first and query(1) in first
+    second = next(
+        row[0] for row in world.rows(TrajectoryMessage, "content", trajectory_id=name, kind="query", position=2)
+    )
+    assert OVERVIEW not in second and query(2) in second
+    asked = [one for one in model.asked if one.purpose == "agent"]
+    assert len(asked[-1].messages) > 20, "the conversation lasts over the chain"
+
+    again = PolicyModel()
+    assert roll(world.context(again), world.chains[0], 0) == name
+    assert again.asked == [], "what is final is not begun again"
+
+
+def test_a_stage_starts_on_the_agents_own_work_and_what_others_did_meanwhile(world: RolloutWorld) -> None:
+    name = roll(world.context(), world.chains[0], 0)
+    context = world.context()
+    rows = world.rows(TrajectoryStage, "position", "start_tree", "end_tree", trajectory_id=name)
+    with world.store.reading() as tx:
+        from trajectories.task import read_task
+
+        task = read_task(tx, world.chains[0])
+    ground = ChainGround(task, mirrors=context.mirrors, data_dir=context.data_dir, provider=context.provider,
+                         make_place=lambda _, trees: FolderPlace(trees, world.folder))  # fmt: skip
+    third = ground.trees.entries(rows[2][1])
+    read = {path: ground.trees.blobs([entry.blob])[0] for path, entry in third.items()}
+    assert read[b"src/part_1.py"] == b"value = 1\n" and read[b"src/part_2.py"] == b"value = 2\n"
+    assert b"src/part_3.py" not in read and read[b"unrelated"] == b"3\n"
+
+
+class TestEnds:
+    def test_the_accepted_prefix_is_a_shorter_chain_that_promises_nothing_more(self, world: RolloutWorld) -> None:
+        name = roll(world.context(PolicyModel(drafts(3)), refinements=1), world.chains[0], 0)
+        outcome, accepted, reason = world.outcome(name)
+        assert (outcome, accepted) == ("accepted_prefix", 2)
+        assert reason == "stage 3: rejected: attempt 2: judge: 0.3 < 0.8"
+        assert world.rows(Trajectory, "overview", id=name) == [(SHORTER,)]
+        with world.store.reading() as tx:
+            entries = read_entries(tx, name)
+        told = [one.content for one in entries if one.kind == "query"]
+        assert OVERVIEW in told[0] and "Task 1 of 3" in told[0], "what was said stays in the record"
+        shorter = [one.content for one in retold(entries) if one.kind == "query"]
+        assert SHORTER in shorter[0] and OVERVIEW not in shorter[0]
+        assert "Task 1 of 2" in shorter[0] and "Task 2 of 2" in shorter[1]
+
+    def test_fewer_accepted_stages_than_a_chain_has_are_too_short(self, world: RolloutWorld) -> None:
+        name = roll(world.context(PolicyModel(drafts(2)), refinements=0), world.chains[0], 0)
+        assert world.outcome(name)[:2] == ("too_short", 1)
+        assert world.stages(name) == [(1, "accepted"), (2, "rejected"), (3, "not_reached")]
+
+    def test_one_that_fails_at_its_first_stage_is_rejected_after_all_refinements(self, world: RolloutWorld) -> None:
+        name = roll(world.context(PolicyModel(drafts(1))), world.chains[0], 0)
+        assert world.outcome(name)[:2] == ("rejected", 0)
+        assert world.rows(Verdict, "attempt", "accepted", trajectory_id=name) == [(n, False) for n in (1, 2, 3, 4)]
+
+    @pytest.mark.parametrize(("on_fail", "inherited"), [("continue", b"# draft"), ("reference", b"def part_number_2")])
+    def test_after_a_rejected_stage_the_next_can_go_on(
+        self, world: RolloutWorld, on_fail: str, inherited: bytes
+    ) -> None:
+        name = roll(world.context(PolicyModel(drafts(2)), refinements=0, on_fail=on_fail), world.chains[0], 0)
+        assert world.stages(name) == [(1, "accepted"), (2, "rejected"), (3, "accepted")]
+        assert world.outcome(name)[:2] == ("too_short", 1)
+        context = world.context()
+        (tree,) = world.rows(TrajectoryStage, "start_tree", trajectory_id=name, position=3)[0]
+        from environments.stages import open_git, open_trees, read_chain
+
+        with world.store.reading() as tx:
+            chain = read_chain(tx, world.chains[0])
+        trees = open_trees(chain, open_git(chain, context.mirrors), context.data_dir)
+        assert inherited in trees.blobs([trees.entries(tree)[b"src/part_2.py"].blob])[0]
+
+    def test_a_model_that_never_submits_ends_at_its_limit_and_is_judged_by_what_it_left(
+        self, world: RolloutWorld
+    ) -> None:
+        def idles(messages: Messages) -> Said:
+            return works(messages) if "<task>" not in str(messages[1:]) else bash("ls")
+
+        name = roll(world.context(PolicyModel(idles), stage_limits=Limits(steps=4)), world.chains[0], 0)
+        outcome, _, reason = world.outcome(name)
+        assert outcome == "rejected" and "ended by step_limit" in str(reason)
+        ((endings, steps),) = world.rows(TrajectoryStage, "endings", "steps", trajectory_id=name, position=1)
+        assert (json.loads(endings), steps) == (["step_limit"], 4)
+
+    def test_a_limit_of_the_chain_ends_it_between_stages(self, world: RolloutWorld) -> None:
+        name = roll(world.context(chain_limits=Limits(steps=3)), world.chains[0], 0)
+        assert world.stages(name) == [(1, "accepted"), (2, "not_reached"), (3, "not_reached")]
+        assert world.outcome(name) == ("too_short", 1, "stage 2: not_reached: step_limit of the chain")
+
+    def test_a_judge_that_gives_no_verdict_leaves_the_stage_unscored(self, world: RolloutWorld) -> None:
+        def mumbles(messages: Messages) -> Said:
+            return Said("Hard to say.") if "You review code" in str(messages[0]["content"]) else works(messages)
+
+        name = roll(world.context(PolicyModel(mumbles)), world.chains[0], 0)
+        assert world.outcome(name)[:2] == ("unscored", 0)
+        assert world.rows(Verdict, "accepted", "score", "judge_error", trajectory_id=name) == [
+            (None, None, "bad_reply")
+        ]
+
+    def test_a_sandbox_that_the_agent_filled_ends_the_stage_and_is_the_agents_failure(
+        self, world: RolloutWorld
+    ) -> None:
+        def full(command: str) -> None:
+            if "echo 'value" in command:
+                raise DiskLimit("the sandbox wrote more than it may")
+
+        more = {"make_place": lambda _, trees: FolderPlace(trees, world.folder, full)}
+        name = roll(world.context(more=more), world.chains[0], 0)
+        assert world.outcome(name)[:2] == ("disk_limit", 0)
+        assert "disk_limit" in FINAL and "disk_limit" not in INFRASTRUCTURE
+
+
+class TestGates:
+    def test_a_gate_of_tests_on_a_chain_that_was_not_validated_says_what_to_run(self, world: RolloutWorld) -> None:
+        model = PolicyModel()
+        name = roll(world.context(model, gate="tests"), world.chains[0], 0)
+        outcome, _, reason = world.outcome(name)
+        assert outcome == "not_validated" and "`prchain environments validate`" in str(reason)
+        assert model.asked == [] and outcome not in FINAL, "the next run looks again"
+
+    def test_a_stage_without_proved_tests_is_named(self, world: RolloutWorld) -> None:
+        prove(world, outcome="unproved")
+        name = roll(world.context(gate="both"), world.chains[0], 0)
+        assert world.outcome(name)[0] == "tests_unproved"
+
+    def test_tests_accept_and_reject_and_tell_the_agent_only_the_kind_of_failure(self, world: RolloutWorld) -> None:
+        prove(world)
+        model = PolicyModel()
+        name = roll(world.context(model, gate="tests", more=suited(world)), world.chains[0], 0)
+        assert world.outcome(name)[:2] == ("accepted", 3)
+        verdicts = world.rows(Verdict, "position", "accepted", "tests", "shown", trajectory_id=name)
+        assert [one[:3] for one in verdicts] == [(1, True, "passed"), (2, False, "f2p_failed"), (2, True, "passed"),
+                                                 (3, True, "passed")]  # fmt: skip
+        assert "test_part" not in str(verdicts[1][3]) and verdicts[1][3]
+        assert model.count("judge") == 0
+
+    def test_a_state_on_which_no_test_runs_is_not_the_stages_fault(self, world: RolloutWorld) -> None:
+        prove(world)
+
+        def run(tree: str, text: str, position: int) -> dict[str, Status]:
+            return {} if position == 3 else passing(text, position)
+
+        name = roll(world.context(gate="both", more=suited(world, run)), world.chains[0], 0)
+        assert world.stages(name) == [(1, "accepted"), (2, "accepted"), (3, "state_broken")]
+        assert world.outcome(name)[:2] == ("accepted_prefix", 2)
+
+    def test_a_chain_without_a_task_is_refused(self, world: RolloutWorld) -> None:
+        with world.store.transaction() as tx:
+            tx.delete(Task, chain_id=world.chains[0])
+        with pytest.raises(NoTask, match="prchain tasks build"):
+            roll(world.context(), world.chains[0], 0)
+
+
+def prove(world: RolloutWorld, outcome: str = "proved") -> None:
+    """Rows as `prchain environments validate` leaves them."""
+    from sql.tables import ReferenceRun
+
+    with world.store.transaction() as tx:
+        for position in (1, 2, 3):
+            key = {"chain_id": world.chains[0], "position": position}
+            earlier = [f"test_part_{n}" for n in range(1, position)]
+            classes = {"f2p": [f"test_part_{position}"], "p2p": ["test_old", *earlier]}
+            tx.upsert(StageTests, [{**key, "outcome": outcome, "reason": None, "image": None, "recipe": "python",
+                                    "runner": "pytest", "files": "[]", "classes": json.dumps(classes), "removed": "[]",
+                                    "tampered": "[]", "stage_image": None, "seconds": 0.0}])  # fmt: skip
+            statuses = {"test_old": "passed", f"test_part_{position}": "failed",
+                        **dict.fromkeys(earlier, "passed")}  # fmt: skip
+            tx.upsert(ReferenceRun, [{**key, "side": "before", "ordinal": 1, "key": "k",
+                                      "statuses": json.dumps(statuses), "exit_code": 1, "timed_out": False,
+                                      "complete": True, "infra": None, "notes": "[]", "tampered": "[]", "tail": "",
+                                      "seconds": 0.0, "ran_at": "2026-01-01T00:00:00Z"}])  # fmt: skip
+
+
+def passing(text: str, position: int) -> dict[str, Status]:
+    """What tests say that want every part so far, and no drafts."""
+    parts = {f"test_part_{n}": Status.passed if f"{n}" in text else Status.failed for n in range(1, position)}
+    own = f"value = {position}\n" in text or f"return {position}" in text
+    return {"test_old": Status.passed, **parts, f"test_part_{position}": Status.passed if own else Status.failed}
+
+
+def suited(world: RolloutWorld, run: Any = None) -> dict[str, Any]:
+    """Places whose suites are functions of the tree."""
+
+    class Place(FolderPlace):
+        def suite(self, position: int) -> Any:
+            place = self
+
+            class Suite:
+                def run(self, tree: str) -> TestRun:
+                    entries = place.trees.entries(tree)
+                    parts = [entry.blob for path, entry in entries.items() if path.startswith(b"src/part_")]
+                    text = b"".join(place.trees.blobs(parts)).decode()
+                    said = run(tree, text, position) if run else passing(text, position)
+                    return TestRun(said, "", 0.0, 0)
+
+            return Suite()
+
+    return {"make_place": lambda _, trees: Place(trees, world.folder),
+            "make_suite": lambda place, stage, patches: place.suite(stage.position)}  # fmt: skip
+
+
+class TestMachines:
+    """Failures of machines: tried again from the last step, and counted apart."""
+
+    def test_sandboxes_that_are_lost_and_an_engine_that_is_gone_for_a_while_change_nothing(
+        self, world: RolloutWorld, tmp_path: Path
+    ) -> None:
+        (tmp_path / "calm").mkdir()
+        with rollout_world(tmp_path / "calm", [(1, 2, 3)]) as calm:
+            expected = calm.whole(roll(calm.context(), calm.chains[0], 0))
+        commands = 0
+
+        def fails(command: str) -> None:
+            nonlocal commands
+            commands += 1
+            if commands in {6, 16}:
+                raise SandboxLost("the container is gone")
+            if commands in {22, 23, 24}:
+                raise EngineUnavailable("the engine does not answer")
+
+        model = PolicyModel()
+        more = {"make_place": lambda _, trees: FolderPlace(trees, world.folder, fails)}
+        name = roll(world.context(model, more=more), world.chains[0], 0)
+        assert comparable(world.whole(name)) == comparable(expected)
+        assert world.rows(Trajectory, "tries", id=name) == [(5,)]
+        assert model.count("agent") == 11, "no reply was asked for twice"
+
+    def test_what_outlasts_the_retries_is_named_and_the_next_call_goes_on(self, world: RolloutWorld) -> None:
+        def down(request: Request) -> None:
+            if request.purpose == "judge":
+                raise EndpointUnreachable("no route to host")
+
+        waits: list[int] = []
+        context = world.context(PolicyModel(before=down), more={"retries": 2, "pause": waits.append})
+        name = roll(context, world.chains[0], 0)
+        assert world.outcome(name)[0] == "endpoint_unreachable" and "endpoint_unreachable" in INFRASTRUCTURE
+        assert waits == [1, 2]
+        model = PolicyModel()
+        assert roll(world.context(model), world.chains[0], 0) == name
+        assert world.outcome(name)[0] == "accepted"
+        assert model.count("agent") == 8, "the three turns of stage 1 were stored"
+
+    def test_a_spent_budget_leaves_the_trajectory_to_be_gone_on_with(self, world: RolloutWorld) -> None:
+        name = roll(world.context(budget=0.0245), world.chains[0], 0)
+        assert world.outcome(name)[0] == "budget_exceeded"
+        roll(world.context(run="next"), world.chains[0], 0)
+        assert world.outcome(name)[0] == "accepted"
+
+    def test_a_full_disk_ends_the_run_by_its_name_and_the_next_call_goes_on(
+        self, world: RolloutWorld, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        from trajectories import rows
+
+        written = rows.write_entries
+        left = [6]
+
+        def full(tx: Any, name: str, entries: Any) -> None:
+            left[0] -= 1
+            if left[0] == 0:
+                raise DiskFull("no room is left")
+            written(tx, name, entries)
+
+        monkeypatch.setattr(rows, "write_entries", full)
+        with pytest.raises(DiskFull):
+            roll(world.context(), world.chains[0], 0)
+        model = PolicyModel()
+        name = roll(world.context(model), world.chains[0], 0)
+        assert world.outcome(name)[0] == "accepted"
+        assert model.count("agent") < 11
+
+    def test_two_do_not_work_on_one_trajectory(self, world: RolloutWorld) -> None:
+        context = world.context()
+        name = context.id_of(world.chains[0], 0)
+        with alone(world.store, f"rollout-{name}", "x"), pytest.raises(StoreInUse):
+            roll(context, world.chains[0], 0)
+
+    def test_without_trees_of_steps_a_cut_off_attempt_begins_again_from_the_ledger(self, world: RolloutWorld) -> None:
+        commands = 0
+
+        def dies(command: str) -> None:
+            nonlocal commands
+            commands += command.startswith("cat src/part")
+            if commands == 2 and command.startswith("cat src/part"):
+                raise SandboxLost("gone")
+
+        model = PolicyModel()
+        more = {"make_place": lambda _, trees: FolderPlace(trees, world.folder, dies)}
+        name = roll(world.context(model, track_steps=False, more=more), world.chains[0], 0)
+        assert world.outcome(name)[0] == "accepted"
+        assert model.count("agent") == 11
+        assert world.rows(TrajectoryMessage, "ordinal", trajectory_id=name) == [(n,) for n in range(27)]
+
+
+def comparable(whole: dict[str, Any]) -> dict[str, Any]:
+    """Without the paths of temporary folders, which openings name."""
+    for one in whole["messages"]:
+        if one["kind"] in {"system", "query", "comment"}:
+            one["content"], one["details"] = "", {}
+    return whole
+
+
+class TestBranches:
+    def test_a_branch_goes_on_from_the_tree_of_a_step_and_shares_what_was_before(self, world: RolloutWorld) -> None:
+        parent = roll(world.context(), world.chains[0], 0)
+
+        model = PolicyModel(works)
+        # Step 4 wrote the draft of stage 2.
+        name = roll(world.context(model), world.chains[0], 0, parent=(parent, 4))
+        assert name != parent and world.outcome(name)[0] == "accepted"
+        ours, theirs = (world.whole(one)["messages"] for one in (name, parent))
+        shared = [one for one in theirs if one["step"] <= 4]
+        assert ours[: len(shared)] == shared
+        assert model.count("agent") == 7, "steps 5 to 11 are asked anew"
+        observed = world.rows(TrajectoryMessage, "content", trajectory_id=name, step=5, kind="observation")[0][0]
+        assert "value = 2  # draft" in observed, "the sandbox is as after step 4"
+        assert world.rows(Trajectory, "parent_id", "parent_step", id=name) == [(parent, 4)]
+
+    def test_a_prefix_can_be_extended_from_where_it_was_accepted(self, world: RolloutWorld) -> None:
+        parent = roll(world.context(PolicyModel(drafts(3)), refinements=0), world.chains[0], 0)
+        assert world.outcome(parent)[:2] == ("too_short", 1) or world.outcome(parent)[0] == "accepted_prefix"
+        (last,) = max(world.rows(TrajectoryMessage, "step", trajectory_id=parent, position=2))
+        model = PolicyModel()
+        name = roll(world.context(model), world.chains[0], 0, parent=(parent, last))
+        assert world.stages(name)[2] == (3, "accepted")
+        assert model.count("agent") <= 5
+
+    def test_a_step_that_is_not_there_is_refused(self, world: RolloutWorld) -> None:
+        parent = roll(world.context(), world.chains[0], 0)
+        with pytest.raises(StepUnknown, match="its last is 11"):
+            roll(world.context(), world.chains[0], 0, parent=(parent, 99))
+        with pytest.raises(StepUnknown, match="there is no trajectory"):
+            roll(world.context(), world.chains[0], 0, parent=("0" * 16, 1))
+
+
+def test_the_context_of_a_stage_begins_anew_where_that_is_asked_for(world: RolloutWorld) -> None:
+    model = PolicyModel()
+    name = roll(world.context(model, context="stage"), world.chains[0], 0)
+    assert world.outcome(name)[0] == "accepted"
+    last = [one for one in model.asked if one.purpose == "agent"][-1]
+    assert [one.role for one in last.messages[:2]] == ["system", "user"] and len(last.messages) == 6
+    assert OVERVIEW in last.messages[1].content and query(3) in last.messages[1].content

@@ -1,0 +1,213 @@
+"""Many rollouts, and the commands: which are worked on, what is told of them, and what a run would take."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from sqlalchemy import update
+
+from prchain.cli import run as run_command
+from prchain.errors import DiskFull, StoreInUse
+from sql.tables import Task, Trajectory
+from tests.trajectories.rolloutworld import PolicyModel, RolloutWorld, rollout_world
+from trajectories.cli import rollouts
+from trajectories.crew import Told
+from trajectories.forecast import ASSUMED
+from trajectories.identity import Parent
+from trajectories.rollout import RolloutContext, _begin, _end
+
+CHAINS = [(1, 2), (2, 3), (3, 4), (4, 5)]
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RolloutWorld]:
+    monkeypatch.chdir(tmp_path)
+    with rollout_world(tmp_path, CHAINS) as made:
+        yield made
+
+
+def ends(*outcomes: str | Exception, then: str = "accepted") -> Callable[..., str]:
+    """In place of `roll`: writes these outcomes in turn."""
+    left = list(outcomes)
+
+    def one(context: RolloutContext, chain_id: str, sample: int, *, parent: Parent | None = None) -> str:
+        said = left.pop(0) if left else then
+        name = context.id_of(chain_id, sample, parent)
+        if isinstance(said, StoreInUse):
+            raise said
+        _begin(context, name, chain_id, sample, parent, Told())
+        if isinstance(said, Exception):
+            raise said
+        _end(context, name, said, None if said == "accepted" else f"because of {said}")
+        return name
+
+    return one
+
+
+def report_of(world: RolloutWorld, roll_one: Callable[..., str], **choice: Any) -> Any:
+    run = world.run(world.context(), workers=1, **choice)
+    run.roll_one = roll_one
+    return run.run()
+
+
+class TestRun:
+    def test_every_sample_of_every_chain_is_worked_on_best_chain_first_and_once(self, world: RolloutWorld) -> None:
+        world.add_chain((1, 3), score=9.0)
+        best = world.chains[-1]
+        run = world.run(world.context(), samples=2)
+        todo, standing, without = run.pending()
+        assert (len(todo), standing, without) == (10, 0, 0)
+        assert [(one.chain_id, one.sample) for one in todo[:2]] == [(best, 0), (best, 1)]
+        assert report_of(world, ends(), samples=2).counts == {"accepted": 10}
+        assert report_of(world, ends(), samples=2).standing == 10
+        again = report_of(world, ends(), samples=3, limit=2)
+        assert (again.counts, again.standing) == ({"accepted": 2}, 4)
+
+    def test_chains_without_a_ready_task_are_counted_and_left_alone(self, world: RolloutWorld) -> None:
+        with world.store.transaction() as tx:
+            tx.connection.execute(update(Task).where(Task.chain_id == world.chains[0]).values(outcome="rejected"))
+        report = report_of(world, ends(), limit=3)
+        assert (report.counts, report.without_task, report.done) == ({"accepted": 3}, 1, True)
+
+    def test_failures_of_machines_are_counted_apart_and_tried_again(self, world: RolloutWorld) -> None:
+        report = report_of(world, ends("sandbox_lost", "rejected", "endpoint_timeout"))
+        assert report.counts == {"rejected": 1, "accepted": 1}
+        assert report.infrastructure == {"sandbox_lost": 1, "endpoint_timeout": 1}
+        assert not report.done and len(report.failed) == 2
+        assert report_of(world, ends()).standing == 2
+
+    def test_nothing_but_failures_of_machines_ends_the_run(self, world: RolloutWorld) -> None:
+        report = report_of(world, ends(then="engine_unavailable"), samples=3)
+        assert report.infrastructure == {"engine_unavailable": 5}
+        assert report.left == 7 and "5 rollouts in a row" in str(report.stopped)
+
+    def test_a_spent_budget_ends_the_run(self, world: RolloutWorld) -> None:
+        report = report_of(world, ends("accepted", "budget_exceeded"))
+        assert (report.left, report.stopped) == (2, "because of budget_exceeded")
+
+    def test_a_defect_on_one_is_named_and_ends_no_other(self, world: RolloutWorld) -> None:
+        report = report_of(world, ends(ValueError("no such thing as ghp_0123456789abcdefghij")))
+        assert report.counts == {"defect": 1, "accepted": 3} and not report.done
+        assert "ghp_" not in str(report.failed[0].reason) and "test_rollouts_cli.py" in str(report.failed[0].reason)
+        assert world.outcome(report.failed[0].id)[0] == "defect"
+
+    def test_what_another_process_works_on_is_passed_over(self, world: RolloutWorld) -> None:
+        report = report_of(world, ends(StoreInUse("taken")))
+        assert report.counts == {"taken": 1, "accepted": 3} and not report.done
+
+    def test_a_full_disk_ends_the_run_by_its_name(self, world: RolloutWorld) -> None:
+        with pytest.raises(DiskFull, match="no room"):
+            report_of(world, ends(DiskFull("no room is left")))
+
+    def test_several_rollouts_at_once_end_as_one_after_the_other(self, world: RolloutWorld, tmp_path: Path) -> None:
+        (tmp_path / "one").mkdir()
+        with rollout_world(tmp_path / "one", CHAINS[:2]) as other:
+            assert other.run(other.context(), workers=1).run().counts == {"accepted": 2}
+            names = [name for (name,) in other.rows(Trajectory, "id")]
+            expected = [other.stages(name) for name in names]
+        report = world.run(world.context(), workers=4, limit=2).run()
+        assert report.counts == {"accepted": 2}
+        assert [world.stages(name) for name in names] == expected
+
+
+class TestForecast:
+    def test_without_stored_trajectories_it_is_by_what_is_assumed_and_said(self, world: RolloutWorld) -> None:
+        model = PolicyModel()
+        found = world.run(world.context(model), samples=2).forecast()
+        assert found.trajectories == 8 and found.basis == ASSUMED
+        assert found.estimate.calls == 8 * (60 + 3) and (found.estimate.usd or 0) > 0
+        assert model.asked == [] and world.rows(Trajectory, "id") == []
+        by_tests = world.run(world.context(model, gate="tests"), samples=2).forecast()
+        assert by_tests.estimate.calls == 8 * 60
+
+    def test_with_enough_of_them_it_is_by_their_medians(self, world: RolloutWorld) -> None:
+        assert world.run(world.context(), workers=2, samples=2, limit=3).run().counts == {"accepted": 6}
+        found = world.run(world.context(), samples=2).forecast()
+        assert found.trajectories == 2 and "medians of 6 ended trajectories of fake" in found.basis
+        calls = world.calls()
+        per_stage = len(calls) / 12
+        assert abs(found.estimate.calls - 4 * per_stage) <= 4
+        assert found.estimate.tokens_in == 100 * found.estimate.calls
+
+
+def invoke(*arguments: str) -> tuple[int, str]:
+    ran = CliRunner().invoke(rollouts, list(arguments), catch_exceptions=False, standalone_mode=False)
+    return ran.exit_code, ran.output
+
+
+@pytest.fixture
+def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A scripted model that hands everything in at once, and a judge that takes it."""
+    lines = [
+        {"purpose": "agent", "contains": "Task", "tool_calls": [{"name": "submit"}], "repeat": True},
+        {"purpose": "judge", "reply": {"comment": "Good.", "score": 1.0}, "repeat": True},
+    ]
+    path = tmp_path / "script.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    monkeypatch.setenv("PRCHAIN_LLM_SCRIPT", str(path))
+    return path
+
+
+class TestCommands:
+    def test_run_list_and_show_from_end_to_end(
+        self, world: RolloutWorld, script: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        common = ["--db", world.database]
+        arguments = ["rollouts", "run", *common, "--backend", "local", "--limit", "1", "--refinements", "0"]
+        assert run_command([*arguments, "--dry-run", "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["rollouts"] == 1
+        assert run_command(arguments) == 0
+        said = capsys.readouterr().out
+        assert "1 rejected" in said and "0 stood before" in said, "an empty patch is not accepted"
+        assert run_command(arguments) == 0
+        assert "nothing new to do; 1 stood before" in capsys.readouterr().out
+        assert run_command(["rollouts", "list", *common, "--json"]) == 0
+        (row,) = json.loads(capsys.readouterr().out)
+        assert (row["outcome"], row["accepted"], row["stages"], row["repository"]) == ("rejected", 0, 2, "shop/till")
+        assert run_command(["rollouts", "list", *common, "--outcome", "accepted"]) == 0
+        assert capsys.readouterr().out == "0 trajectories\n"
+        assert run_command(["rollouts", "show", row["id"][:6], *common, "--messages"]) == 0
+        page = capsys.readouterr().out
+        assert f"trajectory {row['id']}: rejected" in page and "attempt 1 (submitted): rejected, score 0" in page
+        assert "-> submit" in page
+        assert run_command(["rollouts", "show", row["id"], *common, "--json", "--messages"]) == 0
+        whole = json.loads(capsys.readouterr().out)
+        assert [one["kind"] for one in whole["messages"]] == ["system", "query", "turn", "observation"]
+        assert whole["options"]["refinements"] == 0
+
+    def test_a_gate_of_tests_on_chains_that_were_not_validated_says_what_to_run_first(
+        self, world: RolloutWorld, script: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        arguments = ["rollouts", "run", "--db", world.database, "--backend", "local", "--gate", "tests"]
+        assert run_command(arguments) == 1
+        shown = capsys.readouterr()
+        assert "`prchain environments validate` first" in shown.err
+        assert "4 rollouts not done" in shown.err and "Traceback" not in shown.err
+
+    @pytest.mark.parametrize(
+        ("arguments", "said"),
+        [
+            (["--backend", "unsafe-local"], "give both"),
+            (["--unsafe-local"], "give both"),
+            (["--backend", "local", "--branch", "81c2"], "as in 81c2:17"),
+            (["--backend", "local", "--branch", "81c2:4"], "no trajectory's id begins with"),
+            (["--backend", "local", "--chain", "ffff"], "no chain's id begins with"),
+            (["--backend", "local", "--repository", "no/such"], "has not been mined"),
+        ],
+    )
+    def test_what_cannot_be_meant_is_one_line_and_exit_code_2(
+        self, world: RolloutWorld, script: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+    ) -> None:
+        assert run_command(["rollouts", "run", "--db", world.database, *arguments]) == 2
+        err = capsys.readouterr().err
+        assert said in err and len(err.strip().splitlines()) == 1
+
+    @pytest.mark.parametrize("command", [[], ["run"], ["list"], ["show"]])
+    def test_every_command_has_a_help_with_an_example(self, command: list[str]) -> None:
+        code, said = invoke(*command, "--help")
+        assert code == 0 and "Example:" in said and "prchain rollouts" in said

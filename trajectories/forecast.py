@@ -1,0 +1,113 @@
+"""What rollouts will take: by the medians of those that are stored, else by what is assumed and said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from statistics import median
+
+from sqlalchemy import func, select
+
+from prchain.llm.desk import Desk, Estimate
+from sql.store import Transaction
+from sql.tables import LlmCall, Trajectory, TrajectoryStage
+from trajectories.options import RolloutOptions
+from trajectories.outcomes import FINAL
+
+FEWEST = 5
+"""Ended trajectories from which on their medians are believed."""
+
+_STEPS, _ATTEMPTS = 30, 1.5
+"""Steps of a stage, all attempts together, and attempts at it, where nothing is stored."""
+_FIRST_PROMPT, _PER_STEP, _REPLY = 3_000, 730, 250
+"""Tokens of a first prompt; what a step adds to the next prompt (the paper's samples: 85,000 tokens in 116 calls of
+tools, section 4.3); tokens of a reply."""
+_JUDGED, _VERDICT = 12_000, 400
+"""Tokens of a judge's prompt and of its reply."""
+
+ASSUMED = (
+    f"assumed: {_STEPS} steps and {_ATTEMPTS:g} attempts a stage, prompts of {_FIRST_PROMPT:,} tokens that grow by "
+    f"{_PER_STEP} a step, every stage reached"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PerStage:
+    """What one stage takes of the model of a purpose."""
+
+    calls: float
+    tokens_in: float
+    tokens_out: float
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What a run would take, and what that is known from."""
+
+    trajectories: int
+    estimate: Estimate
+    basis: str
+
+
+def forecast(tx: Transaction, desk: Desk, options: RolloutOptions, lengths: Iterable[int], model: str) -> Forecast:
+    """What rollouts over chains of these lengths would take, if every stage was reached. Nothing is asked."""
+    todo = list(lengths)
+    total = Estimate()
+    names = _ended(tx, model)
+    purposes = ("agent", *(("judge",) if options.asks_judge else ()))
+    stored = {purpose: _stored(tx, names, purpose) for purpose in purposes} if len(names) >= FEWEST else {}
+    for purpose in purposes:
+        for length in todo:
+            known = stored.get(purpose)
+            if known is not None:
+                calls, tokens_in, tokens_out = (value * length for value in (
+                    known.calls, known.tokens_in, known.tokens_out))  # fmt: skip
+            else:
+                calls, tokens_in, tokens_out = _assumed(purpose, options, length)
+            total += _priced(desk, purpose, round(calls), round(tokens_in), round(tokens_out))
+    basis = f"medians of {len(names):,} ended trajectories of {model}" if stored else ASSUMED
+    return Forecast(len(todo), total, basis)
+
+
+def _ended(tx: Transaction, model: str) -> list[str]:
+    query = select(Trajectory.id).where(
+        Trajectory.model == model, Trajectory.outcome.in_(FINAL), Trajectory.parent_id.is_(None), Trajectory.steps > 0
+    )
+    return [str(name) for (name,) in tx.connection.execute(query.order_by(Trajectory.id))]
+
+
+def _stored(tx: Transaction, names: list[str], purpose: str) -> PerStage | None:
+    """Medians over trajectories of what a stage took that was begun."""
+    found = []
+    for name in names:
+        stages = select(func.count()).where(TrajectoryStage.trajectory_id == name, TrajectoryStage.attempts > 0)
+        begun = int(tx.connection.execute(stages).scalar_one())
+        query = select(func.count(), func.sum(LlmCall.tokens_in), func.sum(LlmCall.tokens_out)).where(
+            LlmCall.purpose == purpose, LlmCall.subject.startswith(f"{name}/", autoescape=True),
+            LlmCall.state == "stored",
+        )  # fmt: skip
+        calls, tokens_in, tokens_out = tx.connection.execute(query).one()
+        if begun and calls:
+            found.append(PerStage(calls / begun, (tokens_in or 0) / begun, (tokens_out or 0) / begun))
+    if not found:
+        return None
+    return PerStage(*(median(getattr(one, name) for one in found) for name in PerStage.__dataclass_fields__))
+
+
+def _assumed(purpose: str, options: RolloutOptions, length: int) -> tuple[float, float, float]:
+    """Calls and tokens in and out of one trajectory."""
+    attempts = min(_ATTEMPTS, 1 + options.refinements)
+    if purpose == "judge":
+        return attempts * length, attempts * length * _JUDGED, attempts * length * _VERDICT
+    limit = options.stage_limits.steps
+    steps = min(_STEPS, limit) if limit is not None else _STEPS
+    parts, each = (1, steps * length) if options.context == "chain" else (length, steps)
+    tokens_in = parts * (each * _FIRST_PROMPT + _PER_STEP * each * (each - 1) / 2)
+    return parts * each, tokens_in, parts * each * _REPLY
+
+
+def _priced(desk: Desk, purpose: str, calls: int, tokens_in: int, tokens_out: int) -> Estimate:
+    route = desk.routes.get(purpose, desk.default)
+    price = route.price if route else None
+    usd = None if price is None else (tokens_in * price.input + tokens_out * price.output) / 1_000_000
+    return Estimate(calls, tokens_in, tokens_out, usd)

@@ -1,0 +1,122 @@
+"""What decides a rollout, besides the chain, the models and the sample's number."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from enum import StrEnum
+from hashlib import sha256
+from typing import Any, Literal, Self
+
+from environments.provide import Backend
+from environments.state import Carry
+from prchain.errors import UsageError
+from trajectories.model import NO_LIMITS, Limits
+
+STAGE_STEPS = 100
+"""Steps of a stage, where nothing else is said."""
+
+_STAGE_LIMITS = Limits(steps=STAGE_STEPS)
+
+
+class Gate(StrEnum):
+    """What has to hold for a stage to be accepted."""
+
+    JUDGE = "judge"
+    """The judge's score reaches the threshold (the paper's rule)."""
+    TESTS = "tests"
+    """Every F2P and P2P test passes: rejection sampling by tests alone, SWE-Gym's baseline."""
+    BOTH = "both"
+    EITHER = "either"
+
+
+class OnFail(StrEnum):
+    """What comes after a stage that was not accepted."""
+
+    STOP = "stop"
+    """Nothing: the accepted prefix is the trajectory."""
+    CONTINUE = "continue"
+    """The next stage, on what the agent left."""
+    REFERENCE = "reference"
+    """The next stage, on what the developers merged."""
+
+
+_ENUMS: Mapping[str, type[StrEnum]] = {"carry": Carry, "gate": Gate, "on_fail": OnFail, "backend": Backend}
+"""Fields whose value may be given as a word."""
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutOptions:
+    """How an agent works on a chain and what is accepted of it. Equal options have equal hashes."""
+
+    scaffold: str = "react"
+    tools: Literal["bash", "full"] = "full"
+    context: Literal["chain", "stage"] = "chain"
+    """Whether the conversation goes on over all stages, or begins anew with each."""
+    carry: Carry = Carry.AGENT
+    history: int = 0
+    """So many commits of the base's history go into the sandbox."""
+    gate: Gate = Gate.JUDGE
+    threshold: float = 0.8
+    refinements: int = 3
+    """How often a rejected attempt is sent back."""
+    on_fail: OnFail = OnFail.STOP
+    min_length: int = 2
+    """Accepted stages, from the first one on, that make a chain."""
+    stage_limits: Limits = _STAGE_LIMITS
+    chain_limits: Limits = NO_LIMITS
+    temperature: float | None = None
+    max_tokens: int = 8192
+    """Of one reply."""
+    context_tokens: int | None = None
+    """What the model takes, prompt and reply together; None: until the endpoint says that it is too much."""
+    overflow: Literal["stop", "elide"] = "stop"
+    observation_chars: int = 10_000
+    command_timeout: float = 120.0
+    """Seconds."""
+    test_timeout: float = 1800.0
+    """Seconds, for one run of a stage's tests."""
+    track_steps: bool = True
+    """Whether the tree is kept after each step that changed it; without it a rollout goes on from attempts only."""
+    interface: Literal["appended", "paper"] = "appended"
+    tests: Literal["always", "gate"] = "always"
+    """Whether a stage's proved tests run on every attempt, or only where the gate asks for them."""
+    backend: Backend = Backend.DOCKER
+
+    def __post_init__(self) -> None:
+        for name, kind in _ENUMS.items():
+            object.__setattr__(self, name, kind(getattr(self, name)))
+        if not 0 <= self.threshold <= 1:
+            raise UsageError("the threshold must be between 0 and 1")
+        for name, least in (("refinements", 0), ("min_length", 1), ("history", 0), ("max_tokens", 1)):
+            if getattr(self, name) < least:
+                raise UsageError(f"{name.replace('_', ' ')} must be {least} or more")
+
+    @property
+    def asks_judge(self) -> bool:
+        """Whether the gate needs the judge's score."""
+        return self.gate is not Gate.TESTS
+
+    @property
+    def needs_tests(self) -> bool:
+        """Whether no stage can be accepted, or not in every way, without tests."""
+        return self.gate is not Gate.JUDGE
+
+    def to_json(self) -> str:
+        """One line of JSON, the same for equal options."""
+        return json.dumps(asdict(self), sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """The options that `to_json` wrote; a field that an older version did not know has its default."""
+        stored: Mapping[str, Any] = json.loads(text)
+        known = {field.name: stored[field.name] for field in fields(cls) if field.name in stored}
+        for name in ("stage_limits", "chain_limits"):
+            if name in known:
+                known[name] = Limits(**known[name])
+        return cls(**known)
+
+    def hash(self) -> str:
+        """SHA-256 of the options, in hex digits."""
+        return sha256(self.to_json().encode()).hexdigest()

@@ -1,0 +1,98 @@
+"""How trajectories and their stages end: exactly one name each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from prchain.errors import (
+    BadReply,
+    BudgetExceeded,
+    EndpointRefused,
+    EndpointUnreachable,
+    EngineUnavailable,
+    ImageMissing,
+    PrchainError,
+    RateLimited,
+    SandboxError,
+    SandboxLimit,
+    SandboxScriptExhausted,
+)
+
+RUNNING = "running"
+"""Of a trajectory and of a stage: under way, or cut off by a kill."""
+
+ACCEPTED = "accepted"
+"""Every stage (of a trajectory); the gate let it pass (of a stage)."""
+ACCEPTED_PREFIX = "accepted_prefix"
+"""The first stages were accepted, enough of them for a chain."""
+TOO_SHORT = "too_short"
+"""The first stages were accepted, too few for a chain."""
+REJECTED = "rejected"
+"""The gate refused the last attempt; of a trajectory: at its first stage."""
+UNSCORED = "unscored"
+"""No verdict could be had: neither accepted nor rejected."""
+STATE_BROKEN = "state_broken"
+"""Nothing of the stage's tests runs on S_t: earlier stages broke it."""
+STOPPED = "stopped"
+"""An observer ended it."""
+NOT_REACHED = "not_reached"
+"""Of a stage: nothing was tried."""
+
+NO_TASK = "no_task"
+"""The chain has no task that is ready."""
+NOT_VALIDATED = "not_validated"
+"""The gate needs tests, and nobody has looked yet which tests the chain has."""
+TESTS_UNPROVED = "tests_unproved"
+"""The gate needs tests, and a stage has none that show its work."""
+DEFECT = "defect"
+"""A failure without a name: a defect of ours."""
+
+KEPT = frozenset({ACCEPTED, ACCEPTED_PREFIX})
+"""Trajectories that exports take by default."""
+
+OF_THE_AGENT = frozenset({"disk_limit", "out_of_memory", "sandbox_limit", "extraction_failed"})
+"""Names of errors that what the agent did has caused: they end its stage."""
+OF_THE_STATE = frozenset({"merge_unsupported", "none_unavailable"})
+"""Names of errors that end a stage before it begins."""
+
+FINAL = KEPT | OF_THE_AGENT | OF_THE_STATE | {TOO_SHORT, REJECTED, UNSCORED, STATE_BROKEN, STOPPED}
+"""Outcomes of a trajectory that another run would only repeat. Any other is tried again by the next run."""
+
+INFRASTRUCTURE = frozenset(
+    {"endpoint_unreachable", "endpoint_timeout", "endpoint_refused", "rate_limited", "bad_reply", "budget_exceeded",
+     "engine_unavailable", "image_missing", "sandbox_lost", "sandbox_error", "sandbox_file_error", "snapshot_unknown"}
+)  # fmt: skip
+"""Names of the errors of `is_infrastructure`: machines failed, and neither agent nor task."""
+
+_RETRIED = (EndpointUnreachable, RateLimited, EngineUnavailable)
+_INFRASTRUCTURE = (*_RETRIED, EndpointRefused, BadReply, BudgetExceeded, ImageMissing)
+
+
+def is_infrastructure(error: PrchainError) -> bool:
+    """Whether the machines failed, and neither agent nor task: counted apart, the trajectory stays resumable."""
+    if isinstance(error, SandboxLimit | SandboxScriptExhausted):
+        return False
+    return isinstance(error, (*_INFRASTRUCTURE, SandboxError))
+
+
+def is_passing(error: PrchainError) -> bool:
+    """Whether trying again soon may help."""
+    if not is_infrastructure(error):
+        return False
+    return isinstance(error, _RETRIED) or (isinstance(error, SandboxError) and not isinstance(error, ImageMissing))
+
+
+def outcome_of(stages: Sequence[str], *, length: int, min_length: int) -> tuple[str, int]:
+    """The outcome of an ended trajectory and how many stages from the first one on were accepted.
+
+    `stages` are the outcomes of its stages in order, `length` is the chain's. Where the first stage was not accepted it
+    is that stage's outcome.
+    """
+    accepted = next((place for place, outcome in enumerate(stages) if outcome != ACCEPTED), len(stages))
+    if accepted >= length:
+        return ACCEPTED, accepted
+    if accepted >= min_length:
+        return ACCEPTED_PREFIX, accepted
+    if accepted:
+        return TOO_SHORT, accepted
+    return (stages[0] if stages else NOT_REACHED), 0

@@ -1,0 +1,137 @@
+"""What people read of trajectories: the list, and the page of one."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import asdict
+from typing import Any
+
+from sqlalchemy import select
+
+from prchain.terminal import say
+from sql.chosen import find_chain
+from sql.store import Store
+from sql.tables import Chain, Repository, Trajectory
+from trajectories.rows import find_trajectory, read_entries, read_stages, read_verdicts
+
+_COLUMNS = (
+    "id", "chain_id", "sample", "parent_id", "parent_step", "scaffold", "model", "judge", "outcome", "reason",
+    "accepted", "overview", "usd", "tokens_in", "tokens_out", "steps", "seconds", "worker", "tries", "started_at",
+    "finished_at",
+)  # fmt: skip
+
+_SHOWN = 400
+"""Characters of a message on a page for people."""
+
+
+def list_trajectories(
+    store: Store, repository: str | None = None, chain: str | None = None, outcome: str | None = None
+) -> list[dict[str, Any]]:
+    """One row a trajectory, by repository, chain and sample. Raises `UsageError` for a chain that is not there."""
+    query = (
+        select(
+            Trajectory.id, Trajectory.chain_id, Trajectory.sample, Trajectory.model, Trajectory.outcome,
+            Trajectory.accepted, Trajectory.steps, Trajectory.usd, Trajectory.reason, Chain.length, Repository.owner,
+            Repository.name,
+        )
+        .join(Chain, Chain.id == Trajectory.chain_id)
+        .join(Repository, Repository.id == Chain.repository_id)
+        .order_by(Trajectory.chain_id, Trajectory.sample, Trajectory.id)
+    )  # fmt: skip
+    if outcome is not None:
+        query = query.where(Trajectory.outcome == outcome)
+    with store.reading() as tx:
+        if chain is not None:
+            query = query.where(Trajectory.chain_id == find_chain(tx, chain))
+        rows = [
+            {"id": name, "chain_id": chain_id, "repository": f"{owner}/{repo}", "sample": sample, "model": model,
+             "outcome": found, "accepted": accepted, "stages": length, "steps": steps, "usd": usd, "reason": reason}
+            for name, chain_id, sample, model, found, accepted, steps, usd, reason, length, owner, repo
+            in tx.connection.execute(query)
+            if repository is None or f"{owner}/{repo}".lower() == repository.lower()
+        ]  # fmt: skip
+    return sorted(rows, key=lambda row: (row["repository"].lower(), row["chain_id"], row["sample"], row["id"]))
+
+
+def print_trajectories(rows: list[dict[str, Any]]) -> None:
+    """Print the list, and below it how many ended how."""
+    for row in rows:
+        usd = "" if row["usd"] is None else f"  {row['usd']:.4f} USD"
+        say(
+            f"{row['id']}  {row['outcome']:<18} {row['accepted']} of {row['stages']} stages  {row['steps']:>4} steps"
+            f"{usd}  {row['repository']}  {row['chain_id']} sample {row['sample']}"
+        )
+    counts = Counter(row["outcome"] for row in rows)
+    say(f"{len(rows):,} trajectories" + "".join(f", {count:,} {name}" for name, count in sorted(counts.items())))
+
+
+def trajectory_page(store: Store, prefix: str, *, messages: bool = False) -> dict[str, Any]:
+    """Everything that is stored of one trajectory, by its id or the beginning of it. Raises `UsageError`."""
+    with store.reading() as tx:
+        name = find_trajectory(tx, prefix)
+        columns = (*_COLUMNS, "options", "prompts", "tools")
+        row = dict(zip(columns, next(iter(tx.rows(Trajectory, *columns, id=name))), strict=True))
+        page: dict[str, Any] = {
+            **row, **{key: json.loads(row[key]) for key in ("options", "prompts", "tools")},
+            "stages": [asdict(one) for one in read_stages(tx, name)],
+            "verdicts": [asdict(one) for one in read_verdicts(tx, name)],
+        }  # fmt: skip
+        if messages:
+            page["messages"] = [asdict(one) for one in read_entries(tx, name)]
+    return page
+
+
+def print_trajectory(page: dict[str, Any]) -> None:
+    """Print a page, long texts cut."""
+    say(f"trajectory {page['id']}: {page['outcome']}")
+    if page["reason"]:
+        say(f"  {page['reason']}")
+    begun = f", after step {page['parent_step']} of {page['parent_id']}" if page["parent_id"] else ""
+    say(f"  chain {page['chain_id']}, sample {page['sample']}{begun}")
+    judge = f", judged by {page['judge']}" if page["judge"] else ""
+    say(f"  {page['scaffold']} with {page['model']}{judge}")
+    price = "price unknown" if page["usd"] is None else f"{page['usd']:.4f} USD"
+    say(f"  {page['steps']:,} steps, {page['tokens_in']:,} tokens in, {page['tokens_out']:,} out, {price}")
+    if page["worker"]:
+        say(f"  worked on by {page['worker']}")
+    for stage in page["stages"]:
+        say()
+        say(f"stage {stage['position']}: {stage['outcome']}, {stage['steps']} steps")
+        if stage["reason"]:
+            say(f"  {stage['reason']}")
+        for conflict in stage["conflicts"]:
+            say(f"  conflict in {conflict['path']}: {conflict['kind']}, the agent's side was taken")
+        for one in page["verdicts"]:
+            if one["position"] == stage["position"]:
+                _print_verdict(one, stage["endings"])
+    for entry in page.get("messages", ()):
+        say()
+        _print_message(entry)
+
+
+def _print_verdict(verdict: dict[str, Any], endings: list[str]) -> None:
+    attempt = verdict["attempt"]
+    ending = endings[attempt - 1] if attempt <= len(endings) else "?"
+    said = {True: "accepted", False: "rejected", None: "unscored"}[verdict["accepted"]]
+    score = "" if verdict["score"] is None else f", score {verdict['score']:g}"
+    tests = "" if verdict["tests"] is None else f", tests {verdict['tests']}"
+    say(f"  attempt {attempt} ({ending}): {said}{score}{tests}")
+    if verdict["comment"]:
+        say(f"    judge: {_cut(verdict['comment'])}")
+    if verdict["shown"] and verdict["shown"] != verdict["comment"]:
+        say(f"    shown: {_cut(verdict['shown'])}")
+
+
+def _print_message(entry: dict[str, Any]) -> None:
+    error = f", {entry['error']}" if entry["error"] else ""
+    place = f"step {entry['step']}, stage {entry['position']}.{entry['attempt']}"
+    say(f"[{entry['ordinal']}] {place}: {entry['kind']}{error}")
+    for line in _cut(entry["content"]).splitlines():
+        say(f"  {line}")
+    for call in entry["tool_calls"]:
+        say(f"  -> {call['name']} {_cut(call['arguments'])}")
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]} [... {len(text) - _SHOWN:,} characters more]"

@@ -1,0 +1,125 @@
+"""Tasks as a rollout needs them: what the agent is told, and the tests that were proved to show each stage's work."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from environments.outcomes import Classes
+from environments.stages import ChainStages, Stage, read_chain
+from environments.testlogs import Status
+from prchain.errors import NoTask, NotValidated, TestsUnproved
+from sql.store import Transaction
+from sql.tables import ReferenceRun, StageTests, Task, TaskStage
+
+_READY, _PROVED = "ready", "proved"
+
+
+@dataclass(frozen=True, slots=True)
+class ProvedTests:
+    """The tests of a stage as a validation found them (`sql.tables.StageTests`)."""
+
+    classes: Classes
+    files: tuple[str, ...]
+    replaced_by_reference: tuple[str, ...]
+    before: tuple[Mapping[str, Status], ...]
+    """The runs on B_t plus overlay."""
+
+
+@dataclass(frozen=True, slots=True)
+class StageTask:
+    """One stage of a task."""
+
+    stage: Stage
+    query: str
+    """As the agent reads it, with the names that hidden tests need where the options say so."""
+    names: tuple[str, ...]
+    """These names."""
+    tests: ProvedTests | None
+    """None where there are none that were proved."""
+    validated: str | None
+    """The outcome of the stage's validation; None where there was none."""
+
+    @property
+    def position(self) -> int:
+        """1 is the first."""
+        return self.stage.position
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutTask:
+    """A chain's task."""
+
+    chain: ChainStages
+    overview: str
+    stages: tuple[StageTask, ...]
+
+    def earlier_f2p(self, position: int) -> set[str]:
+        """The F2P tests of the stages before a position."""
+        earlier = (one.tests for one in self.stages[: position - 1])
+        return {test for tests in earlier if tests for test in tests.classes.f2p}
+
+    def require_tests(self) -> None:
+        """Make sure that every stage has tests that a gate can rely on. Raises `NotValidated`, `TestsUnproved`."""
+        for one in self.stages:
+            if one.validated is None:
+                raise NotValidated(
+                    f"the gate needs tests, and chain {self.chain.id} was not validated; run "
+                    "`prchain environments validate` first, or choose --gate judge"
+                )
+            if one.tests is None:
+                raise TestsUnproved(
+                    f"the gate needs tests, and those of stage {one.position} are {one.validated}; "
+                    "choose --gate judge for this chain"
+                )
+
+
+def read_task(tx: Transaction, chain_id: str, interface: Literal["appended", "paper"] = "appended") -> RolloutTask:
+    """The task of a chain. Raises `ChainGone`, `NoTask`."""
+    chain = read_chain(tx, chain_id)
+    found = next(iter(tx.rows(Task, "outcome", "overview", chain_id=chain_id)), None)
+    if found is None or found[0] != _READY or not found[1]:
+        said = "has no task" if found is None else f"has a task that is not ready ({found[0]})"
+        raise NoTask(f"chain {chain_id} {said}; run `prchain tasks build`")
+    queries = {row[0]: row[1:] for row in tx.rows(TaskStage, "position", "query", "interface", chain_id=chain_id)}
+    stages = []
+    for stage in chain.stages:
+        query, names = queries.get(stage.position, (None, "[]"))
+        if not query:
+            raise NoTask(f"chain {chain_id} has no query for stage {stage.position}; run `prchain tasks build`")
+        told = tuple(json.loads(names)) if interface == "appended" else ()
+        validated, tests = _tests(tx, chain_id, stage.position)
+        stages.append(StageTask(stage, told_query(query, told), told, tests, validated))
+    return RolloutTask(chain, found[1], tuple(stages))
+
+
+def _tests(tx: Transaction, chain_id: str, position: int) -> tuple[str | None, ProvedTests | None]:
+    key = {"chain_id": chain_id, "position": position}
+    found = next(iter(tx.rows(StageTests, "outcome", "files", "classes", "tampered", **key)), None)
+    if found is None:
+        return None, None
+    outcome, files, classes, tampered = found
+    if outcome != _PROVED:
+        return outcome, None
+    before = tuple(
+        {test: Status(status) for test, status in json.loads(statuses).items()}
+        for (statuses,) in tx.rows(ReferenceRun, "statuses", side="before", **key)
+    )
+    sorted_tests = Classes(**{name: tuple(tests) for name, tests in json.loads(classes).items()})
+    return outcome, ProvedTests(sorted_tests, tuple(json.loads(files)), tuple(json.loads(tampered)), before)
+
+
+def told_query(query: str, names: Sequence[str]) -> str:
+    """The query as an agent reads it: with the names that only hidden tests could tell below it.
+
+    The words are those of `prchain tasks export` (`chains.tasks.model.full_query`).
+    """
+    if not names:
+        return query
+    listed = ", ".join(f"`{name}`" for name in names)
+    return (
+        f"{query}\n\nInterface: tests that you cannot see use the names below. They do not exist yet; "
+        f"what you write has to provide them where they fit.\n{listed}"
+    )
