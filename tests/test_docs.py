@@ -15,7 +15,7 @@ from sql.named import named_queries
 
 ROOT = Path(__file__).parents[1]
 
-_CODE = re.compile(r"^```[^\n]*\n(.*?)^```|`([^`\n]+)`", re.M | re.S)
+_CODE = re.compile(r"^```[^\n]*\n(.*?)^```|`([^`\n]+)`|((?:^    \S[^\n]*\n)+)", re.M | re.S)
 _LINE = re.compile(r"(?:^|[\s;&|`(])(prchain|make)((?:[ \t]+[^\s|;&#<>]+)*)")
 _TARGET = re.compile(r"^([a-z][a-z-]*):", re.M)
 
@@ -26,8 +26,8 @@ def readme() -> str:
 
 def typed(text: str) -> Iterator[tuple[str, list[str]]]:
     """Every call of `prchain` and `make` in the code of a text, with its words."""
-    for block, span in _CODE.findall(text):
-        for line in (block or span).splitlines():
+    for parts in _CODE.findall(text):
+        for line in "".join(parts).splitlines():
             for program, rest in _LINE.findall(" " + line.partition(" # ")[0]):
                 words = rest.split()
                 yield program, [word.strip("'\"") for word in words]

@@ -50,7 +50,8 @@ def python(code: str, folder: Path) -> str:
 def test_importing_any_module_writes_nothing_connects_nowhere_and_prints_nothing(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("GITHUB_TOKEN=planted\n")
     (tmp_path / "prchain.toml").write_text("not toml")
-    packages = [name for name in ("prchain", "sql", "miner", "chains", "environments") if (ROOT / name).is_dir()]
+    rooms = ("prchain", "sql", "miner", "chains", "environments", "trajectories")
+    packages = [name for name in rooms if (ROOT / name).is_dir()]
     out = python(f"ROOT = {str(ROOT)!r}\nPACKAGES = {packages!r}\n{WATCH}", tmp_path)
     count, seen = json.loads(out)
     assert count > 10

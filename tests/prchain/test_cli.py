@@ -110,7 +110,7 @@ def test_every_command_has_help_with_an_example(name: str, capsys: pytest.Captur
     out = capsys.readouterr().out
     assert "Example" in out
     assert f"prchain {name}" in out
-    assert "--db" in out or "Commands:" in out
+    assert "--db" in out or "Commands:" in out or name == "demo"  # which has a database of its own
 
 
 def test_a_reader_that_leaves_early_is_no_failure(tmp_path: Path) -> None:

@@ -1,0 +1,101 @@
+"""What tests of the demo share: its repository, and a way to run commands in a folder of their own."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from prchain.cli import run
+from prchain.settings import Settings, variable
+from sql.store import Store
+
+CHAINS = {(2, 5, 8), (3, 6, 10), (4, 11)}
+"""The chains that the history is made for."""
+
+TIP = "bda0b6e03ffeaaccb8ba5d660272542446a08f47"
+"""What git calls the last commit, on every machine."""
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A demo that was run."""
+
+    folder: Path
+    printed: str
+
+    def rows(self, table: Any, *columns: str, **equals: Any) -> list[tuple[Any, ...]]:
+        store = Store.open(str(self.folder / "prchain.db"), create=False)
+        with store.reading() as tx:
+            found = [tuple(row) for row in tx.rows(table, *columns, **equals)]
+        store.close()
+        return found
+
+    @property
+    def samples(self) -> list[dict[str, Any]]:
+        lines = (self.folder / "samples.jsonl").read_text(encoding="utf-8").splitlines()
+        return [json.loads(line) for line in lines]
+
+
+def run_through(folder: Path) -> Ran:
+    """Run the demo as plain processes: they are everywhere, and the code is our own."""
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out), alone_in(folder.parent):
+        assert succeeds("demo", "--folder", str(folder), "--backend", "unsafe-local")
+    return Ran(folder, out.getvalue())
+
+
+def git(repository: Path, *arguments: str) -> str:
+    """What git prints, without the last line's end."""
+    ran = subprocess.run(["git", *arguments], cwd=repository, capture_output=True, check=True, text=True)
+    return ran.stdout.rstrip("\n")
+
+
+def landings(repository: Path) -> dict[int, str]:
+    """Number to the commit that landed it, by the words of the default branch."""
+    found = {}
+    for line in git(repository, "log", "--first-parent", "--format=%H %s", "main").split("\n"):
+        sha, _, subject = line.partition(" ")
+        if "#" in subject:
+            number = (
+                subject.rpartition("(#")[2].rstrip(")") if subject.endswith(")") else subject.split("#")[1].split()[0]
+            )
+            found[int(number)] = sha
+    return found
+
+
+def check_out(repository: Path, tree: str, folder: Path, *paths: str) -> None:
+    """Put a commit's files, or some of them, into a folder."""
+    folder.mkdir(exist_ok=True)
+    archive = subprocess.run(["git", "archive", tree, *paths], cwd=repository, capture_output=True, check=True)
+    subprocess.run(["tar", "-x"], cwd=folder, input=archive.stdout, check=True)
+
+
+def suite_passes(folder: Path) -> bool:
+    """Whether the library's tests pass in a folder."""
+    command = [sys.executable, "-B", "-W", "error", "-m", "unittest", "--quiet"]
+    return subprocess.run(command, cwd=folder, capture_output=True, check=False).returncode == 0
+
+
+@contextlib.contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """In a folder, without settings from the environment."""
+    names = {variable(name) for name in Settings.model_fields} & os.environ.keys()
+    kept = {name: os.environ.pop(name) for name in names}
+    try:
+        with contextlib.chdir(folder):
+            yield
+    finally:
+        os.environ.update(kept)
+
+
+def succeeds(*arguments: str) -> bool:
+    """Whether a command line of prchain ends with exit code 0."""
+    return run(list(arguments)) == 0

@@ -1,0 +1,219 @@
+"""The demo from nothing to samples, by its own command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from environments.provide import Backend
+from prchain.cli import run
+from prchain.errors import DemoStopped, EngineUnavailable, UsageError
+from prchain.settings import Settings
+from sql.tables import LlmCall, TrajectoryMessage, TrajectoryStage
+from tests.trajectories.demoworld import Ran
+from trajectories.demo import backend as backends
+from trajectories.demo.backend import Chosen, choose
+from trajectories.demo.folder import prepare
+from trajectories.demo.run import run_demo, steps
+
+PLAIN = Chosen(Backend.UNSAFE_LOCAL, "a test")
+
+
+@pytest.fixture
+def ran(finished_demo: Ran) -> Ran:
+    """The demo, run once."""
+    return finished_demo
+
+
+def test_the_funnel_leads_from_pull_requests_to_samples(ran: Ran) -> None:
+    funnel = ran.printed.partition("The funnel\n")[2]
+    counts = {what.strip(): int(count) for count, what in re.findall(r"^ *(\d+)  ([a-z ]+?)  ", funnel, re.M)}
+    assert counts == {"pull requests": 12, "citations": 14, "chains": 3, "tasks": 3, "chains proved": 3,
+                      "trajectories": 3, "verdicts": 11, "samples": 2}  # fmt: skip
+    assert "2 accepted, 1 rejected" in funnel
+    for name in ("measures", "prchain.db", "samples.jsonl"):
+        assert str(ran.folder / name) in funnel
+        assert (ran.folder / name).exists()
+
+
+def test_each_command_is_shown_before_its_output(ran: Ran) -> None:
+    shown = re.findall(r"^\$ prchain (.*)$", ran.printed, re.M)
+    assert [line.split()[:2] for line in shown] == [list(step.command[:2]) for step in steps(PLAIN)]
+    place = [ran.printed.index(text) for text in ("$ prchain mine", "12 pull requests, 11 landed", "$ prchain chains")]
+    assert place == sorted(place)
+
+
+def test_one_stage_was_sent_back_and_mended_and_one_chain_rejected(ran: Ran) -> None:
+    stages = sorted(ran.rows(TrajectoryStage, "outcome", "attempts"))
+    assert stages == [("accepted", 1)] * 5 + [("accepted", 2), ("not_reached", 0), ("rejected", 4)]
+    told = ran.printed.partition("$ prchain rollouts run")[2]
+    assert "stage 2 (#5), attempt 1: sent back; the judge gives 0.4, hidden tests fail" in told
+    assert "stage 2 (#5), attempt 2: accepted; the judge gives 0.9, the hidden tests pass" in told
+    assert "#4 > #11, trajectory" in told and "stage 2 (#11): not_reached" in told
+
+
+def test_what_the_agent_did_really_happened(ran: Ran) -> None:
+    seen = "\n".join(row[0] for row in ran.rows(TrajectoryMessage, "content", kind="observation"))
+    for result in ("'-0 h 30 min' -30", "'5 km - 300 m' 47/10", "86400 s -> 1 d", "59.999 s -> 1 min | 59.999 s"):
+        assert result in seen
+    assert "FAILED" not in seen
+
+
+def test_samples_hold_the_conversations_and_leave_rejected_turns_out_of_the_loss(ran: Ran) -> None:
+    refused = [
+        [message["content"] for message in sample["messages"] if message.get("weight") == 0] for sample in ran.samples
+    ]
+    assert len(refused) == 2
+    assert any(
+        "Minus ninety and ninety minutes: the sign holds for all parts. I hand this in." in one for one in refused
+    )
+    for sample in ran.samples:
+        assert [message["role"] for message in sample["messages"][:2]] == ["system", "user"]
+        assert sum(message.get("weight", 0) for message in sample["messages"]) >= 10
+
+
+def test_run_again_it_asks_nothing_and_comes_to_the_same(
+    ran: Ran, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls, samples = len(ran.rows(LlmCall, "id")), (ran.folder / "samples.jsonl").read_bytes()
+    monkeypatch.setenv("PRCHAIN_DB", "sqlite:////nowhere/at/all.db")
+    monkeypatch.setenv("PRCHAIN_LLM_SCRIPT", "/nowhere")
+    before = os.getcwd()
+    assert run(["demo", "--folder", str(ran.folder), "--backend", "unsafe-local", "--json"]) == 0
+    said = capsys.readouterr()
+    assert json.loads(said.out)["trajectories"] == {"accepted": 2, "rejected": 1}
+    assert "there from before" in said.err and "nothing new to do" in said.err
+    assert len(ran.rows(LlmCall, "id")) == calls
+    assert (ran.folder / "samples.jsonl").read_bytes() == samples
+    assert (os.getcwd(), os.environ["PRCHAIN_DB"]) == (before, "sqlite:////nowhere/at/all.db")
+
+
+@pytest.mark.docker
+def test_it_runs_in_containers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from environments.engine import connect
+    from environments.images import prune_images
+
+    assert run(["demo", "--folder", str(tmp_path / "demo"), "--backend", "docker", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["samples"] == 2
+    client = connect(None)
+    prune_images(client, repository="demo/measures")
+    client.close()
+
+
+def test_a_command_that_fails_ends_the_demo_with_its_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[list[str]] = []
+
+    def fails(arguments: list[str]) -> int:
+        asked.append(arguments)
+        return 0 if len(asked) < 3 else 7
+
+    with pytest.raises(DemoStopped, match="`prchain chains list` ended with code 7"):
+        run_demo(tmp_path / "demo", wanted=Backend.UNSAFE_LOCAL, run=fails)
+    assert [one[0] for one in asked] == ["mine", "chains", "chains"]
+    assert run(["demo", "--folder", str(tmp_path / "demo"), "--backend", "nowhere"]) == 2
+
+
+def answers(monkeypatch: pytest.MonkeyPatch, *, docker: str | None, bubblewrap: bool) -> None:
+    monkeypatch.setattr(backends, "_docker", lambda settings: (docker, "docker says so"))
+    monkeypatch.setattr(backends, "_bubblewrap", lambda: None if bubblewrap else "no bubblewrap")
+
+
+@pytest.mark.parametrize(
+    ("docker", "bubblewrap", "chosen"),
+    [
+        ("base:1", True, Backend.DOCKER),
+        (None, True, Backend.LOCAL),
+        (None, False, Backend.UNSAFE_LOCAL),
+    ],
+)
+def test_the_first_backend_that_works_is_taken_and_the_reason_told(
+    docker: str | None, bubblewrap: bool, chosen: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers(monkeypatch, docker=docker, bubblewrap=bubblewrap)
+    found = choose(Settings())
+    assert (found.backend, found.image) == (chosen, docker)
+    assert ("docker says so" in found.why) and (("no bubblewrap" in found.why) == (chosen is Backend.UNSAFE_LOCAL))
+
+
+def test_a_backend_that_was_asked_for_is_not_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers(monkeypatch, docker=None, bubblewrap=False)
+    with pytest.raises(UsageError, match="docker says so"):
+        choose(Settings(), Backend.DOCKER)
+    with pytest.raises(UsageError, match="no bubblewrap"):
+        choose(Settings(), Backend.LOCAL)
+
+
+def test_an_engine_that_does_not_answer_or_has_no_base_image_of_ours_is_passed_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Engine:
+        labels: dict[str, str] = {}  # noqa: RUF012  a stand-in
+
+        @property
+        def images(self) -> Engine:
+            return self
+
+        def get(self, name: str) -> Engine:
+            return self
+
+        def close(self) -> None:
+            return
+
+    def refuses(*arguments: Any, **options: Any) -> Any:
+        raise EngineUnavailable("nobody is there")
+
+    monkeypatch.setattr(backends, "connect", refuses)
+    assert backends._docker(Settings()) == (None, "no Docker engine answers")
+    monkeypatch.setattr(backends, "connect", lambda *arguments, **options: Engine())
+    assert backends._docker(Settings())[0] is None
+    Engine.labels = {"prchain.base": "bookworm"}
+    assert backends._docker(Settings(environments_base_image="mine:2"))[0] == "mine:2"
+
+
+def test_a_real_model_replaces_the_script_and_has_the_users_endpoint_and_prices(tmp_path: Path) -> None:
+    user = Settings(llm_base_url="https://models.example/v1", llm_price_input=0.5, llm_price_output=2,
+                    llm_api_key=SecretStr("sk-planted-key"))  # fmt: skip
+    prepare(tmp_path, PLAIN, user, "glm-4.6")
+    assert not (tmp_path / "script.jsonl").exists()
+    written = (tmp_path / "prchain.toml").read_text()
+    assert 'llm_model = "glm-4.6"' in written and 'llm_base_url = "https://models.example/v1"' in written
+    assert "llm_price_input = 0.5" in written and "llm_script" not in written
+    assert "sk-planted-key" not in written
+
+
+def test_commands_of_a_real_model_have_its_name_and_the_users_key_and_nothing_else_of_the_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seen: list[Settings] = []
+
+    def looks(arguments: list[str]) -> int:
+        seen.append(Settings.load())
+        return 1
+
+    (tmp_path / "prchain.toml").write_text('llm_api_key = "sk-planted-key"\nllm_model = "other"\nworkers = 7\n')
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OPENAI_BASE_URL", "https://models.example/v1")
+    with pytest.raises(DemoStopped):
+        run_demo(tmp_path / "demo", wanted=Backend.UNSAFE_LOCAL, model="glm-4.6", run=looks)
+    (found,) = seen
+    assert (found.llm_model, found.llm_script, found.workers) == ("glm-4.6", None, 2)
+    assert found.llm_base_url == "https://models.example/v1"
+    assert found.llm_api_key is not None and found.llm_api_key.get_secret_value() == "sk-planted-key"
+    assert "OPENAI_API_KEY" not in os.environ
+    assert "sk-planted-key" not in capsys.readouterr().out
+    assert not any(b"sk-planted" in path.read_bytes() for path in (tmp_path / "demo").glob("*.*"))
+
+
+def test_scripted_runs_name_no_model_and_need_no_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    prepare(tmp_path, PLAIN, Settings(llm_model="expensive"), None)
+    monkeypatch.chdir(tmp_path)
+    found = Settings.load()
+    assert (found.llm_model, found.llm_script, found.db) == (None, Path("script.jsonl"), "sqlite:///prchain.db")

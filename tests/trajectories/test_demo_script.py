@@ -1,0 +1,137 @@
+"""The demo's script: it answers each state of each conversation in one way, and never by what it did before."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from prchain.llm.model import Message, Request
+from prchain.llm.scripted import ScriptedModel
+from tests.trajectories.demoworld import git, landings
+from trajectories.demo.library import build
+from trajectories.demo.script import AgentTurn, ChainAnswers, StageAnswers, prose, read_answers, write_script
+
+ANSWERS = read_answers()
+STAGES = [stage for chain in ANSWERS.values() for stage in chain.stages]
+TURNS = [turn for stage in STAGES for attempt in stage.attempts for turn in attempt.turns]
+
+
+def model(tmp_path: Path, workdir: str | None = "/testbed") -> ScriptedModel:
+    (tmp_path / "script.jsonl").write_text(write_script(workdir), encoding="utf-8")
+    return ScriptedModel.load(tmp_path / "script.jsonl")
+
+
+def ask(scripted: ScriptedModel, purpose: str, *texts: str) -> Any:
+    messages = tuple(Message("user", text) for text in texts)
+    return scripted.complete(Request(messages=messages, max_tokens=100, purpose=purpose, subject="x"))
+
+
+def conversation(chain: ChainAnswers) -> list[tuple[str | None, AgentTurn | None]]:
+    """What is said to the agent, and its turns, in order: (words, None) or (None, turn)."""
+    out: list[tuple[str | None, AgentTurn | None]] = []
+    for stage in chain.stages:
+        out.append((f"Task:\n{prose(stage.query)}\nGo.", None))
+        for place, attempt in enumerate(stage.attempts):
+            out += [(None, turn) for turn in attempt.turns]
+            if place + 1 < len(stage.attempts):
+                out.append((f"Review:\n{attempt.comment}\n\nSomething else.", None))
+    return out
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_every_state_of_a_conversation_has_its_own_answer_also_after_a_new_start(name: str, tmp_path: Path) -> None:
+    said: list[str] = []
+    going_on = model(tmp_path)
+    for words, turn in conversation(ANSWERS[name]):
+        if turn is None:
+            assert words is not None
+            said.append(words)
+        else:
+            assert ask(going_on, "agent", *said).text == turn.say
+            assert ask(model(tmp_path), "agent", *said).text == turn.say
+            said.append(turn.say)
+
+
+def test_what_tells_states_apart_is_said_once() -> None:
+    assert [text for text, count in Counter(turn.say for turn in TURNS).items() if count > 1] == []
+    every = " ".join(turn.say for turn in TURNS)
+    assert [turn.say for turn in TURNS if every.count(turn.say) > 1] == []
+
+
+def test_every_call_has_an_id_of_its_own_within_its_chain() -> None:
+    lines = [json.loads(line) for line in write_script("/testbed").splitlines()]
+    for chain in ANSWERS.values():
+        says = {turn.say for stage in chain.stages for attempt in stage.attempts for turn in attempt.turns}
+        ids = [call["id"] for line in lines if line["reply"] in list(says) for call in line["tool_calls"]]
+        assert len(ids) == len(set(ids)) > 0
+
+
+def test_every_attempt_ends_with_its_submission_and_every_turn_does_one_kind_of_thing() -> None:
+    for stage in STAGES:
+        for attempt in stage.attempts:
+            assert [turn.submit for turn in attempt.turns] == [False] * (len(attempt.turns) - 1) + [True]
+    for turn in TURNS:
+        assert sum((turn.bash is not None, turn.create is not None, bool(turn.replace), turn.submit)) == 1
+
+
+def test_the_judge_knows_an_attempt_by_lines_that_stand_neither_in_the_reference_nor_in_the_query(
+    tmp_path: Path,
+) -> None:
+    build(tmp_path / "measures")
+    patches = {
+        number: git(tmp_path / "measures", "diff", f"{sha}^1", sha)
+        for number, sha in landings(tmp_path / "measures").items()
+    }
+    for stage in STAGES:
+        for attempt in stage.attempts:
+            assert [number for number, patch in patches.items() if attempt.sees in patch] == []
+            assert not any(attempt.sees in one.query for one in STAGES)
+
+
+def test_one_stage_is_mended_after_a_review_and_one_chain_is_refused_four_times() -> None:
+    rounds = {name: [[one.score >= 0.8 for one in stage.attempts] for stage in chain.stages]
+              for name, chain in ANSWERS.items()}  # fmt: skip
+    assert rounds == {
+        "own": [[False] * 4, []],
+        "read": [[True], [False, True], [True]],
+        "write": [[True], [True], [True]],
+    }
+
+
+def test_without_a_known_folder_files_are_edited_with_bash_and_to_the_same_effect(tmp_path: Path) -> None:
+    lines = [json.loads(line) for line in write_script(None).splitlines()]
+    assert {call["name"] for line in lines for call in line.get("tool_calls", ())} == {"bash", "submit"}
+    assert "/testbed" not in write_script(None)
+    assert {call["name"] for line in map(json.loads, write_script("/testbed").splitlines())
+            for call in line.get("tool_calls", ())} == {"bash", "submit", "str_replace_editor"}  # fmt: skip
+
+
+def test_the_script_of_a_stage_is_asked_by_title(tmp_path: Path) -> None:
+    scripted = model(tmp_path)
+    for stage in STAGES:
+        shown = f"title: {stage.title} (#1)"
+        assert json.loads(ask(scripted, "query", shown).text) == {"query": prose(stage.query)}
+        assert json.loads(ask(scripted, "plan", shown).text) == stage.plan.model_dump()
+
+
+def titles(stages: Sequence[StageAnswers]) -> list[str]:
+    return [stage.title for stage in stages]
+
+
+def test_no_title_is_part_of_another_one() -> None:
+    assert [one for one in titles(STAGES) for other in titles(STAGES) if one != other and one in other] == []
+
+
+@given(st.text(alphabet="ab \n"))
+def test_prose_has_no_line_breaks_but_between_paragraphs(text: str) -> None:
+    once = prose(text)
+    assert prose(once) == once
+    assert once.split() == text.split()
+    assert all("\n" not in paragraph for paragraph in once.split("\n\n"))

@@ -1,0 +1,56 @@
+"""The command demo."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from contextlib import ExitStack, redirect_stdout
+from pathlib import Path
+
+import click
+
+from prchain.cli_options import json_option
+
+
+@click.command()
+@click.option(
+    "--folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Where its files go, its own database among them.  [default: data/demo]",
+)
+@click.option(
+    "--backend",
+    type=click.Choice(["docker", "local", "unsafe-local"]),
+    help="Where code runs.  [default: the first of docker, bubblewrap and plain processes that works here]",
+)
+@json_option
+def demo(folder: Path | None, backend: str | None, as_json: bool) -> None:
+    """Run every stage on a small repository of our own, made on the spot: no network, no key, under two minutes.
+
+    It shows each command line before it runs it. A script stands in for the model; DEMO_MODEL names a real one, which
+    the usual settings lead to (OPENAI_BASE_URL, OPENAI_API_KEY, PRCHAIN_LLM_PRICE_INPUT ...) and which may cost money.
+
+    \b
+    Example:
+      prchain demo
+      prchain demo --folder /var/tmp/demo
+      DEMO_MODEL=glm-4.6 prchain demo
+    """
+    from environments.provide import Backend
+    from prchain.cli import run
+    from trajectories.demo.funnel import as_json as funnel_as_json
+    from trajectories.demo.run import MODEL_VARIABLE, print_outcome, run_demo
+
+    model = os.environ.get(MODEL_VARIABLE) or None
+    # Another model's tasks and rollouts are kept apart from the script's.
+    default = Path("data", "demo" if model is None else f"demo-{re.sub(r'[^A-Za-z0-9.-]+', '-', model)}")
+    with ExitStack() as stack:
+        if as_json:
+            stack.enter_context(redirect_stdout(sys.stderr))
+        outcome = run_demo((folder or default).absolute(), wanted=Backend(backend) if backend else None, model=model,
+                           run=run)  # fmt: skip
+        if not as_json:
+            print_outcome(outcome)
+    if as_json:
+        click.echo(funnel_as_json(outcome.funnel, outcome.samples, outcome.files))

@@ -1,0 +1,64 @@
+"""The files that the demo works with: settings, the list of repositories, a recipe, the script."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from environments.provide import Backend
+from environments.recipes import override_name
+from prchain.settings import FILE, Settings
+from trajectories.demo.backend import Chosen, path_with_python
+from trajectories.demo.library import REPOSITORY
+from trajectories.demo.script import write_script
+
+LIST = "repos.txt"
+SCRIPT = "script.jsonl"
+LIBRARY = "measures"
+"""The folder of the repository."""
+
+_RECIPE = """\
+# Over the recipe for Python. The library stands on nothing and its tests are unittest's: any Python 3 will do, and
+# nothing is installed or downloaded.
+recipe = "python"
+build = []
+refresh = []
+check = ["python3 --version"]
+runner = "unittest"
+test = "python3 {tools}/python_reporter.py"
+"""
+
+
+def prepare(folder: Path, chosen: Chosen, user: Settings, model: str | None) -> dict[str, str | float]:
+    """Write the files anew and return the settings that prchain.toml now has.
+
+    `user` are the user's own settings, of which a real `model` takes the endpoint and its prices.
+    """
+    settings: dict[str, str | float] = {"db": "sqlite:///prchain.db", "data_dir": "."}
+    if model is None:
+        settings["llm_script"] = SCRIPT
+        _write(folder / SCRIPT, write_script(chosen.workdir))
+    else:
+        settings |= {"llm_model": model, "llm_base_url": user.llm_base_url}
+        prices = {name: getattr(user, f"llm_price_{name}") for name in ("input", "cached", "output")}
+        settings |= {f"llm_price_{name}": price for name, price in prices.items() if price is not None}
+    if chosen.image is not None:
+        settings["environments_base_image"] = chosen.image
+    lines = [f"{name} = {json.dumps(value)}\n" for name, value in settings.items()]
+    _write(folder / FILE, "".join(["# Made by `prchain demo`, which writes it anew each time.\n", *lines]))
+    _write(folder / LIST, f"{REPOSITORY} = {LIBRARY}    # a git repository beside this file\n")
+    (folder / "recipes").mkdir(exist_ok=True)
+    variables = path_with_python() if chosen.backend is Backend.UNSAFE_LOCAL else {}
+    _write(folder / "recipes" / override_name(REPOSITORY), _RECIPE + _table("environment", variables))
+    return settings
+
+
+def _table(name: str, values: Mapping[str, str]) -> str:
+    return (
+        f"\n[{name}]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in values.items()) if values else ""
+    )
+
+
+def _write(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")

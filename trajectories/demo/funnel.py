@@ -1,0 +1,149 @@
+"""What the demo came to, read from its database: the funnel, and what happened to each stage."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from environments.outcomes import PASSED
+from sql.store import Store, Transaction
+from sql.tables import (
+    Candidate,
+    ChainStage,
+    Citation,
+    Landing,
+    PullRequest,
+    Selection,
+    StageTests,
+    Task,
+    TaskStage,
+    Trajectory,
+    TrajectoryMessage,
+    TrajectoryStage,
+    Validation,
+    Verdict,
+)
+
+_READY, _PROVED, _SELECTED = "ready", "proved", "selected"
+_WIDTH = 96
+
+
+@dataclass(frozen=True, slots=True)
+class Funnel:
+    """Counts, from pull requests to trajectories."""
+
+    pull_requests: int
+    landed: int
+    citations: int
+    candidates: dict[str, int]
+    """Outcome to landed pull requests."""
+    chains: int
+    tasks: int
+    queries: int
+    proved_chains: int
+    proved_stages: int
+    trajectories: dict[str, int]
+    """Outcome to trajectories."""
+    stages: dict[str, int]
+    """Outcome to stages of trajectories."""
+    verdicts: int
+    refused: int
+    """Verdicts that sent the agent's work back."""
+    turns: int
+
+    def lines(self, samples: int) -> Iterator[str]:
+        """The funnel for people, one line a step."""
+        yield _line(self.pull_requests, "pull requests", f"of which {self.landed} landed")
+        yield _line(self.citations, "citations", "among them that count")
+        chained = self.candidates.get("chained", 0) + self.candidates.get("frozen", 0)
+        others = {name: count for name, count in self.candidates.items() if name not in {"chained", "frozen"}}
+        yield _line(self.chains, "chains", f"of {chained} pull requests; {_counts(others)}")
+        yield _line(self.tasks, "tasks", f"with {self.queries} queries that passed the leak check")
+        yield _line(self.proved_chains, "chains proved", f"{self.proved_stages} stages with tests that fail before and "
+                    "pass after")  # fmt: skip
+        yield _line(sum(self.trajectories.values()), "trajectories", f"{_counts(self.trajectories)}; "
+                    f"{self.turns} turns of the agent")  # fmt: skip
+        yield _line(self.verdicts, "verdicts", f"on attempts at stages; {self.refused} refused the work")
+        yield _line(samples, "samples", "exported")
+
+
+def read_funnel(store: Store) -> Funnel:
+    """Count what the database holds. Raises `StoreError`."""
+    with store.reading() as tx:
+        stages = tx.rows(TrajectoryStage, "outcome")
+        accepted = [row[0] for row in tx.rows(Verdict, "accepted")]
+        return Funnel(
+            pull_requests=len(list(tx.rows(PullRequest, "number"))),
+            landed=len(list(tx.rows(Landing, "number"))),
+            citations=len(list(tx.rows(Citation, "counted", counted=True))),
+            candidates=dict(sorted(Counter(row[0] for row in tx.rows(Candidate, "outcome")).items())),
+            chains=len(list(tx.rows(Selection, "chain_id", outcome=_SELECTED))),
+            tasks=len(list(tx.rows(Task, "chain_id", outcome=_READY))),
+            queries=len(list(tx.rows(TaskStage, "position", outcome=_READY))),
+            proved_chains=len(list(tx.rows(Validation, "chain_id", outcome=_PROVED))),
+            proved_stages=len(list(tx.rows(StageTests, "position", outcome=_PROVED))),
+            trajectories=dict(sorted(Counter(row[0] for row in tx.rows(Trajectory, "outcome")).items())),
+            stages=dict(sorted(Counter(row[0] for row in stages).items())),
+            verdicts=len(accepted),
+            refused=sum(one is False or one == 0 for one in accepted if one is not None),
+            turns=len(list(tx.rows(TrajectoryMessage, "ordinal", kind="turn"))),
+        )
+
+
+def stories(store: Store) -> Iterator[str]:
+    """What happened to each trajectory, stage by stage and verdict by verdict. Raises `StoreError`."""
+    with store.reading() as tx:
+        found = []
+        for trajectory_id, chain_id, outcome, sample in tx.rows(Trajectory, "id", "chain_id", "outcome", "sample"):
+            numbers = {row[0]: row[1] for row in tx.rows(ChainStage, "position", "number", chain_id=chain_id)}
+            found.append(([numbers[position] for position in sorted(numbers)], sample, str(trajectory_id), outcome))
+        for chain, sample, trajectory_id, outcome in sorted(found):
+            said = f" (sample {sample})" if sample else ""
+            yield f"{' > '.join(f'#{number}' for number in chain)}, trajectory {trajectory_id}{said}: {outcome}"
+            yield from _stages(tx, trajectory_id, dict(enumerate(chain, 1)))
+
+
+def _stages(tx: Transaction, trajectory_id: str, numbers: dict[int, int]) -> Iterator[str]:
+    wanted = ("position", "attempt", "accepted", "score", "comment", "tests")
+    verdicts = sorted(tuple(row) for row in tx.rows(Verdict, *wanted, trajectory_id=trajectory_id))
+    found = tx.rows(TrajectoryStage, "position", "outcome", trajectory_id=trajectory_id)
+    outcomes = {row[0]: row[1] for row in found}
+    for position, number in sorted(numbers.items()):
+        rounds = [row for row in verdicts if row[0] == position]
+        for _, attempt, accepted, score, comment, tests in rounds:
+            what = "accepted" if accepted else "no verdict" if accepted is None else "sent back"
+            if not accepted and attempt == len(rounds):
+                what = str(outcomes.get(position, what))
+            yield f"  stage {position} (#{number}), attempt {attempt}: {what}; {_said(score, tests)}"
+            if not accepted and comment:
+                yield f"      judge: {_cut(comment)}"
+        if not rounds:
+            yield f"  stage {position} (#{number}): {outcomes.get(position, 'not_reached')}"
+
+
+def _said(score: float | None, tests: str | None) -> str:
+    judge = "the judge gave no score" if score is None else f"the judge gives {score:g}"
+    ran = "no tests ran" if tests is None else "the hidden tests pass" if tests == PASSED else "hidden tests fail"
+    return f"{judge}, {ran}"
+
+
+def _cut(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _WIDTH else f"{line[: _WIDTH - 3].rsplit(' ', 1)[0]} ..."
+
+
+def _counts(outcomes: dict[str, int]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in outcomes.items())
+
+
+def _line(count: int, what: str, more: str) -> str:
+    return f"{count:>6}  {what:<14} {more}".rstrip()
+
+
+def as_json(funnel: Funnel, samples: int, files: dict[str, Any]) -> str:
+    """The funnel and where the files are, for machines."""
+    columns = {name: getattr(funnel, name) for name in Funnel.__dataclass_fields__}
+    return json.dumps({**columns, "samples": samples, "files": files}, indent=2)

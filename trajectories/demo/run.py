@@ -1,0 +1,207 @@
+"""The demo from end to end: each step says what it is for, shows its command, and runs it as a shell would."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import shutil
+import sys
+import textwrap
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from environments.provide import Backend
+from prchain.errors import DemoStopped
+from prchain.settings import Settings, variable
+from prchain.terminal import say
+from sql.store import Store
+from trajectories.demo.backend import Chosen, choose
+from trajectories.demo.folder import LIBRARY, LIST, SCRIPT, prepare
+from trajectories.demo.funnel import Funnel, read_funnel, stories
+from trajectories.demo.library import HISTORY, REPOSITORY, Style, build
+
+DATABASE = "prchain.db"
+SAMPLES = "samples.jsonl"
+
+MODEL_VARIABLE = "DEMO_MODEL"
+"""Names a real model in place of the script: a demo spends nothing by surprise."""
+
+_WIDTH = 100
+
+_OUTRANKING = ("db", "data_dir", "llm_script", "environments_recipes_dir", "workers")
+"""Settings of the user's environment that would lead the commands elsewhere than the demo's own files."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What is said before a command, and the command's words after ``prchain``."""
+
+    title: str
+    words: str
+    command: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What the demo came to."""
+
+    folder: Path
+    backend: Chosen
+    funnel: Funnel
+    samples: int
+    seconds: float
+
+    @property
+    def files(self) -> dict[str, str]:
+        """What lies where."""
+        names = {"repository": LIBRARY, "database": DATABASE, "samples": SAMPLES}
+        cards = [card.name for card in self.folder.glob(f"{Path(SAMPLES).stem}*.card.md")]
+        return {
+            what: str(self.folder / name) for what, name in (*names.items(), *(("data card", card) for card in cards))
+        }
+
+
+def run_demo(
+    folder: Path, *, wanted: Backend | None = None, model: str | None = None, run: Callable[[list[str]], int]
+) -> Outcome:
+    """Run the demo in `folder`, made when it is missing; `run` runs one command line and gives its exit code.
+
+    Run again, it finds everything done. Raises `DemoStopped` where a command does not end well, `UsageError` for a
+    backend that does not work here, `GitError`, `StoreError`.
+    """
+    begun = time.monotonic()
+    user = Settings.load()
+    chosen = choose(user, wanted)
+    folder.mkdir(parents=True, exist_ok=True)
+    fresh = build(folder / LIBRARY)
+    settings = prepare(folder, chosen, user, model)
+    _introduce(folder, chosen, model, fresh=fresh)
+    with contextlib.chdir(folder), _environment(settings, user if model else None):
+        for step in steps(chosen):
+            _head(step.title, step.words)
+            _call(step.command, run)
+            if step.command[:2] == ["rollouts", "run"]:
+                _tell_stories()
+        with closing(Store.open(f"sqlite:///{DATABASE}", create=False)) as store:
+            funnel = read_funnel(store)
+        samples = sum(1 for line in Path(SAMPLES).read_text(encoding="utf-8").split("\n") if line)
+    return Outcome(folder, chosen, funnel, samples, time.monotonic() - begun)
+
+
+def steps(chosen: Chosen) -> list[Step]:
+    """The commands, in order."""
+    return [
+        Step(
+            "1. Mine",
+            "Reads the repository's history and its pull heads: which pull request landed how, and who cites whom.",
+            ["mine", LIST, "--source", "git"],
+        ),
+        Step(
+            "2. Chains",
+            "Chooses pull requests that build on each other. A revert, and what was reverted, cannot be a stage.",
+            ["chains", "build"],
+        ),
+        Step("", "These are they, best first:", ["chains", "list"]),
+        Step(
+            "3. Tasks",
+            "A model writes an overview for each chain and a query for each stage; each passes the leak check.",
+            ["tasks", "build"],
+        ),
+        Step(
+            "4. Environments",
+            "Runs each stage's tests before and after its reference patch: once each, as none of ours is flaky, and "
+            "three times by default. F2P tests fail before and pass after; P2P tests pass on both sides.",
+            ["environments", "validate", "--runs", "1", *chosen.flags],
+        ),
+        Step(
+            "5. Rollouts",
+            "An agent works through each chain, stage by stage, on its own earlier code. A stage is accepted when the "
+            "judge gives 0.8 or more and its tests pass; else the judge's comment goes back to the agent, three times "
+            "at most.",
+            ["rollouts", "run", "--gate", "both", *chosen.flags],
+        ),
+        Step(
+            "6. Export",
+            "Writes what was accepted as samples for fine-tuning. Turns that a review refused, or whose tool call "
+            "failed, stay in the conversation and are left out of the loss.",
+            ["export", "--format", "openai", "--mask", "tool_errors", "--out", SAMPLES, "--force"],
+        ),
+        Step("", "And figures on them:", ["stats"]),
+    ]
+
+
+def print_outcome(outcome: Outcome) -> None:
+    """The funnel, where the files are, and what to try next."""
+    _head("The funnel", "From pull requests to samples; each row is made from the one above it.")
+    for line in outcome.funnel.lines(outcome.samples):
+        say(line)
+    _head("The files")
+    for what, path in outcome.files.items():
+        say(f"  {what:<12} {path}")
+    _head("What next")
+    say(f"  cd {shlex.quote(str(outcome.folder))}     # its prchain.toml leads every command to these files")
+    program = "prchain" if shutil.which("prchain") else str(Path(sys.argv[0]).absolute())
+    for command in (["show", f"{REPOSITORY}#8"], ["tasks", "list"], ["rollouts", "list"], ["status"]):
+        say(f"  {shlex.join([program, *command])}")
+    say(f"Done in {outcome.seconds:.0f} s.")
+
+
+def _introduce(folder: Path, chosen: Chosen, model: str | None, *, fresh: bool) -> None:
+    styles = Counter(step.style for step in HISTORY if step.number)
+    needs = "without network and without a key" if model is None else f"with the model {model}"
+    _head("The demo", f"The whole of prchain on a small library of our own, {needs}.")
+    say(f"  repository  {folder / LIBRARY}, {'made just now' if fresh else 'there from before'}:")
+    say(f"              {styles[Style.MERGE]} merged, {styles[Style.SQUASH]} squashed and {styles[Style.OPEN]} open "
+        "pull requests, among them fixes, a fix of a fix, and a revert")  # fmt: skip
+    say(f"  model       {f'{model}, which may cost money' if model else f'scripted: answers from {SCRIPT}'}")
+    say(f"  backend     {chosen.backend}: {chosen.why}")
+    say(f"  folder      {folder}, where the commands below are run")
+
+
+def _head(title: str, words: str = "") -> None:
+    say()
+    for line in (title, *textwrap.wrap(words, _WIDTH)):
+        if line:
+            say(line)
+
+
+def _call(command: Sequence[str], run: Callable[[list[str]], int]) -> None:
+    say(f"$ {_shown(command)}")
+    code = run(list(command))
+    if code != 0:
+        raise DemoStopped(f"`{_shown(command)}` ended with code {code}; what is said above tells why")
+
+
+def _shown(command: Sequence[str]) -> str:
+    return shlex.join(["prchain", *command])
+
+
+def _tell_stories() -> None:
+    with closing(Store.open(f"sqlite:///{DATABASE}", create=False)) as store:
+        for line in stories(store):
+            say(line)
+
+
+@contextlib.contextmanager
+def _environment(settings: Mapping[str, object], user: Settings | None) -> Iterator[None]:
+    """The environment without what outranks the demo's prchain.toml, and with the key of `user`, whose own file the
+    commands do not read."""
+    names = {variable(name) for name in (*_OUTRANKING, *settings)}
+    key = user.llm_api_key.get_secret_value() if user and user.llm_api_key else None
+    before = dict(os.environ)
+    for name in names:
+        os.environ.pop(name, None)
+    if key is not None:
+        os.environ[variable("llm_api_key")] = key
+    try:
+        yield
+    finally:
+        for name in {*names, variable("llm_api_key")}:
+            os.environ.pop(name, None)
+            if name in before:
+                os.environ[name] = before[name]

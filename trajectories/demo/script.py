@@ -1,0 +1,174 @@
+"""What the scripted model of the demo answers: `prchain.llm.scripted` lines, made from the files in ``answers``.
+
+A line fits by what stands in the conversation so far, the newest state first, and answers as often as it is asked. So
+the script remembers nothing: a run that was killed goes on from where it was, and any number of samples can be drawn.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Iterator
+from importlib import resources
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+_STRICT = ConfigDict(extra="forbid", frozen=True)
+
+_OPENING = 60
+"""So many characters of a query tell it from the others."""
+
+
+class Replacement(BaseModel):
+    """One edit: `old` stands exactly once in the file, or the tool says so."""
+
+    model_config = _STRICT
+
+    path: str
+    old: str
+    new: str
+
+
+class Creation(BaseModel):
+    """One new file."""
+
+    model_config = _STRICT
+
+    path: str
+    text: str
+
+
+class AgentTurn(BaseModel):
+    """What the agent says, and what it does: one kind of call, of edits several at once."""
+
+    model_config = _STRICT
+
+    say: str
+    bash: str | None = None
+    create: Creation | None = None
+    replace: tuple[Replacement, ...] = ()
+    submit: bool = False
+
+
+class Attempt(BaseModel):
+    """The turns of an attempt, and the judge's verdict on the patch that holds the text `sees`."""
+
+    model_config = _STRICT
+
+    turns: tuple[AgentTurn, ...]
+    sees: str
+    score: float
+    comment: str
+
+
+class Plan(BaseModel):
+    """The plan of a stage."""
+
+    model_config = _STRICT
+
+    why: str
+    where: str
+    how: str
+
+
+class StageAnswers(BaseModel):
+    """What is said about the pull request with that title, and done for it."""
+
+    model_config = _STRICT
+
+    title: str
+    plan: Plan
+    query: str
+    attempts: tuple[Attempt, ...] = ()
+
+
+class ChainAnswers(BaseModel):
+    """What is said about one chain."""
+
+    model_config = _STRICT
+
+    overview: str
+    stages: tuple[StageAnswers, ...] = Field(min_length=1)
+
+
+def read_answers() -> dict[str, ChainAnswers]:
+    """The answers by the name of their file."""
+    folder = resources.files("trajectories.demo") / "answers"
+    files = sorted((one for one in folder.iterdir() if one.name.endswith(".toml")), key=lambda one: one.name)
+    return {
+        one.name.removesuffix(".toml"): ChainAnswers.model_validate(tomllib.loads(one.read_text(encoding="utf-8")))
+        for one in files
+    }
+
+
+def write_script(workdir: str | None) -> str:
+    """The script as JSON Lines. `workdir` is where the repository lies in a sandbox, for the editor, which wants
+    absolute paths; None where nobody knows before: then files are edited with bash."""
+    lines = [line for chain in read_answers().values() for line in _chain(chain, workdir)]
+    return "".join(f"{json.dumps({**line, 'repeat': True}, ensure_ascii=False)}\n" for line in lines)
+
+
+def _chain(chain: ChainAnswers, workdir: str | None) -> Iterator[dict[str, Any]]:
+    first = chain.stages[0].title
+    yield {"purpose": "overview", "contains": first, "reply": {"overview": prose(chain.overview)}}
+    for stage in chain.stages:
+        yield {"purpose": "plan", "contains": stage.title, "reply": stage.plan.model_dump()}
+        yield {"purpose": "query", "contains": stage.title, "reply": {"query": prose(stage.query)}}
+    # The patch of a later attempt, or stage, still shows lines of the earlier ones.
+    for attempt in reversed([attempt for stage in chain.stages for attempt in stage.attempts]):
+        verdict = {"comment": attempt.comment, "score": attempt.score}
+        yield {"purpose": "judge", "contains": attempt.sees, "reply": verdict}
+    yield from reversed(list(_agent(chain, workdir)))
+
+
+def _agent(chain: ChainAnswers, workdir: str | None) -> Iterator[dict[str, Any]]:
+    """The agent's turns in order, each answering what stands last in the conversation before it."""
+    count = 0
+    for stage in chain.stages:
+        before = prose(stage.query)[:_OPENING]
+        for attempt in stage.attempts:
+            for turn in attempt.turns:
+                calls = [{"name": name, "arguments": arguments} for name, arguments in _calls(turn, workdir)]
+                for call in calls:
+                    count += 1
+                    call["id"] = f"call_{count}"
+                yield {"purpose": "agent", "contains": before, "reply": turn.say, "tool_calls": calls}
+                before = turn.say
+            before = attempt.comment
+
+
+def _calls(turn: AgentTurn, workdir: str | None) -> Iterator[tuple[str, dict[str, Any]]]:
+    if turn.bash is not None:
+        yield "bash", {"command": turn.bash}
+    if turn.create is not None:
+        yield _created(turn.create, workdir)
+    for replacement in turn.replace:
+        yield _replaced(replacement, workdir)
+    if turn.submit:
+        yield "submit", {}
+
+
+def _created(one: Creation, workdir: str | None) -> tuple[str, dict[str, Any]]:
+    if workdir is not None:
+        path = f"{workdir}/{one.path}"
+        return "str_replace_editor", {"command": "create", "path": path, "file_text": one.text}
+    return "bash", {"command": f"cat > {one.path} <<'EOF'\n{one.text}EOF"}
+
+
+def _replaced(one: Replacement, workdir: str | None) -> tuple[str, dict[str, Any]]:
+    if workdir is not None:
+        path = f"{workdir}/{one.path}"
+        return "str_replace_editor", {"command": "str_replace", "path": path, "old_str": one.old, "new_str": one.new}
+    program = (
+        f"import pathlib\npath = pathlib.Path({one.path!r})\nold, new = (\n    {one.old!r},\n    {one.new!r},\n)\n"
+        "text = path.read_text()\nassert text.count(old) == 1, f'old stands {text.count(old)} times'\n"
+        "path.write_text(text.replace(old, new))"
+    )
+    return "bash", {"command": f"python3 - <<'EOF'\n{program}\nEOF"}
+
+
+def prose(text: str) -> str:
+    """A text without the line breaks of its file; empty lines stay, they part paragraphs."""
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in re.split(r"\n\s*\n", text.strip()))
