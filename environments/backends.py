@@ -43,12 +43,20 @@ class PlainSandbox(LocalSandbox):
 
 
 def make_sandbox(
-    backend: Backend, plan: Plan, image: str | None, *, limits: Limits, labels: Mapping[str, str], client: Any = None
+    backend: Backend,
+    plan: Plan,
+    image: str | None,
+    *,
+    limits: Limits,
+    labels: Mapping[str, str],
+    client: Any = None,
+    engine: str | None = None,
 ) -> Sandbox:
-    """A new sandbox for a plan, not started. `client` is a `docker.DockerClient`, or None for one of its own."""
+    """A new sandbox for a plan, not started. `client` is a `docker.DockerClient`; without it the sandbox makes one of its
+    own, to the engine at the URL `engine` (None: the one that DOCKER_HOST names)."""
     if backend is Backend.DOCKER:
         place = Place(image, workdir=WORKDIR, limits=limits, labels=labels, environment=dict(plan.environment))
-        return DockerSandbox(place, client=client)
+        return DockerSandbox(place, client=client, engine=engine)
     place = Place(None, workdir=WORKDIR, limits=limits, labels=labels, environment=_host_environment(plan))
     return LocalSandbox(place) if backend is Backend.LOCAL else PlainSandbox(place)
 

@@ -47,16 +47,20 @@ class _Family:
 class DockerSandbox(ChannelledSandbox):
     """A sandbox in a container.
 
-    `client` is a `docker.DockerClient`; without one the sandbox makes its own (thread-safe: one client a sandbox).
+    `client` is a `docker.DockerClient`; without one the sandbox makes its own (thread-safe: one client a sandbox), to the
+    engine at the URL `engine`, or the one that DOCKER_HOST names.
     """
 
-    def __init__(self, place: Place, *, client: Any | None = None, family: _Family | None = None) -> None:
+    def __init__(
+        self, place: Place, *, client: Any | None = None, engine: str | None = None, family: _Family | None = None
+    ) -> None:
         super().__init__(place)
         if place.image is None:
             raise ImageMissing("a sandbox in docker needs an image")
         self.name = ""
         self._client: Any = client
         self._own_client = client is None
+        self._engine = engine
         self._family = family or _Family()
         with self._family.lock:
             self._family.members += 1
@@ -83,7 +87,7 @@ class DockerSandbox(ChannelledSandbox):
 
     def _make(self) -> ExecTransport:
         if self._client is None:
-            self._client = connect()
+            self._client = connect(self._engine)
         with engine_errors("starting a sandbox"):
             self._container = self._create()
             self._container.start()
@@ -142,7 +146,7 @@ class DockerSandbox(ChannelledSandbox):
         for image in reversed(images):
             with contextlib.suppress(SandboxError), engine_errors("removing a snapshot"):
                 if self._client is None:
-                    self._client = connect()
+                    self._client = connect(self._engine)
                 self._client.images.remove(image, force=True)
         self._disconnect()
 
@@ -223,7 +227,9 @@ class DockerSandbox(ChannelledSandbox):
     def branch(self, snapshot: str) -> DockerSandbox:
         """See `environments.sandbox.Sandbox.branch`."""
         image = self._snapshot_image(snapshot)
-        other = DockerSandbox(self.place, client=None if self._own_client else self._client, family=self._family)
+        other = DockerSandbox(
+            self.place, client=None if self._own_client else self._client, engine=self._engine, family=self._family
+        )
         other._image = image
         started = False
         try:

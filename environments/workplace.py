@@ -53,12 +53,13 @@ class Workplace:
 
     `provided` is what `environments.provide.Provider` gives for the stage. `limits` hold for every sandbox, and
     `labels` stand on every container besides our own. `test_timeout` is in seconds, for one run. `client` is a
-    `docker.DockerClient` that all sandboxes share; without one each makes its own.
+    `docker.DockerClient` that all sandboxes share; without one each makes its own, to the engine at the URL `engine`.
     """
 
     def __init__(
         self, provided: Provided, trees: TreeStore, *, backend: Backend = Backend.DOCKER, limits: Limits | None = None,
         test_timeout: float = TEST_TIMEOUT, labels: Mapping[str, str] | None = None, client: Any = None,
+        engine: str | None = None,
     ) -> None:  # fmt: skip
         self.provided = provided
         self.trees = trees
@@ -67,6 +68,7 @@ class Workplace:
         self.test_timeout = test_timeout
         self._labels = dict(labels or {})
         self._client = client
+        self._engine = engine
         self._lock = threading.Lock()
         self._made: set[bytes] = set()
 
@@ -84,7 +86,7 @@ class Workplace:
         """A new sandbox of the stage's image, not started; the caller closes it."""
         return make_sandbox(
             self.backend, self.provided.plan, self.provided.image, limits=self.limits, labels=self._labels,
-            client=self._client,
+            client=self._client, engine=self._engine,
         )  # fmt: skip
 
     def place(self, sandbox: Sandbox, tree: str, *, history: Sequence[str] = (), begun_from: str | None = None) -> None:

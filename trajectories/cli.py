@@ -149,7 +149,7 @@ def run(
         provider = opened.enter_context(closing(Provider(settings, backend=options.backend, store=store)))
         context = RolloutContext(
             store, desk, provider, make_scaffold(options), options, settings.mirrors_dir, settings.data_dir,
-            secrets=settings.secrets,
+            secrets=settings.secrets, engine=settings.environments_engine,
         )  # fmt: skip
         desk.check(*context.purposes)
         parent = _parent(store, branch)

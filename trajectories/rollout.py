@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from random import random
 from time import sleep
-from typing import Any
 
 from environments.provide import Provided
 from environments.sandbox import Limits
@@ -100,8 +99,8 @@ class RolloutContext:
     """What must not stand in a reason."""
     make_place: MakePlace | None = None
     make_suite: MakeSuite = stage_suite
-    client: Any = None
-    """A `docker.DockerClient` that all sandboxes share."""
+    engine: str | None = None
+    """The URL of the Docker engine that sandboxes run in; None: the one that DOCKER_HOST names."""
 
     @property
     def judge_model(self) -> str | None:
@@ -168,7 +167,7 @@ def _maker(context: RolloutContext, name: str) -> MakePlace:
     def make(provided: Provided, trees: TreeStore) -> Workplace:
         return Workplace(
             provided, trees, backend=options.backend, limits=context.limits, test_timeout=options.test_timeout,
-            labels={"prchain.trajectory": name}, client=context.client,
+            labels={"prchain.trajectory": name}, engine=context.engine,
         )  # fmt: skip
 
     return make
