@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Protocol
 
 from environments.junk import CACHE_SIGNATURE, CACHE_TAG, IgnoreRules
 from environments.tarball import Kind, Member, members
@@ -84,7 +84,7 @@ def extract_tree(
     start = store.entries(start_tree)
     known = {entry.blob for entry in start.values() if entry.mode != SUBMODULE}
     with IgnoreRules(store, ignore_rules_from) as rules, BlobSpool(store, known) as spool:
-        taker = _Taker(start, rules, spool, os.fsencode(workdir.rpartition("/")[2]))
+        taker = Taker(start, rules, spool, os.fsencode(workdir.rpartition("/")[2]))
         chunks = sandbox.get(workdir)
         try:
             for member in members(chunks, most_bytes=most_bytes, most_members=most_members):
@@ -98,10 +98,17 @@ def extract_tree(
     return Extraction(store.write_tree(entries), dict(taker.counts), tuple(taker.notes))
 
 
-class _Taker:
+class Rules(Protocol):
+    """Which new files are junk: `environments.junk.IgnoreRules`, or what it said before."""
+
+    def hide(self, path: bytes) -> bool:
+        """Whether the rules hide a file of this path."""
+
+
+class Taker:
     """What was taken so far. A later member of the same path replaces an earlier one, as when a tar is unpacked."""
 
-    def __init__(self, start: dict[bytes, Entry], rules: IgnoreRules, spool: BlobSpool, top: bytes) -> None:
+    def __init__(self, start: dict[bytes, Entry], rules: Rules, spool: BlobSpool, top: bytes) -> None:
         self.counts: Counter[Left] = Counter()
         self.notes: list[Note] = []
         self._start = start
@@ -172,7 +179,7 @@ class _Taker:
         mode = LINK if member.kind is Kind.SYMLINK else FILE
         if len(path) > _LONGEST or not is_storable(path, mode):
             reason = Left.BAD_NAME
-        elif any(above in self._submodules for above in _above(path)):
+        elif any(above in self._submodules for above in folders_above(path)):
             reason = Left.IN_SUBMODULE
         else:
             return False
@@ -198,13 +205,13 @@ class _Taker:
 
     def _drop_caches(self) -> None:
         for path in [path for path in self._taken if path not in self._start]:
-            if any(above in self._caches for above in _above(path)):
+            if any(above in self._caches for above in folders_above(path)):
                 del self._taken[path]
                 self._note(Left.JUNK, path)
 
     def _drop_overlaps(self) -> None:
         """Drop what lies below a file: no file system holds that, but an archive can."""
-        for path in [path for path in self._taken if any(above in self._taken for above in _above(path))]:
+        for path in [path for path in self._taken if any(above in self._taken for above in folders_above(path))]:
             del self._taken[path]
             self._note(Left.BAD_NAME, path)
 
@@ -225,7 +232,7 @@ class _Joined:
         return self._head.read(size) or self._rest.read(size)
 
 
-def _above(path: bytes) -> Iterator[bytes]:
+def folders_above(path: bytes) -> Iterator[bytes]:
     """The folders above a path, the nearest first."""
     while path := path.rpartition(b"/")[0]:
         yield path

@@ -57,13 +57,16 @@ class IgnoreRules:
     def hide(self, path: bytes) -> bool:
         """Whether the rules hide a file of this path, or a folder above it. `path` has no ``..`` or ``.git`` in it."""
         folder, _, _ = path.rpartition(b"/")
-        return self._hide_folder(folder) or self._asked(path)
+        return self.hide_folder(folder) or self._asked(path)
 
-    def _hide_folder(self, folder: bytes) -> bool:
-        known = self._folders.get(folder)
-        if known is None:
-            above = folder.rpartition(b"/")[0]
-            known = self._folders[folder] = self._hide_folder(above) or self._asked(folder + b"/")
+    def hide_folder(self, folder: bytes) -> bool:
+        """Whether the rules hide all that is new below a folder."""
+        unknown = []
+        while (known := self._folders.get(folder)) is None:
+            unknown.append(folder)
+            folder = folder.rpartition(b"/")[0]
+        for below in reversed(unknown):
+            known = self._folders[below] = known or self._asked(below + b"/")
         return known
 
     def _asked(self, path: bytes) -> bool:

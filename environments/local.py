@@ -47,6 +47,7 @@ _ETC = ("alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "ssl", "loc
 """What of the host's /etc programs need and what tells nothing about it."""
 _ARCHIVES = 600.0
 _IN_MEMORY = 32 << 20
+_BLOCK = 4096
 _SUBREAPER = 36
 """PR_SET_CHILD_SUBREAPER (prctl(2)): orphans of the server's children become its own."""
 
@@ -349,14 +350,17 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def _blocks(folder: Path) -> int:
-    """Bytes on disk below a folder; links are not followed, what vanishes meanwhile does not count."""
+    """Bytes on disk below a folder; links are not followed, what vanishes meanwhile does not count.
+
+    Each name counts as a block at least: file systems run out of inodes, too.
+    """
     total, waiting = 0, [str(folder)]
     until = time.monotonic() + 60
     while waiting and time.monotonic() < until:
         with contextlib.suppress(OSError), os.scandir(waiting.pop()) as entries:
             for entry in entries:
                 with contextlib.suppress(OSError):
-                    total += entry.stat(follow_symlinks=False).st_blocks * 512
+                    total += max(entry.stat(follow_symlinks=False).st_blocks * 512, _BLOCK)
                     if entry.is_dir(follow_symlinks=False):
                         waiting.append(entry.path)
     return total

@@ -6,18 +6,23 @@ import os
 import uuid
 from collections.abc import Generator, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from prchain import settings
 
+if TYPE_CHECKING:
+    from tests.trajectories.demoworld import Ran
+
 POSTGRES = "PRCHAIN_TEST_POSTGRES"
 GITHUB_SCHEMA = "PRCHAIN_GITHUB_SCHEMA"
 DOCKER = "PRCHAIN_TEST_DOCKER"
+MINI = "PRCHAIN_TEST_MINI"
 STRICT = "PRCHAIN_TEST_STRICT"
 """Set where nothing may be skipped: a skipped test fails there."""
 
-OPTIONAL = {"postgres": POSTGRES, "github_schema": GITHUB_SCHEMA, "docker": DOCKER}
+OPTIONAL = {"postgres": POSTGRES, "github_schema": GITHUB_SCHEMA, "docker": DOCKER, "mini": MINI}
 """Marker of a test to the variable that says where the thing is that it needs."""
 
 
@@ -26,6 +31,7 @@ def pytest_report_header() -> list[str]:
         POSTGRES: "the tests on PostgreSQL",
         GITHUB_SCHEMA: "the comparison with GitHub's published schema",
         DOCKER: "the tests in containers",
+        MINI: "the tests with mini-swe-agent",
     }
     return [f"{name} is not set: {tests} are skipped" for name, tests in missing.items() if not os.environ.get(name)]
 
@@ -53,9 +59,12 @@ def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest
 
 
 @pytest.fixture(autouse=True)
-def _no_settings_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
+def _no_settings_of_the_user(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests in containers keep how this machine reaches base images and package indexes."""
+    in_containers = request.node.get_closest_marker("docker") is not None
     for name in settings.Settings.model_fields:
-        monkeypatch.delenv(settings.variable(name), raising=False)
+        if not (in_containers and name.startswith("environments_")):
+            monkeypatch.delenv(settings.variable(name), raising=False)
 
 
 @pytest.fixture
@@ -82,3 +91,11 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     url = request.getfixturevalue("postgres_url")
     assert isinstance(url, str)
     return url
+
+
+@pytest.fixture(scope="session")
+def finished_demo(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    """The demo, run once for every test of a process that looks at it; they leave it as it is."""
+    from tests.trajectories.demoworld import run_through
+
+    return run_through(tmp_path_factory.mktemp("demo") / "here")

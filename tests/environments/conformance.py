@@ -9,12 +9,16 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from environments.checkout import place_tree
 from environments.sandbox import OUTPUT_LIMIT, Sandbox
 from prchain.errors import SandboxError, SandboxFileError, SandboxLost, SnapshotUnknown
+from prchain.git.trees import TreeStore
+from tests.miner.gitworld import World
 
 Make = Callable[..., Any]
 """Makes a sandbox that is not started; takes the fields of a `Place`."""
@@ -45,9 +49,69 @@ def members(chunks: Iterator[bytes]) -> dict[str, bytes | str | None]:
     return out
 
 
+SOLUTION = "the solution of the developers"
+
+READ_OBJECTS = """
+import glob, zlib
+for path in glob.glob('.git/**/*', recursive=True) + glob.glob('.git/*'):
+    try:
+        content = open(path, 'rb').read()
+    except OSError:
+        continue
+    for start in range(len(content)):
+        if content[start:start + 1] == b'x':
+            try:
+                print(zlib.decompressobj().decompress(content[start:]))
+            except zlib.error:
+                pass
+    print(content)
+"""
+"""Prints all that lies in a repository, and whatever can be inflated from anywhere in it: packs have zlib streams."""
+
+
+def stage_with_a_future(folder: Path) -> tuple[TreeStore, str, str]:
+    """A store that borrows from a mirror, a base in it, and a later commit that solves the task."""
+    world = World(folder / "mirror.git")
+    world.commit("main", {"a": "base\n", "big": "shared\n" * 1000}, "base")
+    world.commit("main", {"a": f"{SOLUTION}\n", "big": "shared\n" * 1000 + "more\n"}, "future")
+    world.save()
+    return TreeStore.open(folder / "store", [world.path]), world.sha(1), world.sha(2)
+
+
+def assert_future_is_out_of_reach(box: Sandbox, folder: Path) -> None:
+    """No git command and no reading of the object store gives what came after the base."""
+    store, base, future = stage_with_a_future(folder)
+    commit = place_tree(box, store, base)
+    names = [future, *(f"{future}^{{tree}}", store.entries(future)[b"a"].blob, store.tree_of(future))]
+    for name in names:
+        for command in (f"cat-file -e {name}", f"show {name}", f"checkout {name}", f"log {name}", f"branch x {name}"):
+            assert box.exec(f"git {command}").exit_code != 0, command
+    for command in (
+        "fetch --all", "fetch origin", f"fetch origin {future}", "fetch origin refs/pull/1/head", "pull", "stash pop",
+        "log ORIG_HEAD", "log FETCH_HEAD", "log HEAD@{1}", f"fetch {folder}/mirror.git", f"fetch {folder}/store",
+    ):  # fmt: skip
+        result = box.exec(f"git {command}", timeout=20)
+        assert SOLUTION.encode() not in result.output and future.encode() not in result.output, command
+    seen = box.exec(
+        "git log --all --format=%H; git reflog --all; git tag; git remote -v; git fsck --lost-found; git stash list; "
+        "git cat-file --batch-all-objects --batch --unordered; git unpack-objects < .git/objects/pack/*.pack; "
+        "git rev-list --all --objects --reflog; git bundle create - --all; git worktree list; git config --list; "
+        "cat .git/objects/info/alternates"
+    )
+    assert commit.encode() in seen.output and b"base\n" in seen.output
+    read = box.exec("python3 -", stdin=READ_OBJECTS.encode(), output_limit=16 << 20)
+    assert b"base" in read.output and b"shared" in read.output, "the reading finds what is there"
+    for output in (seen.output, read.output):
+        assert SOLUTION.encode() not in output
+        assert not [name for name in names if name.encode() in output]
+        assert str(folder).encode() not in output
+
+
 class Conformance:
     """Subclasses have a fixture `make`; all tests of a class that change nothing share one sandbox."""
 
+    APART = True
+    """Whether the host's own files are out of reach."""
     BRANCHES = True
     """Whether a second sandbox can go on from a snapshot."""
     SESSIONS_IN_SNAPSHOTS = True
@@ -219,6 +283,12 @@ class Conformance:
             list(box.get(f"{folder}/none"))
         with pytest.raises(SandboxFileError):
             box.put(folder, b"this is no archive" * 100)
+
+    def test_what_came_after_the_base_cannot_be_had(self, make: Make, tmp_path: Path) -> None:
+        if not self.APART:
+            return
+        with make() as box:
+            assert_future_is_out_of_reach(box, tmp_path)
 
     def test_snapshot_restore_and_branch(self, make: Make) -> None:
         with make() as box:

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import os
+import shlex
 import socket
+import tempfile
 import threading
 import time
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from environments import leftovers
 from environments.docker import DockerSandbox
 from environments.engine import connect
 from environments.sandbox import OUT_OF_MEMORY, OUTPUT_LIMIT, PROCESS_LIMIT, Limits
 from prchain.errors import DiskLimit, EngineUnavailable, SandboxLost
+from tests.environments.conformance import SOLUTION, assert_future_is_out_of_reach
 from tests.environments.test_sandbox_docker import make_docker, ours
 
 pytestmark = pytest.mark.docker
@@ -66,8 +73,12 @@ def test_a_fork_bomb_ends_with_its_timeout(box: DockerSandbox) -> None:
 
 
 def test_a_fork_bomb_left_in_the_background_is_killed_before_the_next_command(box: DockerSandbox) -> None:
-    box.exec("bomb() { bomb | bomb & }; bomb; for i in {1..100}; do sleep 1000 & done", timeout=20)
-    time.sleep(1)
+    left = box.exec(
+        "exec {idle}<> <(:); for i in {1..45}; do sleep 1000 & done\n"
+        "bomb() { bomb | bomb & }; bomb; read -t 1 -u $idle",
+        timeout=20,
+    )
+    assert not left.timed_out
     result = box.exec("echo fine", timeout=30)
     assert (result.output, result.limit) == (b"fine\n", PROCESS_LIMIT)
     assert box.exec("echo fine").limit is None
@@ -163,28 +174,94 @@ def test_the_connection_breaks_in_the_middle_of_a_command(box: DockerSandbox, cl
     assert not client.api.inspect_container(box.name)["State"]["Running"]
 
 
-def test_the_engine_goes_away_in_the_middle_of_a_command(
-    box: DockerSandbox, client: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """As the sandbox sees it: its stream ends, and nobody answers at the engine's address any more."""
-    assert box._channel is not None
-    transport: Any = box._channel._transport
-    own = box._client
+class Relay(threading.Thread):
+    """Stands between a client and the engine's socket, until it is cut: then neither answers nor keeps a connection."""
 
-    class Gone:
-        def __getattr__(self, name: str) -> Any:
-            raise ConnectionRefusedError(f"{tmp_path}/docker.sock")
+    def __init__(self, path: Path, engine: str) -> None:
+        super().__init__(daemon=True)
+        self.path = path
+        self._engine = engine
+        self._open: list[socket.socket] = []
+        self._server = socket.socket(socket.AF_UNIX)
+        self._server.bind(str(path))
+        self._server.listen()
 
-    def go() -> None:
-        box._client = Gone()
-        transport._socket.shutdown(socket.SHUT_RDWR)
+    def run(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                near, _ = self._server.accept()
+                far = socket.socket(socket.AF_UNIX)
+                far.connect(self._engine)
+                self._open += [near, far]
+                for one, other in ((near, far), (far, near)):
+                    threading.Thread(target=self._copy, args=(one, other), daemon=True).start()
 
-    timer = threading.Timer(0.5, go)
-    timer.start()
-    with pytest.raises(EngineUnavailable):
-        box.exec("sleep 30")
-    timer.join()
-    box._client = own
+    @staticmethod
+    def _copy(source: socket.socket, target: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while content := source.recv(1 << 16):
+                target.sendall(content)
+            target.shutdown(socket.SHUT_WR)
+
+    def cut(self) -> None:
+        self.path.unlink()
+        for one in (self._server, *self._open):
+            with contextlib.suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+            one.close()
+
+
+@pytest.fixture
+def relay(client: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Relay]:
+    """A way to the engine that can be cut; what was left in the engine because of that is removed afterwards."""
+    url = os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock")
+    if not url.startswith("unix://"):
+        pytest.fail("this test needs an engine behind a local socket")
+    with tempfile.TemporaryDirectory() as folder:  # a socket's path must be short
+        made = Relay(Path(folder, "s"), url.removeprefix("unix://"))
+        made.start()
+        monkeypatch.setenv("DOCKER_HOST", f"unix://{made.path}")
+        yield made
+        if made.path.exists():
+            made.cut()
+        made.join(5)
+    for left in ours(client)[0]:
+        client.api.remove_container(left, force=True)
+
+
+def test_the_engine_goes_away_in_the_middle_of_a_command(relay: Relay, client: Any) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)  # docker's own: a socket that it could not connect
+        with make_docker(limits=SMALL) as box:
+            timer = threading.Timer(1.0, relay.cut)
+            timer.start()
+            began = time.monotonic()
+            with pytest.raises(EngineUnavailable, match="does not answer"):
+                box.exec("sleep 30")
+            timer.join()
+            assert time.monotonic() - began < 20
+            with pytest.raises(EngineUnavailable):
+                box.exec("true")
+        gc.collect()
+    left = {item.name for item in leftovers.find(client, everybody=True)}
+    assert box.name in left, "what could not be removed is found by its label later"
+
+
+def test_the_channel_is_killed_in_the_middle_of_a_command(box: DockerSandbox, client: Any) -> None:
+    kill = "read -r _ _ _ parent _ < /proc/$PPID/stat; sleep 0.5; kill -9 $parent; sleep 100"
+    began = time.monotonic()
+    with pytest.raises(SandboxLost, match="stream ended"):
+        box.exec(kill, timeout=80)
+    assert time.monotonic() - began < 20
+    assert not client.api.inspect_container(box.name)["State"]["Running"], "nothing goes on in it unseen"
+
+
+def test_the_whole_file_system_holds_nothing_of_the_future(tmp_path: Path) -> None:
+    with make_docker() as box:
+        assert_future_is_out_of_reach(box, tmp_path)
+        others = "--exclude-dir=proc --exclude-dir=sys --exclude-dir=usr"
+        found = box.exec(f"grep -rlsF -e {shlex.quote(SOLUTION)} -e {tmp_path} {others} /")
+        assert (found.exit_code, found.output) == (1, b"")
 
 
 def test_files_environment_and_socket_of_the_host_are_not_there(
@@ -215,6 +292,11 @@ def test_the_kernel_cannot_be_turned_against_the_host(box: DockerSandbox) -> Non
         "chroot / true",
         "unshare -m true",
         "date -s 2000-01-01",
+        "dmesg",
+        "grep -c . /proc/kcore",
+        "cat /dev/mem",
+        "cd /sys/fs/cgroup/memory || exit 1; echo -1 > memory.limit_in_bytes",
+        "cd /sys/fs/cgroup; [ ! -e memory ] && echo max > memory.max",
         "hostname other",
     ):
         assert box.exec(command).exit_code != 0, command

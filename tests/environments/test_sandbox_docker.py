@@ -15,12 +15,15 @@ from typing import Any
 import pytest
 
 from environments import leftovers
+from environments.checkout import extract_tree, place_tree
 from environments.docker import DockerSandbox
 from environments.docker_stream import engine_errors
 from environments.engine import connect
 from environments.sandbox import Limits, Place
+from environments.tracking import Tracker
 from prchain.errors import EngineUnavailable, ImageMissing, SandboxLost
 from tests.environments import conformance
+from tests.prchain.treeworld import new_store, plant
 
 IMAGE = os.environ.get("PRCHAIN_TEST_IMAGE", "prchain-base:bookworm")
 LABEL = "prchain.test"
@@ -111,6 +114,39 @@ class TestDocker(conformance.Conformance):
         assert [len(ids) for ids in ours(client)] == [containers + 1, images + 2]
         other.close()
         assert [len(ids) for ids in ours(client)] == [containers, images]
+
+    def test_a_tree_takes_the_place_of_a_folder_of_somebody_else(
+        self, make: Callable[..., DockerSandbox], tmp_path: Path
+    ) -> None:
+        store = new_store(tmp_path)
+        tree = plant(store, {"a": "a\n", "d/b": "b\n"})
+        with make(user="0") as box:
+            assert box.exec("touch left; mkdir -p d; chown -R 12345:12345 .").exit_code == 0
+            place_tree(box, store, tree)
+            assert box.exec("find . ! -uid 0; ls; git status --porcelain").output == b"a\nd\n"
+        with make(user="agent") as box:
+            place_tree(box, store, tree)
+            assert box.exec("find . ! -user agent; ls; git status --porcelain").output == b"a\nd\n"
+
+    def test_a_tree_is_followed_step_by_step(self, make: Callable[..., DockerSandbox], tmp_path: Path) -> None:
+        store = new_store(tmp_path)
+        start = plant(store, {"a": "a\n", "d/b": "b\n", ".gitignore": "*.log\n"})
+        with make(user="agent") as box:
+            place_tree(box, store, start)
+            tracker = Tracker(box, store, start_tree=start, ignore_rules_from=start)
+            seen = [tracker.take()]
+            for command in (
+                "true",
+                "touch -r a /tmp/time; echo b > a; touch -r /tmp/time a",
+                "mv d e; echo x > e/new.log; chmod +x e/b",
+                "ln -s /etc/passwd link; printf x > $'odd\\n\\377'; git add -A; git commit -qm mine; rm -rf .git",
+                "echo 'find() { :; }' >> ~/.bashrc; rm a",
+                "mkdir shut; echo hidden > shut/file; chmod 0 shut",
+            ):
+                assert box.exec(command).exit_code == 0
+                seen.append(tracker.take())
+                assert seen[-1] == extract_tree(box, store, start_tree=start, ignore_rules_from=start).tree, command
+            assert seen[0] == seen[1] == start and len(set(seen)) == 6
 
 
 def test_what_a_killed_process_leaves_is_found_and_removed_and_nothing_else(client: Any) -> None:

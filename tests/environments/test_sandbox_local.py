@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -29,6 +31,15 @@ def _runs(number: int) -> bool:
         return Path(f"/proc/{number}/stat").read_bytes().rpartition(b") ")[2][:1] != b"Z"
     except OSError:
         return False
+
+
+def _anybody(word: bytes) -> bool:
+    """Whether a process has such a word among its arguments."""
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if word in path.read_bytes().split(b"\0"):
+                return True
+    return False
 
 
 def works() -> bool:
@@ -88,6 +99,26 @@ class TestLocal(conformance.Conformance):
             with pytest.raises(DiskLimit):
                 box.exec("i=0; while :; do ((i++)); head -c 4000000 /dev/zero > f$i; sleep 0.05; done", timeout=30)
 
+    def test_files_without_content_count_too(self, make: Callable[..., LocalSandbox]) -> None:
+        limits = Limits(disk_bytes=32 << 20, memory_bytes=512 << 20, processes=64)
+        with make(limits=limits) as box, pytest.raises(DiskLimit):
+            box.exec("i=0; while :; do : > f$((i++)); done", timeout=60)
+
+    def test_its_end_in_the_middle_of_a_command_ends_the_command_too(self, make: Callable[..., LocalSandbox]) -> None:
+        with make() as box:
+            assert box._process is not None
+            timer = threading.Timer(0.5, box._process.kill)
+            timer.start()
+            with pytest.raises(SandboxLost):
+                box.exec("setsid sleep 30.0625 & sleep 30.0625", timeout=25)
+            timer.join()
+            with pytest.raises(SandboxLost):
+                box.exec("true")
+        until = time.monotonic() + 5
+        while _anybody(b"30.0625") and time.monotonic() < until:
+            time.sleep(0.05)
+        assert not _anybody(b"30.0625")
+
     def test_a_memory_hog_gets_no_more(self, make: Callable[..., LocalSandbox]) -> None:
         with make(limits=Limits(memory_bytes=64 << 20)) as box:
             assert box.exec("x=$(head -c 200000000 /dev/zero | tr '\\0' x); echo ${#x}").exit_code != 0
@@ -124,9 +155,10 @@ class TestLocal(conformance.Conformance):
 
 
 class TestUnsafe(conformance.Conformance):
-    """Plain processes: everything but namespaces. Exceptions: no branches, sessions outside the workdir,
-    and whoever kills everything hits the host."""
+    """Plain processes: everything but namespaces. Exceptions: no branches, sessions outside the workdir, the host's
+    files are there to be read, and whoever kills everything hits the host."""
 
+    APART = False
     BRANCHES = False
     SESSIONS_IN_SNAPSHOTS = False
 
