@@ -17,7 +17,7 @@ from typing import Any
 from environments.sandbox import Sandbox
 from prchain.errors import ContextTooLong
 from prchain.llm.desk import Answer, Desk, Question
-from prchain.llm.model import Reply, Role
+from prchain.llm.model import Reply, Role, ToolCall
 from prchain.prompts import Prompt, load_prompt
 from prchain.scrub import clean_text
 from trajectories.context import Conversation, Overflow, cut_to, estimate, used_by
@@ -91,11 +91,11 @@ class ReactScaffold:
         self, desk: Desk, sandbox: Sandbox, order: Order, record: Recorder, observers: Sequence[Observer] = ()
     ) -> Attempt:
         """See `trajectories.scaffold.Scaffold.attempt`."""
-        return _Run(self, desk, sandbox, order, record, observers).run()
+        return AttemptRun(self, desk, sandbox, order, record, observers).run()
 
 
-class _Run:
-    """One attempt under way."""
+class AttemptRun:
+    """One attempt under way. What another agent does in a step of its own stands in place of `_next_step`."""
 
     def __init__(
         self,
@@ -205,7 +205,14 @@ class _Run:
         reply, own = answer.value, self._scaffold.toolset
         calls = named_calls(reply, self._step)
         read = read_turn(reply, calls, own.tools, own.ending)
-        turn = self._entry(
+        turn = self._turn(answer, calls, read, seconds)
+        observations, worked = self._observe(read)
+        return self._keep_step(turn, observations, worked=worked)
+
+    def _turn(self, answer: Answer[Reply], calls: tuple[ToolCall, ...], read: Turn, seconds: float) -> Entry:
+        """The entry of a reply; `seconds` is what it took to come."""
+        reply = answer.value
+        return self._entry(
             Kind.TURN,
             "assistant",
             reply.text,
@@ -216,10 +223,12 @@ class _Run:
             tokens_in=reply.usage.tokens_in,
             tokens_cached=reply.usage.tokens_cached,
             tokens_out=reply.usage.tokens_out,
-            usd=answer.cost,
+            usd=answer.usd,
             seconds=seconds,
         )
-        observations, worked = self._observe(read)
+
+    def _keep_step(self, turn: Entry, observations: list[Entry], *, worked: bool) -> Ending | None:
+        """Keep a step; `worked` says whether files may have changed."""
         if worked:
             observations[-1] = replace(observations[-1], tree=self._record.tree())
         self._in_vain = self._in_vain + 1 if _is_in_vain(turn) else 0

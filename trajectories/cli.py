@@ -57,7 +57,7 @@ def _limit_options(command: Any) -> Any:
 @click.option("--budget", type=click.FloatRange(min=0), metavar="USD", help="Spend no more than this in this run.")
 @click.option("--dry-run", is_flag=True, help="Say how many calls, tokens and USD it would take; ask nothing.")
 @click.option("--scaffold", type=click.Choice(["react", "mini"]), default="react", show_default=True,
-              help="The kind of agent.")  # fmt: skip
+              help="The kind of agent: ours, or mini-swe-agent with its own tool and prompts.")  # fmt: skip
 @click.option("--tools", type=click.Choice(["full", "bash"]), default="full", show_default=True,
               help="full: bash, editor, think, submit; bash: that alone, as mini-swe-agent has it.")  # fmt: skip
 @click.option("--context", type=click.Choice(["chain", "stage"]), default="chain", show_default=True,

@@ -5,6 +5,8 @@ A return code, then the output; a long one is cut to its head and its tail, with
 
 from __future__ import annotations
 
+from typing import Any
+
 from environments.sandbox import OUT_OF_MEMORY, OUTPUT_LIMIT, PROCESS_LIMIT, ExecResult
 
 SUBMISSION = "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
@@ -41,22 +43,38 @@ def command_observation(result: ExecResult, *, most: int, timeout: float) -> tup
     some out itself, its bytes count as characters). `most` is in characters, `timeout` in seconds."""
     output, omitted = _shown(result, most)
     code = -1 if result.exit_code is None else result.exit_code
-    return f"{_exception(result, timeout)}<returncode>{code}</returncode>\n{output}", omitted
+    words = exception_words(result, timeout)
+    exception = f"<exception>{words}</exception>\n" if words else ""
+    return f"{exception}<returncode>{code}</returncode>\n{output}", omitted
 
 
-def _exception(result: ExecResult, timeout: float) -> str:
+def exception_words(result: ExecResult, timeout: float) -> str:
+    """Why a command did not come to its own end, in words; empty where it did. `timeout` is in seconds."""
     if result.timed_out:
-        words = (
+        return (
             f"The command ran for more than {timeout:g} seconds and was ended, with all that it had started. Nobody "
             "answers prompts here; let what takes long run in the background."
         )
-    elif result.limit is not None:
-        words = _LIMITS.get(result.limit, f"The command ran into a limit: {result.limit}.")
-    elif result.exit_code is None:
-        words = "The command was ended from outside."
-    else:
-        return ""
-    return f"<exception>{words}</exception>\n"
+    if result.limit is not None:
+        return _LIMITS.get(result.limit, f"The command ran into a limit: {result.limit}.")
+    return "The command was ended from outside." if result.exit_code is None else ""
+
+
+def command_details(result: ExecResult, omitted: int) -> dict[str, Any]:
+    """What `Entry.details` keeps of a command; `omitted` is how many characters the agent was not shown."""
+    return {
+        "exit_code": result.exit_code,
+        **({"timed_out": True} if result.timed_out else {}),
+        **({"omitted": omitted} if omitted else {}),
+        **({"limit": result.limit} if result.limit else {}),
+    }
+
+
+def command_error(result: ExecResult) -> str | None:
+    """`Entry.error` of a command: why we ended it; None where it came to its own end, well or not."""
+    if result.timed_out:
+        return "timed_out"
+    return (result.limit or "ended") if result.exit_code is None else None
 
 
 def _shown(result: ExecResult, most: int) -> tuple[str, int]:

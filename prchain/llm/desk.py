@@ -234,11 +234,16 @@ class Desk:
         key = _key(question, body, ordinal)
         with self._alone(key):
             found = self.ledger.find(key)
-            return _Paid(found.reply, 0.0, True, found.usd) if found is not None else self._pay(question, request, key)
+            return (
+                _Paid(found.reply, 0.0, True, found.usd)
+                if found is not None
+                else self._pay(question, request, key, body)
+            )
 
-    def _pay(self, question: Question, request: Request, key: CallKey) -> _Paid:
+    def _pay(self, question: Question, request: Request, key: CallKey, body: bytes) -> _Paid:
         route = self._route(question.purpose)
-        most = route.price.most(most_bytes(request, route.model.name), request.max_tokens) if route.price else None
+        size = most_bytes(request, route.model.name, body)
+        most = route.price.most(size, request.max_tokens) if route.price else None
         note = CallNote(question.prompt.name, question.prompt.hash, route.model.name)
         for tries in range(1, self.repeats + 2):
             with self._reserved(key, note, most) as call:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench import chains_bench, git_bench
+from tests.bench import chains_bench, git_bench, placing_bench, rollout_bench, sandbox_bench
 from tests.bench.__main__ import main
 from tests.bench.generated import generate
 from tests.bench.measures import Measure, as_json, as_table
@@ -32,6 +32,29 @@ def test_all_benches_run_and_print_their_figures(capsys: pytest.CaptureFixture[s
     assert figures["edges"] == 4000 and figures["pull requests in the largest component"] > 500
     assert 300 < figures["chains"] < 1000 and figures["total confidence"] > figures["chains"] * 0.6
     assert 30 < figures["peak memory of edges to chains"] < chains_bench.PEAK_GOAL
+
+
+@pytest.mark.docker
+def test_the_sandbox_bench_measures_what_it_says(tmp_path: Path) -> None:
+    mirror = placing_bench.generated(tmp_path / "made", 20).mirror
+    measures = sandbox_bench.run(mirror=mirror, turns=10, sizes={"1 MB": (1, 1)}, trees={"tiny": 30})
+    commands = {measure.name: measure.value for measure in measures if measure.bench.startswith("a trivial command")}
+    assert 0 < commands["our channel"] < commands["docker exec by CLI"]
+    notes = [measure.note for measure in measures if measure.bench.startswith("snapshot and restore")]
+    assert notes == ["1 MB"] * 4, "both ways keep as much"
+    assert {measure.bench for measure in measures if measure.name == "our set-up in a new container"} == {
+        "a stage on a tiny tree of 30 files, median of 1", "a stage on the tip of mirror.git, median of 2"
+    }  # fmt: skip
+    assert [measure.value for measure in measures if measure.name == "load average before"] > [0]
+
+
+@pytest.mark.mini
+def test_the_rollout_bench_measures_both_loops_on_the_same_replies() -> None:
+    measures = rollout_bench.run(turns=2, steps=4)
+    figures = {measure.name: measure.value for measure in measures if measure.bench.startswith("a step")}
+    for name in (rollout_bench.OWN, rollout_bench.MINI, rollout_bench.ALONE, rollout_bench.SAVING):
+        assert 0.05 < figures[f"{name}, CPU"] < 1000 and 0.05 < figures[name] < 10_000
+    assert [measure.goal for measure in measures if measure.name == f"{rollout_bench.OWN}, CPU"] == [10.0]
 
 
 def test_a_missed_goal_fails_the_run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

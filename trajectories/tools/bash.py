@@ -9,8 +9,8 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from environments.sandbox import ExecResult, Sandbox
-from trajectories.observations import bytes_for, command_observation, is_submission
+from environments.sandbox import Sandbox
+from trajectories.observations import bytes_for, command_details, command_error, command_observation, is_submission
 from trajectories.tools.tool import Arguments, Result, Workspace
 
 SESSION = "agent"
@@ -72,17 +72,11 @@ class Bash:
             output_limit=bytes_for(place.most),
         )
         content, omitted = command_observation(result, most=place.most, timeout=place.timeout)
-        details = {
-            "exit_code": result.exit_code,
-            **({"timed_out": True} if result.timed_out else {}),
-            **({"omitted": omitted} if omitted else {}),
-            **({"limit": result.limit} if result.limit else {}),
-        }
         moved = self._session and _MAY_MOVE.search(arguments.command) is not None
         return Result(
             content,
-            error=_error(result),
-            details=details,
+            error=command_error(result),
+            details=command_details(result, omitted),
             submits=not self._session and is_submission(result),
             worked=True,
             cwd=_folder(place.sandbox) if moved else None,
@@ -113,11 +107,3 @@ def _folder(sandbox: Sandbox) -> str | None:
     except UnicodeDecodeError:
         return None
     return path if path.startswith("/") and len(path) <= _LONGEST_CWD and "\n" not in path else None
-
-
-def _error(result: ExecResult) -> str | None:
-    if result.timed_out:
-        return "timed_out"
-    if result.exit_code is None:
-        return result.limit or "ended"
-    return None

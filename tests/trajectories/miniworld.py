@@ -1,0 +1,20 @@
+"""mini-swe-agent where it was installed apart: on the path of this process."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from trajectories.mini_package import MiniPackage, load_package
+
+FOLDER = "PRCHAIN_TEST_MINI"
+"""The folder that it was installed into; `make test` and `make bench` set it."""
+
+
+def on_the_path() -> MiniPackage:
+    """The package. Raises `UsageError` where it is neither there nor among the installed ones."""
+    folder = os.environ.get(FOLDER)
+    if folder and (path := str(Path(folder).resolve())) not in sys.path:
+        sys.path.append(path)
+    return load_package()

@@ -1,0 +1,449 @@
+"""mini-swe-agent as a scaffold: the real package, on scripted replies."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import redirect_stdout
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from environments.docker import DockerSandbox
+from environments.local import LocalSandbox
+from environments.sandbox import ExecResult, Place, Sandbox
+from environments.scripted import Line
+from prchain import errors
+from prchain.llm.ledger import MemoryLedger
+from prchain.llm.model import Reply, ToolCall, Usage
+from prchain.prompts import load_prompt
+from sql.tables import LlmCall, Trajectory, TrajectoryMessage
+from tests.trajectories.agentworld import (
+    OK,
+    Memory,
+    Model,
+    call,
+    opening,
+    order,
+    requires_valid,
+    runs,
+    sandbox_of,
+    says,
+    without_times,
+    work,
+)
+from tests.trajectories.miniworld import FOLDER, on_the_path
+from tests.trajectories.rolloutworld import SUBMIT as SUBMIT_TOOL
+from tests.trajectories.rolloutworld import FolderPlace, PolicyModel, Said, bash, rollout_world, works
+from trajectories import mini as mini_module
+from trajectories.agent import ReactScaffold
+from trajectories.mini import MiniScaffold
+from trajectories.model import Ending, Entry, Kind, Limits, Used
+from trajectories.observations import SUBMISSION
+from trajectories.options import RolloutOptions
+from trajectories.rollout import roll
+from trajectories.scaffold import Advice, Scaffold
+from trajectories.setup import make_scaffold
+from trajectories.turns import NOT_RUN
+
+pytestmark = pytest.mark.mini
+
+HAND_IN = f"echo {SUBMISSION}"
+SUBMIT = runs(HAND_IN)
+DONE = Line(re.compile(SUBMISSION), ExecResult(0, f"{SUBMISSION}\n".encode()), repeat=True)
+BOTH = ("react", "mini")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _package() -> None:
+    on_the_path()
+
+
+def scaffold(name: str = "mini", **more: Any) -> ReactScaffold:
+    return MiniScaffold(**more) if name == "mini" else ReactScaffold(tools="bash", **more)
+
+
+def mini(model: Model, **how: Any) -> tuple[Any, Memory]:
+    how.setdefault("scaffold", scaffold())
+    how.setdefault("sandbox", sandbox_of(DONE, OK))
+    return work(model, **how)
+
+
+# ---- what it is
+
+
+def test_it_is_a_scaffold_with_the_package_s_own_tool_and_prompts() -> None:
+    made: Scaffold = MiniScaffold()
+    assert made.name == "mini" and [tool["function"]["name"] for tool in made.tools] == ["bash"]
+    (own,) = [name for name in made.prompts if name.startswith("mini-swe-agent-2.")]
+    assert set(made.prompts) == {own, "query", "comment"} and len(own) <= 64
+    assert re.fullmatch(r"[0-9a-f]{16}", made.prompts[own])
+
+
+def test_a_query_with_the_overview_stands_in_its_words_on_a_task_and_a_later_one_by_itself() -> None:
+    variables = {
+        "repository": "a/b", "overview": "All {{ of }} it.", "query": "Mend {% it %}.", "position": 1, "stages": 2,
+        "workdir": "/testbed", "comment": "Not yet.", "attempt": 2,
+    }  # fmt: skip
+    made = MiniScaffold()
+    assert "helpful assistant" in made.opening(Kind.SYSTEM, variables)
+    first = made.opening(Kind.QUERY, variables)
+    assert all(words in first for words in ("All {{ of }} it.", "Mend {% it %}.", "Recommended Workflow", HAND_IN))
+    assert "macos" not in first.lower(), "commands run in Linux, whatever the host is"
+    later = {**variables, "overview": None, "position": 2}
+    assert made.opening(Kind.QUERY, later) == load_prompt("trajectories", "query").render(**later)[0].content
+    assert "Not yet." in made.opening(Kind.COMMENT, variables)
+
+
+def test_options_choose_it_and_what_its_template_fixes_cannot_be_chosen() -> None:
+    made = make_scaffold(RolloutOptions(scaffold="mini", command_timeout=7, max_tokens=99, overflow="elide"))
+    assert isinstance(made, MiniScaffold)
+    assert (made.command_timeout, made.max_tokens, made.overflow) == (7, 99, "elide")
+    with pytest.raises(errors.UsageError, match="10,000"):
+        make_scaffold(RolloutOptions(scaffold="mini", observation_chars=500))
+
+
+def test_importing_it_leaves_home_environment_and_output_alone(tmp_path: Path) -> None:
+    config = tmp_path / "mini"
+    config.mkdir()
+    (config / ".env").write_text("STOLEN_KEY=1\n")
+    program = (
+        "import os, sys; from tests.trajectories.miniworld import on_the_path; before = dict(os.environ);"
+        "p = on_the_path(); assert dict(os.environ) == before, 'the environment';"
+        "assert not {'litellm', 'openai', 'datasets'} & set(sys.modules), 'heavy packages'; print(p.version)"
+    )
+    given = {"HOME": str(tmp_path / "home"), "XDG_CONFIG_HOME": str(tmp_path / "home"), "PATH": os.environ["PATH"],
+             "MSWEA_GLOBAL_CONFIG_DIR": str(config), FOLDER: os.environ[FOLDER]}  # fmt: skip
+    ran = subprocess.run([sys.executable, "-c", program], env=given, capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert re.fullmatch(r"2\.\d+\.\d+\n", ran.stdout)
+    assert not (tmp_path / "home").exists()
+
+
+# ---- a step
+
+
+def test_an_attempt_runs_until_the_work_is_handed_in_and_keeps_each_step_in_one_transaction() -> None:
+    model = Model([runs("ls", reasoning="hm"), SUBMIT])
+    attempt, record = mini(model, record=Memory(["tree1", "tree2"]))
+    assert (attempt.ending, attempt.used.steps, attempt.used.tokens) == (Ending.SUBMITTED, 2, 220)
+    assert [[entry.kind for entry in batch] for batch in record.batches] == [[Kind.TURN, Kind.OBSERVATION]] * 2
+    turn, seen, _, handed_in = record.entries
+    assert (turn.ordinal, turn.step, turn.content, turn.reasoning) == (2, 1, "Let me look.", "hm")
+    assert (turn.tokens_in, turn.tokens_out, turn.usd) == (100, 10, None)
+    assert turn.details == {"finish": "tool_calls", "model": "said"}
+    assert seen.content == "<returncode>0</returncode>\n<output>\nfine\n</output>"
+    assert (seen.role, seen.tool_call_id, seen.tool_name, seen.tree) == ("tool", "c1", "bash", "tree1")
+    assert seen.details == {"exit_code": 0}
+    assert handed_in.tool_call_id == "c1" and SUBMISSION in handed_in.content, "the last call is answered, too"
+    assert handed_in.details == {"exit_code": 0, "submitted": True}
+    for request in model.requests:
+        requires_valid(request.messages)
+        assert [tool["function"]["name"] for tool in request.tools] == ["bash"]
+
+
+def test_what_comes_after_the_submission_is_answered_and_not_run() -> None:
+    box = sandbox_of(DONE, OK)
+    reply = says("", *(call(command=what, id=what[:1]) for what in ("a", "echo " + SUBMISSION, "x")))
+    attempt, record = mini(Model([reply]), sandbox=box, record=Memory(["t"]))
+    assert attempt.ending is Ending.SUBMITTED and box.asked == ["a", HAND_IN]
+    assert [entry.tool_call_id for entry in record.entries[1:]] == ["a", "e", "x"]
+    assert [entry.error for entry in record.entries] == [None, None, None, NOT_RUN]
+    assert "not executed" in record.entries[-1].content and record.entries[-1].tree == "t"
+
+
+BAD_TURNS = [
+    (says(""), "empty"),
+    (says("I am done."), "no_call"),
+    (says("", call("grep", pattern="x")), "unknown_tool"),
+    (says("", call(command="ls", id="a"), call("grep", "b", pattern="x")), "unknown_tool"),
+    (says("", ToolCall("c", "bash", '{"command": "ls"')), "bad_arguments"),
+    (says("", ToolCall("c", "bash", '["ls"]')), "bad_arguments"),
+    (says("", ToolCall("c", "bash", "[" * 100_000)), "bad_arguments"),
+    (says("", call(cmd="ls")), "bad_arguments"),
+    (says("", call(command=["ls"])), "bad_arguments"),
+    (says("", call(command="a\0b")), "bad_arguments"),
+    (says("", ToolCall("c", "bash", '{"command": "\\ud800"}')), "bad_arguments"),
+    (says("", refusal="I cannot."), "refusal"),
+    (says("", call(command="ls"), finish="content_filter"), "refusal"),
+    (says("", call(command="ls"), finish="length"), "cut_off"),
+    (says("and then {{ error }}", finish="length"), "cut_off"),
+]
+
+
+@pytest.mark.parametrize(("reply", "fault"), BAD_TURNS)
+def test_a_faulty_reply_is_kept_and_answered_and_nothing_of_it_is_run(reply: Reply, fault: str) -> None:
+    box, model = sandbox_of(DONE, OK), Model([reply, SUBMIT])
+    attempt, record = mini(model, sandbox=box)
+    assert attempt.ending is Ending.SUBMITTED and box.asked == [HAND_IN]
+    turn, *told = record.batches[0]
+    assert (turn.kind, turn.error, turn.content) == (Kind.TURN, fault, reply.text)
+    assert [one.arguments for one in turn.tool_calls] == [one.arguments for one in reply.tool_calls]
+    assert [one.role for one in told] == (["tool"] * len(reply.tool_calls) or ["user"])
+    assert all(one.kind is Kind.OBSERVATION and one.error == fault and "bash" in one.content for one in told)
+    assert ("output token limit" in told[0].content) == (fault == "cut_off")
+    requires_valid(model.requests[-1].messages)
+
+
+def test_faults_in_a_row_end_the_attempt_and_all_of_them_are_kept() -> None:
+    bad = says("I am done.")
+    attempt, record = mini(Model([bad, runs("ls"), bad, bad, bad]))
+    assert attempt.ending is Ending.FAULTY and "no_call" in str(attempt.reason)
+    assert [one.error for one in record.entries if one.kind is Kind.TURN] == ["no_call", None, *["no_call"] * 3]
+
+
+def test_arguments_that_it_does_not_know_are_let_pass_as_it_does() -> None:
+    box = sandbox_of(DONE, OK)
+    attempt, _ = mini(Model([says("", call(command="ls", timeout=5)), SUBMIT]), sandbox=box)
+    assert attempt.ending is Ending.SUBMITTED and box.asked == ["ls", HAND_IN]
+
+
+def test_what_a_command_says_is_data_in_its_templates() -> None:
+    said = "{{ config }} {% raw %}"
+    box = sandbox_of(("x", ExecResult(1, said.encode())), DONE)
+    _, record = mini(Model([runs("x"), SUBMIT]), sandbox=box)
+    assert record.entries[1].content == f"<returncode>1</returncode>\n<output>\n{said}</output>"
+
+
+def test_limits_are_ours_and_those_of_mini_swe_agent_are_off() -> None:
+    model = Model([runs(str(turn)) for turn in range(9)])
+    attempt, _ = mini(model, given=order(stage_limits=Limits(steps=7), stage_used=Used(steps=5, usd=99.0)))
+    assert (attempt.ending, len(model.requests)) == (Ending.STEP_LIMIT, 2)
+
+
+def test_failures_of_the_sandbox_and_of_the_model_come_through_as_they_are() -> None:
+    with pytest.raises(errors.SandboxLost):
+        mini(Model([runs("x")]), sandbox=sandbox_of(("x", errors.SandboxLost("gone"))))
+    with pytest.raises(errors.EndpointUnreachable):
+        mini(Model([errors.EndpointUnreachable("down")]))
+    attempt, record = mini(Model([errors.ContextTooLong("too long")]))
+    assert attempt.ending is Ending.CONTEXT_LIMIT and record.entries == []
+
+
+# ---- what a real shell does
+
+
+@pytest.fixture
+def plain(tmp_path: Path) -> Iterator[LocalSandbox]:
+    (tmp_path / "work").mkdir()
+    with LocalSandbox(Place(None, workdir=str(tmp_path / "work")), unsafe=True) as box:
+        yield box
+
+
+def test_a_command_that_takes_too_long_is_killed_with_what_it_started(plain: LocalSandbox) -> None:
+    word = f"4242.{os.getpid()}"
+    model = Model([runs(f"echo begun; sleep {word} & sleep {word}"), SUBMIT])
+    _, record = mini(model, scaffold=scaffold(command_timeout=1.0), sandbox=plain)
+    seen = record.entries[1]
+    assert (seen.error, seen.details["timed_out"]) == ("timed_out", True)
+    assert seen.content.startswith("<exception>") and "<returncode>-1" in seen.content and "begun" in seen.content
+    running = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()]
+    assert not [one for one in running if one == f"sleep\0{word}\0".encode()]
+
+
+@pytest.mark.docker
+def test_in_a_container_nothing_of_a_command_that_took_too_long_runs_on() -> None:
+    image = os.environ.get("PRCHAIN_TEST_IMAGE", "prchain-base:bookworm")
+    with DockerSandbox(Place(image, labels={"prchain.test": "mini"})) as box:
+        model = Model([runs("echo begun; setsid sleep 4242 & sleep 4242"), runs("cat /proc/[0-9]*/cmdline"), SUBMIT])
+        attempt, record = mini(model, scaffold=scaffold(command_timeout=2.0), sandbox=box)
+    assert attempt.ending is Ending.SUBMITTED
+    assert record.entries[1].error == "timed_out" and "begun" in record.entries[1].content
+    assert "4242" not in record.entries[3].content and "/proc" in record.entries[3].content
+
+
+COMMANDS = ["echo one; echo two >&2", "cd / && pwd", "pwd | wc -l; exit 3", "seq 1 200000", "printf '%09999d'",
+            "printf '%010000d'", "env | grep -E '^(PAGER|TQDM_DISABLE)='", "printf '\\303\\050'"]  # fmt: skip
+
+
+def test_it_tells_the_model_what_mini_swe_agent_alone_would_tell_it(plain: LocalSandbox, tmp_path: Path) -> None:
+    """Its own loop, model of replies and local environment, against it on our desk and sandbox."""
+    package = on_the_path()
+    models, local = (import_module(f"minisweagent.{name}") for name in ("models.test_models", "environments.local"))
+    outputs = []
+    for command in [*COMMANDS, HAND_IN]:
+        made = call(command=command)
+        wire = {"id": made.id, "type": "function", "function": {"name": made.name, "arguments": made.arguments}}
+        outputs.append(models.make_toolcall_output("Hm.", [wire], [{"command": command, "tool_call_id": made.id}]))
+    agent = package.agent(
+        models.DeterministicToolcallModel(outputs=outputs, observation_template=package.observation, cost_per_call=0),
+        local.LocalEnvironment(cwd=str(tmp_path), env=package.environment),
+        system_template=package.system, instance_template=package.task, cost_limit=0,
+    )  # fmt: skip
+    with redirect_stdout(io.StringIO()):
+        assert agent.run("Mend it.")["exit_status"] == "Submitted"
+    alone = [message["content"] for message in agent.messages if message["role"] == "tool"]
+    attempt, record = mini(Model([*map(runs, COMMANDS), SUBMIT]), sandbox=plain)
+    ours = [entry.content for entry in record.entries if entry.kind is Kind.OBSERVATION]
+    assert attempt.ending is Ending.SUBMITTED
+    assert len(alone) == len(COMMANDS), "mini-swe-agent alone leaves the call that submits without an answer"
+    assert ours[:-1] == alone
+    assert "elided" in alone[3] and "elided" not in alone[4] and "elided" in alone[5]
+
+
+# ---- both scaffolds
+
+
+WHOLE_TURNS = st.one_of(
+    st.sampled_from([reply for reply, _ in BAD_TURNS if len(reply.tool_calls) < 2]),
+    st.lists(st.sampled_from(["ls", "false", "cd x && make", HAND_IN, f"{HAND_IN} && cat p"]), min_size=1, max_size=3)
+    .map(lambda given: says("Go.", *(call(command=one, id=f"c{place}") for place, one in enumerate(given)))),
+)  # fmt: skip
+"""Replies of which all is run or nothing: of one that is faulty in part mini-swe-agent runs nothing, ours the rest."""
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(replies=st.lists(WHOLE_TURNS, max_size=6))
+def test_both_scaffolds_run_the_same_commands_in_the_same_order(replies: list[Reply]) -> None:
+    found = []
+    for name in BOTH:
+        box = sandbox_of(DONE, ("false", ExecResult(1, b"no\n")), OK)
+        attempt, record = work(
+            Model([*replies, SUBMIT]), scaffold=scaffold(name), sandbox=box, given=order(stage_limits=Limits(steps=9))
+        )
+        told = [
+            (one.ordinal, one.step, one.kind, one.role, one.error, one.tool_calls, one.tool_call_id, one.tool_name,
+             one.details, one.content if one.error is None else None)
+            for one in record.entries
+        ]  # fmt: skip
+        found.append((box.asked, attempt.ending, attempt.used.tokens, told))
+    assert found[0] == found[1]
+
+
+def test_of_a_reply_that_is_faulty_in_part_ours_runs_the_rest_and_mini_swe_agent_nothing() -> None:
+    reply = says("", call(command="ls", id="a"), call("nothing", "b"))
+    asked = {}
+    for name in BOTH:
+        box = sandbox_of(DONE, OK)
+        work(Model([reply, SUBMIT]), scaffold=scaffold(name), sandbox=box)
+        asked[name] = box.asked
+    assert asked == {"react": ["ls", HAND_IN], "mini": [HAND_IN]}
+
+
+# ---- taking up, observers, context
+
+
+CHAIN = [runs("one"), says("I am done."), says("", call(command="a", id="x"), call("no", "y")), runs("two"), SUBMIT]
+
+
+@pytest.mark.parametrize("kept", range(len(CHAIN) + 1))
+def test_an_attempt_that_was_killed_after_any_step_goes_on_without_asking_again(kept: int) -> None:
+    whole_attempt, whole = mini(Model(CHAIN))
+    stored = [entry for batch in whole.batches[:kept] for entry in batch]
+    rest = Model(CHAIN[kept:])
+    attempt, record = mini(rest, given=order([*opening(), *stored]))
+    assert attempt.ending is whole_attempt.ending is Ending.SUBMITTED
+    assert without_times([*stored, *record.entries]) == without_times(whole.entries)
+    assert rest.said == []
+
+
+def test_a_reply_that_was_stored_and_a_step_that_was_not_cost_nothing_again() -> None:
+    ledger = MemoryLedger()
+    with pytest.raises(errors.SandboxLost):
+        mini(Model([runs("one")]), sandbox=sandbox_of(("one", errors.SandboxLost("gone"))), ledger=ledger)
+    rest = Model([SUBMIT])
+    attempt, record = mini(rest, ledger=ledger)
+    assert attempt.ending is Ending.SUBMITTED and len(rest.requests) == 1
+    assert record.entries[0].tool_calls[0].arguments == json.dumps({"command": "one"})
+
+
+def test_observers_insert_words_that_the_model_reads_and_stop_a_run() -> None:
+    def watch(entries: Sequence[Entry]) -> Advice | None:
+        steps = entries[-1].step
+        return {1: Advice(guidance="Look at the tests."), 2: Advice(stop=True, reason="loops")}.get(steps)
+
+    model = Model([runs("one"), runs("two")])
+    attempt, record = mini(model, observers=[watch])
+    assert (attempt.ending, attempt.reason) == (Ending.STOPPED, "loops")
+    assert [one.kind for one in record.batches[1]] == [Kind.GUIDANCE]
+    assert [(one.role, one.content) for one in model.requests[1].messages][-1] == ("user", "Look at the tests.")
+
+
+def test_what_does_not_fit_the_context_is_left_out_of_what_is_sent_and_not_of_what_is_kept() -> None:
+    box = sandbox_of(DONE, Line(lambda _: True, ExecResult(0, b"x" * 4000), repeat=True))
+    model = Model([*(runs(str(turn), usage=Usage()) for turn in range(6)), SUBMIT])
+    made = scaffold(context_tokens=5000, max_tokens=1000, overflow="elide")
+    attempt, record = mini(model, scaffold=made, sandbox=box)
+    assert attempt.ending is Ending.SUBMITTED
+    assert any("not shown any more" in one.content for one in model.requests[-1].messages)
+    assert not any("not shown any more" in one.content for one in record.entries)
+    assert any("dropped" in one.details for one in record.entries)
+
+
+# ---- a whole rollout
+
+
+def in_its_words(messages: Sequence[Mapping[str, Any]]) -> Said:
+    said = works(messages)
+    return bash(HAND_IN) if said == SUBMIT_TOOL else said
+
+
+def test_a_chain_is_worked_through_also_where_the_sandbox_is_lost_in_the_middle(tmp_path: Path) -> None:
+    def lose(commands: list[str], at: int) -> Any:
+        def before(command: str) -> None:
+            if command.startswith("echo 'value"):
+                commands.append(command)
+                if len(commands) == at:
+                    raise errors.SandboxLost("the container is gone")
+
+        return before
+
+    found = []
+    for name, at in (("whole", 0), ("lost", 3)):
+        (tmp_path / name).mkdir()
+        with rollout_world(tmp_path / name, [(1, 2, 3)]) as world:
+            model, seen = PolicyModel(in_its_words), list[str]()
+            before = lose(seen, at)
+            made = {"make_place": lambda _, trees, w=world, b=before: FolderPlace(trees, w.folder, b)}
+            trajectory = roll(world.context(model, scaffold="mini", more=made), world.chains[0], 0)
+            assert world.outcome(trajectory) == ("accepted", 3, None)
+            ((scaffold_name, tools),) = world.rows(Trajectory, "scaffold", "tools", id=trajectory)
+            assert (scaffold_name, len(json.loads(tools))) == ("mini", 1)
+            errors_said = world.rows(TrajectoryMessage, "error", trajectory_id=trajectory)
+            assert {one for (one,) in errors_said} == {None}
+            columns = ("ordinal", "kind", "position", "attempt", "step", "tool_calls", "tool_call_id", "details")
+            rows = [
+                (*one[:-1], json.loads(one[-1]).get("exit_code"))
+                for one in world.rows(TrajectoryMessage, *columns, trajectory_id=trajectory)
+            ]
+            found.append((rows, world.rows(LlmCall, "purpose", "subject", "attempt", "state"), len(seen)))
+    (rows, calls, commands), (same_rows, same_calls, more_commands) = found
+    assert rows == same_rows
+    assert calls == same_calls, "no reply was paid twice"
+    assert more_commands == commands + 1
+
+
+@pytest.mark.parametrize("kept", [0, 2])
+def test_mini_swe_agent_holds_the_same_conversation_as_the_model_is_sent(
+    monkeypatch: pytest.MonkeyPatch, kept: int
+) -> None:
+    held: list[list[tuple[str, str, str | None]]] = []
+    query = mini_module._Model.query
+
+    def look(self: Any, messages: Sequence[Mapping[str, Any]], **more: Any) -> Any:
+        held.append([(one["role"], one["content"], one.get("tool_call_id")) for one in messages])
+        return query(self, messages, **more)
+
+    monkeypatch.setattr(mini_module._Model, "query", look)
+    _, whole = mini(Model(CHAIN))
+    stored = [entry for batch in whole.batches[:kept] for entry in batch]
+    held.clear()
+    model = Model(CHAIN[kept:])
+    mini(model, given=order([*opening(), *stored]), observers=[lambda entries: Advice(guidance=f"{len(entries)}")])
+    assert len(held) == len(CHAIN) - kept
+    assert held == [[(one.role, one.content, one.tool_call_id) for one in asked.messages] for asked in model.requests]
+
+
+def test_a_sandbox_is_all_that_it_runs_commands_in(plain: LocalSandbox) -> None:
+    box: Sandbox = plain
+    _, record = mini(Model([runs("env"), SUBMIT]), sandbox=box)
+    assert FOLDER not in record.entries[1].content, "nothing of the host's environment reaches a command"
