@@ -55,6 +55,9 @@ _MORE_SECRETS = re.compile(
     r"|eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,})"
 )
 
+_MORE_SIGNS = ("AIza", "npm_", "hf_", "pypi-", "eyJ")
+"""One of these stands in whatever `_MORE_SECRETS` finds."""
+
 _KEY_MARK = re.compile(r"-----(BEGIN|END) [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _KEY_LINE = re.compile(
     r"(?:[-+ ]?(?:Proc-Type|DEK-Info|Version|Comment): [^\n]{0,200}"
@@ -154,6 +157,9 @@ def scrub_mined(text: str) -> str:
     E-mail addresses and credentials are replaced, control and invisible characters dropped. What looks like an address
     is taken for one, also in code, but not ``git@`` of a clone URL, nor a matrix product (``a@b.shape``).
     """
-    text = _UNSEEN.sub("", _TERMINAL.sub("", clean_text(text)))
-    text = _MORE_SECRETS.sub(REDACTED, redact(_without_keys(text)))
-    return _EMAIL.sub(EMAIL, text)
+    text = _without_keys(_UNSEEN.sub("", _TERMINAL.sub("", clean_text(text))))
+    if may_hold_secrets(text):  # the expressions are slow, and most texts hold nothing that they look for
+        text = redact(text)
+    if any(sign in text for sign in _MORE_SIGNS):
+        text = _MORE_SECRETS.sub(REDACTED, text)
+    return _EMAIL.sub(EMAIL, text) if "@" in text else text

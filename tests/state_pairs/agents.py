@@ -35,18 +35,18 @@ def perturbed(store: TreeStore, base: str, landed: str, way: str, generator: ran
             old, new = (store.blobs([entry.blob])[0] if entry else b"" for entry in (change.old, change.new))
             if b"\0" in new:
                 continue
-            blocks = _blocks(_lines(old), _lines(new), hunks[path_text(change.path)])
+            blocks = blocks_of(lines_of(old), lines_of(new), hunks[path_text(change.path)])
             assert change.new
             content = b"".join(_WAYS[way](blocks, generator))
             changes[change.path] = Entry(change.new.mode, store.write_blob(content))
     return store.edit(landed, changes)
 
 
-def _lines(text: bytes) -> list[bytes]:
+def lines_of(text: bytes) -> list[bytes]:
     return [line for line in re.split(rb"(?<=\n)", text) if line]
 
 
-def _blocks(old: list[bytes], new: list[bytes], hunks: tuple[Hunk, ...]) -> list[Block]:
+def blocks_of(old: list[bytes], new: list[bytes], hunks: tuple[Hunk, ...]) -> list[Block]:
     blocks, done = [], 0
     for hunk in hunks:
         # A count of 0 names the line before.

@@ -1,0 +1,363 @@
+"""What the README tells people to type is typed: each command line runs in a copy of a finished demo's folder.
+
+Nothing there costs money, needs the network, or takes long. `PLACES` says what a reader would fill in, `RULES` what a
+command is given beside it and what it has to print. A command line that no rule covers fails.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import chdir
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from sqlalchemy import update
+
+from environments.recipes import override_name
+from prchain.cli import run
+from prchain.settings import FILE, Settings, variable
+from sql.store import Store
+from sql.tables import Repository
+from tests.test_docs import ROOT, every_command, readme
+from tests.trajectories.demoworld import Ran
+from trajectories.demo.library import REPOSITORY
+from trajectories.demo.run import MODEL_VARIABLE
+
+PLACES = {
+    "LIST": "repos.txt",
+    "my-repos.txt": "repos.txt",
+    "OWNER/NAME": REPOSITORY,
+    "[OWNER/NAME]": REPOSITORY,
+    "pallets/click": REPOSITORY,
+    "OWNER/NAME#N": f"{REPOSITORY}#8",
+    "pallets/itsdangerous#210": f"{REPOSITORY}#8",
+    "FILE": "file.jsonl",
+    "NAME": "funnel",
+    "URL": "sqlite:///prchain.db",
+    "SELECT ...": "SELECT number FROM landed_pull_requests",
+}
+"""What stands in the README, to what is there."""
+
+LOCAL = ("--backend", "unsafe-local", "--unsafe-local")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How a command is run, and the pattern that its output fits.
+
+    `adds` goes behind its words and `replaces` some of them, where `why` tells the reason; `wants` is what it is given
+    where a sentence only names it. CHAIN and TRAJECTORY are the first characters of an id. With `engine` it runs only
+    beside a Docker engine, and its words are parsed everywhere.
+    """
+
+    says: str
+    adds: tuple[str, ...] = ()
+    wants: str | None = None
+    replaces: Mapping[str, str] = field(default_factory=dict)
+    engine: bool = False
+    why: str = ""
+
+
+OF_CHAIN = {"1f0c": "CHAIN", "5f0c": "CHAIN", "ID": "CHAIN"}
+OF_TRAJECTORY = {"81c2": "TRAJECTORY", "ID": "TRAJECTORY"}
+
+RULES = {
+    "": Rule("Commands:", wants="--help"),
+    "demo": Rule("Done in", ("--folder", ".", "--backend", "unsafe-local"), why="it was run, and finds all done"),
+    "mine": Rule("12 pull requests, 11 landed"),
+    "status": Rule(r"landed +11\n"),
+    "show": Rule(r"landed \(merge on main", wants="OWNER/NAME#N"),
+    "chains build": Rule(r"frozen +8\n"),
+    "chains list": Rule("3 of 3 chains"),
+    "chains show": Rule("#4", wants="ID", replaces=OF_CHAIN),
+    "tasks build": Rule("3 stood before|0 tasks to write"),
+    "tasks list": Rule("3 tasks, 3 ready"),
+    "tasks show": Rule("#4", replaces=OF_CHAIN),
+    "tasks export": Rule("3 tasks written|0 instances written"),
+    "environments validate": Rule("3 stood before", LOCAL, why="plain processes are everywhere"),
+    "environments validate --stage-images": Rule(
+        "1 proved", ("--chain", "CHAIN", "--runs", "1"), engine=True, why="each stage takes seconds"
+    ),
+    "environments build": Rule("1 image .* 0 failed", engine=True),
+    "environments list": Rule("images?,", engine=True),
+    "environments prune": Rule("", ("--older-than", "36500"), engine=True, why="the engine's images are others'"),
+    "environments gc": Rule("", engine=True),
+    "environments base": Rule(
+        "debootstrap", ("--help",), why="takes minutes, as root; .ci/run makes its base image with it"
+    ),
+    "rollouts run": Rule(
+        "[12] (accepted|rejected)|rollouts?: about",
+        (*LOCAL, "--chain", "CHAIN"),
+        replaces={"4": "2"},
+        why="each takes seconds",
+    ),
+    "rollouts list": Rule("3 trajectories, 2 accepted, 1 rejected"),
+    "rollouts show": Rule("accepted", replaces=OF_TRAJECTORY),
+    "judge calibrate": Rule("128 calls to the judge", ("--dry-run",), why="the script holds no such verdicts"),
+    "export": Rule("2 samples|7 predictions"),
+    "stats": Rule("2 accepted, 1 rejected"),
+    "sql": Rule("funnel|landed|number"),
+}
+"""Command to how it is run."""
+
+MODULES = {
+    "tests.precision": "strict 86.2%.*with borderline 95.4%",
+    "tests.chain_reading": "every step real 80.6%",
+    "tests.leaks": r"held_out.*precision 28/30 = .*recall +28/28 = ",
+    "tests.chains.optimality": "all: average 0.9",
+}
+"""Module that is run as a program, to what it prints: the README quotes it."""
+
+ELSEWHERE = {
+    "make check": (".ci/run", "make check"),
+    "make test": (".ci/run", "make test\n"),
+    "make test-llm": (".ci/run", "make test-llm"),
+    "make mini": ("Makefile", "test: $(DEV) $(MINI)/.installed"),
+    "make bench": ("tests/bench/test_bench.py", "main(["),
+    ".ci/run": (".ci/run", "make test\n"),
+    "swebench eval": ("tests/chains/test_swebench.py", "eval_script"),
+}
+"""Start of a command line that takes minutes, the network or others' programs, to what runs the same: a file, and words
+of it. `.ci/run` is what runs these tests."""
+
+_CODE = re.compile(
+    r"^```[^\n]*\n(?P<fenced>.*?)^```|(?P<block>(?:^    \S[^\n]*\n)+)|`(?P<inline>(?:[^`\n]|\n(?!\n))+)`", re.M | re.S
+)
+_COMMAND = re.compile(
+    r"(?P<given>(?:[A-Z_]+=\S+ +)*)"
+    r"(?P<program>(?:\S*/)?(?:prchain|make|python|swebench)(?=\s|$)|git(?= [a-z]+(?: |$))|export(?=\s)|\.ci/run)"
+    r"(?P<rest>.*)"
+)
+_TARGET = re.compile(r"^([a-z-]+):.*## (.*)\n\t@?\$\(BIN\)/prchain ", re.M)
+_GIVEN = re.compile(r'[A-Z]+=(?:"[^"]*"|\S+)')
+
+
+class NotCovered(Exception):
+    """The table says nothing of a command line."""
+
+
+def command_lines(text: str) -> Iterator[list[str]]:
+    """The words of every command line in the code of a text, its program first; what a comment offers, too."""
+    for code in _CODE.finditer(text):
+        lines = [code["inline"].replace("\n", " ")] if code["inline"] else (code["fenced"] or code["block"]).split("\n")
+        found = [(line, list(_of_line(line))) for line in lines if line.strip()]
+        if not code["inline"] and any(words for _, words in found):
+            assert [line for line, words in found if not words] == [], "no command line, among command lines"
+        for _, words in found:
+            yield from words
+
+
+def _of_line(line: str) -> Iterator[list[str]]:
+    typed, _, comment = line.strip().partition(" # ")
+    for part in (typed, comment.strip().removeprefix("or: ")):
+        if match := _COMMAND.match(part):
+            words = shlex.shlex(match["rest"], posix=True, punctuation_chars=True)
+            words.whitespace_split, words.commenters = True, ""
+            yield [*match["given"].split(), match["program"].removeprefix(".venv/bin/"), *words]
+
+
+def of_the_makefile() -> Iterator[list[str]]:
+    """The targets that run prchain, plain and with what their help gives them."""
+    for target, told in _TARGET.findall((ROOT / "Makefile").read_text(encoding="utf-8")):
+        yield ["make", target]
+        if given := _GIVEN.findall(told):
+            yield ["make", target, *shlex.split(" ".join(given))]
+
+
+LINES = {shlex.join(words): words for words in (*command_lines(readme()), *of_the_makefile())}
+
+
+def command_of(words: list[str]) -> str:
+    """The command of words that follow `prchain`, which has a rule."""
+    for name in (" ".join(words[:3]), " ".join(words[:2]), *words[:1]):
+        if name in RULES:
+            return name
+    raise NotCovered(shlex.join(["prchain", *words]))
+
+
+def made(words: list[str]) -> list[list[str]]:
+    """What make would run."""
+    done = [f"--assume-old=.venv/{name}" for name in (".runtime-installed", ".dev-installed", "mini/.installed")]
+    ran = subprocess.run(["make", "--dry-run", "--no-print-directory", *done, *words], cwd=ROOT, check=True,
+                         env={"PATH": os.environ["PATH"]}, capture_output=True, text=True)  # fmt: skip
+    return [found for line in ran.stdout.split("\n") for found in _of_line(line)]
+
+
+def filled(words: list[str], rule: Rule, ids: Mapping[str, str]) -> list[str]:
+    """A command line with everything that a reader would put in its places."""
+    places = {**PLACES, **rule.replaces}
+    wanted = [rule.wants] if rule.wants and shlex.join(words) == command_of(words) else []
+    words = [places.get(word, word) for word in (*words, *wanted, *(word for word in rule.adds if word not in words))]
+    return [ids.get(word, word) for word in words]
+
+
+@pytest.fixture
+def folder(finished_demo: Ran, tmp_path: Path) -> Path:
+    """A copy of the demo's folder, to do in as one likes."""
+    return shutil.copytree(finished_demo.folder, tmp_path / "demo")
+
+
+@pytest.fixture
+def ids(finished_demo: Ran) -> Mapping[str, str]:
+    """The beginnings of the ids of the rejected trajectory, the shortest one, and of its chain."""
+    from sql.tables import Trajectory
+
+    ((trajectory, chain),) = finished_demo.rows(Trajectory, "id", "chain_id", outcome="rejected")
+    return {"TRAJECTORY": trajectory[:6], "CHAIN": chain[:6]}
+
+
+class Typist:
+    """Types command lines in a folder; gives their output, and fails where they do."""
+
+    def __init__(self, folder: Path, ids: Mapping[str, str], capsys: pytest.CaptureFixture[str], engine: bool) -> None:
+        self._folder, self._ids, self._capsys, self._engine = folder, ids, capsys, engine
+
+    def types(self, words: list[str]) -> None:
+        """Run one command line; raises `NotCovered`."""
+        given = list(itertools.takewhile(lambda word: "=" in word or word == "export", words))
+        self._are_set({word.partition("=")[0] for word in given} - {"export"})
+        if words := words[len(given) :]:
+            self._run(words)
+
+    def _are_set(self, names: set[str]) -> None:
+        assert names <= {MODEL_VARIABLE, *(variable(name) for name in Settings.model_fields)}
+
+    def _run(self, words: list[str]) -> None:
+        said = shlex.join(words)
+        elsewhere = [place for start, place in ELSEWHERE.items() if f"{said} ".startswith(f"{start} ")]
+        if elsewhere:
+            ((file, text),) = elsewhere
+            assert text in (ROOT / file).read_text(encoding="utf-8")
+        elif words[0] == "prchain":
+            self._prchain(words[1:])
+        elif words[0] == "make":
+            lines = [words] if words[1:] == ["help"] else made(words[1:])
+            assert lines
+            for line in lines:
+                if line == words:
+                    self._program(line)
+                elif shlex.join(line) not in LINES:  # else it is run by itself
+                    self.types(line)
+        elif words[:2] == ["python", "-m"] and words[2] in MODULES:
+            assert re.search(MODULES[words[2]], self._program([sys.executable, *words[1:]]), re.S)
+        elif words[0] == "git":
+            shutil.copytree(self._folder / "measures", self._folder / "mirror")
+            self._program(["git", "remote", "add", "origin", str(self._folder / "measures")], "mirror")
+            self._program(words, "mirror")
+        else:
+            raise NotCovered(said)
+
+    def _prchain(self, words: list[str]) -> None:
+        rule = RULES[command_of(words)]
+        words = filled(words, rule, self._ids)
+        parses_only = rule.engine and not self._engine
+        with chdir(self._folder):
+            code = run([*words, "--help"] if parses_only else words)
+        out, err = self._capsys.readouterr()
+        assert code == 0, err
+        assert re.search("Example:" if parses_only else rule.says, out + err), out + err
+
+    def _program(self, words: list[str], folder: str | None = None) -> str:
+        where = ROOT if folder is None else self._folder / folder
+        ran = subprocess.run(words, cwd=where, capture_output=True, text=True, check=False)
+        assert ran.returncode == 0, ran.stderr
+        return ran.stdout
+
+
+@pytest.fixture
+def typist(folder: Path, ids: Mapping[str, str], capsys: pytest.CaptureFixture[str]) -> Typist:
+    return Typist(folder, ids, capsys, engine=False)
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_every_command_line_works(line: str, typist: Typist) -> None:
+    typist.types(LINES[line])
+
+
+@pytest.mark.docker
+def test_command_lines_that_need_the_engine_work(
+    folder: Path, ids: Mapping[str, str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = f"test/readme-{os.getpid()}"
+    owner, _, own = name.partition("/")
+    (folder / "recipes" / override_name(REPOSITORY)).rename(folder / "recipes" / override_name(name))
+    store = Store.open(str(folder / "prchain.db"))
+    with store.transaction() as tx:
+        tx.connection.execute(update(Repository).values(owner=owner, name=own))
+    store.close()
+    image = os.environ.get("PRCHAIN_TEST_IMAGE", "prchain-base:bookworm")
+    monkeypatch.setenv(variable("environments_base_image"), image)
+    needs = [words for words in LINES.values() if words[0] == "prchain" and RULES[command_of(words[1:])].engine]
+    try:
+        for words in sorted(needs, key=lambda words: words[2] != "build"):
+            Typist(folder, ids, capsys, engine=True).types(words)
+    finally:
+        with chdir(folder):
+            assert run(["environments", "prune", "--all", "--repository", name]) == 0
+
+
+def test_every_rule_is_of_a_command_and_says_why_it_changes_the_line() -> None:
+    assert {name.partition(" --")[0] for name in RULES} == {""} | {
+        name for name, command in every_command().items() if not hasattr(command, "commands")
+    }
+    assert [name for name, rule in RULES.items() if (rule.adds or "4" in rule.replaces) and not rule.why] == []
+
+
+def test_the_makefile_has_a_target_for_each_stage() -> None:
+    stages = {"demo", "mine", "chains", "tasks", "environments", "rollouts", "export", "stats", "status"}
+    assert {words[1] for words in of_the_makefile()} == stages
+
+
+def test_command_lines_are_found_wherever_they_stand() -> None:
+    text = (
+        "Run `A=... prchain tasks\nlist`, not `prchain.toml`.\n\n    make mine     # or: prchain show 'a/b#1'\n"
+        '    .venv/bin/prchain sql --query "SELECT 1"\n\n    make sure, it says\n\n```sh\ngit log --all\n```\n'
+    )
+    assert list(command_lines(text)) == [
+        ["A=...", "prchain", "tasks", "list"], ["make", "mine"], ["prchain", "show", "a/b#1"],
+        ["prchain", "sql", "--query", "SELECT 1"], ["make", "sure,", "it", "says"], ["git", "log", "--all"],
+    ]  # fmt: skip
+    with pytest.raises(AssertionError, match="among command lines"):
+        list(command_lines("    make mine\n    frobnicate\n"))
+
+
+@pytest.mark.parametrize("line", ["prchain nope", "prchain chains nope", "python -m nope", "swebench nope"])
+def test_a_command_line_without_a_rule_fails(line: str, typist: Typist) -> None:
+    with pytest.raises(NotCovered):
+        typist.types(line.split())
+
+
+@pytest.mark.parametrize(
+    "line", ["prchain tasks list --nope", "prchain chains show nope", "prchain environments gc --nope", "export NOPE=1"]
+)
+def test_a_command_line_that_does_not_work_fails(line: str, typist: Typist) -> None:
+    with pytest.raises(AssertionError):
+        typist.types(line.split())
+
+
+def test_the_settings_that_the_readme_shows_are_the_ones_that_there_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = readme().partition("| key in prchain.toml |")[2].partition("\n\n")[0]
+    rows = [line.split("|")[1] for line in table.split("\n")[2:]]
+    named = {name.strip(" []").partition(".")[0] for row in rows for name in row.split(",")}
+    assert named == set(Settings.model_fields)
+    (shown,) = re.findall(r"^    # prchain\.toml\n((?:    .*\n|\n)+)", readme(), re.M)
+    (tmp_path / FILE).write_text(re.sub("^    ", "", shown, flags=re.M), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert Settings.load().purposes["query"].model == "other-model"
+
+
+def test_the_readme_goes_from_the_demo_to_the_limits_in_the_order_of_the_pipeline() -> None:
+    headings = re.findall(r"^## (.*)$", readme(), re.M)
+    order = ["Start", "The list", "Chains", "Tasks", "Environments", "Rollouts", "Export", "Cost", "Limits"]
+    assert [heading for heading in headings if heading in order] == order
+    assert readme().index("make demo") < readme().index("make mine")
