@@ -47,8 +47,8 @@ class _Family:
 class DockerSandbox(ChannelledSandbox):
     """A sandbox in a container.
 
-    `client` is a `docker.DockerClient`; without one the sandbox makes its own (thread-safe: one client a sandbox), to the
-    engine at the URL `engine`, or the one that DOCKER_HOST names.
+    `client` is a `docker.DockerClient`; without one the sandbox makes its own (thread-safe: one client a sandbox), to
+    the engine at the URL `engine`, or the one that DOCKER_HOST names.
     """
 
     def __init__(

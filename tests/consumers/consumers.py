@@ -1,0 +1,143 @@
+"""Exported files, read back by the consumers' own code: the tokens under loss are those of the turns marked `train`.
+
+`make test-consumers` installs the consumers apart and runs this; slime, which is on no index, joins where
+PRCHAIN_TEST_SLIME names a checkout of it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.trajectories.sampleworld import SampleWorld, long_talk, sample_world
+from trajectories.export.export import export
+from trajectories.export.formats.chat import arguments_of, think
+from trajectories.export.formats.registry import chosen_format
+from trajectories.export.masks import Mask
+from trajectories.export.options import ExportOptions
+from trajectories.export.reading import candidates, read_sample
+from trajectories.export.samples import Sample, Turn
+
+PYTHON = "PRCHAIN_TEST_CONSUMERS_PYTHON"
+SLIME = "PRCHAIN_TEST_SLIME"
+CONSUMER = Path(__file__).with_name("consumer.py")
+
+MASKED = ExportOptions(masks=frozenset({Mask.FAULTY, Mask.TOOL_ERRORS, Mask.GUIDANCE}))
+TURNS = ExportOptions(rows="turns", masks=MASKED.masks)
+WHOLE = ExportOptions(masks=frozenset(), refinements="keep")
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SampleWorld]:
+    with sample_world(tmp_path_factory.mktemp("world")) as made:
+        made.chain("c1")
+        made.trajectory("t1", "c1")
+        plain = long_talk()
+        plain.entries = [entry for entry in plain.entries if entry.position == 1]
+        made.chain("c2", length=1, first=7)
+        made.trajectory("t2", "c2", plain)
+        yield made
+
+
+def consumed(consumer: str, *files: Path) -> list[Any]:
+    """What a consumer makes of each file."""
+    folder = files[0].parent
+    ran = subprocess.run(
+        [os.environ[PYTHON], str(CONSUMER), consumer, *map(str, files)],
+        cwd=folder,
+        env=os.environ | {"HF_HUB_OFFLINE": "1", "HF_HOME": str(folder), "MODELSCOPE_CACHE": str(folder),
+                          "CUDA_VISIBLE_DEVICES": "", "WANDB_MODE": "disabled"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr[-4000:]
+    found = json.loads(ran.stdout.rpartition("\nRESULT ")[2])
+    assert isinstance(found, list) and len(found) == len(files)
+    return found
+
+
+def written(world: SampleWorld, form: str, options: ExportOptions, file: Path) -> Path:
+    export(world.store, chosen_format(form, options), options, file)
+    return file
+
+
+def samples(world: SampleWorld, options: ExportOptions) -> list[Sample]:
+    with world.store.reading() as tx:
+        found = [read_sample(tx, one, options) for one in candidates(tx, options)]
+    return [one for one in found if isinstance(one, Sample)]
+
+
+def words(turn: Turn, *, inline: bool = False) -> str:
+    """What a model has to learn to say: content, and calls in Hermes' form."""
+    made = [{"name": call.name, "arguments": arguments_of(call)} for call in turn.tool_calls]
+    calls = [f"<tool_call>{json.dumps(one, ensure_ascii=False)}</tool_call>" for one in made]
+    content = think(turn.reasoning, turn.content) if inline and turn.reasoning else turn.content
+    return content.strip() + "".join(calls)
+
+
+def bare(texts: Sequence[str]) -> list[str]:
+    """Texts under loss without the template's marks and line ends."""
+    return [re.sub(r"\s*(</?tool_call>)\s*", r"\1", text.replace("<|im_end|>", "")).strip() for text in texts]
+
+
+def trained(sample: Sample, *, inline: bool = False) -> list[str]:
+    found = [words(turn, inline=inline) for turn in sample.turns if turn.train]
+    assert found
+    return found
+
+
+def both(world: SampleWorld, form: str, options: ExportOptions, folder: Path) -> list[Path]:
+    return [written(world, form, options, folder / f"{form}.{suffix}") for suffix in ("jsonl", "parquet")]
+
+
+def test_ms_swift_trains_on_the_marked_turns_alone(world: SampleWorld, tmp_path: Path) -> None:
+    expected = [trained(one, inline=True) for one in samples(world, MASKED)]
+    for rows in consumed("swift", *both(world, "swift", MASKED, tmp_path)):
+        assert [bare(row["under_loss"]) for row in rows] == expected
+
+
+def test_trl_trains_on_the_marked_turns_alone_one_a_row(world: SampleWorld, tmp_path: Path) -> None:
+    expected = [[text] for one in samples(world, MASKED) for text in trained(one)]
+    for rows in consumed("trl", *both(world, "trl", TURNS, tmp_path)):
+        assert [bare(row["under_loss"]) for row in rows] == expected
+        assert not [row for row in rows if "null" in row["text"]], "arguments of one tool stand in calls of another"
+
+
+def test_trl_trains_on_every_turn_of_conversations_where_nothing_is_masked(world: SampleWorld, tmp_path: Path) -> None:
+    (rows,) = consumed("trl-assistant", written(world, "trl", WHOLE, tmp_path / "sft.jsonl"))
+    whole = samples(world, WHOLE)
+    assert [bare(row["under_loss"]) for row in rows] == [trained(one) for one in whole]
+    assert {turn.train for one in whole for turn in one.turns if turn.role == "assistant"} == {True}
+
+
+@pytest.mark.skipif(SLIME not in os.environ, reason=f"{SLIME} names no checkout of slime")
+@pytest.mark.parametrize("loss_type", ["qwen", "qwen3", "qwen3_5"])
+def test_slime_trains_on_the_marked_turns_alone(world: SampleWorld, tmp_path: Path, loss_type: str) -> None:
+    for rows in consumed(f"slime-{loss_type}", *both(world, "slime", MASKED, tmp_path)):
+        assert [bare(row["under_loss"]) for row in rows] == [trained(one) for one in samples(world, MASKED)]
+
+
+def test_datasets_reads_every_format_and_loses_nothing(world: SampleWorld, tmp_path: Path) -> None:
+    for form in ("slime", "swift", "sharegpt", "trl"):
+        options = MASKED if form in {"slime", "swift"} else TURNS
+        files = both(world, form, options, tmp_path)
+        lines = [json.loads(line) for line in files[0].read_text(encoding="utf-8").split("\n") if line]
+        for read in consumed("datasets", *files):
+            assert [texts(row) for row in read] == [texts(line) for line in lines]
+
+
+def texts(value: Any, key: str = "") -> Any:
+    """A row without nulls, and with arguments as objects: what readers may write otherwise and mean the same."""
+    if isinstance(value, dict):
+        return {name: texts(one, name) for name, one in value.items() if one is not None}
+    if isinstance(value, list):
+        return [texts(one) for one in value]
+    return json.loads(value) if key == "arguments" and isinstance(value, str) else value

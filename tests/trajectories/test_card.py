@@ -1,0 +1,144 @@
+"""The data card: its figures are those of the files, and what it quotes cannot act."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sql.tables import Candidate, LlmCall, PullRequest
+from tests.trajectories.sampleworld import SampleWorld, Talk, sample_world
+from trajectories.export.card_text import markdown
+from trajectories.export.distribution import Distribution
+from trajectories.export.export import export
+from trajectories.export.formats.registry import chosen_format
+from trajectories.export.options import ExportOptions
+from trajectories.export.overlap import Overlap
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[SampleWorld]:
+    with sample_world(tmp_path) as made:
+        made.chain("c1")
+        yield made
+
+
+def card(world: SampleWorld, folder: Path, **options: Any) -> dict[str, Any]:
+    chosen = ExportOptions(**options)
+    export(world.store, chosen_format("slime", chosen), chosen, folder / "sft.jsonl", force=True)
+    found = json.loads((folder / "sft.jsonl.card.json").read_text(encoding="ascii"))
+    assert isinstance(found, dict)
+    return found
+
+
+def test_the_card_tells_what_stands_in_the_file(world: SampleWorld, tmp_path: Path) -> None:
+    world.trajectory("t1", "c1")
+    world.chain("c2", repository=("other", "one"), licence=None, first=5)
+    world.trajectory("t2", "c2", Talk().system().query(1).bash("ls").submit(), model="agent-2", judge=None, usd=0.25)
+    world.trajectory("t3", "c2", outcome="rejected", accepted=0, usd=1.0, sample=1)
+    found = card(world, tmp_path)
+    content = (tmp_path / "sft.jsonl").read_bytes()
+    (file,) = found["files"]
+    assert (file["bytes"], file["sha256"]) == (len(content), hashlib.sha256(content).hexdigest())
+    rows = [json.loads(line) for line in content.splitlines()]
+    assert file["rows"] == found["samples"] == len(rows) == 2
+    assert found["tokens"]["total"] == sum(row["metadata"]["tokens"] for row in rows)
+    assert found["tool_calls"]["total"] == sum(row["metadata"]["tool_calls"] for row in rows) == 14
+    under_loss = sum(message["step_loss_mask"] for row in rows for message in row["messages"])
+    assert found["turns_by_reason"] == {"faulty": 2, "refinement": 2, "turn": under_loss}
+    assert found["stages"] == {"1": 1, "3": 1}
+    assert found["agents"] == {"agent-1 (react)": 1, "agent-2 (react)": 1}
+    assert found["judges"] == {"judge-1": 1, "none": 1}
+    assert found["task_writers"] == {"writer-1": 2}
+    assert found["licences"] == {"MIT": 1, "unknown": 1}
+    assert [(one["name"], one["samples"]) for one in found["repositories"]] == [("other/one", 1), ("shop/till", 1)]
+    assert {"name": "trajectories/query", "hash": "beef", "used_by": 2} in found["prompts"]
+    assert found["cost"]["rollouts_usd"] == 1.75 and found["cost"]["exported_rollouts_usd"] == 0.75
+    assert found["cost"]["rollouts_usd_per_exported_trajectory"] == 0.875
+    assert found["outcomes_of_all_trajectories"] == {"accepted": 2, "rejected": 1}
+    assert found["settings"][0]["gate"] == "judge" and found["settings"][0]["trajectories"] == 2
+
+
+def test_a_cost_that_is_not_known_is_null(world: SampleWorld, tmp_path: Path) -> None:
+    world.trajectory("t1", "c1", usd=None)
+    found = card(world, tmp_path)
+    assert found["cost"]["rollouts_usd"] is None
+    assert "unknown" in (tmp_path / "sft.jsonl.card.md").read_text(encoding="utf-8")
+
+
+def test_the_cost_of_tasks_counts_lost_calls_with_what_was_reserved(world: SampleWorld, tmp_path: Path) -> None:
+    world.trajectory("t1", "c1")
+    call = {
+        "run": "r", "purpose": "query", "subject": "c1/1", "sample": 0, "attempt": 1, "ordinal": 1, "request_hash": "h",
+        "prompt": "p", "prompt_hash": "h", "model": "m", "reserved_usd": 0.5, "tokens_in": 1, "tokens_cached": None,
+        "tokens_out": 1, "reply": None, "error": None, "started_at": "t", "finished_at": None,
+    }  # fmt: skip
+    with world.store.transaction() as tx:
+        tx.upsert(LlmCall, [
+            {**call, "id": 1, "state": "stored", "usd": 0.125}, {**call, "id": 2, "state": "lost", "usd": None},
+            {**call, "id": 3, "state": "released", "usd": None},
+        ])  # fmt: skip
+    assert card(world, tmp_path)["cost"]["tasks_usd"] == 0.625
+
+
+def test_names_cannot_act_in_markdown(world: SampleWorld, tmp_path: Path) -> None:
+    world.chain("c2", repository=("own|er", "<script>alert(1)</script>"), first=5)
+    world.trajectory("t1", "c2", Talk().system().query(1).bash("ls").submit(), model="[x](http://bad)`\n# Title")
+    found = card(world, tmp_path)
+    text = markdown(found)
+    assert "<script>" not in text and "[x]" not in text and "\n# Title" not in text
+    for line in text.splitlines():
+        if line.startswith("| own"):
+            assert line.count("|") == 5
+
+
+def test_the_card_says_which_chains_hold_pull_requests_of_benchmarks(world: SampleWorld, tmp_path: Path) -> None:
+    world.trajectory("t1", "c1")
+    with world.store.transaction() as tx:
+        tx.upsert(PullRequest, [{"repository_id": 1, "number": number} for number in (2, 99)])
+        tx.upsert(Candidate, [
+            {"repository_id": 1, "strategy": "reference", "number": number, "outcome": "benchmark_instance",
+             "reason": None}
+            for number in (2, 99)
+        ])  # fmt: skip
+    found = card(world, tmp_path)["overlap"]
+    assert found == {"benchmark_pull_requests_kept_out": 2, "exported_chains_with_one": ["c1"]}
+
+
+def test_samples_that_share_thirteen_words_with_a_file_are_named(world: SampleWorld, tmp_path: Path) -> None:
+    words = "the quick brown fox jumps over the lazy dog while nobody else is looking"
+    world.trajectory(
+        "t1", "c1", Talk().system().query(1).bash("ls").turn(f"So: {words.upper()}!", ("bash", {})).seen("o")
+    )
+    world.chain("c2", first=9)
+    world.trajectory("t2", "c2", Talk().system().query(1).bash("cat x", words).submit())
+    file = tmp_path / "bench.jsonl"
+    file.write_text(json.dumps({"id": 1, "deep": [{"problem_statement": "short"}]}) + "\n"
+                    + json.dumps({"id": 2, "deep": [{"problem_statement": f"Well, {words}."}]}) + "\n")  # fmt: skip
+    found = card(world, tmp_path, overlap=file)["overlap"]["file"]
+    assert found["lines"] == 2 and found["samples_looked_at"] == 2
+    assert found["hits"] == [{"sample": "t1", "lines": [2], "ngrams": 2}], "what tools printed does not count"
+    assert "1 of 2 samples" in (tmp_path / "sft.jsonl.card.md").read_text(encoding="utf-8")
+
+
+def test_plain_text_and_broken_json_are_compared_as_they_are(tmp_path: Path) -> None:
+    file = tmp_path / "texts"
+    file.write_text("{ one two three four five six seven eight nine ten eleven twelve thirteen\n")
+    assert Overlap.load(file).items == 1 and len(Overlap.load(file).grams) == 1
+
+
+@pytest.mark.parametrize(
+    ("values", "figures"),
+    [
+        ([], {"mean": None, "min": None, "median": None, "p90": None, "max": None}),
+        ([7], {"mean": 7, "min": 7, "median": 7, "p90": 7, "max": 7}),
+        (range(1, 11), {"mean": 5.5, "min": 1, "median": 5, "p90": 9, "max": 10}),
+        ([3, 1, 2], {"mean": 2, "min": 1, "median": 2, "p90": 3, "max": 3}),
+    ],
+)
+def test_figures_of_a_distribution(values: Any, figures: dict[str, float]) -> None:
+    assert Distribution(values).figures() == figures

@@ -1,0 +1,116 @@
+"""Predictions for SWE-bench's harness: named as its instances, and applicable to what its images hold."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import update
+
+from prchain.cli import run
+from prchain.errors import UsageError
+from prchain.instances import instance_id
+from sql.tables import TrajectoryStage
+from tests.trajectories.sampleworld import SampleWorld, Talk, sample_world
+from trajectories.export.predictions import Unpredicted, predictions
+from trajectories.outcomes import FINAL
+
+
+def git(folder: Path, *arguments: str, data: bytes | None = None) -> str:
+    ran = subprocess.run(["git", "-C", str(folder), *arguments], check=True, capture_output=True, input=data)
+    return ran.stdout.decode().strip()
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> tuple[Path, list[str]]:
+    """A repository with two landed commits, and the trees that an agent left at two stages."""
+    path = tmp_path / "till"
+    path.mkdir()
+    git(path, "init", "-q", "-b", "main")
+    git(path, "config", "user.name", "n")
+    git(path, "config", "user.email", "n@example.org")
+    commits = []
+    for text in ("base\n", "base\nfirst\n", "base\nfirst\nsecond\n"):
+        (path / "a.txt").write_text(text)
+        git(path, "add", "-A")
+        git(path, "commit", "-q", "-m", "m")
+        commits.append(git(path, "rev-parse", "HEAD"))
+    for text in ("base\nmine é\n", "base\nmine é\nmore\n"):
+        blob = git(path, "hash-object", "-w", "--stdin", data=text.encode())
+        commits.append(git(path, "mktree", data=f"100644 blob {blob}\ta.txt\n".encode()))
+    return path, commits
+
+
+@pytest.fixture
+def world(tmp_path: Path, repository: tuple[Path, list[str]]) -> Iterator[SampleWorld]:
+    path, (base, first, second, *trees) = repository
+    with sample_world(tmp_path) as made:
+        made.chain("c" * 16, length=2, shas=[(base, first), (first, second)], location=str(path))
+        talk = Talk().system().query(1).submit().query(2).submit()
+        made.trajectory("t1", "c" * 16, talk, sample=1, trees=trees)
+        made.trajectory("t2", "c" * 16, talk, sample=2, trees=trees, outcome="rejected")
+        yield made
+
+
+def predicted(world: SampleWorld, folder: Path, **options: object) -> tuple[list[dict[str, str]], list[Unpredicted]]:
+    left_out: list[Unpredicted] = []
+    with world.store.reading() as tx:
+        found = predictions(
+            tx, folder / "mirrors", folder, outcomes=FINAL, left_out=left_out.append, **options  # type: ignore[arg-type]
+        )  # fmt: skip
+        return list(found), left_out
+
+
+def test_a_prediction_turns_the_stages_base_into_what_the_agent_left(
+    world: SampleWorld, tmp_path: Path, repository: tuple[Path, list[str]]
+) -> None:
+    path, (base, first, _, *trees) = repository
+    found, left_out = predicted(world, tmp_path)
+    assert left_out == []
+    assert [one["instance_id"] for one in found] == [instance_id("shop/till", "c" * 16, place) for place in (1, 2)]
+    for one, start, tree in zip(found, (base, first), trees, strict=True):
+        assert one.keys() == {"instance_id", "model_name_or_path", "model_patch"}
+        git(path, "checkout", "-q", start)
+        git(path, "apply", "--index", "-", data=one["model_patch"].encode())
+        assert git(path, "write-tree") == tree
+        git(path, "reset", "-q", "--hard")
+
+
+def test_an_instance_has_one_prediction(world: SampleWorld, tmp_path: Path) -> None:
+    assert len(predicted(world, tmp_path)[0]) == 2
+    assert len(predicted(world, tmp_path, sample=2)[0]) == 2
+    assert predicted(world, tmp_path, sample=9) == ([], [])
+    assert predicted(world, tmp_path, repository="other/one") == ([], [])
+
+
+def test_predictions_of_two_models_do_not_stand_in_one_file(world: SampleWorld, tmp_path: Path) -> None:
+    world.trajectory("t3", "c" * 16, Talk().system().query(1).submit(), model="agent-2")
+    with pytest.raises(UsageError, match="--model"):
+        predicted(world, tmp_path)
+    assert {one["model_name_or_path"] for one in predicted(world, tmp_path, model="agent-2")[0]} == set()
+    assert len(predicted(world, tmp_path, model="agent-1")[0]) == 2
+
+
+def test_stages_without_a_tree_and_trees_that_are_gone_are_named(world: SampleWorld, tmp_path: Path) -> None:
+    with world.store.transaction() as tx:
+        for position, tree in ((1, None), (2, "1" * 40)):
+            where = (TrajectoryStage.trajectory_id == "t1", TrajectoryStage.position == position)
+            tx.connection.execute(update(TrajectoryStage).where(*where).values(end_tree=tree))
+    found, left_out = predicted(world, tmp_path)
+    assert found == [] and len(left_out) == 2 and left_out[0].outcome == "no_tree"
+
+
+def test_the_command_writes_predictions(
+    world: SampleWorld, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    out = tmp_path / "preds.jsonl"
+    db = ["--db", str(tmp_path / "prchain.db")]
+    assert run(["export", "--format", "swebench", "--out", str(out), *db]) == 0
+    assert "2 predictions written" in capsys.readouterr().out
+    assert len([json.loads(line) for line in out.read_text().splitlines()]) == 2
+    assert run(["export", "--format", "swebench", "--out", str(out), *db]) == 2
+    assert run(["export", "--sample", "1", "--out", str(out), "--force", *db]) == 2

@@ -1,0 +1,226 @@
+"""What the formats write of one sample: each under the rules of its readers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from openai.types.chat import ChatCompletionMessageParam, ChatCompletionToolParam
+from pydantic import TypeAdapter
+
+from prchain.errors import UsageError
+from prchain.llm.model import ToolCall
+from tests.trajectories.sampleworld import BASH, EDIT, OVERVIEW, SYSTEM, long_talk
+from trajectories.export.formats.chat import arguments_of
+from trajectories.export.formats.columns import METADATA
+from trajectories.export.formats.registry import FORMATS, chosen_format
+from trajectories.export.masks import Mask, marks
+from trajectories.export.options import ExportOptions
+from trajectories.export.samples import Reason, Sample, Stage, Turn, answered, ended, per_turn
+from trajectories.model import Kind
+
+FACTS = {
+    "repository": "shop/till", "licence": "MIT", "language": "python", "sample": 0, "scaffold": "react",
+    "model": "agent-1", "judge": "judge-1", "outcome": "accepted", "usd": 0.5, "elided_turns": 0, "tokens": 10,
+    "tokens_by": "estimate",
+}  # fmt: skip
+
+
+def sample(masks: frozenset[Mask] = frozenset(Mask)) -> Sample:
+    entries = long_talk().entries
+    turns = [
+        Turn(
+            entry.role, entry.content, entry.kind, *mark, entry.position, entry.attempt, entry.step, entry.reasoning,
+            entry.tool_calls, entry.tool_call_id, entry.tool_name,
+        )
+        for entry, mark in zip(entries, marks(entries, {1: 1, 2: 2, 3: 1}, masks), strict=True)
+    ]  # fmt: skip
+    stages = tuple(Stage(place, 1, 0.9, None, "t") for place in (1, 2, 3))
+    return ended(Sample("t1", "t1", "c1", answered(turns), stages, (BASH, EDIT), OVERVIEW, FACTS))
+
+
+def row(form: str, given: Sample | None = None) -> dict[str, Any]:
+    return dict(FORMATS[form].row(given or sample()))
+
+
+def test_slime_says_of_every_message_whether_it_is_under_loss_and_why() -> None:
+    line, turns = row("slime"), sample().turns
+    assert [message["step_loss_mask"] for message in line["messages"]] == [int(turn.train) for turn in turns]
+    assert {0, 1} == {message["step_loss_mask"] for message in line["messages"]}
+    assert {message["loss_reason"] for message in line["messages"]} == {str(turn.reason) for turn in turns}
+    assert json.loads(line["tools"]) == [BASH, EDIT]
+    assert isinstance(line["metadata"], dict)
+
+
+@pytest.mark.parametrize("form", ["slime", "trl"])
+def test_chat_templates_get_arguments_as_objects_also_where_a_faulty_turn_wrote_none(form: str) -> None:
+    calls = [call for message in row(form)["messages"] for call in message.get("tool_calls", ())]
+    assert all(isinstance(call["function"]["arguments"], dict) for call in calls)
+    assert {"raw": '{"command": "broken'} in [call["function"]["arguments"] for call in calls]
+
+
+@given(st.text() | st.sampled_from(["[1]", "null", '"a"', "3"]))
+def test_arguments_are_always_an_object(text: str) -> None:
+    found = arguments_of(ToolCall("1", "bash", text))
+    assert isinstance(found, dict)
+    assert found == {"raw": text} or json.loads(text) == found
+
+
+def test_swift_never_lets_a_user_speak_after_a_tool_nor_twice() -> None:
+    roles = [message["role"] for message in row("swift")["messages"]]
+    assert roles[:2] == ["system", "user"] and roles[-1] == "tool_call"
+    for before, after in pairwise(roles):
+        assert (before, after) not in {("tool_response", "user"), ("user", "user"), ("user", "tool_response")}
+    texts = [message["content"] for message in row("swift")["messages"]]
+    assert "Submitted.\n\nThe total is wrong.\n\nLook at the tests first." in texts
+
+
+def test_swift_marks_every_call_of_a_turn_like_the_turn() -> None:
+    messages = row("swift")["messages"]
+    assert all(
+        set(message) == {"role", "content", "loss"} and isinstance(message["content"], str) for message in messages
+    )
+    trained = [message for message in messages if message["loss"]]
+    expected = [turn for turn in sample().turns if turn.train]
+    assert len(trained) == sum(len(turn.tool_calls) + bool(turn.content) for turn in expected)
+    assert {message["role"] for message in trained} == {"assistant", "tool_call"}
+    assert any(message["content"].startswith("<think>\nTwo is right.\n</think>") for message in messages)
+
+
+def test_openai_lines_are_of_the_documented_form() -> None:
+    line = row("openai")
+    assert line.keys() == {"messages", "tools", "parallel_tool_calls"} and line["parallel_tool_calls"] is True
+    TypeAdapter(list[ChatCompletionToolParam]).validate_python(line["tools"], strict=True)
+    open_calls: set[str] = set()
+    for message in line["messages"]:
+        weight = message.pop("weight", None)
+        assert (weight in {0, 1} and type(weight) is int) if message["role"] == "assistant" else weight is None
+        TypeAdapter(ChatCompletionMessageParam).validate_python(message)
+        known = {"assistant": {"role", "content", "tool_calls"}, "tool": {"role", "content", "tool_call_id"}}
+        assert message.keys() <= known.get(message["role"], {"role", "content"})
+        if message["role"] == "tool":
+            open_calls.remove(message["tool_call_id"])
+        else:
+            assert not open_calls, "a call is answered before anybody else speaks"
+            open_calls = {call["id"] for call in message.get("tool_calls", ())}
+            for call in message.get("tool_calls", ()):
+                assert isinstance(call["function"]["arguments"], str)
+    assert line["messages"][-1]["role"] == "assistant"
+
+
+def test_openai_weights_are_those_of_the_turns() -> None:
+    weights = [message["weight"] for message in row("openai")["messages"] if message["role"] == "assistant"]
+    assert weights == [int(turn.train) for turn in sample().turns if turn.role == "assistant"]
+
+
+def test_sharegpt_asks_and_answers_strictly_in_turns() -> None:
+    for one in per_turn(sample()):
+        line = row("sharegpt", one)
+        sides = [message["from"] in {"human", "observation"} for message in line["conversations"]]
+        assert sides == [place % 2 == 0 for place in range(len(sides))] and not sides[-1]
+        assert line["system"] == SYSTEM
+        for message in line["conversations"]:
+            if message["from"] == "function_call":
+                calls = json.loads(message["value"].rpartition("</think>")[2])
+                assert all(call.keys() == {"name", "arguments"} for call in calls)
+
+
+def test_sharegpt_keeps_thoughts_before_calls() -> None:
+    (message, *_) = (one for one in row("sharegpt")["conversations"] if "I look around." in one["value"])
+    assert message["value"].startswith("<think>\nI look around.\n</think>\n\n[{")
+
+
+def test_trl_rows_of_one_turn_end_with_the_turn_that_is_trained_on() -> None:
+    rows = [FORMATS["trl"].per_turn(one) for one in per_turn(sample()) if FORMATS["trl"].per_turn]
+    turns = [turn for turn in sample().turns if turn.train]
+    assert [line["completion"][0]["content"] for line in rows] == [turn.content for turn in turns]
+    assert {len(line["completion"]) for line in rows} == {1}
+    assert [len(line["prompt"]) for line in rows] == [place for place, turn in enumerate(sample().turns) if turn.train]
+
+
+def test_per_turn_rows_train_on_their_last_turn_alone_and_name_the_stages_reached() -> None:
+    for one in per_turn(sample()):
+        assert [turn.train for turn in one.turns] == [False] * (len(one.turns) - 1) + [True]
+        assert {stage.position for stage in one.stages} == {turn.position for turn in one.turns}
+        assert all(turn.reason is not Reason.TURN for turn in one.turns[:-1])
+
+
+def test_mini_keeps_its_version_and_says_of_every_message_why_it_is_under_loss_or_not() -> None:
+    line = row("mini")
+    assert line["trajectory_format"] == "mini-swe-agent-1.1"
+    assert [message["extra"]["train"] for message in line["messages"]] == [turn.train for turn in sample().turns]
+    actions = [action for message in line["messages"] for action in message["extra"].get("actions", ())]
+    assert actions[0] == {"command": "ls", "tool_call_id": "call_1_0"}
+    assert line["info"]["model_stats"] == {"api_calls": 12, "instance_cost": 0.5}
+    assert line["info"]["exit_status"] == "Submitted"
+
+
+@pytest.mark.parametrize("form", [name for name, one in FORMATS.items() if one.columns])
+def test_the_columns_of_parquet_are_the_keys_of_rows(form: str) -> None:
+    from trajectories.export.parquet import _fit
+
+    columns = FORMATS[form].columns
+    assert columns is not None
+    lines = [row(form)] + [dict((FORMATS[form].per_turn or FORMATS[form].row)(one)) for one in per_turn(sample())]
+    for line in lines:
+        assert line.keys() <= columns.keys()
+        for name, value in line.items():
+            _fit(value, columns[name])
+        assert line["metadata"].keys() == METADATA.keys()
+        assert [stage.keys() for stage in line["metadata"]["stages"]] == [METADATA["stages"][0].keys()] * len(
+            line["metadata"]["stages"]
+        )
+
+
+def test_a_key_without_a_column_is_a_defect_and_not_lost() -> None:
+    from trajectories.export.parquet import _fit
+
+    with pytest.raises(ValueError, match="no column for new"):
+        _fit({"role": "user", "new": 1}, {"role": "string"})
+
+
+@pytest.mark.parametrize("form", ["slime", "swift"])
+def test_metadata_tells_where_each_stage_begins_and_ends(form: str) -> None:
+    line = row(form)
+    stages = line["metadata"]["stages"]
+    assert [stage["position"] for stage in stages] == [1, 2, 3]
+    assert stages[0]["first_message"] == 0 and stages[-1]["last_message"] >= len(line["messages"]) - 2
+    for stage in stages[1:]:
+        assert f"Stage {stage['position']}: do thing" in line["messages"][stage["first_message"]]["content"]
+    assert stages[1]["score"] == 0.9
+
+
+def test_a_call_that_nobody_answered_gets_an_empty_answer_unless_it_is_the_end() -> None:
+    talk = long_talk()
+    turns = [
+        Turn(entry.role, entry.content, entry.kind, False, Reason.TURN, entry.position, 1, entry.step,
+             tool_calls=entry.tool_calls, tool_call_id=entry.tool_call_id)
+        for entry in talk.entries if entry.kind is not Kind.OBSERVATION
+    ]  # fmt: skip
+    fixed = answered(turns)
+    calls = [call.id for turn in turns for call in turn.tool_calls]
+    assert [turn.tool_call_id for turn in fixed if turn.role == "tool"] == calls[:-1]
+    assert answered(fixed) == fixed
+
+
+@pytest.mark.parametrize("form", ["trl", "sharegpt"])
+def test_formats_without_control_refuse_conversations_and_offer_rows_of_one_turn(form: str) -> None:
+    with pytest.raises(UsageError, match="--rows turns"):
+        chosen_format(form, ExportOptions())
+    with pytest.raises(UsageError, match="--rows turns"):
+        chosen_format(form, ExportOptions(masks=frozenset()))
+    assert chosen_format(form, ExportOptions(rows="turns")).name == form
+    assert chosen_format(form, ExportOptions(masks=frozenset(), refinements="drop")).name == form
+
+
+def test_reasoning_goes_into_its_field_or_before_the_content() -> None:
+    messages: list[Mapping[str, Any]] = row("slime")["messages"]
+    assert [message["reasoning_content"] for message in messages if "reasoning_content" in message] == ["Two is right."]
+    without = replace(sample(), turns=tuple(replace(turn, reasoning=None) for turn in sample().turns))
+    assert "Two is right." not in json.dumps(row("swift", without))

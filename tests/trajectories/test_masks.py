@@ -1,0 +1,78 @@
+"""Which turns are under loss: what the model said, without what one would not want to teach."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.trajectories.sampleworld import Talk, long_talk
+from trajectories.export.masks import DEFAULT_MASKS, Mask, marks, refined
+from trajectories.export.samples import Reason
+from trajectories.model import Kind
+
+ACCEPTED = {1: 1, 2: 2, 3: 1}
+ALL = frozenset(Mask)
+
+
+def reasons(talk: Talk, accepted: dict[int, int], **options: object) -> list[Reason]:
+    """The reasons of the turns."""
+    found = marks(talk.entries, accepted, **options)  # type: ignore[arg-type]
+    return [mark.reason for entry, mark in zip(talk.entries, found, strict=True) if entry.kind is Kind.TURN]
+
+
+def test_each_turn_has_the_first_reason_that_applies() -> None:
+    turn, faulty, refinement = Reason.TURN, Reason.FAULTY, Reason.REFINEMENT
+    stage_1 = [turn, turn, faulty, turn, faulty, turn]
+    assert reasons(long_talk(), ACCEPTED) == [*stage_1, refinement, refinement, turn, turn, turn, turn]
+    stage_1[3] = Reason.TOOL_ERROR
+    expected = [*stage_1, refinement, refinement, Reason.GUIDED, turn, turn, turn]
+    assert reasons(long_talk(), ACCEPTED, masks=ALL) == expected
+
+
+def test_nothing_but_turns_is_ever_under_loss() -> None:
+    talk = long_talk()
+    found = marks(talk.entries, ACCEPTED, frozenset(), "keep")
+    for entry, mark in zip(talk.entries, found, strict=True):
+        assert mark.train is (entry.kind is Kind.TURN), entry
+    others = {mark.reason for mark in found if not mark.train}
+    assert others == {Reason.SYSTEM, Reason.USER, Reason.OBSERVATION, Reason.GUIDANCE}
+
+
+def test_rounds_of_a_stage_that_nobody_accepted_are_masked_whole() -> None:
+    assert set(reasons(long_talk(), {1: 1, 3: 1})[6:10]) == {Reason.REFINEMENT}
+
+
+@pytest.mark.parametrize("refinements", ["keep", "drop"])
+def test_rejected_rounds_are_under_loss_where_they_are_not_masked(refinements: str) -> None:
+    assert set(reasons(long_talk(), ACCEPTED, refinements=refinements)) == {Reason.TURN, Reason.FAULTY}
+
+
+def test_an_error_of_one_of_several_calls_masks_the_turn() -> None:
+    talk = Talk().query(1).turn("", ("bash", {}), ("bash", {})).seen("fine", call=0).seen("no", call=1, error="no_file")
+    assert reasons(talk, {1: 1}, masks=ALL) == [Reason.TOOL_ERROR]
+
+
+def test_a_command_that_fails_is_no_tool_error() -> None:
+    talk = Talk().query(1).bash("false", details={"exit_code": 1})
+    assert reasons(talk, {1: 1}, masks=ALL) == [Reason.TURN]
+
+
+def test_only_the_turn_right_after_guidance_is_guided() -> None:
+    talk = Talk().query(1).bash("a").guide().bash("b").bash("c")
+    assert reasons(talk, {1: 1}, masks=ALL) == [Reason.TURN, Reason.GUIDED, Reason.TURN]
+
+
+def test_a_sample_is_refined_when_any_stage_needed_another_round() -> None:
+    assert refined({1: 1, 2: 2})
+    assert not refined({1: 1, 2: 1})
+
+
+@given(st.sets(st.sampled_from(list(Mask))), st.sampled_from(["mask", "keep"]))
+def test_more_masks_never_put_a_turn_under_loss(masks: set[Mask], refinements: str) -> None:
+    entries = long_talk().entries
+    fewer = marks(entries, ACCEPTED, frozenset(masks), "keep")
+    more = marks(entries, ACCEPTED, frozenset(masks) | DEFAULT_MASKS, "mask" if refinements == "mask" else "keep")
+    for left, right in zip(fewer, more, strict=True):
+        assert left.train or not right.train
+        assert right.train is (right.reason is Reason.TURN)

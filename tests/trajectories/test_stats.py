@@ -1,0 +1,122 @@
+"""The figures of rollouts, beside the paper's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import update
+
+from prchain.cli import run
+from sql.tables import Verdict
+from tests.trajectories.sampleworld import SampleWorld, Talk, sample_world
+from trajectories.stats import PAPER, lines, stats
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[SampleWorld]:
+    with sample_world(tmp_path) as made:
+        made.chain("c1")
+        yield made
+
+
+def figures(world: SampleWorld) -> dict[str, Any]:
+    with world.store.reading() as tx:
+        return stats(tx)
+
+
+def test_figures_of_samples_are_of_accepted_stages_of_kept_trajectories(world: SampleWorld) -> None:
+    world.trajectory("t1", "c1")
+    whole = figures(world)
+    assert (whole["samples"], whole["queries"], whole["trajectories"]) == (1, 3, 1)
+    assert whole["tool_calls"]["mean"] == 12 and whole["stages"] == {"3": 1}
+    world.trajectory("t2", "c1", sample=1, outcome="accepted_prefix", accepted=2)
+    world.trajectory("t3", "c1", sample=2, outcome="rejected", accepted=0)
+    both = figures(world)
+    assert both["samples"] == 2 and both["stages"] == {"2": 1, "3": 1}
+    assert both["tool_calls"]["min"] == 10 and both["outcomes"]["rejected"] == 1
+    assert both["cost"] == {"usd": 1.5, "usd_per_sample": 0.75}, "rejected rollouts were paid, too"
+
+
+def test_arguments_that_speak_of_arguments_are_no_calls(world: SampleWorld) -> None:
+    talk = Talk().system().query(1).turn("", ("bash", {"command": "echo '{\"arguments\": 1}'"})).seen("ok")
+    world.trajectory("t1", "c1", talk)
+    assert figures(world)["tool_calls"]["mean"] == 1
+
+
+def test_acceptance_is_told_by_round_and_unscored_attempts_count_in_no_rate(world: SampleWorld) -> None:
+    world.trajectory("t1", "c1")
+    world.trajectory("t2", "c1", sample=1)
+    with world.store.transaction() as tx:
+        where = (Verdict.trajectory_id == "t2", Verdict.position == 1)
+        tx.connection.execute(update(Verdict).where(*where).values(accepted=None, score=None))
+    first, second = figures(world)["acceptance"]
+    assert first == {"round": 1, "accepted": 3, "rejected": 2, "unscored": 1, "rate": 0.6}
+    assert second == {"round": 2, "accepted": 2, "rejected": 0, "unscored": 0, "rate": 1.0}
+    scores = figures(world)["scores"]
+    assert scores["count"] == 7 and scores["tenths"]["0.9"] == 5 and scores["tenths"]["0.3"] == 2
+
+
+def test_a_perfect_score_is_in_the_last_tenth(world: SampleWorld) -> None:
+    world.trajectory("t1", "c1", Talk().system().query(1).bash("ls").submit())
+    with world.store.transaction() as tx:
+        tx.connection.execute(update(Verdict).values(score=1.0))
+    assert figures(world)["scores"]["tenths"]["0.9"] == 1
+
+
+def view(first: int, last: int, content: str = "c0") -> dict[str, Any]:
+    return {"view": {"path": "a", "first": first, "last": last, "lines": 99, "content": content}}
+
+
+FOLDER = {"view": {"path": "src", "folder": True}}
+
+
+@pytest.mark.parametrize(
+    ("views", "redundant"),
+    [
+        ([(view(1, 9), None), (view(1, 9), None), (view(10, 19), None)], 1),
+        ([(view(1, 99), None), (view(5, 6), None), (view(90, 120), None)], 1),
+        ([(view(1, 9), None), ({}, "changed"), (view(1, 9), None)], 1),
+        ([(view(1, 9), None), ({}, "changed"), (view(1, 9, "c1"), None)], 0),
+        ([(FOLDER, None), (FOLDER, None), ({}, "changed"), (FOLDER, None)], 1),
+    ],
+)
+def test_a_view_is_redundant_when_all_of_it_had_been_shown_as_it_is(
+    world: SampleWorld, views: list[tuple[dict[str, Any], str | None]], redundant: int
+) -> None:
+    talk = Talk().system().query(1)
+    for details, tree in views:
+        talk.bash("view", details=details, tree=tree)
+    world.trajectory("t1", "c1", talk)
+    world.trajectory("t2", "c1", Talk().system().query(1).bash("x", details=view(1, 9)).submit(), sample=1)
+    found = figures(world)["views"]
+    assert found["all"] == sum(bool(details) for details, _ in views) + 1
+    assert found["redundant"] == redundant, "what another trajectory was shown does not count"
+
+
+def test_an_empty_database_has_no_means_and_no_rates(world: SampleWorld) -> None:
+    row = figures(world)
+    assert row["samples"] == 0 and row["acceptance"] == []
+    assert row["tokens"]["mean"] is None and row["cost"]["usd_per_sample"] is None
+    assert "none" in "\n".join(lines(row))
+
+
+def test_the_command_prints_ours_beside_the_papers(
+    world: SampleWorld, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world.trajectory("t1", "c1")
+    assert run(["stats", "--db", str(tmp_path / "prchain.db")]) == 0
+    said = capsys.readouterr().out
+    assert "61,810" in said and "239" in said and "84,820" in said and "1,762" in said
+    assert "round 2: 100% accepted (1 of 1; 0 unscored)" in said
+    assert run(["stats", "--json", "--db", str(tmp_path / "prchain.db")]) == 0
+    assert json.loads(capsys.readouterr().out)["paper"] == dict(PAPER)
+
+
+def test_a_price_that_is_not_known_makes_no_sum(world: SampleWorld) -> None:
+    world.trajectory("t1", "c1", usd=None)
+    assert figures(world)["cost"] == {"usd": None, "usd_per_sample": None}
+    assert "not known" in "\n".join(lines(figures(world)))

@@ -1,0 +1,207 @@
+"""The data card: what a file of samples is, where it is from, and what was left out, as JSON and as Markdown."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from sqlalchemy import select
+
+from prchain import __version__
+from sql.store import Transaction
+from sql.tables import Candidate as ChainCandidate
+from sql.tables import LlmCall, Task, Trajectory
+from trajectories.export.distribution import Distribution
+from trajectories.export.options import ExportOptions
+from trajectories.export.overlap import Overlap
+from trajectories.export.reading import Candidate, chain_pulls, outcome_counts
+from trajectories.export.samples import Sample
+from trajectories.export.tokens import Counter as TokenCounter
+from trajectories.export.tokens import Tokens
+from trajectories.export.write import Stream
+
+CARD_VERSION = 1
+
+BENCHMARK_OUTCOMES = ("benchmark_repository", "benchmark_instance")
+"""Outcomes by which the choice of chains keeps benchmarks out (`chains.stages.filters`)."""
+
+
+class Card:
+    """Gathers what a card tells while samples pass; memory grows by a few numbers a sample."""
+
+    def __init__(self) -> None:
+        self.tokens = Distribution()
+        self.trained_tokens = Distribution()
+        self.calls = Distribution()
+        self.turns = Distribution()
+        self.stages: Counter[int] = Counter()
+        self.reasons: Counter[str] = Counter()
+        self.left_out: Counter[str] = Counter()
+        self.trajectories: dict[str, Candidate] = {}
+        self.samples_of: Counter[str] = Counter()
+
+    def add(self, candidate: Candidate, sample: Sample, tokens: Tokens) -> None:
+        """A sample that is written."""
+        self.tokens.add(tokens.total)
+        self.trained_tokens.add(tokens.trained)
+        self.calls.add(sample.tool_calls)
+        self.turns.add(sum(turn.role == "assistant" for turn in sample.turns))
+        self.stages[len(sample.stages)] += 1
+        self.reasons.update(str(turn.reason) for turn in sample.turns if turn.role == "assistant")
+        self.trajectories[candidate.id] = candidate
+        self.samples_of[candidate.repository] += 1
+
+    def figures(self, counter: TokenCounter) -> dict[str, Any]:
+        """The figures of the samples alone."""
+        return {
+            "samples": len(self.tokens),
+            "trajectories": len(self.trajectories),
+            "chains": len({one.chain_id for one in self.trajectories.values()}),
+            "tokens_by": counter.method,
+            "tokens_how": counter.description,
+            "tokens": self.tokens.figures() | {"total": int(self.tokens.total)},
+            "tokens_under_loss": self.trained_tokens.figures() | {"total": int(self.trained_tokens.total)},
+            "tool_calls": self.calls.figures() | {"total": int(self.calls.total)},
+            "turns": self.turns.figures(),
+            "stages": {str(length): self.stages[length] for length in sorted(self.stages)},
+            "turns_by_reason": dict(sorted(self.reasons.items())),
+            "left_out": dict(sorted(self.left_out.items())),
+        }
+
+
+def card_of(
+    tx: Transaction,
+    card: Card,
+    *,
+    form: str,
+    files: Sequence[tuple[str, Stream, int]],
+    options: ExportOptions,
+    counter: TokenCounter,
+    overlap: Overlap | None,
+) -> dict[str, Any]:
+    """The whole card; `files` are (part, file, rows)."""
+    kept = list(card.trajectories.values())
+    return {
+        "card_version": CARD_VERSION,
+        "prchain": __version__,
+        "format": form,
+        "files": [
+            {"part": part, "name": stream.path.name, "rows": rows, "bytes": stream.bytes, "sha256": stream.sha256}
+            for part, stream, rows in files
+        ],
+        **card.figures(counter),
+        "outcomes_of_all_trajectories": dict(outcome_counts(tx)),
+        "repositories": _repositories(card, kept),
+        "licences": dict(sorted(Counter(one.licence or "unknown" for one in kept).items())),
+        "options": options_row(options),
+        **_rollouts(tx, card.trajectories),
+        "cost": _cost(tx, kept),
+        "overlap": _overlap(tx, kept, overlap),
+    }
+
+
+def options_row(options: ExportOptions) -> dict[str, Any]:
+    """The options of an export as JSON takes them."""
+    row = asdict(options)
+    return row | {
+        "outcomes": sorted(options.outcomes),
+        "masks": sorted(map(str, options.masks)),
+        "tokenizer": options.tokenizer.name if options.tokenizer else None,
+        "overlap": options.overlap.name if options.overlap else None,
+    }
+
+
+def _repositories(card: Card, kept: Sequence[Candidate]) -> list[dict[str, Any]]:
+    rows: dict[str, dict[str, Any]] = {}
+    for one in kept:
+        row = rows.setdefault(
+            one.repository, {"name": one.repository, "samples": 0, "chains": set(), "licences": set()}
+        )
+        row["samples"] = card.samples_of[one.repository]
+        row["chains"].add(one.chain_id)
+        row["licences"].add(one.licence or "unknown")
+    return [
+        {**row, "chains": len(row["chains"]), "licences": sorted(row["licences"])}
+        for row in sorted(rows.values(), key=lambda each: (-each["samples"], each["name"].lower()))
+    ]
+
+
+_SETTINGS = ("gate", "threshold", "refinements", "on_fail", "carry", "context", "tools", "temperature", "overflow")
+
+
+def _rollouts(tx: Transaction, kept: Mapping[str, Candidate]) -> dict[str, Any]:
+    """Models, judges, settings and prompts of the trajectories that stand in the file, with how many each made."""
+    settings: Counter[str] = Counter()
+    prompts: Counter[str] = Counter()
+    columns = ("id", "options", "prompts")
+    for trajectory, options, used in tx.rows(Trajectory, *columns):
+        if trajectory in kept:
+            chosen = json.loads(options)
+            settings[json.dumps({name: chosen.get(name) for name in _SETTINGS}, sort_keys=True)] += 1
+            prompts.update(f"{name} {digest}" for name, digest in json.loads(used).items())
+    chains = {one.chain_id for one in kept.values()}
+    writers: Counter[str] = Counter()
+    for chain, model, used in tx.rows(Task, "chain_id", "model", "prompts"):
+        if chain in chains:
+            writers[model or "unknown"] += 1
+            prompts.update(f"{name} {digest}" for name, digest in json.loads(used).items())
+    return {
+        "agents": _counted(f"{one.model} ({one.scaffold})" for one in kept.values()),
+        "judges": _counted(one.judge or "none" for one in kept.values()),
+        "task_writers": dict(sorted(writers.items())),
+        "settings": [{**json.loads(row), "trajectories": count} for row, count in sorted(settings.items())],
+        "prompts": [
+            {"name": name.rpartition(" ")[0], "hash": name.rpartition(" ")[2], "used_by": count}
+            for name, count in sorted(prompts.items())
+        ],
+    }
+
+
+def _counted(names: Any) -> dict[str, int]:
+    return dict(sorted(Counter(names).items()))
+
+
+def _cost(tx: Transaction, kept: Sequence[Candidate]) -> dict[str, Any]:
+    """USD; None where a price is not known. Of all trajectories, because those that were rejected were paid, too."""
+    of_all = [usd for (usd,) in tx.rows(Trajectory, "usd")]
+    query = select(LlmCall.usd, LlmCall.reserved_usd).where(
+        LlmCall.purpose.in_(("plan", "query", "overview")), LlmCall.state != "released"
+    )
+    tasks = [reserved if usd is None else usd for usd, reserved in tx.connection.execute(query)]
+    rollouts = _sum(of_all)
+    return {
+        "rollouts_usd": rollouts,
+        "exported_rollouts_usd": _sum(one.usd for one in kept),
+        "tasks_usd": _sum(tasks),
+        "rollouts_usd_per_exported_trajectory": None
+        if rollouts is None or not kept
+        else round(rollouts / len(kept), 6),
+    }
+
+
+def _sum(values: Any) -> float | None:
+    found = list(values)
+    return None if any(one is None for one in found) else round(sum(found), 6)
+
+
+def _overlap(tx: Transaction, kept: Sequence[Candidate], overlap: Overlap | None) -> dict[str, Any]:
+    """What the rows tell of benchmarks, and what a file of texts has in common with the samples."""
+    marked: set[tuple[int, int]] = set()
+    for outcome in BENCHMARK_OUTCOMES:
+        found = tx.rows(ChainCandidate, "repository_id", "number", outcome=outcome)
+        marked.update((repository, number) for repository, number in found)
+    pulls = chain_pulls(tx, {one.chain_id for one in kept}) if marked else ()
+    held = sorted({chain for chain, pull in pulls if pull in marked})
+    row: dict[str, Any] = {"benchmark_pull_requests_kept_out": len(marked), "exported_chains_with_one": held}
+    if overlap is not None:
+        row["file"] = {
+            "name": overlap.name,
+            "lines": overlap.items,
+            "samples_looked_at": overlap.looked_at,
+            "samples_that_share_text": len(overlap.hits),
+            "hits": [asdict(hit) | {"lines": list(hit.lines)} for hit in overlap.hits[:100]],
+        }
+    return row

@@ -1,0 +1,103 @@
+"""The data card for people: Markdown made of the card's JSON."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+_FIGURES = (
+    ("tokens", "tokens"),
+    ("tokens under loss", "tokens_under_loss"),
+    ("tool calls", "tool_calls"),
+    ("assistant turns", "turns"),
+)
+_SETTINGS = ("gate", "threshold", "refinements", "on_fail", "carry", "context", "tools", "trajectories")
+_UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f|<>`\[\]\\]")
+
+
+def markdown(card: Mapping[str, Any]) -> str:
+    """The card as Markdown. Names from repositories and models are data: what Markdown or HTML would act on goes."""
+    lines = ["# Data card", "", f"Made by prchain {_safe(card['prchain'])}; format `{_safe(card['format'])}`.", ""]
+    lines += _table(("file", "part", "rows", "bytes", "SHA-256"), [
+        (one["name"], one["part"], f"{one['rows']:,}", f"{one['bytes']:,}", one["sha256"]) for one in card["files"]
+    ])  # fmt: skip
+    lines += ["## What it is", ""]
+    lines.append(
+        f"{card['samples']:,} samples from {card['trajectories']:,} trajectories over {card['chains']:,} chains of "
+        f"pull requests. Tokens are {_safe(card['tokens_how'])}."
+    )
+    lines += ["", *_table(("per sample", "mean", "median", "p90", "max", "total"), [
+        (name, *(_number(card[key].get(figure)) for figure in ("mean", "median", "p90", "max", "total")))
+        for name, key in _FIGURES
+    ])]  # fmt: skip
+    lines += _table(("stages", "samples"), list(card["stages"].items()))
+    lines += ["## Loss", "", "Assistant turns by the reason why they are under loss (`turn`) or not.", ""]
+    lines += _table(("reason", "turns"), list(card["turns_by_reason"].items()))
+    lines += ["## Where it is from", ""]
+    lines += _table(("repository", "samples", "chains", "licences"), [
+        (one["name"], one["samples"], one["chains"], ", ".join(one["licences"])) for one in card["repositories"]
+    ])  # fmt: skip
+    lines += ["## How it was made", ""]
+    for title, key in (("agent", "agents"), ("judge", "judges"), ("writer of tasks", "task_writers")):
+        lines += _table((title, "trajectories" if key != "task_writers" else "chains"), list(card[key].items()))
+    lines += _table(
+        ("gate", "threshold", "refinements", "on fail", "state", "context", "tools", "trajectories"),
+        [tuple(one[name] for name in _SETTINGS) for one in card["settings"]],
+    )
+    lines += _table(
+        ("prompt", "hash", "used by"), [(one["name"], one["hash"], one["used_by"]) for one in card["prompts"]]
+    )
+    lines += ["## What was left out", "", "Of the trajectories that the options asked for:", ""]
+    lines += _table(("reason", "samples"), list(card["left_out"].items()))
+    lines += ["Of all trajectories in the database, by outcome:", ""]
+    lines += _table(("outcome", "trajectories"), list(card["outcomes_of_all_trajectories"].items()))
+    lines += ["Options of this export:", ""]
+    lines += _table(("option", "value"), [(name, _plain(value)) for name, value in card["options"].items()])
+    lines += ["## Cost", ""]
+    lines += _table(("what", "USD"), [(key.replace("_", " "), _usd(value)) for key, value in card["cost"].items()])
+    return "\n".join([*lines, *_overlap(card["overlap"])]) + "\n"
+
+
+def _overlap(row: Mapping[str, Any]) -> list[str]:
+    held = row["exported_chains_with_one"]
+    lines = [
+        "## Overlap", "",
+        f"The choice of chains kept {row['benchmark_pull_requests_kept_out']:,} pull requests of benchmarks out; "
+        f"{len(held):,} exported chains hold one of them.",
+    ]  # fmt: skip
+    if file := row.get("file"):
+        lines.append(
+            f"{file['samples_that_share_text']:,} of {file['samples_looked_at']:,} samples share a run of 13 words "
+            f"with {_safe(file['name'])} ({file['lines']:,} lines)."
+        )
+        lines += ["", *_table(("sample", "n-grams", "lines"), [
+            (one["sample"], one["ngrams"], ", ".join(map(str, one["lines"]))) for one in file["hits"]
+        ])]  # fmt: skip
+    else:
+        lines.append("No file of texts to compare with was given (--overlap).")
+    return lines
+
+
+def _table(head: tuple[str, ...], rows: list[Any]) -> list[str]:
+    if not rows:
+        return ["Nothing.", ""]
+    out = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
+    out += [f"| {' | '.join(_safe(cell) for cell in row)} |" for row in rows]
+    return [*out, ""]
+
+
+def _plain(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else "" if value is None else str(value)
+
+
+def _safe(value: Any) -> str:
+    return _UNSAFE.sub(" ", str(value))
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:,.0f}" if value == int(value) else f"{value:,.1f}"
+
+
+def _usd(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:,.4f}"

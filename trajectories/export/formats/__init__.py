@@ -1,0 +1,1 @@
+"""The formats of exports: one module each, functions from a sample to a line."""

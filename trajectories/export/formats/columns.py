@@ -1,0 +1,42 @@
+"""Columns that several formats share in Parquet: a type's name, a dict for a struct, a list of one for a list."""
+
+from __future__ import annotations
+
+from typing import Any
+
+TOOL_CALLS: list[dict[str, Any]] = [
+    {"id": "string", "type": "string", "function": {"name": "string", "arguments": "string"}}
+]
+"""Arguments are JSON text: as structs, the keys of one tool would be filled with null into the calls of another."""
+
+METADATA: dict[str, Any] = {
+    "source_name": "string",
+    "sample_id": "string",
+    "trajectory_id": "string",
+    "chain_id": "string",
+    "repository": "string",
+    "licence": "string",
+    "language": "string",
+    "sample": "int64",
+    "scaffold": "string",
+    "model": "string",
+    "judge": "string",
+    "outcome": "string",
+    "usd": "float64",
+    "elided_turns": "int64",
+    "tokens": "int64",
+    "tokens_by": "string",
+    "tool_calls": "int64",
+    "turns_under_loss": "int64",
+    "stages": [
+        {
+            "position": "int64",
+            "first_message": "int64",
+            "last_message": "int64",
+            "attempts": "int64",
+            "score": "float64",
+            "tests": "string",
+            "tree": "string",
+        }
+    ],
+}

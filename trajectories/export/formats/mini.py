@@ -1,0 +1,56 @@
+"""mini-swe-agent's trajectories (``mini-swe-agent-1.1``), one JSON object a line: what its inspector shows.
+
+A trajectory is told whole, with rejected rounds; what is ours stands in ``extra`` of a message and in ``info``.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from trajectories.export.formats.chat import as_text, chat_message, metadata
+from trajectories.export.formats.model import Format
+from trajectories.export.samples import Sample, Turn
+from trajectories.outcomes import KEPT
+
+VERSION = "mini-swe-agent-1.1"
+
+
+def row(sample: Sample) -> dict[str, Any]:
+    """The trajectory of a sample, as ``*.traj.json`` holds it."""
+    return {
+        "info": {
+            "model_stats": {"instance_cost": sample.facts.get("usd") or 0.0,
+                            "api_calls": sum(turn.role == "assistant" for turn in sample.turns)},
+            "config": {"agent_type": sample.facts.get("scaffold"), "model": {"model_name": sample.facts.get("model")},
+                       "tools": [dict(tool) for tool in sample.tools]},
+            "exit_status": "Submitted" if sample.facts.get("outcome") in KEPT else str(sample.facts.get("outcome")),
+            "submission": "",
+            "prchain": metadata(sample, list(range(len(sample.turns)))),
+        },
+        "messages": [_message(turn) for turn in sample.turns],
+        "trajectory_format": VERSION,
+    }  # fmt: skip
+
+
+def _message(turn: Turn) -> dict[str, Any]:
+    extra: dict[str, Any] = {
+        "train": turn.train, "reason": str(turn.reason), "kind": str(turn.kind), "stage": turn.position,
+        "attempt": turn.attempt, "step": turn.step,
+    }  # fmt: skip
+    if turn.role == "assistant":
+        extra["actions"] = [{"command": _command(call.arguments), "tool_call_id": call.id} for call in turn.tool_calls]
+    return chat_message(turn, as_text) | {"extra": extra}
+
+
+def _command(arguments: str) -> str:
+    """The command of a call of ``bash``; of another tool, its arguments as they are."""
+    try:
+        found = json.loads(arguments)
+    except ValueError:
+        return arguments
+    command = found.get("command") if isinstance(found, dict) and len(found) == 1 else None
+    return command if isinstance(command, str) else arguments
+
+
+MINI = Format("mini", row, loss="extra.train", trains=False)

@@ -1,0 +1,30 @@
+"""The formats by name, and what each can and cannot express."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from prchain.errors import UsageError
+from trajectories.export.formats.mini import MINI
+from trajectories.export.formats.model import Format
+from trajectories.export.formats.openai import OPENAI
+from trajectories.export.formats.sharegpt import SHAREGPT
+from trajectories.export.formats.slime import SLIME
+from trajectories.export.formats.swift import SWIFT
+from trajectories.export.formats.trl import TRL
+from trajectories.export.options import ExportOptions
+
+FORMATS: Mapping[str, Format] = {one.name: one for one in (SLIME, SWIFT, OPENAI, SHAREGPT, TRL, MINI)}
+
+
+def chosen_format(name: str, options: ExportOptions) -> Format:
+    """The format of a name. Raises `UsageError` where it cannot leave turns out of the loss as the options want it."""
+    found = FORMATS[name]
+    if not found.trains and options.rows == "turns":
+        raise UsageError(f"{name} tells whole trajectories; --rows turns is for formats that trainers read")
+    if found.loss is None and options.rows == "conversations" and not options.masks_nothing:
+        raise UsageError(
+            f"{name} cannot leave turns out of the loss: write one row a turn with --rows turns ({found.turns_hint}), "
+            "or put every turn under loss with --unmask faulty --refinements keep (or drop)"
+        )
+    return found

@@ -1,0 +1,46 @@
+"""slime, and any trainer that hands ``messages`` and ``tools`` to a chat template.
+
+By slime's own code (`slime/utils/mask_utils.py`, `slime/utils/data.py`, read at 624b824): loss falls on assistant
+messages whose ``step_loss_mask`` is 1; tools may be JSON text; metadata must be an object. ``step_loss_mask`` stands on
+EVERY message, because Parquet fills a missing key with null, and null is not 1: all turns would be masked. Loss types
+``qwen``, ``qwen3`` and ``qwen3_5`` heed it; ``distill_qwen`` trains on the last message whatever stands before it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trajectories.export.formats.chat import chat_message, metadata, tools_text
+from trajectories.export.formats.columns import METADATA, TOOL_CALLS
+from trajectories.export.formats.model import Format
+from trajectories.export.samples import Sample
+
+
+def row(sample: Sample) -> dict[str, Any]:
+    """A line for slime: ``--input-key messages --tool-key tools``, without ``--apply-chat-template``."""
+    messages = [
+        chat_message(turn) | {"step_loss_mask": int(turn.train), "loss_reason": str(turn.reason)}
+        for turn in sample.turns
+    ]
+    return {
+        "messages": messages,
+        "tools": tools_text(sample),
+        "metadata": metadata(sample, list(range(len(messages)))),
+    }
+
+
+SLIME = Format(
+    "slime",
+    row,
+    loss="step_loss_mask",
+    columns={
+        "messages": [
+            {
+                "role": "string", "content": "string", "reasoning_content": "string", "tool_calls": TOOL_CALLS,
+                "tool_call_id": "string", "name": "string", "step_loss_mask": "int64", "loss_reason": "string",
+            }
+        ],
+        "tools": "string",
+        "metadata": METADATA,
+    },
+)  # fmt: skip

@@ -1,0 +1,70 @@
+"""What becomes of a sample that is longer than the trainer takes."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from trajectories.export.options import TooLong
+from trajectories.export.samples import Sample, piece
+from trajectories.export.tokens import Counter, Tokens
+
+TOO_LONG = "too_long"
+NOTHING_TO_TRAIN = "nothing_to_train"
+
+
+class Fitted(NamedTuple):
+    """Samples that fit, with their tokens, and the names of why others do not stand among them."""
+
+    kept: list[tuple[Sample, Tokens]]
+    left_out: list[str]
+
+
+def fit(sample: Sample, counter: Counter, limit: int | None, policy: TooLong, *, each_stage: bool = False) -> Fitted:
+    """The sample if it has at most `limit` tokens, else what `policy` makes of it.
+
+    With `each_stage` the conversation began anew with every stage, and each is a piece of its own, as it was said.
+
+    ``drop`` leaves it out. ``split`` cuts it at stage boundaries into as few pieces as fit, in order; a stage that is
+    too long alone is left out. A piece begins with the system's message, and with the overview before its first query,
+    but without what was said in earlier stages: the agent's later turns may refer to them.
+    """
+    if not sample.trained:
+        return Fitted([], [NOTHING_TO_TRAIN])
+    if each_stage:
+        return _each_stage(sample, counter, limit)
+    tokens = counter.sample(sample)
+    if limit is None or tokens.total <= limit:
+        return Fitted([(sample, tokens)], [])
+    positions = sorted({turn.position for turn in sample.turns})
+    if policy == "drop" or len(positions) == 1:
+        return Fitted([], [TOO_LONG])
+    kept: list[tuple[Sample, Tokens]] = []
+    left_out: list[str] = []
+    while positions:
+        for length in range(len(positions), 0, -1):
+            part = piece(sample, positions[:length], len(kept) + 1, lead=True)
+            counted = counter.sample(part)
+            if counted.total <= limit or length == 1:
+                break
+        if not part.trained:
+            left_out.append(NOTHING_TO_TRAIN)
+        elif counted.total > limit:
+            left_out.append(TOO_LONG)
+        else:
+            kept.append((part, counted))
+        positions = positions[length:]
+    return Fitted(kept, left_out)
+
+
+def _each_stage(sample: Sample, counter: Counter, limit: int | None) -> Fitted:
+    fitted = Fitted([], [])
+    for number, position in enumerate(sorted({turn.position for turn in sample.turns}), 1):
+        part = piece(sample, [position], number, lead=False)
+        tokens = counter.sample(part)
+        if not part.trained:
+            fitted.left_out.append(NOTHING_TO_TRAIN)
+        elif limit is not None and tokens.total > limit:
+            fitted.left_out.append(TOO_LONG)
+        else:
+            fitted.kept.append((part, tokens))
+    return fitted

@@ -1,0 +1,55 @@
+"""What an export takes, and how it writes it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from prchain.errors import UsageError
+from trajectories.export.masks import DEFAULT_MASKS, Mask, Refinements
+from trajectories.outcomes import KEPT
+
+TooLong = Literal["drop", "split"]
+SplitBy = Literal["repository", "chain"]
+Duplicates = Literal["trees", "conversation", "keep"]
+Rows = Literal["conversations", "turns"]
+Reasoning = Literal["field", "inline", "drop"]
+
+
+@dataclass(frozen=True, slots=True)
+class ExportOptions:
+    """Everything that decides the bytes of an export, besides the database and the format."""
+
+    outcomes: frozenset[str] = KEPT
+    repository: str | None = None
+    model: str | None = None
+    rows: Rows = "conversations"
+    masks: frozenset[Mask] = DEFAULT_MASKS
+    refinements: Refinements = "mask"
+    guidance: Literal["keep", "drop"] = "keep"
+    """Whether an observer's words stay in the conversation; under loss they are never."""
+    reasoning: Reasoning = "field"
+    """Where a turn's reasoning goes: a field of its own where the format has one, else and with ``inline`` before the
+    content in ``<think>``; nowhere."""
+    max_tokens: int | None = None
+    too_long: TooLong = "drop"
+    tokenizer: Path | None = None
+    """A ``tokenizer.json``; None: tokens are estimated."""
+    validation: float = 0.0
+    split_by: SplitBy = "repository"
+    seed: int = 0
+    duplicates: Duplicates = "trees"
+    overlap: Path | None = None
+    """A file of texts that no sample should hold; the card tells which do."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.validation < 1:
+            raise UsageError("--split is a share of the samples: 0 or more, and less than 1")
+        if self.max_tokens is not None and self.max_tokens < 1:
+            raise UsageError("--max-tokens must be 1 or more")
+
+    @property
+    def masks_nothing(self) -> bool:
+        """Whether every turn that the model said is under loss, in every sample."""
+        return not self.masks and self.refinements != "mask"

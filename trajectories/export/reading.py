@@ -1,0 +1,252 @@
+"""Trajectories out of the database: first those that may be exported, in few columns, then one sample at a time."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+from sqlalchemy import func, select
+
+from prchain.llm.model import ToolCall
+from prchain.scrub import redact, scrub_mined
+from sql.store import Transaction
+from sql.tables import Chain, ChainStage, Repository, Task, Trajectory, TrajectoryStage, Verdict
+from trajectories.export.masks import marks, refined
+from trajectories.export.options import ExportOptions
+from trajectories.export.samples import Reason, Sample, Stage, Turn, answered, ended
+from trajectories.model import Entry, Kind
+from trajectories.outcomes import ACCEPTED, ACCEPTED_PREFIX
+from trajectories.prefix import retold
+from trajectories.rows import read_entries
+
+NO_MESSAGES = "no_messages"
+NO_OVERVIEW = "no_overview"
+"""An accepted prefix whose overview was not rewritten, or does not stand in its first query: the task's own one tells
+of stages that the sample does not hold."""
+REFINED = "refined"
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A trajectory that may be exported."""
+
+    id: str
+    chain_id: str
+    sample: int
+    repository: str
+    outcome: str
+    accepted: int
+    scaffold: str
+    model: str
+    judge: str | None
+    context: str
+    """``chain``, or ``stage`` where the conversation began anew with each."""
+    licence: str | None
+    language: str | None
+    usd: float | None
+    steps: int
+    length: int
+    trees: bytes | None = None
+    """Digest of A_t of every stage that is exported; None where one is not known."""
+    attempts: int = 0
+    """Of those stages, all together."""
+
+    @property
+    def stages(self) -> int:
+        """How many stages from the first one on are exported: the accepted ones, where the trajectory is kept."""
+        return self.accepted if self.outcome in {ACCEPTED, ACCEPTED_PREFIX} else self.length
+
+
+def candidates(tx: Transaction, options: ExportOptions) -> list[Candidate]:
+    """The trajectories of the wanted outcomes, in the order of repository, chain, sample and id."""
+    query = (
+        select(
+            Trajectory.id, Trajectory.chain_id, Trajectory.sample, Repository.owner, Repository.name,
+            Trajectory.outcome, Trajectory.accepted, Trajectory.scaffold, Trajectory.model, Trajectory.judge,
+            Trajectory.options, Chain.licence, Chain.language, Trajectory.usd, Trajectory.steps, Chain.length,
+        )
+        .join(Chain, Chain.id == Trajectory.chain_id)
+        .join(Repository, Repository.id == Chain.repository_id)
+        .where(Trajectory.outcome.in_(sorted(options.outcomes)))
+    )  # fmt: skip
+    if options.model:
+        query = query.where(Trajectory.model == options.model)
+    found: dict[str, Candidate] = {}
+    for row in tx.connection.execute(query, execution_options={"yield_per": 1_000}):
+        name = f"{row.owner}/{row.name}"
+        if options.repository and name.lower() != options.repository.lower():
+            continue
+        context = json.loads(row.options).get("context", "chain")
+        # Few values, many trajectories: each is kept once.
+        told = (name, row.outcome, row.scaffold, row.model, row.judge, context, row.licence, row.language)
+        repository, outcome, scaffold, model, judge, context, licence, language = map(_once, told)
+        found[row.id] = Candidate(
+            row.id, row.chain_id, row.sample, repository, outcome, row.accepted, scaffold, model, judge, context,
+            licence, language, row.usd, row.steps, row.length,
+        )  # fmt: skip
+    columns = ("trajectory_id", "position", "end_tree", "attempts")
+    for trajectory, stages in groupby(tx.rows(TrajectoryStage, *columns), key=itemgetter(0)):
+        if trajectory in found:
+            found[trajectory] = _with_stages(found[trajectory], [(row[1], row[2], row[3]) for row in stages])
+    return sorted(found.values(), key=lambda one: (one.repository.lower(), one.chain_id, one.sample, one.id))
+
+
+def _once(text: Any) -> Any:
+    return sys.intern(text) if isinstance(text, str) else text
+
+
+def _with_stages(candidate: Candidate, rows: Sequence[tuple[int, str | None, int]]) -> Candidate:
+    kept = [(tree, attempts) for position, tree, attempts in rows if position <= candidate.stages]
+    trees = [tree for tree, _ in kept if tree is not None]
+    known = len(trees) == len(kept) > 0
+    return replace(
+        candidate,
+        trees=blake2b("\n".join(trees).encode(), digest_size=16).digest() if known else None,
+        attempts=sum(attempts for _, attempts in kept),
+    )
+
+
+def chain_pulls(tx: Transaction, chains: Collection[str]) -> Iterator[tuple[str, tuple[int, int]]]:
+    """The pull requests of chains: pairs of a chain's id and (repository's id, number)."""
+    for chain, repository, number in tx.rows(ChainStage, "chain_id", "repository_id", "number"):
+        if chain in chains:
+            yield chain, (repository, number)
+
+
+def read_sample(
+    tx: Transaction, candidate: Candidate, options: ExportOptions, *, whole: bool = False, secrets: tuple[str, ...] = ()
+) -> Sample | str:
+    """The sample of a trajectory, scrubbed and marked, cut to its accepted stages and after its last turn under loss;
+    or the name of why there is none. `whole` keeps what comes after."""
+    entries = [one for one in read_entries(tx, candidate.id) if one.position <= candidate.stages]
+    if candidate.outcome == ACCEPTED_PREFIX:
+        entries = retold(entries)
+    if not entries:
+        return NO_MESSAGES
+    stages, accepted = _verdicts(tx, candidate)
+    if options.refinements == "drop" and refined(accepted):
+        return REFINED
+    marked = zip(entries, marks(entries, accepted, options.masks, options.refinements), strict=True)
+    kept = [pair for pair in marked if options.guidance == "keep" or pair[0].kind is not Kind.GUIDANCE]
+    scrub = _Scrubber(secrets)
+    (tools, overview), (old,) = (
+        next(iter(tx.rows(Trajectory, "tools", "overview", id=candidate.id))),
+        next(iter(tx.rows(Task, "overview", chain_id=candidate.chain_id)), (None,)),
+    )
+    turns = [scrub.turn(entry, *mark, reasoning=options.reasoning != "drop") for entry, mark in kept]
+    if candidate.outcome == ACCEPTED_PREFIX:
+        rewritten = _with_overview(turns, scrub.text(old or ""), scrub.text(overview or ""))
+        if rewritten is None:
+            return NO_OVERVIEW
+        turns = rewritten
+    sample = Sample(
+        candidate.id,
+        candidate.id,
+        candidate.chain_id,
+        answered(turns),
+        stages,
+        tuple(json.loads(tools)),
+        scrub.text(overview or old or "") or None,
+        _facts(candidate, entries),
+    )
+    return sample if whole else ended(sample)
+
+
+def _verdicts(tx: Transaction, candidate: Candidate) -> tuple[tuple[Stage, ...], dict[int, int]]:
+    """The exported stages, and of each the attempt that was accepted."""
+    verdicts: dict[int, list[tuple[int, bool | None, float | None, str | None, str]]] = {}
+    columns = ("position", "attempt", "accepted", "score", "tests", "tree")
+    for position, *rest in tx.rows(Verdict, *columns, trajectory_id=candidate.id):
+        verdicts.setdefault(position, []).append((rest[0], rest[1], rest[2], rest[3], rest[4]))
+    stages: list[Stage] = []
+    accepted: dict[int, int] = {}
+    ends = ("position", "attempts", "end_tree")
+    for position, attempts, tree in tx.rows(TrajectoryStage, *ends, trajectory_id=candidate.id):
+        if position > candidate.stages:
+            continue
+        of_stage = verdicts.get(position, [])
+        last = next((one for one in reversed(of_stage) if one[1]), of_stage[-1] if of_stage else None)
+        if last is not None and last[1]:
+            accepted[position] = last[0]
+        _, _, score, tests, judged = last or (0, None, None, None, None)
+        stages.append(Stage(position, attempts, score, tests, judged or tree))
+    return tuple(stages), accepted
+
+
+def _with_overview(turns: Sequence[Turn], old: str, new: str) -> list[Turn] | None:
+    """The turns with another overview in the first query; None where it cannot be put there."""
+    first = next((place for place, turn in enumerate(turns) if turn.kind is Kind.QUERY), None)
+    if first is None or not new.strip():
+        return None
+    content = turns[first].content
+    if new.strip() in content:
+        return list(turns)
+    if not old.strip() or old.strip() not in content:
+        return None
+    changed = replace(turns[first], content=content.replace(old.strip(), new.strip()))
+    return [*turns[:first], changed, *turns[first + 1 :]]
+
+
+def _facts(candidate: Candidate, entries: Sequence[Entry]) -> Mapping[str, Any]:
+    return {
+        "repository": candidate.repository,
+        "licence": candidate.licence,
+        "language": candidate.language,
+        "sample": candidate.sample,
+        "scaffold": candidate.scaffold,
+        "model": candidate.model,
+        "judge": candidate.judge,
+        "outcome": candidate.outcome,
+        "usd": candidate.usd,
+        "elided_turns": sum(bool(entry.details.get("dropped")) for entry in entries),
+    }
+
+
+class _Scrubber:
+    """Texts as they may leave the house: no addresses, no credentials, no unseen characters."""
+
+    def __init__(self, secrets: tuple[str, ...]) -> None:
+        self._secrets = secrets
+
+    def text(self, text: str) -> str:
+        return scrub_mined(redact(text, self._secrets) if self._secrets else text)
+
+    def turn(self, entry: Entry, train: bool, reason: Reason, *, reasoning: bool) -> Turn:
+        return Turn(
+            entry.role, self.text(entry.content), entry.kind, train, reason, entry.position, entry.attempt, entry.step,
+            self.text(entry.reasoning) if entry.reasoning and reasoning else None,
+            tuple(ToolCall(call.id, call.name, self._arguments(call.arguments)) for call in entry.tool_calls),
+            entry.tool_call_id, entry.tool_name,
+        )  # fmt: skip
+
+    def _arguments(self, arguments: str) -> str:
+        """Arguments scrubbed as the texts that they hold, not as JSON, whose escapes would hide them; the text itself
+        stays as the model wrote it where nothing had to go."""
+        try:
+            found = json.loads(arguments)
+        except ValueError:
+            return self.text(arguments)
+        clean = self._value(found)
+        return arguments if clean == found else json.dumps(clean, ensure_ascii=False)
+
+    def _value(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, list):
+            return [self._value(one) for one in value]
+        if isinstance(value, dict):
+            return {self.text(key): self._value(one) for key, one in value.items()}
+        return value
+
+
+def outcome_counts(tx: Transaction) -> Iterator[tuple[str, int]]:
+    """How many trajectories ended how."""
+    query = select(Trajectory.outcome, func.count()).group_by(Trajectory.outcome).order_by(Trajectory.outcome)
+    for outcome, count in tx.connection.execute(query):
+        yield str(outcome), int(count)

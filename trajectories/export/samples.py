@@ -1,0 +1,160 @@
+"""The neutral form of a sample, which every format maps from: a conversation whose every turn says if it is trained on.
+
+Pure: from values to values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+
+from prchain.llm.model import Role, ToolCall
+from trajectories.model import Kind
+
+
+class Reason(StrEnum):
+    """Why a turn is under loss (`TURN`), or why it is not (all others)."""
+
+    TURN = "turn"
+    SYSTEM = "system"
+    USER = "user"
+    """A query, or a verdict's words."""
+    OBSERVATION = "observation"
+    GUIDANCE = "guidance"
+    """An observer's words."""
+    REFINEMENT = "refinement"
+    """A turn of an attempt that was rejected."""
+    FAULTY = "faulty"
+    TOOL_ERROR = "tool_error"
+    """A turn whose tool did not do what was asked (SWE-Lego's masking)."""
+    GUIDED = "guided"
+    """The turn right after an observer's words, which nobody says to the trained model."""
+    CONTEXT = "context"
+    """A turn of a per-turn row that only leads to the last one; it is under loss in a row of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One message. `train` is true only for what the model said."""
+
+    role: Role
+    content: str
+    kind: Kind
+    train: bool
+    reason: Reason
+    position: int
+    attempt: int
+    step: int
+    reasoning: str | None = None
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str | None = None
+    name: str | None = None
+    """Of a tool's message: the tool."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A stage of a sample, with the verdict that accepted it."""
+
+    position: int
+    attempts: int
+    score: float | None = None
+    tests: str | None = None
+    tree: str | None = None
+    """A_t."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One conversation to train on."""
+
+    id: str
+    trajectory_id: str
+    chain_id: str
+    turns: tuple[Turn, ...]
+    stages: tuple[Stage, ...]
+    tools: tuple[Mapping[str, Any], ...] = ()
+    """In OpenAI's form."""
+    overview: str | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """What else the metadata tell: repository, model, licence ... (`trajectories.export.reading`)."""
+
+    @property
+    def trained(self) -> int:
+        """How many turns are under loss."""
+        return sum(turn.train for turn in self.turns)
+
+    @property
+    def tool_calls(self) -> int:
+        """How many tool calls its turns make."""
+        return sum(len(turn.tool_calls) for turn in self.turns)
+
+
+def ended(sample: Sample) -> Sample:
+    """The sample without what follows its last turn under loss: tokens that nothing is learned from."""
+    last = max((place for place, turn in enumerate(sample.turns) if turn.train), default=-1)
+    return replace(sample, turns=sample.turns[: last + 1])
+
+
+def answered(turns: Sequence[Turn]) -> tuple[Turn, ...]:
+    """The turns with an empty observation for every call that none answers, but for those of the last turn.
+
+    Endpoints and templates want each call answered before anybody else speaks. Runs that were cut off, and
+    mini-swe-agent's submissions, leave calls without an answer.
+    """
+    out: list[Turn] = []
+    open_calls: list[ToolCall] = []
+    caller: Turn | None = None
+    for turn in turns:
+        if turn.role == "tool":
+            open_calls = [call for call in open_calls if call.id != turn.tool_call_id]
+        elif caller is not None:
+            out += [_nothing(caller, call) for call in open_calls]
+            open_calls, caller = [], None
+        if turn.role == "assistant":
+            open_calls, caller = list(turn.tool_calls), turn
+        out.append(turn)
+    return tuple(out)
+
+
+def _nothing(caller: Turn, call: ToolCall) -> Turn:
+    return Turn(
+        "tool", "", Kind.OBSERVATION, False, Reason.OBSERVATION, caller.position, caller.attempt, caller.step,
+        tool_call_id=call.id, name=call.name,
+    )  # fmt: skip
+
+
+def piece(sample: Sample, positions: Sequence[int], number: int, *, lead: bool) -> Sample:
+    """The part of a sample that tells of some stages, with the system's message before it.
+
+    With `lead` the overview goes before the first query, where it does not stand in it: the part stands on its own.
+    """
+    chosen = [turn for turn in sample.turns if turn.position in positions]
+    if chosen and chosen[0].kind is not Kind.SYSTEM:
+        chosen = [turn for turn in sample.turns[:1] if turn.kind is Kind.SYSTEM] + chosen
+    if lead and sample.overview:
+        first = next((place for place, turn in enumerate(chosen) if turn.kind is Kind.QUERY), None)
+        if first is not None and sample.overview not in chosen[first].content:
+            chosen[first] = replace(chosen[first], content=f"{sample.overview}\n\n{chosen[first].content}")
+    stages = tuple(stage for stage in sample.stages if stage.position in positions)
+    return ended(replace(sample, id=f"{sample.id}-{number}", turns=tuple(chosen), stages=stages))
+
+
+def per_turn(sample: Sample) -> Iterator[Sample]:
+    """One sample for every turn under loss: it ends with that turn, which alone is under loss.
+
+    A conversation of n turns becomes n rows that hold n²/2 turns: meant for trainers that know no other way to leave
+    turns out of the loss.
+    """
+    context: list[Turn] = []
+    number = 0
+    for turn in sample.turns:
+        if turn.train:
+            number += 1
+            reached = tuple(stage for stage in sample.stages if stage.position <= turn.position)
+            yield replace(sample, id=f"{sample.id}#{number}", turns=(*context, turn), stages=reached)
+            context.append(replace(turn, train=False, reason=Reason.CONTEXT))
+        else:
+            context.append(turn)

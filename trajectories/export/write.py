@@ -1,0 +1,164 @@
+"""Files that appear together and whole, or not at all; and lines of JSON in them."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+from collections.abc import Mapping
+from hashlib import sha256
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO, Protocol, Self
+
+from prchain.errors import DiskFull, PrchainError, UsageError
+
+
+class Rows(Protocol):
+    """Where rows go, one after the other."""
+
+    count: int
+
+    def write(self, row: Mapping[str, Any]) -> None:
+        """Add a row."""
+
+    def close(self) -> None:
+        """Write what is still held back; the stream stays open."""
+
+
+class Stream:
+    """A file under way: counts and hashes what is written."""
+
+    def __init__(self, path: Path, part: Path) -> None:
+        self.path = path
+        self.part = part
+        self.bytes = 0
+        self._file: BinaryIO = part.open("wb")
+        self._digest = sha256()
+
+    def write(self, data: Any) -> int:
+        """Append bytes, or what pyarrow hands over in their place."""
+        view = memoryview(data).cast("B")
+        self._file.write(view)
+        self._digest.update(view)
+        self.bytes += len(view)
+        return len(view)
+
+    def tell(self) -> int:
+        """How many bytes were written."""
+        return self.bytes
+
+    def flush(self) -> None:
+        """Hand the bytes to the system."""
+        self._file.flush()
+
+    @property
+    def closed(self) -> bool:
+        """Whether nothing can be written any more."""
+        return self._file.closed
+
+    @property
+    def sha256(self) -> str:
+        """Of what was written, in hexadecimal digits."""
+        return self._digest.hexdigest()
+
+    def close(self) -> None:
+        """Nothing: `Files` ends the stream, whoever else thinks that it is done."""
+
+    def end(self, *, sync: bool) -> None:
+        """Close the file, with `sync` once it lies on the disk."""
+        if not self._file.closed:
+            if sync:
+                self._file.flush()
+                os.fsync(self._file.fileno())
+            self._file.close()
+
+
+class Files:
+    """Several files that are written beside their places and moved there at the end, in the order of their opening.
+
+    A block that raises leaves what was there before. Raises `UsageError` where a file is there and `force` is not set,
+    or it cannot be written, and `DiskFull`.
+    """
+
+    def __init__(self, *, force: bool = False) -> None:
+        self._force = force
+        self._streams: list[Stream] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def open(self, path: Path) -> Stream:
+        """A new file that will be at `path`."""
+        check_place(path, force=self._force)
+        with _named(path):
+            stream = Stream(path, path.with_name(f".{path.name}.{os.getpid()}.part"))
+        self._streams.append(stream)
+        return stream
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        try:
+            if kind is None:
+                for stream in self._streams:
+                    with _named(stream.path):
+                        stream.end(sync=True)
+                for stream in self._streams:
+                    with _named(stream.path):
+                        stream.part.replace(stream.path)
+            elif isinstance(error, OSError) and not isinstance(error, PrchainError) and self._streams:
+                with _named(self._streams[-1].path):
+                    raise error
+        finally:
+            for stream in self._streams:
+                with contextlib.suppress(OSError):
+                    stream.end(sync=False)
+                with contextlib.suppress(OSError):
+                    stream.part.unlink(missing_ok=True)
+
+
+def check_place(path: Path, *, force: bool) -> None:
+    """Raise `UsageError` where a file cannot be written, or must not."""
+    if path.exists() and not path.is_file():
+        raise UsageError(f"{path} is no ordinary file; give another name")
+    if not path.parent.is_dir():
+        raise UsageError(f"{path} cannot be written: there is no folder {path.parent}")
+    if path.exists() and not force:
+        raise UsageError(f"{path} is there already; give another name, or --force to replace it")
+
+
+@contextlib.contextmanager
+def _named(path: Path) -> Any:
+    try:
+        yield
+    except PrchainError:  # some are an OSError too
+        raise
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+            raise DiskFull(f"no room is left on the disk of {path}; make room and run the command again") from error
+        raise UsageError(f"{path} cannot be written: {error.strerror or error}") from error
+
+
+class JsonLines:
+    """One JSON object a line.
+
+    ASCII only: several characters of Unicode end a line for some readers (U+0085, U+2028), and none for JSON.
+    """
+
+    def __init__(self, stream: Stream | BinaryIO) -> None:
+        self.count = 0
+        self._stream = stream
+
+    def write(self, row: Mapping[str, Any]) -> None:
+        self._stream.write(json.dumps(row).encode("ascii") + b"\n")
+        self.count += 1
+
+    def close(self) -> None:
+        self._stream.flush()
+
+
+def beside(out: Path, word: str) -> Path:
+    """The name of a file that belongs to `out`: ``sft.jsonl`` and ``validation`` make ``sft.validation.jsonl``."""
+    return out.with_name(f"{out.stem}.{word}{out.suffix}")
