@@ -52,8 +52,8 @@ def make_sandbox(
     client: Any = None,
     engine: str | None = None,
 ) -> Sandbox:
-    """A new sandbox for a plan, not started. `client` is a `docker.DockerClient`; without it the sandbox makes its own, to
-    the engine at the URL `engine` (None: the one that DOCKER_HOST names)."""
+    """A new sandbox for a plan, not started. `client` is a `docker.DockerClient`; without it the sandbox makes its own,
+    to the engine at the URL `engine` (None: the one that DOCKER_HOST names)."""
     if backend is Backend.DOCKER:
         place = Place(image, workdir=WORKDIR, limits=limits, labels=labels, environment=dict(plan.environment))
         return DockerSandbox(place, client=client, engine=engine)
