@@ -82,6 +82,10 @@ def only(path: Path) -> dict[str, str]:
     return {"GIT_DIR": str(inside if inside.exists() else inside.parent)}
 
 
+_DYING = 2.0
+"""Seconds that a git whose output has ended may take to end."""
+
+
 class Stream:
     """A running git process as a context manager; leaving it checks how the process ended, or ends it.
 
@@ -127,6 +131,12 @@ class Stream:
         return output
 
     def __exit__(self, kind: Any, _error: Any, _trace: Any) -> None:
+        # Output that cannot be read is what a git leaves that died: then its own words tell why, not the reader's.
+        unread = kind is not None and issubclass(kind, GitError)
+        if unread:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(timeout=_DYING)
+        alive = self._process.poll() is None
         if kind is not None:
             self._process.kill()
         if self._input is None:
@@ -138,7 +148,7 @@ class Stream:
         self._process.stderr.close()
         if self._input is not None:
             self._input.close()
-        if kind is None and status not in self._fine:
+        if (kind is None or (unread and not alive)) and status not in self._fine:
             raise named(self._verb, b"".join(self._errors).decode("utf-8", "replace"), status)
 
     def _read_errors(self) -> None:

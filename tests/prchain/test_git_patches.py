@@ -147,6 +147,22 @@ def test_a_missing_blob_is_an_incomplete_repository(tmp_path: Path) -> None:
         list(repository.patches([(old, new)]))
 
 
+def test_a_missing_blob_that_may_be_a_renamed_file_is_no_unknown_commit(tmp_path: Path) -> None:
+    # git looks for renames before it names the commit, and dies without a word on its output
+    text = "".join(f"line {number}\n" for number in range(200))
+    repository, old, new = pair(tmp_path, {"a": text}, {"b": f"{text}one more\n"})
+    blob = repository.run("rev-parse", f"{new}:b").strip()
+    for pack in (repository.path / "objects" / "pack").glob("*.pack"):
+        content = pack.read_bytes()
+        for file in pack.parent.glob(f"{pack.stem}.*"):
+            file.chmod(0o600)
+            file.unlink()
+        git(repository.path, "unpack-objects", "-q", stdin=content)
+    (repository.path / "objects" / blob[:2] / blob[2:]).unlink()
+    with pytest.raises(IncompleteRepository):
+        list(repository.patches([(old, old), (old, new)]))
+
+
 def test_words_and_paths_of_a_commit(tmp_path: Path) -> None:
     repository, old, new = pair(tmp_path, {"a.py": "alpha_beta = gamma\n"}, {"b/c.py": "delta.epsilon()\n"})
     words = ["alpha_beta", "alpha", "gamma", "epsilon", "-x", "", "."]
