@@ -147,20 +147,18 @@ def test_a_missing_blob_is_an_incomplete_repository(tmp_path: Path) -> None:
         list(repository.patches([(old, new)]))
 
 
-def test_a_missing_blob_that_may_be_a_renamed_file_is_no_unknown_commit(tmp_path: Path) -> None:
-    # git looks for renames before it names the commit, and dies without a word on its output
-    text = "".join(f"line {number}\n" for number in range(200))
-    repository, old, new = pair(tmp_path, {"a": text}, {"b": f"{text}one more\n"})
-    blob = repository.run("rev-parse", f"{new}:b").strip()
-    for pack in (repository.path / "objects" / "pack").glob("*.pack"):
-        content = pack.read_bytes()
-        for file in pack.parent.glob(f"{pack.stem}.*"):
-            file.chmod(0o600)
-            file.unlink()
-        git(repository.path, "unpack-objects", "-q", stdin=content)
-    (repository.path / "objects" / blob[:2] / blob[2:]).unlink()
-    with pytest.raises(IncompleteRepository):
-        list(repository.patches([(old, old), (old, new)]))
+def test_where_git_died_its_own_words_tell_why_and_not_those_of_its_reader(tmp_path: Path) -> None:
+    repository, *_ = pair(tmp_path, {"a": "1\n"}, {"a": "2\n"})
+
+    def read(*arguments: str) -> None:
+        with repository.stream(*arguments) as output:
+            output.read()
+            raise GitError("the reader's words")
+
+    with pytest.raises(GitError, match="git cat-file: fatal: "):
+        read("cat-file", "blob", "12" * 20)
+    with pytest.raises(GitError, match="the reader's words"):
+        read("rev-parse", "HEAD")
 
 
 def test_words_and_paths_of_a_commit(tmp_path: Path) -> None:
