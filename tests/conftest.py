@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings as hypothesis_settings
 
 from prchain import settings
 
@@ -22,8 +23,17 @@ MINI = "PRCHAIN_TEST_MINI"
 STRICT = "PRCHAIN_TEST_STRICT"
 """Set where nothing may be skipped: a skipped test fails there."""
 
+RANDOM = "PRCHAIN_TEST_RANDOM"
+"""Set to look for new examples; `make test` runs the same ones every time."""
+
 OPTIONAL = {"postgres": POSTGRES, "github_schema": GITHUB_SCHEMA, "docker": DOCKER, "mini": MINI}
 """Marker of a test to the variable that says where the thing is that it needs."""
+
+
+hypothesis_settings.register_profile("same", derandomize=True, deadline=None)
+"""The same examples in every run: what CI says of a commit does not depend on luck, nor on how busy the machine is."""
+hypothesis_settings.register_profile("new", deadline=None)
+hypothesis_settings.load_profile("new" if os.environ.get(RANDOM) else "same")
 
 
 def pytest_report_header() -> list[str]:

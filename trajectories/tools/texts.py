@@ -31,7 +31,8 @@ class Text:
         if b"\0" in content[:_LOOKED_AT]:
             return None
         text = content.decode("utf-8", "surrogateescape")
-        crlf = "\r\n" in text and text.count("\r\n") == text.count("\n")
+        # A second CR before a line's end could not be told from one of an edit.
+        crlf = "\r\n" in text and text.count("\r\n") == text.count("\n") and "\r\r\n" not in text
         return cls(text.replace("\r\n", "\n") if crlf else text, crlf)
 
     def content(self) -> bytes:
