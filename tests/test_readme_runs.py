@@ -104,7 +104,7 @@ RULES = {
     "judge calibrate": Rule("128 calls to the judge", ("--dry-run",), why="the script holds no such verdicts"),
     "export": Rule("2 samples|7 predictions"),
     "stats": Rule("2 accepted, 1 rejected"),
-    "sql": Rule("funnel|landed|number"),
+    "sql": Rule("funnel|landed|number|purpose"),
 }
 """Command to how it is run."""
 
