@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from environments.provide import Provider
-from environments.stages import ChainStages, Stage, chosen_chains, open_git, open_trees, read_chain
+from environments.stages import ChainStages, Stage, open_git, open_trees, read_chain
 from prchain.errors import BuildFailed, GitError, NoRecipe
 from prchain.progress import Progress
 from prchain.settings import Settings
+from sql.chosen import selected_ids
 from sql.store import Store
 
 BUILT = "built"
@@ -45,7 +46,7 @@ def build_images(
     `UsageError` for a repository that was not mined.
     """
     with store.reading() as tx:
-        wanted = chosen_chains(tx, strategy=strategy, repository=repository, limit=limit)
+        wanted = selected_ids(tx, strategy, repository, limit)
         chains = [read_chain(tx, chain_id) for chain_id in wanted]
     shown = progress.task("stages", sum(len(chain.stages) for chain in chains))
     builds: dict[tuple[str, ...], Build] = {}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from prchain.cli_options import db_option, json_option
+from prchain.cli_options import db_option, json_option, repository_option, strategy_option
 from prchain.errors import UsageError
 from prchain.progress import open_progress
 from prchain.settings import Settings
@@ -20,15 +20,11 @@ from sql.store import Store
 if TYPE_CHECKING:
     from prchain.llm.desk import Desk
 
-_STRATEGIES = click.Choice(["reference", "temporal", "single"])
-
 
 def _chain_options(command: Callable[..., Any]) -> Callable[..., Any]:
     options = (
-        click.option(
-            "--strategy", type=_STRATEGIES, default="reference", show_default=True, help="Of the chains chosen how."
-        ),
-        click.option("--repository", metavar="OWNER/NAME", help="Of one repository only."),
+        strategy_option,
+        repository_option,
         click.option("--limit", type=click.IntRange(min=1), help="Only the N best chains; those that are done count."),
     )
     for option in reversed(options):
@@ -110,7 +106,7 @@ def _desk(settings: Settings, store: Store, repair: bool, budget: float | None) 
 
 
 @environments.command("list")
-@click.option("--repository", metavar="OWNER/NAME", help="Of one repository only.")
+@repository_option
 @db_option
 @json_option
 def list_(repository: str | None, db: str | None, as_json: bool) -> None:
@@ -138,7 +134,7 @@ def _is_of(name: str, wanted: str | None) -> bool:
 
 
 @environments.command()
-@click.option("--repository", metavar="OWNER/NAME", help="Of one repository only.")
+@repository_option
 @click.option("--older-than", type=click.FloatRange(min=0), metavar="DAYS", help="Only images built so long ago.")
 @click.option("--all", "every", is_flag=True, help="Also images that validated stages need.")
 @db_option

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sqlalchemy import select
 
-from prchain.errors import ChainGone, UsageError
+from prchain.errors import ChainGone
 from prchain.git.mirror import open_mined
 from prchain.git.output import path_text
 from prchain.git.repository import GitRepository
@@ -16,10 +16,7 @@ from prchain.git.trees import TreeStore
 from prchain.kinds import FileKind, kind_of
 from prchain.reference import split
 from sql.store import Transaction
-from sql.tables import Chain, ChainStage, Repository, Selection
-
-_SELECTED = "selected"
-"""The outcome of a selection that stands (`sql.tables.Selection`)."""
+from sql.tables import Chain, ChainStage, Repository
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,43 +70,6 @@ def read_chain(tx: Transaction, chain_id: str) -> ChainStages:
     columns = ("position", "number", "base_sha", "landed_sha", "landed_at")
     stages = tuple(Stage(*row) for row in tx.rows(ChainStage, *columns, chain_id=chain_id))
     return ChainStages(chain_id, repository_id, f"{owner}/{name}", host, location, stages)
-
-
-def chosen_chains(
-    tx: Transaction, *, strategy: str, repository: str | None = None, limit: int | None = None
-) -> list[str]:
-    """The ids of the chains that a strategy chose, best score first; of one repository (``owner/name``), the first
-    `limit` of them. Raises `UsageError` for a repository that was not mined."""
-    query = (
-        select(Chain.id)
-        .join(Selection, Selection.chain_id == Chain.id)
-        .where(Selection.strategy == strategy, Selection.outcome == _SELECTED)
-        .order_by(Selection.score.desc(), Chain.id)
-        .limit(limit)
-    )
-    if repository is not None:
-        query = query.where(Chain.repository_id.in_(_repository_ids(tx, repository)))
-    return [str(chain_id) for (chain_id,) in tx.connection.execute(query)]
-
-
-def _repository_ids(tx: Transaction, full_name: str) -> list[int]:
-    rows = tx.rows(Repository, "id", "owner", "name")
-    found = [int(one) for one, owner, name in rows if f"{owner}/{name}".lower() == full_name.lower()]
-    if not found:
-        raise UsageError(f"{full_name} has not been mined into this database; `prchain status` lists what has")
-    return found
-
-
-def find_chain(tx: Transaction, prefix: str) -> str:
-    """The id of the one chain whose id begins with `prefix`. Raises `UsageError`."""
-    wanted = prefix.strip().lower()
-    query = select(Chain.id).where(Chain.id.startswith(wanted, autoescape=True)).order_by(Chain.id).limit(2)
-    found = [str(chain_id) for (chain_id,) in tx.connection.execute(query)] if wanted else []
-    if not found:
-        raise UsageError(f"no chain's id begins with {prefix!r}; `prchain chains list` lists them")
-    if len(found) > 1:
-        raise UsageError(f"several chains' ids begin with {prefix}; write more of it")
-    return found[0]
 
 
 def open_git(chain: ChainStages, mirrors: Path) -> GitRepository:

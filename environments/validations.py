@@ -15,7 +15,6 @@ from pathlib import Path
 
 from environments.proof_rows import STANDING, ChainProof, forget, stage_images, validations
 from environments.provide import Backend
-from environments.stages import chosen_chains, find_chain
 from environments.validate import ChainProver
 from prchain.errors import (
     BudgetExceeded,
@@ -26,6 +25,7 @@ from prchain.errors import (
 )
 from prchain.progress import Progress, Task
 from prchain.scrub import scrub_mined
+from sql.chosen import find_chain, selected_ids
 from sql.lock import alone
 from sql.store import Store
 
@@ -136,9 +136,7 @@ class ValidateRun:
             if choice.chain is not None:
                 wanted = [find_chain(tx, choice.chain)]
             else:
-                wanted = chosen_chains(
-                    tx, strategy=choice.strategy, repository=choice.repository, limit=choice.limit
-                )  # fmt: skip
+                wanted = selected_ids(tx, choice.strategy, choice.repository, choice.limit)
             ended = validations(tx)
             checkouts = stage_images(tx) if self._images is not None else {}
         if choice.retry:

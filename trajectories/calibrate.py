@@ -20,11 +20,12 @@ from typing import Literal
 from sqlalchemy import and_, select
 
 from environments.outcomes import PASSED, STATE_BROKEN
-from environments.stages import ChainStages, chosen_chains, open_git, read_chain
+from environments.stages import ChainStages, open_git, read_chain
 from prchain.errors import ChainGone, GitError, LlmError, PrchainError
 from prchain.llm.desk import Estimate
 from prchain.progress import Progress
 from prchain.scrub import scrub_mined
+from sql.chosen import selected_ids
 from sql.lock import alone
 from sql.store import Store, Transaction
 from sql.tables import StageTests, TaskStage, Verdict
@@ -205,7 +206,7 @@ class Calibrator:
 
     def _stages(self) -> list[tuple[str, int]]:
         with self._store.reading() as tx:
-            chains = chosen_chains(tx, strategy=self._options.strategy, repository=self._options.repository)
+            chains = selected_ids(tx, self._options.strategy, self._options.repository)
             return proved_stages(tx, chains)[: self._options.limit]
 
     def _trials(self, chain_id: str, position: int) -> Iterator[Trial]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from prchain.cli_options import db_option, json_option
+from prchain.cli_options import db_option, json_option, repository_option, strategy_option
 from prchain.progress import open_progress
 from prchain.settings import Settings
 from sql.store import Store
@@ -29,14 +29,8 @@ def judge() -> None:
 
 
 @judge.command()
-@click.option(
-    "--strategy",
-    type=click.Choice(["reference", "temporal", "single"]),
-    default="reference",
-    show_default=True,
-    help="Of the chains chosen how.",
-)
-@click.option("--repository", metavar="OWNER/NAME", help="Of one repository only.")
+@strategy_option
+@repository_option
 @click.option("--limit", type=click.IntRange(min=1), help="Only the first N stages, those of the best chains first.")
 @click.option(
     "--repeats",

@@ -141,11 +141,11 @@ def test_validate_ends_with_1_where_a_chain_has_no_outcome_and_0_where_it_failed
         raise error
 
     monkeypatch.setattr(Provider, "provide", fails)
-    assert prchain("validate") == 0
+    assert prchain("validate", "--backend", "local") == 0
     said = capsys.readouterr()
     assert "1 build_failed" in said.out and "--retry" in said.out
     error = EngineUnavailable("gone")
-    assert prchain("validate", "--retry") == 1
+    assert prchain("validate", "--backend", "local", "--retry") == 1
     assert "run the same command again" in capsys.readouterr().err
     assert world.rows(Validation, "outcome") == []
 

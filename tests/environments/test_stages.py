@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from environments.stages import chosen_chains, find_chain, read_chain
+from environments.stages import read_chain
 from prchain.errors import ChainGone, UsageError
+from sql.chosen import find_chain, selected_ids
 from sql.tables import Selection
 from tests.environments.stageworld import CHANGES, Changes, StageWorld, stage_world
 
@@ -40,11 +41,11 @@ def test_chains_come_by_score_and_only_those_that_still_stand(world: StageWorld)
         tx.upsert(Selection, [{"strategy": "reference", "chain_id": low, "score": 0.5, "outcome": "retired",
                                "reason": "x", "selected_at": "2026-01-01T00:00:00Z"}])  # fmt: skip
     with world.store.reading() as tx:
-        assert chosen_chains(tx, strategy="reference") == [high, world.chain_id]
-        assert chosen_chains(tx, strategy="reference", limit=1) == [high]
-        assert chosen_chains(tx, strategy="single", repository="Shop/Till") == [single]
+        assert selected_ids(tx, "reference") == [high, world.chain_id]
+        assert selected_ids(tx, "reference", limit=1) == [high]
+        assert selected_ids(tx, "single", repository="Shop/Till") == [single]
         with pytest.raises(UsageError, match="not been mined"):
-            chosen_chains(tx, strategy="single", repository="no/such")
+            selected_ids(tx, "single", repository="no/such")
 
 
 def test_a_chain_is_found_by_the_beginning_of_its_id_when_that_names_one(world: StageWorld) -> None:

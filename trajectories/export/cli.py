@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from prchain.cli_options import db_option, json_option
+from prchain.cli_options import db_option, json_option, repository_option
 from prchain.errors import UsageError
 from prchain.settings import Settings
 from sql.store import Store
@@ -106,7 +106,7 @@ MASKS = ("faulty", "tool_errors", "guidance")
     help="Leave out samples of a chain that end with the same trees; only equal conversations; none.",
 )
 @click.option("--outcome", metavar="LIST", default="", help="Trajectories of these outcomes.  [default: the kept ones]")
-@click.option("--repository", metavar="OWNER/NAME", help="Of one repository only.")
+@repository_option
 @click.option("--model", metavar="NAME", help="Of one model's agents only.")
 @click.option("--sample", type=int, metavar="N", help="With swebench: which sample.  [default: the lowest]")
 @click.option(
