@@ -8,12 +8,22 @@ from datetime import datetime
 
 from sqlalchemy import func, select
 
-from chains.edges.evidence import Said
 from sql.store import Transaction
 from sql.tables import Citation, Commit, Landing, PullRequest, PullRequestCommit, PullRequestText, Repository
 
 _WORDS = ("title", "body")
 _MERGE = "Merge pull request "
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One counted citation of a pair, as the miner stored it."""
+
+    relation: str
+    field: str
+    key: str
+    snippet: str
+    weak_signs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,17 +10,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from environments.docker import DockerSandbox
-from environments.leftovers import LOCAL_PREFIX, OWNER_FILE, this_process
-from environments.local import LocalSandbox, ProcessTransport
-from environments.plans import WORKDIR, Plan
-from environments.provide import Backend
-from environments.sandbox import Limits, Place, Sandbox
-from environments.testruns import COMMANDS, TestCommand
+from environments.images.plans import WORKDIR, Plan
+from environments.images.provide import Backend
+from environments.sandboxes.docker import DockerSandbox
+from environments.sandboxes.leftovers import LOCAL_PREFIX, OWNER_FILE, this_process
+from environments.sandboxes.local import LocalSandbox, ProcessTransport
+from environments.sandboxes.sandbox import Limits, Place, Sandbox
+from environments.suites.testruns import COMMANDS, TestCommand
 
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _IMAGE_ONLY = "/opt/env"
-"""Where images keep dependencies (`environments.plans`): no such folder is on a host."""
+"""Where images keep dependencies (`environments.images.plans`): no such folder is on a host."""
 _PIPED = "2>&1 | cat >{report}; exit ${PIPESTATUS[0]}"
 
 
@@ -37,7 +37,7 @@ class PlainSandbox(LocalSandbox):
         return super()._make()
 
     def close(self) -> None:
-        """See `environments.sandbox.Sandbox.close`."""
+        """See `environments.sandboxes.sandbox.Sandbox.close`."""
         super().close()
         shutil.rmtree(self._own, ignore_errors=True)
 

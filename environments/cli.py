@@ -68,8 +68,8 @@ def build(
       prchain environments build --repository pallets/click --limit 5
       prchain environments build --repair --budget 1
     """
-    from environments.build_run import build_images
-    from environments.provide import Backend, Provider
+    from environments.images.build_run import build_images
+    from environments.images.provide import Backend, Provider
     from environments.report import build_rows, print_builds
 
     settings = Settings.load(db=db)
@@ -96,7 +96,7 @@ def _desk(settings: Settings, store: Store, repair: bool, budget: float | None) 
         if budget is not None:
             raise UsageError("--budget is what repairs may cost; give --repair, too")
         return None
-    from environments.repair import PURPOSE
+    from environments.images.repair import PURPOSE
     from prchain.llm.setup import make_desk
     from sql.ledger import SqlLedger
 
@@ -116,7 +116,7 @@ def list_(repository: str | None, db: str | None, as_json: bool) -> None:
     Example:
       prchain environments list --repository pallets/click
     """
-    from environments.images import list_images
+    from environments.images.images import list_images
     from environments.report import failed_builds, image_rows, print_images
 
     settings = Settings.load(db=db)
@@ -149,8 +149,8 @@ def prune(repository: str | None, older_than: float | None, every: bool, db: str
       prchain environments prune
       prchain environments prune --all --repository pallets/click
     """
-    from environments.images import prune_images
-    from environments.proof_rows import forget_images, needed_images
+    from environments.images.images import prune_images
+    from environments.proofs.proof_rows import forget_images, needed_images
     from environments.report import image_rows, print_pruned
 
     settings = Settings.load(db=db)
@@ -180,8 +180,8 @@ def gc(everybody: bool, db: str | None, as_json: bool) -> None:
     Example:
       prchain environments gc
     """
-    from environments import leftovers
     from environments.report import print_leftovers
+    from environments.sandboxes import leftovers
 
     settings = Settings.load(db=db)
     folders = leftovers.find_local()
@@ -216,7 +216,7 @@ def base(name: str, suite: str, mirror: str | None, db: str | None, as_json: boo
       prchain environments base
       PRCHAIN_ENVIRONMENTS_BASE_IMAGE=prchain-base:bookworm prchain environments build
     """
-    from environments.base_image import make_base_image
+    from environments.images.base_image import make_base_image
 
     settings = Settings.load(db=db)
     with _engine(settings) as engine:
@@ -274,11 +274,11 @@ def validate(
       prchain environments validate --repository pallets/click --workers 4
       prchain environments validate --chain 5f0c --stage-images
     """
-    from environments.images import list_images
-    from environments.provide import Backend, Provider
+    from environments.images.images import list_images
+    from environments.images.provide import Backend, Provider
+    from environments.proofs.validate import ChainProver, ValidateOptions
+    from environments.proofs.validations import Choice, ValidateRun
     from environments.report import print_validations, validation_rows
-    from environments.validate import ChainProver, ValidateOptions
-    from environments.validations import Choice, ValidateRun
 
     where = Backend(backend)
     if unsafe != (where is Backend.UNSAFE_LOCAL):
@@ -308,7 +308,7 @@ def validate(
 
 
 def _collect_quietly(engine: Any) -> None:
-    from environments import leftovers
+    from environments.sandboxes import leftovers
 
     leftovers.remove_local(leftovers.find_local())
     if engine is not None:
@@ -317,7 +317,7 @@ def _collect_quietly(engine: Any) -> None:
 
 @contextmanager
 def _engine(settings: Settings) -> Iterator[Any]:
-    from environments.engine import connect
+    from environments.sandboxes.engine import connect
 
     with closing(connect(settings.environments_engine)) as engine:
         yield engine

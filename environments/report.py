@@ -7,12 +7,12 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from environments.build_run import Build
-from environments.images import Image
-from environments.proof import PROVED, UNPROVED
-from environments.proof_rows import ChainProof
-from environments.provide import BUILT
-from environments.validations import ValidateReport
+from environments.images.build_run import Build
+from environments.images.images import Image
+from environments.images.provide import BUILT
+from environments.proofs.proof import PROVED, UNPROVED
+from environments.proofs.proof_rows import ChainProof
+from environments.proofs.validations import ValidateReport
 from prchain.terminal import counted, say
 from sql.store import Store
 from sql.tables import BuiltImage

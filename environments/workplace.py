@@ -24,14 +24,14 @@ from types import TracebackType
 from typing import Any, Self
 
 from environments.backends import command_for, make_sandbox, refreshes
-from environments.buildlogs import decisive_lines
-from environments.checkout import Extraction, extract_tree, place_repository, place_tree
-from environments.overlay import Overlay, overlay
-from environments.provide import Backend, Provided
-from environments.sandbox import Limits, Sandbox
+from environments.checkouts.checkout import Extraction, extract_tree, place_repository, place_tree
+from environments.checkouts.overlay import Overlay, overlay
+from environments.images.buildlogs import decisive_lines
+from environments.images.provide import Backend, Provided
+from environments.sandboxes.sandbox import Limits, Sandbox
 from environments.stages import Stage, StagePatch
-from environments.testfiles import LIMIT, choose, is_test_file
-from environments.testruns import TestCommand, TestRun, run_tests
+from environments.suites.testfiles import LIMIT, choose, is_test_file
+from environments.suites.testruns import TestCommand, TestRun, run_tests
 from prchain.errors import RefreshFailed, SandboxLimit
 from prchain.git.output import path_text
 from prchain.git.trees import Entry, TreeStore
@@ -51,7 +51,7 @@ _TIDY = "git diff --quiet || git checkout --quiet --force -- ."
 class Workplace:
     """Where trees of one stage are worked on and tested; safe for threads.
 
-    `provided` is what `environments.provide.Provider` gives for the stage. `limits` hold for every sandbox, and
+    `provided` is what `environments.images.provide.Provider` gives for the stage. `limits` hold for every sandbox, and
     `labels` stand on every container besides our own. `test_timeout` is in seconds, for one run. `client` is a
     `docker.DockerClient` that all sandboxes share; without one each makes its own, to the engine at the URL `engine`.
     """
@@ -79,7 +79,7 @@ class Workplace:
 
     @property
     def runner(self) -> str:
-        """The runner of the tests, a name of `environments.testruns.COMMANDS`."""
+        """The runner of the tests, a name of `environments.suites.testruns.COMMANDS`."""
         return self.provided.plan.runner
 
     def sandbox(self) -> Sandbox:
@@ -92,11 +92,11 @@ class Workplace:
     def place(self, sandbox: Sandbox, tree: str, *, history: Sequence[str] = (), begun_from: str | None = None) -> None:
         """Make the sandbox hold exactly `tree`, ready to run, as the work tree of a new repository.
 
-        `history` are commits before it, newest first (`environments.checkout.place_tree`). Then the recipe's refresh
-        runs. What it makes is hidden from git and left out by `extract`; what it changes of the tree is taken back: the
-        work tree is clean. With `begun_from` the repository's commit holds that tree instead, and the work tree differs
-        from it as it did when an agent had come from there to here. Raises `RefreshFailed`, `PlacementFailed`,
-        `IncompleteRepository`, `SandboxError`.
+        `history` are commits before it, newest first (`environments.checkouts.checkout.place_tree`). Then the recipe's
+        refresh runs. What it makes is hidden from git and left out by `extract`; what it changes of the tree is taken
+        back: the work tree is clean. With `begun_from` the repository's commit holds that tree instead, and the work
+        tree differs from it as it did when an agent had come from there to here. Raises `RefreshFailed`,
+        `PlacementFailed`, `IncompleteRepository`, `SandboxError`.
         """
         place_tree(sandbox, self.trees, tree, history=history)
         scripts = refreshes(self.backend, self.provided.plan)
@@ -245,7 +245,7 @@ class StageSuite:
         """The suite of a stage; `patches` are those of the chain's stages from the first one on, at least up to it.
 
         `files` are those that a validation has chosen (`sql.tables.StageTests.files`); without them they are chosen by
-        `environments.testfiles.choose`. Raises `IncompleteRepository`.
+        `environments.suites.testfiles.choose`. Raises `IncompleteRepository`.
         """
         own, earlier = patches[stage.position - 1], patches[: stage.position - 1]
         runner = workplace.runner

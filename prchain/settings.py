@@ -146,7 +146,7 @@ class Settings(BaseSettings):
     """What images are built on: Debian or of its family. One that the engine lacks is pulled."""
 
     environments_recipes_dir: Path | None = None
-    """A folder with recipes of the user's own; `environments.recipes`."""
+    """A folder with recipes of the user's own; `environments.images.recipes`."""
 
     environments_index_url: SecretStr | None = None
     """The index of Python packages that builds use; where it is not given, the one that pip has built in."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 ROOMS = ("prchain", "sql", "miner", "chains", "environments", "trajectories")
-INSIDE = ("environments/reporters/", "environments/inside/")
+INSIDE = ("environments/suites/reporters/", "environments/images/inside/")
 """Run by the Python of an image, beside the packages that are there."""
 
 

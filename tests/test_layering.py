@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -48,6 +50,42 @@ def trespasses(module: str, source: str) -> list[str]:
     wrong = [name for name in imports(source) if name.partition(".")[0] in MAY_IMPORT.keys() - allowed | {"tests"}]
     computed = [name for name in imports(source) if name in {"?", "."} and module != NAMES_STAGES_AS_STRINGS]
     return wrong + computed
+
+
+def rooms(sources: Mapping[str, str]) -> dict[str, set[str]]:
+    """What the rooms of a package import of each other, from the sources of its modules by their paths.
+
+    A folder of the package is a room, and so is each module beside the folders.
+    """
+    found: dict[str, set[str]] = defaultdict(set)
+    places = {module.removesuffix(".py").replace("/", "."): _room(module) for module in sources}
+    for module, source in sources.items():
+        for name in imports(source):
+            at = next((one for one in (name, f"{name}.__init__", name.rpartition(".")[0]) if one in places), None)
+            if at is not None and places[at] != _room(module):
+                found[_room(module)].add(places[at])
+    return found
+
+
+def _room(module: str) -> str:
+    return module.split("/")[1].removesuffix(".py")
+
+
+@pytest.mark.parametrize("package", sorted(MAY_IMPORT))
+def test_the_rooms_of_a_package_import_one_way(package: str) -> None:
+    sources = {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in modules()}
+    TopologicalSorter(rooms({name: text for name, text in sources.items() if name.startswith(f"{package}/")})).prepare()
+
+
+def test_a_planted_circle_of_rooms_is_found() -> None:
+    sources = {
+        "x/a/one.py": "from x.b.two import f",
+        "x/b/two.py": "from x.three import g",
+        "x/three.py": "from x.a.four import h",
+        "x/a/four.py": "from x.a import one",
+    }
+    with pytest.raises(CycleError):
+        TopologicalSorter(rooms(sources)).prepare()
 
 
 @pytest.mark.parametrize("path", modules(), ids=lambda path: path.relative_to(ROOT).as_posix())

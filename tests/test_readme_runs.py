@@ -21,7 +21,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import update
 
-from environments.recipes import override_name
+from environments.images.recipes import override_name
 from prchain.cli import run
 from prchain.settings import FILE, Settings, variable
 from sql.store import Store

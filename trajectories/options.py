@@ -9,8 +9,8 @@ from enum import StrEnum
 from hashlib import sha256
 from typing import Any, Literal, Self
 
-from environments.provide import Backend
-from environments.state import Carry
+from environments.checkouts.state import Carry
+from environments.images.provide import Backend
 from prchain.errors import UsageError
 from trajectories.model import NO_LIMITS, Limits
 

@@ -170,7 +170,7 @@ class StoreRecorder:
         self._asked_for_trees = False
 
     def add(self, entries: Sequence[Entry]) -> None:
-        """See `trajectories.scaffold.Recorder`. Raises `ValueError` for entries that do not follow the stored ones."""
+        """See `Recorder`. Raises `ValueError` for entries that do not follow the stored ones."""
         if not entries:
             return
         start = self.entries[-1].ordinal + 1 if self.entries else 0
@@ -188,7 +188,7 @@ class StoreRecorder:
         self.entries.extend(kept)
 
     def tree(self) -> str | None:
-        """See `trajectories.scaffold.Recorder`."""
+        """See `Recorder`."""
         self._asked_for_trees = True
         return self._changed_tree()
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from environments.outcomes import Classes
 from environments.stages import ChainStages, Stage, read_chain
-from environments.testlogs import Status
+from environments.suites.outcomes import Classes
+from environments.suites.testlogs import Status
 from prchain.errors import NoTask, NotValidated, TestsUnproved
 from sql.store import Transaction
 from sql.tables import ReferenceRun, StageTests, Task, TaskStage

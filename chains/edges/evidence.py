@@ -15,6 +15,7 @@ from math import exp
 
 from chains.edges.graph import Sign
 from chains.edges.traces import Touch
+from chains.history import Said
 
 RELATIONS = {
     "follow_up": 1.6,
@@ -45,17 +46,6 @@ _BUILDS = re.compile(
     r"|part \d|part of|complet(?:es|ing)|extends?|amend|oversight|leftover|left over|caused by|due to|added in"
     r"|implemented in)\b"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Said:
-    """One counted citation of a pair, as the miner stored it."""
-
-    relation: str
-    field: str
-    key: str
-    snippet: str
-    weak_signs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

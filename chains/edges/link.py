@@ -6,11 +6,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from chains import outcomes
-from chains.edges.evidence import REPEATS, REVERSALS, Said, judge
+from chains.edges.evidence import REPEATS, REVERSALS, judge
 from chains.edges.graph import Edge, Sign
 from chains.edges.reversals import Reversals
 from chains.edges.traces import Touch, Trace, touch
-from chains.history import Landed, days_between
+from chains.history import Landed, Said, days_between
 
 _SAME = 0.8
 """Two patches that add so much of the same are one change that landed twice, with a revert between."""

@@ -21,7 +21,7 @@ from prchain.excerpt import cut
 from prchain.leaks import Finding, check, leaking
 from prchain.llm.desk import Desk, Estimate, Question
 from prchain.llm.model import Message
-from prchain.prompts import Fence, Prompt, load_prompt
+from prchain.llm.prompts import Fence, Prompt, load_prompt
 from prchain.scrub import scrub_mined
 
 REPEATS = 3

@@ -43,7 +43,7 @@ class HarnessTests:
     runner: str
     """Key of `LOG_PARSERS`."""
     command: str
-    """The test command, in the tree's root, with the files to run (`environments.plaincommands`)."""
+    """The test command, in the tree's root, with the files to run (`environments.suites.plaincommands`)."""
     f2p: Sequence[str]
     p2p: Sequence[str]
     others: Sequence[str] = ()

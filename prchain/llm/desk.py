@@ -24,9 +24,9 @@ from prchain.llm.ledger import CallKey, CallNote, Ledger, Spending
 from prchain.llm.model import Message, Model, Reply, Request
 from prchain.llm.pauses import full_jitter
 from prchain.llm.price import Price
+from prchain.llm.prompts import Prompt
 from prchain.llm.replies import Unfit, closed_schema, read_shape, read_text
 from prchain.llm.wire import most_bytes, serialised
-from prchain.prompts import Prompt
 
 T = TypeVar("T")
 Shape = TypeVar("Shape", bound=BaseModel)

@@ -39,7 +39,7 @@ class Validation(Base):
 
     chain_id: Mapped[str] = mapped_column(ForeignKey("chains.id", ondelete="CASCADE"), primary_key=True)
     outcome: Mapped[str] = mapped_column(String(32))
-    """``proved``, ``unproved`` (a stage has no tests), or a failure's name; `environments.validate`."""
+    """``proved``, ``unproved`` (a stage has no tests), or a failure's name; `environments.proofs.validate`."""
     reason: Mapped[str | None] = mapped_column(Text)
     backend: Mapped[str] = mapped_column(String(16))
     seconds: Mapped[float]
@@ -60,13 +60,13 @@ class StageTests(Base):
     """Of the dependencies; null where tests ran in a local sandbox, or no image could be had."""
     recipe: Mapped[str | None] = mapped_column(String(64))
     runner: Mapped[str | None] = mapped_column(String(16))
-    """A name of `environments.testruns.COMMANDS`."""
+    """A name of `environments.suites.testruns.COMMANDS`."""
     command: Mapped[str | None] = mapped_column(Text)
-    """One line of shell that runs `files` and prints how each test ended (`environments.plaincommands`)."""
+    """One line of shell that runs `files` and prints how each test ended (`environments.suites.plaincommands`)."""
     files: Mapped[str] = mapped_column(Text)
     """JSON list of the test files that are run; paths of M_t."""
     classes: Mapped[str] = mapped_column(Text)
-    """JSON object: the fields of `environments.outcomes.Classes`, each a list of test ids."""
+    """JSON object: the fields of `environments.suites.outcomes.Classes`, each a list of test ids."""
     removed: Mapped[str] = mapped_column(Text)
     """JSON list: F2P tests of earlier stages that upstream removed or rewrote before M_t; they do not gate."""
     tampered: Mapped[str] = mapped_column(Text)

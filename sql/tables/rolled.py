@@ -74,7 +74,7 @@ class TrajectoryStage(Base):
     reset_tests: Mapped[str] = mapped_column(Text)
     """JSON list: paths of earlier test patches where the agent had something else than M_{t-1}."""
     check: Mapped[str] = mapped_column(Text)
-    """JSON object: the fields of `environments.outcomes.StateCheck`; empty where no tests ran on S_t."""
+    """JSON object: the fields of `environments.suites.outcomes.StateCheck`; empty where no tests ran on S_t."""
     endings: Mapped[str] = mapped_column(Text)
     """JSON list: how each attempt ended (`trajectories.model.Ending`)."""
     attempts: Mapped[int]
@@ -157,9 +157,9 @@ class Verdict(Base):
     judge_error: Mapped[str | None] = mapped_column(String(32))
     """Why there is no score."""
     tests: Mapped[str | None] = mapped_column(String(32))
-    """`environments.outcomes.Grade.outcome`; null where no tests ran."""
+    """`environments.suites.outcomes.Grade.outcome`; null where no tests ran."""
     grade: Mapped[str] = mapped_column(Text)
-    """JSON object: the fields of `environments.outcomes.Grade`; empty where no tests ran."""
+    """JSON object: the fields of `environments.suites.outcomes.Grade`; empty where no tests ran."""
     usd: Mapped[float | None]
     seconds: Mapped[float]
     at: Mapped[str] = mapped_column(String(32))

@@ -18,11 +18,11 @@ from functools import partial
 from pathlib import Path
 from statistics import median
 
-from environments.checkout import extract_tree, place_tree
-from environments.docker import DockerSandbox
-from environments.sandbox import Limits, Place
-from environments.state import next_state
-from environments.tracking import Tracker
+from environments.checkouts.checkout import extract_tree, place_tree
+from environments.checkouts.state import next_state
+from environments.checkouts.tracking import Tracker
+from environments.sandboxes.docker import DockerSandbox
+from environments.sandboxes.sandbox import Limits, Place
 from prchain.git.trees import FILE, SUBMODULE, Entry, TreeStore
 from tests.bench.measures import Measure
 

@@ -21,8 +21,8 @@ from statistics import fmean, median
 from time import perf_counter, process_time
 from typing import Any, NamedTuple
 
-from environments.local import LocalSandbox
-from environments.sandbox import ExecResult, Place
+from environments.sandboxes.local import LocalSandbox
+from environments.sandboxes.sandbox import ExecResult, Place
 from prchain.errors import UsageError
 from prchain.llm.desk import Desk, Route
 from prchain.llm.model import Reply, Request, ToolCall, Usage
@@ -32,13 +32,13 @@ from sql.store import Store
 from sql.tables import Chain, Repository
 from tests.bench.measures import Measure
 from tests.trajectories.miniworld import on_the_path
-from trajectories.agent import ReactScaffold
-from trajectories.mini import MiniScaffold
-from trajectories.mini_package import MiniPackage
 from trajectories.model import Ending, Entry, Kind
-from trajectories.observations import SUBMISSION
 from trajectories.rows import StoreRecorder, begin_trajectory, write_entries
-from trajectories.scaffold import Order
+from trajectories.scaffolds.agent import ReactScaffold
+from trajectories.scaffolds.mini import MiniScaffold
+from trajectories.scaffolds.mini_package import MiniPackage
+from trajectories.scaffolds.observations import SUBMISSION
+from trajectories.scaffolds.scaffold import Order
 
 GOAL = 10.0
 """Milliseconds of our loop a step, without model and command: by the clock on the wall, and of CPU.

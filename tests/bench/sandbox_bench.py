@@ -17,9 +17,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from environments.docker import DockerSandbox
-from environments.engine import connect
-from environments.sandbox import Limits, Place
+from environments.sandboxes.docker import DockerSandbox
+from environments.sandboxes.engine import connect
+from environments.sandboxes.sandbox import Limits, Place
 from tests.bench import placing_bench
 from tests.bench.measures import Measure
 

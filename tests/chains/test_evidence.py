@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from chains.edges.evidence import Said, judge
+from chains.edges.evidence import judge
 from chains.edges.traces import Touch
+from chains.history import Said
 
 
 def said(relation: str = "mentions", snippet: str = "see #1", field: str = "commit", *weak: str) -> Said:

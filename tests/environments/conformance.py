@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from environments.checkout import place_tree
-from environments.sandbox import OUTPUT_LIMIT, Sandbox
+from environments.checkouts.checkout import place_tree
+from environments.sandboxes.sandbox import OUTPUT_LIMIT, Sandbox
 from prchain.errors import SandboxError, SandboxFileError, SandboxLost, SnapshotUnknown
 from prchain.git.trees import TreeStore
 from tests.miner.gitworld import World

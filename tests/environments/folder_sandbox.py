@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Self
 
-from environments.sandbox import ExecResult, Place
+from environments.sandboxes.sandbox import ExecResult, Place
 from prchain.errors import SandboxFileError
 
 _CLEAN = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}

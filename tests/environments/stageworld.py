@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from environments.local import LocalSandbox
-from environments.proof_rows import StageProof, read_stages
-from environments.provide import Backend, Provider
-from environments.sandbox import Place
+from environments.images.provide import Backend, Provider
+from environments.proofs.proof_rows import StageProof, read_stages
+from environments.proofs.validate import ChainProver, ValidateOptions
+from environments.sandboxes.local import LocalSandbox
+from environments.sandboxes.sandbox import Place
 from environments.stages import ChainStages, StagePatch, open_git, open_trees, read_chain, stage_patches
-from environments.validate import ChainProver, ValidateOptions
 from environments.workplace import Workplace
 from prchain.errors import EngineUnavailable, SandboxLost
 from prchain.git.repository import GitRepository

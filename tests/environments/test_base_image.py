@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from environments import base_image
-from environments.base_image import AptSource, apt_sources, choose_sources, make_base_image, read_apt_sources
+from environments.images import base_image
+from environments.images.base_image import AptSource, apt_sources, choose_sources, make_base_image, read_apt_sources
 from prchain.errors import BuildFailed, UsageError
 
 DEB822 = """# where from

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from environments.buildlogs import MOST_LINES, decisive_lines
+from environments.images.buildlogs import MOST_LINES, decisive_lines
 
 RESOLUTION = """Using Python 3.11.2 environment at: /opt/env
 Resolved 3 packages in 812ms

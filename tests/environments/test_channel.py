@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from environments.channel import Channel, HeadTail
-from environments.sandbox import OUT_OF_MEMORY, OUTPUT_LIMIT, PROCESS_LIMIT, ExecResult
+from environments.sandboxes.channel import Channel, HeadTail
+from environments.sandboxes.sandbox import OUT_OF_MEMORY, OUTPUT_LIMIT, PROCESS_LIMIT, ExecResult
 from prchain.errors import SandboxLost
 
 Event = tuple[bool, bytes]

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from environments.checkout import Extraction, extract_tree, place_repository, place_tree
-from environments.extraction import Left, Note
-from environments.junk import CACHE_SIGNATURE
+from environments.checkouts.checkout import Extraction, extract_tree, place_repository, place_tree
+from environments.checkouts.extraction import Left, Note
+from environments.checkouts.junk import CACHE_SIGNATURE
 from prchain.errors import ExtractionFailed, GitError, PlacementFailed, SandboxFileError
 from prchain.git.trees import EXECUTABLE, FILE, LINK, SUBMODULE, Entry, TreeStore
 from tests.environments.folder_sandbox import FolderSandbox

@@ -17,10 +17,10 @@ from typing import Any
 
 import pytest
 
-from environments import leftovers
-from environments.docker import DockerSandbox
-from environments.engine import connect
-from environments.sandbox import OUT_OF_MEMORY, OUTPUT_LIMIT, PROCESS_LIMIT, Limits
+from environments.sandboxes import leftovers
+from environments.sandboxes.docker import DockerSandbox
+from environments.sandboxes.engine import connect
+from environments.sandboxes.sandbox import OUT_OF_MEMORY, OUTPUT_LIMIT, PROCESS_LIMIT, Limits
 from prchain.errors import DiskLimit, EngineUnavailable, SandboxLost
 from tests.environments.conformance import SOLUTION, assert_future_is_out_of_reach
 from tests.environments.test_sandbox_docker import make_docker, ours

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
-from environments import leftovers
-from environments.images import Image
-from environments.plans import Plan
-from environments.provide import Backend, Provided, Provider
+from environments.images.images import Image
+from environments.images.plans import Plan
+from environments.images.provide import Backend, Provided, Provider
 from environments.report import size_text
+from environments.sandboxes import leftovers
 from environments.stages import Stage
 from prchain.cli import run
 from prchain.errors import BuildFailed, EngineUnavailable
@@ -48,8 +48,8 @@ class FakeEngine:
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StageWorld]:
     with stage_world(tmp_path) as made:
-        monkeypatch.setattr("environments.engine.connect", lambda *a, **k: FakeEngine())
-        monkeypatch.setattr("environments.provide.connect", lambda *a, **k: FakeEngine())
+        monkeypatch.setattr("environments.sandboxes.engine.connect", lambda *a, **k: FakeEngine())
+        monkeypatch.setattr("environments.images.provide.connect", lambda *a, **k: FakeEngine())
         monkeypatch.setenv("PRCHAIN_DB", made.settings.db)
         monkeypatch.setenv("PRCHAIN_DATA_DIR", str(made.settings.data_dir))
         monkeypatch.setenv("PRCHAIN_ENVIRONMENTS_RECIPES_DIR", str(made.settings.environments_recipes_dir))
@@ -106,8 +106,8 @@ def test_without_an_engine_commands_end_with_one_line(
     def gone(*args: object, **named: object) -> None:
         raise EngineUnavailable("the Docker engine does not answer; start it")
 
-    monkeypatch.setattr("environments.engine.connect", gone)
-    monkeypatch.setattr("environments.provide.connect", gone)
+    monkeypatch.setattr("environments.sandboxes.engine.connect", gone)
+    monkeypatch.setattr("environments.images.provide.connect", gone)
     assert prchain(*arguments) == 1
     assert capsys.readouterr().err.splitlines()[-1] == "prchain: error: the Docker engine does not answer; start it"
 
@@ -178,7 +178,7 @@ def test_list_shows_disk_use_and_failed_builds(
     world: StageWorld, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     images = [an_image("prchain/shop--till:1"), an_image("prchain/other--x:1", repository="other/x")]
-    monkeypatch.setattr("environments.images.list_images", lambda engine: images)
+    monkeypatch.setattr("environments.images.images.list_images", lambda engine: images)
     row = {"name": "prchain/shop--till:2", "repository": "shop/till", "recipe": "python", "outcome": "build_failed",
            "reason": json.dumps({"message": "no compiler"}), "notes": "[]", "as_of": None, "size_bytes": None,
            "seconds": 1.0, "repairs": 0, "built_at": "2026-01-01T00:00:00Z"}  # fmt: skip
@@ -203,7 +203,7 @@ def test_prune_keeps_what_validated_stages_need_unless_told_otherwise(
         asked.append(named)
         return [an_image("prchain/shop--till:9")]
 
-    monkeypatch.setattr("environments.images.prune_images", prune)
+    monkeypatch.setattr("environments.images.images.prune_images", prune)
     row = {"chain_id": world.chain_id, "position": 1, "outcome": "proved", "image": "prchain/shop--till:1",
            "files": "[]", "classes": "{}", "removed": "[]", "tampered": "[]", "stage_image": "prchain/shop--till:s",
            "seconds": 1.0}  # fmt: skip
@@ -232,7 +232,7 @@ def test_gc_tells_what_it_removed_and_what_it_could_not(
 def test_base_names_the_image_and_the_setting(
     world: StageWorld, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("environments.base_image.make_base_image", lambda engine, name, **named: "sha256:9")
+    monkeypatch.setattr("environments.images.base_image.make_base_image", lambda engine, name, **named: "sha256:9")
     assert prchain("base", "--name", "mine:1") == 0
     assert capsys.readouterr().out == "mine:1 is there; set environments_base_image to its name\n"
 

@@ -17,13 +17,13 @@ from typing import Any
 import git
 import pytest
 
-from environments.buildtree import GitTree
-from environments.engine import connect
-from environments.image_settings import BuildSettings
-from environments.images import build_image, find_image, list_images, prune_images, remove_image
-from environments.leftovers import OWNER, this_process
-from environments.plans import Plan, make_plan
-from environments.recipes import Recipe, with_values
+from environments.images.buildtree import GitTree
+from environments.images.image_settings import BuildSettings
+from environments.images.images import build_image, find_image, list_images, prune_images, remove_image
+from environments.images.plans import Plan, make_plan
+from environments.images.recipes import Recipe, with_values
+from environments.sandboxes.engine import connect
+from environments.sandboxes.leftovers import OWNER, this_process
 from prchain.errors import BuildFailed, EngineUnavailable, ImageMissing
 from prchain.git.repository import GitRepository
 

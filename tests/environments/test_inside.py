@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from environments.inside import forget_tree
+from environments.images.inside import forget_tree
 
 
 def test_packages_of_the_tree_are_told_from_those_of_an_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
-from environments.image_settings import BuildSettings
-from environments.manifests import image_name, manifest_hash, manifest_paths, relevant
-from environments.plans import make_plan, version_of_tags
-from environments.python_project import read_project
-from environments.recipes import choose
-from environments.requirement_lines import lock_pins, poetry_requirement, poetry_specifier
+from environments.images.image_settings import BuildSettings
+from environments.images.manifests import image_name, manifest_hash, manifest_paths, relevant
+from environments.images.plans import make_plan, version_of_tags
+from environments.images.python_project import read_project
+from environments.images.recipes import choose
+from environments.images.requirement_lines import lock_pins, poetry_requirement, poetry_specifier
 from prchain.errors import SettingsError
 from prchain.settings import Settings
 

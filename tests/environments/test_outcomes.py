@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from environments.outcomes import Classes, StateCheck, check_state, classify, grade, removed_upstream
-from environments.testlogs import Status
+from environments.suites.outcomes import Classes, StateCheck, check_state, classify, grade, removed_upstream
+from environments.suites.testlogs import Status
 
 P, F, E, S, M, T, C = (
     Status.passed, Status.failed, Status.error, Status.skipped, Status.missing, Status.timed_out, Status.collected

@@ -6,8 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from environments.plaincommands import plain_command
-from environments.testruns import COMMANDS
+from environments.suites.plaincommands import plain_command
+from environments.suites.testruns import COMMANDS
 
 
 def test_every_runner_has_a_plain_command() -> None:

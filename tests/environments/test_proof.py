@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from environments.proof import (
+from environments.proofs.proof import (
     EARLIER_BROKEN,
     NO_F2P,
     PROVED,
@@ -17,8 +17,8 @@ from environments.proof import (
     file_of,
     prove,
 )
-from environments.testlogs import Status
-from environments.testruns import TestRun
+from environments.suites.testlogs import Status
+from environments.suites.testruns import TestRun
 
 P, F, E, S = Status.passed, Status.failed, Status.error, Status.skipped
 OWN, OTHER = "tests/test_a.py", "tests/test_b.py"

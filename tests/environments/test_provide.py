@@ -13,12 +13,12 @@ from typing import Any, cast
 import git
 import pytest
 
-from environments import provide
-from environments.images import Image
-from environments.plans import Plan
-from environments.provide import Backend, Provider, version_at
-from environments.recipes import choose, override_name
-from environments.repair import Proposal
+from environments.images import provide
+from environments.images.images import Image
+from environments.images.plans import Plan
+from environments.images.provide import Backend, Provider, version_at
+from environments.images.recipes import choose, override_name
+from environments.images.repair import Proposal
 from prchain.errors import BuildFailed, EngineUnavailable, NoRecipe
 from prchain.git.repository import GitRepository
 from prchain.git.trees import TreeStore

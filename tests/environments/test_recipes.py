@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from environments.recipes import choose, matches, override_name, parse_recipe, shipped_recipes, with_values
-from environments.testruns import COMMANDS
+from environments.images.recipes import choose, matches, override_name, parse_recipe, shipped_recipes, with_values
+from environments.suites.testruns import COMMANDS
 from prchain.errors import NoRecipe, RecipeError
 
 

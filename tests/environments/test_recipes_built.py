@@ -16,12 +16,12 @@ from typing import Any
 import git
 import pytest
 
-from environments.engine import connect
-from environments.images import prune_images
-from environments.provide import Backend, Provided, Provider
+from environments.images.images import prune_images
+from environments.images.provide import Backend, Provided, Provider
+from environments.sandboxes.engine import connect
 from environments.stages import Stage
-from environments.testlogs import Status
-from environments.testruns import TestRun
+from environments.suites.testlogs import Status
+from environments.suites.testruns import TestRun
 from environments.workplace import Workplace
 from prchain.git.repository import GitRepository
 from prchain.git.trees import RAW_ATTRIBUTES, TreeStore

@@ -9,8 +9,8 @@ from typing import Any, cast
 import pytest
 from pydantic import ValidationError
 
-from environments.recipes import Recipe, choose
-from environments.repair import Proposal, apply_proposal, changes, question, repair, store_recipe
+from environments.images.recipes import Recipe, choose
+from environments.images.repair import Proposal, apply_proposal, changes, question, repair, store_recipe
 from prchain.errors import BuildFailed, RecipeError
 from prchain.llm.desk import Desk, Question
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from environments.testlogs import read_events
+from environments.suites.testlogs import read_events
 
 KEY = b"\x00\xff"
 NODE = shutil.which("node")
@@ -63,7 +63,7 @@ MORE = {
 @pytest.mark.skipif(NODE is None, reason="node is not installed")
 @pytest.mark.parametrize("runner", DRIVERS)
 def test_reporters_on_node_sign_what_their_runner_tells_them(tmp_path: Path, runner: str) -> None:
-    for file in resources.files("environments.reporters").iterdir():
+    for file in resources.files("environments.suites.reporters").iterdir():
         if file.name.endswith("js"):
             (tmp_path / file.name).write_bytes(file.read_bytes())
     (tmp_path / "drive.cjs").write_text(DRIVERS[runner], encoding="utf-8")

@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 
-from environments import leftovers
-from environments.checkout import extract_tree, place_tree
-from environments.docker import DockerSandbox
-from environments.docker_stream import engine_errors
-from environments.engine import connect
-from environments.sandbox import Limits, Place
-from environments.tracking import Tracker
+from environments.checkouts.checkout import extract_tree, place_tree
+from environments.checkouts.tracking import Tracker
+from environments.sandboxes import leftovers
+from environments.sandboxes.docker import DockerSandbox
+from environments.sandboxes.docker_stream import engine_errors
+from environments.sandboxes.engine import connect
+from environments.sandboxes.sandbox import Limits, Place
 from prchain.errors import EngineUnavailable, ImageMissing, SandboxLost
 from tests.environments import conformance
 from tests.prchain.treeworld import new_store, plant

@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from environments import leftovers
-from environments.local import LocalSandbox
-from environments.sandbox import Limits, Place
+from environments.sandboxes import leftovers
+from environments.sandboxes.local import LocalSandbox
+from environments.sandboxes.sandbox import Limits, Place
 from prchain.errors import DiskLimit, EngineUnavailable, ImageMissing, SandboxLost, UsageError
 from tests.environments import conformance
 

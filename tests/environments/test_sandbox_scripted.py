@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from environments.sandbox import ExecResult, Sandbox
-from environments.scripted import Line, ScriptedSandbox
+from environments.sandboxes.sandbox import ExecResult, Sandbox
+from environments.sandboxes.scripted import Line, ScriptedSandbox
 from prchain.errors import SandboxFileError, SandboxLost, SandboxScriptExhausted, SnapshotUnknown
 from tests.environments.conformance import members, tar_of
 

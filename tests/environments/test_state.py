@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from environments.state import Carry, StageState, first_state, next_state
+from environments.checkouts.state import Carry, StageState, first_state, next_state
 from prchain.errors import IncompleteRepository, MergeUnsupported, NoneUnavailable
 from prchain.git.trees import SUBMODULE, TreeStore
 from tests.prchain.treeworld import Content, harvest, new_store, plant

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from environments.sandbox import Sandbox
-from environments.testlogs import PARSERS, Status
-from environments.testruns import COMMANDS, arguments_of, distrust, run_tests
+from environments.sandboxes.sandbox import Sandbox
+from environments.suites.testlogs import PARSERS, Status
+from environments.suites.testruns import COMMANDS, arguments_of, distrust, run_tests
 
 
 def test_an_unsigned_report_that_contradicts_the_exit_code_passes_nothing() -> None:

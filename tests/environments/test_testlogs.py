@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from environments.testlogs import (
+from environments.suites.testlogs import (
     PARSERS,
     Status,
     join,

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from environments.sandbox import ExecResult, Place, Sandbox
-from environments.testlogs import Status
-from environments.testruns import COMMANDS, TestCommand, TestRun, run_tests
+from environments.sandboxes.sandbox import ExecResult, Place, Sandbox
+from environments.suites.testlogs import Status
+from environments.suites.testruns import COMMANDS, TestCommand, TestRun, run_tests
 from prchain.errors import SandboxFileError
 
 FILE = "tests/test_till.py"

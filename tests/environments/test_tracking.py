@@ -14,11 +14,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from environments.checkout import extract_tree, place_tree
-from environments.junk import CACHE_SIGNATURE
-from environments.listing import Listing, list_files
-from environments.sandbox import ExecResult
-from environments.tracking import Tracker
+from environments.checkouts.checkout import extract_tree, place_tree
+from environments.checkouts.junk import CACHE_SIGNATURE
+from environments.checkouts.listing import Listing, list_files
+from environments.checkouts.tracking import Tracker
+from environments.sandboxes.sandbox import ExecResult
 from prchain.errors import ExtractionFailed
 from prchain.git.trees import EXECUTABLE, LINK, SUBMODULE, TreeStore
 from tests.environments.folder_sandbox import FolderSandbox

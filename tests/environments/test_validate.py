@@ -13,14 +13,22 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
-from environments import leftovers
-from environments.proof import EARLIER_BROKEN, NO_F2P, NOT_REACHED, PROVED, REFERENCE_FAILS, TESTS_UNUSABLE, UNPROVED
-from environments.proof_rows import forget
-from environments.provide import Backend, Provider
-from environments.reference_runs import AFTER, BEFORE
-from environments.testlogs import Status
-from environments.testruns import run_tests
-from environments.validations import Choice, ValidateReport, ValidateRun
+from environments.images.provide import Backend, Provider
+from environments.proofs.proof import (
+    EARLIER_BROKEN,
+    NO_F2P,
+    NOT_REACHED,
+    PROVED,
+    REFERENCE_FAILS,
+    TESTS_UNUSABLE,
+    UNPROVED,
+)
+from environments.proofs.proof_rows import forget
+from environments.proofs.reference_runs import AFTER, BEFORE
+from environments.proofs.validations import Choice, ValidateReport, ValidateRun
+from environments.sandboxes import leftovers
+from environments.suites.testlogs import Status
+from environments.suites.testruns import run_tests
 from prchain.errors import (
     BuildFailed,
     EngineUnavailable,

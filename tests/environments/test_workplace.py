@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from environments import leftovers
 from environments.backends import command_for, make_sandbox, refreshes
-from environments.engine import IMAGE_LABEL, connect
-from environments.images import list_images
-from environments.provide import Backend, Provided
-from environments.sandbox import Limits
-from environments.stage_images import stage_image
-from environments.testlogs import Status
+from environments.images.images import list_images
+from environments.images.provide import Backend, Provided
+from environments.proofs.stage_images import stage_image
+from environments.sandboxes import leftovers
+from environments.sandboxes.engine import IMAGE_LABEL, connect
+from environments.sandboxes.sandbox import Limits
+from environments.suites.testlogs import Status
 from environments.workplace import StageSuite, TestBench, Workplace
 from prchain.errors import EngineUnavailable, OutOfMemory, RefreshFailed
 from tests.environments.stageworld import CHANGES, RECIPE, Changes, StageWorld, stage_world, test_file, works

@@ -21,8 +21,8 @@ from pydantic import BaseModel
 from prchain.errors import ContextTooLong, EndpointTimeout
 from prchain.llm.desk import Desk, Question
 from prchain.llm.ledger import MemoryLedger
+from prchain.llm.prompts import Prompt
 from prchain.llm.setup import make_desk
-from prchain.prompts import Prompt
 from prchain.settings import Settings
 from sql.ledger import SqlLedger
 from sql.store import Store

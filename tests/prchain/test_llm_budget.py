@@ -16,7 +16,7 @@ from prchain.llm.desk import Desk, Question, Route
 from prchain.llm.endpoint import Endpoint
 from prchain.llm.ledger import MemoryLedger
 from prchain.llm.price import Price
-from prchain.prompts import Prompt
+from prchain.llm.prompts import Prompt
 from tests.endpoint import Answer, Call, FakeEndpoint, Part, completion, cut, error, raw
 
 PROMPT = Prompt.from_source("greet", b"{% block user %}Greet {{ whom }}.{% endblock %}")

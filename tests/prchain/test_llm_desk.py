@@ -12,8 +12,8 @@ from prchain.llm.desk import Desk, Estimate, Question, Route
 from prchain.llm.ledger import MemoryLedger
 from prchain.llm.model import Message, Model, Reply, Request, Usage
 from prchain.llm.price import Price
+from prchain.llm.prompts import Prompt
 from prchain.llm.scripted import ScriptedModel
-from prchain.prompts import Prompt
 from tests.endpoint import wait_for
 
 PROMPT = Prompt.from_source("greet", b"{% block user %}Greet {{ whom }}.{% endblock %}")

@@ -10,8 +10,8 @@ from prchain.llm.desk import Desk, Question
 from prchain.llm.endpoint import Endpoint
 from prchain.llm.ledger import MemoryLedger
 from prchain.llm.price import Price
+from prchain.llm.prompts import Prompt
 from prchain.llm.setup import make_desk
-from prchain.prompts import Prompt
 from prchain.settings import Settings
 from tests.endpoint import FakeEndpoint
 

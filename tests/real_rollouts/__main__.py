@@ -23,7 +23,7 @@ from typing import Any
 
 import click
 
-from environments.provide import Backend, Provided, Provider
+from environments.images.provide import Backend, Provided, Provider
 from environments.workplace import Workplace
 from prchain.git import path_text
 from prchain.git.trees import TreeStore
@@ -39,11 +39,11 @@ from tests.real_rollouts.outcome import faults, lines, read
 from tests.real_rollouts.script import ensure_task, script
 from tests.real_rollouts.search import search
 from tests.real_rollouts.work import StageWork, different, reference
-from trajectories.ground import ChainGround
 from trajectories.identity import trajectory_id
 from trajectories.options import Gate, RolloutOptions
-from trajectories.rollout import RolloutContext, roll
-from trajectories.setup import make_scaffold
+from trajectories.rollouts.ground import ChainGround
+from trajectories.rollouts.rollout import RolloutContext, roll
+from trajectories.scaffolds.setup import make_scaffold
 from trajectories.task import read_task
 
 OPTIONS = RolloutOptions(gate=Gate.TESTS, refinements=0)

@@ -12,15 +12,15 @@ import re
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 
-from environments.sandbox import Sandbox
-from environments.testlogs import Status
-from environments.testruns import TestRun, run_tests
+from environments.sandboxes.sandbox import Sandbox
+from environments.suites.testlogs import Status
+from environments.suites.testruns import TestRun, run_tests
 from environments.workplace import StageSuite, Workplace
 from prchain.errors import SandboxLost
 from prchain.git import path_text
 from tests.real_rollouts.pieces import NAME, SEEN, Piece, called_otherwise, marked, pieces
 from tests.real_rollouts.work import StageWork, breaking, reference, solution
-from trajectories.ground import ChainGround
+from trajectories.rollouts.ground import ChainGround
 
 Tell = Callable[[str], None]
 Look = Callable[[Sandbox], None]

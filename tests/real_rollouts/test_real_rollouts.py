@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from environments.state import StageState
+from environments.checkouts.state import StageState
 from prchain.git.trees import TreeStore
 from tests.prchain.treeworld import harvest, new_store, plant
 from tests.real_rollouts.otherwise import MARK, functions_of, otherwise

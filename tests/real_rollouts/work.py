@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from environments.checkouts.state import Carry, StageState
 from environments.stages import Stage
-from environments.state import Carry, StageState
 from prchain.git import path_text
 from prchain.git.merge import Conflict, merge3
 from prchain.git.trees import EXECUTABLE, FILE, Entry, TreeStore
 from tests.real_rollouts.otherwise import functions_of, otherwise
-from trajectories.ground import ChainGround
+from trajectories.rollouts.ground import ChainGround
 
 Does = Callable[[int, str, str], str]
 """What an agent makes of a stage: from its position, S_t and S_t with the reference's work done, A_t."""

@@ -27,7 +27,7 @@ from prchain.llm.client import OpenAIModel
 from prchain.llm.desk import Desk, Question, Route
 from prchain.llm.endpoint import Endpoint
 from prchain.llm.price import Price
-from prchain.prompts import Prompt
+from prchain.llm.prompts import Prompt
 from sql.ledger import SqlLedger
 from sql.store import Store
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import click
 
-from environments.state import next_state
+from environments.checkouts.state import next_state
 from prchain.errors import IncompleteRepository, MergeUnsupported, NoneUnavailable
 from prchain.git.trees import TreeStore
 from sql.store import Store

@@ -8,15 +8,15 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from environments.sandbox import ExecResult, Sandbox
-from environments.scripted import Line, ScriptedSandbox
+from environments.sandboxes.sandbox import ExecResult, Sandbox
+from environments.sandboxes.scripted import Line, ScriptedSandbox
 from prchain.errors import LlmError
 from prchain.llm.desk import Desk, Route
 from prchain.llm.ledger import Ledger, MemoryLedger
 from prchain.llm.model import Message, Reply, Request, ToolCall, Usage
-from trajectories.agent import ReactScaffold
 from trajectories.model import Entry, Kind
-from trajectories.scaffold import Attempt, Observer, Order
+from trajectories.scaffolds.agent import ReactScaffold
+from trajectories.scaffolds.scaffold import Attempt, Observer, Order
 
 Said = Reply | LlmError | Callable[[Request], Reply]
 

@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from environments.checkout import Extraction, extract_tree, place_repository, place_tree
-from environments.provide import Backend, Provider
-from environments.sandbox import ExecResult, Sandbox
+from environments.checkouts.checkout import Extraction, extract_tree, place_repository, place_tree
+from environments.images.provide import Backend, Provider
+from environments.sandboxes.sandbox import ExecResult, Sandbox
 from prchain.git.trees import TreeStore
 from prchain.llm.desk import Desk, Route
 from prchain.llm.model import Reply, Request, ToolCall, Usage
@@ -46,9 +46,9 @@ from tests.endpoint import Answer, Call, completion
 from tests.environments.folder_sandbox import FolderSandbox
 from tests.miner.gitworld import Content, World
 from trajectories.options import RolloutOptions
-from trajectories.rollout import RolloutContext
-from trajectories.rollouts import Choice, RolloutRun
-from trajectories.setup import make_scaffold
+from trajectories.rollouts.rollout import RolloutContext
+from trajectories.rollouts.run import Choice, RolloutRun
+from trajectories.scaffolds.setup import make_scaffold
 
 NAME = "shop/till"
 STAGES = 5
@@ -175,7 +175,7 @@ class PolicyModel:
 
 @dataclass
 class FolderPlace:
-    """Stages worked on in folders of this machine (`trajectories.ground.Place`). `before` sees every command."""
+    """Stages worked on in folders of this machine (`Place`). `before` sees every command."""
 
     trees: TreeStore
     folder: Path

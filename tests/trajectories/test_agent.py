@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from environments.sandbox import ExecResult
-from environments.scripted import Line, ScriptedSandbox
+from environments.sandboxes.sandbox import ExecResult
+from environments.sandboxes.scripted import Line, ScriptedSandbox
 from prchain import errors
 from prchain.llm.desk import Answer, Question
 from prchain.llm.ledger import MemoryLedger
@@ -34,11 +34,11 @@ from tests.trajectories.agentworld import (
     without_times,
     work,
 )
-from trajectories.agent import ReactScaffold
 from trajectories.model import Ending, Entry, Kind, Limits, Used
-from trajectories.scaffold import Advice, Scaffold
-from trajectories.tools.bash import SESSION
-from trajectories.turns import NOT_RUN
+from trajectories.scaffolds.agent import ReactScaffold
+from trajectories.scaffolds.scaffold import Advice, Scaffold
+from trajectories.scaffolds.tools.bash import SESSION
+from trajectories.scaffolds.turns import NOT_RUN
 
 SENTINEL = "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
 

@@ -24,12 +24,12 @@ from prchain.llm.price import Price
 from prchain.progress import open_progress
 from sql.tables import LlmCall, StageTests, Task, TaskStage, Trajectory, TrajectoryStage, Verdict
 from tests.chains.taskworld import CHAIN, QUERIES, FakeModel, TaskWorld, desk_of, mined, shop
-from trajectories.agreement import THRESHOLDS, Agreement, agreement, agreement_across, curve, spread
-from trajectories.calibrate import Calibration, Calibrator, Options, StoredVerdict, stored_verdicts
-from trajectories.judge import Judge
-from trajectories.judge_report import summary
-from trajectories.patch_text import file_patches
-from trajectories.variants import Variant, halved
+from trajectories.verdicts.agreement import THRESHOLDS, Agreement, agreement, agreement_across, curve, spread
+from trajectories.verdicts.calibrate import Calibration, Calibrator, Options, StoredVerdict, stored_verdicts
+from trajectories.verdicts.judge import Judge
+from trajectories.verdicts.patch_text import file_patches
+from trajectories.verdicts.report import summary
+from trajectories.verdicts.variants import Variant, halved
 
 PRICED = Price(input=1.0, output=2.0)
 CALLS = 4 * 2 * 2

@@ -10,17 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from environments.outcomes import Grade
 from environments.stages import Stage
+from environments.suites.outcomes import Grade
 from prchain import errors
 from prchain.git import GitRepository
 from prchain.leaks import Finding
 from prchain.llm.model import Request
 from tests.chains.taskworld import QUERIES, FakeModel, desk_of, shop
 from tests.miner.gitworld import Content, World
-from trajectories.comments import NEUTRAL, REPEATS, Check, Shown, comment_for_agent
-from trajectories.hidden import CommentCheck, Hidden, read_hidden
-from trajectories.judge import EMPTY, Judge, Judgement
+from trajectories.verdicts.comments import NEUTRAL, REPEATS, Check, Shown, comment_for_agent
+from trajectories.verdicts.hidden import CommentCheck, Hidden, read_hidden
+from trajectories.verdicts.judge import EMPTY, Judge, Judgement
 
 CLEAN = "Sums still go up by a cent where they should go to the even neighbour, and single entries changed as well."
 LEAKING = "It should call `round_half_even_cents`, as the price module does."

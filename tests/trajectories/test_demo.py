@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from environments.provide import Backend
+from environments.images.provide import Backend
 from prchain.cli import run
 from prchain.errors import DemoStopped, EngineUnavailable, UsageError
 from prchain.settings import Settings
@@ -96,8 +96,8 @@ def test_run_again_it_asks_nothing_and_comes_to_the_same(
 
 @pytest.mark.docker
 def test_it_runs_in_containers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from environments.engine import connect
-    from environments.images import prune_images
+    from environments.images.images import prune_images
+    from environments.sandboxes.engine import connect
 
     assert run(["demo", "--folder", str(tmp_path / "demo"), "--backend", "docker", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["samples"] == 2

@@ -6,11 +6,11 @@ from itertools import product
 
 import pytest
 
-from environments import outcomes
-from environments.outcomes import Grade
-from trajectories.gates import Decision, decide, voice_of_tests
-from trajectories.judge import Judgement
+from environments.suites import outcomes
+from environments.suites.outcomes import Grade
 from trajectories.options import Gate
+from trajectories.verdicts.gates import Decision, decide, voice_of_tests
+from trajectories.verdicts.judge import Judgement
 
 THRESHOLD = 0.8
 OUTCOMES = (

@@ -16,9 +16,9 @@ from prchain.llm.ledger import MemoryLedger
 from prchain.llm.model import Reply, Request
 from tests.chains.taskworld import FakeModel, desk_of
 from tests.trajectories.hostile import HOSTILE, SAYS, hostile_patches
-from trajectories.comments import comment_for_agent
-from trajectories.gates import decide
-from trajectories.judge import EMPTY, Case, Judge, Judgement
+from trajectories.verdicts.comments import comment_for_agent
+from trajectories.verdicts.gates import decide
+from trajectories.verdicts.judge import EMPTY, Case, Judge, Judgement
 
 QUERY = "Sums should be rounded as banks do it, in src/sums.py."
 VERDICT = {"comment": "Nothing is rounded.", "score": 0.25}

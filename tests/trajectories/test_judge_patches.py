@@ -12,7 +12,7 @@ from prchain.errors import GitError
 from prchain.git import GitRepository
 from prchain.kinds import FileKind
 from tests.miner.gitworld import Content, World
-from trajectories.patch_text import _RANKS, FileText, file_patches, file_texts, sections, shown
+from trajectories.verdicts.patch_text import _RANKS, FileText, file_patches, file_texts, sections, shown
 
 _EVERY_BYTE = bytes(range(1, 256))
 

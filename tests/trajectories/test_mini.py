@@ -18,14 +18,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from environments.docker import DockerSandbox
-from environments.local import LocalSandbox
-from environments.sandbox import ExecResult, Place, Sandbox
-from environments.scripted import Line
+from environments.sandboxes.docker import DockerSandbox
+from environments.sandboxes.local import LocalSandbox
+from environments.sandboxes.sandbox import ExecResult, Place, Sandbox
+from environments.sandboxes.scripted import Line
 from prchain import errors
 from prchain.llm.ledger import MemoryLedger
 from prchain.llm.model import Reply, ToolCall, Usage
-from prchain.prompts import load_prompt
+from prchain.llm.prompts import load_prompt
 from sql.tables import LlmCall, Trajectory, TrajectoryMessage
 from tests.trajectories.agentworld import (
     OK,
@@ -44,16 +44,16 @@ from tests.trajectories.agentworld import (
 from tests.trajectories.miniworld import FOLDER, on_the_path
 from tests.trajectories.rolloutworld import SUBMIT as SUBMIT_TOOL
 from tests.trajectories.rolloutworld import FolderPlace, PolicyModel, Said, bash, rollout_world, works
-from trajectories import mini as mini_module
-from trajectories.agent import ReactScaffold
-from trajectories.mini import MiniScaffold
 from trajectories.model import Ending, Entry, Kind, Limits, Used
-from trajectories.observations import SUBMISSION
 from trajectories.options import RolloutOptions
-from trajectories.rollout import roll
-from trajectories.scaffold import Advice, Scaffold
-from trajectories.setup import make_scaffold
-from trajectories.turns import NOT_RUN
+from trajectories.rollouts.rollout import roll
+from trajectories.scaffolds import mini as mini_module
+from trajectories.scaffolds.agent import ReactScaffold
+from trajectories.scaffolds.mini import MiniScaffold
+from trajectories.scaffolds.observations import SUBMISSION
+from trajectories.scaffolds.scaffold import Advice, Scaffold
+from trajectories.scaffolds.setup import make_scaffold
+from trajectories.scaffolds.turns import NOT_RUN
 
 pytestmark = pytest.mark.mini
 
@@ -100,7 +100,7 @@ def test_a_query_with_the_overview_stands_in_its_words_on_a_task_and_a_later_one
     assert all(words in first for words in ("All {{ of }} it.", "Mend {% it %}.", "Recommended Workflow", HAND_IN))
     assert "macos" not in first.lower(), "commands run in Linux, whatever the host is"
     later = {**variables, "overview": None, "position": 2}
-    assert made.opening(Kind.QUERY, later) == load_prompt("trajectories", "query").render(**later)[0].content
+    assert made.opening(Kind.QUERY, later) == load_prompt("trajectories.scaffolds", "query").render(**later)[0].content
     assert "Not yet." in made.opening(Kind.COMMENT, variables)
 
 

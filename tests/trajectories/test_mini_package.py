@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from prchain.errors import UsageError
-from trajectories.mini_package import load_package
 from trajectories.options import RolloutOptions
-from trajectories.setup import make_scaffold
+from trajectories.scaffolds.mini_package import load_package
+from trajectories.scaffolds.setup import make_scaffold
 
 MODULES = ("minisweagent", "minisweagent.agents.default", "minisweagent.models.utils.actions_toolcall",
            "minisweagent.exceptions", "yaml")  # fmt: skip

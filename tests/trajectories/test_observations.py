@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from environments.sandbox import OUT_OF_MEMORY, OUTPUT_LIMIT, PROCESS_LIMIT, ExecResult
-from trajectories.observations import SUBMISSION, bytes_for, command_observation, cut, is_submission
+from environments.sandboxes.sandbox import OUT_OF_MEMORY, OUTPUT_LIMIT, PROCESS_LIMIT, ExecResult
+from trajectories.scaffolds.observations import SUBMISSION, bytes_for, command_observation, cut, is_submission
 
 
 def told(result: ExecResult, most: int = 100) -> tuple[str, int]:

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from environments.provide import Backend
-from environments.state import Carry
+from environments.checkouts.state import Carry
+from environments.images.provide import Backend
 from prchain.errors import UsageError
 from trajectories.identity import trajectory_id
 from trajectories.model import Limits

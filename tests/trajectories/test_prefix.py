@@ -14,7 +14,7 @@ from prchain.llm.desk import Desk, Route
 from prchain.llm.ledger import MemoryLedger
 from prchain.llm.scripted import ScriptedModel
 from trajectories.model import Entry, Kind
-from trajectories.prefix import REPEATS, neutral_overview, prefix_overview, retold
+from trajectories.rollouts.prefix import REPEATS, neutral_overview, prefix_overview, retold
 from trajectories.task import RolloutTask, StageTask, told_query
 
 STAGES = tuple(Stage(n, n, f"b{n}", f"m{n}", "2026-01-01T00:00:00Z") for n in (1, 2, 3))

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from environments.testlogs import Status
-from environments.testruns import TestRun
+from environments.suites.testlogs import Status
+from environments.suites.testruns import TestRun
 from prchain.errors import (
     DiskFull,
     DiskLimit,
@@ -40,11 +40,11 @@ from tests.trajectories.rolloutworld import (
     rollout_world,
     works,
 )
-from trajectories.ground import ChainGround
 from trajectories.model import Limits
 from trajectories.outcomes import FINAL, INFRASTRUCTURE
-from trajectories.prefix import retold
-from trajectories.rollout import roll
+from trajectories.rollouts.ground import ChainGround
+from trajectories.rollouts.prefix import retold
+from trajectories.rollouts.rollout import roll
 from trajectories.rows import read_entries
 
 Messages = Sequence[Mapping[str, Any]]

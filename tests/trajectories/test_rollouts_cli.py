@@ -15,11 +15,11 @@ from prchain.cli import run as run_command
 from prchain.errors import DiskFull, StoreInUse
 from sql.tables import Task, Trajectory
 from tests.trajectories.rolloutworld import PolicyModel, RolloutWorld, rollout_world
-from trajectories.cli import rollouts
-from trajectories.crew import Told
-from trajectories.forecast import ASSUMED
 from trajectories.identity import Parent
-from trajectories.rollout import RolloutContext, _begin, _end
+from trajectories.rollouts.cli import rollouts
+from trajectories.rollouts.crew import Told
+from trajectories.rollouts.forecast import ASSUMED
+from trajectories.rollouts.rollout import RolloutContext, _begin, _end
 
 CHAINS = [(1, 2), (2, 3), (3, 4), (4, 5)]
 

@@ -13,7 +13,7 @@ from sqlalchemy import update
 from prchain.cli import run
 from sql.tables import Verdict
 from tests.trajectories.sampleworld import SampleWorld, Talk, sample_world
-from trajectories.stats import PAPER, lines, stats
+from trajectories.export.stats import PAPER, lines, stats
 
 
 @pytest.fixture

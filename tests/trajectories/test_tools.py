@@ -10,16 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from environments.local import LocalSandbox
-from environments.sandbox import ExecResult, Limits, Place
-from environments.scripted import Line, ScriptedSandbox
+from environments.sandboxes.local import LocalSandbox
+from environments.sandboxes.sandbox import ExecResult, Limits, Place
+from environments.sandboxes.scripted import Line, ScriptedSandbox
 from prchain.errors import EngineUnavailable, SandboxFileError, SandboxLost
 from tests.trajectories.agentworld import SUBMIT, Memory, Model, call, order, runs, says, work
-from trajectories.agent import ReactScaffold
 from trajectories.model import Ending
-from trajectories.tools.texts import Text, numbered
-from trajectories.tools.tool import Result, Workspace
-from trajectories.tools.toolset import toolset
+from trajectories.scaffolds.agent import ReactScaffold
+from trajectories.scaffolds.tools.texts import Text, numbered
+from trajectories.scaffolds.tools.tool import Result, Workspace
+from trajectories.scaffolds.tools.toolset import toolset
 
 FULL = toolset("full").tools
 EDITOR = "str_replace_editor"

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from prchain.llm.model import Reply, ToolCall
 from trajectories.model import Entry, Kind, TurnFault
-from trajectories.tools.toolset import toolset
-from trajectories.turns import named_calls, read_object, read_turn, sent, shown_name
+from trajectories.scaffolds.tools.toolset import toolset
+from trajectories.scaffolds.turns import named_calls, read_object, read_turn, sent, shown_name
 
 FULL = toolset("full")
 

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from environments.base_image import NAME
-from environments.engine import BASE_LABEL, connect, in_engine
-from environments.local import LocalSandbox
-from environments.plans import WORKDIR
-from environments.provide import Backend
-from environments.sandbox import Place
+from environments.images.base_image import NAME
+from environments.images.plans import WORKDIR
+from environments.images.provide import Backend
+from environments.sandboxes.engine import BASE_LABEL, connect, in_engine
+from environments.sandboxes.local import LocalSandbox
+from environments.sandboxes.sandbox import Place
 from prchain.errors import PrchainError, UsageError
 from prchain.settings import Settings
 
@@ -25,7 +25,7 @@ _PATIENCE = 10
 """Seconds that the engine, or bubblewrap, has to answer in."""
 
 _HOST_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-"""Where commands of sandboxes without an image look for programs (`environments.local`)."""
+"""Where commands of sandboxes without an image look for programs (`environments.sandboxes.local`)."""
 
 
 @dataclass(frozen=True, slots=True)

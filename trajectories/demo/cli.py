@@ -37,7 +37,7 @@ def demo(folder: Path | None, backend: str | None, as_json: bool) -> None:
       prchain demo --folder /var/tmp/demo
       DEMO_MODEL=glm-4.6 prchain demo
     """
-    from environments.provide import Backend
+    from environments.images.provide import Backend
     from prchain.cli import run
     from trajectories.demo.funnel import as_json as funnel_as_json
     from trajectories.demo.run import MODEL_VARIABLE, print_outcome, run_demo

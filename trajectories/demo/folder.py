@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from environments.provide import Backend
-from environments.recipes import override_name
+from environments.images.provide import Backend
+from environments.images.recipes import override_name
 from prchain.settings import FILE, Settings
 from trajectories.demo.backend import Chosen, path_with_python
 from trajectories.demo.library import REPOSITORY

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from environments.outcomes import PASSED
+from environments.suites.outcomes import PASSED
 from sql.store import Store, Transaction
 from sql.tables import (
     Candidate,

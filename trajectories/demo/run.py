@@ -15,7 +15,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from environments.provide import Backend
+from environments.images.provide import Backend
 from prchain.errors import DemoStopped
 from prchain.settings import Settings, variable
 from prchain.terminal import say

@@ -277,8 +277,8 @@ def stats(db: str | None, as_json: bool) -> None:
       prchain stats
     """
     from prchain.terminal import say
-    from trajectories.stats import lines
-    from trajectories.stats import stats as figures
+    from trajectories.export.stats import lines
+    from trajectories.export.stats import stats as figures
 
     with closing(Store.open(Settings.load(db=db).db, create=False)) as store, store.reading() as tx:
         row = figures(tx)

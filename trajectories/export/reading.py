@@ -22,7 +22,7 @@ from trajectories.export.options import ExportOptions
 from trajectories.export.samples import Reason, Sample, Stage, Turn, answered, ended
 from trajectories.model import Entry, Kind
 from trajectories.outcomes import ACCEPTED, ACCEPTED_PREFIX
-from trajectories.prefix import retold
+from trajectories.rollouts.prefix import retold
 from trajectories.rows import read_entries
 
 NO_MESSAGES = "no_messages"

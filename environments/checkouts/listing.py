@@ -1,0 +1,139 @@
+"""What the kernel says of the files below a sandbox's folder, and the content of some of them: one command each.
+
+A file's facts are device, inode, time of the last change (ctime), mode and size. No program that cannot set the
+machine's clock can change a file and keep them, while times of modification can be set back: those are not asked for.
+
+The kernel's clock for files ticks, so that two changes within a tick look alike. Facts that are younger than that are
+`fresh`: the file may change once more, after it was read, without a trace.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING, NamedTuple
+
+from environments.checkouts.tarball import Kind, members
+from prchain.errors import ExtractionFailed
+
+if TYPE_CHECKING:
+    from environments.sandboxes.sandbox import Sandbox
+
+_TICK = 0.05
+"""Seconds that the kernel's clock for files lags behind the time of day at most: it ticks every 1 to 10 ms."""
+
+_MOST = 256 << 20
+"""Bytes of a listing, and of what is read by one command."""
+
+_PATIENCE = 300.0
+_TRIES = 2
+
+# The agent may have put programs of its own into a folder of PATH.
+_CLEAN = "export LC_ALL=C PATH=/usr/bin:/bin TAR_OPTIONS=\n"
+_LIST = (
+    '[[ ! -L {0} ]] && printf "%s\\0" "${{EPOCHREALTIME:-$(date +%s.%6N)}}" && '
+    "find . \\( -name .git{1} \\) -prune -o ! -type d -printf '%y %m %D %i %n %s %C@\\0%P\\0%l\\0' 2>/dev/null && "
+    'printf "end\\0"'
+)
+_READ = "tar -c --null --no-unquote --no-recursion --hard-dereference -T - -f - 2>/dev/null"
+_FACTS = re.compile(rb"[A-Za-z] [0-7]{1,4} \d+ \d+ \d+ \d+ \d+\.\d+\Z")
+_LEADS_OUT = re.compile(rb"(?:\A|/)\.{0,2}(?:/|\Z)")
+_WILD = re.compile(r"([*?\[\\])")
+
+
+class Listed(NamedTuple):
+    """A file, link or other thing that is no folder. `facts` tell whether it is what it was, and are a file's alone."""
+
+    path: bytes
+    facts: bytes
+    target: bytes = b""
+
+    @property
+    def kind(self) -> bytes:
+        """A letter: f is a file, l a symbolic link (find(1), -printf %y)."""
+        return self.facts[:1]
+
+    @property
+    def is_executable(self) -> bool:
+        """Whether its owner may run it."""
+        return bool(int(self._field(1), 8) & 0o100)
+
+    @property
+    def links(self) -> int:
+        """How many names the file has."""
+        return int(self._field(4))
+
+    @property
+    def size(self) -> int:
+        """In bytes."""
+        return int(self._field(5))
+
+    def _field(self, place: int) -> bytes:
+        return self.facts.split(b" ")[place]
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Everything below a folder but folders and what lies below a ``.git``, by path. `said` is equal for equal ones."""
+
+    said: bytes
+    files: Mapping[bytes, Listed]
+    fresh: frozenset[bytes]
+
+    @classmethod
+    def parse(cls, output: bytes) -> Listing:
+        """Raises `ValueError` for what is no listing, or one that was cut off."""
+        now, _, said = output.partition(b"\0")
+        *parts, end, rest = said.split(b"\0")
+        if (end, rest) != (b"end", b"") or len(parts) % 3:
+            raise ValueError("the listing is cut off")
+        facts, paths, targets = parts[0::3], parts[1::3], parts[2::3]
+        if not all(map(_FACTS.match, facts)) or any(map(_LEADS_OUT.search, paths)):
+            raise ValueError("the listing is none")
+        since = b"%.10f" % (float(now) - _TICK)
+        fresh = frozenset(fact for fact in facts if fact[fact.rfind(b" ") + 1 :] >= since)
+        return cls(said, dict(zip(paths, map(Listed, paths, facts, targets), strict=True)), fresh)
+
+
+def list_files(sandbox: Sandbox, workdir: str, leave_out: Collection[bytes] = ()) -> Listing | None:
+    """List what is below `workdir`, without the folders to be left out (paths below it).
+
+    None where that is not possible: the folder is gone or a link, part of it may not be read, files vanish while they
+    are listed, or the image's `find` is not GNU's.
+    """
+    names = (shlex.quote("./" + _WILD.sub(r"\\\1", os.fsdecode(path))) for path in leave_out)
+    paths = " -o ".join(f"-path {name}" for name in names)
+    command = _CLEAN + _LIST.format(shlex.quote(workdir), f" -o -type d \\( {paths} \\)" if paths else "")
+    for _ in range(_TRIES):
+        result = sandbox.exec(command, cwd=workdir, timeout=_PATIENCE, output_limit=_MOST)
+        if result.exit_code == 0 and not result.omitted:
+            try:
+                return Listing.parse(result.output)
+            except ValueError:
+                continue
+    return None
+
+
+def read_files(sandbox: Sandbox, workdir: str, paths: Sequence[bytes]) -> Iterator[tuple[bytes, IO[bytes], int]]:
+    """Path, content and size of files below `workdir`; each content is to be read before the next is asked for.
+
+    Raises `ExtractionFailed` where one of them is no file any more, may not be read, or changes meanwhile.
+    """
+    if not paths:
+        return
+    names = b"".join(b"./%s\0" % path for path in paths)
+    result = sandbox.exec(_CLEAN + _READ, cwd=workdir, timeout=_PATIENCE, output_limit=_MOST, stdin=names)
+    if result.exit_code != 0 or result.omitted:
+        raise ExtractionFailed("some files cannot be read, or change while they are")
+    missing = set(paths)
+    for member in members([result.output], most_bytes=_MOST, most_members=len(paths)):
+        path = member.path.removeprefix(b"./")
+        if member.kind is not Kind.FILE or member.content is None or path not in missing:
+            raise ExtractionFailed("the sandbox gave other files than it was asked for")
+        missing.remove(path)
+        yield path, member.content, member.size
+    if missing:
+        raise ExtractionFailed("the sandbox gave fewer files than it was asked for")

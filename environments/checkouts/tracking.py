@@ -1,0 +1,247 @@
+"""The tree of a sandbox's folder after each step of an agent, without reading every file each time.
+
+What this cannot see: a page that a process in the background goes on writing through a shared mapping (the kernel
+notes the first write alone, until the page has reached the disk), and what root in the sandbox, or a process that
+meddles with ours, makes `find` and `tar` say. So the tree that a stage ends with is to be had by `Tracker.extract`.
+"""
+
+from __future__ import annotations
+
+import io
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import ExitStack
+from typing import IO, TYPE_CHECKING, cast
+
+from environments.checkouts.extraction import Extraction, Taker, extract_tree, folders_above
+from environments.checkouts.junk import CACHE_TAG, IgnoreRules
+from environments.checkouts.listing import Listed, Listing, list_files, read_files
+from environments.checkouts.tarball import Kind, Member
+from prchain.errors import ExtractionFailed
+from prchain.git.spool import BlobSpool
+from prchain.git.trees import EXECUTABLE, FILE, SUBMODULE, Entry, TreeStore
+
+if TYPE_CHECKING:
+    from environments.sandboxes.sandbox import Sandbox
+
+_MOST_BYTES = 64 << 20
+_MOST_FILES = 5_000
+"""Where more than that is new, all is extracted."""
+
+_UNLISTED_FROM = 50
+_MOST_UNLISTED = 200
+"""Files in a folder of junk from which on it is listed no more, and how many folders these are at most."""
+
+_TOP = b"top"
+
+
+class Tracker:
+    """Follows the tree of a sandbox's `workdir` (default: the place's), which began as `start_tree` (S_t).
+
+    `ignore_rules_from` is as in `environments.checkouts.extraction.extract_tree`. Not for several threads.
+    """
+
+    def __init__(
+        self, sandbox: Sandbox, store: TreeStore, *, start_tree: str, ignore_rules_from: str, workdir: str | None = None
+    ) -> None:
+        self._sandbox = sandbox
+        self._store = store
+        self._start_tree, self._rules_tree = start_tree, ignore_rules_from
+        self._workdir = (workdir or sandbox.place.workdir).rstrip("/")
+        self._start = store.entries(start_tree)
+        self._start_folders = {above for path in self._start for above in folders_above(path)}
+        self._rules = _Rules(store, ignore_rules_from)
+        self._unlisted: tuple[bytes, ...] = ()
+        self._known = _blobs_of(self._start)
+        self._blobs: dict[bytes, str] = {}
+        self._tags: dict[bytes, bytes] = {}
+        self._said: bytes | None = None
+        self._tree = ""
+        self._entries: dict[bytes, Entry] = {}
+
+    def take(self) -> str:
+        """The tree as it is now, the one that `extract_tree` would give; raises as that does.
+
+        The first one, and one where much has changed or files have several names, is a full extraction.
+        """
+        listing = list_files(self._sandbox, self._workdir, self._unlisted)
+        if listing is None or not self._tree:
+            return self._extract(listing).tree
+        if listing.said != self._said:
+            try:
+                self._follow(listing)
+            except (_TooMuchError, ExtractionFailed):
+                return self._extract(listing).tree
+        return self._tree
+
+    def extract(self) -> Extraction:
+        """A full extraction, from which later trees are followed."""
+        return self._extract(list_files(self._sandbox, self._workdir, self._unlisted))
+
+    def _extract(self, listing: Listing | None) -> Extraction:
+        extraction = extract_tree(
+            self._sandbox, self._store, start_tree=self._start_tree, ignore_rules_from=self._rules_tree,
+            workdir=self._workdir,
+        )  # fmt: skip
+        entries = self._store.entries(extraction.tree)
+        # What changed between the listing and the extraction has other facts in the next listing.
+        blobs = {
+            listed.facts: entry.blob
+            for path, listed in (listing.files.items() if listing else ())
+            if listed.kind == b"f" and (entry := entries.get(path)) and entry.mode in (FILE, EXECUTABLE)
+        }
+        with self._rules:
+            self._settle(extraction.tree, entries, blobs, listing)
+        return extraction
+
+    def _follow(self, listing: Listing) -> None:
+        """Make the tree of a listing. Raises `_TooMuchError` or `ExtractionFailed` where it takes an extraction."""
+        with self._rules, _Spool(self._store, self._known, self._blobs) as spool:
+            self._learn_tags(listing)
+            taker = Taker(self._start, self._rules, spool, _TOP)
+            taker.take(Member(_TOP, Kind.FOLDER))
+            for listed in listing.files.values():
+                taker.take(self._member(listed))
+            entries = taker.finish()
+            new = {listed.path: listed for listed in spool.new if listed.path in entries}
+            blobs = dict(self._blobs)
+            for path, content, size in self._read(new.values()):
+                blob = blobs[new[path].facts] = spool.add(content, size)
+                entries[path] = Entry(entries[path].mode, blob)
+            spool.save()
+            changes: dict[bytes, Entry | None] = dict.fromkeys(self._entries.keys() - entries.keys())
+            changes |= {path: entry for path, entry in entries.items() if self._entries.get(path) != entry}
+            self._settle(self._store.edit(self._tree, changes), entries, blobs, listing)
+
+    def _settle(
+        self, tree: str, entries: dict[bytes, Entry], blobs: Mapping[bytes, str], listing: Listing | None
+    ) -> None:
+        """Keep what the next tree is compared with; nothing of what may change without a trace."""
+        self._tree, self._entries = tree, entries
+        self._known |= _blobs_of(entries)
+        if listing is None:
+            self._said, self._blobs, self._tags = None, {}, {}
+            return
+        still = {listed.facts for listed in listing.files.values()} - listing.fresh
+        self._blobs = {facts: blob for facts, blob in blobs.items() if facts in still}
+        self._tags = {facts: tag for facts, tag in self._tags.items() if facts in still}
+        self._said = None if listing.fresh else listing.said
+        self._unlist(listing)
+
+    def _unlist(self, listing: Listing) -> None:
+        """Leave large folders of junk out of the next listings: nothing that appears there can count."""
+        room = _MOST_UNLISTED - len(self._unlisted)
+        hidden = Counter(
+            folder
+            for path in listing.files
+            if path not in self._start
+            and (folder := self._rules.hidden_folder(path)) is not None
+            and folder not in self._start_folders
+        )
+        many = [folder for folder, count in hidden.most_common(room) if count >= _UNLISTED_FROM]
+        if many:
+            self._unlisted += tuple(many)
+            self._said = None
+
+    def _member(self, listed: Listed) -> Member:
+        path = b"%s/%s" % (_TOP, listed.path)
+        if listed.kind == b"l":
+            if listed.links != 1:
+                raise _TooMuchError
+            return Member(path, Kind.SYMLINK, target=listed.target)
+        if listed.kind != b"f":
+            return Member(path, Kind.SPECIAL)
+        tag = self._tags.get(listed.facts)
+        if tag is not None:
+            return Member(path, Kind.FILE, listed.is_executable, len(tag), content=io.BytesIO(tag))
+        return Member(path, Kind.FILE, listed.is_executable, listed.size, content=cast("IO[bytes]", _Unread(listed)))
+
+    def _learn_tags(self, listing: Listing) -> None:
+        """Read the tags of caches that are new, for what lies in such a folder need not be read."""
+        new = {
+            path: listed
+            for path, listed in listing.files.items()
+            if path.endswith(b"/" + CACHE_TAG)
+            and listed.kind == b"f"
+            and path not in self._start
+            and listed.facts not in self._tags
+            and not self._rules.hide(path)
+        }
+        for path, content, size in self._read(new.values()):
+            self._tags[new[path].facts] = content.read(size)
+
+    def _read(self, files: Collection[Listed]) -> Iterator[tuple[bytes, IO[bytes], int]]:
+        if len(files) > _MOST_FILES or sum(listed.size for listed in files) > _MOST_BYTES:
+            raise _TooMuchError
+        return read_files(self._sandbox, self._workdir, [listed.path for listed in files])
+
+
+class _TooMuchError(Exception):
+    """It is better, or surer, to extract everything."""
+
+
+class _Unread:
+    """Stands for the content of a file that was listed."""
+
+    def __init__(self, listed: Listed) -> None:
+        self.listed = listed
+
+
+class _Spool(BlobSpool):
+    """Knows the blobs of files by their facts, and notes the files that it does not know."""
+
+    def __init__(self, store: TreeStore, known: Collection[str], blobs: Mapping[bytes, str]) -> None:
+        super().__init__(store, known)
+        self._blobs = blobs
+        self.new: list[Listed] = []
+
+    def add(self, source: IO[bytes], size: int) -> str:
+        """As in `BlobSpool`; an empty name for a file that is yet to be read."""
+        if not isinstance(source, _Unread):
+            return super().add(source, size)
+        if source.listed.links != 1:
+            raise _TooMuchError  # how an extraction takes a file of several names is not ours to guess
+        blob = self._blobs.get(source.listed.facts)
+        if blob is None:
+            self.new.append(source.listed)
+        return blob or ""
+
+
+class _Rules:
+    """The ignore rules of a tree, asked once for each path; a context manager, for many times."""
+
+    def __init__(self, store: TreeStore, tree: str) -> None:
+        self._source = (store, tree)
+        self._files: dict[bytes, bool] = {}
+        self._folders: dict[bytes, bytes | None] = {b"": None}
+        self._git = ExitStack()
+        self._rules: IgnoreRules | None = None
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *_: object) -> None:
+        self._rules = None
+        self._git.close()
+
+    def hide(self, path: bytes) -> bool:
+        """See `environments.checkouts.junk.IgnoreRules`."""
+        if path not in self._files:
+            self._files[path] = self.hidden_folder(path) is not None or self._asked().hide(path)
+        return self._files[path]
+
+    def hidden_folder(self, path: bytes) -> bytes | None:
+        """The topmost folder above a path that is junk."""
+        below = [folder for folder in folders_above(path) if folder not in self._folders]
+        for folder in reversed(below):
+            above = self._folders[folder.rpartition(b"/")[0]]
+            self._folders[folder] = folder if above is None and self._asked().hide_folder(folder) else above
+        return self._folders[path.rpartition(b"/")[0]]
+
+    def _asked(self) -> IgnoreRules:
+        if self._rules is None:
+            self._rules = self._git.enter_context(IgnoreRules(*self._source))
+        return self._rules
+
+
+def _blobs_of(entries: Mapping[bytes, Entry]) -> set[str]:
+    return {entry.blob for entry in entries.values() if entry.mode != SUBMODULE}

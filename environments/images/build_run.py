@@ -1,0 +1,78 @@
+"""Building the images of chosen chains' stages, one after the other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from environments.images.provide import Provider
+from environments.stages import ChainStages, Stage, open_git, open_trees, read_chain
+from prchain.errors import BuildFailed, GitError, NoRecipe
+from prchain.progress import Progress
+from prchain.settings import Settings
+from sql.chosen import selected_ids
+from sql.store import Store
+
+BUILT = "built"
+CACHED = "cached"
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """What became of one image, or of one stage that has none. `stages` counts the stages that it serves."""
+
+    repository: str
+    outcome: str
+    image: str | None = None
+    stages: int = 1
+    seconds: float = 0.0
+    repairs: int = 0
+    notes: tuple[str, ...] = ()
+    reason: str | None = None
+    """Of a failure, with the log's decisive lines."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether the image is there."""
+        return self.outcome in {BUILT, CACHED}
+
+
+def build_images(
+    store: Store, provider: Provider, settings: Settings, progress: Progress, *, strategy: str,
+    repository: str | None = None, limit: int | None = None, rebuild: bool = False,
+) -> list[Build]:  # fmt: skip
+    """Build what the stages of the chosen chains need, best chain first; returns what became of it, in that order.
+
+    Raises what is no fault of one build: `SandboxError` and `ImageError` for the engine, `LlmError`, `RecipeError`,
+    `UsageError` for a repository that was not mined.
+    """
+    with store.reading() as tx:
+        wanted = selected_ids(tx, strategy, repository, limit)
+        chains = [read_chain(tx, chain_id) for chain_id in wanted]
+    shown = progress.task("stages", sum(len(chain.stages) for chain in chains))
+    builds: dict[tuple[str, ...], Build] = {}
+    for chain in chains:
+        for stage in chain.stages:
+            shown.update(note=f"{chain.repository}#{stage.number}")
+            made = _build(provider, settings, chain, stage, rebuild)
+            key = (made.repository, made.image or made.reason or "")
+            if key in builds:
+                made = replace(builds[key], stages=builds[key].stages + 1)
+            builds[key] = made
+            shown.advance()
+    shown.done(f"{sum(one.ok for one in builds.values()):,} of {len(builds):,} images are there")
+    return list(builds.values())
+
+
+def _build(provider: Provider, settings: Settings, chain: ChainStages, stage: Stage, rebuild: bool) -> Build:
+    try:
+        git = open_git(chain, settings.mirrors_dir)
+        trees = open_trees(chain, git, settings.data_dir)
+        provided = provider.provide(chain.repository, trees, git, stage, rebuild=rebuild)
+    except BuildFailed as error:
+        return Build(chain.repository, error.name, reason=" | ".join(dict.fromkeys((str(error), *error.lines))))
+    except (NoRecipe, GitError) as error:
+        return Build(chain.repository, error.name, reason=str(error))
+    return Build(
+        chain.repository, CACHED if provided.cached else BUILT, provided.image, seconds=provided.seconds,
+        repairs=provided.repairs, notes=provided.notes,
+    )  # fmt: skip

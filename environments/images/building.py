@@ -1,0 +1,215 @@
+"""The container in which an image is built: steps run in it, with a deadline, and it is committed or thrown away."""
+
+from __future__ import annotations
+
+import io
+import posixpath
+import secrets
+import tarfile
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from types import TracebackType
+from typing import Any, Self
+
+from environments.images.buildlogs import decisive_lines
+from environments.images.buildtree import BuildTree
+from environments.images.plans import BUILD, WORKDIR
+from environments.sandboxes.engine import in_engine
+from environments.sandboxes.leftovers import OWNER, SANDBOX, SNAPSHOT, our_labels
+from prchain.errors import BuildFailed, ImageError, SandboxError
+from prchain.git.trees import RAW_ATTRIBUTES
+from prchain.scrub import redact
+
+USER = "agent"
+
+_MEMORY = 8 << 30
+"""Bytes that a build may use; compilers need more than tests."""
+
+_PROCESSES = 4096
+
+_HEAD, _TAIL = 64_000, 400_000
+"""Bytes of a step's output that are kept."""
+
+
+class BuildContainer:
+    """A running container of an image; a context manager that removes it. Its owner's labels let `gc` find it."""
+
+    def __init__(
+        self, engine: Any, image: str, *, network: str, deadline: float, files: Mapping[str, bytes] | None = None,
+        variables: Mapping[str, str] | None = None, secrets: tuple[str, ...] = (),
+    ) -> None:  # fmt: skip
+        self._engine = engine
+        self._image = image
+        self._network = network
+        self._deadline = deadline
+        self._files = dict(files or {})
+        self._variables = dict(variables or {})
+        self._secrets = secrets
+        self._container: Any = None
+        self._owner = 0
+        self.log = ""
+        """What the steps printed, all of them, redacted; the ends of long ones."""
+
+    def __enter__(self) -> Self:
+        name = f"prchain-build-{secrets.token_hex(6)}"
+        with in_engine():
+            self._container = self._engine.containers.run(
+                self._image, command=["sleep", "infinity"], entrypoint=[""], detach=True, init=True, user="0",
+                name=name, labels=our_labels(SANDBOX, name), network=self._network, use_config_proxy=False,
+                mem_limit=_MEMORY, memswap_limit=_MEMORY, pids_limit=_PROCESSES, security_opt=["no-new-privileges"],
+            )  # fmt: skip
+            try:
+                self._put(BUILD, self._files)
+            except BaseException:
+                self._container.remove(force=True, v=True)
+                raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._container is not None:
+            with in_engine():
+                self._container.remove(force=True, v=True)
+
+    def put_tree(self, tree: BuildTree) -> None:
+        """Put the tree into the work folder, as the agent's, with a repository of one commit around it."""
+        self._owner = int(self.run("user", f"id -u {USER}", root=True).strip().splitlines()[-1])
+        with tempfile.TemporaryFile() as file:
+            tree.write_tar(file, self._owner)
+            file.seek(0)
+            with in_engine():
+                self._container.put_archive(WORKDIR, file)
+        # Tools ask git for the files of the project.
+        self.run("repository", f"chown {USER}: . && runuser -u {USER} -- bash -c '{_REPOSITORY}'", root=True)
+
+    def run(self, step: str, script: str, *, root: bool = False) -> str:
+        """Run bash in the work folder and return what it printed. Raises `BuildFailed` for a failure or a late end."""
+        left = self._deadline - time.monotonic()
+        if left <= 0:
+            raise self._late(step)
+        variables = f"set -a; [ ! -e {BUILD}/variables ] || . {BUILD}/variables; set +a"
+        command = ["bash", "--noprofile", "--norc", "-euo", "pipefail", "-c", f"{variables}\n{script}"]
+        environment = {"BUILD": BUILD, "HOME": "/root" if root else f"/home/{USER}", **self._variables}
+        with in_engine(), self._killed_after(left) as late:
+            api = self._container.client.api
+            made = api.exec_create(
+                self._container.id, command, user="0" if root else USER, workdir=WORKDIR if step != "prepare" else "/",
+                environment=environment,
+            )  # fmt: skip
+            output = _ends(_chunks(api.exec_start(made["Id"], socket=True)))
+            if not late.is_set():
+                status = api.exec_inspect(made["Id"])["ExitCode"]
+        text = redact(output.decode("utf-8", "replace"), self._secrets)
+        self.log += f"--- {step}\n{text}"
+        if late.is_set():
+            raise self._late(step)
+        if status != 0:
+            lines = decisive_lines(text)
+            told = lines[-1] if lines else f"exit status {status}"
+            raise BuildFailed(f"the step {step} failed: {told}", step=step, lines=lines, log=text[-_TAIL:])
+        return text
+
+    def try_each(self, step: str, scripts: Sequence[str], *, root: bool = False) -> tuple[int, tuple[str, ...]]:
+        """Run the scripts until one succeeds; returns which it was, from 0, and why the first one failed.
+
+        Raises the `BuildFailed` of the last one.
+        """
+        why: tuple[str, ...] = ()
+        for at, script in enumerate(scripts):
+            try:
+                self.run(step, script, root=root)
+            except BuildFailed as failure:
+                if at == len(scripts) - 1 or time.monotonic() >= self._deadline:
+                    raise
+                why = why or failure.lines
+            else:
+                return at, why
+        raise ValueError("a step without a script")
+
+    def read(self, path: str) -> str:
+        """The text of a small file; empty where there is none."""
+        return self.run("read", f"cat {path} 2>/dev/null || true", root=True)
+
+    def commit(self, image: str, changes: Sequence[str]) -> str:
+        """Make the container's files an image and return its id."""
+        repository, _, tag = image.rpartition(":")
+        ours = [f'LABEL {label}=""' for label in (SANDBOX, SNAPSHOT, OWNER)]
+        with in_engine():
+            made = self._container.commit(repository=repository, tag=tag, changes=[*changes, *ours])
+            return str(made.id)
+
+    def _put(self, folder: str, files: Mapping[str, bytes]) -> None:
+        archive = io.BytesIO()
+        with tarfile.open(fileobj=archive, mode="w") as tar:
+            root = tarfile.TarInfo(folder.lstrip("/"))
+            root.type, root.mode = tarfile.DIRTYPE, 0o777  # steps of both users write into it
+            tar.addfile(root)
+            for name, content in files.items():
+                entry = tarfile.TarInfo(posixpath.join(folder.lstrip("/"), name))
+                entry.size, entry.mode = len(content), 0o644
+                tar.addfile(entry, io.BytesIO(content))
+        if not self._container.put_archive("/", archive.getvalue()):
+            raise ImageError("the engine does not take the build's files")
+
+    @contextmanager
+    def _killed_after(self, seconds: float) -> Iterator[threading.Event]:
+        """Kill the container after so many seconds; the engine cannot end a single command."""
+        late = threading.Event()
+
+        def kill() -> None:
+            late.set()
+            with suppress(ImageError, SandboxError), in_engine():  # it may have ended by itself at this very moment
+                self._container.kill()
+
+        timer = threading.Timer(seconds, kill)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield late
+        finally:
+            timer.cancel()
+
+    def _late(self, step: str) -> BuildFailed:
+        last = [line for line in self.log.splitlines() if line.strip()][-3:]
+        return BuildFailed(
+            f"the build took too long; it was at the step {step}", step=step, lines=last, log=self.log[-_TAIL:]
+        )
+
+
+_REPOSITORY = (
+    # Attributes of the tree would have git change content, and refuse what it cannot change.
+    f'git init -q . && mkdir -p .git/info && echo "{RAW_ATTRIBUTES.strip()}" > .git/info/attributes && '
+    "git add -A -f . && "
+    "git -c user.name=agent -c user.email=agent@localhost -c commit.gpgsign=false "
+    "commit -q --allow-empty --no-verify -m start"
+)
+
+
+def _chunks(stream: Any) -> Iterator[bytes]:
+    """What a command prints, both streams as they come. The SDK's own iterator would leave its socket open."""
+    from docker.utils.socket import SocketError, frames_iter  # noqa: PLC0415  loaded with the first build
+
+    try:
+        for _, chunk in frames_iter(stream, tty=False):  # type: ignore[no-untyped-call]
+            yield chunk
+    except (SocketError, OSError):
+        return  # the container was killed; its exit status tells
+    finally:
+        getattr(stream, "_sock", stream).close()
+        stream.close()
+
+
+def _ends(chunks: Iterator[bytes]) -> bytes:
+    """The head and the tail of a stream."""
+    head, tail, cut = b"", b"", False
+    for chunk in chunks:
+        room = _HEAD - len(head)
+        head += chunk[:room]
+        tail += chunk[room:] if room < len(chunk) else b""
+        if len(tail) > 2 * _TAIL:
+            tail, cut = tail[-_TAIL:], True
+    return head + (b"\n[...]\n" if cut else b"") + tail

@@ -1,0 +1,279 @@
+"""Images of repositories' dependencies: built once for all trees whose manifests agree, listed, removed.
+
+An image holds what the manifests ask for and nothing of the tree itself: it serves stages before the one it was built
+from, and these must not find code, or a readme in installed metadata, from later. A stage puts its tree in place and
+runs the recipe's refresh, offline; a build ends with doing just that, so an image that is there works.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import shlex
+import time
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from environments.images.building import USER, BuildContainer
+from environments.images.buildtree import BuildTree
+from environments.images.image_settings import BuildSettings
+from environments.images.plans import BUILD, WORKDIR, Plan
+from environments.sandboxes.engine import BASE_LABEL, IMAGE_LABEL, in_engine
+from environments.sandboxes.leftovers import SNAPSHOT
+from prchain.errors import BuildFailed, ImageError, ImageMissing
+
+BASE_PACKAGES = (
+    "git",
+    "procps",
+    "patch",
+    "ca-certificates",
+    "python3",
+    "python3-venv",
+    "python3-dev",
+    "build-essential",
+)
+"""Debian's packages that every image has."""
+
+_PREPARE = f"""
+id -u {USER} > /dev/null 2>&1 || useradd --create-home --uid 1000 --shell /bin/bash {USER} 2> /dev/null \
+    || useradd --create-home --shell /bin/bash {USER}
+install -d -o {USER} -g {USER} {WORKDIR} /opt/env
+chown {USER}: {BUILD}
+missing=
+for package in $PACKAGES; do
+    state=$(dpkg-query -W -f '${{Status}}' "${{package%%=*}}" 2> /dev/null || true)
+    case "$state" in *"ok installed") ;; *) missing="$missing $package" ;; esac
+done
+if [ -n "$missing" ]; then
+    mkdir -p /usr/share/man/man1  # slim images lack it, and Debian's Java does not install without
+    export DEBIAN_FRONTEND=noninteractive
+    if [ -e {BUILD}/apt.conf ]; then export APT_CONFIG={BUILD}/apt.conf; fi
+    apt-get update -q
+    apt-get install -q -y --no-install-recommends $missing
+    rm -rf /var/lib/apt/lists/* /var/cache/apt/*
+fi
+"""
+
+_TIDY = f"""
+while read -r from to; do
+    [ -n "$from" ] || continue
+    if [ -e "$from" ]; then rm -rf "$to"; mv -- "$from" "$to"; fi
+done <<< "$KEEP"
+find {WORKDIR} -mindepth 1 -delete
+rm -rf {BUILD} /tmp/* /tmp/.[!.]* /var/tmp/* /home/{USER}/.cache /home/{USER}/.npm /root/.cache /root/.npm
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """An image that is there. `notes` say where it is less than the manifests asked for, and why."""
+
+    name: str
+    id: str
+    repository: str
+    recipe: str
+    size_bytes: int
+    """With the layers of its base."""
+    created: str
+    """ISO 8601, UTC."""
+    as_of: str | None
+    """The date as of which dependencies were resolved; None: the newest ones that the index had."""
+    notes: tuple[str, ...] = ()
+    cached: bool = False
+    """Whether it was there already."""
+    seconds: float = 0.0
+    """What the build took, its proof included."""
+    own_bytes: int | None = None
+    """What it takes beyond other images; known to `list_images` only."""
+
+
+def find_image(engine: Any, name: str) -> Image | None:
+    """The image of that name, if the engine has it and it is ours."""
+    try:
+        with in_engine():
+            image = engine.images.get(name)
+    except ImageMissing:
+        return None
+    return _image(image.attrs, name) if (image.attrs["Config"].get("Labels") or {}).get(IMAGE_LABEL) else None
+
+
+def build_image(
+    engine: Any, plan: Plan, tree: BuildTree, settings: BuildSettings, *, as_of: datetime | None = None,
+    rebuild: bool = False,
+) -> Image:  # fmt: skip
+    """The image of a plan; built from `tree` where the engine does not have it, or where `rebuild` asks for it.
+
+    `as_of` is the date as of which dependencies are resolved, where the index tells upload times. An image that is
+    there serves whatever its date. Raises `BuildFailed`, which leaves what there was; `ImageError`, `ImageMissing` for
+    a base image that cannot be had, `EngineUnavailable`.
+    """
+    if not rebuild and (found := find_image(engine, plan.image)):
+        return replace(found, cached=True)
+    begun = time.monotonic()
+    try:
+        _build(engine, plan, tree, settings, as_of, begun + settings.timeout)
+    except BuildFailed as failure:
+        failure.seconds = time.monotonic() - begun
+        raise
+    found = find_image(engine, plan.image)
+    if found is None:
+        raise ImageError(f"the image {plan.image} was removed by somebody else")
+    return replace(found, seconds=time.monotonic() - begun)
+
+
+def _build(
+    engine: Any, plan: Plan, tree: BuildTree, settings: BuildSettings, as_of: datetime | None, deadline: float
+) -> None:
+    base = have_base(engine, settings.base_image)
+    date = as_of.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if as_of else ""
+    packages = " ".join(dict.fromkeys([*BASE_PACKAGES, *plan.recipe.packages]))
+    variables = {
+        "AS_OF": date, "PACKAGES": packages, **_environment(plan.recipe.environment, base),
+        **settings.variables, **plan.variables, **plan.environment,
+    }  # fmt: skip
+    container = BuildContainer(
+        engine, settings.base_image, network=settings.network, deadline=deadline,
+        files={**plan.files, **settings.files}, variables=variables, secrets=settings.secrets,
+    )  # fmt: skip
+    with container:
+        container.run("prepare", _PREPARE, root=True)
+        container.put_tree(tree)
+        notes = []
+        for step in plan.recipe.build:
+            took, why = container.try_each(step.name, step.run, root=step.root)
+            if took:
+                notes.append(f"{step.name}: try {took + 1} of {len(step.run)}; {' | '.join(why)[:600]}")
+        said = container.read(f"{BUILD}/notes").split()
+        dated = date if "dated" in said else None
+        notes += [note for note in said if note != "dated"]
+        keep = "\n".join(f"{source} {target}" for source, target in plan.recipe.keep.items())
+        container.run("tidy", f"KEEP={shlex.quote(keep)}\n{_TIDY}", root=True)
+        label = {"repository": plan.repository, "recipe": plan.recipe.name, "as_of": dated, "notes": notes}
+        # Only what is proved gets the image's name: others look for it at the same time, and a crash leaves no half.
+        draft = f"{plan.image}-{secrets.token_hex(4)}"
+        container.commit(draft, _changes(plan, base, label))
+    try:
+        _prove(engine, replace(plan, image=draft), tree, deadline)
+        with in_engine():
+            engine.images.get(draft).tag(*plan.image.rsplit(":", 1))
+    finally:
+        remove_image(engine, draft)
+
+
+def have_base(engine: Any, name: str) -> Mapping[str, str]:
+    """The variables of the base image, which is pulled where the engine lacks it. Raises `ImageMissing`."""
+    try:
+        with in_engine():
+            image = engine.images.get(name)
+    except ImageMissing:
+        try:
+            with in_engine():
+                image = engine.images.pull(name if ":" in name.rpartition("/")[2] else f"{name}:latest")
+        except ImageError as error:
+            raise ImageMissing(
+                f"the base image {name} is not there and cannot be pulled ({error}); where no registry can be reached, "
+                "make one with `prchain environments base` and set environments_base_image to its name"
+            ) from None
+    return dict(entry.partition("=")[::2] for entry in image.attrs["Config"].get("Env") or [])
+
+
+def list_images(engine: Any) -> list[Image]:
+    """The images that were built here, newest first, each with what it takes beyond the layers that it shares."""
+    with in_engine():
+        every = engine.api.df()["Images"] or []
+    found = []
+    for item in every:
+        labels = item.get("Labels") or {}
+        # A sandbox's snapshot inherits the labels of its image.
+        if labels.get(IMAGE_LABEL) and not labels.get(SNAPSHOT):
+            for name in item.get("RepoTags") or ["<none>"]:
+                own = item["Size"] - max(item.get("SharedSize", 0), 0)
+                found.append(replace(_image(item, name), own_bytes=own))
+    return sorted(found, key=lambda image: (image.created, image.name), reverse=True)
+
+
+def prune_images(
+    engine: Any, *, keep: Collection[str] = (), repository: str | None = None, before: datetime | None = None
+) -> list[Image]:
+    """Remove the images that were built here, but those in `keep`; of one repository, or made before a time, if given.
+
+    Returns what was removed. One that a container stands on stays.
+    """
+    removed = []
+    for image in list_images(engine):
+        late = before is not None and datetime.fromisoformat(image.created) >= before
+        if image.name in keep or late or (repository is not None and image.repository.lower() != repository.lower()):
+            continue
+        try:
+            with in_engine():
+                engine.images.remove(image.id if image.name == "<none>" else image.name)
+        except (ImageError, ImageMissing):
+            continue
+        removed.append(image)
+    return removed
+
+
+def remove_image(engine: Any, name: str) -> None:
+    """Remove an image of ours; it need not be there."""
+    try:
+        with in_engine():
+            engine.images.remove(name, force=True)
+    except ImageMissing:
+        return
+
+
+def _prove(engine: Any, plan: Plan, tree: BuildTree, deadline: float) -> None:
+    """Do offline what every stage does first, and the recipe's checks. Raises `BuildFailed`."""
+    with BuildContainer(engine, plan.image, network="none", deadline=deadline, variables=plan.environment) as container:
+        container.put_tree(tree)
+        for script in plan.recipe.refresh:
+            container.run("refresh", script)
+        for script in plan.recipe.check:
+            container.run("check", script)
+
+
+def _environment(wanted: Mapping[str, str], base: Mapping[str, str]) -> dict[str, str]:
+    path = base.get("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+    return {name: value.replace("$PATH", path) for name, value in wanted.items()}
+
+
+def _changes(plan: Plan, base: Mapping[str, str], label: Mapping[str, Any]) -> list[str]:
+    variables = _environment({**plan.recipe.environment, **plan.recipe.offline}, base)
+    # JSON quotes as a Dockerfile does, but for $.
+    lines = [f"ENV {name}={_quoted(value)}" for name, value in variables.items()]
+    return [
+        *lines, f"USER {USER}", f"WORKDIR {WORKDIR}", 'CMD ["/bin/bash"]',
+        f"LABEL {IMAGE_LABEL}={_quoted(json.dumps(label))}", f'LABEL {BASE_LABEL}=""',
+    ]  # fmt: skip
+
+
+def _quoted(value: str) -> str:
+    kept = "".join(char if char.isprintable() else " " for char in value)
+    return '"' + kept.replace("\\", "\\\\").replace('"', '\\"').replace("$", "\\$") + '"'
+
+
+def _image(attributes: Mapping[str, Any], name: str) -> Image:
+    """From what the engine tells of an image, in the words of `inspect` or of `df`."""
+    labels = attributes.get("Labels") or (attributes.get("Config") or {}).get("Labels") or {}
+    try:
+        told = json.loads(labels[IMAGE_LABEL])
+    except ValueError:
+        told = {}
+    created = attributes["Created"]
+    when = (
+        datetime.fromtimestamp(created, UTC)
+        if isinstance(created, int)
+        else datetime.fromisoformat(created[:19] + "+00:00")
+    )
+    return Image(
+        name=name,
+        id=attributes["Id"],
+        repository=str(told.get("repository", "")),
+        recipe=str(told.get("recipe", "")),
+        size_bytes=int(attributes["Size"]),
+        created=when.isoformat(),
+        as_of=told.get("as_of"),
+        notes=tuple(map(str, told.get("notes", ()))),
+    )

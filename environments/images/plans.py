@@ -1,0 +1,160 @@
+"""What is to be built for a tree: the recipe that fits, the image's name, and what the recipe's steps are told."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from environments.images.buildtree import BuildTree
+from environments.images.manifests import image_name, manifest_hash, manifest_paths
+from environments.images.python_project import PythonProject, read_project
+from environments.images.recipes import Recipe, choose, matches
+from environments.images.requirement_lines import flat_lines, plain_lines
+
+WORKDIR = "/testbed"
+
+BUILD = "/var/tmp/prchain-build"
+"""The folder in a build's container that steps know as ``$BUILD``; it is gone before the image is committed."""
+
+DEFAULT_VERSION = "0.0.1"
+"""For a repository without a tag that is a version."""
+
+_RUNNERS = ("vitest", "jest", "mocha")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything that a build needs to know of a tree, and a stage of the image. Equal plans build equal images, as far
+    as the index gives equal answers."""
+
+    repository: str
+    recipe: Recipe
+    image: str
+    manifests: tuple[str, ...]
+    files: Mapping[str, bytes]
+    """Files of ``$BUILD``."""
+    variables: Mapping[str, str]
+    """Variables of the build's steps."""
+    environment: Mapping[str, str]
+    """Variables of every command in a sandbox of this stage, beside the image's: versions that git cannot tell."""
+    runner: str
+    """A name of `environments.suites.testruns.COMMANDS`."""
+    test: str
+    """A test command in place of the runner's own; mostly empty."""
+
+    @property
+    def refresh(self) -> tuple[str, ...]:
+        """Offline scripts to run when a tree has been put in place."""
+        return self.recipe.refresh
+
+
+def make_plan(
+    repository: str, tree: BuildTree, *, base_image: str, folder: Path | None = None, version: str = DEFAULT_VERSION,
+    recipe: Recipe | None = None,
+) -> Plan:  # fmt: skip
+    """The plan for a tree of `repository` (``owner/name``).
+
+    `folder` holds the user's recipes; `version` is what tools are told that would read it from git's tags; `recipe` is
+    taken instead of the one that fits. Raises `NoRecipe`, `RecipeError`.
+    """
+    recipe = recipe or choose(tree.paths, repository, folder)
+    pyproject = _text(tree.read("pyproject.toml")) if "pyproject.toml" in tree.paths else ""
+    paths = manifest_paths(tree.paths, recipe, pyproject)
+    contents = {path: tree.read(path) for path in paths}
+    texts = {path: _text(content) for path, content in contents.items()}
+    files, variables = _told(recipe, texts)
+    runner = (_runner(texts.get("package.json", "")) if recipe.language == "javascript" else None) or recipe.runner
+    return Plan(
+        repository=repository,
+        recipe=recipe,
+        image=image_name(repository, manifest_hash(contents, recipe, base_image)),
+        manifests=paths,
+        files=files,
+        variables=variables,
+        environment=pretended(recipe, texts, version),
+        runner=runner,
+        test=recipe.test,
+    )
+
+
+def pretended(recipe: Recipe, texts: Mapping[str, str], version: str) -> dict[str, str]:
+    """The variables that tell a version to the tools whose signs stand in the manifests."""
+    return {
+        rule.variable: version for rule in recipe.versions if any(re.search(rule.sign, text) for text in texts.values())
+    }
+
+
+def version_of_tags(tags: Sequence[str]) -> str:
+    """The version (PEP 440) of the last tag that has one, e.g. ``release-1.4.2`` is 1.4.2 and ``v2.0-beta.1`` 2.0b1;
+    `tags` are in the order of history."""
+    from packaging.version import InvalidVersion, Version  # noqa: PLC0415  loaded with the first plan
+
+    for tag in reversed(tags):
+        found = re.search(
+            r"(?:^|[^0-9.])(\d+(?:\.\d+){1,3}(?:[-_.]?(?:a|b|c|rc|alpha|beta|pre|post|dev)[-_.]?\d*)*)$", tag
+        )
+        with suppress(InvalidVersion):
+            if found:
+                return str(Version(found[1]))
+    return DEFAULT_VERSION
+
+
+def _text(content: bytes) -> str:
+    return content.decode("utf-8", "replace").removeprefix("\ufeff")
+
+
+def _told(recipe: Recipe, texts: Mapping[str, str]) -> tuple[dict[str, bytes], dict[str, str]]:
+    if recipe.language != "python":
+        return {}, {}
+    project = read_project(texts)
+    extras = project.chosen_extras() if recipe.extras is None else recipe.extras
+    few = project.chosen_extras(fewer=True) if recipe.extras is None else recipe.extras
+    lists = {
+        "requirements.txt": _requirements(recipe, project, texts, fewer=False),
+        "fewer.txt": _requirements(recipe, project, texts, fewer=True),
+        "least.txt": ["pytest", *project.build_requires, *recipe.requirements],
+        "constraints.txt": list(project.pins),
+    }
+    files = {name: "".join(f"{line}\n" for line in lines).encode() for name, lines in lists.items()}
+    inside = resources.files("environments.images") / "inside"
+    files["forget_tree.py"] = (inside / "forget_tree.py").read_bytes()
+    variables: dict[str, Any] = {
+        "PYTHON": recipe.python or project.requires_python,
+        "EDITABLE": _editable(project, extras),
+        "EDITABLE_FEWER": _editable(project, few),
+        "EDITABLE_LEAST": _editable(project, ()),
+    }
+    return files, variables
+
+
+def _editable(project: PythonProject, extras: Sequence[str]) -> str:
+    if not project.installable:
+        return " ".join(f"--editable ./{folder}" for folder in project.members)
+    named = [extra for extra in extras if re.fullmatch(r"[A-Za-z0-9._-]+", extra)]
+    return f"--editable .[{','.join(named)}]" if named else "--editable ."
+
+
+def _requirements(recipe: Recipe, project: PythonProject, texts: Mapping[str, str], *, fewer: bool) -> list[str]:
+    if recipe.requirement_files is not None:
+        files = [path for path in texts if matches(path, recipe.requirement_files)]
+    else:
+        files = [path for path in project.chosen_files(fewer=fewer) if plain_lines(texts[path])]
+    groups = project.chosen_groups(fewer=fewer)
+    lines = ["pytest", *project.build_requires, *groups, *recipe.requirements]
+    for path in files:
+        lines += flat_lines(path, texts) if fewer else [f"-r {WORKDIR}/{path}"]
+    if not groups and not files and not project.chosen_extras():
+        lines += project.tox_requirements
+    return list(dict.fromkeys(lines))
+
+
+def _runner(package_json: str) -> str | None:
+    for name in _RUNNERS:
+        if f'"{name}"' in package_json:
+            return name
+    return None

@@ -1,0 +1,256 @@
+"""What a stage needs before a sandbox can be started: its plan, and the image of its dependencies.
+
+One `Provider` serves a whole run and all its threads: an image is built by one of them while the others wait, and what
+failed to build fails at once for every later stage that needs it. A next run tries again.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Protocol
+
+from environments.images.buildtree import GitTree
+from environments.images.image_settings import BuildSettings
+from environments.images.images import Image, build_image
+from environments.images.plans import Plan, make_plan, version_of_tags
+from environments.images.recipes import Recipe, named_recipe
+from environments.images.repair import changed_keys, repair, store_recipe
+from environments.sandboxes.engine import connect
+from prchain.errors import BuildFailed, GitError
+from prchain.git.repository import GitRepository
+from prchain.git.trees import TreeStore
+from prchain.llm.desk import Desk
+from prchain.settings import Settings
+from sql.store import Store
+from sql.tables import BuiltImage
+
+BUILT = "built"
+"""The outcome of an image that is there."""
+
+_ENGINE_TIMEOUT = 900
+"""Seconds for one answer of the engine: to commit some gigabytes takes minutes."""
+
+_MUCH_LATER = 90
+"""Days between a stage and what its image holds from which on a note says so."""
+
+
+class Backend(StrEnum):
+    """Where commands of a stage run."""
+
+    DOCKER = "docker"
+    LOCAL = "local"
+    UNSAFE_LOCAL = "unsafe-local"
+
+
+class Based(Protocol):
+    """What is asked of a stage: the commit it starts from, and when its own work landed (ISO 8601)."""
+
+    @property
+    def base(self) -> str: ...
+    @property
+    def landed_at(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Provided:
+    """What a stage can be worked on with."""
+
+    plan: Plan
+    image: str | None
+    """None: no image is needed, commands use the programs of this machine."""
+    notes: tuple[str, ...] = ()
+    """Where the image is less than the manifests asked for, and why."""
+    seconds: float = 0.0
+    """What building took; 0 for an image that was there."""
+    cached: bool = False
+    repairs: int = 0
+    """How many changes of a model the recipe needed in this run."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Order:
+    """One image that is wanted."""
+
+    plan: Plan
+    tree: GitTree
+    landed_at: datetime
+    replan: Callable[[Recipe | None], Plan]
+    """The plan with another recipe; None: with the one that fits now."""
+
+
+class Provider:
+    """Makes plans and images for stages; safe for threads.
+
+    `engine` is a `docker.DockerClient`, made when it is first needed. With a `desk`, a recipe that does not build is
+    repaired by a model (`environments.images.repair`), and the one that worked is stored among the user's. With a
+    `store`, every build that ends leaves a row of `BuiltImage`.
+    """
+
+    def __init__(
+        self, settings: Settings, *, backend: Backend, engine: Any = None, desk: Desk | None = None,
+        store: Store | None = None,
+    ) -> None:  # fmt: skip
+        self._settings = settings
+        self._backend = backend
+        self._engine = engine
+        self._own_engine = engine is None
+        self._desk = desk
+        self._store = store
+        self._build_settings = BuildSettings.of(settings)
+        self._guard = threading.Lock()
+        self._building: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
+        self._repairing: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
+        self._failed: dict[str, BuildFailed] = {}
+        self._built: dict[str, int] = {}
+        """Images that this run built, with the changes that their recipes needed."""
+
+    @property
+    def recipes_dir(self) -> Path:
+        """Where the user's recipes lie, and where a repaired one is stored."""
+        return self._settings.environments_recipes_dir or self._settings.data_dir / "recipes"
+
+    def engine(self) -> Any:
+        """The client of the engine; raises `EngineUnavailable`."""
+        with self._guard:
+            if self._engine is None:
+                self._engine = connect(self._settings.environments_engine, timeout=_ENGINE_TIMEOUT)
+            return self._engine
+
+    def close(self) -> None:
+        """Close the engine's client, where it was made here."""
+        with self._guard:
+            if self._own_engine and self._engine is not None:
+                self._engine.close()
+                self._engine = None
+
+    def provide(
+        self, repository: str, trees: TreeStore, git: GitRepository, stage: Based, *, rebuild: bool = False
+    ) -> Provided:
+        """The plan for the tree that a stage of `repository` (``owner/name``) starts from, and its image.
+
+        Dependencies are resolved as of the day the stage landed, where the index tells dates. `rebuild` builds an image
+        anew that is there, once a run. Raises `NoRecipe`; `BuildFailed`, the same one whenever it is asked for again;
+        `RecipeError` for a user's recipe; what an engine raises (`ImageMissing`, `EngineUnavailable`, `ImageError`);
+        `LlmError` where no repair can be asked for.
+        """
+        tree = GitTree(trees, stage.base)
+        version = version_at(git, stage.base)
+
+        def planned(recipe: Recipe | None = None) -> Plan:
+            folder = self.recipes_dir
+            return make_plan(
+                repository, tree, base_image=self._settings.environments_base_image, version=version, recipe=recipe,
+                folder=folder if self._settings.environments_recipes_dir or folder.is_dir() else None,
+            )  # fmt: skip
+
+        plan = planned()
+        if self._backend is not Backend.DOCKER:
+            return Provided(plan, None)
+        landed = datetime.fromisoformat(stage.landed_at)
+        landed = landed if landed.tzinfo else landed.replace(tzinfo=UTC)
+        order = _Order(plan, tree, landed, planned)
+        try:
+            return self._image(order, rebuild=rebuild)
+        except BuildFailed as failure:
+            if self._desk is None:
+                raise
+            return self._repaired(order, failure, self._desk)
+
+    def _image(self, order: _Order, *, rebuild: bool = False, repairs: int = 0) -> Provided:
+        name = order.plan.image
+        with self._guard:
+            building = self._building[name]
+        with building:
+            if name in self._failed:
+                raise self._failed[name].with_traceback(None)
+            try:
+                image = build_image(
+                    self.engine(), order.plan, order.tree, self._build_settings, as_of=order.landed_at,
+                    rebuild=rebuild and name not in self._built,
+                )  # fmt: skip
+            except BuildFailed as failure:
+                self._failed[name] = failure
+                self._record_failure(order.plan, failure, repairs)
+                raise
+            if not image.cached:
+                self._built[name] = repairs
+            self._record(image, repairs)
+        notes = (*image.notes, *_distance(image, order.landed_at))
+        return Provided(order.plan, name, notes, image.seconds, image.cached, self._built.get(name, 0))
+
+    def _repaired(self, order: _Order, failure: BuildFailed, desk: Desk) -> Provided:
+        """The image by a recipe that a model changed; one repair of a repository at a time, for its recipe is one."""
+        plan = order.plan
+        with self._guard:
+            repairing = self._repairing[plan.repository]
+        with repairing:
+            fresh = order.replan(None)
+            if fresh.image != plan.image:  # another thread has repaired the recipe meanwhile
+                try:
+                    return self._image(replace(order, plan=fresh))
+                except BuildFailed as again:
+                    plan, failure = fresh, again
+            builds = 0
+
+            def build(recipe: Recipe) -> Provided:
+                nonlocal builds
+                builds += 1
+                return self._image(replace(order, plan=order.replan(recipe)), repairs=builds)
+
+            texts = {path: order.tree.read(path).decode("utf-8", "replace") for path in plan.manifests}
+            recipe, provided = repair(desk, plan.repository, plan.recipe, texts, failure, build)
+            folder = self.recipes_dir
+            origin = named_recipe(recipe.name, folder if folder.is_dir() else None)
+            store_recipe(folder, plan.repository, recipe, changed_keys(origin, recipe))
+        return provided
+
+    def _record(self, image: Image, repairs: int) -> None:
+        if self._store is None:
+            return
+        row = {
+            "name": image.name, "repository": image.repository, "recipe": image.recipe, "outcome": BUILT,
+            "reason": None, "notes": json.dumps(image.notes), "as_of": image.as_of, "size_bytes": image.size_bytes,
+            "seconds": image.seconds, "repairs": repairs, "built_at": image.created,
+        }  # fmt: skip
+        with self._store.transaction() as tx:
+            known = next(tx.rows(BuiltImage, "outcome", name=image.name), ("",))[0]
+            # A cached image's own row tells how long it took and what it needed.
+            if not image.cached or known != BUILT:
+                tx.upsert(BuiltImage, [row])
+
+    def _record_failure(self, plan: Plan, failure: BuildFailed, repairs: int) -> None:
+        if self._store is None:
+            return
+        reason = {"message": str(failure), "step": failure.step, "lines": list(failure.lines)}
+        row = {
+            "name": plan.image, "repository": plan.repository, "recipe": plan.recipe.name, "outcome": failure.name,
+            "reason": json.dumps(reason), "notes": "[]", "as_of": None, "size_bytes": None,
+            "seconds": failure.seconds, "repairs": repairs,
+            "built_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        }  # fmt: skip
+        with self._store.transaction() as tx:
+            tx.upsert(BuiltImage, [row])
+
+
+def version_at(git: GitRepository, commit: str) -> str:
+    """The version that a tool would read at a commit from git's tags: that of the nearest tag that looks like one."""
+    try:
+        tag = git.run("describe", "--tags", "--abbrev=0", "--match=*[0-9].[0-9]*", commit).strip()
+    except GitError:  # there is no such tag
+        tag = ""
+    return version_of_tags([tag])
+
+
+def _distance(image: Image, landed: datetime) -> tuple[str, ...]:
+    """A note where an image's packages are of a much other day than the stage: stages with equal manifests share it."""
+    if image.as_of is None:
+        return ()
+    days = (datetime.fromisoformat(image.as_of) - landed).days
+    return (f"dated {abs(days)} days {'after' if days > 0 else 'before'} the stage",) if abs(days) > _MUCH_LATER else ()

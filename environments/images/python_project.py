@@ -1,0 +1,304 @@
+"""What the manifests of a Python project say about its dependencies, read without running anything of it."""
+
+from __future__ import annotations
+
+import ast
+import configparser
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import Any
+
+from environments.images.recipes import matches
+from environments.images.requirement_lines import (
+    is_requirement,
+    lock_pins,
+    plain_lines,
+    poetry_requirement,
+    poetry_specifier,
+)
+
+_TESTS = re.compile(
+    r"^(?:unit)?(?:py)?-?test(?:s|ing)?(?:-(?:extra|all|core|base|ci|common|default|deps|unit|requirements?))*$"
+)
+_DEVELOPMENT = re.compile(r"^(?:dev(?:el|elop|elopment)?(?:-(?:deps|dependencies|requirements?))?|ci)$")
+_EVERYTHING = re.compile(r"^(?:all|full|complete|everything)$")
+_BASE = re.compile(r"^(?:|base|main|default|install|core|common|requirements?)$")
+
+_LOCKS = ("uv.lock", "poetry.lock", "pdm.lock", "Pipfile.lock")
+
+_BACKENDS = {
+    "hatchling": ["editables"],
+    "setuptools": ["setuptools", "wheel"],
+    "mesonpy": ["meson", "ninja"],
+    "scikit_build_core": ["ninja"],
+}
+"""What a backend asks for besides what the project names, when it installs in editable mode."""
+
+_EXTRA = re.compile(r"^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,98}[A-Za-z0-9])?$")
+
+
+@dataclass(frozen=True, slots=True)
+class PythonProject:
+    """What a tree's manifests ask for. Names of extras, groups and files stand in the order of the manifests."""
+
+    installable: bool = False
+    requires_python: str = ""
+    """PEP 440; empty where nothing is said."""
+    build_requires: tuple[str, ...] = ()
+    extras: tuple[str, ...] = ()
+    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Name of a dependency group, of whatever tool, to its requirements."""
+    requirement_files: tuple[str, ...] = ()
+    """Requirement files for tests, development or the project itself, by their names."""
+    tox_requirements: tuple[str, ...] = ()
+    members: tuple[str, ...] = ()
+    """The folders of the workspace's members that can be installed, sorted."""
+    pins: tuple[str, ...] = ()
+    """``name==version`` of the lock file."""
+
+    def chosen_extras(self, *, fewer: bool = False) -> tuple[str, ...]:
+        """The extras that tests may need: for tests, development, and of everything; `fewer` leaves the last out."""
+        kinds = (_TESTS, _DEVELOPMENT) if fewer else (_TESTS, _DEVELOPMENT, _EVERYTHING)
+        return tuple(name for name in self.extras if _is(name, *kinds))
+
+    def chosen_files(self, *, fewer: bool = False) -> tuple[str, ...]:
+        """The requirement files that tests may need; `fewer` leaves out development's where tests have some."""
+        stems = {path: _stem(path) for path in self.requirement_files}
+        if not fewer or not any(_is(stem, _TESTS) for stem in stems.values()):
+            return self.requirement_files
+        return tuple(path for path, stem in stems.items() if not _is(stem, _DEVELOPMENT))
+
+    def chosen_groups(self, *, fewer: bool = False) -> tuple[str, ...]:
+        """The requirements of the groups that tests may need; `fewer` leaves out development where tests have one."""
+        tests = [name for name in self.groups if _is(name, _TESTS)]
+        both = [name for name in self.groups if _is(name, _TESTS, _DEVELOPMENT)]
+        names = tests if fewer and tests else both
+        return tuple(dict.fromkeys(line for name in names for line in self.groups[name]))
+
+
+def read_project(texts: Mapping[str, str]) -> PythonProject:
+    """The project that these manifests (path to content) describe. What cannot be read says nothing."""
+    pyproject = _toml(texts.get("pyproject.toml", ""))
+    config = _config(texts.get("setup.cfg", ""))
+    setup = _setup_call(texts.get("setup.py", ""))
+    project, tool = _table(pyproject, "project"), _table(pyproject, "tool")
+    poetry = _table(tool, "poetry")
+    found = {path.rpartition("/")[0]: _toml(texts[path]) for path in sorted(texts) if path.endswith("/pyproject.toml")}
+    members = {folder: table for folder, table in found.items() if _is_member(folder, pyproject)}
+    installable = bool(
+        "setup.py" in texts or config.get("metadata", {}).get("name") or "build-system" in pyproject or project
+        or poetry.get("name")
+    ) and poetry.get("package-mode", True) is not False  # fmt: skip
+    python = (
+        project.get("requires-python")
+        or poetry_specifier(str(_table(poetry, "dependencies").get("python", "")))
+        or config.get("options", {}).get("python_requires")
+        or setup.get("python_requires")
+        or ""
+    )
+    extras = [
+        *_table(project, "optional-dependencies"),
+        *_table(poetry, "extras"),
+        *config.get("options.extras_require", {}),
+        *setup.get("extras_require", ()),
+    ]
+    return PythonProject(
+        installable=installable,
+        requires_python=str(python) if re.fullmatch(r"[0-9.<>=!~, *]{1,60}", str(python)) else "",
+        build_requires=_build_requires(pyproject) if installable else (),
+        extras=tuple(dict.fromkeys(name for name in extras if _EXTRA.match(str(name)))),
+        groups=_all_groups(pyproject, members),
+        members=tuple(folder for folder, table in members.items() if table.keys() & {"project", "build-system"}),
+        requirement_files=_requirement_files(texts),
+        tox_requirements=_tox(texts.get("tox.ini", "")),
+        pins=_pins(texts),
+    )
+
+
+def is_workspace_member(path: str, pyproject: str) -> bool:
+    """Whether a path is the manifest of a member of the workspace that a ``pyproject.toml`` at the top tells of.
+
+    https://docs.astral.sh/uv/concepts/projects/workspaces/
+    """
+    folder, _, name = path.rpartition("/")
+    return name == "pyproject.toml" and _is_member(folder, _toml(pyproject))
+
+
+def dynamic_files(pyproject: str) -> tuple[str, ...]:
+    """The files that setuptools reads dependencies from; they are manifests whatever their names."""
+    dynamic = _table(_table(_table(_toml(pyproject), "tool"), "setuptools"), "dynamic")
+    tables = [_table(dynamic, "dependencies"), *_table(dynamic, "optional-dependencies").values()]
+    found: list[str] = []
+    for table in tables:
+        files = table.get("file", []) if isinstance(table, Mapping) else []
+        found += [files] if isinstance(files, str) else [str(file) for file in files]
+    return tuple(found)
+
+
+def tox_deps(text: str) -> list[str]:
+    """The lines of ``deps`` of tox's default environment."""
+    return plain_lines(_config(text).get("testenv", {}).get("deps", ""))
+
+
+def _is(name: str, *kinds: re.Pattern[str]) -> bool:
+    return any(kind.match(_plain(name)) for kind in kinds)
+
+
+def _toml(text: str) -> Mapping[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return {}
+
+
+def _table(parent: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    value = parent.get(name, {})
+    return value if isinstance(value, Mapping) else {}
+
+
+def _config(text: str) -> dict[str, dict[str, str]]:
+    parser = configparser.RawConfigParser(strict=False, allow_no_value=True)
+    try:
+        parser.read_string(text)
+    except configparser.Error:
+        return {}
+    return {name: {key: value or "" for key, value in parser.items(name)} for name in parser.sections()}
+
+
+def _setup_call(text: str) -> dict[str, Any]:
+    """``python_requires`` and the names of ``extras_require`` of the call of setup(), where they are plain values."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return {}
+    values = {
+        target.id: node.value
+        for node in tree.body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    found: dict[str, Any] = {}
+    for call in ast.walk(tree):
+        if isinstance(call, ast.Call) and ast.unparse(call.func).rpartition(".")[2] == "setup":
+            for keyword in call.keywords:
+                value = (
+                    values.get(keyword.value.id, keyword.value)
+                    if isinstance(keyword.value, ast.Name)
+                    else keyword.value
+                )
+                if keyword.arg == "python_requires" and isinstance(value, ast.Constant):
+                    found["python_requires"] = str(value.value)
+                if keyword.arg == "extras_require" and isinstance(value, ast.Dict):
+                    keys = [key.value for key in value.keys if isinstance(key, ast.Constant)]
+                    found["extras_require"] = [str(key) for key in keys]
+    return found
+
+
+def _build_requires(pyproject: Mapping[str, Any]) -> tuple[str, ...]:
+    system = _table(pyproject, "build-system")
+    asked = [str(line) for line in system.get("requires", []) if is_requirement(str(line))]
+    backend = str(system.get("build-backend", "setuptools.build_meta")).partition(".")[0]
+    return tuple(dict.fromkeys([*asked, *_BACKENDS.get(backend, [])]))
+
+
+def _groups(pyproject: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    tool = _table(pyproject, "tool")
+    poetry = _table(tool, "poetry")
+    groups: dict[str, list[str]] = {}
+    plain = _table(pyproject, "dependency-groups")
+    for name in plain:
+        groups.setdefault(name, []).extend(_group(plain, name, ()))
+    tables = {"dev": _table(poetry, "dev-dependencies")}
+    tables |= {name: _table(group, "dependencies") for name, group in _table(poetry, "group").items()}
+    for name, table in tables.items():
+        lines = (poetry_requirement(key, wanted) for key, wanted in table.items())
+        groups.setdefault(name, []).extend(line for line in lines if line)
+    lists = {"dev": _table(tool, "uv").get("dev-dependencies", []), **_table(_table(tool, "pdm"), "dev-dependencies")}
+    for name, environment in _table(_table(tool, "hatch"), "envs").items():
+        if isinstance(environment, Mapping):
+            more = [*environment.get("dependencies", []), *environment.get("extra-dependencies", [])]
+            lists.setdefault({"default": "dev", "hatch-test": "test"}.get(name, name), []).extend(more)
+    for name, some in lists.items():
+        groups.setdefault(name, []).extend(map(str, some))
+    kept = {
+        name: tuple(line for line in dict.fromkeys(lines) if is_requirement(line)) for name, lines in groups.items()
+    }
+    return {name: lines for name, lines in kept.items() if lines}
+
+
+def _all_groups(pyproject: Mapping[str, Any], members: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    """The groups of a project and, under the same names, those of its workspace's members; without the members."""
+    groups = _groups(pyproject)
+    own = {_plain(str(_table(table, "project").get("name", ""))) for table in members.values()}
+    for table in members.values():
+        for name, lines in _groups(table).items():
+            groups[name] = tuple(dict.fromkeys([*groups.get(name, ()), *lines]))
+    return {
+        name: tuple(line for line in lines if _plain(re.split(r"[^A-Za-z0-9._-]", line)[0]) not in own)
+        for name, lines in groups.items()
+    }
+
+
+def _is_member(folder: str, pyproject: Mapping[str, Any]) -> bool:
+    workspace = _table(_table(_table(pyproject, "tool"), "uv"), "workspace")
+    wanted, unwanted = (
+        tuple(glob.strip("/") for glob in map(str, workspace.get(key, [])) if re.fullmatch(r"[A-Za-z0-9_.*?/-]+", glob))
+        for key in ("members", "exclude")
+    )
+    plain = re.fullmatch(r"[A-Za-z0-9_.][A-Za-z0-9_./-]*", folder) is not None
+    return plain and matches(folder, wanted) and not matches(folder, unwanted)
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _group(groups: Mapping[str, Any], name: str, above: tuple[str, ...]) -> list[str]:
+    """The requirements of a group of PEP 735 with those that it includes."""
+    lines: list[str] = []
+    for entry in groups.get(name, []) if name not in above else []:
+        if isinstance(entry, str):
+            lines.append(entry)
+        elif isinstance(entry, Mapping) and "include-group" in entry:
+            lines += _group(groups, str(entry["include-group"]), (*above, name))
+    return lines
+
+
+def _requirement_files(paths: Iterable[str]) -> tuple[str, ...]:
+    found = []
+    for path in sorted(paths):
+        file = PurePosixPath(path)
+        if file.suffix != ".txt" or file.stem.startswith("constraints"):
+            continue
+        folder = file.parent.as_posix() in {"requirements", "reqs"}
+        stem = _stem(path)
+        named = folder or stem != file.stem
+        if (
+            named
+            and len(file.parts) <= 2
+            and (folder or len(file.parts) == 1)
+            and _is(stem, _TESTS, _DEVELOPMENT, _BASE)
+        ):
+            found.append(path)
+    return tuple(found)
+
+
+def _stem(path: str) -> str:
+    """What a requirement file is for, by its name: ``requirements-dev.txt`` is for dev."""
+    stem = PurePosixPath(path).stem
+    return re.sub(r"^requirements?(?=$|[-_.])|(?<=[-_.])requirements?$", "", stem).strip("-_.")
+
+
+def _tox(text: str) -> tuple[str, ...]:
+    return tuple(line for line in tox_deps(text) if is_requirement(line))
+
+
+def _pins(texts: Mapping[str, str]) -> tuple[str, ...]:
+    for name in _LOCKS:
+        if name in texts and (pins := lock_pins(name, texts[name])):
+            return tuple(pins)
+    return ()

@@ -1,0 +1,143 @@
+"""What runs of the reference say of a stage: whether its tests show its work, and whether earlier work still stands.
+
+Pure: from runs on B_t (with the overlay) and on M_t to one outcome with its reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+
+from environments.suites.outcomes import Classes, classify, removed_upstream
+from environments.suites.testlogs import Status
+from environments.suites.testruns import TestRun, arguments_of
+
+PROVED = "proved"
+UNPROVED = "unproved"
+"""The test patch holds no file that the runner takes for tests."""
+NOT_REACHED = "not_reached"
+TESTS_UNUSABLE = "tests_unusable"
+"""No runner, or out of time or memory, on either side."""
+NO_F2P = "no_f2p"
+"""There are tests, and none goes from failing to passing."""
+REFERENCE_FAILS = "reference_fails"
+"""Tests of the test patch fail on M_t, and none goes from failing to passing."""
+EARLIER_BROKEN = "earlier_broken"
+"""An F2P test of an earlier stage fails on M_t, or is gone though nobody touched its file."""
+STATE_DIFFERS = "state_differs"
+"""S_t with the reference carried on is not B_t."""
+
+_SHOWN = 3
+_BAD: set[Status | None] = {Status.failed, Status.error, Status.timed_out}
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierTests:
+    """The F2P tests of an earlier stage, and the files that were run there. `changed` are the paths that differ between
+    its M_k and this stage's M_t."""
+
+    f2p: tuple[str, ...]
+    files: tuple[str, ...]
+    changed: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """How a stage ended. `removed` are F2P tests of earlier stages that upstream removed or rewrote before M_t."""
+
+    outcome: str
+    reason: str | None = None
+    classes: Classes = field(default_factory=Classes)
+    removed: tuple[str, ...] = ()
+
+
+def unusable(side: str, run: TestRun) -> str:
+    """Why a run says nothing, for people."""
+    return f"{side}: {run.infra or f'timed out after {run.seconds:.0f} s'}"
+
+
+def prove(
+    before: Sequence[TestRun], after: Sequence[TestRun], *, runner: str, files: Sequence[str],
+    own_files: Collection[str], earlier: Sequence[EarlierTests] = (),
+) -> Proof:  # fmt: skip
+    """The proof of a stage by runs of `files` on both sides; runs that are not usable are left out.
+
+    `own_files` are those of its own test patch. Without one the stage can be proved of nothing, but earlier stages'
+    tests and P2P tests are sorted all the same.
+    """
+    usable = [[run for run in runs if run.usable] for runs in (before, after)]
+    for side, runs, kept in zip(("before", "after"), (before, after), usable, strict=True):
+        if not kept:
+            why = unusable(side, runs[0]) if runs else f"{side}: no run"
+            return Proof(TESTS_UNUSABLE, why)
+    classes = classify([run.statuses for run in usable[0]], [run.statuses for run in usable[1]])
+    removed, broken = _earlier(classes, usable[1], runner, files, earlier)
+    if broken:
+        return Proof(EARLIER_BROKEN, f"{len(broken)} of earlier stages' F2P: {_some(broken)}", classes, removed)
+    if not own_files:
+        return Proof(UNPROVED, "the test patch holds no test file", classes, removed)
+    if classes.f2p:
+        return Proof(PROVED, None, classes, removed)
+    sizes = ", ".join(f"{count} {name}" for name, count in classes.sizes().items() if count) or "no test was found"
+    wrong = [test for test in (*classes.failing, *classes.broken) if _may_be_of(test, runner, files, own_files)]
+    if wrong:
+        return Proof(REFERENCE_FAILS, f"{len(wrong)} fail on M_t: {_some(wrong)}", classes, removed)
+    return Proof(NO_F2P, sizes, classes, removed)
+
+
+def _earlier(
+    classes: Classes, after: Sequence[TestRun], runner: str, files: Sequence[str], earlier: Sequence[EarlierTests]
+) -> tuple[tuple[str, ...], list[str]]:
+    """F2P tests of earlier stages that are gone for a reason, and those that are broken.
+
+    One that is F2P again, flaky or out of time says nothing against the reference, and as no P2P test it does not gate.
+    Nor does anything speak of a test whose file is not run here.
+    """
+    spared = {*classes.f2p, *classes.flaky, *classes.timed_out}
+    removed: set[str] = set()
+    broken: set[str] = set()
+    for stage in earlier:
+        for test in set(removed_upstream(stage.f2p, classes)) - spared:
+            file = file_of(runner, test, stage.files)
+            touched = file in stage.changed if file is not None else bool(stage.changed & set(stage.files))
+            # A file that cannot be imported has no tests, and its own name is an error.
+            seen = {run.statuses.get(name) for run in after for name in (test, file or test)}
+            if _BAD & seen:
+                broken.add(test)
+            elif touched:
+                removed.add(test)
+            elif file is None or file in files:
+                broken.add(test)
+    return tuple(sorted(removed)), sorted(broken)
+
+
+def file_of(runner: str, test: str, files: Collection[str]) -> str | None:
+    """The one of `files` that a test is of, as far as its id tells."""
+    match runner:
+        case "pytest":
+            named = test.partition("::")[0]
+        case "jest" | "vitest" | "mocha":
+            named = test.partition(" > ")[0]
+        case "cargo":
+            named = test.partition(" ")[2].partition(" ")[0]
+        case "unittest":
+            plain = test.removeprefix("unittest.loader._FailedTest.")
+            modules = {arguments_of(runner, [path])[0]: path for path in files}
+            fitting = [name for name in modules if plain == name or plain.startswith(f"{name}.")]
+            return modules[max(fitting, key=len)] if fitting else None
+        case "surefire":
+            named = test.partition("#")[0].partition("$")[0].replace(".", "/") + ".java"
+            return next((path for path in files if f"/{path}".endswith(f"/{named}")), None)
+        case _:  # Go names packages
+            return None
+    return named if named in files else None
+
+
+def _may_be_of(test: str, runner: str, files: Sequence[str], own: Collection[str]) -> bool:
+    file = file_of(runner, test, files)
+    return file is None or file in own
+
+
+def _some(tests: Sequence[str]) -> str:
+    more = f" and {len(tests) - _SHOWN} more" if len(tests) > _SHOWN else ""
+    return ", ".join(tests[:_SHOWN]) + more

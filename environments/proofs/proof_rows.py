@@ -1,0 +1,186 @@
+"""Validations in the database: what is stored of test runs, stages and chains, and what is left to do."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import delete, select
+
+from environments.proofs.proof import PROVED, UNPROVED
+from environments.suites.outcomes import Classes
+from environments.suites.testlogs import Status
+from environments.suites.testruns import TestRun
+from prchain.errors import ChainGone
+from sql.store import Store, Transaction
+from sql.tables import BuiltImage, Chain, ReferenceRun, StageTests, Validation
+
+STANDING = frozenset({PROVED, UNPROVED})
+"""Outcomes of a chain that ``--retry`` leaves alone."""
+
+_RUN = ("key", "statuses", "exit_code", "timed_out", "complete", "infra", "notes", "tampered", "tail", "seconds")
+_STAGE = (
+    "position", "outcome", "reason", "image", "recipe", "runner", "command", "files", "classes", "removed", "tampered",
+    "stage_image", "seconds",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class StageProof:
+    """A row of `sql.tables.StageTests`, as values."""
+
+    position: int
+    outcome: str
+    reason: str | None = None
+    image: str | None = None
+    recipe: str | None = None
+    runner: str | None = None
+    command: str | None = None
+    files: tuple[str, ...] = ()
+    classes: Classes = field(default_factory=Classes)
+    removed: tuple[str, ...] = ()
+    tampered: tuple[str, ...] = ()
+    stage_image: str | None = None
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ChainProof:
+    """How a chain ended, with its stages in order."""
+
+    chain_id: str
+    outcome: str
+    reason: str | None = None
+    stages: tuple[StageProof, ...] = ()
+    seconds: float = 0.0
+
+
+def validations(tx: Transaction) -> dict[str, tuple[str, str]]:
+    """Chain to outcome and backend, of every chain that was validated."""
+    rows = tx.rows(Validation, "chain_id", "outcome", "backend")
+    return {str(chain_id): (str(outcome), str(backend)) for chain_id, outcome, backend in rows}
+
+
+def stage_images(tx: Transaction) -> dict[str, list[str | None]]:
+    """Chain to the stage images of its proved stages; None where there is none."""
+    found: dict[str, list[str | None]] = {}
+    for chain_id, image in tx.rows(StageTests, "chain_id", "stage_image", outcome=PROVED):
+        found.setdefault(str(chain_id), []).append(image)
+    return found
+
+
+def needed_images(tx: Transaction) -> set[str]:
+    """Every image that a validated stage runs its tests in, and every image of a stage's checkout."""
+    return {str(name) for row in tx.rows(StageTests, "image", "stage_image") for name in row if name}
+
+
+def forget_images(tx: Transaction, names: Collection[str]) -> None:
+    """Remove the rows of images that are gone."""
+    for name in names:
+        tx.delete(BuiltImage, name=name)
+
+
+def forget(tx: Transaction, chain_ids: Collection[str]) -> None:
+    """Remove what was found of chains, so that they are validated from the beginning."""
+    for chain_id in chain_ids:
+        for table in (Validation, StageTests, ReferenceRun):
+            tx.delete(table, chain_id=chain_id)
+
+
+def read_stages(tx: Transaction, chain_id: str) -> tuple[StageProof, ...]:
+    """What is known of each stage's tests, in order; empty for a chain that was not validated."""
+    return tuple(_stage(row) for row in tx.rows(StageTests, *_STAGE, chain_id=chain_id))
+
+
+def _stage(row: Sequence[Any]) -> StageProof:
+    known = dict(zip(_STAGE, row, strict=True))
+    for name in ("files", "removed", "tampered"):
+        known[name] = tuple(json.loads(known[name]))
+    classes = {name: tuple(tests) for name, tests in json.loads(known["classes"]).items()}
+    return StageProof(**{**known, "classes": Classes(**classes)})
+
+
+def write_proof(tx: Transaction, proof: ChainProof, backend: str) -> None:
+    """Write a chain's validation with its stages in the place of what was there. Raises `ChainGone`."""
+    require_chain(tx, proof.chain_id)
+    row = {"chain_id": proof.chain_id, "outcome": proof.outcome, "reason": proof.reason, "backend": backend,
+           "seconds": proof.seconds, "validated_at": _now()}  # fmt: skip
+    tx.upsert(Validation, [row])
+    tx.connection.execute(delete(StageTests).where(StageTests.chain_id == proof.chain_id))
+    if proof.stages:
+        tx.upsert(StageTests, _stage_rows(proof))
+
+
+def _stage_rows(proof: ChainProof) -> Iterator[dict[str, Any]]:
+    for one in proof.stages:
+        yield {
+            **{name: getattr(one, name) for name in _STAGE},
+            "chain_id": proof.chain_id,
+            "files": _json(one.files),
+            "classes": json.dumps(dataclasses.asdict(one.classes)),
+            "removed": _json(one.removed),
+            "tampered": _json(one.tampered),
+        }
+
+
+def require_chain(tx: Transaction, chain_id: str) -> None:
+    """Make sure, in the transaction that writes of a chain, that it is still there. Raises `ChainGone`."""
+    if tx.connection.execute(select(Chain.id).where(Chain.id == chain_id).with_for_update(read=True)).first() is None:
+        raise ChainGone("`prchain chains build` chose anew, and the chain is gone")
+
+
+class StoredRuns:
+    """The runs of one stage that are in the database: read by key, and written as each one ends."""
+
+    def __init__(self, store: Store, chain_id: str, position: int) -> None:
+        self._store = store
+        self._where = {"chain_id": chain_id, "position": position}
+
+    def find(self, side: str, ordinal: int, key: str) -> TestRun | None:
+        """The stored run, where it is of this key."""
+        with self._store.reading() as tx:
+            for row in tx.rows(ReferenceRun, *_RUN, **self._where, side=side, ordinal=ordinal):
+                known = dict(zip(_RUN, row, strict=True))
+                if known.pop("key") == key:
+                    return _run(known)
+        return None
+
+    def keep(self, side: str, ordinal: int, key: str, run: TestRun) -> None:
+        """Store a run in the place of one of another key. Raises `ChainGone`."""
+        row = {
+            **self._where,
+            "side": side,
+            "ordinal": ordinal,
+            "key": key,
+            "statuses": json.dumps({test: str(status) for test, status in run.statuses.items()}),
+            "exit_code": run.exit_code,
+            "timed_out": run.timed_out,
+            "complete": run.complete,
+            "infra": run.infra,
+            "notes": _json(run.notes),
+            "tampered": _json(run.tampered),
+            "tail": run.tail.replace("\0", " "),  # which PostgreSQL takes in no text
+            "seconds": run.seconds,
+            "ran_at": _now(),
+        }
+        with self._store.transaction() as tx:
+            require_chain(tx, str(self._where["chain_id"]))
+            tx.upsert(ReferenceRun, [row])
+
+
+def _run(known: Mapping[str, Any]) -> TestRun:
+    statuses = {test: Status(status) for test, status in json.loads(known["statuses"]).items()}
+    lists = {name: tuple(json.loads(known[name])) for name in ("notes", "tampered")}
+    return TestRun(**{**known, "statuses": statuses, **lists})
+
+
+def _json(values: Sequence[str]) -> str:
+    return json.dumps(list(values))
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,74 @@
+"""Images that hold a stage's checkout: S_t = B_t as a git repository in the work folder, refreshed.
+
+SWE-bench's harness needs them: it starts a container of the instance's image as root, applies a patch to the checkout
+with git and runs the tests.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+from typing import Any
+
+from environments.images.manifests import image_name
+from environments.images.plans import WORKDIR
+from environments.sandboxes.docker import DockerSandbox
+from environments.sandboxes.engine import LABEL, in_engine
+from environments.sandboxes.leftovers import OWNER, SANDBOX, SNAPSHOT
+from environments.stages import ChainStages, Stage
+from environments.workplace import Workplace
+from prchain.errors import ImageError, ImageMissing
+
+STAGE_LABEL = f"{LABEL}.stage"
+"""On images of checkouts: a hash of all that they were made from."""
+
+# The checkout belongs to the image's user, and git refuses a repository that is another's to root.
+_TRUSTED = f"git config --system --replace-all safe.directory {shlex.quote(WORKDIR)}"
+
+
+def stage_image_name(chain: ChainStages, stage: Stage) -> str:
+    """``prchain/<owner>--<name>:stage-<chain>-<position>``."""
+    return image_name(chain.repository, f"stage-{chain.id}-{stage.position}")
+
+
+def stage_image(workplace: Workplace, client: Any, chain: ChainStages, stage: Stage) -> str:
+    """The name of the image of a stage's checkout, made where the engine does not have it as it would be made now.
+
+    `workplace` is the stage's, in docker; `client` a `docker.DockerClient`. Raises as `Workplace.place`, and
+    `ImageError` where the engine refuses.
+    """
+    name = stage_image_name(chain, stage)
+    with in_engine():
+        ground = str(client.images.get(workplace.provided.image).id)
+    tree = workplace.trees.tree_of(stage.base)
+    told = "\n".join([ground, tree, *workplace.provided.plan.refresh, str(workplace.provided.plan.environment)])
+    digest = hashlib.sha256(told.encode()).hexdigest()
+    if _label(client, name) == digest:
+        return name
+    sandbox = workplace.sandbox()
+    if not isinstance(sandbox, DockerSandbox):
+        raise ImageError("images of checkouts are made in docker only")
+    with sandbox:
+        workplace.place(sandbox, tree)
+        with in_engine():
+            container = client.containers.get(sandbox.name)
+            told_git = container.exec_run(["bash", "-c", _TRUSTED], user="0")
+        if told_git.exit_code != 0:
+            raise ImageError(f"git cannot be told to trust {WORKDIR}: exit code {told_git.exit_code}")
+        repository, _, tag = name.rpartition(":")
+        labels = [f'LABEL {label}=""' for label in (SANDBOX, SNAPSHOT, OWNER)]
+        # An entry point that is empty, not missing, is not taken from the container; `changes` cannot say so.
+        with in_engine():
+            container.commit(
+                repository=repository, tag=tag, changes=[*labels, f'LABEL {STAGE_LABEL}="{digest}"'],
+                conf={"Entrypoint": [], "Cmd": ["/bin/bash"]},
+            )  # fmt: skip
+    return name
+
+
+def _label(client: Any, name: str) -> str | None:
+    try:
+        with in_engine():
+            return (client.images.get(name).labels or {}).get(STAGE_LABEL)
+    except ImageMissing:
+        return None

@@ -1,0 +1,237 @@
+"""Proving a chain: the reference of every stage is replayed in order, and its tests are run before and after.
+
+Every run is stored as it is made, under a key of all that decides it; what is found of stages and of the chain is
+written whole when the chain ends. A run that was killed goes on from the stored runs.
+"""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from environments.checkouts.state import next_state
+from environments.images.provide import Backend, Provided, Provider
+from environments.proofs.proof import (
+    NOT_REACHED,
+    PROVED,
+    STATE_DIFFERS,
+    TESTS_UNUSABLE,
+    UNPROVED,
+    EarlierTests,
+    Proof,
+    prove,
+    unusable,
+)
+from environments.proofs.proof_rows import ChainProof, StageProof, StoredRuns, write_proof
+from environments.proofs.reference_runs import ReferenceRuns, Tell
+from environments.proofs.stage_images import stage_image
+from environments.sandboxes.engine import connect, in_engine
+from environments.sandboxes.sandbox import Limits
+from environments.stages import ChainStages, Stage, StagePatch, open_git, open_trees, read_chain, stage_patches
+from environments.suites.plaincommands import plain_command
+from environments.suites.testruns import arguments_of
+from environments.workplace import TEST_TIMEOUT, StageSuite, Workplace
+from prchain.errors import BuildFailed, IncompleteRepository, NoRecipe, StateError
+from prchain.git.output import path_text
+from prchain.git.repository import GitRepository
+from prchain.git.trees import TreeStore
+from prchain.settings import Settings
+from sql.store import Store
+
+RUNS = 3
+"""Runs of a stage's tests on each side."""
+
+_ENGINE_TIMEOUT = 900
+"""Seconds for one answer of the engine: to commit some gigabytes takes minutes."""
+
+_LONGEST_REASON = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class ValidateOptions:
+    """How chains are proved."""
+
+    backend: Backend = Backend.DOCKER
+    runs: int = RUNS
+    test_timeout: float = TEST_TIMEOUT
+    """Seconds for one run of a stage's test files."""
+    limits: Limits = field(default_factory=Limits)
+    stage_images: bool = False
+    """Commit for each proved stage an image that holds its checkout."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Chain:
+    """What all stages of a chain share while it is proved."""
+
+    chain: ChainStages
+    git: GitRepository
+    trees: TreeStore
+    patches: tuple[StagePatch, ...]
+    client: Any
+
+
+class ChainProver:
+    """Proves chains; safe for threads."""
+
+    def __init__(self, store: Store, provider: Provider, settings: Settings, options: ValidateOptions) -> None:
+        self._store = store
+        self._provider = provider
+        self._settings = settings
+        self._options = options
+
+    def prove(self, chain_id: str, tell: Tell = lambda words: None) -> ChainProof:
+        """Prove a chain and store what was found.
+
+        Raises `ChainGone`, and what is no fault of the chain's, after which nothing is written but the runs that were
+        made: `SandboxError` and `ImageError` for the engine, `GitError` for a repository that is not there, `LlmError`
+        of a repair, `RecipeError`, `StoreError`.
+        """
+        begun = time.monotonic()
+        with self._store.reading() as tx:
+            chain = read_chain(tx, chain_id)
+        git = open_git(chain, self._settings.mirrors_dir)
+        trees = open_trees(chain, git, self._settings.data_dir)
+        try:
+            patches = tuple(stage_patches(git, trees, chain.stages))
+        except IncompleteRepository as error:
+            stages = tuple(StageProof(stage.position, NOT_REACHED) for stage in chain.stages)
+            proof = ChainProof(chain_id, error.name, str(error), stages)
+        else:
+            with self._client() as client:
+                proof = self._stages(_Chain(chain, git, trees, patches, client), tell)
+        proof = replace(proof, seconds=time.monotonic() - begun)
+        with self._store.transaction() as tx:
+            write_proof(tx, proof, self._options.backend)
+        return proof
+
+    @contextmanager
+    def _client(self) -> Iterator[Any]:
+        """A client of the engine for the sandboxes of one chain; None where none is needed."""
+        if self._options.backend is not Backend.DOCKER:
+            yield None
+            return
+        client = connect(self._settings.environments_engine, timeout=_ENGINE_TIMEOUT)
+        try:
+            yield client
+        finally:
+            client.close()
+
+    def _stages(self, work: _Chain, tell: Tell) -> ChainProof:
+        """Every stage in order; none after the first failure, which an unproved one is not."""
+        done: list[StageProof] = []
+        failed: StageProof | None = None
+        for stage in work.chain.stages:
+            if failed is not None:
+                done.append(StageProof(stage.position, NOT_REACHED))
+                continue
+            begun = time.monotonic()
+            proof = self._stage(work, stage, done, _at_stage(stage, tell))
+            done.append(replace(proof, seconds=time.monotonic() - begun))
+            failed = None if proof.outcome in {PROVED, UNPROVED} else proof
+        unproved = next((one for one in done if one.outcome == UNPROVED), None)
+        ended = failed or unproved
+        if ended is None:
+            return ChainProof(work.chain.id, PROVED, None, tuple(done))
+        return ChainProof(work.chain.id, ended.outcome, f"stage {ended.position}: {ended.reason}", tuple(done))
+
+    def _stage(self, work: _Chain, stage: Stage, before: Sequence[StageProof], tell: Tell) -> StageProof:
+        """Prove one stage: the boundary at which failures that are the stage's own become its outcome."""
+        found = StageProof(stage.position, PROVED)
+        try:
+            if differs := _state_differs(work, stage):
+                return replace(found, outcome=STATE_DIFFERS, reason=differs)
+            tell("image")
+            provided = self._provider.provide(work.chain.repository, work.trees, work.git, stage)
+            plan = provided.plan
+            found = replace(found, image=provided.image, recipe=plan.recipe.name, runner=plan.runner)
+            place = self._workplace(work, provided)
+            suite = StageSuite.of(place, stage, work.patches)
+            found = replace(found, files=suite.files, command=_command(place, suite.files))
+            found = self._tested(work, stage, before, suite, found, tell)
+            if self._options.stage_images and found.outcome == PROVED and work.client is not None:
+                tell("image of its checkout")
+                found = replace(found, stage_image=stage_image(place, work.client, work.chain, stage))
+        except BuildFailed as error:
+            return replace(found, outcome=error.name, reason=_reason(str(error), *error.lines))
+        except (NoRecipe, IncompleteRepository, StateError) as error:
+            return replace(found, outcome=error.name, reason=_reason(str(error)))
+        return found
+
+    def _workplace(self, work: _Chain, provided: Provided) -> Workplace:
+        options = self._options
+        return Workplace(
+            provided, work.trees, backend=options.backend, limits=options.limits, test_timeout=options.test_timeout,
+            client=work.client,
+        )  # fmt: skip
+
+    def _tested(
+        self, work: _Chain, stage: Stage, before: Sequence[StageProof], suite: StageSuite, found: StageProof, tell: Tell
+    ) -> StageProof:
+        if not suite.files:
+            return replace(found, outcome=UNPROVED, reason="there is no test file to run")
+        options = self._options
+        decides = (_image_id(work, found.image), options.backend, repr(options.limits))
+        stored = StoredRuns(self._store, work.chain.id, stage.position)
+        runs = ReferenceRuns(stored, suite, stage, options.runs, decides)
+        after, replaced = runs.after(tell)
+        found = replace(found, tampered=replaced)
+        if not after[0].usable:
+            return replace(found, outcome=TESTS_UNUSABLE, reason=_reason(unusable("after", after[0])))
+        earlier = [
+            EarlierTests(one.classes.f2p, one.files, _changed(work.trees, early.landed, stage.landed))
+            for one, early in zip(before, work.chain.stages, strict=False)
+            if one.classes.f2p
+        ]
+        proof: Proof = prove(
+            runs.before(replaced, tell), after, runner=suite.workplace.runner, files=suite.files,
+            own_files=suite.own_files, earlier=earlier,
+        )  # fmt: skip
+        reason = _reason(proof.reason) if proof.reason else None
+        return replace(
+            found, outcome=proof.outcome, reason=reason, classes=proof.classes, removed=proof.removed
+        )  # fmt: skip
+
+
+def _state_differs(work: _Chain, stage: Stage) -> str | None:
+    """Whether S_t with the reference carried on is something else than B_t, and where."""
+    if stage.position == 1:
+        return None
+    previous = work.chain.stages[stage.position - 2]
+    tests = {path for patch in work.patches[: stage.position - 1] for path in patch.test_paths}
+    state = next_state(
+        work.trees, landed_before=previous.landed, agent_tree=previous.landed, base=stage.base, test_paths=tests
+    )
+    changes = work.trees.diff(stage.base, state.tree)
+    return f"{len(changes)} paths, e.g. {path_text(changes[0].path)}" if changes else None
+
+
+def _at_stage(stage: Stage, tell: Tell) -> Tell:
+    return lambda words: tell(f"stage {stage.position}: {words}")
+
+
+def _command(place: Workplace, files: Sequence[str]) -> str:
+    """One line that runs the files and prints how each test ended: the recipe's own command where it has one."""
+    plan = place.provided.plan
+    if plan.test and "{tools}" not in plan.test and "\n" not in plan.test:
+        return plan.test.replace("{files}", shlex.join(arguments_of(plan.runner, files)))
+    return plain_command(plan.runner, files)
+
+
+def _image_id(work: _Chain, image: str | None) -> str:
+    if image is None or work.client is None:
+        return ""
+    with in_engine():
+        return str(work.client.images.get(image).id)
+
+
+def _changed(trees: TreeStore, old: str, new: str) -> frozenset[str]:
+    return frozenset(path_text(change.path) for change in trees.diff(old, new))
+
+
+def _reason(*lines: str) -> str:
+    return " | ".join(dict.fromkeys(lines))[:_LONGEST_REASON]

@@ -1,0 +1,247 @@
+"""Sandboxes in containers of a Docker engine, which may be elsewhere: nothing is mounted, trees go as archives."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import shlex
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+from environments.sandboxes.channel import PATIENCE
+from environments.sandboxes.channelled import ChannelledSandbox, said
+from environments.sandboxes.docker_stream import ExecTransport, engine_errors
+from environments.sandboxes.engine import connect
+from environments.sandboxes.leftovers import SANDBOX, SNAPSHOT, our_labels
+from environments.sandboxes.sandbox import Place
+from environments.sandboxes.server import SCRIPT
+from prchain.errors import (
+    EngineUnavailable,
+    ImageMissing,
+    OutOfMemory,
+    SandboxError,
+    SandboxFileError,
+    SandboxLost,
+    SnapshotUnknown,
+)
+
+CAPABILITIES = ("CHOWN", "DAC_OVERRIDE", "FOWNER")
+"""What root in a container keeps, and another user does not get: without it root cannot write what the image's users
+own, and tar fails. None of them reaches beyond the container's own files."""
+
+_DYING = 1.0
+"""Seconds that the engine may take to notice that a container ended."""
+
+
+class _Family:
+    """The snapshots of a sandbox and of its branches; they go when the last of these is closed."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.members = 0
+        self.images: dict[str, str] = {}
+
+
+class DockerSandbox(ChannelledSandbox):
+    """A sandbox in a container.
+
+    `client` is a `docker.DockerClient`; without one the sandbox makes its own (thread-safe: one client a sandbox), to
+    the engine at the URL `engine`, or the one that DOCKER_HOST names.
+    """
+
+    def __init__(
+        self, place: Place, *, client: Any | None = None, engine: str | None = None, family: _Family | None = None
+    ) -> None:
+        super().__init__(place)
+        if place.image is None:
+            raise ImageMissing("a sandbox in docker needs an image")
+        self.name = ""
+        self._client: Any = client
+        self._own_client = client is None
+        self._engine = engine
+        self._family = family or _Family()
+        with self._family.lock:
+            self._family.members += 1
+        self._image = place.image
+        self._container: Any = None
+
+    def start(self) -> None:
+        """See `Sandbox.start`."""
+        started = False
+        try:
+            super().start()
+            started = True
+        finally:
+            if not started:
+                self._disconnect()
+
+    def _not_started(self, error: SandboxLost) -> SandboxError:
+        return SandboxLost(f"{error}; is there a bash in the image {self._image}?")
+
+    def _disconnect(self) -> None:
+        if self._own_client and self._client is not None:
+            self._client.close()
+            self._client = None
+
+    def _make(self) -> ExecTransport:
+        if self._client is None:
+            self._client = connect(self._engine)
+        with engine_errors("starting a sandbox"):
+            self._container = self._create()
+            self._container.start()
+            most = str(self.place.limits.processes)
+            command = ["bash", "--noprofile", "--norc", "-c", SCRIPT, "prchain", "1", "/tmp/.prchain", most]
+            api = self._client.api
+            made = api.exec_create(self._container.id, command, stdin=True, user=self.place.user or "", workdir="/")
+            return ExecTransport(api.exec_start(made["Id"], socket=True), 2 * PATIENCE)
+
+    def _create(self) -> Any:
+        from docker.types import LogConfig, Ulimit  # noqa: PLC0415  loaded with the first container
+
+        place, limits = self.place, self.place.limits
+        self.name = f"prchain-{secrets.token_hex(6)}"
+        return self._client.containers.create(
+            self._image,
+            command=["infinity"],
+            entrypoint=["sleep"],
+            name=self.name,
+            hostname="sandbox",
+            labels={**place.labels, **our_labels(SANDBOX, self.name)},
+            environment=dict(place.environment),
+            use_config_proxy=False,
+            user=place.user,
+            working_dir=place.workdir,
+            init=True,
+            network_mode="bridge" if place.network else "none",
+            cap_drop=["ALL"],
+            cap_add=list(CAPABILITIES),
+            security_opt=["no-new-privileges"],
+            pids_limit=limits.processes,
+            mem_limit=limits.memory_bytes,
+            memswap_limit=limits.memory_bytes,
+            nano_cpus=int(limits.cpus * 1e9),
+            ulimits=[
+                Ulimit(name="fsize", soft=limits.file_bytes, hard=limits.file_bytes),
+                Ulimit(name="core", soft=0, hard=0),
+            ],
+            log_config=LogConfig(type="none"),
+        )
+
+    def _unmake(self) -> None:
+        if self._container is not None:
+            with contextlib.suppress(SandboxError), engine_errors("removing a sandbox"):
+                self._container.remove(force=True, v=True)
+            self._container = None
+
+    def close(self) -> None:
+        """See `Sandbox.close`."""
+        if self._closed:
+            return
+        super().close()
+        with self._family.lock:
+            self._family.members -= 1
+            images = list(self._family.images.values()) if self._family.members == 0 else []
+        for image in reversed(images):
+            with contextlib.suppress(SandboxError), engine_errors("removing a snapshot"):
+                if self._client is None:
+                    self._client = connect(self._engine)
+                self._client.images.remove(image, force=True)
+        self._disconnect()
+
+    def _cause(self, error: SandboxLost) -> SandboxError:
+        try:
+            state = self._state()
+        except SandboxLost:
+            return SandboxLost(f"{error}; the container was removed")
+        except EngineUnavailable as unavailable:
+            return EngineUnavailable(f"{error}; {unavailable}")
+        if state["Running"]:
+            self._end()
+            return error
+        if state["OOMKilled"]:
+            return OutOfMemory(f"the sandbox used more than {self.place.limits.memory_bytes:,} bytes of memory")
+        return SandboxLost(f"{error}; the container ended with {state['ExitCode']}")
+
+    def _state(self) -> Any:
+        """The container's state; when it is dying, the channel ends a moment before the engine knows."""
+        until = time.monotonic() + _DYING
+        with engine_errors("looking for the sandbox"):
+            while True:
+                state = self._client.api.inspect_container(self._container.id)["State"]
+                if not state["Running"] or time.monotonic() > until:
+                    return state
+                time.sleep(0.05)
+
+    def _end(self) -> None:
+        with contextlib.suppress(SandboxError), engine_errors("ending a sandbox"):
+            self._container.kill()
+
+    def _disk_use(self) -> int:
+        container = self._container
+        if container is None:
+            return 0
+        with engine_errors("asking for the disk use"):
+            found = self._client.api.containers(all=True, size=True, filters={"id": container.id})
+        return int(found[0].get("SizeRw") or 0) if found else 0
+
+    def put(self, folder: str, archive: BinaryIO | bytes) -> None:
+        """See `Sandbox.put`; the engine unpacks it, as root, with the owners that it names."""
+        self._running()
+        made = self.exec(f"mkdir -p -- {shlex.quote(folder)}", cwd="/")
+        if made.exit_code != 0:
+            raise SandboxFileError(f"{folder!r} cannot be made: {said(made)}")
+        with engine_errors(f"unpacking an archive at {folder!r}", SandboxFileError):
+            self._client.api.put_archive(self._container.id, folder, archive)
+
+    def get(self, path: str) -> Iterator[bytes]:
+        """See `Sandbox.get`."""
+        self._running()
+        with engine_errors(f"reading {path!r}", SandboxFileError):
+            stream, _ = self._client.api.get_archive(self._container.id, path, chunk_size=1 << 20)
+        return self._chunks(stream)
+
+    def _chunks(self, stream: Any) -> Iterator[bytes]:
+        with engine_errors("reading an archive"):
+            yield from stream
+
+    def snapshot(self) -> str:
+        """See `Sandbox.snapshot`: an image of the container's layer."""
+        self._running()
+        name = f"snapshot-{secrets.token_hex(6)}"
+        labels = " ".join(f'{key}="{value}"' for key, value in our_labels(SNAPSHOT, name).items())
+        with engine_errors("taking a snapshot"):
+            image = self._container.commit(repository="prchain-snapshot", tag=name, changes=f"LABEL {labels}")
+        with self._family.lock:
+            self._family.images[name] = image.id
+        return name
+
+    def restore(self, snapshot: str) -> None:
+        """See `Sandbox.restore`: a new container in place of the old one."""
+        image = self._snapshot_image(snapshot)
+        self._stop()
+        self._image = image
+        self.start()
+
+    def branch(self, snapshot: str) -> DockerSandbox:
+        """See `Sandbox.branch`."""
+        image = self._snapshot_image(snapshot)
+        other = DockerSandbox(
+            self.place, client=None if self._own_client else self._client, engine=self._engine, family=self._family
+        )
+        other._image = image
+        started = False
+        try:
+            other.start()
+            started = True
+        finally:
+            if not started:
+                other.close()
+        return other
+
+    def _snapshot_image(self, snapshot: str) -> str:
+        try:
+            return self._family.images[snapshot]
+        except KeyError:
+            raise SnapshotUnknown(f"there is no snapshot {snapshot!r} of this sandbox") from None

@@ -1,0 +1,179 @@
+"""Containers and snapshots that a crash left behind: which are ours, and whether the process that made them still runs.
+
+Everything that a sandbox makes in an engine carries labels: what it is, and which process made it. Without such a label
+nothing is touched, and what belongs to a process that runs, or to another machine on the same engine, is not either.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import shutil
+import socket
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from environments.sandboxes.docker_stream import engine_errors
+from prchain.errors import EngineUnavailable, SandboxError
+
+SANDBOX = "prchain.sandbox"
+SNAPSHOT = "prchain.snapshot"
+OWNER = "prchain.owner"
+"""Labels: a container's or a snapshot's name, and the process that made it."""
+
+LOCAL_PREFIX = "prchain-local-"
+OWNER_FILE = "owner"
+"""The name of a local sandbox's folder among the temporary ones, and of the file in it that names its process."""
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """A process, so that another one with its number is not taken for it: ``host/boot/namespace/pid/start``."""
+
+    host: str
+    boot: str
+    namespace: str
+    pid: int
+    start: str
+
+    def __str__(self) -> str:
+        return "/".join([self.host, self.boot, self.namespace, str(self.pid), self.start])
+
+    @classmethod
+    def parse(cls, text: str) -> Owner | None:
+        """The owner that a label names; None where it is no such label."""
+        parts = text.split("/")
+        if len(parts) != 5 or not parts[3].isdigit():
+            return None
+        return cls(parts[0], parts[1], parts[2], int(parts[3]), parts[4])
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the process certainly runs no more. One on another machine, or in another container, may run."""
+        here = this_process()
+        if self.host != here.host:
+            return False
+        if self.boot != here.boot:
+            return True
+        return self.namespace == here.namespace and _started(self.pid) != self.start
+
+
+@dataclass(frozen=True, slots=True)
+class Leftover:
+    """A thing to remove: `kind` is ``container`` or ``snapshot``."""
+
+    kind: str
+    name: str
+    id: str
+
+
+def this_process() -> Owner:
+    """The owner that our own labels name."""
+    return Owner(*_machine(), os.getpid(), _started(os.getpid()))
+
+
+def our_labels(kind: str, name: str) -> dict[str, str]:
+    """The labels of a thing that this process makes."""
+    other = SNAPSHOT if kind == SANDBOX else SANDBOX
+    return {kind: name, other: "", OWNER: str(this_process())}
+
+
+def find(client: Any, *, everybody: bool = False) -> list[Leftover]:
+    """What was left behind in the engine, in the order in which it can be removed.
+
+    With `everybody` also what running processes and other machines have made. Raises `EngineUnavailable`.
+    """
+    with engine_errors("listing sandboxes"):
+        containers = client.api.containers(all=True, filters={"label": SANDBOX})
+        images = client.api.images(filters={"label": SNAPSHOT})
+    found = [
+        Leftover("container", item["Labels"][SANDBOX], item["Id"])
+        for item in containers
+        if item["Labels"].get(SANDBOX) and _is_left(item["Labels"], everybody)
+    ]
+    images.sort(key=lambda item: item["Created"], reverse=True)
+    return found + [
+        Leftover("snapshot", item["Labels"][SNAPSHOT], item["Id"])
+        for item in images
+        if item["Labels"].get(SNAPSHOT) and _is_left(item["Labels"], everybody)
+    ]
+
+
+def remove(client: Any, leftovers: list[Leftover]) -> list[Leftover]:
+    """Remove them; returns those that could not be, e.g. a snapshot that another container stands on."""
+    kept: list[Leftover] = []
+    waiting = leftovers
+    while waiting:
+        kept = []
+        for item in waiting:
+            try:
+                with engine_errors(f"removing {item.name}"):
+                    if item.kind == "container":
+                        client.api.remove_container(item.id, force=True, v=True)
+                    else:
+                        client.api.remove_image(item.id, force=True)
+            except EngineUnavailable:
+                raise
+            except SandboxError:
+                kept.append(item)
+        if len(kept) == len(waiting):
+            break
+        waiting = kept
+    with engine_errors("listing sandboxes"):
+        left = {item["Id"] for item in client.api.containers(all=True)} | {item["Id"] for item in client.api.images()}
+    return [item for item in kept if item.id in left]
+
+
+def find_local(folder: Path | None = None) -> list[Path]:
+    """Folders of local sandboxes whose process is gone. `folder` is where temporary folders lie."""
+    found = []
+    for path in sorted((folder or Path(tempfile.gettempdir())).glob(f"{LOCAL_PREFIX}*")):
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            owner = Owner.parse((path / OWNER_FILE).read_text(encoding="utf-8"))
+            if owner is not None and owner.is_gone:
+                found.append(path)
+    return found
+
+
+def remove_local(folders: list[Path]) -> list[Path]:
+    """Remove them; returns those that could not be."""
+    for path in folders:
+        shutil.rmtree(path, ignore_errors=True)
+    return [path for path in folders if path.exists()]
+
+
+def _is_left(labels: dict[str, str], everybody: bool) -> bool:
+    owner = Owner.parse(labels.get(OWNER, ""))
+    return owner is not None and (everybody or owner.is_gone)
+
+
+@functools.cache
+def _machine() -> tuple[str, str, str]:
+    boot = namespace = ""
+    with contextlib.suppress(OSError):
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    with contextlib.suppress(OSError):
+        namespace = os.readlink("/proc/self/ns/pid").removeprefix("pid:").strip("[]")
+    return socket.gethostname().replace("/", "_"), boot, namespace
+
+
+def _started(pid: int) -> str:
+    """When a process was started, in ticks since boot; "" where none runs, or where the system does not tell."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:
+        return "" if not Path("/proc/self/stat").exists() and _answers(pid) else "gone"
+    return stat.rpartition(b") ")[2].split()[19].decode("ascii")
+
+
+def _answers(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

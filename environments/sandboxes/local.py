@@ -1,0 +1,366 @@
+"""Sandboxes on this machine: in namespaces of bubblewrap, or, where somebody insists, as plain processes.
+
+Bubblewrap gives a tree of its own (the programs read-only; the workdir, /tmp and the home are folders of ours), its own
+processes and users, and no network. What it cannot do without an engine: CPUs are not limited, memory is a limit
+of each process (its data, so that what is only reserved does not count) and not of all together.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import posixpath
+import secrets
+import selectors
+import shlex
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from environments.sandboxes.channel import PATIENCE
+from environments.sandboxes.channelled import ChannelledSandbox, said
+from environments.sandboxes.leftovers import LOCAL_PREFIX, OWNER_FILE, this_process
+from environments.sandboxes.sandbox import Place
+from environments.sandboxes.server import SCRIPT
+from prchain.errors import (
+    EngineUnavailable,
+    ImageMissing,
+    SandboxError,
+    SandboxFileError,
+    SandboxLost,
+    SnapshotUnknown,
+    UsageError,
+)
+
+_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_HOME = "/home/sandbox"
+_NOBODY = 65_534
+_FOLDERS = ("work", "tmp", "home", "shm")
+"""What commands can write: folders of ours, so that they count as disk use and go with a snapshot."""
+_PROGRAMS = ("usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32")
+_ETC = ("alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "ssl", "localtime", "mime.types")
+"""What of the host's /etc programs need and what tells nothing about it."""
+_ARCHIVES = 600.0
+_IN_MEMORY = 32 << 20
+_BLOCK = 4096
+_SUBREAPER = 36
+"""PR_SET_CHILD_SUBREAPER (prctl(2)): orphans of the server's children become its own."""
+
+
+class ProcessTransport:
+    """The pipes of a process."""
+
+    def __init__(self, process: subprocess.Popen[bytes], patience: float) -> None:
+        assert process.stdin and process.stdout and process.stderr
+        self.process = process
+        self._patience = patience
+        self._in = process.stdin.fileno()
+        self._err = process.stderr.fileno()
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(process.stdout, selectors.EVENT_READ)
+        self._selector.register(process.stderr, selectors.EVENT_READ)
+        os.set_blocking(self._in, False)
+
+    def send(self, content: bytes) -> None:
+        """See `Transport`."""
+        rest = memoryview(content)
+        with selectors.DefaultSelector() as writable:
+            writable.register(self._in, selectors.EVENT_WRITE)
+            while rest:
+                if not writable.select(self._patience):
+                    raise TimeoutError("it takes nothing")
+                rest = rest[os.write(self._in, rest) :]
+
+    def receive(self, timeout: float) -> tuple[bool, bytes] | None:
+        """See `Transport`. Answers come first, as they can wait for no output."""
+        ready = [key.fd for key, _ in self._selector.select(timeout)]
+        if not ready:
+            return None
+        ready.sort(key=lambda fd: fd != self._err)
+        content = os.read(ready[0], 1 << 18)
+        if not content:
+            raise ConnectionError("its stream ended")
+        return ready[0] == self._err, content
+
+    def close(self) -> None:
+        """See `Transport`."""
+        self._selector.close()
+        with contextlib.suppress(ProcessLookupError):
+            self.process.kill()
+        self.process.wait()
+        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
+            if stream is not None:
+                with contextlib.suppress(OSError):
+                    stream.close()
+
+
+class LocalSandbox(ChannelledSandbox):
+    """A sandbox of namespaces; with `unsafe` plain processes, whose paths are the host's and whom nothing keeps off."""
+
+    def __init__(self, place: Place, *, unsafe: bool = False) -> None:
+        super().__init__(place)
+        if unsafe and (not posixpath.isabs(place.workdir) or place.workdir == "/"):
+            raise UsageError("plain processes need a folder of their own as workdir")
+        self._unsafe = unsafe
+        self._folder: Path | None = None
+        self._family: dict[str, Path] = {}
+        self._members: list[LocalSandbox] = [self]
+        self._begin_with: Path | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def _make(self) -> ProcessTransport:
+        folder = Path(tempfile.mkdtemp(prefix=LOCAL_PREFIX))
+        (folder / OWNER_FILE).write_text(str(this_process()), encoding="utf-8")
+        self._folder = folder
+        state = self._state()
+        if self._begin_with is not None:
+            if self._unsafe:
+                shutil.rmtree(state, ignore_errors=True)
+            _copy(self._begin_with, state)
+        for name in _FOLDERS if not self._unsafe else ("",):
+            (state / name).mkdir(parents=True, exist_ok=True)
+        self._process = self._spawn(folder, state)
+        return ProcessTransport(self._process, PATIENCE)
+
+    def _state(self) -> Path:
+        """The folder that holds all that commands can write and that a snapshot keeps."""
+        assert self._folder is not None
+        return Path(self.place.workdir) if self._unsafe else self._folder / "state"
+
+    def _spawn(self, folder: Path, state: Path) -> subprocess.Popen[bytes]:
+        limits = self.place.limits
+        bounds = f"ulimit -c 0; ulimit -f {limits.file_bytes // 1024}; ulimit -d {limits.memory_bytes // 1024}\n"
+        environment = {"PATH": _PATH, "HOME": _HOME, "LANG": "C.UTF-8", **self.place.environment}
+        server = ["bash", "--noprofile", "--norc", "-c"]
+        if self._unsafe:
+            (folder / "server").mkdir()
+            command = [*server, bounds + SCRIPT, "prchain", "self", str(folder / "server"), "0"]
+            environment["HOME"] = self.place.workdir
+            return _start(command, environment, as_nobody=False, reaps=True)
+        as_nobody = os.geteuid() == 0
+        (folder / "etc").mkdir()
+        (folder / "etc" / "passwd").write_text(f"sandbox:x:1000:1000::{_HOME}:/bin/bash\n", encoding="ascii")
+        (folder / "etc" / "group").write_text("sandbox:x:1000:\n", encoding="ascii")
+        if as_nobody:
+            for path in [folder, state, *(state / name for name in _FOLDERS)]:
+                os.chown(path, _NOBODY, _NOBODY)
+        bounds += f"ulimit -u {limits.processes}\n"
+        most = str(limits.processes)
+        command = [*self._bubble(folder, state), *server, bounds + SCRIPT, "prchain", "1", "/tmp/.prchain", most]
+        return _start(command, environment, as_nobody=as_nobody, reaps=False)
+
+    def _bubble(self, folder: Path, state: Path) -> list[str]:
+        program = shutil.which("bwrap")
+        if program is None:
+            raise EngineUnavailable("bubblewrap (bwrap) is not installed, and plain processes were not asked for")
+        root = Path(self.place.image or "/")
+        if not root.is_dir():
+            raise ImageMissing(f"there is no folder {root} with a root file system")
+        out = [program, "--unshare-all", "--die-with-parent", "--new-session", "--hostname", "sandbox"]
+        out += ["--uid", "1000", "--gid", "1000", "--cap-drop", "ALL"]
+        if self.place.network:
+            out += ["--share-net"]
+        shown = sorted(entry.name for entry in root.iterdir()) if self.place.image else _PROGRAMS
+        for name in shown:
+            path = root / name
+            if name in {"proc", "dev", "sys", "tmp", "etc", "home"}:
+                continue
+            if path.is_symlink():
+                out += ["--symlink", os.readlink(path), f"/{name}"]
+            elif path.exists():
+                out += ["--ro-bind", str(path), f"/{name}"]
+        for name in _ETC:
+            out += ["--ro-bind-try", str(root / "etc" / name), f"/etc/{name}"]
+        out += ["--ro-bind", str(folder / "etc" / "passwd"), "/etc/passwd"]
+        out += ["--ro-bind", str(folder / "etc" / "group"), "/etc/group"]
+        out += ["--proc", "/proc", "--dev", "/dev", "--bind", str(state / "shm"), "/dev/shm"]
+        out += ["--bind", str(state / "tmp"), "/tmp", "--bind", str(state / "home"), _HOME]
+        out += ["--bind", str(state / "work"), self.place.workdir]
+        return [*out, "--remount-ro", "/dev", "--remount-ro", "/", "--"]
+
+    def _stop(self) -> None:
+        if self._unsafe and self._process is not None:
+            _kill_below(self._process.pid)
+        super()._stop()
+
+    def _unmake(self) -> None:
+        if self._process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.kill()
+            self._process.wait()
+            self._process = None
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
+
+    def close(self) -> None:
+        """See `Sandbox.close`."""
+        if self._closed:
+            return
+        super().close()
+        self._members.remove(self)
+        if not self._members:
+            for path in self._family.values():
+                shutil.rmtree(path.parent, ignore_errors=True)
+
+    def _not_started(self, error: SandboxLost) -> SandboxError:
+        what = "a plain process" if self._unsafe else "bubblewrap"
+        return EngineUnavailable(f"{what} does not work here: {error}")
+
+    def _cause(self, error: SandboxLost) -> SandboxError:
+        self._end()
+        return error
+
+    def _end(self) -> None:
+        process = self._process
+        if process is not None:
+            if self._unsafe:
+                _kill_below(process.pid)
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+
+    def _disk_use(self) -> int:
+        return _blocks(self._state()) if self._folder is not None else 0
+
+    def put(self, folder: str, archive: BinaryIO | bytes) -> None:
+        """See `Sandbox.put`; held in memory, at most `MOST_READ` bytes."""
+        content = archive if isinstance(archive, bytes) else archive.read()
+        kind = "-z" if content[:2] == b"\x1f\x8b" else ""
+        name = shlex.quote(folder)
+        command = f"mkdir -p -- {name} && tar -x {kind} --no-same-owner -f - -C {name}"
+        result = self._exec(command, _ARCHIVES, "/", stdin=content)
+        if result.exit_code != 0:
+            raise SandboxFileError(f"{folder!r} cannot be unpacked into: {said(result)}")
+
+    def get(self, path: str) -> Iterator[bytes]:
+        """See `Sandbox.get`; collected in a temporary file."""
+        above, name = posixpath.split(path.rstrip("/"))
+        with tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY) as spool:
+
+            def keep(chunk: bytes) -> None:
+                spool.write(chunk)
+
+            command = f"tar -c -f - -C {shlex.quote(above or '/')} -- {shlex.quote(name)} 2>/dev/null"
+            result = self._exec(command, _ARCHIVES, "/", sink=keep)
+            if result.exit_code != 0:
+                raise SandboxFileError(f"{path!r} cannot be read: exit code {result.exit_code}")
+            spool.seek(0)
+            while chunk := spool.read(1 << 20):
+                yield chunk
+
+    def snapshot(self) -> str:
+        """See `Sandbox.snapshot`: a copy of the folders, made with reflinks where possible."""
+        self._running()
+        name = f"snapshot-{secrets.token_hex(6)}"
+        folder = Path(tempfile.mkdtemp(prefix=LOCAL_PREFIX))
+        (folder / OWNER_FILE).write_text(str(this_process()), encoding="utf-8")
+        _copy(self._state(), folder / "state")
+        self._family[name] = folder / "state"
+        return name
+
+    def restore(self, snapshot: str) -> None:
+        """See `Sandbox.restore`."""
+        path = self._snapshot_path(snapshot)
+        self._stop()
+        self._begin_with = path
+        self.start()
+
+    def branch(self, snapshot: str) -> LocalSandbox:
+        """See `Sandbox.branch`; plain processes cannot: their paths are the host's."""
+        if self._unsafe:
+            raise UsageError("plain processes cannot be branched: both would write the same folder")
+        other = LocalSandbox(self.place)
+        other._begin_with = self._snapshot_path(snapshot)
+        other._family, other._members = self._family, self._members
+        self._members.append(other)
+        started = False
+        try:
+            other.start()
+            started = True
+        finally:
+            if not started:
+                other.close()
+        return other
+
+    def _snapshot_path(self, snapshot: str) -> Path:
+        try:
+            return self._family[snapshot]
+        except KeyError:
+            raise SnapshotUnknown(f"there is no snapshot {snapshot!r} of this sandbox") from None
+
+
+def _start(command: list[str], environment: dict[str, str], *, as_nobody: bool, reaps: bool) -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=environment,
+            cwd="/",
+            start_new_session=True,
+            user=_NOBODY if as_nobody else None,
+            group=_NOBODY if as_nobody else None,
+            extra_groups=[] if as_nobody else None,
+            preexec_fn=_become_reaper if reaps else None,  # noqa: PLW1509  one call into libc, no Python lock taken
+        )
+    except OSError as error:
+        raise EngineUnavailable(f"{command[0]} cannot be started: {error.strerror}") from None
+
+
+def _become_reaper() -> None:
+    import ctypes  # noqa: PLC0415  for plain processes alone
+
+    ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
+
+
+def _kill_below(pid: int) -> None:
+    """Kill all descendants of a process that reaps its orphans, until there are none."""
+    for _ in range(100):
+        children: dict[int, list[int]] = {}
+        for path in Path("/proc").glob("[0-9]*/stat"):
+            with contextlib.suppress(OSError):
+                state, parent = path.read_bytes().rpartition(b") ")[2].split()[:2]
+                if state != b"Z":
+                    children.setdefault(int(parent), []).append(int(path.parent.name))
+        below, waiting = [], [pid]
+        while waiting:
+            found = children.get(waiting.pop(), [])
+            below += found
+            waiting += found
+        if not below:
+            return
+        for sign in (signal.SIGSTOP, signal.SIGKILL):
+            for child in below:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(child, sign)
+
+
+def _copy(source: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    command = ["cp", "-a", "--reflink=auto", "--", str(source), str(target)]
+    ran = subprocess.run(command, capture_output=True, check=False)
+    if ran.returncode != 0:
+        raise SandboxError(f"a snapshot cannot be copied: {ran.stderr.decode('utf-8', 'replace')[-200:].strip()}")
+
+
+def _blocks(folder: Path) -> int:
+    """Bytes on disk below a folder; links are not followed, what vanishes meanwhile does not count.
+
+    Each name counts as a block at least: file systems run out of inodes, too.
+    """
+    total, waiting = 0, [str(folder)]
+    until = time.monotonic() + 60
+    while waiting and time.monotonic() < until:
+        with contextlib.suppress(OSError), os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                with contextlib.suppress(OSError):
+                    total += max(entry.stat(follow_symlinks=False).st_blocks * 512, _BLOCK)
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(entry.path)
+    return total

@@ -1,0 +1,147 @@
+"""What a sandbox is: a place where commands of an agent and tests run, shut off from the host and from the network.
+
+The values and the protocol of all backends: `environments.sandboxes.docker`, `environments.sandboxes.local`,
+`environments.sandboxes.scripted`. Failures are those below `prchain.errors.SandboxError`; what a command itself does
+wrong is an `ExecResult`, no error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import BinaryIO, Protocol, Self, runtime_checkable
+
+OUT_OF_MEMORY = "out_of_memory"
+OUTPUT_LIMIT = "output_limit"
+PROCESS_LIMIT = "process_limit"
+"""Values of `ExecResult.limit`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a sandbox may use: bytes of memory, CPUs, processes and threads, bytes of a file and of all it writes."""
+
+    memory_bytes: int = 4 << 30
+    cpus: float = 2.0
+    processes: int = 512
+    file_bytes: int = 2 << 30
+    disk_bytes: int = 8 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where commands run.
+
+    `image` is the engine's name of an image (docker), or a folder with a root file system (local; None: the host's
+    programs, read-only). `user` is a name or ``uid[:gid]`` in the image; None: the image's own. `environment` is what
+    every command gets besides the image's variables: nothing of the host's goes in. `network` is for builds only.
+    """
+
+    image: str | None
+    workdir: str = "/testbed"
+    user: str | None = None
+    limits: Limits = Limits()
+    network: bool = False
+    labels: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ExecResult:
+    """What a command did.
+
+    `exit_code` is that of the shell (128 + n for a signal), or None where we ended the command: it timed out, printed
+    without end, or its supervisor was killed. `output` is stdout and stderr as they came, at most the asked bytes: head
+    and tail, with `omitted` bytes left out between them (after the first `head` bytes). `limit` names a limit that the
+    command ran into and that the sandbox survived: `OUT_OF_MEMORY` (the kernel killed a process of it), `OUTPUT_LIMIT`
+    (it was ended, because it printed without end), `PROCESS_LIMIT` (processes of earlier commands had used up the limit
+    and were killed before this one began).
+    """
+
+    exit_code: int | None
+    output: bytes
+    omitted: int = 0
+    timed_out: bool = False
+    seconds: float = 0.0
+    limit: str | None = None
+    head: int = 0
+
+    @property
+    def text(self) -> str:
+        """The output as text: bytes that are no UTF-8 replaced, and a line that says what was left out, if anything."""
+        if not self.omitted:
+            return self.output.decode("utf-8", "replace")
+        head, tail = self.output[: self.head], self.output[self.head :]
+        return (
+            f"{head.decode('utf-8', 'replace')}\n[... {self.omitted} bytes left out ...]\n"
+            f"{tail.decode('utf-8', 'replace')}"
+        )
+
+
+@runtime_checkable
+class Sandbox(Protocol):
+    """A started sandbox runs one command at a time; several sandboxes may be used from several threads.
+
+    All methods but `close` raise `SandboxLost` once the container or its channel is gone, `DiskLimit` or `OutOfMemory`
+    where the sandbox was ended for that, and `EngineUnavailable` where the engine does not answer.
+    """
+
+    place: Place
+
+    def start(self) -> None:
+        """Make the sandbox ready; does nothing when it is. Raises `ImageMissing`, `EngineUnavailable`."""
+
+    def close(self) -> None:
+        """Remove the sandbox and, when it is the last of its family (see `branch`), its snapshots. Never fails."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    def exec(
+        self,
+        command: str,
+        *,
+        timeout: float = 60.0,
+        session: str | None = None,
+        cwd: str | None = None,
+        environment: Mapping[str, str] | None = None,
+        output_limit: int = 1 << 20,
+        stdin: bytes = b"",
+    ) -> ExecResult:
+        """Run ``bash -c command`` and return when that shell ends; what it left in the background goes on.
+
+        `timeout` in seconds: then the command and everything that it started is killed, also what left its session, and
+        the output so far is returned. Without a `session` a command begins in `cwd` (default: the place's workdir) with
+        the place's variables. Commands of one session (a word of our choice) keep working directory and exported
+        variables; these lie in the sandbox and so go with a snapshot; a shell that sets its own EXIT trap, or ends by
+        `exec`, a signal or our timeout, leaves its session as it was. A `cwd` that cannot be entered: exit code 126.
+        """
+
+    def read(self, path: str) -> bytes:
+        """The content of a file, links followed. Raises `SandboxFileError` where it cannot be read."""
+
+    def write(self, path: str, content: bytes, *, mode: int = 0o644) -> None:
+        """Write a file as the sandbox's user, folders above it included. Raises `SandboxFileError`."""
+
+    def put(self, folder: str, archive: BinaryIO | bytes) -> None:
+        """Unpack a tar (plain or compressed with gzip) below a folder, made when missing. Raises `SandboxFileError`."""
+
+    def get(self, path: str) -> Iterator[bytes]:
+        """A tar of a file or folder, streamed: everything that is below it, links as links.
+
+        Its members are named from the path's last part on: ``get("/a/b")`` holds ``b``, ``b/c``, ... The stream must be
+        read to its end, or closed, before the next call. Raises `SandboxFileError` where there is no such path.
+        """
+
+    def snapshot(self) -> str:
+        """Keep the file system as it is; running processes are not part of it. Returns the snapshot's name."""
+
+    def restore(self, snapshot: str) -> None:
+        """Go back to a snapshot: files as they were, no processes. Raises `SnapshotUnknown`."""
+
+    def branch(self, snapshot: str) -> Sandbox:
+        """A second sandbox, started, that begins at the snapshot. Both can take snapshots, and restore each other's."""

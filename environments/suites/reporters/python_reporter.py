@@ -1,0 +1,224 @@
+"""Runs pytest or unittest and signs what becomes of every test; see `environments.suites.testlogs.events`.
+
+Runs as a script inside a sandbox. Standard input holds one JSON object: ``key`` (hex), ``report`` (path of the log),
+``runner`` (pytest or unittest) and ``arguments``. The key never stands in the environment, in the command line or in
+a file, all of which the code under test could read.
+"""
+
+# ruff: noqa: PLC0415  what a runner needs is imported once it is known which one runs
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import os
+import sys
+from typing import Any
+
+STATUSES = {"passed": "passed", "failed": "failed", "skipped": "skipped"}
+
+
+class Log:
+    """The signed log. Events of a forked child are dropped: it would go on where its parent is."""
+
+    def __init__(self, path: str, key: bytes) -> None:
+        self._stream = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
+        # What code under test may replace later is held here.
+        write, mac, dumps, process = os.write, hmac.new, json.dumps, os.getpid
+        stream, owner, digest = self._stream, os.getpid(), hashlib.sha256
+        count = 0
+
+        def say(event: str, **fields: Any) -> None:
+            nonlocal count
+            if process() != owner:
+                return
+            text = dumps({"n": count, "e": event, **fields}).encode()
+            count += 1
+            write(stream, mac(key, text, digest).hexdigest().encode() + b" " + text + b"\n")
+
+        self.say = say
+
+
+class PytestReporter:
+    """A pytest plugin; works for a session in one process and for the controller of pytest-xdist."""
+
+    def __init__(self, log: Log) -> None:
+        import pytest
+
+        self._say = log.say
+        self._watched = _watched()
+        self._failed: set[Any] = set()
+        self._quiet = (pytest.skip.Exception, pytest.exit.Exception, KeyboardInterrupt)
+
+    def pytest_load_initial_conftests(self) -> None:
+        # Installed plugins have been loaded, and may replace what they like; the tree's own code has not.
+        self._watched = _watched()
+
+    def pytest_itemcollected(self, item: Any) -> None:
+        self._say("collected", id=item.nodeid)
+
+    def pytest_collectreport(self, report: Any) -> None:
+        if report.outcome == "failed":
+            self._say("result", id=report.nodeid, s="error")
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        self._say("begin", id=nodeid)
+
+    def judge(self, item: Any, call: Any) -> None:
+        """Note what really happened, which every hook may write over in the report."""
+        if call.excinfo is not None and not call.excinfo.errisinstance(self._quiet):
+            self._failed.add((item.nodeid, call.when))
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        status = STATUSES.get(report.outcome)
+        expected = hasattr(report, "wasxfail")
+        if hasattr(report, "context"):  # a subtest; one that did not fail says nothing of its test
+            self._failed.discard((report.nodeid, report.when))
+            if status == "failed":
+                self._say("result", id=report.nodeid, s="failed")
+            return
+        if (report.nodeid, report.when) in self._failed:
+            self._failed.discard((report.nodeid, report.when))  # the test may run again
+            if status == "passed" and not expected:
+                status = "failed"
+                self._say("overruled", what=report.nodeid)
+        if report.when == "call":
+            if expected and status in ("passed", "skipped"):
+                status = "xpass" if status == "passed" else "xfail"
+        elif status == "failed":
+            status = "error"
+        elif status == "skipped" and expected:
+            status = "xfail"
+        elif status == "passed":
+            return
+        if status is not None:  # a rerun's report, for one, is no result
+            self._say("result", id=report.nodeid, s=status)
+
+    def finish(self, code: int) -> None:
+        """Say the last word, and what was replaced in the runner meanwhile."""
+        for name, code_object in self._watched.items():
+            if _watched().get(name) is not code_object:
+                self._say("tampered", what=name)
+        self._say("end", exit=code)
+
+
+def _watched() -> dict[str, Any]:
+    """The code of functions that decide on pass or fail, so that a replaced one is noticed."""
+    import unittest.case
+
+    import _pytest.python
+    import _pytest.reports
+    import _pytest.runner
+
+    places = {
+        "TestReport.from_item_and_call": getattr(_pytest.reports.TestReport.from_item_and_call, "__func__", None),
+        "TestReport.__init__": _pytest.reports.TestReport.__init__,
+        "runner.pytest_runtest_makereport": _pytest.runner.pytest_runtest_makereport,
+        "runner.pytest_runtest_call": _pytest.runner.pytest_runtest_call,
+        "runner.call_runtest_hook": getattr(_pytest.runner, "call_runtest_hook", None),
+        "runner.runtestprotocol": _pytest.runner.runtestprotocol,
+        "python.pytest_pyfunc_call": _pytest.python.pytest_pyfunc_call,
+        "python.Function.runtest": _pytest.python.Function.runtest,
+        "unittest.TestCase.run": unittest.case.TestCase.run,
+        "unittest.TestCase.fail": unittest.case.TestCase.fail,
+        "unittest.TestCase.assertEqual": unittest.case.TestCase.assertEqual,
+        "unittest.TestCase.assertTrue": unittest.case.TestCase.assertTrue,
+    }
+    return {name: getattr(place, "__code__", None) for name, place in places.items()}
+
+
+def run_pytest(log: Log, arguments: list[str]) -> int:
+    """Run pytest in this process."""
+    import pytest
+
+    reporter = PytestReporter(log)
+
+    class Judge:
+        @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+        def pytest_runtest_makereport(self, item: Any, call: Any) -> Any:
+            reporter.judge(item, call)
+            yield
+
+    log.say("start", runner="pytest")
+    code = int(pytest.main(arguments, plugins=[reporter, Judge()]))
+    reporter.finish(code)
+    return code
+
+
+def run_unittest(log: Log, names: list[str]) -> int:
+    """Run the modules of these names with unittest in this process."""
+    import unittest
+
+    class Result(unittest.TextTestResult):
+        def startTest(self, test: Any) -> None:  # noqa: N802  the names are unittest's
+            log.say("begin", id=test.id())
+            super().startTest(test)
+
+        def _say(self, test: Any, status: str) -> None:
+            log.say("result", id=test.id(), s=status)
+
+        def addSuccess(self, test: Any) -> None:  # noqa: N802
+            self._say(test, "passed")
+            super().addSuccess(test)
+
+        def addFailure(self, test: Any, err: Any) -> None:  # noqa: N802
+            self._say(test, "failed")
+            super().addFailure(test, err)
+
+        def addError(self, test: Any, err: Any) -> None:  # noqa: N802
+            self._say(test, "error")
+            super().addError(test, err)
+
+        def addSkip(self, test: Any, reason: str) -> None:  # noqa: N802
+            self._say(test, "skipped")
+            super().addSkip(test, reason)
+
+        def addExpectedFailure(self, test: Any, err: Any) -> None:  # noqa: N802
+            self._say(test, "xfail")
+            super().addExpectedFailure(test, err)
+
+        def addUnexpectedSuccess(self, test: Any) -> None:  # noqa: N802
+            self._say(test, "xpass")
+            super().addUnexpectedSuccess(test)
+
+        def addSubTest(self, test: Any, subtest: Any, err: Any) -> None:  # noqa: N802
+            if err is not None:
+                self._say(test, "failed" if issubclass(err[0], test.failureException) else "error")
+            super().addSubTest(test, subtest, err)
+
+    log.say("start", runner="unittest")
+    suite = unittest.defaultTestLoader.loadTestsFromNames(names)
+    pending = [suite]
+    while pending:
+        for one in pending.pop():
+            if isinstance(one, unittest.TestSuite):
+                pending.append(one)
+            else:
+                log.say("collected", id=one.id())
+    kind: Any = Result  # its stream is of a type that older Pythons lack
+    result = unittest.TextTestRunner(resultclass=kind, verbosity=2).run(suite)
+    code = 0 if result.wasSuccessful() else 1
+    log.say("end", exit=code)
+    return code
+
+
+def main() -> int:
+    """Read the order from standard input, close it, and run the tests from the working directory."""
+    order = json.loads(sys.stdin.buffer.read())
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    for name in ("PYTEST_ADDOPTS", "PYTEST_PLUGINS"):
+        os.environ.pop(name, None)
+    log = Log(order.pop("report"), bytes.fromhex(order.pop("key")))
+    run = run_unittest if order["runner"] == "unittest" else run_pytest
+    import unittest.case  # noqa: F401  as pytest, before the tree can put a module of that name in its way
+
+    if run is run_pytest:
+        import pytest  # noqa: F401
+    sys.path[0] = os.getcwd()  # as `python -m pytest` has it, in place of the folder of this script
+    return run(log, order["arguments"])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,47 @@
+"""JUnit's XML as Maven's surefire and failsafe write it, one document a test class."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from xml.etree import ElementTree
+
+from environments.suites.testlogs.values import Status, join
+
+_DOCUMENT = re.compile(r"<\?xml.*?(?=<\?xml|\Z)", re.S)
+_OUTCOMES = {"failure": Status.failed, "error": Status.error, "skipped": Status.skipped}
+
+
+def parse_surefire(log: str) -> dict[str, Status]:
+    """The tests of surefire's ``TEST-*.xml`` files, one after the other, as ``package.Class#method``.
+
+    A suite whose own counts differ from its test cases, or that cannot be read, has no passed test: its file was cut
+    off or written by somebody else. ``rerunFailures`` and ``flakyFailures`` count as what the last run was.
+    """
+    documents = _DOCUMENT.findall(log) or [log]
+    return join(report for text in documents for report in _suites(text))
+
+
+def _suites(text: str) -> Iterator[tuple[str, Status]]:
+    if "<!DOCTYPE" in text or "<!ENTITY" in text:  # surefire writes none, and entities can grow without end
+        return
+    try:
+        root = ElementTree.fromstring(text.strip())
+    except ElementTree.ParseError:
+        return
+    for suite in root.iter("testsuite"):
+        cases = [(_name(case, suite), _status(case)) for case in suite.findall("testcase")]
+        honest = all(
+            suite.get(count) in {None, str(sum(status is kind for _, status in cases))}
+            for count, kind in (("failures", Status.failed), ("errors", Status.error), ("skipped", Status.skipped))
+        ) and suite.get("tests") in {None, str(len(cases))}
+        for name, status in cases:
+            yield name, status if honest or status is not Status.passed else Status.error
+
+
+def _name(case: ElementTree.Element, suite: ElementTree.Element) -> str:
+    return "#".join(part for part in (case.get("classname") or suite.get("name"), case.get("name")) if part)
+
+
+def _status(case: ElementTree.Element) -> Status:
+    return next((_OUTCOMES[child.tag] for child in case if child.tag in _OUTCOMES), Status.passed)

@@ -1,0 +1,58 @@
+"""What ``cargo test`` prints: libtest's text, for its JSON needs an unstable flag."""
+
+from __future__ import annotations
+
+import re
+
+from environments.suites.testlogs.values import Status, join
+
+_BINARY = re.compile(r"\s*Running (?:unittests )?(?P<path>\S+) \((?:.*/)?(?P<name>[^/\s]+?)-[0-9a-f]{16}(?:\.exe)?\)")
+_DOC = re.compile(r"\s*Doc-tests (?P<name>\S+)")
+_TEST = re.compile(r"test (?P<test>.+?)(?: - should panic)? \.\.\. (?:.*?)(?P<word>ok|FAILED|ignored(?:, .*)?)")
+_BEGUN = re.compile(r"test (?P<test>\S.*?)(?: - should panic)? \.\.\. ?.*")
+_RESULT = re.compile(
+    r"test result: (?:ok|FAILED)\. (?P<passed>\d+) passed; (?P<failed>\d+) failed; (?P<ignored>\d+) ignored;.*"
+)
+_WORDS = {"ok": Status.passed, "FAILED": Status.failed}
+
+
+def parse_cargo(log: str) -> dict[str, Status]:
+    """The tests of ``cargo test``, as ``crate path/of/target.rs test::name`` (``crate doc name`` for doc tests).
+
+    Standard error has to be in the log, because the names of the test binaries stand there. A binary's lines count
+    only when they agree with the counts of its last ``test result`` line: one that ended without it, or whose output
+    holds lines that its harness did not write, leaves no test passed (each is an error).
+    """
+    reports: list[tuple[str, Status]] = []
+    place, lines = "", list[str]()
+    for line in [*log.splitlines(), "   Doc-tests end"]:
+        if found := _BINARY.fullmatch(line) or _DOC.fullmatch(line):
+            reports.extend((f"{place} {test}".strip(), status) for test, status in _binary(lines))
+            path = found.groupdict().get("path") or "doc"
+            place, lines = f"{found['name']} {path}", []
+        else:
+            lines.append(line)
+    return join(reports)
+
+
+def _binary(lines: list[str]) -> list[tuple[str, Status]]:
+    found: list[tuple[str, Status]] = []
+    counts: tuple[int, ...] | None = None
+    summaries, told = 0, False
+    for line in lines:
+        told = told or line == "failures:"  # what failing tests printed follows
+        if result := _RESULT.fullmatch(line):
+            counts = (int(result["passed"]), int(result["failed"]), int(result["ignored"]))
+            summaries += 1
+        elif told:
+            continue
+        elif test := _TEST.fullmatch(line):
+            found.append((test["test"], _WORDS.get(test["word"], Status.skipped)))
+        elif begun := _BEGUN.fullmatch(line):
+            found.append((begun["test"], Status.error))
+    if not found and counts is None:
+        return []
+    seen = tuple(sum(status is one for _, status in found) for one in (Status.passed, Status.failed, Status.skipped))
+    if counts == seen and summaries == 1 and len({test for test, _ in found}) == len(found):
+        return found
+    return [(test, Status.error if status is Status.passed else status) for test, status in found]

@@ -1,0 +1,1 @@
+"""Rollouts: one sample of one chain from ids to rows, and a run over many."""

@@ -1,0 +1,70 @@
+"""A rollout that begins at a step of another one: the rows that both share.
+
+What is shared is copied, so that a trajectory is whole by itself. The branch then goes on as one that was cut off
+there: its sandbox is made from the step's tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from prchain.errors import StepUnknown
+from sql.store import Transaction
+from sql.tables import Trajectory
+from trajectories.identity import Parent
+from trajectories.model import Entry, Kind
+from trajectories.options import RolloutOptions
+from trajectories.outcomes import ACCEPTED, RUNNING
+from trajectories.rollouts.crew import Told
+from trajectories.rows import StageRow, read_entries, read_stages, read_verdicts
+
+
+def shared(tx: Transaction, chain_id: str, parent: Parent) -> Told:
+    """What a branch of a stored trajectory begins with. Raises `StepUnknown`.
+
+    `parent` is its id and the last step that is shared; step 0 shares nothing. A stage whose last step is shared is
+    over where it was accepted; else its last attempt is open again, and the verdict on it not taken over.
+    """
+    name, step = parent
+    stored = next(iter(tx.rows(Trajectory, "chain_id", "options", id=name)), None)
+    if stored is None or stored[0] != chain_id:
+        raise StepUnknown(f"there is no trajectory {name} of chain {chain_id}; `prchain rollouts list` lists them")
+    entries = read_entries(tx, name)
+    kept = _up_to(entries, step)
+    if not kept:
+        if step == 0:
+            return Told()
+        raise StepUnknown(
+            f"trajectory {name} has no step {step}; its last is {max((e.step for e in entries), default=0)}"
+        )
+    last = kept[-1]
+    following = next((one for one in entries[len(kept) :] if one.position == last.position and one.step > step), None)
+    whole = following is None
+    told = Told(kept)
+    verdicts = {(one.position, one.attempt): one for one in read_verdicts(tx, name)}
+    for row in read_stages(tx, name):
+        if row.position < last.position or (row.position == last.position and whole and row.outcome == ACCEPTED):
+            told.stages[row.position] = row
+            told.verdicts |= {key: one for key, one in verdicts.items() if key[0] == row.position}
+        elif row.position == last.position:
+            if not RolloutOptions.from_json(stored[1]).track_steps:
+                raise StepUnknown(f"trajectory {name} kept no trees of its steps; branch off at the end of a stage")
+            told.stages[row.position] = _reopened(row, last.attempt)
+            told.verdicts |= {
+                key: one for key, one in verdicts.items() if key[0] == row.position and key[1] < last.attempt
+            }  # fmt: skip
+    return told
+
+
+def _up_to(entries: Sequence[Entry], step: int) -> list[Entry]:
+    """The entries up to the end of a step; what was said after it, a query or a comment, is not shared."""
+    places = [
+        place for place, one in enumerate(entries) if one.step == step and one.kind in (Kind.TURN, Kind.OBSERVATION)
+    ]
+    return list(entries[: places[-1] + 1]) if places else []
+
+
+def _reopened(row: StageRow, attempt: int) -> StageRow:
+    """A stage that is gone on with in the middle of an attempt."""
+    return replace(row, outcome=RUNNING, reason=None, endings=row.endings[: attempt - 1], attempts=attempt - 1)

@@ -1,0 +1,325 @@
+"""The commands of rollouts: run, list, show."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from contextlib import ExitStack, closing
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from prchain.cli_options import db_option, json_option, repository_option, strategy_option
+from prchain.errors import UsageError
+from prchain.progress import open_progress
+from prchain.settings import Settings
+from sql.store import Store
+
+if TYPE_CHECKING:
+    from trajectories.options import RolloutOptions
+    from trajectories.rollouts.run import RolloutRun, RunReport
+
+
+@click.group()
+def rollouts() -> None:
+    """Let an agent work through chains, stage by stage, and judge what it does.
+
+    \b
+    Example:
+      prchain rollouts run --limit 1 --dry-run
+      prchain rollouts run --samples 4 --workers 8 --budget 20
+      prchain rollouts list
+    """
+
+
+def _limit_options(command: Any) -> Any:
+    for name, stands_for in (("chain", "the whole chain"), ("stage", "a stage, all of its attempts together")):
+        for unit, kind, of in (
+            ("minutes", click.FloatRange(min=0), "of models and tools"),
+            ("usd", click.FloatRange(min=0), "of the agent's calls"),
+            ("tokens", click.IntRange(min=1), "of prompts and replies"),
+            ("steps", click.IntRange(min=1), ""),
+        ):
+            shown = "  [default: 100]" if (name, unit) == ("stage", "steps") else ""
+            text = f"{unit.upper() if unit == 'usd' else unit.capitalize()} {of}".strip() + f" for {stands_for}.{shown}"
+            option = click.option(f"--{name}-{unit}", f"{name}_{unit}", type=kind, metavar="N", help=text)
+            command = option(command)
+    return command
+
+
+@rollouts.command()
+@strategy_option
+@repository_option
+@click.option("--chain", metavar="ID", help="Of one chain only, named by its id or the beginning of it.")
+@click.option("--limit", type=click.IntRange(min=1), help="Only the N best chains that have a task.")
+@click.option("--samples", type=click.IntRange(min=1), default=1, show_default=True, help="Rollouts of each chain.")
+@click.option("--workers", type=click.IntRange(1, 64), help="Rollouts at once.  [default: 2]")
+@click.option("--budget", type=click.FloatRange(min=0), metavar="USD", help="Spend no more than this in this run.")
+@click.option("--dry-run", is_flag=True, help="Say how many calls, tokens and USD it would take; ask nothing.")
+@click.option("--scaffold", type=click.Choice(["react", "mini"]), default="react", show_default=True,
+              help="The kind of agent: ours, or mini-swe-agent with its own tool and prompts.")  # fmt: skip
+@click.option("--tools", type=click.Choice(["full", "bash"]), default="full", show_default=True,
+              help="full: bash, editor, think, submit; bash: that alone, as mini-swe-agent has it.")  # fmt: skip
+@click.option("--context", type=click.Choice(["chain", "stage"]), default="chain", show_default=True,
+              help="Whether the conversation lasts over the chain, or begins anew with each stage.")  # fmt: skip
+@click.option("--carry", type=click.Choice(["agent", "reference", "none"]), default="agent", show_default=True,
+              help="Whose work on the earlier stages a stage starts with.")  # fmt: skip
+@click.option("--gate", type=click.Choice(["judge", "tests", "both", "either"]), default="judge", show_default=True,
+              help="What accepts a stage.")  # fmt: skip
+@click.option("--threshold", type=click.FloatRange(0, 1), default=0.8, show_default=True,
+              help="The judge's score that accepts.")  # fmt: skip
+@click.option("--refinements", type=click.IntRange(min=0), default=3, show_default=True,
+              help="How often a rejected attempt is sent back.")  # fmt: skip
+@click.option("--on-fail", type=click.Choice(["stop", "continue", "reference"]), default="stop", show_default=True,
+              help="After a stage that failed: stop, or go on with the agent's work or the reference.")  # fmt: skip
+@click.option("--min-length", type=click.IntRange(min=1), default=2, show_default=True,
+              help="Accepted stages, from the first on, that make a chain.")  # fmt: skip
+@_limit_options
+@click.option("--temperature", type=click.FloatRange(0, 2), help="Of the agent.  [default: the endpoint's]")
+@click.option("--max-tokens", type=click.IntRange(min=1), default=8192, show_default=True, help="Of one reply.")
+@click.option("--context-tokens", type=click.IntRange(min=1), metavar="N",
+              help="What the agent's model takes, prompt and reply together.  [default: found out]")  # fmt: skip
+@click.option("--overflow", type=click.Choice(["stop", "elide"]), default="stop", show_default=True,
+              help="When the context is full: end the attempt, or leave out the oldest observations.")  # fmt: skip
+@click.option("--observation-chars", type=click.IntRange(min=200), default=10_000, show_default=True,
+              help="Characters of an observation; more is cut out of its middle.")  # fmt: skip
+@click.option("--command-timeout", type=click.FloatRange(min=1), default=120.0, show_default=True, metavar="SECONDS",
+              help="Of one command of the agent's.")  # fmt: skip
+@click.option("--test-timeout", type=click.FloatRange(min=1), default=1800.0, show_default=True, metavar="SECONDS",
+              help="Of one run of a stage's tests.")  # fmt: skip
+@click.option("--history", type=click.IntRange(min=0), default=0, show_default=True,
+              help="Commits of the repository's past that the agent sees.")  # fmt: skip
+@click.option("--interface", type=click.Choice(["appended", "paper"]), default="appended", show_default=True,
+              help="Whether the agent is told the names that hidden tests need.")  # fmt: skip
+@click.option("--tests", type=click.Choice(["always", "gate"]), default="always", show_default=True,
+              help="Run proved tests on every attempt, or only where the gate asks for them.")  # fmt: skip
+@click.option("--track/--no-track", default=True, show_default=True,
+              help="Keep the tree after each step; without it attempts cannot be gone on with.")  # fmt: skip
+@click.option("--backend", type=click.Choice(["docker", "local", "unsafe-local"]), default="docker", show_default=True,
+              help="Where commands run: containers, bubblewrap, or plain processes.")  # fmt: skip
+@click.option("--unsafe-local", "unsafe", is_flag=True, help="Needed for the backend of that name.")
+@click.option("--branch", metavar="ID:STEP", help="Begin after this step of a stored trajectory.")
+@db_option
+@json_option
+def run(
+    strategy: str,
+    repository: str | None,
+    chain: str | None,
+    limit: int | None,
+    samples: int,
+    workers: int | None,
+    budget: float | None,
+    dry_run: bool,
+    unsafe: bool,
+    branch: str | None,
+    db: str | None,
+    as_json: bool,
+    **flags: Any,
+) -> None:
+    """Roll out the chains that were chosen and have tasks.
+
+    Every step is stored as it is made. A run can be killed at any moment and started again with the same options: it
+    goes on where it was, and nothing that was stored is paid for twice. Trajectories under other options, models or
+    sample numbers are other trajectories.
+
+    \b
+    Example:
+      prchain rollouts run --repository pallets/click --samples 4 --budget 20
+      prchain rollouts run --chain 5f0c --gate both --on-fail continue
+      prchain rollouts run --chain 5f0c --branch 81c2:17 --temperature 1
+    """
+    from environments.images.provide import Backend, Provider
+    from prchain.llm.setup import make_desk
+    from sql.ledger import SqlLedger
+    from trajectories.rollouts.rollout import RolloutContext
+    from trajectories.rollouts.run import Choice, RolloutRun
+    from trajectories.scaffolds.setup import make_scaffold
+
+    options = _options(**flags)
+    if unsafe != (options.backend is Backend.UNSAFE_LOCAL):
+        raise UsageError("plain processes run an agent's commands on this machine unprotected; if you mean it, give "
+                         "both --backend unsafe-local and --unsafe-local")  # fmt: skip
+    settings = Settings.load(db=db, workers=workers)
+    with ExitStack() as opened:
+        store = opened.enter_context(closing(Store.open(settings.db, create=False)))
+        progress = opened.enter_context(open_progress(secrets=settings.secrets))
+        desk = opened.enter_context(
+            closing(make_desk(settings, SqlLedger(store, uuid.uuid4().hex), budget_usd=budget))
+        )  # fmt: skip
+        provider = opened.enter_context(closing(Provider(settings, backend=options.backend, store=store)))
+        context = RolloutContext(
+            store, desk, provider, make_scaffold(options), options, settings.mirrors_dir, settings.data_dir,
+            secrets=settings.secrets, engine=settings.environments_engine,
+        )  # fmt: skip
+        desk.check(*context.purposes)
+        parent = _parent(store, branch)
+        choice = Choice(strategy, repository, limit, chain, samples, settings.workers, parent)
+        runner = RolloutRun(context, choice, progress)
+        if dry_run:
+            _print_forecast(runner, as_json)
+            return
+        _clear_away(provider if options.backend is Backend.DOCKER else None)
+        report = runner.run()
+        spent = desk.spending()
+    usd = None if spent.unpriced else spent.usd
+    if as_json:
+        click.echo(json.dumps(_report_row(report, usd, spent.calls), indent=2))
+    else:
+        _print_report(report, usd, spent.calls)
+    if not report.done:
+        click.get_current_context().exit(1)
+
+
+def _options(
+    *,
+    carry: str,
+    gate: str,
+    on_fail: str,
+    backend: str,
+    track: bool,
+    stage_steps: int | None,
+    stage_tokens: int | None,
+    stage_usd: float | None,
+    stage_minutes: float | None,
+    chain_steps: int | None,
+    chain_tokens: int | None,
+    chain_usd: float | None,
+    chain_minutes: float | None,
+    **flags: Any,
+) -> RolloutOptions:
+    from environments.checkouts.state import Carry
+    from environments.images.provide import Backend
+    from trajectories.model import Limits
+    from trajectories.options import STAGE_STEPS, Gate, OnFail, RolloutOptions
+
+    def limits(steps: int | None, tokens: int | None, usd: float | None, minutes: float | None) -> Limits:
+        return Limits(steps, tokens, usd, None if minutes is None else minutes * 60)
+
+    return RolloutOptions(
+        carry=Carry(carry), gate=Gate(gate), on_fail=OnFail(on_fail), backend=Backend(backend), track_steps=track,
+        stage_limits=limits(stage_steps or STAGE_STEPS, stage_tokens, stage_usd, stage_minutes),
+        chain_limits=limits(chain_steps, chain_tokens, chain_usd, chain_minutes), **flags,
+    )  # fmt: skip
+
+
+def _parent(store: Store, branch: str | None) -> tuple[str, int] | None:
+    from trajectories.rows import find_trajectory
+
+    if branch is None:
+        return None
+    name, _, step = branch.partition(":")
+    if not step.isdecimal():
+        raise UsageError(f"--branch takes a trajectory and a step, as in 81c2:17, not {branch!r}")
+    with store.reading() as tx:
+        return find_trajectory(tx, name), int(step)
+
+
+def _clear_away(provider: Any) -> None:
+    """Remove what killed runs left behind: sandboxes of processes that are gone."""
+    from environments.sandboxes import leftovers
+
+    leftovers.remove_local(leftovers.find_local())
+    if provider is not None:
+        engine = provider.engine()
+        leftovers.remove(engine, leftovers.find(engine))
+
+
+def _print_forecast(run: RolloutRun, as_json: bool) -> None:
+    found = run.forecast()
+    estimate = found.estimate
+    row = {"rollouts": found.trajectories, "calls": estimate.calls, "tokens_in": estimate.tokens_in,
+           "tokens_out": estimate.tokens_out, "usd": estimate.usd, "basis": found.basis}  # fmt: skip
+    if as_json:
+        click.echo(json.dumps(row, indent=2))
+        return
+    price = f"about {estimate.usd:.4g} USD" if estimate.usd is not None else "price unknown"
+    click.echo(f"{found.trajectories:,} rollouts: about {estimate.calls:,} calls")
+    click.echo(f"  about {estimate.tokens_in:,} tokens in (cached ones too), {estimate.tokens_out:,} out, {price}")
+    click.echo(f"  {found.basis}; nothing has been asked or spent")
+
+
+def _report_row(report: RunReport, usd: float | None, calls: int) -> dict[str, Any]:
+    return {
+        "worked_on": len(report.rollouts),
+        "outcomes": report.counts,
+        "infrastructure": report.infrastructure,
+        "stood_before": report.standing,
+        "left": report.left,
+        "without_task": report.without_task,
+        "stopped": report.stopped,
+        "calls": calls,
+        "usd": usd,
+    }
+
+
+def _print_report(report: RunReport, usd: float | None, calls: int) -> None:
+    from prchain.terminal import counted, say
+    from trajectories.outcomes import FINAL
+
+    reasons: dict[tuple[str, str | None], list[str]] = {}
+    for one in report.rollouts:
+        if one.outcome not in FINAL:
+            reasons.setdefault((one.outcome, one.reason), []).append(f"{one.unit.chain_id} sample {one.unit.sample}")
+    for (outcome, reason), names in reasons.items():
+        more = f" and {len(names) - 1:,} more" if len(names) > 1 else ""
+        say(f"{names[0]}{more}: {outcome}: {reason}", err=True)
+    counts = ", ".join(f"{count:,} {name}" for name, count in sorted(report.counts.items())) or "nothing new to do"
+    price = f"{usd:.4f} USD" if usd is not None else "price unknown"
+    say(f"{counts}; {report.standing:,} stood before; {calls:,} calls, {price}")
+    if report.infrastructure:
+        failures = ", ".join(f"{count:,} {name}" for name, count in sorted(report.infrastructure.items()))
+        say(f"failures of machines, not of the agent: {failures}", err=True)
+    if report.without_task:
+        say(f"{counted(report.without_task, 'chain')} without a task that is ready; `prchain tasks build` writes them")
+    if report.stopped and report.stopped not in {reason for _, reason in reasons}:
+        say(f"stopped early: {report.stopped}", err=True)
+    open_ones = report.left + len(report.failed)
+    if open_ones:
+        say(f"{counted(open_ones, 'rollout')} not done; mend what is said above, then run the same command again",
+            err=True)  # fmt: skip
+
+
+@rollouts.command("list")
+@repository_option
+@click.option("--chain", metavar="ID", help="Of one chain only, named by its id or the beginning of it.")
+@click.option("--outcome", metavar="NAME", help="Of one outcome only: accepted, rejected, ...")
+@db_option
+@json_option
+def list_(repository: str | None, chain: str | None, outcome: str | None, db: str | None, as_json: bool) -> None:
+    """List trajectories with their outcomes.
+
+    \b
+    Example:
+      prchain rollouts list --outcome accepted_prefix
+    """
+    from trajectories.rollouts.report import list_trajectories, print_trajectories
+
+    with closing(Store.open(Settings.load(db=db).db, create=False)) as store:
+        rows = list_trajectories(store, repository, chain, outcome)
+    if as_json:
+        click.echo(json.dumps(rows, indent=2))
+    else:
+        print_trajectories(rows)
+
+
+@rollouts.command()
+@click.argument("trajectory", metavar="ID")
+@click.option("--messages", is_flag=True, help="Also what was said and done, step by step.")
+@db_option
+@json_option
+def show(trajectory: str, messages: bool, db: str | None, as_json: bool) -> None:
+    """Print one trajectory, named by its id or the beginning of it: stages, verdicts, costs.
+
+    \b
+    Example:
+      prchain rollouts show 81c2
+      prchain rollouts show 81c2 --messages | less
+    """
+    from trajectories.rollouts.report import print_trajectory, trajectory_page
+
+    with closing(Store.open(Settings.load(db=db).db, create=False)) as store:
+        page = trajectory_page(store, trajectory, messages=messages)
+    if as_json:
+        click.echo(json.dumps(page, indent=2))
+    else:
+        print_trajectory(page)

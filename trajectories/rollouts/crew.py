@@ -1,0 +1,54 @@
+"""Who takes part in a rollout, and what was said in it so far."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from prchain.llm.desk import Desk
+from sql.store import Store
+from trajectories.model import Entry
+from trajectories.options import RolloutOptions
+from trajectories.rollouts.ground import ChainGround
+from trajectories.rows import StageRow, VerdictRow
+from trajectories.scaffolds.scaffold import Observer, Scaffold
+from trajectories.verdicts.judge import Judge
+
+
+@dataclass(frozen=True, slots=True)
+class Crew:
+    """Who and what takes part in the stages of one trajectory."""
+
+    trajectory: str
+    sample: int
+    store: Store
+    desk: Desk
+    ground: ChainGround
+    scaffold: Scaffold
+    judge: Judge | None
+    options: RolloutOptions
+    observers: Sequence[Observer] = ()
+
+
+@dataclass
+class Told:
+    """The rows of a trajectory as they stand, kept in step with the database."""
+
+    entries: list[Entry] = field(default_factory=list)
+    stages: dict[int, StageRow] = field(default_factory=dict)
+    verdicts: dict[tuple[int, int], VerdictRow] = field(default_factory=dict)
+
+    def of(self, position: int) -> list[Entry]:
+        """The entries of one stage."""
+        return [one for one in self.entries if one.position == position]
+
+    def attempts(self, position: int) -> int:
+        """How many attempts at a stage have a verdict."""
+        return sum(where == position for where, _ in self.verdicts)
+
+    def tree(self, position: int) -> str:
+        """The newest tree that is known of a stage that began."""
+        trees = [one.tree for one in self.of(position) if one.tree is not None]
+        start = self.stages[position].start_tree
+        assert start is not None
+        return trees[-1] if trees else start

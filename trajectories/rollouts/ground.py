@@ -1,0 +1,137 @@
+"""What the rollouts of one chain stand on: its repository, its states and places to work, and what must not be told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol
+
+from environments.checkouts.checkout import Extraction
+from environments.checkouts.state import Carry, StageState, first_state, next_state
+from environments.images.provide import Based, Provided
+from environments.sandboxes.sandbox import Sandbox
+from environments.stages import Stage, StagePatch, open_git, open_trees, stage_patches
+from environments.suites.testruns import TestRun
+from environments.workplace import StageSuite, Workplace
+from prchain.git.repository import GitRepository
+from prchain.git.trees import TreeStore
+from trajectories.task import RolloutTask, StageTask
+from trajectories.verdicts.hidden import Hidden, read_hidden
+
+
+class Provides(Protocol):
+    """What is asked of `environments.images.provide.Provider`."""
+
+    def provide(
+        self, repository: str, trees: TreeStore, git: GitRepository, stage: Based, *, rebuild: bool = False
+    ) -> Provided:
+        """See there."""
+
+
+class Place(Protocol):
+    """What is asked of `environments.workplace.Workplace`."""
+
+    def sandbox(self) -> Sandbox:
+        """A new sandbox, not started."""
+
+    def place(self, sandbox: Sandbox, tree: str, *, history: Sequence[str] = (), begun_from: str | None = None) -> None:
+        """A tree into it."""
+
+    def extract(self, sandbox: Sandbox, *, start_tree: str, rules_from: str) -> Extraction:
+        """The tree out of it."""
+
+    def without_made(self, tree: str, start_tree: str) -> str:
+        """A tree without what the refresh made."""
+
+
+class Suite(Protocol):
+    """What is asked of `environments.workplace.StageSuite`."""
+
+    def run(self, tree: str) -> TestRun:
+        """Run the stage's tests on a tree."""
+
+
+MakePlace = Callable[[Provided, TreeStore], Place]
+MakeSuite = Callable[[Any, StageTask, Sequence[StagePatch]], Suite]
+
+
+def stage_suite(place: Any, stage: StageTask, patches: Sequence[StagePatch]) -> Suite:
+    """The suite of a stage, with the tests that a validation has chosen."""
+    assert isinstance(place, Workplace) and stage.tests is not None
+    tests = stage.tests
+    return StageSuite.of(
+        place, stage.stage, patches, files=tests.files, replaced_by_reference=tests.replaced_by_reference
+    )  # fmt: skip
+
+
+class ChainGround:
+    """One chain's ground. What costs time is found out when it is first asked for, and kept."""
+
+    def __init__(
+        self,
+        task: RolloutTask,
+        *,
+        mirrors: Path,
+        data_dir: Path,
+        provider: Provides,
+        make_place: MakePlace,
+        make_suite: MakeSuite = stage_suite,
+    ) -> None:
+        self.task = task
+        self.git = open_git(task.chain, mirrors)
+        self.trees = open_trees(task.chain, self.git, data_dir)
+        self._provider = provider
+        self._make_place = make_place
+        self._make_suite = make_suite
+        self._places: dict[int, Place] = {}
+
+    @cached_property
+    def patches(self) -> list[StagePatch]:
+        """What each stage's reference patch touches."""
+        return list(stage_patches(self.git, self.trees, self.task.chain.stages))
+
+    @cached_property
+    def hidden(self) -> Hidden:
+        """What the chain's references hide; the names that the agent is told anyway are no secret."""
+        return read_hidden(self.git, self.task.chain.stages, {one.position: one.names for one in self.task.stages})
+
+    def place(self, stage: StageTask) -> Place:
+        """Where a stage is worked on; a missing image is built. Raises `ImageError`, `EngineUnavailable`."""
+        if stage.position not in self._places:
+            chain = self.task.chain
+            provided = self._provider.provide(chain.repository, self.trees, self.git, stage.stage)
+            self._places[stage.position] = self._make_place(provided, self.trees)
+        return self._places[stage.position]
+
+    def suite(self, stage: StageTask) -> Suite:
+        """What tests a tree of a stage that has proved tests."""
+        return self._make_suite(self.place(stage), stage, self.patches)
+
+    def state(self, position: int, agent_tree: str | None, carry: Carry) -> StageState:
+        """S_t; `agent_tree` is A_{t-1}, which stage 1 and carried references do without. Raises `StateError`."""
+        stages = self.task.chain.stages
+        stage = stages[position - 1]
+        if position == 1:
+            return first_state(self.trees, stage.base)
+        before = stages[: position - 1]
+        return next_state(
+            self.trees,
+            landed_before=before[-1].landed,
+            agent_tree=agent_tree or before[-1].landed,
+            base=stage.base,
+            test_paths=[path for patch in self.patches[: position - 1] for path in patch.test_paths],
+            carry=carry,
+            earlier=[(one.base, one.landed) for one in before],
+        )
+
+    def history(self, stage: Stage, count: int) -> list[str]:
+        """The newest `count` commits of the base's first-parent history, the base itself first."""
+        if count == 0:
+            return []
+        said = self.git.run("rev-list", "--first-parent", f"--max-count={count}", stage.base)
+        return said.split()
+
+    def reference_patch(self, stage: Stage) -> bytes:
+        """The diff B_t..M_t."""
+        return self.trees.patch_text(stage.base, stage.landed)

@@ -1,0 +1,313 @@
+"""One sample of one chain, from ids to rows: the unit of work of every engine that runs rollouts.
+
+`roll` needs nothing that another call of it leaves behind but the database: it can be killed at any step and called
+again, here or on another machine with the same database, mirrors and trees.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from random import random
+from time import sleep
+
+from environments.images.provide import Provided
+from environments.sandboxes.sandbox import Limits
+from environments.workplace import Workplace
+from prchain.errors import PrchainError, PromptError, StoreError, UsageError
+from prchain.git.trees import TreeStore
+from prchain.leaks import Finding, check
+from prchain.llm.desk import Desk
+from prchain.llm.pauses import full_jitter
+from prchain.scrub import redact, scrub_mined
+from sql.lock import alone
+from sql.store import Store
+from sql.tables import TrajectoryMessage
+from trajectories.identity import Parent, subject, trajectory_id
+from trajectories.model import Entry, Kind
+from trajectories.options import OnFail, RolloutOptions
+from trajectories.outcomes import (
+    ACCEPTED,
+    ACCEPTED_PREFIX,
+    FINAL,
+    NOT_REACHED,
+    RUNNING,
+    STOPPED,
+    is_passing,
+    outcome_of,
+)
+from trajectories.rollouts.branch import shared
+from trajectories.rollouts.crew import Crew, Told
+from trajectories.rollouts.ground import ChainGround, MakePlace, MakeSuite, Provides, stage_suite
+from trajectories.rollouts.prefix import PURPOSE as PREFIX
+from trajectories.rollouts.prefix import prefix_overview
+from trajectories.rollouts.stage import StageRun
+from trajectories.rows import (
+    StageRow,
+    begin_trajectory,
+    count_try,
+    end_trajectory,
+    read_entries,
+    read_outcome,
+    read_stages,
+    read_verdicts,
+    write_entries,
+    write_stage,
+    write_verdict,
+)
+from trajectories.scaffolds.context import used_by
+from trajectories.scaffolds.scaffold import Observer, Scaffold
+from trajectories.task import read_task
+from trajectories.verdicts.judge import JUDGE, Judge
+
+AGENT = "agent"
+"""The purpose of the agent's calls."""
+
+COMMAND = "prchain rollouts run"
+
+_LONGEST_REASON = 500
+
+
+def _pause(tries: int) -> None:
+    sleep(full_jitter(tries, random))
+
+
+@dataclass(frozen=True)
+class RolloutContext:
+    """What rollouts of one run have in common; used by several threads.
+
+    `provider` gives stages their images. `retries` is how often a rollout is begun again in a row without a step in
+    between, when machines fail; `pause` waits after the given number of failures. `make_place` and
+    `make_suite` are seams for tests.
+    """
+
+    store: Store
+    desk: Desk
+    provider: Provides
+    scaffold: Scaffold
+    options: RolloutOptions
+    mirrors: Path
+    data_dir: Path
+    observers: Sequence[Observer] = ()
+    limits: Limits | None = None
+    """Of every sandbox."""
+    retries: int = 4
+    pause: Callable[[int], None] = _pause
+    secrets: tuple[str, ...] = ()
+    """What must not stand in a reason."""
+    make_place: MakePlace | None = None
+    make_suite: MakeSuite = stage_suite
+    engine: str | None = None
+    """The URL of the Docker engine that sandboxes run in; None: the one that DOCKER_HOST names."""
+
+    @property
+    def judge_model(self) -> str | None:
+        """The name of the model that judges; None where none is asked."""
+        return self.desk.model_name(JUDGE) if self.options.asks_judge else None
+
+    @property
+    def purposes(self) -> tuple[str, ...]:
+        """Of the calls that rollouts make, for `Desk.check`."""
+        return (AGENT, PREFIX, *((JUDGE,) if self.options.asks_judge else ()))
+
+    def id_of(self, chain_id: str, sample: int, parent: Parent | None = None) -> str:
+        """The id of a trajectory."""
+        model = self.desk.model_name(AGENT)
+        return trajectory_id(chain_id, self.options, sample, model=model, judge=self.judge_model, parent=parent)
+
+
+def roll(context: RolloutContext, chain_id: str, sample: int, *, parent: Parent | None = None) -> str:
+    """Work through a chain until the trajectory has an outcome, and return its id; at once where it has a final one.
+
+    `parent` is a stored trajectory of the chain and the step after which this one goes its own way. An outcome that is
+    not in `trajectories.outcomes.FINAL` is an error's name, and calling again goes on. Raises `StoreInUse` where
+    another one works on it, `ChainGone`, `RolloutError` for a chain or a step to which there can be no trajectory,
+    `StoreError`, and what is wrong with settings and prompts.
+    """
+    name = context.id_of(chain_id, sample, parent)
+    store = context.store
+    with alone(store, f"rollout-{name}", COMMAND, lasting=False):
+        with store.reading() as tx:
+            if read_outcome(tx, name) in FINAL:
+                return name
+            task = read_task(tx, chain_id, context.options.interface)
+            told = shared(tx, chain_id, parent) if parent else Told()
+        _begin(context, name, chain_id, sample, parent, told)
+        tries = steps = 0
+        while True:
+            try:
+                if context.options.needs_tests:
+                    task.require_tests()
+                ground = ChainGround(
+                    task, mirrors=context.mirrors, data_dir=context.data_dir, provider=context.provider,
+                    make_place=context.make_place or _maker(context, name), make_suite=context.make_suite,
+                )  # fmt: skip
+                _Rollout(context, name, sample, ground).run()
+                return name
+            except (StoreError, UsageError, PromptError):
+                raise
+            except PrchainError as error:
+                with store.reading() as tx:
+                    now = tx.count(TrajectoryMessage, trajectory_id=name)
+                tries, steps = (tries, steps) if now == steps else (0, now)
+                tries += 1
+                if not is_passing(error) or tries > context.retries:
+                    _end(context, name, error.name, str(error))
+                    return name
+                with store.transaction() as tx:
+                    count_try(tx, name)
+                context.pause(tries)
+
+
+def _maker(context: RolloutContext, name: str) -> MakePlace:
+    options = context.options
+
+    def make(provided: Provided, trees: TreeStore) -> Workplace:
+        return Workplace(
+            provided, trees, backend=options.backend, limits=context.limits, test_timeout=options.test_timeout,
+            labels={"prchain.trajectory": name}, engine=context.engine,
+        )  # fmt: skip
+
+    return make
+
+
+def _begin(context: RolloutContext, name: str, chain_id: str, sample: int, parent: Parent | None, told: Told) -> None:
+    options, scaffold = context.options, context.scaffold
+    judge: Mapping[str, str] = Judge(context.desk).prompts if options.asks_judge else {}
+    row = {
+        "id": name, "chain_id": chain_id, "sample": sample,
+        "parent_id": parent[0] if parent else None, "parent_step": parent[1] if parent else None,
+        "scaffold": scaffold.name, "model": context.desk.model_name(AGENT), "judge": context.judge_model,
+        "options": options.to_json(), "options_hash": options.hash(),
+        "prompts": json.dumps({**scaffold.prompts, **judge}, sort_keys=True),
+        "tools": json.dumps([dict(one) for one in scaffold.tools]),
+    }  # fmt: skip
+    with context.store.transaction() as tx:
+        new = read_outcome(tx, name) is None
+        begin_trajectory(tx, row)
+        if new:
+            for stage in told.stages.values():
+                write_stage(tx, name, stage)
+            write_entries(tx, name, told.entries)
+            for verdict in told.verdicts.values():
+                write_verdict(tx, name, verdict)
+
+
+def _end(context: RolloutContext, name: str, outcome: str, reason: str | None) -> None:
+    """Write an outcome that is none of the stages': the trajectory stays as it is for the next run."""
+    said = None if reason is None else scrub_mined(redact(reason, context.secrets))[:_LONGEST_REASON]
+    with context.store.transaction() as tx:
+        accepted = 0
+        for stage in read_stages(tx, name):
+            if stage.outcome != ACCEPTED:
+                break
+            accepted += 1
+        end_trajectory(tx, name, outcome, reason=said, accepted=accepted, overview=None)
+
+
+class _Rollout:
+    """One trajectory under way, from its rows on."""
+
+    def __init__(self, context: RolloutContext, name: str, sample: int, ground: ChainGround) -> None:
+        self._context = context
+        self._name = name
+        self._sample = sample
+        self._ground = ground
+        judge = Judge(context.desk) if context.options.asks_judge else None
+        self._crew = Crew(
+            name, sample, context.store, context.desk, ground, context.scaffold, judge, context.options,
+            context.observers,
+        )  # fmt: skip
+        with context.store.reading() as tx:
+            self._told = Told(
+                read_entries(tx, name),
+                {one.position: one for one in read_stages(tx, name)},
+                {(one.position, one.attempt): one for one in read_verdicts(tx, name)},
+            )
+
+    def run(self) -> None:
+        """Work on the stages that have no outcome, and write the trajectory's."""
+        task, told, options = self._ground.task, self._told, self._context.options
+        for stage in task.stages:
+            row = told.stages.get(stage.position)
+            if row is None or row.outcome == RUNNING:
+                if row is None and (why := self._in_the_way(stage.position)):
+                    self._leave_out(stage.position, why)
+                    break
+                row = StageRun(self._crew, told, stage, self._tree_before(stage.position)).run()
+            if row.outcome != ACCEPTED and (options.on_fail is OnFail.STOP or row.outcome in {STOPPED, NOT_REACHED}):
+                break
+        reached = max(told.stages, default=0)
+        for stage in task.stages[reached:]:
+            self._leave_out(stage.position, None)
+        self._finish()
+
+    def _in_the_way(self, position: int) -> str | None:
+        """Why a stage cannot begin, though the ones before are over."""
+        ending = used_by(self._told.entries).over(self._context.options.chain_limits)
+        if ending is not None:
+            return f"{ending} of the chain"
+        if position > 1 and self._tree_before(position) is None:
+            return "the stage before left no tree"
+        return None
+
+    def _leave_out(self, position: int, why: str | None) -> None:
+        row = StageRow(position, NOT_REACHED, why)
+        with self._context.store.transaction() as tx:
+            write_stage(tx, self._name, row)
+        self._told.stages[position] = row
+
+    def _tree_before(self, position: int) -> str | None:
+        """A_{t-1}: what the agent left, or the developers' work where the options say so."""
+        if position == 1:
+            return None
+        before = self._told.stages[position - 1]
+        if before.outcome != ACCEPTED and self._context.options.on_fail is OnFail.REFERENCE:
+            return self._ground.task.chain.stages[position - 2].landed
+        return before.end_tree
+
+    def _finish(self) -> None:
+        context, told, task = self._context, self._told, self._ground.task
+        rows = [told.stages[one.position] for one in task.stages]
+        outcome, accepted = outcome_of(
+            [one.outcome for one in rows], length=len(rows), min_length=context.options.min_length
+        )  # fmt: skip
+        failed = next((one for one in rows if one.outcome != ACCEPTED), None)
+        reason: str | None = None
+        if failed is not None:
+            reason = f"stage {failed.position}: {failed.outcome}: {failed.reason or 'no reason given'}"
+        overview: str = task.overview
+        retold: list[Entry] = []
+        if outcome == ACCEPTED_PREFIX:
+            about = subject(self._name, 0)
+            overview, why = prefix_overview(
+                context.desk, task, accepted, self._findings, subject=about, sample=self._sample
+            )
+            reason = f"{reason}; {why}" if why else reason
+            retold = self._retold(accepted, overview)
+        with context.store.transaction() as tx:
+            write_entries(tx, self._name, retold)
+            end_trajectory(tx, self._name, outcome, reason=reason, accepted=accepted, overview=overview)
+
+    def _retold(self, count: int, overview: str) -> list[Entry]:
+        """The queries of the first stages with how they are told in a chain of no more than these; what the agent was
+        told stays beside it."""
+        out = []
+        for entry in self._told.entries:
+            if entry.kind is Kind.QUERY and entry.position <= count:
+                told = entry.details
+                variables = {
+                    "repository": self._ground.task.chain.repository, "query": told["query"], "comment": None,
+                    "overview": overview if told["overview"] else None, "position": entry.position, "stages": count,
+                    "workdir": told["workdir"], "attempt": 1,
+                }  # fmt: skip
+                words = self._crew.scaffold.opening(Kind.QUERY, variables)
+                out.append(replace(entry, details={**told, "retold": words}))
+        return out
+
+    def _findings(self, text: str) -> list[Finding]:
+        hidden = self._ground.hidden
+        facts = [one.facts for one in hidden.stages]
+        return check(text, facts, 0, kind="overview", paths_at_base=hidden.stages[0].base_paths)

@@ -1,0 +1,359 @@
+"""One stage of a rollout: the state it starts from, attempts at it, and the verdict on each.
+
+Everything that has happened is in the rows of the trajectory; what is done next follows from them alone. So a stage
+that was cut off anywhere goes on where its rows end.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, replace
+from functools import cached_property
+from typing import Any
+
+from environments.checkouts.checkout import place_repository
+from environments.checkouts.tracking import Tracker
+from environments.sandboxes.sandbox import Sandbox
+from environments.suites.outcomes import Grade, StateCheck, check_state, grade
+from environments.suites.testlogs import Status
+from prchain.errors import ExtractionFailed, PlacementFailed, PrchainError, RefreshFailed, SandboxLimit
+from prchain.git.output import path_text
+from trajectories.identity import subject
+from trajectories.model import Ending, Entry, Kind, Used
+from trajectories.outcomes import ACCEPTED, OF_THE_STATE, REJECTED, RUNNING, STATE_BROKEN, STOPPED, UNSCORED
+from trajectories.rollouts.crew import Crew, Told
+from trajectories.rollouts.ground import Place
+from trajectories.rows import (
+    StageRow,
+    StoreRecorder,
+    VerdictRow,
+    conflict_row,
+    drop_entries,
+    write_entries,
+    write_stage,
+    write_verdict,
+)
+from trajectories.scaffolds.context import used_by
+from trajectories.scaffolds.scaffold import Order
+from trajectories.task import StageTask
+from trajectories.verdicts.comments import Shown, comment_for_agent
+from trajectories.verdicts.gates import decide
+from trajectories.verdicts.hidden import CommentCheck
+from trajectories.verdicts.judge import Judgement
+
+
+class StageRun:
+    """Works on one stage until it has an outcome. `agent_tree` is A_{t-1}; None where the stage needs none."""
+
+    def __init__(self, crew: Crew, told: Told, stage: StageTask, agent_tree: str | None) -> None:
+        self._crew = crew
+        self._told = told
+        self._stage = stage
+        self._agent_tree = agent_tree
+        self._position = stage.position
+        self._started = False
+        self._tracker: Tracker | None = None
+        self._open = ExitStack()
+
+    def run(self) -> StageRow:
+        """The stage's row, with an outcome. Raises what is nobody's fault here: `LlmError`, `SandboxError` but for
+        limits, `ImageError`, `RefreshFailed`, `GitError`, `StoreError`."""
+        with self._open:
+            if self._position not in self._told.stages and (ended := self._begin()):
+                return ended
+            while True:
+                row = self._row
+                attempt = self._told.attempts(self._position) + 1
+                if len(row.endings) < attempt and (ended := self._attempt(attempt)):
+                    return ended
+                if ended := self._judge(attempt):
+                    return ended
+
+    @property
+    def _row(self) -> StageRow:
+        return self._told.stages[self._position]
+
+    @cached_property
+    def _box(self) -> Sandbox:
+        """The agent's sandbox, which may not have been started yet."""
+        box = self._crew.ground.place(self._stage).sandbox()
+        self._open.callback(box.close)
+        return box
+
+    # ---- the beginning
+
+    def _begin(self) -> StageRow | None:
+        """Write the row and what opens the stage; the row as it ends where nothing can be tried."""
+        crew, options = self._crew, self._crew.options
+        begun = time.monotonic()
+        try:
+            state = crew.ground.state(self._position, self._agent_tree, options.carry)
+        except PrchainError as error:
+            if error.name not in OF_THE_STATE:
+                raise
+            return self._keep(StageRow(self._position, error.name, str(error)))
+        row = StageRow(
+            self._position,
+            RUNNING,
+            start_tree=state.tree,
+            end_tree=state.tree,
+            conflicts=tuple(conflict_row(one) for one in state.conflicts),
+            reset_tests=tuple(path_text(path) for path in state.test_paths_reset),
+        )
+        check = self._check(state.tree)
+        if check is not None:
+            row = replace(row, check=asdict(check))
+        if check is not None and check.state_broken:
+            why = "none of the stage's tests runs on the state that the stages before left"
+            return self._keep(replace(row, outcome=STATE_BROKEN, reason=why, seconds=time.monotonic() - begun))
+        opening = self._opening()
+        self._keep(row, opening)
+        return None
+
+    def _check(self, start_tree: str) -> StateCheck | None:
+        """What a run of the tests on S_t says; None without tests. On B_t itself it is known without one."""
+        tests = self._stage.tests
+        if tests is None or not self._runs_tests:
+            return None
+        ground = self._crew.ground
+        if start_tree == ground.trees.tree_of(self._stage.stage.base):
+            return StateCheck()
+        return check_state(tests.classes, tests.before, self._statuses(start_tree))
+
+    def _statuses(self, tree: str) -> Mapping[str, Status]:
+        """What the stage's tests say of a tree; nothing, where the tree cannot be made ready to run."""
+        try:
+            return self._crew.ground.suite(self._stage).run(tree).statuses
+        except RefreshFailed:
+            return {}
+
+    @property
+    def _runs_tests(self) -> bool:
+        options = self._crew.options
+        return options.tests == "always" or options.needs_tests
+
+    def _opening(self) -> list[Entry]:
+        """The query's turn, and before the first one the system's."""
+        crew, stage = self._crew, self._stage
+        new = not self._told.entries
+        overview = crew.ground.task.overview if new or crew.options.context == "stage" else None
+        variables = self._variables(overview=overview)
+        said = [(Kind.SYSTEM, "system")] if new else []
+        opening: list[Entry] = []
+        for kind, role in [*said, (Kind.QUERY, "user")]:
+            details = {"overview": overview, "query": stage.query, "workdir": variables["workdir"]}
+            opening.append(
+                self._entry(
+                    kind,
+                    role,
+                    crew.scaffold.opening(kind, variables),
+                    1,
+                    len(opening),
+                    details=details if kind is Kind.QUERY else {},
+                )
+            )
+        return opening
+
+    def _variables(self, **more: Any) -> dict[str, Any]:
+        task = self._crew.ground.task
+        return {
+            "repository": task.chain.repository, "overview": None, "query": self._stage.query,
+            "position": self._position, "stages": len(task.stages), "workdir": self._box.place.workdir,
+            "comment": None, "attempt": 1, **more,
+        }  # fmt: skip
+
+    def _entry(self, kind: Kind, role: Any, content: str, attempt: int, after: int = 0, **fields: Any) -> Entry:
+        last = self._told.entries[-1] if self._told.entries else None
+        ordinal = (last.ordinal + 1 if last else 0) + after
+        return Entry(ordinal, self._position, attempt, last.step if last else 0, kind, role, content, **fields)
+
+    # ---- an attempt
+
+    def _attempt(self, attempt: int) -> StageRow | None:
+        """Let the agent work; the row as it ends where what the agent did ended the stage."""
+        crew, told = self._crew, self._told
+        place = crew.ground.place(self._stage)
+        start = self._row.start_tree
+        assert start is not None
+        restored = self._placed(place, attempt)
+        try:
+            order = Order(
+                subject(crew.trajectory, self._position), crew.sample, self._position, attempt, self._conversation(),
+                crew.options.stage_limits, crew.options.chain_limits, used_by(told.of(self._position)),
+                used_by(told.entries),
+            )  # fmt: skip
+            recorder = StoreRecorder(
+                crew.store, crew.trajectory, told.entries, tree_now=self._tree_now(place, start),
+                last_tree=told.tree(self._position), first_details=restored,
+            )  # fmt: skip
+            # What is stored counts, also where the attempt is cut off.
+            told.entries = recorder.entries
+            ended = crew.scaffold.attempt(crew.desk, self._box, order, recorder, crew.observers)
+            tree = place.extract(self._box, start_tree=start, rules_from=self._stage.stage.base).tree
+        except (SandboxLimit, ExtractionFailed) as error:
+            return self._end(error.name, str(error), endings=(*self._row.endings, error.name))
+        endings = (*self._row.endings, str(ended.ending))
+        if ended.ending is Ending.STOPPED:
+            return self._end(STOPPED, ended.reason, endings=endings, end_tree=tree)
+        self._keep(replace(self._row, endings=endings, end_tree=tree, attempts=attempt))
+        return None
+
+    def _conversation(self) -> tuple[Entry, ...]:
+        """What the agent remembers."""
+        entries = self._told.entries
+        if self._crew.options.context == "chain":
+            return tuple(entries)
+        return tuple(one for one in entries if one.position == self._position or one.kind is Kind.SYSTEM)
+
+    def _placed(self, place: Place, attempt: int) -> Mapping[str, Any]:
+        """Make the agent's sandbox ready; what is to be said of one that was made anew in the middle of the stage."""
+        if self._started:
+            return {}
+        crew, told, start = self._crew, self._told, self._row.start_tree
+        assert start is not None
+        if not crew.options.track_steps:
+            self._forget(attempt)
+        worked = any(one.kind is Kind.TURN for one in told.of(self._position))
+        tree = self._tree_before(attempt)
+        history = crew.ground.history(self._stage.stage, crew.options.history)
+        restored: dict[str, Any] = {"tree": tree}
+        self._box.start()
+        try:
+            place.place(self._box, tree, history=history, begun_from=start if tree != start else None)
+        except SandboxLimit as error:
+            raise PlacementFailed(f"the sandbox is too small for the stage's tree: {error}") from error
+        except RefreshFailed:
+            if tree == start:
+                raise
+            # The agent was in the middle of its work; what does not build yet is for it to mend.
+            place_repository(self._box, crew.ground.trees, start, history=history)
+            restored["refreshed"] = False
+        if crew.options.track_steps:
+            base = self._stage.stage.base
+            self._tracker = Tracker(self._box, crew.ground.trees, start_tree=start, ignore_rules_from=base)
+        self._started = True
+        return {"restored": restored} if worked else {}
+
+    def _tree_before(self, attempt: int) -> str:
+        """The tree to go on from: the last that was kept of a step, or what the attempt began with."""
+        if self._crew.options.track_steps:
+            return self._told.tree(self._position)
+        before = self._told.verdicts.get((self._position, attempt - 1))
+        return before.tree if before else str(self._row.start_tree)
+
+    def _forget(self, attempt: int) -> None:
+        """Without trees of steps an attempt that was cut off begins again; what was paid for lies in the ledger."""
+        told = self._told
+        opened = [one for one in told.of(self._position) if one.kind in (Kind.QUERY, Kind.COMMENT)]
+        first = opened[-1].ordinal + 1
+        with self._crew.store.transaction() as tx:
+            drop_entries(tx, self._crew.trajectory, first)
+        told.entries = [one for one in told.entries if one.ordinal < first]
+
+    def _tree_now(self, place: Place, start: str) -> Any:
+        tracker = self._tracker
+        return None if tracker is None else lambda: place.without_made(tracker.take(), start)
+
+    # ---- the verdict
+
+    def _judge(self, attempt: int) -> StageRow | None:
+        """Write the verdict on an attempt, and either the stage's end or the comment that opens the next attempt."""
+        crew, row, stage = self._crew, self._row, self._stage
+        options = crew.options
+        begun = time.monotonic()
+        tree, start = str(row.end_tree), str(row.start_tree)
+        graded = self._grade(tree)
+        patch = crew.ground.trees.patch_text(start, tree)
+        judgement: Judgement | None = None
+        if crew.judge is not None and options.asks_judge:
+            judgement = crew.judge.judge(
+                subject=subject(crew.trajectory, self._position), sample=crew.sample, attempt=attempt,
+                query=stage.query, reference_patch=crew.ground.reference_patch(stage.stage),
+                agent_patch=patch,
+            )  # fmt: skip
+        decision = decide(options.gate, options.threshold, judgement, graded)
+        verdict = VerdictRow(
+            self._position, attempt, tree, decision.accepted, str(options.gate),
+            score=judgement.score if judgement else None,
+            comment=judgement.comment if judgement else None,
+            judge_error=judgement.error if judgement else None,
+            tests=graded.outcome if graded else None,
+            grade=asdict(graded) if graded else {},
+            usd=judgement.usd if judgement else 0.0,
+        )  # fmt: skip
+        again = decision.accepted is False and row.endings[-1] == Ending.SUBMITTED and attempt <= options.refinements
+        if not again or self._used_up():
+            verdict = replace(verdict, seconds=time.monotonic() - begun)
+            outcome = {True: ACCEPTED, False: REJECTED, None: UNSCORED}[decision.accepted]
+            ending = "" if row.endings[-1] == Ending.SUBMITTED else f", ended by {row.endings[-1]}"
+            reason = None if decision.accepted else f"attempt {attempt}{ending}: {decision.reason}"
+            return self._end(outcome, reason, verdict=verdict)
+        shown = self._comment(judgement, graded, attempt, patch)
+        verdict = replace(
+            verdict, shown=shown.text, findings=tuple(asdict(one) for one in shown.findings),
+            usd=None if verdict.usd is None or shown.usd is None else verdict.usd + shown.usd,
+            seconds=time.monotonic() - begun,
+        )  # fmt: skip
+        told = crew.scaffold.opening(Kind.COMMENT, self._variables(comment=shown.text, attempt=attempt + 1))
+        opening = [self._entry(Kind.COMMENT, "user", told, attempt + 1, details={"comment": shown.text})]
+        self._keep(row, opening, verdict)
+        return None
+
+    def _comment(self, judgement: Judgement | None, graded: Grade | None, attempt: int, patch: bytes) -> Shown:
+        crew, task = self._crew, self._crew.ground.task
+        told = [task.overview, *(one.query for one in task.stages[: self._position])]
+        told += [one.shown for one in self._told.verdicts.values() if one.shown]
+        return comment_for_agent(
+            crew.desk, judgement, graded,
+            CommentCheck(crew.ground.hidden, self._position, agent_patch=patch, told=told),
+            gate=crew.options.gate, threshold=crew.options.threshold, query=self._stage.query,
+            subject=subject(crew.trajectory, self._position), sample=crew.sample, attempt=attempt,
+        )  # fmt: skip
+
+    def _used_up(self) -> bool:
+        options = self._crew.options
+        stage, chain = used_by(self._told.of(self._position)), used_by(self._told.entries)
+        return stage.over(options.stage_limits) is not None or chain.over(options.chain_limits) is not None
+
+    def _grade(self, tree: str) -> Grade | None:
+        tests = self._stage.tests
+        if tests is None or not self._runs_tests:
+            return None
+        check = StateCheck(**{name: _tuples(value) for name, value in self._row.check.items()})
+        earlier = self._crew.ground.task.earlier_f2p(self._position)
+        return grade(tests.classes, check, self._statuses(tree), earlier_f2p=earlier)
+
+    # ---- rows
+
+    def _end(self, outcome: str, reason: str | None, *, verdict: VerdictRow | None = None, **fields: Any) -> StageRow:
+        """Write how the stage ended."""
+        row = replace(self._row, outcome=outcome, reason=reason, **fields)
+        row = replace(row, attempts=max(row.attempts, len(row.endings)))
+        if "end_tree" not in fields and verdict is None:
+            row = replace(row, end_tree=self._told.tree(self._position))
+        return self._keep(row, verdict=verdict)
+
+    def _keep(self, row: StageRow, entries: Sequence[Entry] = (), verdict: VerdictRow | None = None) -> StageRow:
+        """Write the row, with what belongs to it, in one transaction."""
+        told = self._told
+        verdicts = [one for (where, _), one in told.verdicts.items() if where == row.position]
+        verdicts += [verdict] if verdict else []
+        used: Used = used_by(told.of(row.position))
+        seconds = max(row.seconds, used.seconds + sum(one.seconds for one in verdicts))
+        row = replace(row, steps=used.steps, seconds=seconds)
+        with self._crew.store.transaction() as tx:
+            write_stage(tx, self._crew.trajectory, row)
+            write_entries(tx, self._crew.trajectory, entries)
+            if verdict is not None:
+                write_verdict(tx, self._crew.trajectory, verdict)
+        told.stages[row.position] = row
+        told.entries.extend(entries)
+        if verdict is not None:
+            told.verdicts[row.position, verdict.attempt] = verdict
+        return row
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value

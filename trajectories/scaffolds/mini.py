@@ -1,0 +1,314 @@
+"""mini-swe-agent as a second scaffold: its agent, its prompts and its tool, with our desk and our sandbox beneath.
+
+Its `DefaultAgent` takes every step. In place of its model it asks our desk, so that ledger, budget and prices hold; in
+place of its environment it runs commands in our sandbox, which ends a command that takes too long with all that it has
+started. What stands around a step is ours, as it is for the scaffold ``react``: limits, the context's policies, faults
+in a row, observers, storing, and going on after any step.
+
+It differs from mini-swe-agent alone where that would lose or spoil what is kept. A faulty reply stays in the
+conversation, and its calls are answered by what mini-swe-agent says of it (alone it forgets the reply and says it as a
+user). The call that hands the work in is answered, and so are those after it. A reply that was cut off runs nothing,
+and neither does a command that no shell takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from time import perf_counter
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+from environments.sandboxes.sandbox import Sandbox
+from prchain.llm.desk import Answer, Desk
+from prchain.llm.model import Reply, ToolCall
+from prchain.llm.prompts import Prompt, load_prompt
+from prchain.scrub import clean_text
+from trajectories.model import Ending, Entry, Kind, TurnFault
+from trajectories.scaffolds.agent import AttemptRun, ReactScaffold
+from trajectories.scaffolds.context import Overflow
+from trajectories.scaffolds.mini_package import SHOWN_CHARS, MiniPackage, load_package
+from trajectories.scaffolds.mini_shell import SYSTEM, Ran, Shell
+from trajectories.scaffolds.observations import command_details, command_error, is_submission
+from trajectories.scaffolds.scaffold import Attempt, Observer, Order, Recorder
+from trajectories.scaffolds.turns import NOT_RUN, Call, Turn, named_calls, sent, shown_name
+
+_NO_LIMITS = {"step_limit": 0, "cost_limit": 0.0, "wall_time_limit_seconds": 0, "max_consecutive_format_errors": 0}
+"""mini-swe-agent's limits, off: ours hold."""
+
+
+class MiniScaffold(ReactScaffold):
+    """The scaffold ``mini``; see `trajectories.scaffolds.scaffold.Scaffold`, and `ReactScaffold` for what it is given.
+
+    Raises `UsageError` where mini-swe-agent is not installed.
+    """
+
+    name = "mini"
+
+    def __init__(
+        self,
+        *,
+        temperature: float | None = None,
+        max_tokens: int = 8192,
+        context_tokens: int | None = None,
+        overflow: Overflow = "stop",
+        command_timeout: float = 120.0,
+        faults_in_a_row: int = 3,
+        send_reasoning: bool = True,
+    ) -> None:
+        super().__init__(
+            tools="bash",
+            temperature=temperature,
+            max_tokens=max_tokens,
+            context_tokens=context_tokens,
+            overflow=overflow,
+            observation_chars=SHOWN_CHARS,
+            command_timeout=command_timeout,
+            faults_in_a_row=faults_in_a_row,
+            send_reasoning=send_reasoning,
+        )
+        self.package: MiniPackage = load_package()
+
+    @property
+    def tools(self) -> tuple[Mapping[str, Any], ...]:
+        """See `trajectories.scaffolds.scaffold.Scaffold.tools`."""
+        return (self.package.tool,)
+
+    def prompt(self, kind: Kind) -> Prompt:
+        """See `ReactScaffold.prompt`; mini-swe-agent's own prompts are named as one."""
+        return self.package.prompt if kind is Kind.SYSTEM else load_prompt("trajectories.scaffolds", str(kind))
+
+    def opening(self, kind: Kind, variables: Mapping[str, Any]) -> str:
+        """See `trajectories.scaffolds.scaffold.Scaffold.opening`.
+
+        Where the overview is told, the query stands in mini-swe-agent's words on a task; a later one goes on in the
+        conversation that has them already.
+        """
+        if kind is Kind.SYSTEM:
+            return self.package.render("system", SYSTEM).strip()
+        words = self.prompt(kind).render(**variables)[0].content
+        if kind is Kind.COMMENT or variables["overview"] is None:
+            return words
+        return self.package.render("task", {**SYSTEM, "task": words}).strip()
+
+    def attempt(
+        self, desk: Desk, sandbox: Sandbox, order: Order, record: Recorder, observers: Sequence[Observer] = ()
+    ) -> Attempt:
+        """See `trajectories.scaffolds.scaffold.Scaffold.attempt`."""
+        return _MiniRun(self, desk, sandbox, order, record, observers).run()
+
+
+class _NoRoom(Exception):
+    """The next prompt does not fit the context."""
+
+
+class _Said(NamedTuple):
+    """A reply that mini-swe-agent was given."""
+
+    answer: Answer[Reply]
+    calls: tuple[ToolCall, ...]
+    seconds: float
+
+
+class _MiniRun(AttemptRun):
+    """One attempt under way, whose steps mini-swe-agent takes.
+
+    Its conversation is made from our entries, so that it is the same after a run that was killed.
+    """
+
+    def __init__(
+        self,
+        scaffold: MiniScaffold,
+        desk: Desk,
+        sandbox: Sandbox,
+        order: Order,
+        record: Recorder,
+        observers: Sequence[Observer],
+    ) -> None:
+        super().__init__(scaffold, desk, sandbox, order, record, observers)
+        self._package = scaffold.package
+        self._model = _Model(self)
+        self._shell = Shell(self._place, self._package.environment)
+        self._agent = self._package.agent(
+            self._model,
+            self._shell,
+            system_template=self._package.system,
+            instance_template=self._package.task,
+            **_NO_LIMITS,
+        )
+        self._agent.messages = [_as_theirs(entry) for entry in order.entries]
+        self._agent.n_calls, self._agent.cost = order.stage_used.steps, order.stage_used.usd
+
+    def _next_step(self) -> Ending | None:
+        self._model.said = None
+        self._shell.begin()
+        try:
+            told = self._agent.step()
+        except _NoRoom:
+            return Ending.CONTEXT_LIMIT
+        except self._package.format_error as error:
+            return self._after_fault(str(error.messages[0]["content"]))  # type: ignore[attr-defined]
+        said = self._reply()
+        turn = self._turn(said.answer, said.calls, Turn(tuple(map(Call, said.calls))), said.seconds)
+        observations = [
+            self._observation(call, message["content"], ran)
+            for call, message, ran in zip(said.calls, told, self._shell.ran, strict=True)
+        ]
+        return self._keep_step(turn, observations, worked=any(ran.result for ran in self._shell.ran))
+
+    def _reply(self) -> _Said:
+        said = self._model.said
+        assert said is not None, "a step that ends has asked"
+        return said
+
+    def _after_fault(self, words: str) -> Ending | None:
+        """Keep a reply of which nothing was run."""
+        answer, calls, seconds = self._reply()
+        fault = _fault(answer.value, calls)
+        turn = self._turn(answer, calls, Turn(tuple(Call(one, fault=fault) for one in calls), fault), seconds)
+        answers = [
+            self._entry(
+                Kind.OBSERVATION, "tool", words, tool_call_id=one.id, tool_name=shown_name(one.name), error=str(fault)
+            )
+            for one in calls
+        ]
+        if not answers:
+            answers = [self._entry(Kind.OBSERVATION, "user", words, error=str(fault))]
+        return self._keep_step(turn, answers, worked=False)
+
+    def _observation(self, call: ToolCall, content: str, ran: Ran) -> Entry:
+        details: dict[str, Any] = {}
+        error: str | None = NOT_RUN
+        if ran.result is not None:
+            details = command_details(ran.result, max(ran.characters - SHOWN_CHARS, 0))
+            error = command_error(ran.result)
+            if is_submission(ran.result):
+                details["submitted"] = True
+        return self._entry(
+            Kind.OBSERVATION,
+            "tool",
+            content,
+            tool_call_id=call.id,
+            tool_name=shown_name(call.name),
+            error=error,
+            details=details,
+            seconds=ran.seconds,
+        )
+
+    def _keep(self, entries: Sequence[Entry]) -> None:
+        """As `AttemptRun._keep`; what mini-swe-agent itself holds of the step gives way to what was kept of it."""
+        held = len(self._talk.entries)
+        super()._keep(entries)
+        self._agent.messages[held:] = [_as_theirs(entry) for entry in entries]
+
+    # ---- what mini-swe-agent asks for
+
+    def ask(self) -> _Said:
+        """The next reply. Raises `_NoRoom`."""
+        began = perf_counter()
+        answer = self._ask()
+        if answer is None:
+            raise _NoRoom
+        self._step += 1
+        return _Said(answer, named_calls(answer.value, self._step), perf_counter() - began)
+
+    def read(self, said: _Said) -> list[dict[str, Any]]:
+        """What a reply wants to be run, as mini-swe-agent reads it. Raises its `format_error`."""
+        reply, package = said.answer.value, self._package
+        if reply.refusal or reply.finish in {"length", "content_filter"}:
+            self._refuse(reply, "The response is incomplete; nothing of it was executed.")
+        calls = [SimpleNamespace(id=one.id, function=one) for one in said.calls]
+        actions: list[dict[str, Any]] = package.parse(
+            calls, format_error_template=package.fault, template_kwargs={"finish_reason": reply.finish}
+        )
+        if not all(_is_command(one["command"]) for one in actions):
+            self._refuse(reply, "The 'command' argument must be a string without NUL and lone surrogate characters.")
+        return actions
+
+    def _refuse(self, reply: Reply, error: str) -> None:
+        """Raise mini-swe-agent's error for a reply that it would run."""
+        variables = {
+            "error": error,
+            "actions": [],
+            "has_tool_calls": bool(reply.tool_calls),
+            "finish_reason": reply.finish,
+        }
+        raise self._package.format_error({"role": "user", "content": self._package.render("fault", variables)})
+
+    def observe(
+        self, actions: Sequence[Mapping[str, Any]], outputs: Sequence[Mapping[str, Any]], variables: Mapping[str, Any]
+    ) -> list[dict[str, Any]]:
+        """The messages that tell of outputs, in mini-swe-agent's form."""
+        return [
+            {
+                "role": "tool",
+                "tool_call_id": action["tool_call_id"],
+                "content": self._package.render("observation", {**variables, "output": output}),
+            }
+            for action, output in zip(actions, outputs, strict=True)
+        ]
+
+
+class _Model:
+    """What mini-swe-agent takes for its model."""
+
+    def __init__(self, run: _MiniRun) -> None:
+        self.config = SimpleNamespace()
+        self.said: _Said | None = None
+        self._run = run
+
+    def query(self, messages: Sequence[Mapping[str, Any]], **_: Any) -> dict[str, Any]:
+        """The next turn. `messages` are made from the entries, and so is what is sent, as far as it fits."""
+        self.said = said = self._run.ask()
+        reply = said.answer.value
+        actions = self._run.read(said)
+        return {"role": "assistant", "content": reply.text, "extra": {"actions": actions, "cost": said.answer.usd or 0}}
+
+    def format_message(self, **message: Any) -> dict[str, Any]:
+        """A message as it is."""
+        return message
+
+    def format_observation_messages(
+        self,
+        message: Mapping[str, Any],
+        outputs: Sequence[Mapping[str, Any]],
+        template_vars: Mapping[str, Any] | None = None,
+    ) -> list[dict[str, Any]]:
+        """What is told of outputs."""
+        return self._run.observe(message["extra"]["actions"], outputs, template_vars or {})
+
+    def get_template_vars(self, **_: Any) -> dict[str, Any]:
+        """None."""
+        return {}
+
+    def serialize(self) -> dict[str, Any]:
+        """Nothing: our rows keep what there is to keep."""
+        return {}
+
+
+def _is_command(value: Any) -> bool:
+    return isinstance(value, str) and clean_text(value) == value
+
+
+def _fault(reply: Reply, calls: Sequence[ToolCall]) -> TurnFault:
+    """Which fault a reply has that cannot be run."""
+    if reply.refusal or reply.finish == "content_filter":
+        return TurnFault.REFUSAL
+    if reply.finish == "length":
+        return TurnFault.CUT_OFF
+    if not calls:
+        return TurnFault.NO_CALL if reply.text.strip() else TurnFault.EMPTY
+    return TurnFault.UNKNOWN_TOOL if any(call.name != "bash" for call in calls) else TurnFault.BAD_ARGUMENTS
+
+
+def _as_theirs(entry: Entry) -> dict[str, Any]:
+    """An entry as a message in mini-swe-agent's conversation."""
+    message = sent(entry, reasoning=False)
+    out: dict[str, Any] = {"role": message.role, "content": message.content}
+    if message.tool_calls:
+        out["tool_calls"] = [
+            {"id": one.id, "type": "function", "function": {"name": one.name, "arguments": one.arguments}}
+            for one in message.tool_calls
+        ]
+    if message.tool_call_id is not None:
+        out["tool_call_id"] = message.tool_call_id
+    return out

@@ -1,0 +1,99 @@
+"""What a scaffold is: the way in which a model works in a sandbox.
+
+Ours is `trajectories.scaffolds.agent`; `trajectories.scaffolds.mini` runs mini-swe-agent. An agent program that runs
+unchanged in the container and is recorded at its endpoint would be a third: it needs nothing here but `attempt`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from environments.sandboxes.sandbox import Sandbox
+from prchain.llm.desk import Desk
+from trajectories.model import NO_LIMITS, NOTHING_USED, Ending, Entry, Kind, Limits, Used
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What a scaffold is told of the attempt that it is to make.
+
+    `entries` is the conversation so far; it may end in the middle of the attempt, where a run was killed or a rollout
+    begins at a stored step: the sandbox then is as after its last step, and the scaffold goes on from there. What opens
+    the attempt (query, comment) is its last entry otherwise.
+    """
+
+    subject: str
+    """The trajectory's id and the stage, as the ledger keeps it."""
+    sample: int
+    position: int
+    attempt: int
+    entries: Sequence[Entry]
+    stage_limits: Limits = NO_LIMITS
+    chain_limits: Limits = NO_LIMITS
+    stage_used: Used = NOTHING_USED
+    """What earlier steps of this stage used."""
+    chain_used: Used = NOTHING_USED
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Variables of every command."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """How an attempt ended. Its entries were handed to `Recorder.add` as they came."""
+
+    ending: Ending
+    used: Used
+    reason: str | None = None
+
+
+class Recorder(Protocol):
+    """Keeps a step's entries: one transaction a step, written before the next step begins."""
+
+    def add(self, entries: Sequence[Entry]) -> None:
+        """Store the entries of one step (an assistant turn and its observations), or inserted ones. `StoreError`."""
+
+    def tree(self) -> str | None:
+        """The sandbox's tree, where it is not that of the last call; None where nothing changed, or nobody tracks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """What an observer wants after a step: words to insert as a user's turn, and whether the run ends."""
+
+    guidance: str | None = None
+    stop: bool = False
+    reason: str | None = None
+
+
+Observer = Callable[[Sequence[Entry]], Advice | None]
+"""Called after each step with the whole conversation so far, the step's entries last. It must not keep the sequence."""
+
+
+class Scaffold(Protocol):
+    """One kind of agent, under fixed options. Safe for several threads: all that changes is in the arguments."""
+
+    @property
+    def name(self) -> str:
+        """As trajectories keep it."""
+
+    @property
+    def tools(self) -> Sequence[Mapping[str, Any]]:
+        """What the model is told of its tools, in OpenAI's form."""
+
+    @property
+    def prompts(self) -> Mapping[str, str]:
+        """Prompt name to hash, of every prompt that it uses."""
+
+    def opening(self, kind: Kind, variables: Mapping[str, Any]) -> str:
+        """The words of a system message, a query (with or without the overview) or a comment.
+
+        Variables: ``repository``, ``overview`` (None after stage 1), ``query``, ``position``, ``stages``, ``workdir``,
+        ``comment``, ``attempt``. Raises `PromptError`.
+        """
+
+    def attempt(
+        self, desk: Desk, sandbox: Sandbox, order: Order, record: Recorder, observers: Sequence[Observer] = ()
+    ) -> Attempt:
+        """Work until the agent submits or a limit ends it. Raises `LlmError`, `SandboxError`, `StoreError`."""

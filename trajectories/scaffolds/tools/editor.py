@@ -1,0 +1,289 @@
+"""The editor: shows files with line numbers and changes them by exact text.
+
+Commands and arguments are those of the str_replace_editor that SWE-agent, OpenHands and Anthropic's models know, so
+that a model trained elsewhere finds its way. It reads and writes through the sandbox, as the sandbox's user.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import posixpath
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, NoReturn
+
+from pydantic import Field
+
+from prchain.errors import SandboxFileError
+from prchain.scrub import clean_text
+from trajectories.scaffolds.observations import cut
+from trajectories.scaffolds.tools.texts import Text, numbered
+from trajectories.scaffolds.tools.tool import Arguments, Result, Workspace
+
+_LARGEST = 4 << 20
+"""Bytes of a file that is shown or edited."""
+
+_AROUND = 4
+"""Lines shown before and after an edit."""
+
+_ASKING = 60.0
+_LONGEST_LIST = 1 << 20
+_REGULAR = ("regular file", "regular empty file")
+_UNDONE_AT_MOST = 20
+"""Edits of a file that can be taken back."""
+
+
+class EditorArguments(Arguments):
+    """See `Editor`."""
+
+    command: Literal["view", "create", "str_replace", "insert", "undo_edit"] = Field(description="What to do.")
+    path: str = Field(description="Absolute path of the file, or, for `view`, of a folder.")
+    file_text: str | None = Field(default=None, description="For `create`: what the new file holds.")
+    old_str: str | None = Field(
+        default=None, description="For `str_replace`: the text to replace. It must stand in the file exactly once."
+    )
+    new_str: str | None = Field(
+        default=None,
+        description="For `str_replace`: what takes its place; none deletes the text. For `insert`: the new lines.",
+    )
+    insert_line: int | None = Field(
+        default=None, description="For `insert`: the line after which the text goes in; 0 is the file's beginning."
+    )
+    view_range: list[int] | None = Field(
+        default=None,
+        description="For `view` of a file: first and last line, counted from 1; [20, -1] is from 20 to the end.",
+        min_length=2,
+        max_length=2,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Stat:
+    kind: str
+    size: int
+    mode: int
+
+
+class _Declined(Exception):
+    """What was asked cannot be done; `name` and the words go to the model."""
+
+    def __init__(self, name: str, words: str) -> None:
+        super().__init__(words)
+        self.name = name
+        self.words = words
+
+
+class Editor:
+    """Shows and changes files."""
+
+    name: ClassVar[str] = "str_replace_editor"
+    arguments: ClassVar[type[Arguments]] = EditorArguments
+    description = (
+        "Look at files and folders, and create and edit text files. `view` shows a file with line numbers, or what "
+        "lies in a folder, two levels deep. `create` makes a file that does not exist yet. `str_replace` replaces a "
+        "text that stands exactly once in the file: give it with its indentation, and with enough lines around it to "
+        "be the only one. `insert` puts lines after a line. `undo_edit` takes back the last edit that this tool made "
+        "in the file."
+    )
+
+    def run(self, arguments: EditorArguments, place: Workspace) -> Result:
+        """See `trajectories.scaffolds.tools.tool.Tool.run`."""
+        commands: Mapping[str, Callable[[EditorArguments, Workspace], Result]] = {
+            "view": _view,
+            "create": _create,
+            "str_replace": _str_replace,
+            "insert": _insert,
+            "undo_edit": _undo_edit,
+        }
+        details: dict[str, Any] = {"command": arguments.command, "path": arguments.path}
+        try:
+            if not posixpath.isabs(arguments.path):
+                full = posixpath.normpath(posixpath.join(place.sandbox.place.workdir, arguments.path))
+                raise _Declined("relative_path", f"The path has to be absolute. Do you mean {full}?")
+            result = commands[arguments.command](arguments, place)
+        except _Declined as declined:
+            return Result(cut(f"ERROR: {declined.words}", place.most), declined.name, details)
+        except SandboxFileError as error:
+            # A write may have come half way.
+            worked = arguments.command != "view"
+            return Result(cut(f"ERROR: {error}", place.most), "file_error", details, worked=worked)
+        return Result(result.content, details={**details, **result.details}, worked=result.worked)
+
+
+def _view(arguments: EditorArguments, place: Workspace) -> Result:
+    path = arguments.path
+    stat = _stat(place, path)
+    if stat is None:
+        _missing(path)
+    if stat.kind == "directory":
+        if arguments.view_range is not None:
+            raise _Declined("is_directory", f"{path} is a folder; view_range is for files.")
+        return Result(_listing(place, path), details={"view": {"path": posixpath.normpath(path), "folder": True}})
+    content, text = _read(place, path, stat)
+    lines = text.lines()
+    first, last = _range(arguments.view_range, len(lines), path)
+    shown, count = numbered(lines[first - 1 : last], first, place.most)
+    end = first + count - 1
+    view = {"path": posixpath.normpath(path), "first": first, "last": end, "lines": len(lines)}
+    view["content"] = hashlib.sha256(content).hexdigest()[:12]
+    if not lines:
+        return Result(f"{path} is empty.", details={"view": view})
+    where = f"Lines {first} to {end} of {path}, which has {len(lines)}:"
+    more = f"\n[Lines {end + 1} to {last} did not fit; view them with view_range.]" if end < last else ""
+    return Result(f"{where}\n{shown}{more}", details={"view": view})
+
+
+def _create(arguments: EditorArguments, place: Workspace) -> Result:
+    path = arguments.path
+    if arguments.file_text is None:
+        raise _Declined("missing_argument", "`create` needs file_text.")
+    if _stat(place, path) is not None:
+        raise _Declined("exists", f"{path} exists already. `create` makes new files alone; edit it with `str_replace`.")
+    _write(place, path, None, arguments.file_text.encode(), 0o644)
+    return Result(f"{path} was created.", worked=True)
+
+
+def _str_replace(arguments: EditorArguments, place: Workspace) -> Result:
+    path, old = arguments.path, arguments.old_str
+    if not old:
+        raise _Declined("missing_argument", "`str_replace` needs old_str, which cannot be empty.")
+    stat, content, text = _open(place, path)
+    old, new = text.with_text(old).text, text.with_text(arguments.new_str or "").text
+    if old == new:
+        raise _Declined("no_change", "old_str and new_str are the same; nothing was changed.")
+    places = text.places(old)
+    if not places:
+        similar = text.similar(old)
+        hint = f" Line {similar[0]} begins a text that differs in white space alone." if similar else ""
+        raise _Declined("no_match", f"old_str does not stand in {path} as it is given; nothing was changed.{hint}")
+    if len(places) > 1:
+        at = ", ".join(str(text.line_at(found)) for found in places[:20])
+        raise _Declined(
+            "several_matches",
+            f"old_str stands {len(places)} times in {path}, in the lines {at}; nothing was changed. Give more of the "
+            "lines around the one that you mean.",
+        )
+    after = text.with_text(text.text[: places[0]] + new + text.text[places[0] + len(old) :])
+    _write(place, path, content, after.content(), stat.mode)
+    return _edited(place, path, after, text.line_at(places[0]), new.count("\n") + 1)
+
+
+def _insert(arguments: EditorArguments, place: Workspace) -> Result:
+    path, at = arguments.path, arguments.insert_line
+    if at is None or arguments.new_str is None:
+        raise _Declined("missing_argument", "`insert` needs insert_line and new_str.")
+    stat, content, text = _open(place, path)
+    lines = text.lines()
+    if not 0 <= at <= len(lines):
+        raise _Declined(
+            "bad_range", f"insert_line has to be between 0 and {len(lines)}, the number of lines of {path}."
+        )
+    new = text.with_text(arguments.new_str).text.removesuffix("\n")
+    ends = text.text.endswith("\n") or not lines
+    whole = "\n".join([*lines[:at], new, *lines[at:]])
+    after = text.with_text(f"{whole}\n" if ends or at == len(lines) else whole)
+    _write(place, path, content, after.content(), stat.mode)
+    return _edited(place, path, after, at + 1, new.count("\n") + 1)
+
+
+def _undo_edit(arguments: EditorArguments, place: Workspace) -> Result:
+    path = arguments.path
+    history = place.edits.get(posixpath.normpath(path))
+    if not history:
+        raise _Declined("nothing_to_undo", f"No edit of {path} is remembered that could be taken back.")
+    stat = _stat(place, path)
+    before = history[-1]
+    if before is None:
+        result = place.sandbox.exec(f"rm -f -- {shlex.quote(path)}", timeout=_ASKING)
+        if result.exit_code != 0:
+            raise _Declined("file_error", f"{path} cannot be removed: {' '.join(result.text.split())[-200:]}")
+    else:
+        place.sandbox.write(path, before, mode=stat.mode if stat else 0o644)
+    history.pop()
+    if before is None:
+        return Result(f"{path} was removed again: this tool had created it.", worked=True)
+    return Result(f"The last edit of {path} was taken back.", worked=True)
+
+
+def _edited(place: Workspace, path: str, text: Text, line: int, count: int) -> Result:
+    """What is told of an edit: the lines that it changed, and some around them."""
+    lines = text.lines()
+    first = max(line - _AROUND, 1)
+    shown, _ = numbered(lines[first - 1 : line + count - 1 + _AROUND], first, place.most)
+    return Result(f"{path} was changed. It now reads, from line {first} on:\n{shown}", worked=True)
+
+
+def _open(place: Workspace, path: str) -> tuple[_Stat, bytes, Text]:
+    stat = _stat(place, path)
+    if stat is None:
+        _missing(path)
+    content, text = _read(place, path, stat)
+    return stat, content, text
+
+
+def _missing(path: str) -> NoReturn:
+    raise _Declined("missing", f"There is no {path}.")
+
+
+def _stat(place: Workspace, path: str) -> _Stat | None:
+    """What a path is, links followed; None for nothing. Reading first and asking later would hang at a FIFO."""
+    command = f"LC_ALL=C stat -L -c '%F:%s:%a' -- {shlex.quote(path)}"
+    result = place.sandbox.exec(command, timeout=_ASKING, output_limit=4096)
+    kind, _, rest = result.output.decode("utf-8", "replace").strip().partition(":")
+    size, _, mode = rest.partition(":")
+    if result.exit_code != 0 or not size.isdecimal() or not mode.isdecimal():
+        if b"Permission denied" in result.output:
+            raise _Declined("no_permission", f"You may not look at {path}.")
+        return None
+    return _Stat(kind, int(size), int(mode, 8) & 0o7777)
+
+
+def _read(place: Workspace, path: str, stat: _Stat) -> tuple[bytes, Text]:
+    if stat.kind == "directory":
+        raise _Declined("is_directory", f"{path} is a folder.")
+    if stat.kind not in _REGULAR:
+        raise _Declined("no_file", f"{path} is no regular file but a {stat.kind}.")
+    if stat.size > _LARGEST:
+        raise _Declined("too_large", f"{path} has {stat.size:,} bytes, which is too large for this tool; use bash.")
+    content = place.sandbox.read(path)
+    text = Text.of(content)
+    if text is None:
+        raise _Declined("binary", f"{path} is a binary file of {len(content):,} bytes.")
+    return content, text
+
+
+def _write(place: Workspace, path: str, before: bytes | None, content: bytes, mode: int) -> None:
+    if len(content) > _LARGEST:
+        raise _Declined("too_large", f"{path} would have {len(content):,} bytes, too many for this tool; use bash.")
+    history = place.edits.setdefault(posixpath.normpath(path), [])
+    place.sandbox.write(path, content, mode=mode)
+    history.append(before)
+    del history[:-_UNDONE_AT_MOST]
+
+
+def _range(view_range: list[int] | None, count: int, path: str) -> tuple[int, int]:
+    """The first and the last line to show; of an empty file 1 and 0."""
+    if view_range is None:
+        return 1, count
+    first, last = view_range
+    if last == -1:
+        last = count
+    if not 1 <= first <= max(count, 1) or last < first - (count == 0):
+        raise _Declined("bad_range", f"view_range {view_range} fits no lines of {path}, which has {count}.")
+    return first, min(last, count)
+
+
+def _listing(place: Workspace, path: str) -> str:
+    """What lies in a folder, two levels deep, hidden names left out."""
+    command = f"find {shlex.quote(posixpath.join(path, '.'))} -mindepth 1 -maxdepth 2 -name '.*' -prune -o -mindepth 1 "
+    command += "-maxdepth 2 -printf '%y %P\\0'"
+    result = place.sandbox.exec(f"{command} 2>/dev/null", timeout=_ASKING, output_limit=_LONGEST_LIST)
+    whole = result.output[: result.head] if result.omitted else result.output
+    names = []
+    for row in whole.split(b"\0")[:-1]:
+        kind, _, name = row.decode("utf-8", "replace").partition(" ")
+        names.append(f"{name}/" if kind == "d" else name)
+    shown = [clean_text(name if name.isprintable() else repr(name)) for name in sorted(names)]
+    more = "\nThere is more, which did not fit." if result.omitted else ""
+    return f"{path} holds, two levels deep and without hidden names:\n" + cut("\n".join(shown), place.most) + more

@@ -1,0 +1,30 @@
+"""A place to think aloud, which changes nothing."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pydantic import Field
+
+from trajectories.scaffolds.tools.tool import Arguments, Result, Workspace
+
+
+class ThinkArguments(Arguments):
+    """See `Think`."""
+
+    thought: str = Field(description="What you are thinking about.")
+
+
+class Think:
+    """Takes a thought down."""
+
+    name: ClassVar[str] = "think"
+    arguments: ClassVar[type[Arguments]] = ThinkArguments
+    description = (
+        "Write a thought down, for instance to weigh two designs or to sum up what you have found. It runs nothing and "
+        "changes nothing."
+    )
+
+    def run(self, arguments: ThinkArguments, place: Workspace) -> Result:
+        """See `trajectories.scaffolds.tools.tool.Tool.run`."""
+        return Result("Your thought was noted.")

@@ -1,0 +1,100 @@
+"""What a tool is: its schema for the model, its arguments for us, and what it did."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol
+
+from pydantic import BaseModel, ConfigDict, field_validator
+
+from environments.sandboxes.sandbox import Sandbox
+
+_CLOSED = {"type", "description", "enum", "items", "minItems", "maxItems"}
+"""What of a property's schema the model is told: every endpoint and chat template takes these."""
+
+
+class Arguments(BaseModel):
+    """Base of a tool's arguments.
+
+    Types are read with some leave (``"10"`` is a number: models write that often), unknown names are refused.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    @field_validator("*", mode="after")
+    @classmethod
+    def _can_be_passed_on(cls, value: Any) -> Any:
+        """Refuse what no shell and no path holds; JSON smuggles it in as escapes."""
+        if isinstance(value, str):
+            if "\0" in value:
+                raise ValueError("holds a NUL character")
+            if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
+                raise ValueError("holds half of a surrogate pair")
+        return value
+
+
+@dataclass(slots=True)
+class Workspace:
+    """Where the tools of one attempt work, and what they keep in between."""
+
+    sandbox: Sandbox
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Variables of every command."""
+    timeout: float = 120.0
+    """Seconds that a command may take."""
+    most: int = 10_000
+    """Characters of an observation."""
+    cwd: str | None = None
+    """The folder that the agent's session was left in, where it may have to be entered again."""
+    begun: bool = False
+    """Whether the session has its variables and its folder."""
+    edits: dict[str, list[bytes | None]] = field(default_factory=dict)
+    """Path to what the file held before each edit of this attempt, None where there was none; the last edit is last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a tool did."""
+
+    content: str
+    """What the model is told; any characters."""
+    error: str | None = None
+    """Why the tool did not do what was asked, in at most 32 characters; None where it did."""
+    details: Mapping[str, Any] = field(default_factory=dict)
+    submits: bool = False
+    """Whether the attempt ends here."""
+    worked: bool = False
+    """Whether the sandbox's files may have changed."""
+    cwd: str | None = None
+    """The session's folder, where the tool keeps one and it may have changed."""
+
+
+class Tool(Protocol):
+    """One tool. Keeps nothing itself: several threads use it at once."""
+
+    name: ClassVar[str]
+    arguments: ClassVar[type[Arguments]]
+
+    @property
+    def description(self) -> str:
+        """What the model is told of it."""
+
+    def run(self, arguments: Any, place: Workspace) -> Result:
+        """Do it. `arguments` is an instance of the tool's own class. Raises `SandboxError` where the sandbox fails."""
+
+
+def schema_of(tool: Tool) -> dict[str, Any]:
+    """What a model is told of the tool, in OpenAI's form."""
+    whole = tool.arguments.model_json_schema()
+    properties = {name: _plain(part) for name, part in whole.get("properties", {}).items()}
+    parameters: dict[str, Any] = {"type": "object", "properties": properties, "required": whole.get("required", [])}
+    function = {"name": tool.name, "description": tool.description, "parameters": parameters}
+    return {"type": "function", "function": function}
+
+
+def _plain(part: Mapping[str, Any]) -> dict[str, Any]:
+    """A property's schema without titles, defaults and the ``null`` of what may be left out."""
+    choices = [one for one in part.get("anyOf", ()) if one.get("type") != "null"]
+    merged = {**part, **choices[0]} if choices else dict(part)
+    return {name: value for name, value in merged.items() if name in _CLOSED}

@@ -1,0 +1,43 @@
+"""The sets of tools that an agent can have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from trajectories.scaffolds.observations import SUBMISSION
+from trajectories.scaffolds.tools.bash import Bash
+from trajectories.scaffolds.tools.editor import Editor
+from trajectories.scaffolds.tools.submit import Submit
+from trajectories.scaffolds.tools.think import Think
+from trajectories.scaffolds.tools.tool import Tool, schema_of
+
+ToolsetName = Literal["bash", "full"]
+
+
+@dataclass(frozen=True, slots=True)
+class Toolset:
+    """Tools by name, and what goes with having them."""
+
+    name: ToolsetName
+    tools: Mapping[str, Tool]
+    schemas: tuple[Mapping[str, Any], ...]
+    """What the model is told of them, in OpenAI's form."""
+    ending: str
+    """How the work is handed in, in words."""
+    session: bool
+    """Whether commands share a session."""
+
+
+def _toolset(name: ToolsetName, tools: tuple[Tool, ...], ending: str, *, session: bool) -> Toolset:
+    return Toolset(name, {tool.name: tool for tool in tools}, tuple(map(schema_of, tools)), ending, session)
+
+
+def toolset(name: ToolsetName) -> Toolset:
+    """The set of that name: ``bash`` is mini-swe-agent's, ``full`` adds editor, thought and submission."""
+    if name == "bash":
+        ending = f"run the command `echo {SUBMISSION}`, alone"
+        return _toolset(name, (Bash(session=False),), ending, session=False)
+    tools = (Bash(session=True), Editor(), Think(), Submit())
+    return _toolset(name, tools, "call the tool `submit`", session=True)

@@ -1,0 +1,172 @@
+"""What a model's reply is as a turn of an agent: the calls in it, what is wrong with it, and what the model is told.
+
+Nothing is thrown away: a faulty turn stays in the conversation, answered by words on its fault. What goes back to the
+endpoint is made valid, since one call with broken JSON in the history is refused by servers on every later turn (vLLM
+and llama.cpp parse the arguments of earlier calls again; OpenAI checks ids and names).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from pydantic import ValidationError
+
+from prchain.llm.model import Message, Reply, ToolCall
+from prchain.scrub import clean_text
+from trajectories.model import Entry, TurnFault
+from trajectories.scaffolds.tools.tool import Arguments, Tool
+
+NOT_RUN = "not_run"
+"""`Entry.error` of the observation of a call that came after the work was handed in."""
+
+_LONGEST_ID = 128
+_LONGEST_NAME = 64
+_NO_NAME = re.compile(r"[^A-Za-z0-9_-]")
+_COMPLAINTS = 5
+_LONGEST_COMPLAINT = 300
+_NO_TEXT = "(no text)"
+"""In place of an assistant's empty message, which some endpoints refuse."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call of a turn: what to run, or what to tell the model instead."""
+
+    call: ToolCall
+    tool: Tool | None = None
+    arguments: Arguments | None = None
+    fault: TurnFault | None = None
+    words: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A reply that was read. `words` answer it where it has no call that could be answered."""
+
+    calls: tuple[Call, ...]
+    fault: TurnFault | None = None
+    words: str = ""
+
+
+def named_calls(reply: Reply, step: int) -> tuple[ToolCall, ...]:
+    """The reply's calls in storable characters, each with an id of its own.
+
+    The id is ours where the model gave none, one that another call of the reply has, or an endless one.
+    """
+    seen: set[str] = set()
+    calls = []
+    for number, call in enumerate(reply.tool_calls, 1):
+        name = clean_text(call.id)
+        if not name or name in seen or len(name) > _LONGEST_ID:
+            name = f"call_{step}_{number}"
+            while name in seen:
+                name += "_"
+        seen.add(name)
+        calls.append(ToolCall(name, clean_text(call.name), clean_text(call.arguments)))
+    return tuple(calls)
+
+
+def read_turn(reply: Reply, calls: tuple[ToolCall, ...], tools: Mapping[str, Tool], ending: str) -> Turn:
+    """What a reply with these calls (`named_calls`) asks for. `ending` says in words how work is handed in.
+
+    A reply that was cut off or refused runs nothing: its calls may be halves.
+    """
+    if reply.refusal or reply.finish == "content_filter":
+        words = "You did not answer. This is software work in a sandbox; go on with the task by calling a tool."
+        return _nothing_runs(calls, TurnFault.REFUSAL, words)
+    if reply.finish == "length":
+        words = (
+            "Your reply reached the limit of its length before it was complete, and nothing of it was run. Be briefer: "
+            "think less at a time, and write long files in several parts."
+        )
+        return _nothing_runs(calls, TurnFault.CUT_OFF, words)
+    if not calls:
+        fault = TurnFault.NO_CALL if reply.text.strip() else TurnFault.EMPTY
+        said = "Your reply calls no tool" if fault is TurnFault.NO_CALL else "Your reply was empty"
+        return Turn((), fault, f"{said}. Every reply has to call one. If the task is done, {ending}.")
+    read = tuple(_call(call, tools) for call in calls)
+    return Turn(read, next((one.fault for one in read if one.fault), None))
+
+
+def _nothing_runs(calls: tuple[ToolCall, ...], fault: TurnFault, words: str) -> Turn:
+    return Turn(tuple(Call(call, fault=fault, words=words) for call in calls), fault, words)
+
+
+def _call(call: ToolCall, tools: Mapping[str, Tool]) -> Call:
+    tool = tools.get(call.name)
+    if tool is None:
+        words = f"There is no tool of that name. There are: {', '.join(tools)}."
+        return Call(call, fault=TurnFault.UNKNOWN_TOOL, words=words)
+    value = read_object(call.arguments)
+    if isinstance(value, str):
+        words = f"The arguments of {tool.name} are no JSON object ({value}). Nothing was run; call it again."
+        return Call(call, tool, fault=TurnFault.BAD_ARGUMENTS, words=words)
+    try:
+        return Call(call, tool, tool.arguments.model_validate(value))
+    except ValidationError as error:
+        faults = error.errors(include_url=False, include_input=False, include_context=False)
+        said = "; ".join(
+            f"{'.'.join(map(str, fault['loc'])) or 'they'}: {fault['msg']}"[:_LONGEST_COMPLAINT]
+            for fault in faults[:_COMPLAINTS]
+        )
+        words = f"The arguments of {tool.name} do not fit: {said}. Nothing was run; call it again."
+        return Call(call, tool, fault=TurnFault.BAD_ARGUMENTS, words=words)
+
+
+def read_object(text: str) -> dict[str, Any] | str:
+    """The object that a call's arguments are, none at all being an empty one; or, as a text, why they are none."""
+    if not text.strip():
+        return {}
+    try:
+        value = json.loads(text, parse_constant=_no_constant)
+    except RecursionError:
+        return "nested too deeply"
+    except ValueError as error:
+        return " ".join(str(error).split())[:_LONGEST_COMPLAINT]
+    return value if isinstance(value, dict) else f"a {type(value).__name__}"
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON")
+
+
+def shown_name(name: str) -> str:
+    """A tool's name in the form that endpoints take."""
+    return _NO_NAME.sub("_", name)[:_LONGEST_NAME] or "unknown"
+
+
+def sent(entry: Entry, *, reasoning: bool) -> Message:
+    """The entry as it goes back to a model: what it said, as far as endpoints take that.
+
+    Arguments that are an object stay byte for byte; others go as an object that quotes them. `reasoning` says whether
+    the turn's reasoning goes back with it, an empty one where it had none.
+    """
+    if entry.role != "assistant":
+        return Message(entry.role, entry.content, (), entry.tool_call_id)
+    content = entry.content
+    if not content and not entry.tool_calls:
+        content = str(entry.details.get("refusal") or _NO_TEXT)
+    calls = tuple(ToolCall(call.id, shown_name(call.name), _valid(call.arguments)) for call in entry.tool_calls)
+    return Message(entry.role, content, calls, None, (entry.reasoning or "") if reasoning else None)
+
+
+def _valid(arguments: str) -> str:
+    if not arguments.strip():
+        return "{}"
+    value = read_object(arguments)
+    if isinstance(value, dict) and _encodable(value):
+        return arguments
+    return json.dumps({"malformed": arguments})
+
+
+def _encodable(value: Any) -> bool:
+    """Whether no escape in it stands for half of a surrogate pair, which strict parsers refuse."""
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except (UnicodeEncodeError, RecursionError):
+        return False
+    return True

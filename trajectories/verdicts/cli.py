@@ -1,0 +1,130 @@
+"""The command of the judge: calibrate."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import click
+
+from prchain.cli_options import db_option, json_option, repository_option, strategy_option
+from prchain.progress import open_progress
+from prchain.settings import Settings
+from sql.store import Store
+
+if TYPE_CHECKING:
+    from trajectories.verdicts.calibrate import Calibrator, Orders
+
+
+@click.group()
+def judge() -> None:
+    """Measure the judge that accepts or sends back what agents did.
+
+    \b
+    Example:
+      prchain judge calibrate --dry-run
+    """
+
+
+@judge.command()
+@strategy_option
+@repository_option
+@click.option("--limit", type=click.IntRange(min=1), help="Only the first N stages, those of the best chains first.")
+@click.option(
+    "--repeats",
+    type=click.IntRange(1, 100),
+    default=2,
+    show_default=True,
+    help="How often each patch is judged in each order.",
+)
+@click.option(
+    "--order",
+    "orders",
+    type=click.Choice(["both", "reference", "candidate"]),
+    default="both",
+    show_default=True,
+    help="Which patch stands first in the prompt.",
+)
+@click.option(
+    "--threshold",
+    type=click.FloatRange(0, 1),
+    default=0.8,
+    show_default=True,
+    help="The score from which on a patch is accepted, for everything but the curve.",
+)
+@click.option("--workers", type=click.IntRange(1, 64), help="Stages worked on at once.  [default: 2]")
+@click.option("--budget", type=click.FloatRange(min=0), metavar="USD", help="Spend no more than this in this run.")
+@click.option("--dry-run", is_flag=True, help="Say how many calls, tokens and USD it would take; ask nothing.")
+@db_option
+@json_option
+def calibrate(
+    strategy: str,
+    repository: str | None,
+    limit: int | None,
+    repeats: int,
+    orders: Orders,
+    threshold: float,
+    workers: int | None,
+    budget: float | None,
+    dry_run: bool,
+    db: str | None,
+    as_json: bool,
+) -> None:
+    """Measure the judge on patches whose worth is known, against itself and against tests.
+
+    For every stage whose tests were proved: the reference in the agent's place has to be accepted; nothing, the way
+    back, another stage's patch and half of the reference have to be rejected. Prints agreement, a threshold curve from
+    0.5 to 0.95, and the cost. A run can be killed and started again: no stored verdict is paid for twice.
+
+    \b
+    Example:
+      prchain judge calibrate --dry-run
+      prchain judge calibrate --limit 20 --repeats 3 --budget 2.50
+    """
+    from prchain.llm.setup import make_desk
+    from sql.ledger import SqlLedger
+    from trajectories.verdicts.calibrate import Calibrator, Options
+    from trajectories.verdicts.judge import JUDGE, Judge
+    from trajectories.verdicts.report import print_summary, spent, summary
+
+    settings = Settings.load(db=db, workers=workers)
+    options = Options(strategy, repository, limit, repeats, orders, settings.workers)
+    with (
+        closing(Store.open(settings.db, create=False)) as store,
+        open_progress(secrets=settings.secrets) as progress,
+        closing(make_desk(settings, SqlLedger(store, uuid.uuid4().hex), budget_usd=budget)) as desk,
+    ):
+        desk.check(JUDGE)
+        asked = Judge(desk)
+        run = Calibrator(store, asked, mirrors=settings.mirrors_dir, progress=progress, options=options)
+        if dry_run:
+            _print_estimate(run, as_json)
+            return
+        found = run.run()
+        page = summary(found, threshold=threshold, model=asked.model, prompts=asked.prompts)
+        cost = spent(desk.spending())
+    if as_json:
+        click.echo(json.dumps({**page, "cost": cost}, indent=2))
+    else:
+        print_summary(page, cost)
+    if not found.done:
+        click.get_current_context().exit(1)
+
+
+def _print_estimate(run: Calibrator, as_json: bool) -> None:
+    from prchain.terminal import counted, say
+
+    stages, estimate, unread = run.estimate()
+    for chain, reason in unread:
+        say(f"{chain}: not counted, {reason}", err=True)
+    row = {"stages": stages, "calls": estimate.calls, "tokens_in": estimate.tokens_in,
+           "tokens_out": estimate.tokens_out, "usd": estimate.usd, "unread": len(unread)}  # fmt: skip
+    if as_json:
+        click.echo(json.dumps(row, indent=2))
+        return
+    price = f"about {estimate.usd:.4g} USD" if estimate.usd is not None else "price unknown"
+    say(f"{counted(stages, 'stage')} with proved tests: {counted(estimate.calls, 'call')} to the judge")
+    say(f"  about {estimate.tokens_in:,} tokens in, at most {estimate.tokens_out:,} out, {price}")
+    say("  verdicts that are stored cost nothing; nothing has been asked or spent")

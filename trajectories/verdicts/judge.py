@@ -1,0 +1,198 @@
+"""The judge: whether an agent's patch has the effect of the reference, by a model's reading.
+
+The paper's evaluator, (comment, s) = E(q, p, p_ref), section 3.3 and appendix D: score from 0 to 1 and a comment. What
+the model does not say in a form that parses is no verdict: the attempt is unscored, which is neither 0 nor 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from prchain.errors import BadReply, ContextTooLong
+from prchain.llm.desk import Desk, Estimate, Question
+from prchain.llm.model import Message
+from prchain.llm.prompts import Fence, load_prompt
+from prchain.scrub import scrub_mined
+from trajectories.verdicts.patch_text import FileText, file_texts, shown
+
+JUDGE = "judge"
+"""The purpose of its calls, and its prompt's name."""
+
+AGAIN = "comment_again"
+"""The prompt by which `trajectories.verdicts.comments` has a comment written again that leaks."""
+
+EMPTY = "The attempt changed nothing."
+"""The comment on an empty patch, which no model is asked about."""
+
+HALVINGS = 2
+"""How often both patches are cut to half their room when the prompt does not fit the model."""
+
+_UNSCORED = (BadReply, ContextTooLong)
+"""What makes an attempt unscored: asking again did not help. Other failures are the endpoint's or the run's."""
+
+
+class VerdictReply(BaseModel):
+    """The verdict as the model gives it. The comment comes first, so that the score follows from it.
+
+    Bounds are checked here: not every endpoint keeps to those of a schema.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    comment: str = Field(description="the gravest findings, or that the candidate does what was asked for")
+    score: float = Field(ge=0, le=1, description="0.0 to 1.0; 1.0 is without a grave fault")
+
+    @field_validator("comment")
+    @classmethod
+    def _not_empty(cls, text: str) -> str:
+        if not text.strip():
+            raise ValueError("must not be empty")
+        return text
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What the judge says of one attempt.
+
+    Either `score` (0 to 1) and `comment` are there, or `error`, the name of the failure for which there is no verdict:
+    ``bad_reply``, ``model_refused`` or ``context_too_long``.
+    """
+
+    score: float | None
+    comment: str | None
+    error: str | None = None
+    usd: float | None = 0.0
+    """What it cost when it was paid for, now or before a kill; None where that is not known, or no verdict came."""
+    stored: bool = False
+    """Whether nothing was paid now."""
+    notes: tuple[str, ...] = ()
+    """Where the judge did not see all of a patch."""
+
+    @property
+    def scored(self) -> bool:
+        """Whether there is a verdict."""
+        return self.score is not None
+
+    def accepts(self, threshold: float) -> bool | None:
+        """Whether the score reaches the threshold; None where there is none."""
+        return None if self.score is None else self.score >= threshold
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What is judged: a query, the diff B_t..M_t, and the diff S_t..A_t, as `GitRepository.patch_text` gives them."""
+
+    query: str
+    reference_patch: bytes
+    agent_patch: bytes
+    candidate_first: bool = False
+    """Whether the agent's patch stands before the reference in the prompt; a fair judge does not mind."""
+
+    @property
+    def empty(self) -> bool:
+        """Whether the agent left nothing."""
+        return not self.agent_patch.strip()
+
+
+class Judge:
+    """Judges attempts. Safe for several threads, as its desk is.
+
+    `room` is how many characters of each patch are shown (`trajectories.verdicts.patch_text` says which); two patches
+    of 60,000 are some 30,000 tokens.
+    """
+
+    def __init__(
+        self, desk: Desk, *, room: int = 60_000, max_tokens: int = 4096, temperature: float | None = None
+    ) -> None:
+        self._desk = desk
+        self._room = room
+        self._max_tokens = max_tokens
+        self._temperature = temperature
+        self._prompt = load_prompt("trajectories.verdicts", JUDGE)
+
+    @property
+    def desk(self) -> Desk:
+        """Where it asks."""
+        return self._desk
+
+    @property
+    def model(self) -> str:
+        """The name of the model that judges."""
+        return self._desk.model_name(JUDGE)
+
+    @property
+    def prompts(self) -> dict[str, str]:
+        """The name and hash of its prompt, and of the one by which its comments are written again."""
+        return {one.name: one.hash for one in (self._prompt, load_prompt("trajectories.verdicts", AGAIN))}
+
+    def judge(
+        self,
+        *,
+        subject: str,
+        sample: int,
+        attempt: int,
+        query: str,
+        reference_patch: bytes,
+        agent_patch: bytes,
+        candidate_first: bool = False,
+    ) -> Judgement:
+        """The verdict on one attempt. An empty patch is scored 0 without a call.
+
+        `subject`, `sample` and `attempt` keep the calls apart in the ledger; a verdict that is stored there is not paid
+        for again. Raises `LlmError` where the endpoint, the budget or the script fails, and `GitError` for a patch that
+        is none.
+        """
+        case = Case(query, reference_patch, agent_patch, candidate_first)
+        if case.empty:
+            return Judgement(0.0, EMPTY)
+        texts = file_texts(reference_patch), file_texts(agent_patch)
+        for halvings in range(HALVINGS + 1):
+            messages, notes = self._messages(case, *texts, self._room >> halvings)
+            question = self._question(messages, subject, sample, attempt)
+            try:
+                answer = self._desk.ask_for(question, VerdictReply)
+            except _UNSCORED as error:
+                if isinstance(error, ContextTooLong) and halvings < HALVINGS:
+                    continue
+                return Judgement(None, None, error.name, usd=None, notes=notes)
+            comment = scrub_mined(answer.value.comment).strip()
+            return Judgement(answer.value.score, comment, None, answer.cost, answer.stored, notes)
+        raise AssertionError("the last round returns or raises")
+
+    def estimate(self, case: Case, *, subject: str, sample: int = 0, attempt: int = 0) -> Estimate:
+        """What a verdict would cost that is asked for once; nothing, where it is stored or the patch is empty."""
+        if case.empty:
+            return Estimate()
+        texts = file_texts(case.reference_patch), file_texts(case.agent_patch)
+        messages, _ = self._messages(case, *texts, self._room)
+        return self._desk.estimate(self._question(messages, subject, sample, attempt), VerdictReply)
+
+    def _question(self, messages: tuple[Message, ...], subject: str, sample: int, attempt: int) -> Question:
+        question = Question(JUDGE, subject, self._prompt, messages, self._max_tokens, self._temperature)
+        return replace(question, sample=sample, attempt=attempt)
+
+    def _messages(
+        self, case: Case, references: Sequence[FileText], candidates: Sequence[FileText], room: int
+    ) -> tuple[tuple[Message, ...], tuple[str, ...]]:
+        """The prompt with its material fenced, and notes on what it does not show.
+
+        Outside of the fence stand the numbers of files only: nothing that a patch says.
+        """
+        reference = shown(references, room, first={one.path for one in candidates})
+        candidate = shown(candidates, room, first={one.path for one in references})
+        query = scrub_mined(case.query).strip()
+        fence = Fence(query, reference.text, candidate.text)
+        messages = self._prompt.render(
+            nonce=fence.nonce,
+            query=fence("query", query),
+            reference=fence("reference", reference.text),
+            candidate=fence("candidate", candidate.text),
+            reference_extent=reference.extent(),
+            candidate_extent=candidate.extent(),
+            candidate_first=case.candidate_first,
+        )
+        sides = (("reference", reference), ("candidate", candidate))
+        return messages, tuple(f"{name} patch: {side.extent()}" for name, side in sides if not side.whole)
