@@ -30,11 +30,12 @@ from environments.images.buildlogs import decisive_lines
 from environments.images.provide import Backend, Provided
 from environments.sandboxes.sandbox import Limits, Sandbox
 from environments.stages import Stage, StagePatch
+from environments.suites.pytest_config import CONFIG_FILES, python_files
 from environments.suites.testfiles import LIMIT, choose, is_test_file
 from environments.suites.testruns import TestCommand, TestRun, run_tests
 from prchain.errors import RefreshFailed, SandboxLimit
 from prchain.git.output import path_text
-from prchain.git.trees import Entry, TreeStore
+from prchain.git.trees import EXECUTABLE, FILE, Entry, TreeStore
 
 TEST_TIMEOUT = 1800.0
 """Seconds for one run of a stage's test files."""
@@ -249,11 +250,14 @@ class StageSuite:
         """
         own, earlier = patches[stage.position - 1], patches[: stage.position - 1]
         runner = workplace.runner
-        here = {path_text(path) for path in workplace.trees.entries(stage.landed)}
+        entries = workplace.trees.entries(stage.landed)
+        here = {path_text(path) for path in entries}
+        patterns = _patterns(workplace.trees, entries)
         if files is None:
             before = dict.fromkeys(path for patch in earlier for path in patch.test)
             files = choose(
-                runner, here, test_patch=own.test, source_patch=own.source, earlier=before, limit=limit
+                runner, here, test_patch=own.test, source_patch=own.source, earlier=before,
+                patterns=patterns, limit=limit,
             )  # fmt: skip
         return cls(
             workplace,
@@ -261,7 +265,7 @@ class StageSuite:
             frozenset(own.test_paths),
             frozenset(path for patch in earlier for path in patch.test_paths),
             tuple(files),
-            tuple(path for path in dict.fromkeys(own.test) if path in here and is_test_file(path, runner)),
+            tuple(path for path in dict.fromkeys(own.test) if path in here and is_test_file(path, runner, patterns)),
             tuple(sorted(replaced_by_reference)),
         )
 
@@ -295,3 +299,11 @@ class StageSuite:
 def _pattern(path: bytes) -> bytes:
     """A path as a pattern of gitignore(5) that means it alone."""
     return re.sub(rb"([\\*?\[ ])", rb"\\\1", path)
+
+
+def _patterns(trees: TreeStore, entries: Mapping[bytes, Entry]) -> tuple[str, ...]:
+    """The repository's own patterns for pytest's test files; symbolic links are not followed."""
+    found = {name: entries[name.encode()] for name in CONFIG_FILES if name.encode() in entries}
+    regular = {name: entry for name, entry in found.items() if entry.mode in (FILE, EXECUTABLE)}
+    blobs = trees.blobs([entry.blob for entry in regular.values()])
+    return python_files({name: blob.decode("utf-8", "replace") for name, blob in zip(regular, blobs, strict=True)})

@@ -15,6 +15,8 @@ import posixpath
 import re
 from collections.abc import Collection, Iterable
 
+from environments.suites.pytest_config import is_named_by
+
 _TEST_FILES = {
     "pytest": r"(?:^|/)(?:test_[^/]*|[^/]*_test)\.py$",
     "unittest": r"(?:^|/)tests?[^/]*\.py$",
@@ -34,8 +36,13 @@ LIMIT = 40
 """Test files of one run. Runs are repeated three times on two trees, each within its time limit."""
 
 
-def is_test_file(path: str, parser: str) -> bool:
-    """Whether a runner takes this file for tests by its default naming rules; ``conftest.py`` and fixtures are none."""
+def is_test_file(path: str, parser: str, patterns: tuple[str, ...] = ()) -> bool:
+    """Whether a runner takes this file for tests by its default naming rules; ``conftest.py`` and fixtures are none.
+
+    `patterns` are the repository's own for pytest (`environments.suites.pytest_config`), and hold instead.
+    """
+    if patterns and parser == "pytest":
+        return is_named_by(path, patterns)
     return bool(re.search(_TEST_FILES.get(parser, _DEFAULT), path))
 
 
@@ -46,15 +53,17 @@ def choose(
     test_patch: Iterable[str],
     source_patch: Iterable[str],
     earlier: Iterable[str] = (),
+    patterns: tuple[str, ...] = (),
     limit: int = LIMIT,
 ) -> tuple[str, ...]:
     """The test files to run on B_t, M_t, S_t and A_t alike, by the rule above.
 
     `tree` holds the paths of M_t; only what is there is chosen. The other arguments are paths that the stage's test
-    patch, its source patch and the test patches of the chain's earlier stages touch.
+    patch, its source patch and the test patches of the chain's earlier stages touch; `patterns` are as in
+    `is_test_file`.
     """
-    here = {path for path in tree if is_test_file(path, parser)}
-    source = sorted({path for path in source_patch if not is_test_file(path, parser)})
+    here = {path for path in tree if is_test_file(path, parser, patterns)}
+    source = sorted({path for path in source_patch if not is_test_file(path, parser, patterns)})
     stems = {_stem(path) for path in source} - {"", "__init__", "index", "mod", "lib", "main"}
     near = {folder for path in source for folder in _folders_of(path)}
     own = sorted(here & set(test_patch))
