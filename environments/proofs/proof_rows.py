@@ -11,16 +11,13 @@ from typing import Any
 
 from sqlalchemy import delete, select
 
-from environments.proofs.proof import PROVED, UNPROVED
+from environments.proofs.proof import PROVED
 from environments.suites.outcomes import Classes
 from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun
 from prchain.errors import ChainGone
 from sql.store import Store, Transaction
 from sql.tables import BuiltImage, Chain, ReferenceRun, StageTests, Validation
-
-STANDING = frozenset({PROVED, UNPROVED})
-"""Outcomes of a chain that ``--retry`` leaves alone."""
 
 _RUN = ("key", "statuses", "exit_code", "timed_out", "complete", "infra", "notes", "tampered", "tail", "seconds")
 _STAGE = (

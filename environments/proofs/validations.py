@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from environments.images.provide import Backend
-from environments.proofs.proof_rows import STANDING, ChainProof, forget, stage_images, validations
+from environments.proofs.proof import PROVED
+from environments.proofs.proof_rows import ChainProof, forget, stage_images, validations
 from environments.proofs.validate import ChainProver
 from prchain.errors import (
     BudgetExceeded,
@@ -130,7 +131,7 @@ class ValidateRun:
         return ValidateReport(tuple(proofs), standing, tuple(stopped), left)
 
     def _pending(self) -> tuple[list[str], int]:
-        """The chains to prove, best first, and how many have ended already. With `retry` failures are forgotten."""
+        """The chains to prove, best first, and how many have ended; with `retry` those not proved begin anew."""
         choice = self._choice
         with self._store.reading() as tx:
             if choice.chain is not None:
@@ -140,7 +141,7 @@ class ValidateRun:
             ended = validations(tx)
             checkouts = stage_images(tx) if self._images is not None else {}
         if choice.retry:
-            failed = [one for one in wanted if one in ended and ended[one][0] not in STANDING]
+            failed = [one for one in wanted if one in ended and ended[one][0] != PROVED]
             with self._store.transaction() as tx:
                 forget(tx, failed)
             ended = {one: value for one, value in ended.items() if one not in failed}

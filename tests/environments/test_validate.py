@@ -112,6 +112,8 @@ def test_a_stage_without_tests_leaves_the_chain_unproved_and_the_others_proved(t
     with stage_world(tmp_path, changes) as world:
         assert validate(world).counts == {UNPROVED: 1}
         assert outcomes(world) == [PROVED, UNPROVED, PROVED]
+        assert validate(world).standing == 1
+        assert validate(world, retry=True).counts == {UNPROVED: 1}
         assert set(world.stages()[1].classes.p2p) >= {"tests.test_prices.Case.test_halved"}
 
 
