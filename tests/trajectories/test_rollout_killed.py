@@ -16,6 +16,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -30,12 +31,12 @@ PRICES = ("1.0", "4.0")
 pytestmark = pytest.mark.skipif(shutil.which("bwrap") is None, reason="there is no bubblewrap")
 
 
-def start(folder: Path, endpoint: FakeEndpoint, *arguments: str) -> subprocess.Popen[str]:
-    """Start `prchain rollouts run` as a user does."""
+def start(folder: Path, endpoint: FakeEndpoint, *arguments: str, patience: float = 20) -> subprocess.Popen[str]:
+    """Start `prchain rollouts run` as a user does, who waits so many seconds for each answer."""
     environment = {
         **os.environ, "PYTHONPATH": str(ROOT), "OPENAI_BASE_URL": endpoint.url, "PRCHAIN_LLM_MODEL": "fake",
         "PRCHAIN_LLM_PRICE_INPUT": PRICES[0], "PRCHAIN_LLM_PRICE_OUTPUT": PRICES[1], "PRCHAIN_DATA_DIR": "data",
-        "PRCHAIN_LLM_TIMEOUT_SECONDS": "20", "OPENAI_API_KEY": "",
+        "PRCHAIN_LLM_TIMEOUT_SECONDS": str(patience), "OPENAI_API_KEY": "",
     }  # fmt: skip
     command = [sys.executable, "-m", "prchain.cli", "rollouts", "run", "--db", "prchain.db", "--json"]
     pipe = subprocess.PIPE
@@ -124,22 +125,26 @@ def test_killed_in_the_middle_of_stage_3_of_5_nothing_is_paid_twice_and_the_traj
         assert not list(rough.folder.glob("*.rollout-*.lock")), "locks of single rollouts do not pile up"
 
 
+PATIENCE = 4.0
+"""Seconds that a run waits for an answer of the rough endpoint; right ones come in milliseconds."""
+
+
 class Rough:
     """An endpoint that fails in turn in every way it can, at every fourth call."""
 
     def __init__(self) -> None:
         self.inner = answering()
         self.faults: Counter[str] = Counter()
-        self.calm = False
         self.ways: list[tuple[str, Callable[[Call], Answer]]] = [
             ("429", error(429, headers={"retry-after": "0"})),
             ("500", error(500)),
             ("cut", cut()),
             ("503", error(503)),
+            ("late", lambda call: replace(self.inner(call), delay=PATIENCE + 1)),
         ]
 
     def __call__(self, call: Call) -> Answer:
-        if self.calm or call.number % 4:
+        if call.number % 4:
             return self.inner(call)
         name, part = self.ways[call.number // 4 % len(self.ways)]
         self.faults[name] += 1
@@ -167,7 +172,7 @@ def test_eight_rollouts_under_faults_end_as_without_them(tmp_path: Path) -> None
         part = Rough()
         shot = 0
         with FakeEndpoint(part) as endpoint:
-            run = start(rough.folder, endpoint, *arguments)
+            run = start(rough.folder, endpoint, *arguments, patience=PATIENCE)
             wait_for(lambda: len(rough.rows(TrajectoryMessage, "ordinal", kind="turn")) >= 6, seconds=120)
             for _ in range(3):  # sandboxes die under their commands
                 for pid in sandboxes_of(run.pid)[:2]:
@@ -182,7 +187,8 @@ def test_eight_rollouts_under_faults_end_as_without_them(tmp_path: Path) -> None
             unfinished = [name for name in ids(rough) if rough.outcome(name)[0] == "running"]
             assert unfinished and shot
             for _ in range(5):  # failures that outlast the retries leave rollouts for the next run
-                said, err = start(rough.folder, endpoint, *arguments).communicate(timeout=400)
+                run = start(rough.folder, endpoint, *arguments, patience=PATIENCE)
+                said, err = run.communicate(timeout=400)
                 report = json.loads(said)
                 assert set(report["outcomes"]) <= {"accepted"}, err
                 if not report["infrastructure"] and not report["left"]:
