@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import shutil
 import tempfile
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -224,9 +225,14 @@ class TreeStore(GitRepository):
 
     def pack(self, commit: str, folder: Path) -> str:
         """Write one pack, and its index, of the commit and all that it reaches into `folder`; returns its hash."""
-        arguments = ("pack-objects", "--quiet", "--revs", "--window=0", "--delta-base-offset", str(folder / "pack"))
-        with self.stream(*arguments, lines=[commit]) as output:
-            return output.read().decode().strip()
+        # git writes among its objects and renames, which `folder` may be on the wrong file system for.
+        with tempfile.TemporaryDirectory(prefix="pack-", dir=self.path.absolute()) as own:
+            arguments = ("pack-objects", "--quiet", "--revs", "--window=0", "--delta-base-offset", f"{own}/pack")
+            with self.stream(*arguments, lines=[commit]) as output:
+                name = output.read().decode().strip()
+            for ending in ("pack", "idx"):
+                shutil.move(f"{own}/pack-{name}.{ending}", folder)
+        return name
 
     def write_index(self, tree: str, place: Path) -> None:
         """Write an index that holds the tree (or commit's tree), without times of files."""

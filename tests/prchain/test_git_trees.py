@@ -6,6 +6,7 @@ import io
 import os
 import subprocess
 import tarfile
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -222,6 +223,15 @@ class TestPack:
         names = {line.split()[0] for line in listed.splitlines() if len(line.split()[0]) == 40}
         reachable = store.run("rev-list", "--objects", "--no-object-names", commit).split()
         assert names == set(reachable)
+
+    def test_is_written_to_another_file_system(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.chdir(tmp_path)
+        store = TreeStore.open(Path("store"))
+        commit = store.commit(plant(store, {"a": "1"}))
+        with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as folder:
+            name = store.pack(commit, Path(folder))
+            assert {path.name for path in Path(folder).iterdir()} == {f"pack-{name}.pack", f"pack-{name}.idx"}
+        assert not list(store.path.glob("pack-*"))
 
 
 class TestSpool:
