@@ -1,7 +1,8 @@
 """Python that does the same and reads otherwise: what an agent has that found the developers' solution by itself.
 
-The local variables of a function get other names, and a comment stands before its first statement. Positions come from
-the parser, and the result is parsed again: a function is left alone where the two trees differ in more than the names.
+The local variables of a function get other names, its branches stand the other way round, its results get a name before
+they are returned, and a comment stands before its first statement. Positions come from the parser, and the result is
+parsed again: a function is left alone where the two trees differ in more than that.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ import ast
 import re
 from collections.abc import Collection, Iterator
 from difflib import SequenceMatcher
+
+from tests.real_rollouts.restructure import restructured
 
 MARK = "another way to the same end"
 """Stands in the comment."""
@@ -77,8 +80,12 @@ def functions(node: ast.AST, before: str = "") -> Iterator[tuple[str, Function]]
 
 
 def _one_otherwise(old: str, text: str, name: str, *, narrow: bool) -> str:
-    text = _renamed(text, name, fresh_lines(old, text) if narrow else None)
+    own = fresh_lines(old, text)
+    text = _renamed(text, name, own if narrow else None)
     tree = _parsed(text)
+    if tree is not None:
+        text = restructured(text, dict(functions(tree))[name], own)
+        tree = _parsed(text)
     function = dict(functions(tree))[name] if tree else None
     if function is None:
         return text
