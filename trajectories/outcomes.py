@@ -50,7 +50,10 @@ DEFECT = "defect"
 KEPT = frozenset({ACCEPTED, ACCEPTED_PREFIX})
 """Trajectories that exports take by default."""
 
-OF_THE_AGENT = frozenset({"disk_limit", "out_of_memory", "sandbox_limit", "extraction_failed"})
+SANDBOX_KILLED = "sandbox_killed"
+"""The agent's step ended its sandbox, and new ones too: ``pkill python`` ends what commands come through."""
+
+OF_THE_AGENT = frozenset({"disk_limit", "out_of_memory", "sandbox_limit", "extraction_failed", SANDBOX_KILLED})
 """Names of errors that what the agent did has caused: they end its stage."""
 OF_THE_STATE = frozenset({"merge_unsupported", "none_unavailable"})
 """Names of errors that end a stage before it begins."""

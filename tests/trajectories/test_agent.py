@@ -44,7 +44,7 @@ SENTINEL = "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
 
 VARIABLES = {
     "repository": "a/b", "overview": "All of it.", "query": "Mend it.", "position": 1, "stages": 2,
-    "workdir": "/testbed", "comment": "Not yet.", "attempt": 2,
+    "workdir": "/testbed", "comment": "Not yet.", "attempt": 2, "earlier": "agent",
 }  # fmt: skip
 
 
@@ -384,7 +384,10 @@ def test_openings_are_written_from_the_rollout_s_variables(tools: Any) -> None:
     first = scaffold.opening(Kind.QUERY, VARIABLES)
     assert "All of it." in first and "Mend it." in first and "Task 1 of 2" in first and "earlier" not in first
     later = scaffold.opening(Kind.QUERY, VARIABLES | {"overview": None, "position": 2})
-    assert "All of it." not in later and "Task 2 of 2" in later and "earlier" in later
+    assert "All of it." not in later and "Task 2 of 2" in later and "your work on the earlier" in later
+    for carry, words in (("reference", "by others"), ("none", "nothing of the work")):
+        told = scaffold.opening(Kind.QUERY, VARIABLES | {"position": 2, "earlier": carry})
+        assert words in told and "It holds your work" not in told
     assert "Not yet." in scaffold.opening(Kind.COMMENT, VARIABLES)
 
 

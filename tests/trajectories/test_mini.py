@@ -92,7 +92,7 @@ def test_it_is_a_scaffold_with_the_package_s_own_tool_and_prompts() -> None:
 def test_a_query_with_the_overview_stands_in_its_words_on_a_task_and_a_later_one_by_itself() -> None:
     variables = {
         "repository": "a/b", "overview": "All {{ of }} it.", "query": "Mend {% it %}.", "position": 1, "stages": 2,
-        "workdir": "/testbed", "comment": "Not yet.", "attempt": 2,
+        "workdir": "/testbed", "comment": "Not yet.", "attempt": 2, "earlier": "agent",
     }  # fmt: skip
     made = MiniScaffold()
     assert "helpful assistant" in made.opening(Kind.SYSTEM, variables)

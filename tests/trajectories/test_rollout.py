@@ -146,6 +146,8 @@ class TestEnds:
         self, world: RolloutWorld, on_fail: str, inherited: bytes
     ) -> None:
         name = roll(world.context(PolicyModel(drafts(2)), refinements=0, on_fail=on_fail), world.chains[0], 0)
+        told = world.rows(TrajectoryMessage, "content", trajectory_id=name, kind="query", position=3)
+        assert ("It holds your work" in told[0][0]) == (on_fail == "continue")
         assert world.stages(name) == [(1, "accepted"), (2, "rejected"), (3, "accepted")]
         assert world.outcome(name)[:2] == ("too_short", 1)
         context = world.context()
@@ -195,6 +197,30 @@ class TestEnds:
         name = roll(world.context(more=more), world.chains[0], 0)
         assert world.outcome(name)[:2] == ("disk_limit", 0)
         assert "disk_limit" in FINAL and "disk_limit" not in INFRASTRUCTURE
+
+    def test_a_command_that_ends_every_sandbox_is_the_agents_failure(self, world: RolloutWorld) -> None:
+        def killed(command: str) -> None:
+            if "part_2" in command and "echo 'value" in command:
+                raise SandboxLost("the channel is gone")
+
+        model = PolicyModel()
+        more = {"make_place": lambda _, trees: FolderPlace(trees, world.folder, killed)}
+        name = roll(world.context(model, more=more), world.chains[0], 0)
+        assert world.outcome(name)[:2] == ("too_short", 1)
+        assert "4 sandboxes ended at the same step: the channel is gone" in str(world.outcome(name)[2])
+        assert world.stages(name)[1] == (2, "sandbox_killed")
+        assert "sandbox_killed" in FINAL and "sandbox_killed" not in INFRASTRUCTURE
+        asked = len(model.asked)
+        roll(world.context(model, more=more), world.chains[0], 0)
+        assert len(model.asked) == asked
+
+    def test_sandboxes_that_cannot_be_made_are_not_the_agents_failure(self, world: RolloutWorld) -> None:
+        def gone(command: str) -> None:
+            raise SandboxLost("the engine is ill")
+
+        more = {"make_place": lambda _, trees: FolderPlace(trees, world.folder, gone)}
+        name = roll(world.context(more=more), world.chains[0], 0)
+        assert world.outcome(name)[0] == "sandbox_lost" and "sandbox_lost" not in FINAL
 
 
 class TestGates:

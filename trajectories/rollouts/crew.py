@@ -28,6 +28,8 @@ class Crew:
     judge: Judge | None
     options: RolloutOptions
     observers: Sequence[Observer] = ()
+    losses: int = 0
+    """How often in a row a sandbox was lost at the step that comes now."""
 
 
 @dataclass

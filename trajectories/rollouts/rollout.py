@@ -16,7 +16,7 @@ from time import sleep
 from environments.images.provide import Provided
 from environments.sandboxes.sandbox import Limits
 from environments.workplace import Workplace
-from prchain.errors import PrchainError, PromptError, StoreError, UsageError
+from prchain.errors import PrchainError, PromptError, SandboxLost, StoreError, UsageError
 from prchain.git.trees import TreeStore
 from prchain.leaks import Finding, check
 from prchain.llm.desk import Desk
@@ -135,7 +135,7 @@ def roll(context: RolloutContext, chain_id: str, sample: int, *, parent: Parent 
             task = read_task(tx, chain_id, context.options.interface)
             told = shared(tx, chain_id, parent) if parent else Told()
         _begin(context, name, chain_id, sample, parent, told)
-        tries = steps = 0
+        tries = steps = losses = 0
         while True:
             try:
                 if context.options.needs_tests:
@@ -144,15 +144,16 @@ def roll(context: RolloutContext, chain_id: str, sample: int, *, parent: Parent 
                     task, mirrors=context.mirrors, data_dir=context.data_dir, provider=context.provider,
                     make_place=context.make_place or _maker(context, name), make_suite=context.make_suite,
                 )  # fmt: skip
-                _Rollout(context, name, sample, ground).run()
+                _Rollout(context, name, sample, ground, losses).run()
                 return name
             except (StoreError, UsageError, PromptError):
                 raise
             except PrchainError as error:
                 with store.reading() as tx:
                     now = tx.count(TrajectoryMessage, trajectory_id=name)
-                tries, steps = (tries, steps) if now == steps else (0, now)
+                tries, losses, steps = (tries, losses, steps) if now == steps else (0, 0, now)
                 tries += 1
+                losses = losses + 1 if isinstance(error, SandboxLost) else 0
                 if not is_passing(error) or tries > context.retries:
                     _end(context, name, error.name, str(error))
                     return name
@@ -210,7 +211,7 @@ def _end(context: RolloutContext, name: str, outcome: str, reason: str | None) -
 class _Rollout:
     """One trajectory under way, from its rows on."""
 
-    def __init__(self, context: RolloutContext, name: str, sample: int, ground: ChainGround) -> None:
+    def __init__(self, context: RolloutContext, name: str, sample: int, ground: ChainGround, losses: int) -> None:
         self._context = context
         self._name = name
         self._sample = sample
@@ -218,7 +219,7 @@ class _Rollout:
         judge = Judge(context.desk) if context.options.asks_judge else None
         self._crew = Crew(
             name, sample, context.store, context.desk, ground, context.scaffold, judge, context.options,
-            context.observers,
+            context.observers, losses,
         )  # fmt: skip
         with context.store.reading() as tx:
             self._told = Told(
@@ -301,7 +302,7 @@ class _Rollout:
                 variables = {
                     "repository": self._ground.task.chain.repository, "query": told["query"], "comment": None,
                     "overview": overview if told["overview"] else None, "position": entry.position, "stages": count,
-                    "workdir": told["workdir"], "attempt": 1,
+                    "workdir": told["workdir"], "earlier": told["earlier"], "attempt": 1,
                 }  # fmt: skip
                 words = self._crew.scaffold.opening(Kind.QUERY, variables)
                 out.append(replace(entry, details={**told, "retold": words}))

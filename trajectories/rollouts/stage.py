@@ -14,15 +14,26 @@ from functools import cached_property
 from typing import Any
 
 from environments.checkouts.checkout import place_repository
+from environments.checkouts.state import Carry
 from environments.checkouts.tracking import Tracker
 from environments.sandboxes.sandbox import Sandbox
 from environments.suites.outcomes import Grade, StateCheck, check_state, grade
 from environments.suites.testlogs import Status
-from prchain.errors import ExtractionFailed, PlacementFailed, PrchainError, RefreshFailed, SandboxLimit
+from prchain.errors import ExtractionFailed, PlacementFailed, PrchainError, RefreshFailed, SandboxLimit, SandboxLost
 from prchain.git.output import path_text
 from trajectories.identity import subject
 from trajectories.model import Ending, Entry, Kind, Used
-from trajectories.outcomes import ACCEPTED, OF_THE_STATE, REJECTED, RUNNING, STATE_BROKEN, STOPPED, UNSCORED
+from trajectories.options import OnFail
+from trajectories.outcomes import (
+    ACCEPTED,
+    OF_THE_STATE,
+    REJECTED,
+    RUNNING,
+    SANDBOX_KILLED,
+    STATE_BROKEN,
+    STOPPED,
+    UNSCORED,
+)
 from trajectories.rollouts.crew import Crew, Told
 from trajectories.rollouts.ground import Place
 from trajectories.rows import (
@@ -42,6 +53,12 @@ from trajectories.verdicts.comments import Shown, comment_for_agent
 from trajectories.verdicts.gates import decide
 from trajectories.verdicts.hidden import CommentCheck
 from trajectories.verdicts.judge import Judgement
+
+TOLD = ("overview", "query", "workdir", "earlier")
+"""What a query's turn was written with besides places in the chain, kept with it."""
+
+MOST_LOSSES = 3
+"""After so many lost sandboxes in a row at one step, each of which was made ready, it is the step that ends them."""
 
 
 class StageRun:
@@ -136,14 +153,14 @@ class StageRun:
 
     def _opening(self) -> list[Entry]:
         """The query's turn, and before the first one the system's."""
-        crew, stage = self._crew, self._stage
+        crew = self._crew
         new = not self._told.entries
         overview = crew.ground.task.overview if new or crew.options.context == "stage" else None
         variables = self._variables(overview=overview)
         said = [(Kind.SYSTEM, "system")] if new else []
         opening: list[Entry] = []
         for kind, role in [*said, (Kind.QUERY, "user")]:
-            details = {"overview": overview, "query": stage.query, "workdir": variables["workdir"]}
+            details = {name: variables[name] for name in TOLD}
             opening.append(
                 self._entry(
                     kind,
@@ -161,8 +178,16 @@ class StageRun:
         return {
             "repository": task.chain.repository, "overview": None, "query": self._stage.query,
             "position": self._position, "stages": len(task.stages), "workdir": self._box.place.workdir,
-            "comment": None, "attempt": 1, **more,
+            "comment": None, "attempt": 1, "earlier": self._earlier, **more,
         }  # fmt: skip
+
+    @property
+    def _earlier(self) -> str:
+        """Whose work on the earlier stages S_t holds; see `environments.checkouts.state.Carry`."""
+        before, options = self._told.stages.get(self._position - 1), self._crew.options
+        if options.carry is Carry.AGENT and before is not None and before.outcome != ACCEPTED:
+            return Carry.REFERENCE if options.on_fail is OnFail.REFERENCE else Carry.AGENT
+        return options.carry
 
     def _entry(self, kind: Kind, role: Any, content: str, attempt: int, after: int = 0, **fields: Any) -> Entry:
         last = self._told.entries[-1] if self._told.entries else None
@@ -194,6 +219,11 @@ class StageRun:
             tree = place.extract(self._box, start_tree=start, rules_from=self._stage.stage.base).tree
         except (SandboxLimit, ExtractionFailed) as error:
             return self._end(error.name, str(error), endings=(*self._row.endings, error.name))
+        except SandboxLost as error:
+            if crew.losses < MOST_LOSSES:
+                raise
+            why = f"{crew.losses + 1} sandboxes ended at the same step: {error}"
+            return self._end(SANDBOX_KILLED, why, endings=(*self._row.endings, SANDBOX_KILLED))
         endings = (*self._row.endings, str(ended.ending))
         if ended.ending is Ending.STOPPED:
             return self._end(STOPPED, ended.reason, endings=endings, end_tree=tree)

@@ -1,0 +1,112 @@
+"""Python of another shape that does the same: branches the other way round, and results that get a name first.
+
+The text is changed line by line, the program by its tree; a change stands only where both come to the same.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Collection, Iterator
+
+ANSWER = "answer_own"
+"""What a result is called before it is returned."""
+
+Lines = list[str]
+
+
+def restructured(text: str, node: ast.AST, fresh: Collection[int]) -> str:
+    """The text with the statements within `node`, a part of its tree, in another shape, those that are `fresh` as a
+    whole. `fresh` are numbers of lines; 1 is the first."""
+    # From the end, so that what is changed moves nothing that is still to be looked at.
+    found = sorted(_whole(node, fresh), key=lambda one: (one.lineno, one.col_offset), reverse=True)
+    has_answer = ANSWER in text
+    for one in found:
+        if isinstance(one, ast.If):
+            text = _changed(text, one, _turn_lines, _turn)
+        elif isinstance(one, ast.Return) and not has_answer:
+            text = _changed(text, one, _name_lines, _name)
+    return text
+
+
+def _whole(node: ast.AST, fresh: Collection[int]) -> Iterator[ast.stmt]:
+    for one in ast.walk(node):
+        if isinstance(one, ast.If | ast.Return) and all(
+            line in fresh for line in range(one.lineno, (one.end_lineno or one.lineno) + 1)
+        ):
+            yield one
+
+
+def _changed(
+    text: str, node: ast.stmt, by_lines: Callable[[Lines, ast.stmt], Lines | None],
+    by_tree: Callable[[ast.stmt], list[ast.stmt]],
+) -> str:  # fmt: skip
+    lines = text.split("\n")
+    place = node.lineno, node.col_offset
+    # What was changed further down has left this node where it was, but may have made it longer.
+    now = next(
+        one for one in ast.walk(ast.parse(text))
+        if isinstance(one, type(node)) and isinstance(one, ast.stmt) and (one.lineno, one.col_offset) == place
+    )  # fmt: skip
+    if not lines[now.lineno - 1].lstrip().startswith(("if ", "if(", "return")):
+        return text
+    made = by_lines(lines, now)
+    if made is None:
+        return text
+    result = "\n".join(made)
+    wanted = _At(place, by_tree).visit(ast.parse(text))
+    try:
+        return result if ast.dump(ast.parse(result)) == ast.dump(wanted) else text
+    except SyntaxError:
+        return text
+
+
+class _At(ast.NodeTransformer):
+    """Changes the statement at a place."""
+
+    def __init__(self, place: tuple[int, int], change: Callable[[ast.stmt], list[ast.stmt]]) -> None:
+        self._place = place
+        self._change = change
+
+    def generic_visit(self, node: ast.AST) -> ast.AST | list[ast.stmt]:  # type: ignore[override]
+        if isinstance(node, ast.If | ast.Return) and (node.lineno, node.col_offset) == self._place:
+            return self._change(node)
+        return super().generic_visit(node)
+
+
+def _turn(node: ast.stmt) -> list[ast.stmt]:
+    assert isinstance(node, ast.If)
+    return [ast.If(ast.UnaryOp(ast.Not(), node.test), node.orelse, node.body)]
+
+
+def _turn_lines(lines: Lines, node: ast.stmt) -> Lines | None:
+    """``if not (a):`` with the branches in each other's place; None where the lines are not as simple as that."""
+    assert isinstance(node, ast.If)
+    head, test = lines[node.lineno - 1].encode(), node.test
+    if not node.orelse or test.lineno != test.end_lineno or test.lineno != node.lineno:
+        return None
+    first, last, end = node.body[0].lineno, node.body[-1].end_lineno, node.end_lineno
+    if first == node.lineno or last is None or end is None or head[test.end_col_offset :].strip() != b":":
+        return None
+    indent = " " * node.col_offset
+    bar = next((line for line in range(last, node.orelse[0].lineno) if lines[line].rstrip() == f"{indent}else:"), None)
+    if bar is None or node.orelse[0].lineno <= bar + 1:
+        return None
+    turned = f"{indent}if not ({head[test.col_offset : test.end_col_offset].decode()}):"
+    body, other = lines[node.lineno : bar], lines[bar + 1 : end]
+    return [*lines[: node.lineno - 1], turned, *other, lines[bar], *body, *lines[end:]]
+
+
+def _name(node: ast.stmt) -> list[ast.stmt]:
+    assert isinstance(node, ast.Return) and node.value is not None
+    answer = ast.Assign([ast.Name(ANSWER, ast.Store())], node.value)
+    return [answer, ast.Return(ast.Name(ANSWER, ast.Load()))]
+
+
+def _name_lines(lines: Lines, node: ast.stmt) -> Lines | None:
+    """``answer_own = ...``, then ``return answer_own``; None for what has a name or needs none."""
+    assert isinstance(node, ast.Return)
+    if node.value is None or isinstance(node.value, ast.Name | ast.Constant):
+        return None
+    indent, line, end = " " * node.col_offset, lines[node.lineno - 1], node.end_lineno or node.lineno
+    named = f"{indent}{ANSWER} = {line[node.col_offset :].removeprefix('return').lstrip()}"
+    return [*lines[: node.lineno - 1], named, *lines[node.lineno : end], f"{indent}return {ANSWER}", *lines[end:]]
