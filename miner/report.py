@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import Any
 
 from sqlalchemy import func, select
@@ -26,7 +27,11 @@ from sql.tables import (
     Repository,
     Selection,
     Task,
+    Trajectory,
+    Validation,
 )
+
+_NONE_YET = "none yet"
 
 
 def funnel(store: Store, repository: str | None = None) -> list[dict[str, Any]]:
@@ -73,24 +78,27 @@ def _funnel_of(tx: Transaction, repository_id: int, name: str) -> dict[str, Any]
 
 
 def _chaining(tx: Transaction, repository_id: int) -> dict[str, Any]:
-    """Per strategy: what became of the landed pull requests, the chains by outcome, and their tasks by outcome."""
-    found: dict[str, Any] = {}
-    for (strategy, outcome), count in _counts(tx, Candidate, repository_id, Candidate.strategy, Candidate.outcome):
-        found.setdefault(strategy, {"candidates": {}, "chains": {}, "tasks": {}})["candidates"][outcome] = count
-    task = func.coalesce(Task.outcome, "none yet")
-    query = (
-        select(Selection.strategy, Selection.outcome, task, func.count())
-        .join(Chain, Chain.id == Selection.chain_id)
-        .outerjoin(Task, Task.chain_id == Chain.id)
-        .where(Chain.repository_id == repository_id)
-        .group_by(Selection.strategy, Selection.outcome, task)
-        .order_by(Selection.strategy, Selection.outcome, task)
+    """Per strategy: what became of the landed pull requests, the chains by outcome, and what became of these: their
+    tasks, their proofs and their rollouts by outcome; of rollouts a chain can have several."""
+    found: dict[str, Any] = defaultdict(
+        lambda: {"candidates": {}, "chains": {}, "tasks": {}, "proofs": {}, "rollouts": {}}
     )
-    for strategy, outcome, named, count in tx.connection.execute(query):
-        row = found.setdefault(strategy, {"candidates": {}, "chains": {}, "tasks": {}})
-        row["chains"][outcome] = row["chains"].get(outcome, 0) + count
-        row["tasks"][named] = row["tasks"].get(named, 0) + count
-    return found
+    for (strategy, outcome), count in _counts(tx, Candidate, repository_id, Candidate.strategy, Candidate.outcome):
+        found[strategy]["candidates"][outcome] = count
+    steps: dict[str, tuple[Any, Any]] = {
+        "chains": (Selection.outcome, None),
+        "tasks": (func.coalesce(Task.outcome, _NONE_YET), Task),
+        "proofs": (func.coalesce(Validation.outcome, _NONE_YET), Validation),
+        "rollouts": (func.coalesce(Trajectory.outcome, _NONE_YET), Trajectory),
+    }
+    for step, (outcome_of, table) in steps.items():
+        query = select(Selection.strategy, outcome_of, func.count()).join(Chain, Chain.id == Selection.chain_id)
+        if table is not None:
+            query = query.outerjoin(table, table.chain_id == Chain.id)
+        query = query.where(Chain.repository_id == repository_id).group_by(Selection.strategy, outcome_of)
+        for strategy, outcome, count in tx.connection.execute(query.order_by(Selection.strategy, outcome_of)):
+            found[strategy][step][outcome] = count
+    return dict(found)
 
 
 def _counts(
@@ -151,7 +159,9 @@ def print_funnel(rows: list[dict[str, Any]]) -> None:
         for strategy, chained in row["chaining"].items():
             _print_group(f"  landed, by {strategy}", chained["candidates"])
             _print_group(f"  chains, by {strategy}", chained["chains"])
-            _print_group("    their tasks", chained["tasks"])
+            for step in ("tasks", "proofs", "rollouts"):
+                if chained[step].keys() - {_NONE_YET} or step == "tasks":
+                    _print_group(f"    their {step}", chained[step])
         say("")
 
 

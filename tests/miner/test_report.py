@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from sql.tables import (
     Repository,
 )
 from tests.miner.test_citation_rows import TIME, commit_row, landing_row, text_row
+from tests.trajectories.demoworld import Ran
 
 HOSTILE = "a\x1b[31mb\x07c\u202ed\u2066e\u200ff\x9bg\rh\ni\u2028j\tk\x00 [red]l[/red]"
 STEERING = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
@@ -236,4 +238,16 @@ def test_status_goes_on_to_chains_and_their_tasks_and_its_sums_add_up(
     chaining = row["chaining"]["reference"]
     assert sum(chaining["candidates"].values()) == row["outcomes"]["landed"]
     assert (chaining["chains"], chaining["tasks"]) == ({"selected": 1}, {"none yet": 1})
-    assert "chains, by reference" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "chains, by reference" in said and "their tasks" in said and "their proofs" not in said
+
+
+def test_status_goes_on_to_proofs_and_rollouts(finished_demo: Ran, capsys: pytest.CaptureFixture[str]) -> None:
+    with closing(Store.open(str(finished_demo.folder / "prchain.db"), create=False)) as store:
+        (row,) = funnel(store)
+        print_funnel([row])
+    chaining = row["chaining"]["reference"]
+    assert chaining["proofs"] == {"proved": 3} == {"proved": sum(chaining["chains"].values())}
+    assert chaining["rollouts"] == {"accepted": 2, "rejected": 1}
+    said = capsys.readouterr().out
+    assert "their proofs" in said and "their rollouts" in said
