@@ -82,6 +82,10 @@ COMMANDS: dict[str, TestCommand] = {
 }  # fmt: skip
 """The command for each runner, as recipes name it."""
 
+TEST_SECONDS = 180.0
+"""What one test of pytest or unittest may take before it fails. Without the network, one that waits for a server would
+use up the time of the whole run (celery's take nine minutes); runners on Node have limits of seconds by themselves."""
+
 _ENVIRONMENT = {
     "PYTHONDONTWRITEBYTECODE": "1",
     "PYTHONHASHSEED": "0",
@@ -146,6 +150,7 @@ def run_tests(
         "key": key.hex(),
         "report": report,
         "runner": command.parser,
+        "seconds": TEST_SECONDS,
         "arguments": [*(one.replace("{tools}", tools) for one in command.arguments), *named],
     }
     shown = ",".join(map(shlex.quote, named)) if command.parser == "surefire" else shlex.join(named)

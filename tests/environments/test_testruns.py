@@ -306,6 +306,57 @@ def test_spy():
     assert run(tmp_path, {FILE: spy}).statuses == {f"{FILE}::test_spy": Status.passed}
 
 
+SLOW = """
+import time, unittest
+
+def forever():
+    while True:
+        try:
+            time.sleep(30)
+        except Exception:
+            pass
+
+class TestSlow(unittest.TestCase):
+    def test_a(self): forever()
+    def test_b(self): pass
+    def test_c(self):
+        try: forever()
+        finally: time.sleep(30)
+"""
+SLOW_SETUP = """
+import pytest, signal
+
+@pytest.fixture
+def slow(): forever()
+
+def test_d(slow): pass
+
+def test_own_alarm():
+    rung = []
+    before = signal.signal(signal.SIGALRM, lambda *_: rung.append(1))
+    signal.setitimer(signal.ITIMER_REAL, 0.05)
+    time.sleep(1.2)
+    signal.signal(signal.SIGALRM, before)
+    assert rung == [1]
+"""
+
+
+def test_one_test_without_end_fails_and_leaves_the_others_their_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("environments.suites.testruns.TEST_SECONDS", 0.7)
+    ended = run(tmp_path / "pytest", {FILE: SLOW + SLOW_SETUP}, timeout=40)
+    assert {name.rpartition("::")[2]: str(status) for name, status in ended.statuses.items()} == {
+        "test_a": "failed", "test_b": "passed", "test_c": "failed", "test_d": "error", "test_own_alarm": "passed",
+    }  # fmt: skip
+    assert ended.usable and ended.complete and not ended.tampered
+    (tmp_path / "unittest").mkdir()
+    ended = run(tmp_path / "unittest", {FILE: SLOW, "tests/__init__.py": ""}, UNITTEST, timeout=40)
+    assert {name.rpartition(".")[2]: str(status) for name, status in ended.statuses.items()} == {
+        "test_a": "error", "test_b": "passed", "test_c": "error",
+    }  # fmt: skip
+
+
 def test_a_test_without_end_is_timed_out_and_what_ran_before_it_counts(tmp_path: Path) -> None:
     ended = run(tmp_path, {FILE: CHECK, "till.py": "import time; time.sleep(60)\n"}, timeout=4)
     assert ended.statuses == {

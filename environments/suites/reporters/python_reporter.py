@@ -1,8 +1,8 @@
 """Runs pytest or unittest and signs what becomes of every test; see `environments.suites.testlogs.events`.
 
 Runs as a script inside a sandbox. Standard input holds one JSON object: ``key`` (hex), ``report`` (path of the log),
-``runner`` (pytest or unittest) and ``arguments``. The key never stands in the environment, in the command line or in
-a file, all of which the code under test could read.
+``runner`` (pytest or unittest), ``arguments``, and ``seconds``, which one test may take. The key never stands in the
+environment, in the command line or in a file, all of which the code under test could read.
 """
 
 # ruff: noqa: PLC0415  what a runner needs is imported once it is known which one runs
@@ -13,6 +13,7 @@ import hashlib
 import hmac
 import json
 import os
+import signal
 import sys
 from typing import Any
 
@@ -38,6 +39,35 @@ class Log:
             write(stream, mac(key, text, digest).hexdigest().encode() + b" " + text + b"\n")
 
         self.say = say
+
+
+class TooLong(BaseException):
+    """A test took longer than it may; no ``except Exception`` of the code under test catches it."""
+
+
+class Clock:
+    """Interrupts what runs too long in this thread, again and again until it ends.
+
+    It leaves the alarm to code that has a handler of its own for it.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._handler = self._ring
+        signal.signal(signal.SIGALRM, self._handler)
+
+    def start(self) -> None:
+        """Begin to count."""
+        if signal.getsignal(signal.SIGALRM) == self._handler:
+            signal.setitimer(signal.ITIMER_REAL, self._seconds, min(self._seconds, 5.0))
+
+    def stop(self) -> None:
+        """End to count."""
+        if signal.getsignal(signal.SIGALRM) == self._handler:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+
+    def _ring(self, *_: Any) -> None:
+        raise TooLong(f"took longer than {self._seconds:g} s")
 
 
 class PytestReporter:
@@ -128,13 +158,33 @@ def _watched() -> dict[str, Any]:
     return {name: getattr(place, "__code__", None) for name, place in places.items()}
 
 
-def run_pytest(log: Log, arguments: list[str]) -> int:
+def run_pytest(log: Log, arguments: list[str], clock: Clock) -> int:
     """Run pytest in this process."""
     import pytest
 
     reporter = PytestReporter(log)
 
     class Judge:
+        """Each phase of a test has the time anew: what goes wrong outside of them would end the session."""
+
+        @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+        def pytest_runtest_setup(self) -> Any:
+            clock.start()
+            yield
+            clock.stop()
+
+        @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+        def pytest_runtest_call(self) -> Any:
+            clock.start()
+            yield
+            clock.stop()
+
+        @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+        def pytest_runtest_teardown(self) -> Any:
+            clock.start()
+            yield
+            clock.stop()
+
         @pytest.hookimpl(hookwrapper=True, tryfirst=True)
         def pytest_runtest_makereport(self, item: Any, call: Any) -> Any:
             reporter.judge(item, call)
@@ -146,7 +196,7 @@ def run_pytest(log: Log, arguments: list[str]) -> int:
     return code
 
 
-def run_unittest(log: Log, names: list[str]) -> int:
+def run_unittest(log: Log, names: list[str], clock: Clock) -> int:
     """Run the modules of these names with unittest in this process."""
     import unittest
 
@@ -154,6 +204,11 @@ def run_unittest(log: Log, names: list[str]) -> int:
         def startTest(self, test: Any) -> None:  # noqa: N802  the names are unittest's
             log.say("begin", id=test.id())
             super().startTest(test)
+            clock.start()
+
+        def stopTest(self, test: Any) -> None:  # noqa: N802
+            clock.stop()
+            super().stopTest(test)
 
         def _say(self, test: Any, status: str) -> None:
             log.say("result", id=test.id(), s=status)
@@ -217,7 +272,7 @@ def main() -> int:
     if run is run_pytest:
         import pytest  # noqa: F401
     sys.path[0] = os.getcwd()  # as `python -m pytest` has it, in place of the folder of this script
-    return run(log, order["arguments"])
+    return run(log, order["arguments"], Clock(order["seconds"]))
 
 
 if __name__ == "__main__":
