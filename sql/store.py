@@ -90,7 +90,9 @@ class Transaction:
         target = _table(table)
         chosen = [target.c[name] for name in columns]
         query = select(*chosen).filter_by(**equals).order_by(*target.primary_key.columns)
-        yield from self.connection.execute(query, execution_options={"yield_per": _BATCH})
+        # Whoever wants but the first row leaves the rest: the server's cursor is closed then, too.
+        with self.connection.execute(query, execution_options={"yield_per": _BATCH}) as result:
+            yield from result
 
     def count(self, table: type[Base], **equals: Any) -> int:
         """How many rows have columns that equal the given values."""

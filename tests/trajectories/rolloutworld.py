@@ -324,8 +324,10 @@ class RolloutWorld:
 
 
 @contextmanager
-def rollout_world(folder: Path, chains: Sequence[Sequence[int]] = ((1, 2, 3, 4, 5),)) -> Iterator[RolloutWorld]:
-    """The world, with these chains of its five pull requests."""
+def rollout_world(
+    folder: Path, chains: Sequence[Sequence[int]] = ((1, 2, 3, 4, 5),), *, url: str | None = None
+) -> Iterator[RolloutWorld]:
+    """The world, with these chains of its five pull requests, in the database at `url`; None: a SQLite file."""
     world = World(folder / "till.git")
     world.commit("main", START, "start")
     bases, landed = {}, {}
@@ -335,7 +337,7 @@ def rollout_world(folder: Path, chains: Sequence[Sequence[int]] = ((1, 2, 3, 4, 
         part = f"def part_number_{number}():\n    return {number}\n"
         landed[number] = world.commit("main", {f"src/part_{number}.py": part}, f"Part {number} (#{number})")
     world.save()
-    store = Store.open(str(folder / "prchain.db"))
+    store = Store.open(url or str(folder / "prchain.db"))
     with store.transaction() as tx:
         tx.upsert(Repository, [_repository(world)])
     made = RolloutWorld(folder, store, world, bases=bases, landed=landed)

@@ -249,9 +249,9 @@ class SampleWorld:
 
 
 @contextmanager
-def sample_world(folder: Path) -> Iterator[SampleWorld]:
-    """A world in a SQLite file below `folder`."""
-    store = Store.open(f"sqlite:///{folder / 'prchain.db'}")
+def sample_world(folder: Path, *, url: str | None = None) -> Iterator[SampleWorld]:
+    """A world in the database at `url`; None: a SQLite file below `folder`."""
+    store = Store.open(url or str(folder / "prchain.db"))
     try:
         yield SampleWorld(store)
     finally:

@@ -27,8 +27,8 @@ from trajectories.rows import read_entries
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> Iterator[SampleWorld]:
-    with sample_world(tmp_path) as made:
+def world(tmp_path: Path, database_url: str) -> Iterator[SampleWorld]:
+    with sample_world(tmp_path, url=database_url) as made:
         made.chain("c1")
         yield made
 
@@ -350,12 +350,12 @@ def test_formats_that_nobody_reads_as_parquet_refuse_it(world: SampleWorld, tmp_
 
 
 def test_the_command_writes_and_says_what_it_left_out(
-    world: SampleWorld, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    world: SampleWorld, tmp_path: Path, database_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     world.trajectory("t1", "c1")
     world.trajectory("t2", "c1", sample=1)
     out = tmp_path / "sft.jsonl"
-    db = ["--db", str(tmp_path / "prchain.db")]
+    db = ["--db", database_url]
     assert run(["export", "--out", str(out), "--mask", "tool_errors,guidance", *db]) == 0
     said = capsys.readouterr().out
     assert "left out: 1 duplicate_conversation" in said and "1 sample, 1 row" in said and "estimated" in said

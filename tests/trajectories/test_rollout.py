@@ -51,8 +51,8 @@ Messages = Sequence[Mapping[str, Any]]
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> Iterator[RolloutWorld]:
-    with rollout_world(tmp_path, [(1, 2, 3)]) as made:
+def world(tmp_path: Path, database_url: str) -> Iterator[RolloutWorld]:
+    with rollout_world(tmp_path, [(1, 2, 3)], url=database_url) as made:
         yield made
 
 

@@ -31,14 +31,16 @@ PRICES = ("1.0", "4.0")
 pytestmark = pytest.mark.skipif(shutil.which("bwrap") is None, reason="there is no bubblewrap")
 
 
-def start(folder: Path, endpoint: FakeEndpoint, *arguments: str, patience: float = 20) -> subprocess.Popen[str]:
+def start(
+    folder: Path, endpoint: FakeEndpoint, *arguments: str, patience: float = 20, db: str = "prchain.db"
+) -> subprocess.Popen[str]:
     """Start `prchain rollouts run` as a user does, who waits so many seconds for each answer."""
     environment = {
         **os.environ, "PYTHONPATH": str(ROOT), "OPENAI_BASE_URL": endpoint.url, "PRCHAIN_LLM_MODEL": "fake",
         "PRCHAIN_LLM_PRICE_INPUT": PRICES[0], "PRCHAIN_LLM_PRICE_OUTPUT": PRICES[1], "PRCHAIN_DATA_DIR": "data",
         "PRCHAIN_LLM_TIMEOUT_SECONDS": str(patience), "OPENAI_API_KEY": "",
     }  # fmt: skip
-    command = [sys.executable, "-m", "prchain.cli", "rollouts", "run", "--db", "prchain.db", "--json"]
+    command = [sys.executable, "-m", "prchain.cli", "rollouts", "run", "--db", db, "--json"]
     pipe = subprocess.PIPE
     return subprocess.Popen(
         [*command, "--backend", "local", *arguments], cwd=folder, env=environment, text=True, stdout=pipe, stderr=pipe
@@ -202,3 +204,30 @@ def test_eight_rollouts_under_faults_end_as_without_them(tmp_path: Path) -> None
         assert max(stored.values()) == 1, "no stored reply was paid twice"
         assert stored.keys() == Counter(calm.calls()).keys()
         assert rough.rows(LlmCall, "id", state="lost"), "what was billed and lost stays in the books"
+
+
+@pytest.mark.postgres
+def test_several_processes_share_one_postgresql_and_one_of_them_is_killed(tmp_path: Path, postgres_url: str) -> None:
+    chains: list[tuple[int, ...]] = [(1, 2), (2, 3), (3, 4)]
+    arguments = ("--samples", "2", "--workers", "2")
+    for name in ("calm", "rough"):
+        (tmp_path / name).mkdir()
+    with (
+        rollout_world(tmp_path / "calm", chains) as calm,
+        rollout_world(tmp_path / "rough", chains, url=postgres_url) as rough,
+        FakeEndpoint(answering()) as endpoint,
+    ):
+        assert finish(start(calm.folder, endpoint, *arguments))["outcomes"] == {"accepted": 6}
+        runs = [start(rough.folder, endpoint, *arguments, db=postgres_url) for _ in range(3)]
+        wait_for(lambda: len(rough.rows(TrajectoryMessage, "ordinal", kind="turn")) >= 8, seconds=120)
+        runs[0].kill()
+        for run in runs:
+            run.communicate(timeout=400)
+        report = finish(start(rough.folder, endpoint, *arguments, db=postgres_url))
+        assert report["left"] == 0 and not report["infrastructure"]
+        assert ids(rough) == ids(calm) and len(ids(calm)) == 6
+        for name in ids(calm):
+            assert rough.outcome(name)[0] == "accepted"
+            assert rough.whole(name) == calm.whole(name)
+        assert max(Counter(rough.calls()).values()) == 1, "no stored reply was paid twice"
+        assert Counter(rough.calls()).keys() == Counter(calm.calls()).keys()

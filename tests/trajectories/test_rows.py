@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -39,8 +38,8 @@ ROW = {
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    made = Store.open(str(tmp_path / "prchain.db"))
+def store(database_url: str) -> Iterator[Store]:
+    made = Store.open(database_url)
     with made.transaction() as tx:
         tx.upsert(Repository, [{"id": 1, "host": "h", "owner": "o", "name": "n", "location": "l",
                                 "default_branch": None, "node_id": None}])  # fmt: skip

@@ -17,8 +17,8 @@ from trajectories.export.stats import PAPER, lines, stats
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> Iterator[SampleWorld]:
-    with sample_world(tmp_path) as made:
+def world(tmp_path: Path, database_url: str) -> Iterator[SampleWorld]:
+    with sample_world(tmp_path, url=database_url) as made:
         made.chain("c1")
         yield made
 
@@ -105,14 +105,14 @@ def test_an_empty_database_has_no_means_and_no_rates(world: SampleWorld) -> None
 
 
 def test_the_command_prints_ours_beside_the_papers(
-    world: SampleWorld, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    world: SampleWorld, database_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     world.trajectory("t1", "c1")
-    assert run(["stats", "--db", str(tmp_path / "prchain.db")]) == 0
+    assert run(["stats", "--db", database_url]) == 0
     said = capsys.readouterr().out
     assert "61,810" in said and "239" in said and "84,820" in said and "1,762" in said
     assert "round 2: 100% accepted (1 of 1; 0 unscored)" in said
-    assert run(["stats", "--json", "--db", str(tmp_path / "prchain.db")]) == 0
+    assert run(["stats", "--json", "--db", database_url]) == 0
     assert json.loads(capsys.readouterr().out)["paper"] == dict(PAPER)
 
 
