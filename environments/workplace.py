@@ -33,7 +33,7 @@ from environments.stages import Stage, StagePatch
 from environments.suites.pytest_config import CONFIG_FILES, python_files
 from environments.suites.testfiles import LIMIT, choose, is_test_file
 from environments.suites.testruns import TestCommand, TestRun, run_tests
-from prchain.errors import RefreshFailed, SandboxLimit
+from prchain.errors import RefreshFailed, SandboxError, SandboxLimit, SandboxLost
 from prchain.git.output import path_text
 from prchain.git.trees import EXECUTABLE, FILE, Entry, TreeStore
 
@@ -44,6 +44,9 @@ REFRESH_TIMEOUT = 900.0
 """Seconds for one script of a recipe's refresh; some compile extensions."""
 
 _GIT = 300.0
+_MOST_LOSSES = 3
+"""After so many sandboxes that were lost under the same tests, it is the tests that end them."""
+
 _MOST_MADE = 8 << 20
 _MADE = "git ls-files --others --exclude-standard --directory --no-empty-directory -z"
 _TIDY = "git diff --quiet || git checkout --quiet --force -- ."
@@ -187,22 +190,32 @@ class TestBench:
         """Remove the sandbox. Never fails."""
         if self._sandbox is not None:
             self._sandbox.close()
-            self._sandbox = None
+        self._sandbox, self._snapshot, self._used = None, None, False
 
     def run(self, replaced_by_reference: Collection[str] = ()) -> TestRun:
-        """Run the tests once. Raises as `Workplace.place`; a sandbox that ends at its limits is an unusable run."""
+        """Run the tests once. Raises as `Workplace.place`.
+
+        A sandbox that ends at its limits is an unusable run. So is one that is lost under the tests, time and again
+        after it was made ready: code under test can end it.
+        """
         if not self._files:
             return TestRun({}, "", 0.0, 0)
-        sandbox = self._ready()
-        begun = time.monotonic()
-        try:
-            return run_tests(
-                sandbox, self._workplace.command, self._files, timeout=self._workplace.test_timeout,
-                replaced_by_reference=replaced_by_reference,
-            )  # fmt: skip
-        except SandboxLimit as limit:
-            seconds = time.monotonic() - begun
-            return TestRun({}, str(limit), seconds, None, complete=False, infra=limit.name)
+        losses = 0
+        while True:
+            sandbox = self._ready()
+            begun = time.monotonic()
+            try:
+                return run_tests(
+                    sandbox, self._workplace.command, self._files, timeout=self._workplace.test_timeout,
+                    replaced_by_reference=replaced_by_reference,
+                )  # fmt: skip
+            except SandboxLimit as limit:
+                return _unusable(limit, begun)
+            except SandboxLost as lost:
+                losses += 1
+                if losses == _MOST_LOSSES:
+                    return _unusable(lost, begun)
+                self.close()
 
     def _ready(self) -> Sandbox:
         sandbox = self._sandbox
@@ -294,6 +307,10 @@ class StageSuite:
         return self.workplace.tests(
             self.laid_over(tree), self.files, replaced_by_reference=self.replaced_by_reference
         )  # fmt: skip
+
+
+def _unusable(error: SandboxError, begun: float) -> TestRun:
+    return TestRun({}, str(error), time.monotonic() - begun, None, complete=False, infra=error.name)
 
 
 def _pattern(path: bytes) -> bytes:

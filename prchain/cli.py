@@ -6,6 +6,7 @@ import importlib
 import io
 import os
 import sys
+import threading
 import traceback
 
 import click
@@ -70,8 +71,9 @@ def main() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # mined text may be more than the terminal can encode
     status = run(sys.argv[1:])
-    if status == INTERRUPTED:
-        # Python would wait for the threads under way; everything they do is in transactions that may be cut off.
+    if status and any(not one.daemon for one in threading.enumerate() if one is not threading.main_thread()):
+        # After Ctrl-C, or an error in one of them, Python would wait for the threads under way; everything they do is
+        # in transactions that may be cut off.
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(status)
@@ -93,7 +95,7 @@ def run(arguments: list[str]) -> int:
         error.show()
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
-        click.echo("prchain: interrupted; run the same command again, it goes on from here", err=True)
+        click.echo("prchain: interrupted; what was stored stays, run the same command again", err=True)
         return INTERRUPTED
     except BrokenPipeError:
         # The reader has seen enough, as `head` does. Nothing can be told it, not even by Python's flush at the end.

@@ -247,6 +247,12 @@ class LocalSandbox(ChannelledSandbox):
 
             command = f"tar -c -f - -C {shlex.quote(above or '/')} -- {shlex.quote(name)} 2>/dev/null"
             result = self._exec(command, _ARCHIVES, "/", sink=keep)
+            if result.exit_code not in (0, None):
+                # What commands locked themselves out of is theirs all the same.
+                self._exec(f"chmod -R u+rwX -- {shlex.quote(path)}", _ARCHIVES, "/")
+                spool.seek(0)
+                spool.truncate()
+                result = self._exec(command, _ARCHIVES, "/", sink=keep)
             if result.exit_code != 0:
                 raise SandboxFileError(f"{path!r} cannot be read: exit code {result.exit_code}")
             spool.seek(0)

@@ -108,7 +108,7 @@ class TestRun:
     complete: bool = True
     """The runner came to its end and said so."""
     infra: str | None = None
-    """Why the run says nothing: out_of_memory, runner_missing, report_too_large. Not the code's fault."""
+    """Why the run says nothing: runner_missing, report_too_large, or the name of a sandbox's error."""
     notes: tuple[str, ...] = ()
     """Signs that somebody meddled: foreign lines, gaps, tampered parts of the runner, distrusted passes."""
     tampered: tuple[str, ...] = ()

@@ -284,6 +284,11 @@ class Conformance:
         with pytest.raises(SandboxFileError):
             box.put(folder, b"this is no archive" * 100)
 
+    def test_what_a_command_locked_comes_out_all_the_same(self, box: Sandbox) -> None:
+        folder = box.exec("mkdir -p locked/in && echo x > locked/in/f && chmod 000 locked/in/f locked/in locked; pwd")
+        found = members(box.get(f"{folder.text.strip()}/locked"))
+        assert found["locked/in/f"] == b"x\n"
+
     def test_what_came_after_the_base_cannot_be_had(self, make: Make, tmp_path: Path) -> None:
         if not self.APART:
             return

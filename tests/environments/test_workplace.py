@@ -17,10 +17,11 @@ from environments.images.provide import Backend, Provided
 from environments.proofs.stage_images import stage_image
 from environments.sandboxes import leftovers
 from environments.sandboxes.engine import IMAGE_LABEL, connect
-from environments.sandboxes.sandbox import Limits
+from environments.sandboxes.sandbox import Limits, Sandbox
 from environments.suites.testlogs import Status
+from environments.suites.testruns import TestRun
 from environments.workplace import StageSuite, TestBench, Workplace
-from prchain.errors import EngineUnavailable, OutOfMemory, RefreshFailed
+from prchain.errors import EngineUnavailable, OutOfMemory, RefreshFailed, SandboxLost
 from tests.environments.stageworld import CHANGES, RECIPE, Changes, StageWorld, stage_world, test_file, works
 
 TEST = "tests.test_prices.Case.test_halved"
@@ -157,6 +158,26 @@ def test_a_sandbox_that_ends_at_its_limits_is_an_unusable_run(
     monkeypatch.setattr("environments.workplace.run_tests", ended)
     run = world.workplace().tests(world.chain.stages[0].landed, ["tests/test_prices.py"])
     assert (run.infra, run.usable, run.complete) == ("out_of_memory", False, False)
+
+
+def test_tests_that_end_every_sandbox_are_an_unusable_run(world: StageWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = []
+
+    def lost(sandbox: Sandbox, *args: object, **named: object) -> TestRun:
+        runs.append(sandbox.exec("cat till/cart.py").text)
+        if len(runs) == most:
+            return TestRun({}, "", 0.0, 0)
+        raise SandboxLost("the channel is gone")
+
+    monkeypatch.setattr("environments.workplace.run_tests", lost)
+    before, most = leftovers.find_local(), 0
+    landed = world.chain.stages[0].landed
+    with world.workplace().bench(landed, ["tests/test_prices.py"]) as bench:
+        assert bench.run().infra == "sandbox_lost"
+        assert len(runs) == 3 and len(set(runs)) == 1 and "total" in runs[0], "each time in a new one, made ready"
+        most = 5
+        assert bench.run().usable and len(runs) == 5
+    assert leftovers.find_local() == before
 
 
 def test_what_is_the_engines_fault_is_no_run(world: StageWorld, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,10 +16,13 @@ from prchain.errors import (
     DiskLimit,
     EndpointUnreachable,
     EngineUnavailable,
+    NoneUnavailable,
     NoTask,
+    RefreshFailed,
     SandboxLost,
     StepUnknown,
     StoreInUse,
+    UsageError,
 )
 from prchain.llm.model import Request
 from sql.lock import alone
@@ -257,6 +260,41 @@ class TestGates:
         assert world.stages(name) == [(1, "accepted"), (2, "accepted"), (3, "state_broken")]
         assert world.outcome(name)[:2] == ("accepted_prefix", 2)
 
+    def test_a_test_run_that_says_nothing_is_made_once_more(self, world: RolloutWorld) -> None:
+        prove(world)
+        runs: list[int] = []
+
+        def run(tree: str, text: str, position: int) -> TestRun | dict[str, Status]:
+            runs.append(position)
+            unusable = position == 2 and runs.count(2) == 1
+            return TestRun({}, "", 0.0, None, infra="out_of_memory") if unusable else passing(text, position)
+
+        name = roll(world.context(gate="tests", more=suited(world, run)), world.chains[0], 0)
+        assert world.outcome(name)[:2] == ("accepted", 3)
+
+    def test_a_state_that_cannot_be_made_ready_ends_the_chain_and_what_was_accepted_counts(
+        self, world: RolloutWorld
+    ) -> None:
+        class Place(FolderPlace):
+            def place(self, sandbox: Any, tree: str, **how: Any) -> None:
+                super().place(sandbox, tree, **how)
+                if b"BROKEN" in self.trees.blobs([self.trees.entries(tree)[b"pyproject.toml"].blob])[0]:
+                    raise RefreshFailed("the project cannot be installed")
+
+        def breaks(messages: Messages) -> Said:
+            said = works(messages)
+            command = str(said.arguments.get("command"))
+            if said.tool == "bash" and "echo 'value = 2' >" in command:
+                return bash(f"{command}; echo BROKEN >> pyproject.toml")
+            return said
+
+        model = PolicyModel(breaks)
+        more = {"make_place": lambda _, trees: Place(trees, world.folder)}
+        name = roll(world.context(model, more=more), world.chains[0], 0)
+        assert world.stages(name)[2] == (3, "state_broken")
+        outcome, accepted, reason = world.outcome(name)
+        assert (outcome, accepted) == ("accepted_prefix", 2) and "cannot be made ready" in str(reason)
+
     def test_a_chain_without_a_task_is_refused(self, world: RolloutWorld) -> None:
         with world.store.transaction() as tx:
             tx.delete(Task, chain_id=world.chains[0])
@@ -304,7 +342,7 @@ def suited(world: RolloutWorld, run: Any = None) -> dict[str, Any]:
                     parts = [entry.blob for path, entry in entries.items() if path.startswith(b"src/part_")]
                     text = b"".join(place.trees.blobs(parts)).decode()
                     said = run(tree, text, position) if run else passing(text, position)
-                    return TestRun(said, "", 0.0, 0)
+                    return said if isinstance(said, TestRun) else TestRun(said, "", 0.0, 0)
 
             return Suite()
 
@@ -443,6 +481,27 @@ class TestBranches:
             roll(world.context(), world.chains[0], 0, parent=(parent, 99))
         with pytest.raises(StepUnknown, match="there is no trajectory"):
             roll(world.context(), world.chains[0], 0, parent=("0" * 16, 1))
+
+    def test_a_branch_keeps_to_the_tools_of_its_parent(self, world: RolloutWorld) -> None:
+        parent = roll(world.context(), world.chains[0], 0)
+        with pytest.raises(UsageError, match="--tools full"):
+            roll(world.context(tools="bash"), world.chains[0], 0, parent=(parent, 4))
+        with pytest.raises(UsageError, match="end of a stage"):
+            roll(world.context(track_steps=False), world.chains[0], 0, parent=(parent, 4))
+
+    def test_without_the_agents_work_a_stage_without_a_tree_is_not_in_the_way(
+        self, world: RolloutWorld, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        state = ChainGround.state
+
+        def unavailable(ground: ChainGround, position: int, agent_tree: str | None, carry: Any) -> Any:
+            if position == 2:
+                raise NoneUnavailable("the reference of stage 1 cannot be taken back")
+            return state(ground, position, agent_tree, carry)
+
+        monkeypatch.setattr(ChainGround, "state", unavailable)
+        name = roll(world.context(carry="none", on_fail="continue"), world.chains[0], 0)
+        assert world.stages(name) == [(1, "accepted"), (2, "none_unavailable"), (3, "accepted")]
 
 
 def test_the_context_of_a_stage_begins_anew_where_that_is_asked_for(world: RolloutWorld) -> None:

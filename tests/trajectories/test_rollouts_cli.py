@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,7 +21,7 @@ from trajectories.identity import Parent
 from trajectories.rollouts.cli import rollouts
 from trajectories.rollouts.crew import Told
 from trajectories.rollouts.forecast import ASSUMED
-from trajectories.rollouts.rollout import RolloutContext, _begin, _end
+from trajectories.rollouts.rollout import RolloutContext, _begin, leave
 
 CHAINS = [(1, 2), (2, 3), (3, 4), (4, 5)]
 
@@ -43,7 +45,7 @@ def ends(*outcomes: str | Exception, then: str = "accepted") -> Callable[..., st
         _begin(context, name, chain_id, sample, parent, Told())
         if isinstance(said, Exception):
             raise said
-        _end(context, name, said, None if said == "accepted" else f"because of {said}")
+        leave(context, name, said, None if said == "accepted" else f"because of {said}")
         return name
 
     return one
@@ -83,8 +85,15 @@ class TestRun:
 
     def test_nothing_but_failures_of_machines_ends_the_run(self, world: RolloutWorld) -> None:
         report = report_of(world, ends(then="engine_unavailable"), samples=3)
-        assert report.infrastructure == {"engine_unavailable": 5}
-        assert report.left == 7 and "5 rollouts in a row" in str(report.stopped)
+        assert report.infrastructure == {"engine_unavailable": 7}
+        assert report.left == 5 and "3 chains in a row" in str(report.stopped)
+
+    def test_one_chain_that_fails_by_itself_does_not_keep_the_others_from_being_worked_on(
+        self, world: RolloutWorld
+    ) -> None:
+        report = report_of(world, ends(*["sandbox_lost"] * 6), samples=6)
+        assert report.infrastructure == {"sandbox_lost": 6} and report.counts == {"accepted": 18}
+        assert report.left == 0
 
     def test_a_spent_budget_ends_the_run(self, world: RolloutWorld) -> None:
         report = report_of(world, ends("accepted", "budget_exceeded"))
@@ -96,6 +105,16 @@ class TestRun:
         assert "ghp_" not in str(report.failed[0].reason) and "test_rollouts_cli.py" in str(report.failed[0].reason)
         assert world.outcome(report.failed[0].id)[0] == "defect"
 
+    def test_what_a_defect_had_cost_is_told(self, world: RolloutWorld) -> None:
+        def breaks(request: Any) -> None:
+            if "Task 2 of" in str([one.content for one in request.messages]):
+                raise ValueError("a defect")
+
+        context = world.context(PolicyModel(before=breaks))
+        report = world.run(context, workers=1, limit=1).run()
+        ((usd, steps, accepted),) = world.rows(Trajectory, "usd", "steps", "accepted", id=report.failed[0].id)
+        assert report.failed[0].outcome == "defect" and usd > 0 and (steps, accepted) == (3, 1)
+
     def test_what_another_process_works_on_is_passed_over(self, world: RolloutWorld) -> None:
         report = report_of(world, ends(StoreInUse("taken")))
         assert report.counts == {"taken": 1, "accepted": 3} and not report.done
@@ -103,6 +122,26 @@ class TestRun:
     def test_a_full_disk_ends_the_run_by_its_name(self, world: RolloutWorld) -> None:
         with pytest.raises(DiskFull, match="no room"):
             report_of(world, ends(DiskFull("no room is left")))
+
+    def test_after_an_error_that_ends_the_run_no_sample_is_begun(self, world: RolloutWorld) -> None:
+        begun: list[str] = []
+        full = threading.Event()
+
+        def one(context: RolloutContext, chain_id: str, sample: int, *, parent: Parent | None = None) -> str:
+            begun.append(chain_id)
+            if len(begun) == 1:
+                full.wait(10)
+                raise DiskFull("no room is left")
+            full.set()
+            time.sleep(0.5)
+            return ends()(context, chain_id, sample, parent=parent)
+
+        run = world.run(world.context(), workers=2, samples=2)
+        run.roll_one = one
+        with pytest.raises(DiskFull):
+            run.run()
+        time.sleep(1)
+        assert len(begun) == 2
 
     def test_several_rollouts_at_once_end_as_one_after_the_other(self, world: RolloutWorld, tmp_path: Path) -> None:
         (tmp_path / "one").mkdir()

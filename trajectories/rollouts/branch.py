@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from prchain.errors import StepUnknown
+from prchain.errors import StepUnknown, UsageError
 from sql.store import Transaction
 from sql.tables import Trajectory
 from trajectories.identity import Parent
@@ -20,8 +20,9 @@ from trajectories.rollouts.crew import Told
 from trajectories.rows import StageRow, read_entries, read_stages, read_verdicts
 
 
-def shared(tx: Transaction, chain_id: str, parent: Parent) -> Told:
-    """What a branch of a stored trajectory begins with. Raises `StepUnknown`.
+def shared(tx: Transaction, chain_id: str, parent: Parent, options: RolloutOptions) -> Told:
+    """What a branch of a stored trajectory begins with. Raises `StepUnknown`; `UsageError` for `options` with which the
+    conversation cannot be gone on with.
 
     `parent` is its id and the last step that is shared; step 0 shares nothing. A stage whose last step is shared is
     over where it was accepted; else its last attempt is open again, and the verdict on it not taken over.
@@ -30,6 +31,13 @@ def shared(tx: Transaction, chain_id: str, parent: Parent) -> Told:
     stored = next(iter(tx.rows(Trajectory, "chain_id", "options", id=name)), None)
     if stored is None or stored[0] != chain_id:
         raise StepUnknown(f"there is no trajectory {name} of chain {chain_id}; `prchain rollouts list` lists them")
+    theirs = RolloutOptions.from_json(stored[1])
+    for flag, own, wanted in (
+        ("scaffold", options.scaffold, theirs.scaffold),
+        ("tools", options.tools, theirs.tools),
+    ):
+        if own != wanted:
+            raise UsageError(f"trajectory {name} was made with --{flag} {wanted}, which a branch of it needs, too")
     entries = read_entries(tx, name)
     kept = _up_to(entries, step)
     if not kept:
@@ -48,8 +56,10 @@ def shared(tx: Transaction, chain_id: str, parent: Parent) -> Told:
             told.stages[row.position] = row
             told.verdicts |= {key: one for key, one in verdicts.items() if key[0] == row.position}
         elif row.position == last.position:
-            if not RolloutOptions.from_json(stored[1]).track_steps:
+            if not theirs.track_steps:
                 raise StepUnknown(f"trajectory {name} kept no trees of its steps; branch off at the end of a stage")
+            if not options.track_steps:
+                raise UsageError("without trees of steps (--no-track) a branch begins at the end of a stage")
             told.stages[row.position] = _reopened(row, last.attempt)
             told.verdicts |= {
                 key: one for key, one in verdicts.items() if key[0] == row.position and key[1] < last.attempt

@@ -13,6 +13,7 @@ from pathlib import Path
 from random import random
 from time import sleep
 
+from environments.checkouts.state import Carry
 from environments.images.provide import Provided
 from environments.sandboxes.sandbox import Limits
 from environments.workplace import Workplace
@@ -133,7 +134,7 @@ def roll(context: RolloutContext, chain_id: str, sample: int, *, parent: Parent 
             if read_outcome(tx, name) in FINAL:
                 return name
             task = read_task(tx, chain_id, context.options.interface)
-            told = shared(tx, chain_id, parent) if parent else Told()
+            told = shared(tx, chain_id, parent, context.options) if parent else Told()
         _begin(context, name, chain_id, sample, parent, told)
         tries = steps = losses = 0
         while True:
@@ -155,7 +156,7 @@ def roll(context: RolloutContext, chain_id: str, sample: int, *, parent: Parent 
                 tries += 1
                 losses = losses + 1 if isinstance(error, SandboxLost) else 0
                 if not is_passing(error) or tries > context.retries:
-                    _end(context, name, error.name, str(error))
+                    leave(context, name, error.name, str(error))
                     return name
                 with store.transaction() as tx:
                     count_try(tx, name)
@@ -196,7 +197,7 @@ def _begin(context: RolloutContext, name: str, chain_id: str, sample: int, paren
                 write_verdict(tx, name, verdict)
 
 
-def _end(context: RolloutContext, name: str, outcome: str, reason: str | None) -> None:
+def leave(context: RolloutContext, name: str, outcome: str, reason: str | None) -> None:
     """Write an outcome that is none of the stages': the trajectory stays as it is for the next run."""
     said = None if reason is None else scrub_mined(redact(reason, context.secrets))[:_LONGEST_REASON]
     with context.store.transaction() as tx:
@@ -250,7 +251,8 @@ class _Rollout:
         ending = used_by(self._told.entries).over(self._context.options.chain_limits)
         if ending is not None:
             return f"{ending} of the chain"
-        if position > 1 and self._tree_before(position) is None:
+        carried = self._context.options.carry is Carry.AGENT
+        if position > 1 and carried and self._tree_before(position) is None:
             return "the stage before left no tree"
         return None
 

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sqlalchemy import select, update
+from sqlalchemy import select
 
 from prchain.errors import ChainGone, PrchainError, RolloutError, StoreError, StoreInUse, UsageError
 from prchain.progress import Progress
@@ -24,10 +24,11 @@ from sql.tables import Chain, Task, Trajectory
 from trajectories.identity import Parent
 from trajectories.outcomes import DEFECT, FINAL, INFRASTRUCTURE
 from trajectories.rollouts.forecast import Forecast, forecast
-from trajectories.rollouts.rollout import AGENT, RolloutContext, roll
+from trajectories.rollouts.rollout import AGENT, RolloutContext, leave, roll
 
-_GIVES_UP_AFTER = 5
-"""So many rollouts in a row that end because machines fail, and the run ends: the rest would too."""
+_GIVES_UP_AFTER = 3
+"""So many chains in a row whose rollouts end because machines fail, and the run ends: the rest would too. One chain can
+have a fault of its own."""
 
 _LONGEST_REASON = 500
 
@@ -116,7 +117,7 @@ class RolloutRun:
     _stop: threading.Event = field(default_factory=threading.Event, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
     _stopped: str | None = None
-    _in_vain: int = 0
+    _in_vain: set[str] = field(default_factory=set, repr=False)
 
     def pending(self) -> tuple[list[Unit], int, int]:
         """The samples to work on, all of the best chain first; how many are final already; chains without a task.
@@ -188,12 +189,13 @@ class RolloutRun:
         except StoreInUse:
             return RolloutReport(unit, self._id(unit), TAKEN, "another process works on it")
         except (StoreError, UsageError):
+            self._stop.set()  # before this thread takes the next sample
             raise
         except (ChainGone, RolloutError) as error:
             return RolloutReport(unit, None, error.name, str(error))
         with self.context.store.reading() as tx:
             outcome, reason = next(iter(tx.rows(Trajectory, "outcome", "reason", id=name)))
-        self._watch(outcome, reason)
+        self._watch(unit.chain_id, outcome, reason)
         return RolloutReport(unit, name, outcome, reason)
 
     def _defect(self, unit: Unit, error: Exception) -> RolloutReport:
@@ -201,19 +203,17 @@ class RolloutRun:
         place = traceback.extract_tb(error.__traceback__)[-1]
         reason = f"{scrub_mined(said)[:_LONGEST_REASON]} ({Path(place.filename).name}:{place.lineno})"
         name = self._id(unit)
-        with self.context.store.transaction() as tx:
-            values = {"outcome": DEFECT, "reason": reason, "worker": None}
-            tx.connection.execute(update(Trajectory).where(Trajectory.id == name).values(**values))
+        leave(self.context, name, DEFECT, reason)
         return RolloutReport(unit, name, DEFECT, reason)
 
-    def _watch(self, outcome: str, reason: str | None) -> None:
+    def _watch(self, chain_id: str, outcome: str, reason: str | None) -> None:
         """End the run where its budget is spent, and where nothing but failures of machines comes any more."""
         with self._lock:
-            self._in_vain = self._in_vain + 1 if outcome in INFRASTRUCTURE else 0
+            self._in_vain = {*self._in_vain, chain_id} if outcome in INFRASTRUCTURE else set()
             if outcome == "budget_exceeded":
                 self._end(str(reason))
-            elif self._in_vain >= _GIVES_UP_AFTER:
-                self._end(f"{self._in_vain} rollouts in a row failed: {reason}")
+            elif len(self._in_vain) >= _GIVES_UP_AFTER:
+                self._end(f"the rollouts of {len(self._in_vain)} chains in a row failed: {reason}")
 
     def _end(self, why: str) -> None:
         self._stopped = self._stopped or why

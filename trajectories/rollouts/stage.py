@@ -140,9 +140,15 @@ class StageRun:
         return check_state(tests.classes, tests.before, self._statuses(start_tree))
 
     def _statuses(self, tree: str) -> Mapping[str, Status]:
-        """What the stage's tests say of a tree; nothing, where the tree cannot be made ready to run."""
+        """What the stage's tests say of a tree; nothing, where the tree cannot be made ready to run.
+
+        A run that says nothing (out of time or memory, lost) may be the machine's doing: it is made once more. The
+        reference's runs were usable on the same limits, so that a second one is the tree's doing.
+        """
+        suite = self._crew.ground.suite(self._stage)
         try:
-            return self._crew.ground.suite(self._stage).run(tree).statuses
+            run = suite.run(tree)
+            return (run if run.usable else suite.run(tree)).statuses
         except RefreshFailed:
             return {}
 
@@ -202,7 +208,12 @@ class StageRun:
         place = crew.ground.place(self._stage)
         start = self._row.start_tree
         assert start is not None
-        restored = self._placed(place, attempt)
+        try:
+            restored = self._placed(place, attempt)
+        except RefreshFailed as error:
+            if start == crew.ground.trees.tree_of(self._stage.stage.base):
+                raise
+            return self._end(STATE_BROKEN, f"the state that the stages before left cannot be made ready: {error}")
         try:
             order = Order(
                 subject(crew.trajectory, self._position), crew.sample, self._position, attempt, self._conversation(),
