@@ -272,6 +272,20 @@ class TestGates:
         name = roll(world.context(gate="tests", more=suited(world, run)), world.chains[0], 0)
         assert world.outcome(name)[:2] == ("accepted", 3)
 
+    def test_a_test_that_fails_once_and_passes_in_a_second_run_counts_as_passed(self, world: RolloutWorld) -> None:
+        prove(world)
+        runs: list[int] = []
+
+        def run(tree: str, text: str, position: int) -> dict[str, Status]:
+            runs.append(position)
+            flaky = position == 3 and runs.count(3) == 2
+            return passing(text, position) | ({"test_old": Status.failed} if flaky else {})
+
+        name = roll(world.context(gate="tests", more=suited(world, run)), world.chains[0], 0)
+        assert world.outcome(name)[:2] == ("accepted", 3)
+        # S_2 and S_3 once; A_1 once; A_2 a draft twice and the mended one once; A_3 twice.
+        assert [runs.count(position) for position in (1, 2, 3)] == [1, 4, 3]
+
     def test_a_state_that_cannot_be_made_ready_ends_the_chain_and_what_was_accepted_counts(
         self, world: RolloutWorld
     ) -> None:

@@ -7,7 +7,7 @@ that was cut off anywhere goes on where its rows end.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from functools import cached_property
@@ -137,20 +137,25 @@ class StageRun:
         ground = self._crew.ground
         if start_tree == ground.trees.tree_of(self._stage.stage.base):
             return StateCheck()
-        return check_state(tests.classes, tests.before, self._statuses(start_tree))
+        return check_state(tests.classes, tests.before, self._statuses(start_tree, tests.classes.p2p))
 
-    def _statuses(self, tree: str) -> Mapping[str, Status]:
+    def _statuses(self, tree: str, wanted: Collection[str]) -> Mapping[str, Status]:
         """What the stage's tests say of a tree; nothing, where the tree cannot be made ready to run.
 
-        A run that says nothing (out of time or memory, lost) may be the machine's doing: it is made once more. The
-        reference's runs were usable on the same limits, so that a second one is the tree's doing.
+        A run that says nothing (out of time or memory, lost), or in which one of the `wanted` tests does not pass, is
+        made once more, and what passes then counts: of what always passed in validation some is flaky all the same
+        (measured: a test of click's pager failed once in ten runs of the reference).
         """
         suite = self._crew.ground.suite(self._stage)
         try:
-            run = suite.run(tree)
-            return (run if run.usable else suite.run(tree)).statuses
+            first = suite.run(tree)
+            if first.usable and all(first.statuses.get(test) is Status.passed for test in wanted):
+                return first.statuses
+            second = suite.run(tree)
         except RefreshFailed:
             return {}
+        passed = {test: status for test, status in second.statuses.items() if status is Status.passed}
+        return {**second.statuses, **first.statuses, **passed} if first.usable else second.statuses
 
     @property
     def _runs_tests(self) -> bool:
@@ -364,7 +369,8 @@ class StageRun:
             return None
         check = StateCheck(**{name: _tuples(value) for name, value in self._row.check.items()})
         earlier = self._crew.ground.task.earlier_f2p(self._position)
-        return grade(tests.classes, check, self._statuses(tree), earlier_f2p=earlier)
+        wanted = {*tests.classes.f2p, *tests.classes.p2p} - {*check.carried_failure}
+        return grade(tests.classes, check, self._statuses(tree, wanted), earlier_f2p=earlier)
 
     # ---- rows
 
