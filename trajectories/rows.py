@@ -79,6 +79,20 @@ def this_worker() -> str:
     return f"{platform.node()[:40]}:{os.getpid()}"
 
 
+def is_gone(worker: str | None) -> bool:
+    """Whether a worker was a process of this host, and no such process runs any more."""
+    host, _, pid = (worker or "").rpartition(":")
+    if host != platform.node()[:40] or not pid.isdigit():
+        return False
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    return False
+
+
 # ---- reading
 
 
@@ -200,6 +214,24 @@ class StoreRecorder:
             return None
         self._last_tree = tree
         return tree
+
+
+class Watched:
+    """A recorder that tells the step that was kept."""
+
+    def __init__(self, inner: StoreRecorder, tell: Callable[[int], None]) -> None:
+        self._inner = inner
+        self._tell = tell
+
+    def add(self, entries: Sequence[Entry]) -> None:
+        """See `Recorder`."""
+        self._inner.add(entries)
+        if entries:
+            self._tell(entries[-1].step)
+
+    def tree(self) -> str | None:
+        """See `Recorder`."""
+        return self._inner.tree()
 
 
 def row_of(trajectory_id: str, entry: Entry) -> dict[str, Any]:

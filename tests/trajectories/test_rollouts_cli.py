@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
+import platform
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -15,13 +18,16 @@ from sqlalchemy import update
 
 from prchain.cli import run as run_command
 from prchain.errors import DiskFull, StoreInUse
+from prchain.progress import open_progress
 from sql.tables import Task, Trajectory
 from tests.trajectories.rolloutworld import PolicyModel, RolloutWorld, rollout_world
 from trajectories.identity import Parent
 from trajectories.rollouts.cli import rollouts
 from trajectories.rollouts.crew import Told
 from trajectories.rollouts.forecast import ASSUMED
-from trajectories.rollouts.rollout import RolloutContext, _begin, leave
+from trajectories.rollouts.report import list_trajectories
+from trajectories.rollouts.rollout import RolloutContext, _begin, leave, roll
+from trajectories.rollouts.run import Choice, RolloutRun
 
 CHAINS = [(1, 2), (2, 3), (3, 4), (4, 5)]
 
@@ -210,6 +216,12 @@ class TestCommands:
         assert (row["outcome"], row["accepted"], row["stages"], row["repository"]) == ("rejected", 0, 2, "shop/till")
         assert run_command(["rollouts", "list", *common, "--outcome", "accepted"]) == 0
         assert capsys.readouterr().out == "0 trajectories\n"
+        assert run_command(["rollouts", "list", *common]) == 0
+        listed = capsys.readouterr().out
+        assert (
+            "gate judge 0.8, tools full, context chain, temperature of the endpoint" in listed
+            and "1 trajectory, 1 reje" in listed
+        )
         assert run_command(["rollouts", "show", row["id"][:6], *common, "--messages"]) == 0
         page = capsys.readouterr().out
         assert f"trajectory {row['id']}: rejected" in page and "attempt 1 (submitted): rejected, score 0" in page
@@ -218,6 +230,37 @@ class TestCommands:
         whole = json.loads(capsys.readouterr().out)
         assert [one["kind"] for one in whole["messages"]] == ["system", "query", "turn", "observation"]
         assert whole["options"]["refinements"] == 0
+
+    def test_a_rollout_whose_worker_is_gone_is_told_as_interrupted_with_what_it_did(
+        self, world: RolloutWorld, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        class Killed(BaseException):
+            pass
+
+        def killed(request: Any) -> None:
+            if "Task 2 of" in str([one.content for one in request.messages]):
+                raise Killed
+
+        with pytest.raises(Killed):
+            roll(world.context(PolicyModel(before=killed)), world.chains[0], 0)
+        process = subprocess.Popen(["true"])
+        process.wait()
+        with world.store.transaction() as tx:
+            tx.connection.execute(update(Trajectory).values(worker=f"{platform.node()[:40]}:{process.pid}"))
+        (row,) = list_trajectories(world.store)
+        assert (row["outcome"], row["accepted"], row["steps"]) == ("interrupted", 1, 3) and row["usd"] > 0
+        assert run_command(["rollouts", "show", row["id"][:6], "--db", world.database]) == 0
+        page = capsys.readouterr().out
+        assert "was worked on by" in page and ": interrupted" in page and "3 steps" in page
+
+    def test_a_run_tells_where_its_rollouts_are(self, world: RolloutWorld) -> None:
+        said = io.StringIO()
+        with open_progress(stream=said, every=0.0) as progress:
+            run = RolloutRun(world.context(), Choice(limit=1), progress)
+            assert run.run().counts == {"accepted": 1}
+        lines = said.getvalue()
+        place = f"{world.chains[0]} sample 0: stage 2 of 2, attempt 2, step 8; 0.00"
+        assert place in lines and "verdict" in lines and "USD so far" in lines
 
     def test_a_gate_of_tests_on_chains_that_were_not_validated_says_what_to_run_first(
         self, world: RolloutWorld, script: Path, capsys: pytest.CaptureFixture[str]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from prchain.llm.desk import Desk
@@ -30,6 +30,8 @@ class Crew:
     observers: Sequence[Observer] = ()
     losses: int = 0
     """How often in a row a sandbox was lost at the step that comes now."""
+    tell: Callable[[str], None] = lambda words: None
+    """Is told where the work is, for people."""
 
 
 @dataclass

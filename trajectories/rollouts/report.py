@@ -4,22 +4,35 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import asdict
+from itertools import takewhile
 from typing import Any
 
 from sqlalchemy import select
 
 from prchain.terminal import say
 from sql.chosen import find_chain
-from sql.store import Store
-from sql.tables import Chain, Repository, Trajectory
-from trajectories.rows import find_trajectory, read_entries, read_stages, read_verdicts
+from sql.store import Store, Transaction
+from sql.tables import Chain, Repository, Trajectory, TrajectoryMessage
+from trajectories.model import Kind
+from trajectories.outcomes import ACCEPTED, RUNNING
+from trajectories.rows import calls_of, find_trajectory, is_gone, read_entries, read_stages, read_verdicts
 
 _COLUMNS = (
     "id", "chain_id", "sample", "parent_id", "parent_step", "scaffold", "model", "judge", "outcome", "reason",
     "accepted", "overview", "usd", "tokens_in", "tokens_out", "steps", "seconds", "worker", "tries", "started_at",
     "finished_at",
 )  # fmt: skip
+
+_LISTED = (
+    "id", "chain_id", "sample", "scaffold", "model", "outcome", "accepted", "steps", "usd", "reason", "worker",
+    "options",
+)  # fmt: skip
+_TOLD_OPTIONS = ("gate", "threshold", "tools", "context", "temperature", "carry", "refinements")
+
+INTERRUPTED = "interrupted"
+"""Shown for a trajectory under way whose worker, a process of this machine, is gone: the next run goes on with it."""
 
 _SHOWN = 400
 """Characters of a message on a page for people."""
@@ -31,9 +44,7 @@ def list_trajectories(
     """One row a trajectory, by repository, chain and sample. Raises `UsageError` for a chain that is not there."""
     query = (
         select(
-            Trajectory.id, Trajectory.chain_id, Trajectory.sample, Trajectory.model, Trajectory.outcome,
-            Trajectory.accepted, Trajectory.steps, Trajectory.usd, Trajectory.reason, Chain.length, Repository.owner,
-            Repository.name,
+            *(getattr(Trajectory, name) for name in _LISTED), Chain.length, Repository.owner, Repository.name,
         )
         .join(Chain, Chain.id == Trajectory.chain_id)
         .join(Repository, Repository.id == Chain.repository_id)
@@ -44,13 +55,15 @@ def list_trajectories(
     with store.reading() as tx:
         if chain is not None:
             query = query.where(Trajectory.chain_id == find_chain(tx, chain))
-        rows = [
-            {"id": name, "chain_id": chain_id, "repository": f"{owner}/{repo}", "sample": sample, "model": model,
-             "outcome": found, "accepted": accepted, "stages": length, "steps": steps, "usd": usd, "reason": reason}
-            for name, chain_id, sample, model, found, accepted, steps, usd, reason, length, owner, repo
-            in tx.connection.execute(query)
-            if repository is None or f"{owner}/{repo}".lower() == repository.lower()
-        ]  # fmt: skip
+        rows = []
+        for *told, length, owner, repo in tx.connection.execute(query):
+            if repository is None or f"{owner}/{repo}".lower() == repository.lower():
+                row = dict(zip(_LISTED, told, strict=True))
+                options = json.loads(row.pop("options"))
+                rows.append({
+                    **row, **_under_way(tx, row), "stages": length, "repository": f"{owner}/{repo}",
+                    "options": {name: options.get(name) for name in _TOLD_OPTIONS},
+                })  # fmt: skip
     return sorted(rows, key=lambda row: (row["repository"].lower(), row["chain_id"], row["sample"], row["id"]))
 
 
@@ -60,10 +73,32 @@ def print_trajectories(rows: list[dict[str, Any]]) -> None:
         usd = "" if row["usd"] is None else f"  {row['usd']:.4f} USD"
         say(
             f"{row['id']}  {row['outcome']:<18} {row['accepted']} of {row['stages']} stages  {row['steps']:>4} steps"
-            f"{usd}  {row['repository']}  {row['chain_id']} sample {row['sample']}"
+            f"{usd}  {row['repository']}  {row['chain_id']} sample {row['sample']}  {_options(row['options'])}"
         )
     counts = Counter(row["outcome"] for row in rows)
-    say(f"{len(rows):,} trajectories" + "".join(f", {count:,} {name}" for name, count in sorted(counts.items())))
+    ended = "".join(f", {count:,} {name}" for name, count in sorted(counts.items()))
+    say(f"{len(rows):,} {'trajectory' if len(rows) == 1 else 'trajectories'}{ended}")
+
+
+def _under_way(tx: Transaction, row: Mapping[str, Any]) -> dict[str, Any]:
+    """What the row of a trajectory that has not ended does not hold yet; `INTERRUPTED` where its worker is gone."""
+    if row["outcome"] != RUNNING:
+        return {}
+    stages = [one.outcome for one in read_stages(tx, row["id"])]
+    return {
+        "outcome": INTERRUPTED if is_gone(row["worker"]) else RUNNING,
+        "steps": tx.count(TrajectoryMessage, trajectory_id=row["id"], kind=str(Kind.TURN)),
+        "accepted": sum(1 for _ in takewhile(lambda one: one == ACCEPTED, stages)),
+        **calls_of(tx, row["id"]),
+    }
+
+
+def _options(options: Mapping[str, Any]) -> str:
+    """What tells the trajectories of one chain apart."""
+    gate = options["gate"] if options["gate"] == "tests" else f"{options['gate']} {options['threshold']:g}"
+    more = ", ".join(f"{name} {options[name]}" for name in ("tools", "context"))
+    heat = "of the endpoint" if options["temperature"] is None else f"{options['temperature']:g}"
+    return f"gate {gate}, {more}, temperature {heat}"
 
 
 def trajectory_page(store: Store, prefix: str, *, messages: bool = False) -> dict[str, Any]:
@@ -73,7 +108,7 @@ def trajectory_page(store: Store, prefix: str, *, messages: bool = False) -> dic
         columns = (*_COLUMNS, "options", "prompts", "tools")
         row = dict(zip(columns, next(iter(tx.rows(Trajectory, *columns, id=name))), strict=True))
         page: dict[str, Any] = {
-            **row, **{key: json.loads(row[key]) for key in ("options", "prompts", "tools")},
+            **row, **{key: json.loads(row[key]) for key in ("options", "prompts", "tools")}, **_under_way(tx, row),
             "stages": [asdict(one) for one in read_stages(tx, name)],
             "verdicts": [asdict(one) for one in read_verdicts(tx, name)],
         }  # fmt: skip
@@ -85,23 +120,24 @@ def trajectory_page(store: Store, prefix: str, *, messages: bool = False) -> dic
 def print_trajectory(page: dict[str, Any]) -> None:
     """Print a page, long texts cut."""
     say(f"trajectory {page['id']}: {page['outcome']}")
-    if page["reason"]:
+    if page["reason"] and not any(one["reason"] and one["reason"] in page["reason"] for one in page["stages"]):
         say(f"  {page['reason']}")
     begun = f", after step {page['parent_step']} of {page['parent_id']}" if page["parent_id"] else ""
     say(f"  chain {page['chain_id']}, sample {page['sample']}{begun}")
     judge = f", judged by {page['judge']}" if page["judge"] else ""
-    say(f"  {page['scaffold']} with {page['model']}{judge}")
+    say(f"  {page['scaffold']} with {page['model']}{judge}; {_options(page['options'])}")
     price = "price unknown" if page["usd"] is None else f"{page['usd']:.4f} USD"
     say(f"  {page['steps']:,} steps, {page['tokens_in']:,} tokens in, {page['tokens_out']:,} out, {price}")
     if page["worker"]:
-        say(f"  worked on by {page['worker']}")
+        say(f"  {'was' if page['outcome'] == INTERRUPTED else 'is'} worked on by {page['worker']}")
     for stage in page["stages"]:
         say()
         say(f"stage {stage['position']}: {stage['outcome']}, {stage['steps']} steps")
         if stage["reason"]:
             say(f"  {stage['reason']}")
         for conflict in stage["conflicts"]:
-            say(f"  conflict in {conflict['path']}: {conflict['kind']}, the agent's side was taken")
+            lost = "the agent's side was taken, what upstream has there is lost"
+            say(f"  conflict in {conflict['path']}: {conflict['kind']}; {lost}")
         for one in page["verdicts"]:
             if one["position"] == stage["position"]:
                 _print_verdict(one, stage["endings"])

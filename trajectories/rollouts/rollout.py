@@ -98,6 +98,8 @@ class RolloutContext:
     pause: Callable[[int], None] = _pause
     secrets: tuple[str, ...] = ()
     """What must not stand in a reason."""
+    tell: Callable[[str, int, str], None] = lambda chain_id, sample, words: None
+    """Is told where a rollout is, for people."""
     make_place: MakePlace | None = None
     make_suite: MakeSuite = stage_suite
     engine: str | None = None
@@ -220,7 +222,7 @@ class _Rollout:
         judge = Judge(context.desk) if context.options.asks_judge else None
         self._crew = Crew(
             name, sample, context.store, context.desk, ground, context.scaffold, judge, context.options,
-            context.observers, losses,
+            context.observers, losses, lambda words: context.tell(ground.task.chain.id, sample, words),
         )  # fmt: skip
         with context.store.reading() as tx:
             self._told = Told(

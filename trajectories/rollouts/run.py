@@ -11,7 +11,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from sqlalchemy import select
@@ -117,6 +117,8 @@ class RolloutRun:
     _stop: threading.Event = field(default_factory=threading.Event, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
     _stopped: str | None = None
+    _counts: str = ""
+    _tells: Callable[[str], None] = field(default=lambda words: None, repr=False)
     _in_vain: set[str] = field(default_factory=set, repr=False)
 
     def pending(self) -> tuple[list[Unit], int, int]:
@@ -155,6 +157,7 @@ class RolloutRun:
         """Roll out what is missing. Raises `StoreError`, and what is wrong with settings and prompts."""
         todo, standing, without = self.pending()
         shown = self.progress.task("rollouts", len(todo))
+        self._tells = lambda words: shown.update(note=words)
         reports: list[RolloutReport] = []
         pool = ThreadPoolExecutor(max_workers=max(1, min(self.choice.workers, len(todo))))
         futures = [pool.submit(self._unless_stopped, unit) for unit in todo]
@@ -164,7 +167,8 @@ class RolloutRun:
                 if report is not None:
                     reports.append(report)
                     counts = Counter(one.outcome for one in reports)
-                    shown.update(note=", ".join(f"{count:,} {name}" for name, count in sorted(counts.items())))
+                    self._counts = "; " + ", ".join(f"{count:,} {name}" for name, count in sorted(counts.items()))
+                    shown.update(note=f"{report.unit.chain_id} sample {report.unit.sample} ended{self._counts}")
                     shown.advance()
         except BaseException:
             # Whoever interrupts, or a database that fails, need not wait for what is under way.
@@ -179,9 +183,10 @@ class RolloutRun:
         """Work on a sample: the boundary at which a defect that shows on one is kept from ending all others."""
         if self._stop.is_set():
             return None
+        context = replace(self.context, tell=self._tell)
         try:
             try:
-                name = self.roll_one(self.context, unit.chain_id, unit.sample, parent=self.choice.parent)
+                name = self.roll_one(context, unit.chain_id, unit.sample, parent=self.choice.parent)
             except PrchainError:
                 raise
             except Exception as error:  # what has no name is a defect of ours: told, not hidden
@@ -197,6 +202,11 @@ class RolloutRun:
             outcome, reason = next(iter(tx.rows(Trajectory, "outcome", "reason", id=name)))
         self._watch(unit.chain_id, outcome, reason)
         return RolloutReport(unit, name, outcome, reason)
+
+    def _tell(self, chain_id: str, sample: int, words: str) -> None:
+        spent = self.context.desk.spending().usd
+        cost = "" if spent is None else f"; {spent:.4f} USD so far"
+        self._tells(f"{chain_id} sample {sample}: {words}{cost}{self._counts}")
 
     def _defect(self, unit: Unit, error: Exception) -> RolloutReport:
         said = " ".join(traceback.format_exception_only(error)[-1].split())

@@ -7,7 +7,7 @@ that was cut off anywhere goes on where its rows end.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from functools import cached_property
@@ -17,8 +17,7 @@ from environments.checkouts.checkout import place_repository
 from environments.checkouts.state import Carry
 from environments.checkouts.tracking import Tracker
 from environments.sandboxes.sandbox import Sandbox
-from environments.suites.outcomes import Grade, StateCheck, check_state, grade
-from environments.suites.testlogs import Status
+from environments.suites.outcomes import Grade
 from prchain.errors import ExtractionFailed, PlacementFailed, PrchainError, RefreshFailed, SandboxLimit, SandboxLost
 from prchain.git.output import path_text
 from trajectories.identity import subject
@@ -36,10 +35,12 @@ from trajectories.outcomes import (
 )
 from trajectories.rollouts.crew import Crew, Told
 from trajectories.rollouts.ground import Place
+from trajectories.rollouts.hidden_tests import HiddenTests
 from trajectories.rows import (
     StageRow,
     StoreRecorder,
     VerdictRow,
+    Watched,
     conflict_row,
     drop_entries,
     write_entries,
@@ -73,6 +74,7 @@ class StageRun:
         self._started = False
         self._tracker: Tracker | None = None
         self._open = ExitStack()
+        self._tests = HiddenTests(crew, stage)
 
     def run(self) -> StageRow:
         """The stage's row, with an outcome. Raises what is nobody's fault here: `LlmError`, `SandboxError` but for
@@ -105,6 +107,7 @@ class StageRun:
         """Write the row and what opens the stage; the row as it ends where nothing can be tried."""
         crew, options = self._crew, self._crew.options
         begun = time.monotonic()
+        crew.tell(f"{self._where(1)}: state")
         try:
             state = crew.ground.state(self._position, self._agent_tree, options.carry)
         except PrchainError as error:
@@ -119,7 +122,7 @@ class StageRun:
             conflicts=tuple(conflict_row(one) for one in state.conflicts),
             reset_tests=tuple(path_text(path) for path in state.test_paths_reset),
         )
-        check = self._check(state.tree)
+        check = self._tests.check(state.tree)
         if check is not None:
             row = replace(row, check=asdict(check))
         if check is not None and check.state_broken:
@@ -128,39 +131,6 @@ class StageRun:
         opening = self._opening()
         self._keep(row, opening)
         return None
-
-    def _check(self, start_tree: str) -> StateCheck | None:
-        """What a run of the tests on S_t says; None without tests. On B_t itself it is known without one."""
-        tests = self._stage.tests
-        if tests is None or not self._runs_tests:
-            return None
-        ground = self._crew.ground
-        if start_tree == ground.trees.tree_of(self._stage.stage.base):
-            return StateCheck()
-        return check_state(tests.classes, tests.before, self._statuses(start_tree, tests.classes.p2p))
-
-    def _statuses(self, tree: str, wanted: Collection[str]) -> Mapping[str, Status]:
-        """What the stage's tests say of a tree; nothing, where the tree cannot be made ready to run.
-
-        A run that says nothing (out of time or memory, lost), or in which one of the `wanted` tests does not pass, is
-        made once more, and what passes then counts: of what always passed in validation some is flaky all the same
-        (measured: a test of click's pager failed once in ten runs of the reference).
-        """
-        suite = self._crew.ground.suite(self._stage)
-        try:
-            first = suite.run(tree)
-            if first.usable and all(first.statuses.get(test) is Status.passed for test in wanted):
-                return first.statuses
-            second = suite.run(tree)
-        except RefreshFailed:
-            return {}
-        passed = {test: status for test, status in second.statuses.items() if status is Status.passed}
-        return {**second.statuses, **first.statuses, **passed} if first.usable else second.statuses
-
-    @property
-    def _runs_tests(self) -> bool:
-        options = self._crew.options
-        return options.tests == "always" or options.needs_tests
 
     def _opening(self) -> list[Entry]:
         """The query's turn, and before the first one the system's."""
@@ -213,6 +183,7 @@ class StageRun:
         place = crew.ground.place(self._stage)
         start = self._row.start_tree
         assert start is not None
+        crew.tell(f"{self._where(attempt)}: sandbox")
         try:
             restored = self._placed(place, attempt)
         except RefreshFailed as error:
@@ -231,7 +202,8 @@ class StageRun:
             )  # fmt: skip
             # What is stored counts, also where the attempt is cut off.
             told.entries = recorder.entries
-            ended = crew.scaffold.attempt(crew.desk, self._box, order, recorder, crew.observers)
+            watch = Watched(recorder, lambda step: crew.tell(f"{self._where(attempt)}, step {step}"))
+            ended = crew.scaffold.attempt(crew.desk, self._box, order, watch, crew.observers)
             tree = place.extract(self._box, start_tree=start, rules_from=self._stage.stage.base).tree
         except (SandboxLimit, ExtractionFailed) as error:
             return self._end(error.name, str(error), endings=(*self._row.endings, error.name))
@@ -245,6 +217,9 @@ class StageRun:
             return self._end(STOPPED, ended.reason, endings=endings, end_tree=tree)
         self._keep(replace(self._row, endings=endings, end_tree=tree, attempts=attempt))
         return None
+
+    def _where(self, attempt: int) -> str:
+        return f"stage {self._position} of {len(self._crew.ground.task.stages)}, attempt {attempt}"
 
     def _conversation(self) -> tuple[Entry, ...]:
         """What the agent remembers."""
@@ -310,7 +285,8 @@ class StageRun:
         options = crew.options
         begun = time.monotonic()
         tree, start = str(row.end_tree), str(row.start_tree)
-        graded = self._grade(tree)
+        crew.tell(f"{self._where(attempt)}: verdict")
+        graded = self._tests.grade(tree, row.check)
         patch = crew.ground.trees.patch_text(start, tree)
         judgement: Judgement | None = None
         if crew.judge is not None and options.asks_judge:
@@ -363,15 +339,6 @@ class StageRun:
         stage, chain = used_by(self._told.of(self._position)), used_by(self._told.entries)
         return stage.over(options.stage_limits) is not None or chain.over(options.chain_limits) is not None
 
-    def _grade(self, tree: str) -> Grade | None:
-        tests = self._stage.tests
-        if tests is None or not self._runs_tests:
-            return None
-        check = StateCheck(**{name: _tuples(value) for name, value in self._row.check.items()})
-        earlier = self._crew.ground.task.earlier_f2p(self._position)
-        wanted = {*tests.classes.f2p, *tests.classes.p2p} - {*check.carried_failure}
-        return grade(tests.classes, check, self._statuses(tree, wanted), earlier_f2p=earlier)
-
     # ---- rows
 
     def _end(self, outcome: str, reason: str | None, *, verdict: VerdictRow | None = None, **fields: Any) -> StageRow:
@@ -400,7 +367,3 @@ class StageRun:
         if verdict is not None:
             told.verdicts[row.position, verdict.attempt] = verdict
         return row
-
-
-def _tuples(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
