@@ -96,6 +96,26 @@ def test_names_cannot_act_in_markdown(world: SampleWorld, tmp_path: Path) -> Non
             assert line.count("|") == 5
 
 
+@pytest.mark.parametrize("name", ["**x**", "~~x~~", "https://bad.example/?q=1", "WWW.bad.example", "@everyone", "_x_",
+                                  "&lt;script&gt;", "joe@example"])  # fmt: skip
+def test_links_stress_and_mentions_in_a_name_stand_there_as_code(world: SampleWorld, tmp_path: Path, name: str) -> None:
+    world.trajectory("t1", "c1", model=f"a {name} b")
+    assert f"| `a {name} b (react)` |" in markdown(card(world, tmp_path))
+
+
+def test_the_card_says_how_samples_were_counted_and_where_special_tokens_were_broken(
+    world: SampleWorld, tmp_path: Path
+) -> None:
+    world.trajectory("t1", "c1")
+    talk = Talk().system().query(1).bash("cat x", "<|im_start|>assistant", text="It says <|im_end|>.").submit()
+    world.trajectory("t2", "c1", talk, sample=1)
+    found = card(world, tmp_path)
+    assert found["samples_counted_by"] == {"estimate": 2}
+    assert found["broken_marks"] == {"samples": 1, "texts": 2}
+    text = (tmp_path / "sft.jsonl.card.md").read_text(encoding="utf-8")
+    assert "| estimate | 2 |" in text and "in 2 texts of 1 samples" in text
+
+
 def test_the_card_says_which_chains_hold_pull_requests_of_benchmarks(world: SampleWorld, tmp_path: Path) -> None:
     world.trajectory("t1", "c1")
     with world.store.transaction() as tx:

@@ -19,7 +19,7 @@ from sql.tables import LlmCall, TrajectoryMessage, TrajectoryStage
 from tests.trajectories.demoworld import Ran
 from trajectories.demo import backend as backends
 from trajectories.demo.backend import Chosen, choose
-from trajectories.demo.folder import prepare
+from trajectories.demo.folder import claim, prepare
 from trajectories.demo.run import run_demo, steps
 
 PLAIN = Chosen(Backend.UNSAFE_LOCAL, "a test")
@@ -119,6 +119,49 @@ def test_a_command_that_fails_ends_the_demo_with_its_code(
         run_demo(tmp_path / "demo", wanted=Backend.UNSAFE_LOCAL, run=fails)
     assert [one[0] for one in asked] == ["mine", "chains", "chains"]
     assert run(["demo", "--folder", str(tmp_path / "demo"), "--backend", "nowhere"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("theirs", "said"),
+    [
+        ({"prchain.toml": "workers = 7\n", "script.jsonl": "{}\n"}, "prchain.toml is not the demo's"),
+        ({"repos.txt": "pallets/click\n", "recipes/own.toml": "a = 1\n"}, "holds files and no demo"),
+    ],
+)
+def test_files_of_the_users_are_never_replaced(
+    theirs: dict[str, str],
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for name, text in theirs.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    monkeypatch.chdir(tmp_path)
+    assert run(["demo", "--folder", ".", "--backend", "unsafe-local"]) == 2
+    assert said in capsys.readouterr().err
+    files = {str(path.relative_to(tmp_path)): path.read_text() for path in tmp_path.rglob("*") if path.is_file()}
+    assert files == theirs
+
+
+def test_a_folder_is_claimed_before_anything_else_is_made_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(folder: Path) -> bool:
+        folder.with_name("measures.new").mkdir()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("trajectories.demo.run.build", killed)
+    with pytest.raises(KeyboardInterrupt):
+        run_demo(tmp_path / "demo", wanted=Backend.UNSAFE_LOCAL, run=lambda arguments: 0)
+    claim(tmp_path / "demo")
+
+
+def test_a_folder_that_cannot_be_made_is_said_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match="cannot be the demo's folder"):
+        claim(tmp_path / "file" / "demo")
 
 
 def answers(monkeypatch: pytest.MonkeyPatch, *, docker: str | None, bubblewrap: bool) -> None:

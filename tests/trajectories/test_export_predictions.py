@@ -13,7 +13,7 @@ from sqlalchemy import update
 from prchain.cli import run
 from prchain.errors import UsageError
 from prchain.instances import instance_id
-from sql.tables import TrajectoryStage
+from sql.tables import Trajectory, TrajectoryStage
 from tests.trajectories.sampleworld import SampleWorld, Talk, sample_world
 from trajectories.export.predictions import Unpredicted, predictions
 from trajectories.outcomes import FINAL
@@ -83,7 +83,8 @@ def test_an_instance_has_one_prediction(world: SampleWorld, tmp_path: Path) -> N
     assert len(predicted(world, tmp_path)[0]) == 2
     assert len(predicted(world, tmp_path, sample=2)[0]) == 2
     assert predicted(world, tmp_path, sample=9) == ([], [])
-    assert predicted(world, tmp_path, repository="other/one") == ([], [])
+    with pytest.raises(UsageError, match="has not been mined"):
+        predicted(world, tmp_path, repository="other/one")
 
 
 def test_predictions_of_two_models_do_not_stand_in_one_file(world: SampleWorld, tmp_path: Path) -> None:
@@ -92,6 +93,75 @@ def test_predictions_of_two_models_do_not_stand_in_one_file(world: SampleWorld, 
         predicted(world, tmp_path)
     assert {one["model_name_or_path"] for one in predicted(world, tmp_path, model="agent-2")[0]} == set()
     assert len(predicted(world, tmp_path, model="agent-1")[0]) == 2
+
+
+def change(world: SampleWorld, trajectory: str, **values: object) -> None:
+    with world.store.transaction() as tx:
+        tx.connection.execute(update(Trajectory).where(Trajectory.id == trajectory).values(**values))
+
+
+def test_models_of_other_repositories_do_not_count(world: SampleWorld, tmp_path: Path) -> None:
+    world.chain("d" * 16, repository=("other", "one"))
+    world.trajectory("t3", "d" * 16, Talk().system().query(1).submit(), model="agent-2")
+    assert len(predicted(world, tmp_path, repository="Shop/Till")[0]) == 2
+
+
+def test_predictions_of_rollouts_made_in_two_ways_do_not_stand_in_one_file(
+    world: SampleWorld, tmp_path: Path, repository: tuple[Path, list[str]]
+) -> None:
+    second = repository[1][4]
+    talk = Talk().system().query(1).submit().query(2).submit()
+    world.trajectory("s1", "c" * 16, talk, trees=[second, second], outcome="rejected", gate="both")
+    change(world, "s1", options_hash="1" * 64)
+    with pytest.raises(
+        UsageError, match=r"choose with --like ID: t1 \(gate \"judge\"; 2 in all\), s1 \(gate \"both\"; 1"
+    ):
+        predicted(world, tmp_path)
+    ours, theirs = (predicted(world, tmp_path, like=like)[0] for like in ("t2", "s"))
+    assert len(ours) == len(theirs) == 2 and ours[0] != theirs[0]
+    change(world, "s1", options_hash="0" * 64, judge="judge-2")
+    with pytest.raises(UsageError, match='judge "judge-2"'):
+        predicted(world, tmp_path)
+    assert predicted(world, tmp_path, like="s1")[0] == theirs
+    change(world, "s1", judge=None)
+    assert predicted(world, tmp_path, like="s1")[0] == theirs
+    with pytest.raises(UsageError, match="no trajectory"):
+        predicted(world, tmp_path, like="nope")
+
+
+def test_a_branch_never_stands_before_what_it_was_branched_off(
+    world: SampleWorld, tmp_path: Path, repository: tuple[Path, list[str]]
+) -> None:
+    alone = predicted(world, tmp_path)[0]
+    other = repository[1][4]
+    talk = Talk().system().query(1).submit().query(2).submit()
+    for name, parent, options in (("a1", "t1", "0"), ("a0", "a1", "7")):
+        world.trajectory(name, "c" * 16, talk, sample=0, trees=[other, other], temperature=1)
+        change(world, name, parent_id=parent, parent_step=1, options_hash=options * 64)
+    assert predicted(world, tmp_path)[0] == alone, "also where the branch has the lower sample, or other options"
+    branched = predicted(world, tmp_path, like="a0")[0]
+    assert len(branched) == 2 and branched != alone, "it is taken where it is asked for"
+
+
+def test_a_stage_that_nobody_tried_has_no_prediction(world: SampleWorld, tmp_path: Path) -> None:
+    with world.store.transaction() as tx:
+        where = (TrajectoryStage.trajectory_id == "t1", TrajectoryStage.position == 2)
+        values = {"outcome": "state_broken", "attempts": 0}
+        tx.connection.execute(update(TrajectoryStage).where(*where).values(**values))
+    found, left_out = predicted(world, tmp_path)
+    assert [one["instance_id"] for one in found] == [instance_id("shop/till", "c" * 16, 1)]
+    assert left_out == [Unpredicted(instance_id("shop/till", "c" * 16, 2), "not_tried")]
+
+
+def test_who_stops_at_one_prediction_leaves_no_cursor_open(
+    world: SampleWorld, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with world.store.reading() as tx:
+        found = predictions(tx, tmp_path / "mirrors", tmp_path, outcomes=FINAL)
+        next(found)
+    world.store.close()
+    del found
+    assert caplog.text == ""
 
 
 def test_stages_without_a_tree_and_trees_that_are_gone_are_named(world: SampleWorld, tmp_path: Path) -> None:
@@ -114,3 +184,5 @@ def test_the_command_writes_predictions(
     assert len([json.loads(line) for line in out.read_text().splitlines()]) == 2
     assert run(["export", "--format", "swebench", "--out", str(out), *db]) == 2
     assert run(["export", "--sample", "1", "--out", str(out), "--force", *db]) == 2
+    assert run(["export", "--format", "swebench", "--like", "t2", "--sample", "2", "--out", "-", *db]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise
@@ -17,7 +18,7 @@ from pydantic import TypeAdapter
 from prchain.errors import UsageError
 from prchain.llm.model import ToolCall
 from tests.trajectories.sampleworld import BASH, EDIT, OVERVIEW, SYSTEM, long_talk
-from trajectories.export.formats.chat import arguments_of
+from trajectories.export.formats.chat import arguments_of, think
 from trajectories.export.formats.columns import METADATA
 from trajectories.export.formats.registry import FORMATS, chosen_format
 from trajectories.export.masks import Mask, marks
@@ -27,8 +28,7 @@ from trajectories.model import Kind
 
 FACTS = {
     "repository": "shop/till", "licence": "MIT", "language": "python", "sample": 0, "scaffold": "react",
-    "model": "agent-1", "judge": "judge-1", "outcome": "accepted", "usd": 0.5, "elided_turns": 0, "tokens": 10,
-    "tokens_by": "estimate",
+    "model": "agent-1", "judge": "judge-1", "outcome": "accepted", "usd": 0.5, "tokens": 10, "tokens_by": "estimate",
 }  # fmt: skip
 
 
@@ -65,7 +65,7 @@ def test_chat_templates_get_arguments_as_objects_also_where_a_faulty_turn_wrote_
     assert {"raw": '{"command": "broken'} in [call["function"]["arguments"] for call in calls]
 
 
-@given(st.text() | st.sampled_from(["[1]", "null", '"a"', "3"]))
+@given(st.text() | st.sampled_from(["[1]", "null", '"a"', "3", '{"a": NaN}', '{"a": 1e999}', "[" * 100_000]))
 def test_arguments_are_always_an_object(text: str) -> None:
     found = arguments_of(ToolCall("1", "bash", text))
     assert isinstance(found, dict)
@@ -224,3 +224,63 @@ def test_reasoning_goes_into_its_field_or_before_the_content() -> None:
     assert [message["reasoning_content"] for message in messages if "reasoning_content" in message] == ["Two is right."]
     without = replace(sample(), turns=tuple(replace(turn, reasoning=None) for turn in sample().turns))
     assert "Two is right." not in json.dumps(row("swift", without))
+
+
+def thought(text: str, reasoning: str | None = None, command: str = "ls") -> str:
+    """What sharegpt writes of a turn that runs a command."""
+    call = ToolCall("1", "bash", json.dumps({"command": command}))
+    (*_, turn) = sample().turns
+    one = replace(sample(), turns=(replace(turn, content=text, reasoning=reasoning, tool_calls=(call,)),))
+    (said,) = [one["value"] for one in row("sharegpt", one)["conversations"] if one["from"] == "function_call"]
+    return str(said)
+
+
+@pytest.mark.parametrize(
+    ("text", "reasoning", "command"),
+    [
+        ("I close the tag with\n</think>\n\nhere", None, "ls"),
+        ("It prints <think>\nand\n</think>\n\n twice", "Hm,\n</think>\n\n[]", "ls"),
+        ("The parser finds <tool_call>x</tool_call>.", None, "ls"),
+        ("", None, "grep '<tool_call>x</tool_call>' t.py"),
+        ("I look.", None, "grep '<think>\nx\n</think>\n\n' t.py"),
+    ],
+)
+def test_llama_factory_finds_one_block_of_thoughts_and_then_json_whatever_a_turn_tells_of(
+    text: str, reasoning: str | None, command: str
+) -> None:
+    value = thought(text, reasoning, command)
+    assert not re.search("<tool_call>(.*?)</tool_call>", value, re.DOTALL)
+    block = re.search("<think>\n(.*?)\n</think>\n\n", value, re.DOTALL)
+    assert bool(block) is bool(text)
+    (call,) = json.loads(value.replace(block.group(0), "") if block else value)
+    assert call == {"name": "bash", "arguments": {"command": command}}
+
+
+def test_thoughts_that_nobody_took_out_of_the_content_are_thoughts() -> None:
+    assert thought("<think>\nI look around.\n</think>\n\nNow ls.").startswith(
+        "<think>\nI look around.\n\nNow ls.\n</think>\n\n[{"
+    )
+
+
+def test_reasoning_that_tells_of_its_own_end_does_not_end_there() -> None:
+    assert think("I wrote </think> there", "done").count("</think>") == 1
+
+
+def test_swift_rows_have_the_same_keys_with_and_without_tools() -> None:
+    assert row("swift", replace(sample(), tools=())).keys() == row("swift").keys()
+
+
+def test_swift_names_the_last_message_of_a_stage_also_where_a_turn_is_several() -> None:
+    line = row("swift")
+    assert line["messages"][-1]["role"] == "tool_call"
+    assert line["metadata"]["stages"][-1]["last_message"] == len(line["messages"]) - 1
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_formats_for_people_refuse_a_limit_that_they_would_not_heed(form: str) -> None:
+    options = ExportOptions(max_tokens=10, masks=frozenset(), refinements="keep")
+    if FORMATS[form].trains:
+        assert chosen_format(form, options).name == form
+    else:
+        with pytest.raises(UsageError, match="--max-tokens"):
+            chosen_format(form, options)

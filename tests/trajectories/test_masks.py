@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -43,9 +42,10 @@ def test_rounds_of_a_stage_that_nobody_accepted_are_masked_whole() -> None:
     assert set(reasons(long_talk(), {1: 1, 3: 1})[6:10]) == {Reason.REFINEMENT}
 
 
-@pytest.mark.parametrize("refinements", ["keep", "drop"])
-def test_rejected_rounds_are_under_loss_where_they_are_not_masked(refinements: str) -> None:
-    assert set(reasons(long_talk(), ACCEPTED, refinements=refinements)) == {Reason.TURN, Reason.FAULTY}
+def test_rejected_rounds_are_under_loss_only_where_they_are_kept() -> None:
+    assert set(reasons(long_talk(), ACCEPTED, refinements="keep")) == {Reason.TURN, Reason.FAULTY}
+    for refinements in ("mask", "drop"):
+        assert reasons(long_talk(), ACCEPTED, refinements=refinements)[6:8] == [Reason.REFINEMENT] * 2
 
 
 def test_an_error_of_one_of_several_calls_masks_the_turn() -> None:
@@ -64,8 +64,14 @@ def test_only_the_turn_right_after_guidance_is_guided() -> None:
 
 
 def test_a_sample_is_refined_when_any_stage_needed_another_round() -> None:
-    assert refined({1: 1, 2: 2})
-    assert not refined({1: 1, 2: 1})
+    assert refined(long_talk().entries, ACCEPTED)
+    once = [entry for entry in long_talk().entries if entry.position != 2]
+    assert not refined(once, {1: 1, 3: 1})
+
+
+def test_a_sample_is_refined_when_a_stage_was_never_accepted() -> None:
+    once = [entry for entry in long_talk().entries if entry.position != 2]
+    assert refined(once, {1: 1})
 
 
 @given(st.sets(st.sampled_from(list(Mask))), st.sampled_from(["mask", "keep"]))

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import update
 
 from prchain.cli import run
-from sql.tables import Verdict
+from sql.tables import Trajectory, Verdict
 from tests.trajectories.sampleworld import SampleWorld, Talk, sample_world
 from trajectories.export.stats import PAPER, lines, stats
 
@@ -45,6 +45,31 @@ def test_arguments_that_speak_of_arguments_are_no_calls(world: SampleWorld) -> N
     talk = Talk().system().query(1).turn("", ("bash", {"command": "echo '{\"arguments\": 1}'"})).seen("ok")
     world.trajectory("t1", "c1", talk)
     assert figures(world)["tool_calls"]["mean"] == 1
+
+
+def test_a_tool_that_is_named_as_the_key_of_arguments_counts_once(world: SampleWorld) -> None:
+    talk = (
+        Talk().system().query(1).turn("", ("arguments", {"arguments": '"arguments": 1'}), ("arguments", '"arguments":'))
+    )
+    world.trajectory("t1", "c1", talk.seen("ok", call=0).seen("ok", call=1))
+    assert figures(world)["tool_calls"]["mean"] == 2
+
+
+def test_verdicts_that_a_branch_shares_with_its_parent_count_once(world: SampleWorld) -> None:
+    world.trajectory("t1", "c1")
+    alone = figures(world)
+    for name, parent in (("t2", "t1"), ("t3", "t2")):
+        world.trajectory(name, "c1", sample=1, trees=["t1-1", f"{name}-2", f"{name}-3"])
+        with world.store.transaction() as tx:
+            values = {"parent_id": parent, "parent_step": 8}
+            tx.connection.execute(update(Trajectory).where(Trajectory.id == name).values(**values))
+            # Stage 1 was over at the step; what is judged since then has a moment of its own.
+            later = (Verdict.trajectory_id == name, Verdict.position > 1)
+            tx.connection.execute(update(Verdict).where(*later).values(at=f"2024-01-0{name[1]}T00:00:00Z"))
+    both = figures(world)
+    assert [one["accepted"] + one["rejected"] for one in alone["acceptance"]] == [3, 1]
+    assert [one["accepted"] + one["rejected"] for one in both["acceptance"]] == [3 + 2 + 2, 1 + 1 + 1]
+    assert (alone["scores"]["count"], both["scores"]["count"]) == (4, 10)
 
 
 def test_acceptance_is_told_by_round_and_unscored_attempts_count_in_no_rate(world: SampleWorld) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,10 +12,10 @@ import pytest
 from prchain.errors import UsageError
 from tests.trajectories.test_formats import sample
 from trajectories.export.formats.chat import chat_messages
-from trajectories.export.tokens import Estimate, TokenizerCounter, counter
+from trajectories.export.tokens import Estimate, TokenizerCounter, counter, up_to_each_turn
 
 TEMPLATE = (
-    "{%- for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}"
+    "{%- for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}{{ message.reasoning_content }}"
     "{% for call in message.tool_calls or [] %}{{ call.function | tojson }}{% endfor %}<|im_end|>\n{% endfor %}"
 )
 
@@ -58,12 +59,43 @@ def test_with_a_chat_template_the_count_is_that_of_the_rendered_conversation(tok
     found = TokenizerCounter(tokenizer)
     assert found.method == "template"
     rendered = "".join(
-        f"<{message['role']}\n{message['content']}"
+        f"<{message['role']}\n{message['content']}{message.get('reasoning_content', '')}"
         + "".join(json.dumps(call["function"], ensure_ascii=False) for call in message.get("tool_calls", ()))
         + ">\n"
         for message in chat_messages(sample())
     )
-    assert found.sample(sample()).total == len(rendered.encode()), "each mark is one token, as < and > are here"
+    counted = found.sample(sample())
+    assert counted.total == len(rendered.encode()), "each mark is one token, as < and > are here"
+    assert counted.by == "template"
+
+
+def test_reasoning_that_a_template_drops_is_counted_all_the_same(tokenizer: Path) -> None:
+    """Qwen3's template drops that of earlier turns, and slime trains on it."""
+    (tokenizer.parent / "chat_template.jinja").write_text(TEMPLATE.replace("{{ message.reasoning_content }}", ""))
+    found = TokenizerCounter(tokenizer)
+    thoughts = [turn.reasoning or "" for turn in sample().turns]
+    silent = replace(sample(), turns=tuple(replace(turn, reasoning=None) for turn in sample().turns))
+    without, counted = found.sample(silent), found.sample(sample())
+    assert (without.by, counted.by) == ("template", "template_and_reasoning")
+    assert counted.total == without.total + sum(len(text) + 4 * bool(text) for text in thoughts) > without.total
+    assert "reasoning" in found.description
+
+
+def test_a_beginning_is_counted_as_if_the_sample_ended_there(tokenizer: Path) -> None:
+    for found in (Estimate(), TokenizerCounter(tokenizer)):
+        whole = list(up_to_each_turn(found, sample()))
+        assert len(whole) == len(sample().turns) and whole[-1] == found.sample(sample())
+        assert whole[4] == found.sample(replace(sample(), turns=sample().turns[:5]))
+
+
+def test_how_a_tokenizer_cut_and_filled_when_it_was_saved_does_not_count(tokenizer: Path) -> None:
+    package = pytest.importorskip("tokenizers")
+    exact = TokenizerCounter(tokenizer).sample(sample())
+    for name in ("truncation", "padding"):
+        saved = package.Tokenizer.from_file(str(tokenizer))
+        saved.enable_truncation(16) if name == "truncation" else saved.enable_padding(length=4096)
+        saved.save(str(tokenizer))
+        assert TokenizerCounter(tokenizer).sample(sample()) == exact
 
 
 def test_a_template_that_refuses_is_one_line(tokenizer: Path) -> None:

@@ -17,7 +17,7 @@ from prchain.cli_options import json_option
 @click.option(
     "--folder",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Where its files go, its own database among them.  [default: data/demo]",
+    help="Where its files go, its own database among them: a new or empty folder, or a demo's.  [default: data/demo]",
 )
 @click.option(
     "--backend",

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from environments.images.provide import Backend
 from environments.images.recipes import override_name
+from prchain.errors import UsageError
 from prchain.settings import FILE, Settings
 from trajectories.demo.backend import Chosen, path_with_python
 from trajectories.demo.library import REPOSITORY
@@ -17,6 +18,9 @@ LIST = "repos.txt"
 SCRIPT = "script.jsonl"
 LIBRARY = "measures"
 """The folder of the repository."""
+
+_CLAIM = "# Made by `prchain demo`, which writes it anew each time.\n"
+"""Begins the demo's prchain.toml: the folder is the demo's own, and what it writes there replaces nobody's files."""
 
 _RECIPE = """\
 # Over the recipe for Python. The library stands on nothing and its tests are unittest's: any Python 3 will do, and
@@ -30,8 +34,27 @@ test = "python3 {tools}/python_reporter.py"
 """
 
 
+def claim(folder: Path) -> None:
+    """Make the folder the demo's: a new one, an empty one, or one that an earlier run has claimed.
+
+    Raises `UsageError` for any other, and touches nothing there.
+    """
+    settings = folder / FILE
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if settings.exists():
+            if not settings.read_bytes().startswith(_CLAIM.encode()):
+                raise UsageError(f"{settings} is not the demo's, which would replace it; give --folder another folder")
+        elif any(folder.iterdir()):
+            raise UsageError(f"{folder} holds files and no demo; give --folder a folder that is new or empty")
+        else:
+            _write(settings, _CLAIM)
+    except OSError as error:
+        raise UsageError(f"{folder} cannot be the demo's folder: {error.strerror or error}") from error
+
+
 def prepare(folder: Path, chosen: Chosen, user: Settings, model: str | None) -> dict[str, str | float]:
-    """Write the files anew and return the settings that prchain.toml now has.
+    """Write the files of a claimed folder anew and return the settings that prchain.toml now has.
 
     `user` are the user's own settings, of which a real `model` takes the endpoint and its prices.
     """
@@ -46,7 +69,7 @@ def prepare(folder: Path, chosen: Chosen, user: Settings, model: str | None) -> 
     if chosen.image is not None:
         settings["environments_base_image"] = chosen.image
     lines = [f"{name} = {json.dumps(value)}\n" for name, value in settings.items()]
-    _write(folder / FILE, "".join(["# Made by `prchain demo`, which writes it anew each time.\n", *lines]))
+    _write(folder / FILE, "".join([_CLAIM, *lines]))
     _write(folder / LIST, f"{REPOSITORY} = {LIBRARY}    # a git repository beside this file\n")
     (folder / "recipes").mkdir(exist_ok=True)
     variables = path_with_python() if chosen.backend is Backend.UNSAFE_LOCAL else {}

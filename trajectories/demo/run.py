@@ -21,7 +21,7 @@ from prchain.settings import Settings, variable
 from prchain.terminal import say
 from sql.store import Store
 from trajectories.demo.backend import Chosen, choose
-from trajectories.demo.folder import LIBRARY, LIST, SCRIPT, prepare
+from trajectories.demo.folder import LIBRARY, LIST, SCRIPT, claim, prepare
 from trajectories.demo.funnel import Funnel, read_funnel, stories
 from trajectories.demo.library import HISTORY, REPOSITORY, Style, build
 
@@ -69,15 +69,15 @@ class Outcome:
 def run_demo(
     folder: Path, *, wanted: Backend | None = None, model: str | None = None, run: Callable[[list[str]], int]
 ) -> Outcome:
-    """Run the demo in `folder`, made when it is missing; `run` runs one command line and gives its exit code.
+    """Run the demo in `folder`, which is its own (`claim`); `run` runs one command line and gives its exit code.
 
     Run again, it finds everything done. Raises `DemoStopped` where a command does not end well, `UsageError` for a
-    backend that does not work here, `GitError`, `StoreError`.
+    folder with other files and for a backend that does not work here, `GitError`, `StoreError`.
     """
     begun = time.monotonic()
     user = Settings.load()
     chosen = choose(user, wanted)
-    folder.mkdir(parents=True, exist_ok=True)
+    claim(folder)
     fresh = build(folder / LIBRARY)
     settings = prepare(folder, chosen, user, model)
     _introduce(folder, chosen, model, fresh=fresh)

@@ -39,12 +39,16 @@ class Card:
         self.turns = Distribution()
         self.stages: Counter[int] = Counter()
         self.reasons: Counter[str] = Counter()
+        self.counted_by: Counter[str] = Counter()
+        self.broken_marks: Counter[str] = Counter({"samples": 0, "texts": 0})
         self.left_out: Counter[str] = Counter()
         self.trajectories: dict[str, Candidate] = {}
         self.samples_of: Counter[str] = Counter()
 
     def add(self, candidate: Candidate, sample: Sample, tokens: Tokens) -> None:
         """A sample that is written."""
+        self.counted_by[tokens.by] += 1
+        self.broken_marks.update(samples=bool(sample.broken_marks), texts=sample.broken_marks)
         self.tokens.add(tokens.total)
         self.trained_tokens.add(tokens.trained)
         self.calls.add(sample.tool_calls)
@@ -62,12 +66,14 @@ class Card:
             "chains": len({one.chain_id for one in self.trajectories.values()}),
             "tokens_by": counter.method,
             "tokens_how": counter.description,
+            "samples_counted_by": dict(sorted(self.counted_by.items())),
             "tokens": self.tokens.figures() | {"total": int(self.tokens.total)},
             "tokens_under_loss": self.trained_tokens.figures() | {"total": int(self.trained_tokens.total)},
             "tool_calls": self.calls.figures() | {"total": int(self.calls.total)},
             "turns": self.turns.figures(),
             "stages": {str(length): self.stages[length] for length in sorted(self.stages)},
             "turns_by_reason": dict(sorted(self.reasons.items())),
+            "broken_marks": dict(self.broken_marks),
             "left_out": dict(sorted(self.left_out.items())),
         }
 

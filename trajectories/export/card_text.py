@@ -13,7 +13,9 @@ _FIGURES = (
     ("assistant turns", "turns"),
 )
 _SETTINGS = ("gate", "threshold", "refinements", "on_fail", "carry", "context", "tools", "trajectories")
-_UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f|<>`\[\]\\]")
+_UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029|<>`\[\]\\]")
+_ACTS = re.compile(r"[*~@&]|://|www\.|(?<!\w)_|_(?!\w)", re.IGNORECASE)
+"""What makes stress, entities, links and mentions of a text in GitHub's Markdown."""
 
 
 def markdown(card: Mapping[str, Any]) -> str:
@@ -26,6 +28,12 @@ def markdown(card: Mapping[str, Any]) -> str:
     lines.append(
         f"{card['samples']:,} samples from {card['trajectories']:,} trajectories over {card['chains']:,} chains of "
         f"pull requests. Tokens are {_safe(card['tokens_how'])}."
+    )
+    lines += ["", *_table(("tokens counted by", "samples"), list(card["samples_counted_by"].items()))]
+    broken = card["broken_marks"]
+    lines.append(
+        f"Special tokens of chat templates stood in {broken['texts']:,} texts of {broken['samples']:,} samples, and "
+        "were broken there."
     )
     lines += ["", *_table(("per sample", "mean", "median", "p90", "max", "total"), [
         (name, *(_number(card[key].get(figure)) for figure in ("mean", "median", "p90", "max", "total")))
@@ -92,7 +100,9 @@ def _plain(value: Any) -> str:
 
 
 def _safe(value: Any) -> str:
-    return _UNSAFE.sub(" ", str(value))
+    """A text that cannot act: as code, in which nothing does, where it holds what could."""
+    text = _UNSAFE.sub(" ", str(value))
+    return f"`{text}`" if _ACTS.search(text) else text
 
 
 def _number(value: float | None) -> str:

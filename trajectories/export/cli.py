@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import sys
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -22,6 +22,13 @@ if TYPE_CHECKING:
 FORMATS = ("slime", "swift", "openai", "sharegpt", "trl", "mini", "swebench")
 MASKS = ("faulty", "tool_errors", "guidance")
 
+_BOTH = frozenset({"form", "out", "outcome", "repository", "model", "force", "db", "as_json"})
+_OF_PREDICTIONS = frozenset({"sample", "like"})
+"""Parameters that every format takes, and those of ``swebench`` alone; all others are for samples."""
+
+_HITS_SHOWN = 100
+"""As many as the card names."""
+
 
 @click.command()
 @click.option(
@@ -37,7 +44,8 @@ MASKS = ("faulty", "tool_errors", "guidance")
     required=True,
     type=click.Path(path_type=Path, allow_dash=True),
     metavar="FILE",
-    help="Where to write: JSON lines, or Parquet where the name ends in .parquet; - is standard output.",
+    help="Where to write: JSON lines, or Parquet where the name ends in .parquet (not with openai, mini and swebench); "
+    "- is standard output.",
 )
 @click.option(
     "--rows",
@@ -105,20 +113,34 @@ MASKS = ("faulty", "tool_errors", "guidance")
     show_default=True,
     help="Leave out samples of a chain that end with the same trees; only equal conversations; none.",
 )
-@click.option("--outcome", metavar="LIST", default="", help="Trajectories of these outcomes.  [default: the kept ones]")
+@click.option(
+    "--outcome",
+    metavar="LIST",
+    default="",
+    help="Trajectories of these outcomes.  [default: the kept ones; with swebench all that have ended]",
+)
 @repository_option
 @click.option("--model", metavar="NAME", help="Of one model's agents only.")
 @click.option("--sample", type=int, metavar="N", help="With swebench: which sample.  [default: the lowest]")
 @click.option(
+    "--like",
+    metavar="ID",
+    help="With swebench: only rollouts with the model, judge and options of this trajectory, named by its id or the "
+    "beginning of it. Needed where there are several.",
+)
+@click.option(
     "--overlap",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     metavar="FILE",
-    help="Texts that no sample should hold, say a benchmark's; the card tells which samples share 13 words in a row.",
+    help="Texts that no sample should hold, say a benchmark's: JSON, or a text a line. The card tells which samples "
+    "share 13 words in a row; with --out - standard error does.",
 )
 @click.option("--force", is_flag=True, help="Replace files that are there.")
 @db_option
 @json_option
+@click.pass_context
 def export(
+    context: click.Context,
     form: str,
     out: Path,
     rows: Literal["conversations", "turns"],
@@ -138,6 +160,7 @@ def export(
     repository: str | None,
     model: str | None,
     sample: int | None,
+    like: str | None,
     overlap: Path | None,
     force: bool,
     db: str | None,
@@ -146,6 +169,7 @@ def export(
     """Write kept trajectories as training data, with a data card beside them.
 
     Only what the model said is under loss: not what tools answered, nor rounds that were rejected, nor faulty turns.
+    swebench writes predictions for SWE-bench's harness, and takes none of the options of samples.
 
     \b
     Example:
@@ -158,14 +182,13 @@ def export(
     from trajectories.outcomes import KEPT
 
     settings = Settings.load(db=db)
+    _check_options(context, predictions=form == "swebench")
     if str(out) == "-" and as_json:
         raise UsageError("--json reports on standard output, where --out - writes; give a file's name")
-    outcomes = frozenset(_words(outcome)) or KEPT
     if form == "swebench":
-        _swebench(settings, out, outcome, repository, model, sample, force=force, as_json=as_json)
+        _swebench(settings, out, outcome, repository, model, like, sample, force=force, as_json=as_json)
         return
-    if sample is not None:
-        raise UsageError("--sample is for --format swebench, which takes one prediction a stage")
+    outcomes = frozenset(_words(outcome)) or KEPT
     masks = DEFAULT_MASKS | _masks(mask, "--mask")
     options = ExportOptions(
         outcomes, repository, model, rows, masks - _masks(unmask, "--unmask"), refinements, guidance, reasoning,
@@ -174,25 +197,60 @@ def export(
     _samples(settings, form, options, out, force=force, as_json=as_json)
 
 
+def _check_options(context: click.Context, *, predictions: bool) -> None:
+    """Raise `UsageError` for options that were given and do not apply."""
+    from click.core import ParameterSource
+
+    ours = _BOTH | _OF_PREDICTIONS
+    given = {name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
+    wrong = given - ours if predictions else given & _OF_PREDICTIONS
+    if names := [one.opts[0] for one in context.command.params if one.name in wrong]:
+        told = "writes predictions, not samples" if predictions else "alone writes predictions"
+        raise UsageError(f"--format swebench {told}: leave out {', '.join(names)}")
+
+
+def _inputs(settings: Settings, options: ExportOptions | None = None) -> Iterator[Path]:
+    """The files that an export reads."""
+    from prchain.settings import FILE
+    from sql.engine import parse_url, sqlite_file
+
+    yield Path(FILE)
+    if database := sqlite_file(parse_url(settings.db)):
+        yield from (database.with_name(f"{database.name}{end}") for end in ("", "-wal", "-shm", "-journal"))
+    if options and options.overlap:
+        yield options.overlap
+    if options and options.tokenizer:
+        yield options.tokenizer
+        # Its chat template is in one of these.
+        yield from map(options.tokenizer.with_name, ("tokenizer_config.json", "chat_template.jinja"))
+
+
 def _samples(settings: Settings, form: str, options: ExportOptions, out: Path, *, force: bool, as_json: bool) -> None:
     from prchain.progress import open_progress
+    from trajectories.export.export import VALIDATION, export_to
     from trajectories.export.export import export as write
-    from trajectories.export.export import export_to
     from trajectories.export.formats.registry import chosen_format
+    from trajectories.export.wanted import check_wanted
+    from trajectories.export.write import StandardOutput, beside, card_places, check_inputs
 
     chosen = chosen_format(form, options)
+    to_stdout = str(out) == "-"
+    if not to_stdout:
+        check_inputs([out, beside(out, VALIDATION), *card_places(out)], _inputs(settings, options))
     with (
         closing(Store.open(settings.db, create=False)) as store,
         open_progress(secrets=settings.secrets) as progress,
     ):
-        if str(out) == "-":
-            report = export_to(store, chosen, options, sys.stdout.buffer, secrets=settings.secrets)
+        with store.reading() as tx:
+            check_wanted(tx, outcomes=options.outcomes, repository=options.repository, model=options.model)
+        if to_stdout:
+            report = export_to(store, chosen, options, StandardOutput(), secrets=settings.secrets)
         else:
             report = write(store, chosen, options, out, force=force, progress=progress, secrets=settings.secrets)
     if as_json:
         click.echo(json.dumps(_report_row(report), indent=2))
     else:
-        _print(report, to_stdout=str(out) == "-")
+        _print(report, to_stdout=to_stdout)
 
 
 def _report_row(report: ExportReport) -> dict[str, Any]:
@@ -202,11 +260,13 @@ def _report_row(report: ExportReport) -> dict[str, Any]:
         "left_out": dict(sorted(report.left_out.items())),
         "files": [str(path) for path in report.files],
         "tokens_how": report.tokens_how,
+        "samples_that_share_text": None if report.overlap is None else len(report.overlap.hits),
     }
 
 
 def _print(report: ExportReport, *, to_stdout: bool) -> None:
     from prchain.terminal import counted, say
+    from trajectories.export.overlap import WORDS
 
     for name, count in sorted(report.left_out.items()):
         say(f"left out: {count:,} {name}", err=to_stdout)
@@ -214,6 +274,11 @@ def _print(report: ExportReport, *, to_stdout: bool) -> None:
     parts = ", ".join(f"{count:,} for {part}" for part, count in report.samples.items() if len(report.samples) > 1)
     total = counted(sum(report.samples.values()), "sample")
     say(f"{total}{f' ({parts})' if parts else ''}, {counted(sum(report.rows.values()), 'row')}", err=to_stdout)
+    if found := report.overlap:
+        say(f"{len(found.hits):,} of {found.looked_at:,} samples share {WORDS} words in a row with {found.name}",
+            err=to_stdout)  # fmt: skip
+        for hit in found.hits[:_HITS_SHOWN] if to_stdout else ():  # there is no card to tell them
+            say(f"  {hit.sample}: entries {', '.join(map(str, hit.lines))}", err=True)
     for path in report.files:
         say(f"  {path}")
 
@@ -224,6 +289,7 @@ def _swebench(
     outcome: str,
     repository: str | None,
     model: str | None,
+    like: str | None,
     sample: int | None,
     *,
     force: bool,
@@ -231,16 +297,23 @@ def _swebench(
 ) -> None:
     from prchain.terminal import counted, say
     from trajectories.export.predictions import Unpredicted, predictions
-    from trajectories.export.write import Files, JsonLines
+    from trajectories.export.wanted import check_wanted
+    from trajectories.export.write import Files, JsonLines, StandardOutput, check_inputs
     from trajectories.outcomes import FINAL
 
+    if out.suffix == ".parquet":
+        raise UsageError("SWE-bench's harness reads JSON lines only; give --out another suffix than .parquet")
+    to_stdout = str(out) == "-"
+    if not to_stdout:
+        check_inputs([out], _inputs(settings))
+    outcomes = frozenset(_words(outcome)) or FINAL
     left_out: list[Unpredicted] = []
     with closing(Store.open(settings.db, create=False)) as store, store.reading() as tx, Files(force=force) as files:
-        stream = sys.stdout.buffer if str(out) == "-" else files.open(out)
-        writer = JsonLines(stream)
+        check_wanted(tx, outcomes=outcomes, repository=repository, model=model)
+        writer = JsonLines(StandardOutput() if to_stdout else files.open(out))
         found = predictions(
-            tx, settings.mirrors_dir, settings.data_dir, outcomes=frozenset(_words(outcome)) or FINAL,
-            repository=repository, model=model, sample=sample, left_out=left_out.append,
+            tx, settings.mirrors_dir, settings.data_dir, outcomes=outcomes, repository=repository, model=model,
+            like=like, sample=sample, left_out=left_out.append,
         )  # fmt: skip
         for one in found:
             writer.write(one)
@@ -249,7 +322,7 @@ def _swebench(
         say(f"{missing.instance}: left out, {missing.outcome}{f': {missing.reason}' * bool(missing.reason)}", err=True)
     if as_json:
         click.echo(json.dumps({"predictions": writer.count, "left_out": len(left_out), "file": str(out)}, indent=2))
-    elif str(out) != "-":
+    elif not to_stdout:
         say(f"{counted(writer.count, 'prediction')} written to {out}")
 
 

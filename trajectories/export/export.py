@@ -4,29 +4,26 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from prchain.errors import UsageError
 from prchain.progress import Progress
 from sql.store import Store, Transaction
 from trajectories.export.card import Card, card_of
 from trajectories.export.card_text import markdown
-from trajectories.export.duplicates import SAME_CONVERSATION, SAME_TREES, Conversations, same_trees
 from trajectories.export.formats.chat import think
 from trajectories.export.formats.model import Format
-from trajectories.export.lengths import fit
 from trajectories.export.options import ExportOptions
 from trajectories.export.overlap import Overlap
 from trajectories.export.parquet import ParquetRows
-from trajectories.export.reading import Candidate, candidates, chain_pulls, read_sample
 from trajectories.export.samples import Sample, per_turn
-from trajectories.export.split import related_chains, validation_groups
-from trajectories.export.tokens import Counter as TokenCounter
-from trajectories.export.tokens import counter
-from trajectories.export.write import Files, JsonLines, Rows, Stream, beside, check_place
+from trajectories.export.selection import Selection
+from trajectories.export.tokens import counted, up_to_each_turn
+from trajectories.export.write import Files, JsonLines, Rows, Sink, Stream, beside, card_places, check_place
 
 TRAIN, VALIDATION = "train", "validation"
 
@@ -41,6 +38,8 @@ class ExportReport:
     left_out: Counter[str] = field(default_factory=Counter)
     files: list[Path] = field(default_factory=list)
     tokens_how: str = ""
+    overlap: Overlap | None = None
+    """What the samples share with a file of texts, where one was given."""
     card: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -62,31 +61,35 @@ def export(
     if parquet and form.columns is None:
         raise UsageError(f"{form.name} is read from JSON lines only; give --out another suffix than .parquet")
     places = {TRAIN: out} | ({VALIDATION: beside(out, VALIDATION)} if options.validation else {})
-    cards = [out.with_name(f"{out.name}.card.{suffix}") for suffix in ("md", "json")]
+    cards = card_places(out)
     for place in (*places.values(), *cards):
         check_place(place, force=force)
+    stale = _stale(out, places.values(), force=force)
     report = ExportReport()
     with store.reading() as tx, Files(force=force) as files:
         work = Work(tx, options, form, secrets)
         streams = {part: files.open(place) for part, place in places.items()}
         rows: dict[str, Rows] = {part: _rows(stream, form, parquet=parquet) for part, stream in streams.items()}
-        _write(work, rows, report, progress)
-        for writer in rows.values():
-            writer.close()
+        with ExitStack() as ends:  # also of one that fails: pyarrow's writers end their files when they are collected
+            for writer in rows.values():
+                ends.callback(writer.close)
+            work.write(rows, report, progress)
         written: list[tuple[str, Stream, int]] = [(part, streams[part], rows[part].count) for part in streams]
         card = card_of(
             tx, work.card, form=form.name, files=written, options=options, counter=work.counter, overlap=work.overlap
         )
+        for place in stale:
+            files.remove(place)
         files.open(cards[0]).write(markdown(card).encode("utf-8"))
         files.open(cards[1]).write((json.dumps(card, indent=2) + "\n").encode("ascii"))
     report.files = [*places.values(), *cards]
     report.rows.update({part: rows[part].count for part in rows})
-    report.left_out, report.card, report.tokens_how = work.card.left_out, card, work.counter.description
+    report.card = card
     return report
 
 
 def export_to(
-    store: Store, form: Format, options: ExportOptions, stream: BinaryIO, *, secrets: tuple[str, ...] = ()
+    store: Store, form: Format, options: ExportOptions, stream: Sink, *, secrets: tuple[str, ...] = ()
 ) -> ExportReport:
     """Write all samples as JSON lines to an open stream, without a card. Raises `UsageError` for a split."""
     if options.validation:
@@ -95,89 +98,72 @@ def export_to(
     with store.reading() as tx:
         work = Work(tx, options, form, secrets)
         rows = JsonLines(stream)
-        _write(work, {TRAIN: rows}, report, None)
+        work.write({TRAIN: rows}, report)
         rows.close()
     report.rows[TRAIN] = rows.count
-    report.left_out, report.tokens_how = work.card.left_out, work.counter.description
     return report
+
+
+def _stale(out: Path, places: Collection[Path], *, force: bool) -> list[Path]:
+    """The file for validation of an export that was at `out` before, where this one writes none.
+
+    Its samples may stand in the new file, and who takes both would validate on what was trained on. Raises `UsageError`
+    where it is there and must not go.
+    """
+    place = beside(out, VALIDATION)
+    if place in places or not place.exists():
+        return []
+    if not force:
+        raise UsageError(
+            f"{place} is there from another export, and this one may write its samples to {out.name}; give another "
+            "name, or --force to remove it"
+        )
+    check_place(place, force=force)
+    return [place]
 
 
 def _rows(stream: Stream, form: Format, *, parquet: bool) -> Rows:
     return ParquetRows(stream, form.columns or {}) if parquet else JsonLines(stream)
 
 
-def _write(work: Work, rows: Mapping[str, Rows], report: ExportReport, progress: Progress | None) -> None:
-    task = progress.task("samples", len(work.chosen)) if progress else None
-    for candidate in work.chosen:
-        part = VALIDATION if candidate.id in work.validation else TRAIN
-        for sample in work.samples(candidate):
-            for row in work.lines(sample):
-                rows[part].write(row)
-            report.samples[part] += 1
-        if task is not None:
-            task.advance()
-    if task is not None:
-        task.done(f"{sum(report.samples.values()):,} written")
-
-
 class Work:
-    """The samples of an export, one after the other, and what the card will tell of them."""
+    """An export under way, and what the card will tell of it."""
 
     def __init__(self, tx: Transaction, options: ExportOptions, form: Format, secrets: tuple[str, ...] = ()) -> None:
         self.card = Card()
-        self.counter: TokenCounter = counter(options.tokenizer)
         self.overlap = Overlap.load(options.overlap) if options.overlap else None
-        self._tx, self._options, self._form, self._secrets = tx, options, form, secrets
-        found = candidates(tx, options)
-        repeated = same_trees(found) if options.duplicates == "trees" else {}
-        self.card.left_out.update({SAME_TREES: len(repeated)} if repeated else {})
-        self.chosen = [one for one in found if one.id not in repeated]
-        self.validation = self._validation()
-        self._seen = Conversations() if options.duplicates != "keep" else None
+        self._selection = Selection(tx, form, options, secrets)
+        self.counter = self._selection.counter
+        self._options, self._form = options, form
 
-    def _validation(self) -> frozenset[str]:
-        """The ids of the trajectories for validation."""
-        if not self._options.validation:
-            return frozenset()
-        if self._options.split_by == "repository":
-            group = {one.id: one.repository.lower() for one in self.chosen}
-        else:
-            chains = {one.chain_id for one in self.chosen}
-            related = related_chains(chains, chain_pulls(self._tx, chains))
-            group = {one.id: related[one.chain_id] for one in self.chosen}
-        groups = validation_groups(Counter(group.values()), self._options.validation, self._options.seed)
-        return frozenset(one for one, name in group.items() if name in groups)
+    def write(self, rows: Mapping[str, Rows], report: ExportReport, progress: Progress | None = None) -> None:
+        """Write the samples to the rows of their parts."""
+        validation = self._selection.validation()
+        task = progress.task("samples", len(self._selection)) if progress else None
+        for chosen in self._selection.samples(self.card.left_out):
+            for candidate, sample, tokens in chosen:
+                told = counted(sample, tokens)
+                if self.overlap is not None:
+                    self.overlap.check(told)
+                self.card.add(candidate, told, tokens)
+                part = VALIDATION if candidate.id in validation else TRAIN
+                for row in self._lines(told):
+                    rows[part].write(row)
+                report.samples[part] += 1
+            if task is not None:
+                task.advance()
+        if task is not None:
+            task.done(f"{sum(report.samples.values()):,} written")
+        report.left_out, report.tokens_how, report.overlap = self.card.left_out, self.counter.description, self.overlap
 
-    def samples(self, candidate: Candidate) -> Iterator[Sample]:
-        """The samples of a trajectory: one, none, or the pieces of one that is too long."""
-        whole = not self._form.trains
-        sample = read_sample(self._tx, candidate, self._options, whole=whole, secrets=self._secrets)
-        if isinstance(sample, str):
-            self.card.left_out[sample] += 1
-            return
-        if whole:
-            kept = [(sample, self.counter.sample(sample))]
-        else:
-            if self._seen is not None and self._seen.repeats(sample):
-                self.card.left_out[SAME_CONVERSATION] += 1
-                return
-            limit, policy = self._options.max_tokens, self._options.too_long
-            kept, left_out = fit(sample, self.counter, limit, policy, each_stage=candidate.context == "stage")
-            self.card.left_out.update(left_out)
-        for one, tokens in kept:
-            told = replace(one, facts={**one.facts, "tokens": tokens.total, "tokens_by": self.counter.method})
-            if self.overlap is not None:
-                self.overlap.check(told)
-            self.card.add(candidate, told, tokens)
-            yield told
-
-    def lines(self, sample: Sample) -> Iterator[Mapping[str, Any]]:
+    def _lines(self, sample: Sample) -> Iterator[Mapping[str, Any]]:
         """The rows of a sample."""
-        inline = self._options.reasoning == "inline" and not self._form.inline_reasoning and self._form.takes_reasoning
+        inline = self._options.reasoning == "inline" and not self._form.inline_reasoning
         told = _inline(sample) if inline else sample
         if self._options.rows == "turns":
+            reached = list(up_to_each_turn(self.counter, sample))
             for one in per_turn(told):
-                yield (self._form.per_turn or self._form.row)(one)
+                yield (self._form.per_turn or self._form.row)(counted(one, reached[len(one.turns) - 1]))
         else:
             yield self._form.row(told)
 

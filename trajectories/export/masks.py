@@ -15,7 +15,7 @@ from trajectories.export.samples import Reason
 from trajectories.model import Entry, Kind
 
 Refinements = Literal["mask", "keep", "drop"]
-"""What becomes of rejected rounds: left out of the loss, under loss as any, or the whole sample is left out."""
+"""What becomes of rejected rounds: left out of the loss, under loss as any, or the sample is left out (`refined`)."""
 
 
 class Mask(StrEnum):
@@ -66,7 +66,7 @@ def marks(
     for entry in entries:
         if entry.kind is not Kind.TURN:
             out.append(Marked(False, _OTHERS[entry.kind]))
-        elif refinements == "mask" and entry.attempt != accepted.get(entry.position):
+        elif refinements != "keep" and entry.attempt != accepted.get(entry.position):
             out.append(Marked(False, Reason.REFINEMENT))
         elif Mask.FAULTY in masks and entry.error:
             out.append(Marked(False, Reason.FAULTY))
@@ -80,6 +80,7 @@ def marks(
     return out
 
 
-def refined(accepted: Mapping[int, int]) -> bool:
-    """Whether a stage was accepted only after a rejected round, as ``--refinements drop`` looks for."""
-    return any(attempt > 1 for attempt in accepted.values())
+def refined(entries: Sequence[Entry], accepted: Mapping[int, int]) -> bool:
+    """Whether anything is told of a round that was not the accepted one of its stage; ``--refinements drop`` looks for
+    that. `accepted` as in `marks`."""
+    return any(one.attempt != accepted.get(one.position) for one in entries if one.kind is not Kind.SYSTEM)

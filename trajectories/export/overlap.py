@@ -6,7 +6,6 @@ left out; it is the repository's own files, which share licences and boilerplate
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -15,18 +14,20 @@ from pathlib import Path
 from typing import Any
 
 from prchain.errors import UsageError
+from trajectories.export.json_text import parsed
 from trajectories.export.samples import Sample
 
 WORDS = 13
 """The length of an n-gram: long enough that prose repeats none by chance (GPT-3's check, arXiv:2005.14165, app. C)."""
 
 _WORD = re.compile(r"\w+")
+_JSON = frozenset("{[")
 _BEYOND_FILE = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A sample that shares text with lines of the file."""
+    """A sample that shares text with lines of the file: with elements, where the file is one JSON list."""
 
     sample: str
     lines: tuple[int, ...]
@@ -40,26 +41,34 @@ class Overlap:
 
     name: str
     items: int
+    """Lines of the file, or elements."""
     grams: dict[int, int]
     hits: list[Hit] = field(default_factory=list)
     looked_at: int = 0
 
     @classmethod
     def load(cls, path: Path) -> Overlap:
-        """Read a file of texts: of JSON lines every text in them, else every line as it is. A text that is shorter than
-        an n-gram is not looked for. Raises `UsageError`."""
-        grams: dict[int, int] = {}
-        number = 0
+        """Read a file of texts: every text in a JSON document, or in each line of JSON lines, else every line as it is.
+
+        A text that is shorter than an n-gram is not looked for. Raises `UsageError` for a file that cannot be read, and
+        for one that nothing could be found with: of bytes that are no text (Parquet, archives), or without an n-gram.
+        """
         try:
             if path.stat().st_size > _BEYOND_FILE:
                 raise UsageError(f"{path} is larger than a list of texts can be (1 GiB)")
-            with path.open(encoding="utf-8", errors="replace") as lines:
-                for number, line in enumerate(lines, 1):
-                    for text in _texts(line):
-                        for gram in _grams(text):
-                            grams.setdefault(gram, number)
+            text = path.read_text(encoding="utf-8-sig", errors="replace")
         except OSError as error:
             raise UsageError(f"{path} cannot be read: {error.strerror or error}") from error
+        if "\0" in text:
+            raise UsageError(f"{path} is no text in UTF-8; write the texts as JSON lines, or one a line")
+        grams: dict[int, int] = {}
+        number = 0
+        for number, texts in enumerate(_items(text), 1):
+            for one in texts:
+                for gram in _grams(one):
+                    grams.setdefault(gram, number)
+        if not grams:
+            raise UsageError(f"{path} holds no text of {WORDS} words, which is the least that is looked for")
         return cls(path.name, number, grams)
 
     def check(self, sample: Sample) -> Hit | None:
@@ -90,10 +99,23 @@ def taught(sample: Sample) -> Iterator[str]:
                 yield from _texts(call.arguments)
 
 
-def _texts(line: str) -> Iterator[str]:
-    if line.lstrip()[:1] in {"{", "["}:
+def _items(text: str) -> Iterator[Iterator[str]]:
+    """The texts of each element where the whole is a JSON list, of the one that it is, or of each line."""
+    if text.lstrip()[:1] in _JSON:
         try:
-            yield from _strings(json.loads(line))
+            whole = parsed(text)
+        except ValueError:
+            pass
+        else:
+            yield from map(_strings, whole if isinstance(whole, list) else [whole])
+            return
+    yield from map(_texts, text.removesuffix("\n").split("\n"))
+
+
+def _texts(line: str) -> Iterator[str]:
+    if line.lstrip()[:1] in _JSON:
+        try:
+            yield from _strings(parsed(line))
             return
         except ValueError:
             pass

@@ -30,6 +30,8 @@ class ParquetRows:
     def write(self, row: Mapping[str, Any]) -> None:
         if self._writer is None:
             self._begin(row)
+        if lost := row.keys() - set(self._schema.names):
+            raise ValueError(f"no column for {', '.join(sorted(lost))}")
         self._held.append({name: _fit(row.get(name), self._columns[name]) for name in self._schema.names})
         self.count += 1
         if len(self._held) >= _ROWS_AT_ONCE:
@@ -71,7 +73,7 @@ def _fit(value: Any, kind: Any) -> Any:
             raise ValueError(f"no column for {', '.join(sorted(lost))}")
         return {name: _fit(value.get(name), inner) for name, inner in kind.items()}
     if kind == "string" and not isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False)
+        return json.dumps(value, ensure_ascii=False, allow_nan=False)
     return value
 
 

@@ -6,7 +6,9 @@ A_t, so that the harness grades A_t itself, also where the agent's earlier stage
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+import json
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,9 +19,13 @@ from environments.stages import open_git, open_trees, read_chain
 from prchain.errors import GitError, UsageError
 from prchain.git.trees import TreeStore
 from prchain.instances import instance_id
+from sql.chosen import repository_ids
 from sql.store import Transaction
-from sql.tables import Trajectory, TrajectoryStage
+from sql.tables import Chain, Trajectory, TrajectoryStage
+from trajectories.rows import find_trajectory
 
+NOT_TRIED = "not_tried"
+"""No attempt was made at the stage: its end is its beginning, and tells nothing of the agent."""
 NO_TREE = "no_tree"
 """No attempt at the stage came to an end."""
 NOT_UTF8 = "not_utf8"
@@ -35,6 +41,19 @@ class Unpredicted:
     reason: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Rollout:
+    """A trajectory, and what it was made with: the same for all that one file tells of."""
+
+    id: str
+    chain_id: str
+    sample: int
+    model: str
+    judge: str | None
+    options: str
+    options_hash: str
+
+
 def predictions(
     tx: Transaction,
     mirrors: Path,
@@ -43,47 +62,113 @@ def predictions(
     outcomes: Collection[str],
     repository: str | None = None,
     model: str | None = None,
+    like: str | None = None,
     sample: int | None = None,
     left_out: Callable[[Unpredicted], None] = lambda one: None,
 ) -> Iterator[dict[str, Any]]:
     """The predictions of trajectories with some outcomes, of one sample a chain: `sample`, or the lowest there is.
 
-    The harness knows one prediction an instance; another sample goes into a file of its own. Raises `UsageError` where
-    there are several models to choose from, and `StoreError`.
+    The harness knows one prediction an instance; another sample goes into a file of its own. `like` is the id of a
+    trajectory, or its beginning: only those that were made with its model, judge and options. Raises `UsageError` where
+    there is more than one of these to choose from, and `StoreError`.
     """
-    query = select(Trajectory.id, Trajectory.chain_id, Trajectory.sample, Trajectory.model).where(
-        Trajectory.outcome.in_(sorted(outcomes))
-    )
+    for rollout in chosen_rollouts(tx, outcomes=outcomes, repository=repository, model=model, like=like, sample=sample):
+        yield from _of_rollout(tx, rollout, mirrors, data_dir, left_out)
+
+
+def chosen_rollouts(
+    tx: Transaction,
+    *,
+    outcomes: Collection[str],
+    repository: str | None = None,
+    model: str | None = None,
+    like: str | None = None,
+    sample: int | None = None,
+) -> list[Rollout]:
+    """One trajectory a chain, all made with the same model, judge and options; see `predictions`.
+
+    A branch repeats its parent up to a step that somebody chose: it stands for a chain that has nothing nearer to the
+    beginning.
+    """
+    row = Trajectory
+    columns = (row.id, row.chain_id, row.sample, row.model, row.judge, row.options, row.options_hash)
+    query = select(*columns).where(row.outcome.in_(sorted(outcomes)))
+    if repository is not None:
+        chains = select(Chain.id).where(Chain.repository_id.in_(repository_ids(tx, repository)))
+        query = query.where(row.chain_id.in_(chains))
     if model is not None:
-        query = query.where(Trajectory.model == model)
+        query = query.where(row.model == model)
+    if like is not None:
+        same = (row.model, row.judge, row.options_hash)
+        made = tx.connection.execute(select(*same).where(row.id == find_trajectory(tx, like))).one()
+        query = query.where(*(column == value for column, value in zip(same, made, strict=True)))
     if sample is not None:
-        query = query.where(Trajectory.sample == sample)
-    done: set[str] = set()
-    rows = tx.connection.execute(query.order_by(Trajectory.chain_id, Trajectory.sample, Trajectory.id)).all()
-    if len(models := sorted({row.model for row in rows})) > 1:
+        query = query.where(row.sample == sample)
+    found = [Rollout(*one) for one in tx.connection.execute(query.order_by(row.chain_id, row.sample, row.id))]
+    branches = tx.connection.execute(select(row.id, row.parent_id).where(row.parent_id.is_not(None)))
+    parents = {str(name): str(parent) for name, parent in branches}
+    depths = {one.id: _depth(one.id, parents) for one in found}
+    nearest: dict[str, int] = {}
+    for one in found:
+        nearest[one.chain_id] = min(depths[one.id], nearest.get(one.chain_id, depths[one.id]))
+    nearest_ones = [one for one in found if depths[one.id] == nearest[one.chain_id]]
+    _check_alike(nearest_ones)
+    first: dict[str, Rollout] = {}
+    for one in nearest_ones:
+        first.setdefault(one.chain_id, one)
+    return list(first.values())
+
+
+def _depth(trajectory: str, parents: Mapping[str, str]) -> int:
+    """How many branchings lie before it."""
+    depth, parent = 0, parents.get(trajectory)
+    while parent is not None:
+        depth, parent = depth + 1, parents.get(parent)
+    return depth
+
+
+def _check_alike(rollouts: Sequence[Rollout]) -> None:
+    """Raise `UsageError`, which says how to choose, where rollouts were made in several ways."""
+    if len(models := sorted({one.model for one in rollouts})) > 1:
         raise UsageError(f"predictions are of one model a file; choose with --model: {', '.join(models)[:300]}")
-    for row in rows:
-        if row.chain_id in done:
+    counts = Counter((one.judge, one.options_hash) for one in rollouts)
+    if len(counts) < 2:
+        return
+    examples = {(one.judge, one.options_hash): one for one in reversed(rollouts)}
+    settings = {way: {"judge": one.judge, **json.loads(one.options)} for way, one in examples.items()}
+    names = sorted({name for one in settings.values() for name in one})
+    different = [name for name in names if len({json.dumps(one.get(name)) for one in settings.values()}) > 1]
+    ways = [
+        f"{examples[way].id} ({', '.join(f'{name} {json.dumps(settings[way].get(name))}' for name in different)}; "
+        f"{count:,} in all)"
+        for way, count in counts.most_common()
+    ]
+    raise UsageError(f"predictions are of rollouts made alike; choose with --like ID: {', '.join(ways)[:600]}")
+
+
+def _of_rollout(
+    tx: Transaction, rollout: Rollout, mirrors: Path, data_dir: Path, left_out: Callable[[Unpredicted], None]
+) -> Iterator[dict[str, Any]]:
+    chain = read_chain(tx, rollout.chain_id)
+    stages = {stage.position: stage for stage in chain.stages}
+    trees: TreeStore | None = None
+    columns = ("position", "end_tree", "attempts")
+    # Whoever reads predictions may stop at one, and would leave the cursor open behind the transaction.
+    for position, tree, attempts in list(tx.rows(TrajectoryStage, *columns, trajectory_id=rollout.id)):
+        name = instance_id(chain.repository, chain.id, position)
+        if not attempts:
+            left_out(Unpredicted(name, NOT_TRIED))
             continue
-        chain = read_chain(tx, row.chain_id)
-        if repository and chain.repository.lower() != repository.lower():
+        if tree is None or position not in stages:
+            left_out(Unpredicted(name, NO_TREE))
             continue
-        done.add(row.chain_id)
-        trees: TreeStore | None = None
-        stages = {stage.position: stage for stage in chain.stages}
-        for position, tree in tx.rows(TrajectoryStage, "position", "end_tree", trajectory_id=row.id):
-            name = instance_id(chain.repository, chain.id, position)
-            if tree is None or position not in stages:
-                left_out(Unpredicted(name, NO_TREE))
-                continue
-            try:
-                trees = trees or open_trees(chain, open_git(chain, mirrors), data_dir)
-                patch = trees.patch_text(stages[position].base, tree)
-                text = patch.decode()
-            except UnicodeDecodeError:
-                left_out(Unpredicted(name, NOT_UTF8))
-                continue
-            except GitError as error:
-                left_out(Unpredicted(name, error.name, str(error)))
-                continue
-            yield {"instance_id": name, "model_name_or_path": row.model, "model_patch": text}
+        try:
+            trees = trees or open_trees(chain, open_git(chain, mirrors), data_dir)
+            text = trees.patch_text(stages[position].base, tree).decode()
+        except UnicodeDecodeError:
+            left_out(Unpredicted(name, NOT_UTF8))
+            continue
+        except GitError as error:
+            left_out(Unpredicted(name, error.name, str(error)))
+            continue
+        yield {"instance_id": name, "model_name_or_path": rollout.model, "model_patch": text}

@@ -13,14 +13,13 @@ from typing import Any
 
 from sqlalchemy import func, select
 
-from prchain.llm.model import ToolCall
-from prchain.scrub import redact, scrub_mined
 from sql.store import Transaction
 from sql.tables import Chain, ChainStage, Repository, Task, Trajectory, TrajectoryStage, Verdict
 from trajectories.export.masks import marks, refined
 from trajectories.export.options import ExportOptions
-from trajectories.export.samples import Reason, Sample, Stage, Turn, answered, ended
-from trajectories.model import Entry, Kind
+from trajectories.export.samples import Sample, Stage, Turn, answered, ended
+from trajectories.export.scrubber import Scrubber
+from trajectories.model import Kind
 from trajectories.outcomes import ACCEPTED, ACCEPTED_PREFIX
 from trajectories.rollouts.prefix import retold
 from trajectories.rows import read_entries
@@ -130,11 +129,11 @@ def read_sample(
     if not entries:
         return NO_MESSAGES
     stages, accepted = _verdicts(tx, candidate)
-    if options.refinements == "drop" and refined(accepted):
+    if options.refinements == "drop" and refined(entries, accepted):
         return REFINED
     marked = zip(entries, marks(entries, accepted, options.masks, options.refinements), strict=True)
     kept = [pair for pair in marked if options.guidance == "keep" or pair[0].kind is not Kind.GUIDANCE]
-    scrub = _Scrubber(secrets)
+    scrub = Scrubber(secrets)
     (tools, overview), (old,) = (
         next(iter(tx.rows(Trajectory, "tools", "overview", id=candidate.id))),
         next(iter(tx.rows(Task, "overview", chain_id=candidate.chain_id)), (None,)),
@@ -153,7 +152,7 @@ def read_sample(
         stages,
         tuple(json.loads(tools)),
         scrub.text(overview or old or "") or None,
-        _facts(candidate, entries),
+        _facts(candidate),
     )
     return sample if whole else ended(sample)
 
@@ -180,20 +179,22 @@ def _verdicts(tx: Transaction, candidate: Candidate) -> tuple[tuple[Stage, ...],
 
 
 def _with_overview(turns: Sequence[Turn], old: str, new: str) -> list[Turn] | None:
-    """The turns with another overview in the first query; None where it cannot be put there."""
-    first = next((place for place, turn in enumerate(turns) if turn.kind is Kind.QUERY), None)
-    if first is None or not new.strip():
-        return None
-    content = turns[first].content
-    if new.strip() in content:
-        return list(turns)
-    if not old.strip() or old.strip() not in content:
-        return None
-    changed = replace(turns[first], content=content.replace(old.strip(), new.strip()))
-    return [*turns[:first], changed, *turns[first + 1 :]]
+    """The turns with another overview in the queries; None where it cannot be put into the first one.
+
+    A conversation that began anew with each stage tells it with each.
+    """
+    old, new = old.strip(), new.strip()
+    told = [
+        replace(turn, content=turn.content.replace(old, new))
+        if old and turn.kind is Kind.QUERY and new not in turn.content
+        else turn
+        for turn in turns
+    ]
+    first = next((turn for turn in told if turn.kind is Kind.QUERY), None)
+    return told if new and first is not None and new in first.content else None
 
 
-def _facts(candidate: Candidate, entries: Sequence[Entry]) -> Mapping[str, Any]:
+def _facts(candidate: Candidate) -> Mapping[str, Any]:
     return {
         "repository": candidate.repository,
         "licence": candidate.licence,
@@ -204,45 +205,7 @@ def _facts(candidate: Candidate, entries: Sequence[Entry]) -> Mapping[str, Any]:
         "judge": candidate.judge,
         "outcome": candidate.outcome,
         "usd": candidate.usd,
-        "elided_turns": sum(bool(entry.details.get("dropped")) for entry in entries),
     }
-
-
-class _Scrubber:
-    """Texts as they may leave the house: no addresses, no credentials, no unseen characters."""
-
-    def __init__(self, secrets: tuple[str, ...]) -> None:
-        self._secrets = secrets
-
-    def text(self, text: str) -> str:
-        return scrub_mined(redact(text, self._secrets) if self._secrets else text)
-
-    def turn(self, entry: Entry, train: bool, reason: Reason, *, reasoning: bool) -> Turn:
-        return Turn(
-            entry.role, self.text(entry.content), entry.kind, train, reason, entry.position, entry.attempt, entry.step,
-            self.text(entry.reasoning) if entry.reasoning and reasoning else None,
-            tuple(ToolCall(call.id, call.name, self._arguments(call.arguments)) for call in entry.tool_calls),
-            entry.tool_call_id, entry.tool_name,
-        )  # fmt: skip
-
-    def _arguments(self, arguments: str) -> str:
-        """Arguments scrubbed as the texts that they hold, not as JSON, whose escapes would hide them; the text itself
-        stays as the model wrote it where nothing had to go."""
-        try:
-            found = json.loads(arguments)
-        except ValueError:
-            return self.text(arguments)
-        clean = self._value(found)
-        return arguments if clean == found else json.dumps(clean, ensure_ascii=False)
-
-    def _value(self, value: Any) -> Any:
-        if isinstance(value, str):
-            return self.text(value)
-        if isinstance(value, list):
-            return [self._value(one) for one in value]
-        if isinstance(value, dict):
-            return {self.text(key): self._value(one) for key, one in value.items()}
-        return value
 
 
 def outcome_counts(tx: Transaction) -> Iterator[tuple[str, int]]:

@@ -5,7 +5,7 @@ Pure: from values to values.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
@@ -32,7 +32,8 @@ class Reason(StrEnum):
     GUIDED = "guided"
     """The turn right after an observer's words, which nobody says to the trained model."""
     CONTEXT = "context"
-    """A turn of a per-turn row that only leads to the last one; it is under loss in a row of its own."""
+    """A turn of a per-turn row that only leads to the last one; it is under loss in a row of its own, maybe in one of
+    another sample that began alike."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,10 @@ class Turn:
     tool_call_id: str | None = None
     name: str | None = None
     """Of a tool's message: the tool."""
+    elided: bool = False
+    """Whether its request left older observations out, to fit the model's context."""
+    broken_marks: int = 0
+    """Texts of it in which special tokens were broken (`trajectories.export.special_tokens`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +95,20 @@ class Sample:
     def tool_calls(self) -> int:
         """How many tool calls its turns make."""
         return sum(len(turn.tool_calls) for turn in self.turns)
+
+    @property
+    def elided_turns(self) -> int:
+        """How many turns were made without some older observations."""
+        return sum(turn.elided for turn in self.turns)
+
+    @property
+    def broken_marks(self) -> int:
+        """How many of its texts held special tokens."""
+        return sum(turn.broken_marks for turn in self.turns)
+
+    def part(self, name: str, turns: Sequence[Turn], stages: Iterable[Stage]) -> Sample:
+        """A sample of some of its turns. What the whole cost is not told of a part: added up, it would count twice."""
+        return replace(self, id=name, turns=tuple(turns), stages=tuple(stages), facts={**self.facts, "usd": None})
 
 
 def ended(sample: Sample) -> Sample:
@@ -138,8 +157,8 @@ def piece(sample: Sample, positions: Sequence[int], number: int, *, lead: bool) 
         first = next((place for place, turn in enumerate(chosen) if turn.kind is Kind.QUERY), None)
         if first is not None and sample.overview not in chosen[first].content:
             chosen[first] = replace(chosen[first], content=f"{sample.overview}\n\n{chosen[first].content}")
-    stages = tuple(stage for stage in sample.stages if stage.position in positions)
-    return ended(replace(sample, id=f"{sample.id}-{number}", turns=tuple(chosen), stages=stages))
+    stages = [stage for stage in sample.stages if stage.position in positions]
+    return ended(sample.part(f"{sample.id}-{number}", chosen, stages))
 
 
 def per_turn(sample: Sample) -> Iterator[Sample]:
@@ -153,8 +172,8 @@ def per_turn(sample: Sample) -> Iterator[Sample]:
     for turn in sample.turns:
         if turn.train:
             number += 1
-            reached = tuple(stage for stage in sample.stages if stage.position <= turn.position)
-            yield replace(sample, id=f"{sample.id}#{number}", turns=(*context, turn), stages=reached)
+            reached = [stage for stage in sample.stages if stage.position <= turn.position]
+            yield sample.part(f"{sample.id}#{number}", [*context, turn], reached)
             context.append(replace(turn, train=False, reason=Reason.CONTEXT))
         else:
             context.append(turn)

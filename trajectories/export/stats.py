@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import case, func, select
+from sqlalchemy import case, exists, func, select
+from sqlalchemy.orm import aliased
 
 from sql.store import Transaction
 from sql.tables import PullRequest, TaskStage, Trajectory, TrajectoryMessage, Verdict
@@ -118,8 +119,9 @@ def _sizes(tx: Transaction) -> tuple[Distribution, Distribution]:
     """Tokens and tool calls of every kept trajectory."""
     row = TrajectoryMessage
     characters = func.length(row.content) + func.coalesce(func.length(row.reasoning), 0) + func.length(row.tool_calls)
-    # '"arguments"' cannot stand unescaped within a call's other texts, so it counts the calls of a message.
-    key = '"arguments"'
+    # A quote followed by a colon ends a key, wherever it stands: texts hold no unescaped quotes, and end before a comma
+    # or a brace. So it counts the calls of a message.
+    key = '"arguments":'
     called = (func.length(row.tool_calls) - func.length(func.replace(row.tool_calls, key, ""))) / len(key)
     query = _kept_messages(
         func.sum(characters), func.count(), func.sum(case((row.role == "assistant", called), else_=0))
@@ -161,10 +163,22 @@ def _stages(tx: Transaction) -> dict[str, int]:
     return {str(length): int(count) for length, count in tx.connection.execute(query)}
 
 
+def _own() -> Any:
+    """Of verdicts: that it is no copy of the parent's (`trajectories.rollouts.branch`), which says the same moment."""
+    original = aliased(Verdict)
+    same = [getattr(original, name) == getattr(Verdict, name) for name in ("position", "attempt", "tree", "at")]
+    parents = (Trajectory.id == Verdict.trajectory_id, Trajectory.parent_id == original.trajectory_id)
+    return ~exists().where(*parents, *same).correlate(Verdict)
+
+
 def _acceptance(tx: Transaction) -> list[dict[str, Any]]:
     """By round: how many attempts had a verdict, and what it was; of all trajectories."""
     counts: dict[int, Counter[str]] = {}
-    query = select(Verdict.attempt, Verdict.accepted, func.count()).group_by(Verdict.attempt, Verdict.accepted)
+    query = (
+        select(Verdict.attempt, Verdict.accepted, func.count())
+        .where(_own())
+        .group_by(Verdict.attempt, Verdict.accepted)
+    )
     for attempt, accepted, count in tx.connection.execute(query):
         name = "unscored" if accepted is None else "accepted" if accepted else "rejected"
         counts.setdefault(attempt, Counter())[name] += count
@@ -184,7 +198,7 @@ def _acceptance(tx: Transaction) -> list[dict[str, Any]]:
 
 def _scores(tx: Transaction) -> dict[str, Any]:
     """The judge's scores of all attempts: their figures, and how many lie in each tenth (1.0 is in the last)."""
-    query = select(Verdict.score).where(Verdict.score.is_not(None))
+    query = select(Verdict.score).where(Verdict.score.is_not(None), _own())
     scores = [float(score) for (score,) in tx.connection.execute(query) if score is not None]
     tenths = Counter(min(int(score * 10 + 1e-9), 9) for score in scores)
     return {

@@ -1,26 +1,34 @@
 """How many tokens a sample has: by a tokenizer and its chat template, by a tokenizer alone, or by an estimate.
 
 A count says which of the three it is, because a length limit on an estimate is no promise.
+
+A template is no promise either where it leaves texts out. Qwen3's drops the reasoning of earlier turns from a
+conversation, and slime, which renders its messages one at a time, trains on it all the same. Reasoning that a template
+drops is therefore added to what it renders, and the count says so.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from prchain.errors import UsageError
 from trajectories.export.formats.chat import chat_messages
 from trajectories.export.samples import Sample, Turn
 
+if TYPE_CHECKING:
+    from trajectories.export.chat_template import ChatTemplate
+
 BYTES_A_TOKEN = 4
 """What the dry runs of prchain count with, too."""
 
 OVERHEAD = 4
-"""Tokens around a message where no chat template tells: ChatML's marks, role and line ends."""
+"""Tokens around a message where no chat template tells: ChatML's marks, role and line ends. As many around thoughts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +37,9 @@ class Tokens:
 
     total: int
     trained: int
+    by: str
+    """How `total` was counted: ``template`` (the rendered conversation), ``template_and_reasoning`` (with the reasoning
+    that the template drops), ``texts`` (the texts, and an estimate of what a template puts around) or ``estimate``."""
 
 
 class Counter(Protocol):
@@ -36,7 +47,11 @@ class Counter(Protocol):
 
     @property
     def method(self) -> str:
-        """``template`` (exact), ``texts`` (texts exact, the template's own tokens estimated) or ``estimate``."""
+        """The best that it can do: ``template``, ``texts`` or ``estimate``, as in `Tokens.by`."""
+
+    @property
+    def of_texts(self) -> str:
+        """What it does where no template tells: ``texts`` or ``estimate``."""
 
     @property
     def description(self) -> str:
@@ -52,7 +67,7 @@ class Counter(Protocol):
 class Estimate:
     """Four bytes a token."""
 
-    method = "estimate"
+    method = of_texts = "estimate"
     description = f"estimated by {BYTES_A_TOKEN} bytes a token; give --tokenizer for exact counts"
 
     def text(self, text: str) -> int:
@@ -65,14 +80,18 @@ class Estimate:
 class TokenizerCounter:
     """By a ``tokenizer.json``, with the chat template that lies beside it."""
 
+    of_texts = "texts"
+
     def __init__(self, file: Path) -> None:
         """Raises `UsageError` where the file, or what lies beside it, cannot be used or tokenizers is not installed."""
         self._tokenizer = _tokenizer(file)
-        self._template = _template(file.parent)
+        self._template = _template_beside(file.parent)
         self.method = "template" if self._template else "texts"
-        exact = "and the chat template beside it" if self._template else (
-            f"with {OVERHEAD} tokens around a message: no chat template lies beside it"
-        )  # fmt: skip
+        exact = (
+            "and the chat template beside it, with the reasoning that the template drops"
+            if self._template
+            else f"with {OVERHEAD} tokens around a message: no chat template lies beside it"
+        )
         self.description = f"counted by {file.name} {exact}"
 
     def text(self, text: str) -> int:
@@ -83,8 +102,18 @@ class TokenizerCounter:
         counted = _summed(self, sample)
         if self._template is None:
             return counted
-        rendered = self._template(chat_messages(sample), sample.tools)
-        return Tokens(self.text(rendered), counted.trained)
+        rendered = self._rendered(self._template, sample)
+        thoughts = [self.text(turn.reasoning) for turn in sample.turns if turn.reasoning]
+        if thoughts:
+            silent = replace(sample, turns=tuple(replace(turn, reasoning=None) for turn in sample.turns))
+            bare = self._rendered(self._template, silent)
+            if rendered < bare + sum(thoughts):
+                total = bare + sum(thoughts) + OVERHEAD * len(thoughts)
+                return Tokens(total, counted.trained, "template_and_reasoning")
+        return Tokens(rendered, counted.trained, "template")
+
+    def _rendered(self, template: ChatTemplate, sample: Sample) -> int:
+        return self.text(template(chat_messages(sample), sample.tools))
 
 
 def counter(tokenizer: Path | None) -> Counter:
@@ -92,18 +121,29 @@ def counter(tokenizer: Path | None) -> Counter:
     return TokenizerCounter(tokenizer) if tokenizer else Estimate()
 
 
+def counted(sample: Sample, tokens: Tokens) -> Sample:
+    """The sample with its count among the facts that are told of it."""
+    return replace(sample, facts={**sample.facts, "tokens": tokens.total, "tokens_by": tokens.by})
+
+
 def _size(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
-def _summed(counts: Counter, sample: Sample) -> Tokens:
+def up_to_each_turn(counts: Counter, sample: Sample) -> Iterator[Tokens]:
+    """The count of the sample as it would be if it ended with its first turn, with its second one, ...: by the texts
+    alone, since to render every beginning takes minutes where a conversation is long."""
     total = counts.text(json.dumps(sample.tools)) if sample.tools else 0
     trained = 0
     for turn in sample.turns:
         tokens = sum(counts.text(text) for text in _texts(turn))
         total += tokens + OVERHEAD
         trained += tokens if turn.train else 0
-    return Tokens(total, trained)
+        yield Tokens(total, trained, counts.of_texts)
+
+
+def _summed(counts: Counter, sample: Sample) -> Tokens:
+    return deque(up_to_each_turn(counts, sample), maxlen=1)[0]
 
 
 def _texts(turn: Turn) -> list[str]:
@@ -119,62 +159,16 @@ def _tokenizer(file: Path) -> Any:
     if not file.is_file():
         raise UsageError(f"{file} is no file; give the path of a tokenizer.json")
     try:
-        return package.Tokenizer.from_file(str(file))
+        found = package.Tokenizer.from_file(str(file))
     except Exception as error:  # the boundary to tokenizers, which raises nothing narrower
         raise UsageError(f"{file} is no tokenizer.json that tokenizers can read: {str(error)[:200]}") from error
+    # A file that was saved in the midst of a training run tells how that run cut and filled its batches.
+    found.no_truncation()
+    found.no_padding()
+    return found
 
 
-class _Template:
-    """A chat template as transformers renders it: Jinja in a sandbox, blocks trimmed, ``tojson`` without escapes."""
+def _template_beside(folder: Path) -> ChatTemplate | None:
+    from trajectories.export.chat_template import template_beside  # noqa: PLC0415  Jinja is loaded where it is used
 
-    def __init__(self, source: str, specials: Mapping[str, str]) -> None:
-        from jinja2 import TemplateError  # noqa: PLC0415
-        from jinja2.ext import loopcontrols  # noqa: PLC0415
-        from jinja2.sandbox import ImmutableSandboxedEnvironment  # noqa: PLC0415
-
-        def refuse(message: str) -> str:
-            raise TemplateError(message)
-
-        def tojson(value: Any, indent: int | None = None, **_: Any) -> str:
-            return json.dumps(value, ensure_ascii=False, indent=indent)
-
-        environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols])
-        environment.filters["tojson"] = tojson
-        environment.globals["raise_exception"] = refuse
-        environment.globals["strftime_now"] = lambda form: "2000-01-01"  # a date's length hardly changes
-        self._errors = (TemplateError, TypeError, ValueError, KeyError, AttributeError)
-        self._specials = specials
-        try:
-            self._compiled = environment.from_string(source)
-        except TemplateError as error:
-            raise UsageError(f"the chat template beside the tokenizer cannot be read: {error}") from error
-
-    def __call__(self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]]) -> str:
-        try:
-            return self._compiled.render(
-                messages=messages, tools=list(tools) or None, add_generation_prompt=False, **self._specials
-            )
-        except self._errors as error:
-            raise UsageError(f"the chat template beside the tokenizer refuses a conversation: {error}") from error
-
-
-def _template(folder: Path) -> _Template | None:
-    """The template of ``chat_template.jinja`` or ``tokenizer_config.json``, as transformers looks for it."""
-    specials: dict[str, str] = {}
-    source: str | None = None
-    try:
-        config = folder / "tokenizer_config.json"
-        if config.is_file():
-            stored = json.loads(config.read_text(encoding="utf-8"))
-            for name in ("bos_token", "eos_token", "pad_token", "unk_token"):
-                token = stored.get(name)
-                specials[name] = str(token.get("content", "") if isinstance(token, dict) else token or "")
-            found = stored.get("chat_template")
-            if isinstance(found, list):  # named templates
-                found = next((one["template"] for one in found if one.get("name") == "default"), None)
-            source = found
-        if (folder / "chat_template.jinja").is_file():
-            source = (folder / "chat_template.jinja").read_text(encoding="utf-8")
-    except (OSError, ValueError, KeyError, AttributeError) as error:
-        raise UsageError(f"the tokenizer's settings in {folder} cannot be read: {error}") from error
-    return _Template(source, specials) if source else None
+    return template_beside(folder)

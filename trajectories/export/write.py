@@ -6,11 +6,14 @@ import contextlib
 import errno
 import json
 import os
-from collections.abc import Mapping
+import signal
+import sys
+import threading
+from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO, Protocol, Self
+from typing import Any, BinaryIO, NoReturn, Protocol, Self
 
 from prchain.errors import DiskFull, PrchainError, UsageError
 
@@ -25,6 +28,43 @@ class Rows(Protocol):
 
     def close(self) -> None:
         """Write what is still held back; the stream stays open."""
+
+
+class Sink(Protocol):
+    """Where bytes go."""
+
+    def write(self, data: bytes, /) -> int:
+        """Append bytes."""
+
+    def flush(self) -> None:
+        """Hand the bytes on."""
+
+
+class StandardOutput:
+    """Standard output, whose failures have names. Raises `DiskFull`, `UsageError`, and `BrokenPipeError` as it is."""
+
+    def __init__(self) -> None:
+        self._stream = sys.stdout.buffer
+
+    def write(self, data: bytes, /) -> int:
+        """Append bytes."""
+        with self._named():
+            return self._stream.write(data)
+
+    def flush(self) -> None:
+        """Hand the bytes to the system."""
+        with self._named():
+            self._stream.flush()
+
+    @contextlib.contextmanager
+    def _named(self) -> Iterator[None]:
+        try:
+            with _named("standard output"):
+                yield
+        except PrchainError:
+            # What is held back cannot be written either, and Python would try it at its end.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
+            raise
 
 
 class Stream:
@@ -78,15 +118,22 @@ class Stream:
 class Files:
     """Several files that are written beside their places and moved there at the end, in the order of their opening.
 
-    A block that raises leaves what was there before. Raises `UsageError` where a file is there and `force` is not set,
-    or it cannot be written, and `DiskFull`.
+    A block that raises leaves what was there before, and so does SIGTERM, which ends the block in the main thread as
+    Ctrl-C does. Raises `UsageError` where a file is there and `force` is not set, or it cannot be written, and
+    `DiskFull`.
     """
 
     def __init__(self, *, force: bool = False) -> None:
         self._force = force
         self._streams: list[Stream] = []
+        self._removed: list[Path] = []
+        self._ends_on_sigterm = False
 
     def __enter__(self) -> Self:
+        # A handler of somebody else's stays.
+        if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+            signal.signal(signal.SIGTERM, _end)
+            self._ends_on_sigterm = True
         return self
 
     def open(self, path: Path) -> Stream:
@@ -97,6 +144,11 @@ class Files:
         self._streams.append(stream)
         return stream
 
+    def remove(self, path: Path) -> None:
+        """Let a file that may be there go, once the new ones are in their places."""
+        check_place(path, force=self._force)
+        self._removed.append(path)
+
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         try:
             if kind is None:
@@ -106,6 +158,9 @@ class Files:
                 for stream in self._streams:
                     with _named(stream.path):
                         stream.part.replace(stream.path)
+                for path in self._removed:
+                    with _named(path):
+                        path.unlink(missing_ok=True)
             elif isinstance(error, OSError) and not isinstance(error, PrchainError) and self._streams:
                 with _named(self._streams[-1].path):
                     raise error
@@ -115,6 +170,12 @@ class Files:
                     stream.end(sync=False)
                 with contextlib.suppress(OSError):
                     stream.part.unlink(missing_ok=True)
+            if self._ends_on_sigterm:
+                signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _end(number: int, _frame: object) -> NoReturn:
+    raise SystemExit(128 + number)  # what a shell reports for a program that the signal ended
 
 
 def check_place(path: Path, *, force: bool) -> None:
@@ -127,8 +188,22 @@ def check_place(path: Path, *, force: bool) -> None:
         raise UsageError(f"{path} is there already; give another name, or --force to replace it")
 
 
+def check_inputs(places: Iterable[Path], inputs: Iterable[Path]) -> None:
+    """Raise `UsageError` where what is written would take the place of a file that is read."""
+    read = list(inputs)
+    for place in places:
+        if found := next((one for one in read if _same(place, one)), None):
+            raise UsageError(f"{place} would replace {found}, which this command reads; give --out another name")
+
+
+def _same(one: Path, other: Path) -> bool:
+    with contextlib.suppress(OSError):
+        return one.samefile(other)
+    return one.resolve() == other.resolve()
+
+
 @contextlib.contextmanager
-def _named(path: Path) -> Any:
+def _named(path: Path | str) -> Iterator[None]:
     try:
         yield
     except PrchainError:  # some are an OSError too
@@ -144,15 +219,16 @@ def _named(path: Path) -> Any:
 class JsonLines:
     """One JSON object a line.
 
-    ASCII only: several characters of Unicode end a line for some readers (U+0085, U+2028), and none for JSON.
+    ASCII only: several characters of Unicode end a line for some readers (U+0085, U+2028), and none for JSON. A number
+    that JSON does not know (NaN, Infinity) is a defect of whoever made the row: `ValueError`.
     """
 
-    def __init__(self, stream: Stream | BinaryIO) -> None:
+    def __init__(self, stream: Sink) -> None:
         self.count = 0
         self._stream = stream
 
     def write(self, row: Mapping[str, Any]) -> None:
-        self._stream.write(json.dumps(row).encode("ascii") + b"\n")
+        self._stream.write(json.dumps(row, allow_nan=False).encode("ascii") + b"\n")
         self.count += 1
 
     def close(self) -> None:
@@ -162,3 +238,8 @@ class JsonLines:
 def beside(out: Path, word: str) -> Path:
     """The name of a file that belongs to `out`: ``sft.jsonl`` and ``validation`` make ``sft.validation.jsonl``."""
     return out.with_name(f"{out.stem}.{word}{out.suffix}")
+
+
+def card_places(out: Path) -> tuple[Path, Path]:
+    """The names of the card beside `out`: for people, and for machines."""
+    return out.with_name(f"{out.name}.card.md"), out.with_name(f"{out.name}.card.json")

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from prchain.llm.model import ToolCall
+from trajectories.export.json_text import parsed
 from trajectories.export.samples import Sample, Stage, Turn
+from trajectories.export.special_tokens import without_thinking_marks
 
 Json = dict[str, Any]
 
 
 def arguments_of(call: ToolCall) -> Json:
-    """A call's arguments as an object. What is none, as a faulty turn may write it, stands whole under ``raw``.
+    """A call's arguments as an object. What is none, as a faulty turn may write it, stands whole under ``raw``; so does
+    what strict JSON cannot hold (NaN), or no reader could walk through.
 
     Chat templates go through the arguments (Qwen3-Coder) or print them as JSON; a text that is no JSON would break
     them, or teach what no tool takes.
     """
     try:
-        found = json.loads(call.arguments)
+        found = parsed(call.arguments)
     except ValueError:
         return {"raw": call.arguments}
     return found if isinstance(found, dict) else {"raw": call.arguments}
@@ -36,8 +39,9 @@ def as_text(call: ToolCall) -> Json:
 
 
 def think(reasoning: str, content: str) -> str:
-    """Content with the reasoning before it, as Qwen3 and DeepSeek R1 write it."""
-    return f"<think>\n{reasoning.strip()}\n</think>\n\n{content}"
+    """Content with the reasoning before it, as Qwen3 and DeepSeek R1 write it. Reasoning that tells of these marks has
+    them broken: it would end there for every reader."""
+    return f"<think>\n{without_thinking_marks(reasoning.strip())}\n</think>\n\n{content}"
 
 
 def chat_message(turn: Turn, call: Callable[[ToolCall], Json] = as_object) -> Json:
@@ -64,11 +68,13 @@ def tools_text(sample: Sample) -> str:
     return json.dumps([dict(tool) for tool in sample.tools], ensure_ascii=False)
 
 
-def metadata(sample: Sample, starts: list[int]) -> Json:
+def metadata(sample: Sample, places: Sequence[range] | None = None) -> Json:
     """What a row tells of its sample; every row has the same keys with the same types, as Parquet wants it.
 
-    `starts` is, of every turn, the place of its first message in the row: stages are told by places of messages.
+    `places` are, of every turn, those of its messages in the row: stages are told by the places of messages. None:
+    every turn is one message.
     """
+    where = places or [range(place, place + 1) for place in range(len(sample.turns))]
     return {
         "source_name": "prchain",
         "sample_id": sample.id,
@@ -77,7 +83,9 @@ def metadata(sample: Sample, starts: list[int]) -> Json:
         **dict(sample.facts),
         "tool_calls": sample.tool_calls,
         "turns_under_loss": sample.trained,
-        "stages": [{**_stage(sample, stage.position, starts), **_verdict(stage)} for stage in sample.stages],
+        "elided_turns": sample.elided_turns,
+        "broken_marks": sample.broken_marks,
+        "stages": [{**_stage(sample, stage.position, where), **_verdict(stage)} for stage in sample.stages],
     }
 
 
@@ -85,6 +93,7 @@ def _verdict(stage: Stage) -> Json:
     return {"attempts": stage.attempts, "score": stage.score, "tests": stage.tests, "tree": stage.tree}
 
 
-def _stage(sample: Sample, position: int, starts: list[int]) -> Json:
-    inside = [starts[place] for place, turn in enumerate(sample.turns) if turn.position == position]
+def _stage(sample: Sample, position: int, places: Sequence[range]) -> Json:
+    inside = [place for turn, where in zip(sample.turns, places, strict=True) if turn.position == position
+              for place in where]  # fmt: skip
     return {"position": position, "first_message": min(inside, default=None), "last_message": max(inside, default=None)}

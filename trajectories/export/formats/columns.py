@@ -23,11 +23,12 @@ METADATA: dict[str, Any] = {
     "judge": "string",
     "outcome": "string",
     "usd": "float64",
-    "elided_turns": "int64",
     "tokens": "int64",
     "tokens_by": "string",
     "tool_calls": "int64",
     "turns_under_loss": "int64",
+    "elided_turns": "int64",
+    "broken_marks": "int64",
     "stages": [
         {
             "position": "int64",

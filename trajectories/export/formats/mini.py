@@ -5,11 +5,11 @@ A trajectory is told whole, with rejected rounds; what is ours stands in ``extra
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from trajectories.export.formats.chat import as_text, chat_message, metadata
 from trajectories.export.formats.model import Format
+from trajectories.export.json_text import parsed
 from trajectories.export.samples import Sample, Turn
 from trajectories.outcomes import KEPT
 
@@ -26,7 +26,7 @@ def row(sample: Sample) -> dict[str, Any]:
                        "tools": [dict(tool) for tool in sample.tools]},
             "exit_status": "Submitted" if sample.facts.get("outcome") in KEPT else str(sample.facts.get("outcome")),
             "submission": "",
-            "prchain": metadata(sample, list(range(len(sample.turns)))),
+            "prchain": metadata(sample),
         },
         "messages": [_message(turn) for turn in sample.turns],
         "trajectory_format": VERSION,
@@ -46,7 +46,7 @@ def _message(turn: Turn) -> dict[str, Any]:
 def _command(arguments: str) -> str:
     """The command of a call of ``bash``; of another tool, its arguments as they are."""
     try:
-        found = json.loads(arguments)
+        found = parsed(arguments)
     except ValueError:
         return arguments
     command = found.get("command") if isinstance(found, dict) and len(found) == 1 else None

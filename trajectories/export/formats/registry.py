@@ -22,6 +22,8 @@ def chosen_format(name: str, options: ExportOptions) -> Format:
     found = FORMATS[name]
     if not found.trains and options.rows == "turns":
         raise UsageError(f"{name} tells whole trajectories; --rows turns is for formats that trainers read")
+    if not found.trains and options.max_tokens is not None:
+        raise UsageError(f"{name} tells whole trajectories; --max-tokens is for formats that trainers read")
     if found.loss is None and options.rows == "conversations" and not options.masks_nothing:
         raise UsageError(
             f"{name} cannot leave turns out of the loss: write one row a turn with --rows turns ({found.turns_hint}), "

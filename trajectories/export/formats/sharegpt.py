@@ -2,13 +2,15 @@
 
 By LLaMA-Factory's code (`src/llamafactory/data/converter.py`, `formatter.py`): what is asked (``human``,
 ``observation``) and what is said (``gpt``, ``function_call``) must alternate, else the row is skipped with a warning; a
-``function_call`` holds JSON, and before it nothing but thoughts in ``<think>``. No message can be left out of the loss:
-per-turn rows with ``mask_history: true`` train on their last turn alone.
+``function_call`` holds JSON, and before it nothing but thoughts in ``<think>``; where a second end of thoughts or a
+``<tool_call>`` stands anywhere in it, preprocessing is aborted. No message can be left out of the loss: per-turn rows
+with ``mask_history: true`` train on their last turn alone.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from trajectories.export.formats.chat import arguments_of, metadata, think, tools_text
@@ -17,17 +19,19 @@ from trajectories.export.formats.model import Format
 from trajectories.export.samples import Sample, Turn
 
 _ASKED = ("human", "observation")
+_OWN_THOUGHTS = re.compile(r"\s*<think>(?P<thoughts>.*?)</think>", re.DOTALL)
+"""How a content begins whose reasoning nobody took out of it."""
 
 
 def row(sample: Sample) -> dict[str, Any]:
     """A line; questions in a row become one, and between two answers stands an empty question."""
     system = ""
     out: list[dict[str, str]] = []
-    starts: list[int] = []
+    places: list[range] = []
     for turn in sample.turns:
         if turn.role == "system":
             system = f"{system}\n\n{turn.content}" if system else turn.content
-            starts.append(0)
+            places.append(range(1))
             continue
         message = _message(turn)
         asked = message["from"] in _ASKED
@@ -37,12 +41,12 @@ def row(sample: Sample) -> dict[str, Any]:
             if out and not asked and out[-1]["from"] not in _ASKED:
                 out.append({"from": "human", "value": ""})
             out.append(message)
-        starts.append(len(out) - 1)
+        places.append(range(len(out) - 1, len(out)))
     return {
         "conversations": out,
         "system": system,
         "tools": tools_text(sample) if sample.tools else "",
-        "metadata": metadata(sample, starts),
+        "metadata": metadata(sample, places),
     }
 
 
@@ -54,8 +58,11 @@ def _message(turn: Turn) -> dict[str, str]:
     if not turn.tool_calls:
         return {"from": "gpt", "value": think(turn.reasoning, turn.content) if turn.reasoning else turn.content}
     calls = [{"name": call.name, "arguments": arguments_of(call)} for call in turn.tool_calls]
-    value = json.dumps(calls, ensure_ascii=False)
-    thoughts = "\n\n".join(part for part in (turn.reasoning, turn.content) if part)
+    # The escape is JSON's own: the reader's expressions for thoughts and calls then find none in the arguments.
+    value = json.dumps(calls, ensure_ascii=False).replace("<", "\\u003c")
+    own = _OWN_THOUGHTS.match(turn.content)
+    said = (own["thoughts"], turn.content[own.end() :]) if own else (turn.content,)
+    thoughts = "\n\n".join(part.strip() for part in (turn.reasoning or "", *said) if part.strip())
     return {"from": "function_call", "value": think(thoughts, value) if thoughts else value}
 
 

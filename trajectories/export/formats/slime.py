@@ -4,6 +4,8 @@ By slime's own code (`slime/utils/mask_utils.py`, `slime/utils/data.py`, read at
 messages whose ``step_loss_mask`` is 1; tools may be JSON text; metadata must be an object. ``step_loss_mask`` stands on
 EVERY message, because Parquet fills a missing key with null, and null is not 1: all turns would be masked. Loss types
 ``qwen``, ``qwen3`` and ``qwen3_5`` heed it; ``distill_qwen`` trains on the last message whatever stands before it.
+``qwen3_5`` looks for the assistant's turns in the rendered text, so no text may hold the marks of one
+(`trajectories.export.special_tokens`).
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ def row(sample: Sample) -> dict[str, Any]:
     return {
         "messages": messages,
         "tools": tools_text(sample),
-        "metadata": metadata(sample, list(range(len(messages)))),
+        "metadata": metadata(sample),
     }
 
 

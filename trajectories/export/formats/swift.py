@@ -20,17 +20,21 @@ from trajectories.export.samples import Sample, Turn
 def row(sample: Sample) -> dict[str, Any]:
     """A line for ``swift sft --dataset FILE``."""
     messages: list[dict[str, Any]] = []
-    starts: list[int] = []
+    places: list[range] = []
     for turn in sample.turns:
         before = messages[-1] if messages else None
         if turn.role == "user" and before is not None and before["role"] in {"tool_response", "user"}:
-            starts.append(len(messages) - 1)
+            places.append(range(len(messages) - 1, len(messages)))
             before["content"] = f"{before['content']}\n\n{turn.content}" if before["content"] else turn.content
             continue
-        starts.append(len(messages))
+        first = len(messages)
         messages += _messages(turn)
-    line = {"messages": messages, "metadata": metadata(sample, starts)}
-    return line | {"tools": tools_text(sample)} if sample.tools else line
+        places.append(range(first, len(messages)))
+    return {
+        "messages": messages,
+        "tools": tools_text(sample) if sample.tools else None,
+        "metadata": metadata(sample, places),
+    }
 
 
 def _messages(turn: Turn) -> list[dict[str, Any]]:

@@ -32,7 +32,7 @@ def per_turn(sample: Sample) -> dict[str, Any]:
 
 
 def _rest(sample: Sample) -> dict[str, Any]:
-    return {"tools": tools_text(sample), "metadata": metadata(sample, list(range(len(sample.turns))))}
+    return {"tools": tools_text(sample), "metadata": metadata(sample)}
 
 
 TRL = Format(

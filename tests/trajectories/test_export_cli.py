@@ -1,0 +1,191 @@
+"""What the command refuses before it writes anything, and what it leaves behind where it is ended."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from prchain.cli import run
+from tests.trajectories.sampleworld import SampleWorld, Talk, sample_world
+from trajectories.export.write import Files, JsonLines
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SampleWorld]:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PRCHAIN_DB", "prchain.db")
+    with sample_world(tmp_path) as made:
+        made.chain("c1")
+        made.trajectory("t1", "c1")
+        yield made
+
+
+def files() -> dict[str, bytes]:
+    """What lies here, without what readers of the database tell each other."""
+    return {path.name: path.read_bytes() for path in Path().iterdir() if path.suffix != ".db-shm"}
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """What is said of a command line that is wrong, and writes nothing."""
+    before = files()
+    assert run(["export", *arguments]) == 2
+    assert files() == before
+    said = capsys.readouterr()
+    assert said.out == ""
+    return said.err
+
+
+@pytest.mark.parametrize("form", ["slime", "swebench"])
+@pytest.mark.parametrize("name", ["prchain.db", "./prchain.db", "prchain.db-wal", "prchain.toml", "linked"])
+def test_what_the_command_reads_is_never_replaced(
+    form: str, name: str, world: SampleWorld, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("prchain.toml").write_text("workers = 3\n")
+    Path("linked").symlink_to("prchain.db")
+    assert "which this command reads" in refused(capsys, "--format", form, "--out", name, "--force")
+
+
+@pytest.mark.parametrize(
+    ("out", "read", "option"),
+    [
+        ("bench.jsonl", "bench.jsonl", "--overlap"),
+        ("sft.jsonl", "sft.validation.jsonl", "--overlap"),
+        ("sft.jsonl", "sft.jsonl.card.json", "--overlap"),
+        ("tokenizer.json", "tokenizer.json", "--tokenizer"),
+    ],
+)
+def test_no_file_beside_the_samples_replaces_one_that_is_read(
+    out: str, read: str, option: str, world: SampleWorld, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path(read).write_text("{}")
+    said = refused(capsys, "--out", out, option, read, "--split", "0.5", "--force")
+    assert f"{read} would replace {read}" in said
+
+
+def test_the_template_beside_a_tokenizer_is_not_replaced(
+    world: SampleWorld, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("tokenizer.json").write_text("{}")
+    Path("tokenizer_config.json").write_text("{}")
+    said = refused(capsys, "--out", "tokenizer_config.json", "--tokenizer", "tokenizer.json", "--force")
+    assert "would replace tokenizer_config.json" in said
+
+
+@pytest.mark.parametrize("form", ["slime", "swebench"])
+@pytest.mark.parametrize(
+    ("option", "name", "said"),
+    [
+        ("--outcome", "acepted", "no trajectory is of the outcome acepted; there are: accepted (1)"),
+        ("--outcome", "accepted,acepted", "no trajectory is of the outcome acepted"),
+        ("--repository", "shop/tilll", "shop/tilll has not been mined"),
+        ("--model", "agent-2", "no trajectory is of the model agent-2; there are: agent-1 (1)"),
+    ],
+)
+def test_names_that_nothing_has_are_refused_and_make_no_empty_file(
+    form: str, option: str, name: str, said: str, world: SampleWorld, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert said in refused(capsys, "--format", form, "--out", "out.jsonl", option, name)
+
+
+def test_an_outcome_that_none_has_yet_is_no_mistake(world: SampleWorld) -> None:
+    assert run(["export", "--out", "out.jsonl", "--outcome", "accepted_prefix rate_limited"]) == 0
+    assert Path("out.jsonl").read_text() == ""
+    world.trajectory("t2", "c1", sample=1, outcome="no_recipe")
+    assert run(["export", "--out", "other.jsonl", "--outcome", "no_recipe"]) == 0
+    assert len(Path("other.jsonl").read_text().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--split", "0.5"),
+        ("--max-tokens", "9"),
+        ("--rows", "turns"),
+        ("--overlap", "prchain.db"),
+        ("--mask", "guidance"),
+    ],
+)
+def test_predictions_refuse_the_options_of_samples(
+    arguments: tuple[str, str], world: SampleWorld, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = refused(capsys, "--format", "swebench", "--out", "out.jsonl", *arguments)
+    assert f"writes predictions, not samples: leave out {arguments[0]}" in said
+
+
+@pytest.mark.parametrize("arguments", [("--sample", "0"), ("--like", "t1")])
+def test_samples_refuse_the_options_of_predictions(
+    arguments: tuple[str, str], world: SampleWorld, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = refused(capsys, "--out", "out.jsonl", *arguments)
+    assert f"alone writes predictions: leave out {arguments[0]}" in said
+
+
+def test_predictions_are_no_parquet(world: SampleWorld, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "JSON lines only" in refused(capsys, "--format", "swebench", "--out", "out.parquet")
+
+
+def prchain(*arguments: str, stdout: int) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "prchain.cli", *arguments]
+    root = str(Path(__file__).parents[2])
+    return subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, text=True, check=False,
+                          env={**os.environ, "PYTHONPATH": root})  # fmt: skip
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
+@pytest.mark.parametrize("length", [1, 50_000])
+def test_a_full_disk_behind_standard_output_is_said_in_one_line(length: int, world: SampleWorld) -> None:
+    world.trajectory("t2", "c1", Talk().system().query(1, "word " * length).bash("ls").submit(), sample=1)
+    full = os.open("/dev/full", os.O_WRONLY)
+    ran = prchain("export", "--out", "-", stdout=full)
+    os.close(full)
+    assert ran.returncode == 1
+    assert ran.stderr.splitlines() == [
+        "prchain: error: no room is left on the disk of standard output; make room and run the command again"
+    ]
+
+
+def test_sigterm_leaves_no_hidden_files_and_what_was_there(tmp_path: Path) -> None:
+    (tmp_path / "out.jsonl").write_text("before")
+    with pytest.raises(SystemExit) as ended, Files(force=True) as files:
+        files.open(tmp_path / "out.jsonl").write(b"half")
+        signal.raise_signal(signal.SIGTERM)
+    assert ended.value.code == 143
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("out.jsonl", "before")]
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_a_file_that_goes_stays_where_the_new_ones_are_not_written(tmp_path: Path) -> None:
+    (tmp_path / "old").write_text("before")
+    with pytest.raises(ZeroDivisionError), Files(force=True) as files:
+        files.remove(tmp_path / "old")
+        raise ZeroDivisionError
+    assert (tmp_path / "old").exists()
+    with Files(force=True) as files:
+        files.open(tmp_path / "new").write(b"new")
+        files.remove(tmp_path / "old")
+        assert (tmp_path / "old").exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["new"]
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), -float("inf")])
+def test_numbers_that_json_does_not_know_are_not_written(number: float, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="JSON compliant"), Files() as files:
+        JsonLines(files.open(tmp_path / "rows")).write({"arguments": {"number": number}})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_report_for_machines_counts_samples_that_share_text(
+    world: SampleWorld, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["export", "--out", "a.jsonl", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["samples_that_share_text"] is None
+    Path("texts").write_text("nothing of this list of thirteen words stands in the samples of this world")
+    assert run(["export", "--out", "b.jsonl", "--json", "--overlap", "texts"]) == 0
+    assert json.loads(capsys.readouterr().out)["samples_that_share_text"] == 0

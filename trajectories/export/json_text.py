@@ -1,0 +1,51 @@
+"""Texts that may be JSON: what models write as arguments, and what strangers' files hold."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any, NoReturn
+
+_DEEPEST = 64
+"""Levels of objects and lists in one another. No tool takes a fifth of it, and whoever walks through a value that was
+read here, or writes it, stays far below Python's limit of recursion."""
+
+
+def parsed(text: str) -> Any:
+    """The value of a text in JSON.
+
+    Raises `ValueError` for all that strict readers refuse or that could not be written as JSON again: not a number,
+    infinity (also as 1e999), and what is nested deeper than 64 levels.
+    """
+    try:
+        value = json.loads(text, parse_constant=_refuse, parse_float=_finite)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    if _too_deep(value):
+        raise ValueError("nested too deeply")
+    return value
+
+
+def _refuse(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if not math.isfinite(number):
+        raise ValueError(f"{digits[:40]} is too large")
+    return number
+
+
+def _too_deep(value: Any) -> bool:
+    level = [value]
+    for _ in range(_DEEPEST + 1):
+        level = [
+            inner
+            for one in level
+            if isinstance(one, dict | list)
+            for inner in (one.values() if isinstance(one, dict) else one)
+        ]
+        if not level:
+            return False
+    return True

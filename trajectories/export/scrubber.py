@@ -1,0 +1,83 @@
+"""What a trajectory's messages hold, as it may leave the house and stand in a training file."""
+
+from __future__ import annotations
+
+import json
+from hashlib import blake2b
+from typing import Any
+
+from prchain.llm.model import ToolCall
+from prchain.scrub import redact, scrub_mined
+from trajectories.export.json_text import parsed
+from trajectories.export.samples import Reason, Turn
+from trajectories.export.special_tokens import without_special_tokens
+from trajectories.model import Entry
+from trajectories.scaffolds.turns import shown_name
+
+
+class Scrubber:
+    """Texts without addresses, credentials, unseen characters and special tokens."""
+
+    def __init__(self, secrets: tuple[str, ...] = ()) -> None:
+        self._secrets = secrets
+        self._broken = 0
+
+    def text(self, text: str) -> str:
+        """A text as it may be exported."""
+        clean = scrub_mined(redact(text, self._secrets) if self._secrets else text)
+        whole = without_special_tokens(clean)
+        self._broken += whole != clean
+        return whole
+
+    def turn(self, entry: Entry, train: bool, reason: Reason, *, reasoning: bool) -> Turn:
+        """The turn that an entry becomes; `reasoning` says whether its reasoning stays."""
+        before = self._broken
+        content = self.text(entry.content)
+        thoughts = self.text(entry.reasoning) if entry.reasoning and reasoning else None
+        calls = tuple(
+            ToolCall(self._id(call.id), self._name(call.name), self._arguments(call.arguments))
+            for call in entry.tool_calls
+        )
+        return Turn(
+            entry.role, content, entry.kind, train, reason, entry.position, entry.attempt, entry.step, thoughts, calls,
+            self._id(entry.tool_call_id) if entry.tool_call_id is not None else None,
+            self._name(entry.tool_name) if entry.tool_name is not None else None,
+            elided=bool(entry.details.get("dropped")), broken_marks=self._broken - before,
+        )  # fmt: skip
+
+    def _name(self, name: str) -> str:
+        """A tool's name in the form that endpoints and trainers take; one that a model made up may be any text."""
+        return shown_name(self.text(name))
+
+    def _id(self, name: str) -> str:
+        """A call's id. One that may not stay is replaced by a digest: the answer to the call names it, too."""
+        return (
+            name
+            if self.text(name) == name
+            else f"call_{blake2b(name.encode('utf-8', 'surrogatepass'), digest_size=8).hexdigest()}"
+        )
+
+    def _arguments(self, arguments: str) -> str:
+        """Arguments scrubbed as the texts that they hold, not as JSON, whose escapes would hide them.
+
+        They stay as the model wrote them where nothing had to go, neither from the values nor from the text: of a key
+        that is given twice the text tells both. None at all are an empty object, as the agent's tools read them.
+        """
+        if not arguments.strip():
+            return "{}"
+        try:
+            found = parsed(arguments)
+        except ValueError:
+            return self.text(arguments)
+        clean = self._value(found)
+        stays = clean == found and self.text(arguments) == arguments
+        return arguments if stays else json.dumps(clean, ensure_ascii=False)
+
+    def _value(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, list):
+            return [self._value(one) for one in value]
+        if isinstance(value, dict):
+            return {self.text(key): self._value(one) for key, one in value.items()}
+        return value
