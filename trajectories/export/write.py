@@ -145,7 +145,7 @@ class Files:
         return stream
 
     def remove(self, path: Path) -> None:
-        """Let a file that may be there go, once the new ones are in their places."""
+        """Let a file that may be there go, once the new ones are whole."""
         check_place(path, force=self._force)
         self._removed.append(path)
 
@@ -155,12 +155,13 @@ class Files:
                 for stream in self._streams:
                     with _named(stream.path):
                         stream.end(sync=True)
-                for stream in self._streams:
-                    with _named(stream.path):
-                        stream.part.replace(stream.path)
+                # First, so that whoever is killed here leaves no old validation file beside new training data.
                 for path in self._removed:
                     with _named(path):
                         path.unlink(missing_ok=True)
+                for stream in self._streams:
+                    with _named(stream.path):
+                        stream.part.replace(stream.path)
             elif isinstance(error, OSError) and not isinstance(error, PrchainError) and self._streams:
                 with _named(self._streams[-1].path):
                     raise error
