@@ -34,10 +34,13 @@ class SqlLedger:
 
     def find(self, key: CallKey) -> Found | None:
         """See `prchain.llm.ledger.Ledger`. Raises `StoreError`."""
-        stored = select(LlmCall.reply, LlmCall.usd).where(*_is(key), LlmCall.state == "stored")
+        columns = (LlmCall.reply, _COUNTED.label("usd"), LlmCall.started_at, LlmCall.finished_at)
+        stored = select(*columns).where(*_is(key), LlmCall.state == "stored")
         with self._store.reading() as tx:
             found = tx.connection.execute(stored.order_by(LlmCall.id).limit(1)).one_or_none()
-        return Found(Reply.from_json(found.reply), found.usd) if found is not None else None
+        if found is None:
+            return None
+        return Found(Reply.from_json(found.reply), found.usd, _seconds(found.started_at, found.finished_at))
 
     def reserve(self, key: CallKey, note: CallNote, usd: float | None, budget_usd: float | None) -> int:
         """See `prchain.llm.ledger.Ledger`. Raises `BudgetExceeded` and `StoreError`."""
@@ -89,9 +92,11 @@ class SqlLedger:
             func.coalesce(func.sum(LlmCall.tokens_cached), 0),
             func.coalesce(func.sum(LlmCall.tokens_out), 0),
         ).where(*self._paid())
+        refused = select(func.count()).where(LlmCall.run == self._run, LlmCall.state.not_in(_PAID))
         with self._store.reading() as tx:
             calls, usd, unpriced, tokens_in, cached, tokens_out = tx.connection.execute(query).one()
-        return Spending(calls, float(usd), int(unpriced), int(tokens_in), int(cached), int(tokens_out))
+            unpaid = tx.connection.execute(refused).scalar_one()
+        return Spending(calls, float(usd), int(unpriced), int(tokens_in), int(cached), int(tokens_out), int(unpaid))
 
     def _queue(self, tx: Transaction) -> None:
         """Let no other process of this run add up its spending before this transaction has ended.
@@ -131,3 +136,10 @@ def _is(key: CallKey) -> tuple[ColumnElement[bool], ...]:
 
 def _now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _seconds(began: str, ended: str | None) -> float:
+    """Between two times of a row; 0 where the clock was set back meanwhile."""
+    if ended is None:
+        return 0.0
+    return max((datetime.fromisoformat(ended) - datetime.fromisoformat(began)).total_seconds(), 0.0)

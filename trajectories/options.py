@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
@@ -16,6 +17,9 @@ from trajectories.model import NO_LIMITS, Limits
 
 STAGE_STEPS = 100
 """Steps of a stage, where nothing else is said."""
+
+MAX_TOKENS = 8192
+"""Tokens of a reply of the agent's, where neither a flag nor the settings say it."""
 
 _STAGE_LIMITS = Limits(steps=STAGE_STEPS)
 
@@ -67,7 +71,7 @@ class RolloutOptions:
     stage_limits: Limits = _STAGE_LIMITS
     chain_limits: Limits = NO_LIMITS
     temperature: float | None = None
-    max_tokens: int = 8192
+    max_tokens: int = MAX_TOKENS
     """Of one reply."""
     context_tokens: int | None = None
     """What the model takes, prompt and reply together; None: until the endpoint says that it is too much."""
@@ -92,6 +96,15 @@ class RolloutOptions:
         for name, least in (("refinements", 0), ("min_length", 1), ("history", 0), ("max_tokens", 1)):
             if getattr(self, name) < least:
                 raise UsageError(f"{name.replace('_', ' ')} must be {least} or more")
+        if self.context_tokens is not None and self.context_tokens <= self.max_tokens:
+            raise UsageError(
+                f"a context of {self.context_tokens:,} tokens leaves no room for a prompt where a reply may have "
+                f"{self.max_tokens:,}; raise context tokens or lower max tokens"
+            )
+        for name, limits in (("stage", self.stage_limits), ("chain", self.chain_limits)):
+            for unit, most in asdict(limits).items():
+                if most is not None and not 0 < most < math.inf:
+                    raise UsageError(f"the limit of {unit} for a {name} must be above 0 and finite")
 
     @property
     def asks_judge(self) -> bool:
@@ -102,6 +115,11 @@ class RolloutOptions:
     def needs_tests(self) -> bool:
         """Whether no stage can be accepted, or not in every way, without tests."""
         return self.gate is not Gate.JUDGE
+
+    @property
+    def limits_cost(self) -> bool:
+        """Whether a limit is in USD, which needs the price of the agent's model."""
+        return self.stage_limits.usd is not None or self.chain_limits.usd is not None
 
     def to_json(self) -> str:
         """One line of JSON, the same for equal options."""

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from random import random
-from time import sleep
+from time import monotonic, sleep
 from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel
@@ -34,6 +34,9 @@ Shape = TypeVar("Shape", bound=BaseModel)
 _BYTES_PER_TOKEN = 4
 """Of English and of code, about, for estimates."""
 
+MAX_TOKENS = 4096
+"""Tokens of a reply, where neither the question nor the settings say it."""
+
 _LONGEST_ECHO = 4_000
 """So many characters of a reply that did not fit are shown to the model when it is asked again."""
 
@@ -48,8 +51,10 @@ class Question:
     """What it is about, e.g. a chain's id and a stage; 255 characters at most."""
     prompt: Prompt
     messages: tuple[Message, ...]
-    max_tokens: int = 4096
+    max_tokens: int | None = None
+    """Of the reply; None: what the settings say of the purpose, or `MAX_TOKENS`."""
     temperature: float | None = None
+    """None: what the settings say of the purpose, or the endpoint's own."""
     sample: int = 0
     """Which of several answers to the same question."""
     attempt: int = 0
@@ -68,6 +73,8 @@ class Answer(Generic[T]):
     """Whether the ledger had it, so that nothing was paid now."""
     cost: float | None = None
     """What it cost when it was paid for, now or by an earlier run, repeats included; None where that is not known."""
+    seconds: float = 0.0
+    """How long it took to come when it was paid for, repeats included; of a stored one about, by whole seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +96,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Who answers the questions of a purpose, at what price, and what the settings say over the question's own."""
+    """Who answers the questions of a purpose, at what price, and what holds where a question says nothing itself."""
 
     model: Model
     price: Price | None = None
@@ -103,6 +110,7 @@ class _Paid:
     usd: float | None
     stored: bool
     cost: float | None
+    seconds: float
 
 
 @dataclass
@@ -148,6 +156,15 @@ class Desk:
         for purpose in purposes:
             self._route(purpose)
 
+    def require_price(self, purpose: str, limit: str) -> None:
+        """Make sure that what a purpose costs can be counted against a limit, which is named in words.
+
+        Raises `UsageError` where the purpose has no model, and `SettingsError` where its price is not known.
+        """
+        route = self._route(purpose)
+        if route.price is None:
+            raise _unpriced(route.model.name, purpose, limit)
+
     def spending(self) -> Spending:
         """What the run spent so far."""
         return self.ledger.spending()
@@ -168,7 +185,7 @@ class Desk:
         """One turn of a conversation, unread: whatever the model says, calls of tools included. Raises `LlmError`."""
         request = self._request(question, None, tools=tuple(tools))
         paid = self._find_or_pay(question, request, 0)
-        return Answer(paid.reply, paid.reply, paid.usd, paid.stored, paid.cost)
+        return Answer(paid.reply, paid.reply, paid.usd, paid.stored, paid.cost, paid.seconds)
 
     def estimate(self, question: Question, shape: type[BaseModel] | None = None) -> Estimate:
         """What the question would cost, by four bytes a token and replies as long as they may be; no repeats."""
@@ -187,10 +204,7 @@ class Desk:
         if route is None:
             raise UsageError(f"no model is configured for {purpose}; set llm_model, or model in [purposes.{purpose}]")
         if self.budget_usd is not None and route.price is None:
-            raise SettingsError(
-                f"a budget in USD needs the price of {route.model.name}; set llm_price_input and llm_price_output, "
-                f"or price_input and price_output in [purposes.{purpose}]"
-            )
+            raise _unpriced(route.model.name, purpose, "a budget in USD")
         return route
 
     def _request(
@@ -199,8 +213,8 @@ class Desk:
         route = self._route(question.purpose)
         return Request(
             messages=question.messages,
-            max_tokens=route.max_tokens or question.max_tokens,
-            temperature=question.temperature if route.temperature is None else route.temperature,
+            max_tokens=question.max_tokens or route.max_tokens or MAX_TOKENS,
+            temperature=route.temperature if question.temperature is None else question.temperature,
             schema=closed_schema(shape) if shape is not None else None,
             schema_name=shape.__name__ if shape is not None else "reply",
             tools=tools,
@@ -212,14 +226,16 @@ class Desk:
         request = self._request(question, shape)
         usd: float | None = 0.0
         cost: float | None = 0.0
+        seconds = 0.0
         stored, cut_off, ordinal = True, 0, 0
         while True:
             paid = self._find_or_pay(question, request, ordinal)
             usd = None if usd is None or paid.usd is None else usd + paid.usd
             cost = None if cost is None or paid.cost is None else cost + paid.cost
             stored = stored and paid.stored
+            seconds += paid.seconds
             try:
-                return Answer(read(paid.reply), paid.reply, usd, stored, cost)
+                return Answer(read(paid.reply), paid.reply, usd, stored, cost, seconds)
             except Unfit as fault:
                 cut_off += fault.cut_off
                 ordinal += 1
@@ -235,7 +251,7 @@ class Desk:
         with self._alone(key):
             found = self.ledger.find(key)
             return (
-                _Paid(found.reply, 0.0, True, found.usd)
+                _Paid(found.reply, 0.0, True, found.usd, found.seconds)
                 if found is not None
                 else self._pay(question, request, key, body)
             )
@@ -245,6 +261,7 @@ class Desk:
         size = most_bytes(request, route.model.name, body)
         most = route.price.most(size, request.max_tokens) if route.price else None
         note = CallNote(question.prompt.name, question.prompt.hash, route.model.name)
+        began = monotonic()
         for tries in range(1, self.repeats + 2):
             with self._reserved(key, note, most) as call:
                 try:
@@ -257,7 +274,7 @@ class Desk:
                     usd = route.price.of(reply.usage) if route.price else None
                     self.ledger.settle(call, reply, usd)
                     paid = most if usd is None else usd
-                    return _Paid(reply, paid, False, paid)
+                    return _Paid(reply, paid, False, paid, monotonic() - began)
             self.pause(tries)
         raise AssertionError("the last try returns or raises")
 
@@ -293,6 +310,13 @@ class Desk:
             with self._freed:
                 self._in_flight -= 1
                 self._freed.notify_all()
+
+
+def _unpriced(model: str, purpose: str, limit: str) -> SettingsError:
+    return SettingsError(
+        f"{limit} needs the price of {model}; set llm_price_input and llm_price_output, or price_input and "
+        f"price_output in [purposes.{purpose}]"
+    )
 
 
 def _key(question: Question, body: bytes, ordinal: int) -> CallKey:

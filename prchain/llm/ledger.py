@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field
+from time import monotonic
 from typing import NoReturn, Protocol
 
 from prchain.errors import BudgetExceeded
 from prchain.llm.model import Reply
+from prchain.terminal import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +52,35 @@ class Spending:
     tokens_in: int = 0
     tokens_cached: int = 0
     tokens_out: int = 0
+    refused: int = 0
+    """Calls that came to nothing and were not paid for: no connection, a bad key, a model that is not there."""
+
+    @property
+    def cost(self) -> float | None:
+        """USD; None where the price of a call is not known."""
+        return None if self.unpriced else self.usd
+
+    def words(self) -> str:
+        """What every command says of it, e.g. ``7 calls, 2 refused, 0.0310 USD``; `prchain sql spending` counts so."""
+        refused = f"{self.refused:,} refused, " if self.refused else ""
+        return f"{counted(self.calls, 'call')}, {refused}{dollars(self.cost)}"
+
+
+def dollars(usd: float | None) -> str:
+    """An amount with its unit; None is a price that is not known."""
+    return "price unknown" if usd is None else f"{usd:.4f} USD"
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A stored reply, and what it cost when it came; None where that is not known."""
+    """A stored reply, and what it took when it came."""
 
     reply: Reply
     usd: float | None
+    """What it counts for: what it cost, or what was reserved for it where the endpoint did not say what it used; None
+    where its price is not known."""
+    seconds: float = field(default=0.0, compare=False)
+    """How long it took to come; whole seconds, where a database keeps the times."""
 
 
 class Ledger(Protocol):
@@ -101,6 +124,8 @@ class _Call:
     reserved: float | None
     usd: float | None = None
     reply: Reply | None = None
+    began: float = field(default_factory=monotonic)
+    seconds: float = 0.0
 
     @property
     def counted(self) -> float | None:
@@ -119,7 +144,7 @@ class MemoryLedger:
         with self._lock:
             for call in self.calls:
                 if call.state == "stored" and call.key == key and call.reply is not None:
-                    return Found(call.reply, call.usd)
+                    return Found(call.reply, call.counted, call.seconds)
         return None
 
     def reserve(self, key: CallKey, note: CallNote, usd: float | None, budget_usd: float | None) -> int:
@@ -137,6 +162,7 @@ class MemoryLedger:
         with self._lock:
             booked = self.calls[call]
             booked.state, booked.reply, booked.usd = "stored", reply, usd
+            booked.seconds = monotonic() - booked.began
 
     def release(self, call: int, error: str) -> None:
         """See `Ledger`."""
@@ -163,4 +189,5 @@ class MemoryLedger:
             tokens_in=sum(usage.tokens_in or 0 for usage in used),
             tokens_cached=sum(usage.tokens_cached or 0 for usage in used),
             tokens_out=sum(usage.tokens_out or 0 for usage in used),
+            refused=len(self.calls) - len(paid),
         )

@@ -8,7 +8,7 @@ import pytest
 from pydantic import BaseModel
 
 from prchain import errors
-from prchain.llm.desk import Desk, Estimate, Question, Route
+from prchain.llm.desk import MAX_TOKENS, Desk, Estimate, Question, Route
 from prchain.llm.ledger import MemoryLedger
 from prchain.llm.model import Message, Model, Reply, Request, Usage
 from prchain.llm.price import Price
@@ -269,9 +269,39 @@ def test_a_purpose_has_a_model_and_limits_of_its_own() -> None:
     judge.name = "the judge"
     desk = Desk(MemoryLedger(), Route(other), {"judge": Route(judge, None, temperature=0.0, max_tokens=7)})
     assert (desk.model_name("judge"), desk.model_name("query")) == ("the judge", "failing")
-    desk.ask(Question("judge", "s", PROMPT, (Message("user", "x"),), temperature=1.0))
+    desk.ask(Question("judge", "s", PROMPT, (Message("user", "x"),)))
     assert (judge.requests[0].max_tokens, judge.requests[0].temperature) == (7, 0.0)
     assert other.requests == []
+
+
+def test_what_a_question_says_itself_wins_over_the_settings_of_its_purpose() -> None:
+    model = Failing()
+    desk = Desk(MemoryLedger(), None, {"judge": Route(model, None, temperature=0.2, max_tokens=7)})
+    for said in ({}, {"temperature": 0.0}, {"max_tokens": 9}):
+        desk.ask(Question("judge", "s", PROMPT, (Message("user", "x"),), **said))
+    assert [(one.max_tokens, one.temperature) for one in model.requests] == [(7, 0.2), (7, 0.0), (9, 0.2)]
+
+
+def test_where_neither_question_nor_settings_say_it_replies_have_a_limit_of_ours() -> None:
+    model = Failing()
+    desk_of(model).ask(question())
+    assert (model.requests[0].max_tokens, model.requests[0].temperature) == (MAX_TOKENS, None)
+
+
+def test_a_limit_in_usd_wants_a_price() -> None:
+    desk = Desk(MemoryLedger(), Route(Failing(), PRICE), {"agent": Route(Failing())})
+    desk.require_price("judge", "a limit in USD")
+    with pytest.raises(errors.SettingsError, match=r"a limit in USD needs .* failing; .*\[purposes.agent\]"):
+        desk.require_price("agent", "a limit in USD")
+
+
+def test_a_stored_reply_of_unknown_usage_costs_what_it_counted_for_when_it_came() -> None:
+    ledger = MemoryLedger()
+    first = desk_of(ScriptedModel([{"reply": "hello", "usage": {}}]), ledger).ask(question())
+    again = desk_of(ScriptedModel([]), ledger).ask(question())
+    assert (first.stored, again.stored) == (False, True)
+    assert first.cost == again.cost == ledger.spending().usd and first.cost
+    assert again.seconds == pytest.approx(first.seconds, abs=0.01)
 
 
 def test_a_purpose_without_a_model_is_wrong_usage() -> None:

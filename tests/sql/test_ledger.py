@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sqlalchemy import update
 
 from prchain.errors import BudgetExceeded, StoreUnavailable
 from prchain.llm.ledger import CallKey, CallNote, Found, Ledger, MemoryLedger, Spending
@@ -62,6 +63,22 @@ def test_a_stored_reply_is_found_again_as_it_was_with_what_it_cost(ledger: Ledge
     assert ledger.find(key()) == Found(REPLY, 0.25)
 
 
+def test_a_stored_reply_of_unknown_usage_counts_with_what_was_reserved_for_it(ledger: Ledger) -> None:
+    ledger.settle(ledger.reserve(key(), NOTE, 0.5, None), REPLY, None)
+    assert ledger.find(key()) == Found(REPLY, 0.5)
+
+
+def test_a_stored_reply_tells_how_long_it_took_to_come(store: Store) -> None:
+    ledger = SqlLedger(store, "run")
+    ledger.settle(ledger.reserve(key(), NOTE, 0.5, None), REPLY, 0.25)
+    times = {"started_at": "2026-01-01T00:00:00Z", "finished_at": "2026-01-01T00:01:05Z"}
+    for values, seconds in ((times, 65.0), ({**times, "finished_at": "2025-12-31T00:00:00Z"}, 0.0)):
+        with store.transaction() as tx:
+            tx.connection.execute(update(LlmCall).values(**values))
+        found = ledger.find(key())
+        assert found is not None and found.seconds == seconds
+
+
 @pytest.mark.parametrize(
     "other",
     [
@@ -105,7 +122,7 @@ def test_spending_counts_what_was_or_may_have_been_paid(ledger: Ledger) -> None:
     ledger.settle(unsaid, Reply("x", "m"), None)
     ledger.settle(unpriced, REPLY, None)
     assert ledger.spending() == Spending(
-        calls=5, usd=0.5 + 2 + 4 + 16, unpriced=1, tokens_in=200, tokens_cached=40, tokens_out=60
+        calls=5, usd=0.5 + 2 + 4 + 16, unpriced=1, tokens_in=200, tokens_cached=40, tokens_out=60, refused=1
     )
 
 
@@ -288,6 +305,8 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from prchain.errors import BudgetExceeded
 from prchain.llm.ledger import CallKey, CallNote
+from sqlalchemy import update
+
 from sql.ledger import SqlLedger
 from sql.store import Store
 

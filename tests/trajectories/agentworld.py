@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -14,6 +15,7 @@ from prchain.errors import LlmError
 from prchain.llm.desk import Desk, Route
 from prchain.llm.ledger import Ledger, MemoryLedger
 from prchain.llm.model import Message, Reply, Request, ToolCall, Usage
+from prchain.llm.price import Price
 from trajectories.model import Entry, Kind
 from trajectories.scaffolds.agent import ReactScaffold
 from trajectories.scaffolds.scaffold import Attempt, Observer, Order
@@ -77,6 +79,12 @@ SUBMIT = says("Done.", call("submit"))
 OK = Line(lambda _: True, ExecResult(0, b"fine\n"), repeat=True)
 
 
+def slowly(command: str) -> bool:
+    """Fits every command, and takes its time."""
+    time.sleep(0.05)
+    return True
+
+
 def opening(position: int = 1, attempt: int = 1) -> list[Entry]:
     """A system message and a query, as a rollout opens a stage with them."""
     return [
@@ -105,10 +113,11 @@ def work(
     record: Memory | None = None,
     observers: Sequence[Observer] = (),
     ledger: Ledger | None = None,
+    price: Price | None = None,
 ) -> tuple[Attempt, Memory]:
     """One attempt."""
     record = record or Memory()
-    desk = Desk(ledger or MemoryLedger(), Route(model), pause=lambda _: None)
+    desk = Desk(ledger or MemoryLedger(), Route(model, price), pause=lambda _: None)
     scaffold = scaffold or ReactScaffold(tools="full")
     attempt = scaffold.attempt(desk, sandbox or sandbox_of(), given or order(), record, observers)
     return attempt, record

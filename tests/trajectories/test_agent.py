@@ -17,7 +17,8 @@ from environments.sandboxes.scripted import Line, ScriptedSandbox
 from prchain import errors
 from prchain.llm.desk import Answer, Question
 from prchain.llm.ledger import MemoryLedger
-from prchain.llm.model import Reply, ToolCall, Usage
+from prchain.llm.model import Reply, Request, ToolCall, Usage
+from prchain.llm.price import Price
 from prchain.llm.scripted import ScriptedModel
 from tests.trajectories.agentworld import (
     OK,
@@ -31,11 +32,13 @@ from tests.trajectories.agentworld import (
     runs,
     sandbox_of,
     says,
+    slowly,
     without_times,
     work,
 )
 from trajectories.model import Ending, Entry, Kind, Limits, Used
 from trajectories.scaffolds.agent import ReactScaffold
+from trajectories.scaffolds.context import used_by
 from trajectories.scaffolds.scaffold import Advice, Scaffold
 from trajectories.scaffolds.tools.bash import SESSION
 from trajectories.scaffolds.turns import NOT_RUN
@@ -46,6 +49,9 @@ VARIABLES = {
     "repository": "a/b", "overview": "All of it.", "query": "Mend it.", "position": 1, "stages": 2,
     "workdir": "/testbed", "comment": "Not yet.", "attempt": 2, "earlier": "agent",
 }  # fmt: skip
+
+
+PRICE = Price(1.0, 2.0)
 
 
 def faults(record: Memory) -> list[str | None]:
@@ -197,8 +203,31 @@ def test_limits_of_cost_and_time_count_what_was_used_before() -> None:
         (Limits(usd=1.0), Used(usd=1.0), Ending.COST_LIMIT),
         (Limits(seconds=5), Used(seconds=5.5), Ending.TIME_LIMIT),
     ]:
-        attempt, record = work(Model([]), given=order(stage_limits=limits, stage_used=used))
+        attempt, record = work(Model([]), given=order(stage_limits=limits, stage_used=used), price=PRICE)
         assert attempt.ending is ending and record.entries == []
+
+
+@pytest.mark.parametrize("where", ["stage_limits", "chain_limits"])
+def test_a_limit_of_cost_that_nothing_could_be_counted_against_is_refused(where: str) -> None:
+    limited: dict[str, Any] = {where: Limits(usd=1.0)}
+    with pytest.raises(errors.SettingsError, match="a limit in USD needs the price of said"):
+        work(Model([]), given=replace(order(), **limited))
+
+
+def test_a_reply_with_many_calls_runs_no_more_of_them_than_there_is_time_for() -> None:
+    box = sandbox_of(Line(slowly, ExecResult(0, b"fine"), repeat=True))
+    reply = says("", *(call(command="x", id=f"c{number}") for number in range(40)), call("submit", "s"))
+    model = Model([reply])
+    for where in ("stage", "chain"):
+        limited: dict[str, Any] = {f"{where}_limits": Limits(seconds=10.1), f"{where}_used": Used(seconds=10.0)}
+        box.asked.clear()
+        attempt, record = work(Model([reply]), sandbox=box, given=replace(order(), **limited))
+        assert attempt.ending is Ending.TIME_LIMIT and 1 <= len(box.asked) <= 3
+        errors_of = [one.error for one in record.entries[1:]]
+        assert errors_of == [None] * len(box.asked) + [NOT_RUN] * (41 - len(box.asked))
+        assert "no time left" in record.entries[-1].content
+    attempt, _ = work(model, sandbox=box, given=order(stage_limits=Limits(seconds=60)))
+    assert attempt.ending is Ending.SUBMITTED and model.said == []
 
 
 def test_tokens_that_nobody_counted_are_estimated_for_the_limits_and_said_to_be() -> None:
@@ -238,6 +267,33 @@ def test_a_reply_that_was_stored_and_a_step_that_was_not_cost_nothing_again() ->
     assert record.entries[0].tool_calls[0].arguments == '{"command": "one"}'
 
 
+def test_a_stored_reply_counts_against_limits_with_what_it_cost_and_took_when_it_came() -> None:
+    def slow(request: Request) -> Reply:
+        time.sleep(0.05)
+        return runs("x")
+
+    usd = PRICE.of(Usage(100, 0, 10)) or 0.0
+    given = order(stage_limits=Limits(usd=3 * usd))
+    calm, whole = work(Model([slow] * 3), given=given, price=PRICE)
+    ledger, entries, asked = MemoryLedger(), opening(), 0
+    for kill in (1, 1, 2, 1):
+        record, model = Memory(), Model([slow] * 3)
+        box = sandbox_of(*[("x", ExecResult(0, b"fine\n"))] * (kill - 1), ("x", errors.SandboxLost("gone")))
+        with pytest.raises(errors.SandboxLost):
+            used = used_by(entries)
+            work(model, sandbox=box, given=replace(given, entries=entries, stage_used=used), record=record,
+                 ledger=ledger, price=PRICE)  # fmt: skip
+        entries, asked = [*entries, *record.entries], asked + len(model.requests)
+    last, model = Memory(), Model([slow] * 3)
+    given = replace(given, entries=entries, stage_used=used_by(entries))
+    attempt, _ = work(model, given=given, record=last, ledger=ledger, price=PRICE)
+    told = [*entries[2:], *last.entries]
+    assert calm.ending is attempt.ending is Ending.COST_LIMIT
+    assert asked + len(model.requests) == 3, "each reply was paid for once"
+    assert [one.usd for one in told] == [one.usd for one in whole.entries] == [usd, None] * 3
+    assert all(one.seconds >= 0.05 for one in told if one.kind is Kind.TURN)
+
+
 def test_the_count_of_faults_goes_on_over_a_kill_and_not_over_attempts() -> None:
     bad = says("I am done.")
     _, before = work(Model([bad, bad]), given=order(stage_limits=Limits(steps=2)))
@@ -266,10 +322,53 @@ def test_the_session_is_led_back_to_its_folder() -> None:
 
 def test_a_sandbox_that_is_lost_ends_the_attempt_with_its_error_and_leaves_no_half_step() -> None:
     record = Memory()
-    box = sandbox_of(("one", ExecResult(0, b"")), ("two", errors.DiskLimit("full")))
+    box = sandbox_of(("one", ExecResult(0, b"")), ("two", errors.SandboxLost("gone")))
     reply = says("", call(command="one", id="a"), call(command="two", id="b"))
-    with pytest.raises(errors.DiskLimit):
+    with pytest.raises(errors.SandboxLost):
         work(Model([reply]), sandbox=box, record=record)
+    assert record.entries == []
+
+
+@pytest.mark.parametrize("limit", [errors.DiskLimit("full"), errors.OutOfMemory("too much"), errors.SandboxLimit("so")])
+def test_the_step_that_ended_the_sandbox_is_kept_and_ends_the_attempt_again_when_it_is_taken_up(
+    limit: errors.SandboxLimit,
+) -> None:
+    record, box = Memory(), sandbox_of(*[("one", ExecResult(0, b""))] * 2, ("two", limit))
+    reply = says("", call(command="one", id="a"), call(command="two", id="b"), call("submit", "c"))
+    with pytest.raises(type(limit), match=str(limit)):
+        work(Model([runs("one"), reply]), sandbox=box, record=record)
+    (first, second) = record.batches
+    assert [one.kind for one in second] == [Kind.TURN, *[Kind.OBSERVATION] * 3] and len(first) == 2
+    assert [one.error for one in second[1:]] == [None, limit.name, NOT_RUN]
+    assert str(limit) in second[2].content and "submitted" not in second[3].details
+    again = Memory()
+    with pytest.raises(type(limit), match=str(limit)):
+        work(Model([]), record=again, given=order([*opening(), *record.entries]))
+    assert again.entries == []
+
+
+@pytest.mark.parametrize("limit", [errors.DiskLimit("full"), errors.ExtractionFailed("a million files")])
+def test_a_step_whose_tree_cannot_be_had_is_kept_and_ends_the_attempt(limit: errors.PrchainError) -> None:
+    class Full(Memory):
+        def tree(self) -> str | None:
+            raise limit
+
+    record = Full()
+    with pytest.raises(type(limit), match=str(limit)):
+        work(Model([runs("one")]), record=record)
+    turn, seen = record.entries
+    assert (turn.kind, seen.error, seen.tree) == (Kind.TURN, limit.name, None)
+    assert "fine" in seen.content and str(limit) in seen.content
+
+
+def test_a_tree_that_cannot_be_had_for_the_machine_s_fault_leaves_no_half_step() -> None:
+    class Lost(Memory):
+        def tree(self) -> str | None:
+            raise errors.SandboxLost("gone")
+
+    record = Lost()
+    with pytest.raises(errors.SandboxLost):
+        work(Model([runs("one")]), record=record)
     assert record.entries == []
 
 

@@ -15,12 +15,14 @@ from environments.suites.outcomes import Grade
 from prchain import errors
 from prchain.git import GitRepository
 from prchain.leaks import Finding
+from prchain.llm.ledger import MemoryLedger
 from prchain.llm.model import Request
 from tests.chains.taskworld import QUERIES, FakeModel, desk_of, shop
 from tests.miner.gitworld import Content, World
 from trajectories.verdicts.comments import NEUTRAL, REPEATS, Check, Shown, comment_for_agent
 from trajectories.verdicts.hidden import CommentCheck, Hidden, read_hidden
 from trajectories.verdicts.judge import EMPTY, Judge, Judgement
+from trajectories.verdicts.numbers import numbers
 
 CLEAN = "Sums still go up by a cent where they should go to the even neighbour, and single entries changed as well."
 LEAKING = "It should call `round_half_even_cents`, as the price module does."
@@ -72,7 +74,7 @@ def leaks(found: list[Finding]) -> set[str]:
         ("The sum is not passed to roundHalfEvenCents yet.", "roundHalfEvenCents"),
         ("There should be a CouponLedger that the basket asks.", "CouponLedger"),
         ("Sums above 4096 have to be refused, which does not happen.", "4096"),
-        ("Sums above 4_096 have to be refused, which does not happen.", "4096"),
+        ("Sums above 4_096 have to be refused, which does not happen.", "4_096"),
         ("The rate has to be 0.0825 and is not.", "0.0825"),
         ("A file src/till/coupons.py is missing for the vouchers.", "src/till/coupons.py"),
         ("A file coupons.py is missing for the vouchers of the shop.", "coupons.py"),
@@ -87,6 +89,33 @@ def leaks(found: list[Finding]) -> set[str]:
 )
 def test_what_only_a_reference_has_is_found_in_a_comment(hidden: Hidden, comment: str, given_away: str) -> None:
     assert given_away in leaks(check(hidden)(comment))
+
+
+@pytest.mark.parametrize(
+    ("number", "spelled"),
+    [("4096", each) for each in ("4,096", "4 096", "4\u202f096", "4'096", "4096.0", "0x1000", "0b1000000000000")]
+    + [("0.0825", each) for each in (".0825", "0.08250", "8.25 percent", "8.25 per cent", "8.25%")]
+    + [("7391", each) for each in ("7,391.00", "7.391e3", "0X1CDF", "739100%")],
+)
+def test_a_number_of_the_reference_is_found_however_it_is_spelled(hidden: Hidden, number: str, spelled: str) -> None:
+    for text in (f"It should be {spelled} and is not.", f"It is not {spelled}."):
+        assert leaks(check(hidden)(text)) == {"4 096" if spelled == "4\u202f096" else spelled}
+    assert leaks(check(hidden, patch=agents_patch(f"MOST = {number}"))(f"It is not {spelled}.")) == set()
+    assert leaks(check(hidden, patch=agents_patch(f"MOST = {spelled}"))(f"It is not {number}.")) == set()
+
+
+@pytest.mark.parametrize(
+    "said", ["4,095", "40.96", "4096.5", "v4096", "0.825", "82.5 percent", "4,0967", "1e999999999"]
+)
+def test_another_number_is_no_number_of_the_reference(hidden: Hidden, said: str) -> None:
+    assert leaks(check(hidden)(f"It should be {said} and is not.")) == set()
+
+
+@given(st.integers(100, 10**9).filter(lambda value: len(str(value).rstrip("0")) >= 3))
+def test_whatever_a_number_is_its_spellings_are_worth_the_same(value: int) -> None:
+    spelled = (str(value), f"{value:,}", f"{value:_}", f"{value:#x}", f"{value}.00", f"{value * 100}%")
+    read = [{each for each, _ in numbers([f"is {one} here"])} for one in spelled]
+    assert all(value in found for found in read)
 
 
 @pytest.mark.parametrize(
@@ -216,6 +245,23 @@ def test_a_comment_that_leaks_again_and_again_is_replaced(hidden: Hidden) -> Non
     assert {one.round for one in result.findings} == {0, 1, 2}
 
 
+def test_a_comment_that_comes_back_as_it_was_is_not_asked_for_again_and_costs_what_was_paid(hidden: Hidden) -> None:
+    ledger = MemoryLedger()
+    for said in (LEAKING, f" {LEAKING}\n"):
+        model = rewriting(LEAKING + " Really.", said)
+        result = comment_for_agent(
+            desk_of(model, ledger), Judgement(0.2, LEAKING), None, check(hidden), gate="judge", threshold=0.8,
+            query=QUERIES[1], subject="t/1",
+        )  # fmt: skip
+        assert (result.text, result.neutral, result.rounds) == (NEUTRAL, True, 2)
+        assert result.usd == pytest.approx(ledger.spending().usd), "a run that is taken up tells the same cost"
+    assert len(ledger.calls) == 2
+    same = rewriting(LEAKING)
+    result = shown(same, LEAKING, check(hidden))
+    assert (result.text, result.neutral, result.rounds, len(same.asked)) == (NEUTRAL, True, 1, 1)
+    assert result.usd == pytest.approx(120e-6)
+
+
 @pytest.mark.parametrize("error", [errors.BadReply("x"), errors.ModelRefused("x"), errors.ContextTooLong("x")])
 def test_where_no_other_comment_comes_the_neutral_line_stands(hidden: Hidden, error: errors.LlmError) -> None:
     result = shown(rewriting(error), LEAKING, check(hidden))
@@ -318,4 +364,4 @@ def test_numbers_lines_and_files_of_a_real_merge_are_hidden(tmp_path: Path) -> N
     commits = git.run("rev-list", "--reverse", "main").split()
     [stage] = read_hidden(git, [Stage(1, 7, commits[first - 1], commits[last - 1], "2026-01-01T00:00:00Z")]).stages
     assert stage.new_paths == {"src/moved.py", "src/d.bin"}
-    assert stage.numbers == {"7777"}
+    assert stage.numbers == {7777}

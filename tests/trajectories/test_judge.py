@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prchain import errors
-from prchain.llm.desk import Desk, Estimate
+from prchain.llm.desk import Desk, Estimate, Route
 from prchain.llm.ledger import MemoryLedger
 from prchain.llm.model import Reply, Request
+from prchain.llm.price import Price
 from tests.chains.taskworld import FakeModel, desk_of
 from tests.trajectories.hostile import HOSTILE, SAYS, hostile_patches
 from trajectories.verdicts.comments import comment_for_agent
@@ -95,6 +96,17 @@ def test_the_other_order_swaps_the_patches_and_nothing_else(patches: Patches) ->
     assert second.index("[candidate]") < second.index("[reference]")
     assert inside == swapped
     assert sorted(first.split("\n")) == sorted(second.split("\n"))
+
+
+def test_the_settings_of_its_purpose_hold_where_the_judge_is_not_told_otherwise(patches: Patches) -> None:
+    model = FakeModel(lambda request: VERDICT)
+    route = Route(model, Price(1.0, 2.0), temperature=0.3, max_tokens=77)
+    desk = Desk(MemoryLedger(), None, {"judge": route})
+    for judge in (Judge(desk), Judge(desk, temperature=0.0, max_tokens=99)):
+        judge.judge(
+            subject="t/1", sample=0, attempt=1, query=QUERY, reference_patch=patches[0], agent_patch=patches[1]
+        )  # fmt: skip
+    assert [(one.temperature, one.max_tokens) for one in model.asked] == [(0.3, 77), (0.0, 99)]
 
 
 def test_an_empty_patch_is_scored_zero_without_a_call(patches: Patches) -> None:

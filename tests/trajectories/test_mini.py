@@ -25,6 +25,7 @@ from environments.sandboxes.scripted import Line
 from prchain import errors
 from prchain.llm.ledger import MemoryLedger
 from prchain.llm.model import Reply, ToolCall, Usage
+from prchain.llm.price import Price
 from prchain.llm.prompts import load_prompt
 from sql.tables import LlmCall, Trajectory, TrajectoryMessage
 from tests.trajectories.agentworld import (
@@ -38,6 +39,7 @@ from tests.trajectories.agentworld import (
     runs,
     sandbox_of,
     says,
+    slowly,
     without_times,
     work,
 )
@@ -227,6 +229,37 @@ def test_failures_of_the_sandbox_and_of_the_model_come_through_as_they_are() -> 
         mini(Model([errors.EndpointUnreachable("down")]))
     attempt, record = mini(Model([errors.ContextTooLong("too long")]))
     assert attempt.ending is Ending.CONTEXT_LIMIT and record.entries == []
+
+
+def test_the_step_that_ended_the_sandbox_is_kept_and_ends_the_attempt_again_when_it_is_taken_up() -> None:
+    reply = says("", *(call(command=what, id=what) for what in ("one", "two", "three")))
+    box, record = sandbox_of(("one", ExecResult(0, b"fine")), ("two", errors.DiskLimit("full"))), Memory()
+    with pytest.raises(errors.DiskLimit, match="full"):
+        mini(Model([reply]), sandbox=box, record=record)
+    turn, *seen = record.entries
+    assert (turn.kind, [one.error for one in seen]) == (Kind.TURN, [None, "disk_limit", NOT_RUN])
+    assert "full" in seen[1].content and "not executed" in seen[2].content
+    with pytest.raises(errors.DiskLimit, match="full"):
+        mini(Model([]), given=order([*opening(), *record.entries]))
+
+
+def test_a_reply_with_many_calls_runs_no_more_of_them_than_there_is_time_for() -> None:
+    box = sandbox_of(Line(slowly, ExecResult(0, b"fine"), repeat=True))
+    reply = says("", *(call(command="x", id=f"c{number}") for number in range(40)))
+    given = order(stage_limits=Limits(seconds=10.1), stage_used=Used(seconds=10.0))
+    attempt, record = mini(Model([reply]), sandbox=box, given=given)
+    assert attempt.ending is Ending.TIME_LIMIT and 1 <= len(box.asked) <= 3
+    assert [one.error for one in record.entries[1:]] == [None] * len(box.asked) + [NOT_RUN] * (40 - len(box.asked))
+
+
+def test_a_stored_reply_counts_against_a_limit_of_cost_with_what_it_cost_when_it_came() -> None:
+    ledger, price = MemoryLedger(), Price(1.0, 2.0)
+    with pytest.raises(errors.SandboxLost):
+        mini(Model([runs("x")]), sandbox=sandbox_of(("x", errors.SandboxLost("gone"))), ledger=ledger, price=price)
+    model = Model([])
+    attempt, record = mini(model, ledger=ledger, price=price, given=order(stage_limits=Limits(usd=100e-6)))
+    assert attempt.ending is Ending.COST_LIMIT and model.requests == []
+    assert record.entries[0].usd == pytest.approx(120e-6)
 
 
 # ---- what a real shell does

@@ -15,7 +15,7 @@ from environments.images.provide import Backend
 from prchain.errors import UsageError
 from trajectories.identity import trajectory_id
 from trajectories.model import Limits
-from trajectories.options import Gate, OnFail, RolloutOptions
+from trajectories.options import MAX_TOKENS, Gate, OnFail, RolloutOptions
 from trajectories.outcomes import ACCEPTED, FINAL, INFRASTRUCTURE, KEPT, NOT_REACHED, OF_THE_AGENT, outcome_of
 
 amounts = st.none() | st.integers(1, 1000)
@@ -27,7 +27,7 @@ options = st.builds(
     backend=st.sampled_from(Backend),
     threshold=st.floats(0, 1),
     refinements=st.integers(0, 9),
-    stage_limits=st.builds(Limits, steps=amounts, tokens=amounts, usd=st.none() | st.floats(0, 9)),
+    stage_limits=st.builds(Limits, steps=amounts, tokens=amounts, usd=st.none() | st.floats(0, 9, exclude_min=True)),
     temperature=st.none() | st.floats(0, 2),
 )
 
@@ -42,7 +42,7 @@ def test_every_field_decides_the_hash() -> None:
     other = {
         "scaffold": "mini", "tools": "bash", "context": "stage", "carry": "none", "history": 1, "gate": "both",
         "threshold": 0.5, "refinements": 1, "on_fail": "continue", "min_length": 3, "stage_limits": Limits(steps=7),
-        "chain_limits": Limits(usd=1.0), "temperature": 1.0, "max_tokens": 5, "context_tokens": 5,
+        "chain_limits": Limits(usd=1.0), "temperature": 1.0, "max_tokens": 5, "context_tokens": 8193,
         "overflow": "elide", "observation_chars": 5, "command_timeout": 5.0, "test_timeout": 5.0,
         "track_steps": False, "interface": "paper", "tests": "gate", "backend": "local",
     }  # fmt: skip
@@ -61,6 +61,24 @@ def test_what_an_older_version_stored_is_read_with_todays_defaults_for_the_rest(
     stored = json.loads(RolloutOptions(refinements=1).to_json())
     del stored["tests"]
     assert RolloutOptions.from_json(json.dumps(stored | {"long_gone": 1})) == RolloutOptions(refinements=1)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"context_tokens": MAX_TOKENS},
+        {"context_tokens": 100, "max_tokens": 100},
+        *(
+            {f"{whose}_limits": Limits(**{unit: most})}  # type: ignore[arg-type]
+            for whose in ("stage", "chain")
+            for unit in ("steps", "tokens", "usd", "seconds")
+            for most in (0, -1, float("nan"), float("inf"))
+        ),
+    ],
+)
+def test_settings_under_which_nothing_can_be_asked_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match=r"no room for a prompt|must be above 0"):
+        RolloutOptions(**wrong)
 
 
 @pytest.mark.parametrize("wrong", [{"threshold": 1.5}, {"refinements": -1}, {"min_length": 0}, {"max_tokens": 0}])

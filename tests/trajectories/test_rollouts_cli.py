@@ -278,6 +278,7 @@ class TestCommands:
             (["--unsafe-local"], "give both"),
             (["--backend", "local", "--branch", "81c2"], "as in 81c2:17"),
             (["--backend", "local", "--branch", "81c2:4"], "no trajectory's id begins with"),
+            (["--backend", "local", "--context-tokens", "8192"], "no room for a prompt"),
             (["--backend", "local", "--chain", "ffff"], "no chain's id begins with"),
             (["--backend", "local", "--repository", "no/such"], "has not been mined"),
         ],
@@ -288,6 +289,41 @@ class TestCommands:
         assert run_command(["rollouts", "run", "--db", world.database, *arguments]) == 2
         err = capsys.readouterr().err
         assert said in err and len(err.strip().splitlines()) == 1
+
+    @pytest.mark.parametrize("flag", ["--stage-usd", "--chain-usd", "--stage-minutes", "--chain-tokens"])
+    def test_a_limit_under_which_nothing_could_be_asked_is_refused(
+        self, world: RolloutWorld, script: Path, capsys: pytest.CaptureFixture[str], flag: str
+    ) -> None:
+        assert run_command(["rollouts", "run", "--db", world.database, "--backend", "local", flag, "0"]) == 2
+        assert f"'{flag}'" in capsys.readouterr().err and world.rows(Trajectory, "id") == []
+
+    def test_replies_are_as_flags_say_then_as_the_settings_and_the_trajectory_keeps_which(
+        self, world: RolloutWorld, script: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        def options(*flags: str) -> tuple[float | None, int]:
+            base = ["rollouts", "run", "--db", world.database, "--backend", "local", "--limit", "1"]
+            assert run_command([*base, "--gate", "judge", "--refinements", "0", *flags]) == 0
+            stored = [json.loads(text) for (text,) in world.rows(Trajectory, "options")]
+            assert len(stored) == len(seen) + 1, "other values make another trajectory"
+            (new,) = [one for one in stored if one not in seen]
+            seen.append(new)
+            return new["temperature"], new["max_tokens"]
+
+        seen: list[dict[str, Any]] = []
+        assert options() == (None, 8192)
+        (tmp_path / "prchain.toml").write_text("[purposes.agent]\ntemperature = 0.2\nmax_tokens = 1000\n")
+        assert options() == (0.2, 1000)
+        assert options("--temperature", "0", "--max-tokens", "4000") == (0.0, 4000)
+        assert options("--temperature", "1") == (1.0, 1000)
+
+    @pytest.mark.parametrize("flag", ["--stage-usd", "--chain-usd"])
+    def test_a_limit_in_usd_without_prices_is_refused_before_anything_is_done(
+        self, world: RolloutWorld, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], flag: str
+    ) -> None:
+        monkeypatch.setenv("PRCHAIN_LLM_MODEL", "some")
+        assert run_command(["rollouts", "run", "--db", world.database, "--backend", "local", flag, "1"]) == 2
+        assert "a limit in USD needs the price of some" in capsys.readouterr().err
+        assert world.rows(Trajectory, "id") == []
 
     @pytest.mark.parametrize("command", [[], ["run"], ["list"], ["show"]])
     def test_every_command_has_a_help_with_an_example(self, command: list[str]) -> None:

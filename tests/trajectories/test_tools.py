@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,9 +16,11 @@ from environments.sandboxes.local import LocalSandbox
 from environments.sandboxes.sandbox import ExecResult, Limits, Place
 from environments.sandboxes.scripted import Line, ScriptedSandbox
 from prchain.errors import EngineUnavailable, SandboxFileError, SandboxLost
-from tests.trajectories.agentworld import SUBMIT, Memory, Model, call, order, runs, says, work
-from trajectories.model import Ending
+from tests.trajectories.agentworld import SUBMIT, Memory, Model, call, opening, order, runs, says, work
+from trajectories.model import Ending, Entry, Kind
+from trajectories.model import Limits as AgentLimits
 from trajectories.scaffolds.agent import ReactScaffold
+from trajectories.scaffolds.tools.edits import Edits
 from trajectories.scaffolds.tools.texts import Text, numbered
 from trajectories.scaffolds.tools.tool import Result, Workspace
 from trajectories.scaffolds.tools.toolset import toolset
@@ -297,6 +301,102 @@ def test_edits_are_taken_back_one_by_one_down_to_what_was_there_first(place: Wor
     assert edit(place, "undo_edit").error == "nothing_to_undo"
 
 
+def test_what_is_too_large_to_be_kept_cannot_be_taken_back_and_neither_can_what_came_before(place: Workspace) -> None:
+    edit(place, "create", file_text="a\n")
+    put(place, random.Random(1).randbytes(300_000).hex().encode() + b"\nend\n")
+    result = edit(place, "str_replace", old_str="end", new_str="fin")
+    assert result.error is None and "before" not in result.details
+    assert edit(place, "undo_edit").error == "nothing_to_undo"
+    edit(place, "create", "/testbed/b.py", file_text="b\n")
+    assert edit(place, "undo_edit", "/testbed/b.py").error is None
+
+
+def test_edits_that_an_older_version_kept_nothing_of_cannot_be_taken_back() -> None:
+    known = Edits()
+    entries = [
+        Entry(at, 1, 1, at, Kind.OBSERVATION, "tool", "", tool_name=EDITOR, details=details)
+        for at, details in enumerate(
+            [
+                {"command": "create", "path": "/a", **known.remember("/a", None)},
+                {"command": "insert", "path": "/./a"},
+                {"command": "create", "path": "/b", **known.remember("/b", None)},
+                {"command": "insert", "path": "/b", **known.remember("/b", b"b\xff\0")},
+                {"command": "view", "path": "/b"},
+            ]
+        )
+    ]
+    edits = Edits.of([*entries, replace(entries[3], error="file_error")])
+    assert (edits.last("/a"), edits.last("/b")) == (None, (b"b\xff\0",))
+    json.dumps(entries[3].details)
+
+
+STEPS = [
+    ("str_replace_editor", {"command": "create", "path": "/testbed/a.py", "file_text": "value = 1\n"}),
+    ("bash", {"command": "mkdir -p /testbed/sub && cd sub"}),
+    ("bash", {"command": "export A='it is\n\"new\" $HOME' PAGER=less; unset TQDM_DISABLE"}),
+    ("str_replace_editor", {"command": "str_replace", "path": "/testbed/./a.py", "old_str": "1", "new_str": "2"}),
+    ("bash", {"command": "echo 'value = 3' >/testbed/a.py; PIP_PROGRESS_BAR=on"}),
+    ("str_replace_editor", {"command": "str_replace", "path": "/testbed/a.py", "old_str": "3", "new_str": "4"}),
+    ("bash", {"command": "env | grep -E '^(A|PAGER|TQDM_DISABLE|PIP_PROGRESS_BAR|B)=|new'; pwd"}),
+    *[("str_replace_editor", {"command": "undo_edit", "path": "/testbed/a.py"})] * 2,
+    ("bash", {"command": "cat /testbed/a.py; echo $A $PAGER"}),
+    *[("str_replace_editor", {"command": "undo_edit", "path": "/testbed/a.py"})] * 2,
+    ("submit", {}),
+]
+
+
+def test_an_attempt_that_is_taken_up_in_another_sandbox_goes_on_as_if_it_had_not_been_killed(box: LocalSandbox) -> None:
+    """A new sandbox holds the files, and none of what tools and session remember."""
+    replies = [says("", call(name, **arguments)) for name, arguments in STEPS]
+
+    def fresh() -> LocalSandbox:
+        return LocalSandbox(box.place)
+
+    with fresh() as calm:
+        _, whole = work(Model(replies), sandbox=calm, given=order(environment={"B": "2"}))
+    told = [one.content for one in whole.entries if one.kind is Kind.OBSERVATION]
+    assert 'A=it is\n"new" $HOME' in told[6] and "PAGER=less" in told[6] and "TQDM" not in told[6]
+    assert "PIP_PROGRESS_BAR=on" in told[6] and "B=2" in told[6] and "/testbed/sub" in told[6]
+    assert "value = 2" not in told[9] and "value = 1" in told[9] and "removed again" in told[10]
+    assert "No edit" in told[11]
+    entries, files = opening(), b""
+    for reply in replies:
+        with fresh() as anew:
+            if files:
+                anew.put("/", files)
+            record = Memory()
+            given = order(entries, environment={"B": "2"}, stage_limits=AgentLimits(steps=1))
+            work(Model([reply]), sandbox=anew, given=given, record=record)
+            entries, files = [*entries, *record.entries], b"".join(anew.get("/testbed"))
+    assert [one.content for one in entries if one.kind is Kind.OBSERVATION] == told
+
+
+def test_variables_last_over_attempts_and_edits_do_not(box: LocalSandbox) -> None:
+    with LocalSandbox(box.place) as first:
+        made = [("bash", {"command": "export A=1 PAGER=less"}), STEPS[0], ("submit", {})]
+        _, before = work(Model([says("", call(name, **given)) for name, given in made]), sandbox=first)
+    comment = Entry(before.entries[-1].ordinal + 1, 1, 2, 3, Kind.COMMENT, "user", "Not yet.")
+    with LocalSandbox(box.place) as anew:
+        anew.exec("touch a.py")
+        tried = [runs("echo $A $PAGER"), says("", call(EDITOR, command="undo_edit", path="/testbed/a.py")), SUBMIT]
+        given = order([*opening(), *before.entries, comment], attempt=2)
+        _, record = work(Model(tried), sandbox=anew, given=given)
+    assert "\n1 cat\n" in record.entries[1].content, "an attempt begins with the variables that we give"
+    assert record.entries[3].error == "nothing_to_undo"
+
+
+def test_what_is_told_of_variables_in_another_form_is_not_kept() -> None:
+    for said in (b"fine\n", b'declare -x A="\xff"\n', b""):
+        box = ScriptedSandbox([Line(lambda _: True, ExecResult(0, said), repeat=True)])
+        box.start()
+        place = Workspace(box)
+        assert "variables" not in bash(place, "export A=1").details and place.variables is None
+        assert len(box.asked) == 2
+        for command in ("ls --color=never", "git log --format=%h", "python -c 'print(1 == 2)'"):
+            bash(place, command)
+        assert len(box.asked) == 5, "a command that cannot set any is not followed by a question"
+
+
 def test_hostile_paths_are_paths(place: Workspace) -> None:
     path = "/testbed/$(touch pwned) ; -rf 'x\n\".py"
     edit(place, "create", path, file_text="a\n")
@@ -327,7 +427,8 @@ def test_what_a_file_cannot_take_is_told_and_not_remembered_as_an_edit() -> None
 def test_a_sandbox_that_is_gone_is_no_fault_of_the_agent(command: str) -> None:
     box = ScriptedSandbox([Line(lambda _: True, SandboxLost("gone"), repeat=True)])
     box.start()
-    place = Workspace(box, edits={"/testbed/a.py": [b"x"]})
+    place = Workspace(box)
+    place.edits.remember("/testbed/a.py", b"x")
     with pytest.raises(SandboxLost):
         edit(place, command, old_str="a", new_str="b", insert_line=0, file_text="x")
 

@@ -12,7 +12,7 @@ import click
 from prchain.cli_options import db_option, json_option, repository_option, strategy_option
 from prchain.errors import UsageError
 from prchain.progress import open_progress
-from prchain.settings import Settings
+from prchain.settings import PurposeSettings, Settings
 from sql.store import Store
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ def rollouts() -> None:
 def _limit_options(command: Any) -> Any:
     for name, stands_for in (("chain", "the whole chain"), ("stage", "a stage, all of its attempts together")):
         for unit, kind, of in (
-            ("minutes", click.FloatRange(min=0), "of models and tools"),
-            ("usd", click.FloatRange(min=0), "of the agent's calls"),
+            ("minutes", click.FloatRange(min=0, min_open=True), "of models and tools"),
+            ("usd", click.FloatRange(min=0, min_open=True), "of the agent's calls"),
             ("tokens", click.IntRange(min=1), "of prompts and replies"),
             ("steps", click.IntRange(min=1), ""),
         ):
@@ -75,8 +75,10 @@ def _limit_options(command: Any) -> Any:
 @click.option("--min-length", type=click.IntRange(min=1), default=2, show_default=True,
               help="Accepted stages, from the first on, that make a chain.")  # fmt: skip
 @_limit_options
-@click.option("--temperature", type=click.FloatRange(0, 2), help="Of the agent.  [default: the endpoint's]")
-@click.option("--max-tokens", type=click.IntRange(min=1), default=8192, show_default=True, help="Of one reply.")
+@click.option("--temperature", type=click.FloatRange(0, 2),
+              help="Of the agent.  [default: that of [purposes.agent], else the endpoint's]")  # fmt: skip
+@click.option("--max-tokens", type=click.IntRange(min=1),
+              help="Of one reply.  [default: those of [purposes.agent], else 8192]")  # fmt: skip
 @click.option("--context-tokens", type=click.IntRange(min=1), metavar="N",
               help="What the agent's model takes, prompt and reply together.  [default: found out]")  # fmt: skip
 @click.option("--overflow", type=click.Choice(["stop", "elide"]), default="stop", show_default=True,
@@ -131,15 +133,15 @@ def run(
     from environments.images.provide import Backend, Provider
     from prchain.llm.setup import make_desk
     from sql.ledger import SqlLedger
-    from trajectories.rollouts.rollout import RolloutContext
+    from trajectories.rollouts.rollout import AGENT, RolloutContext
     from trajectories.rollouts.run import Choice, RolloutRun
     from trajectories.scaffolds.setup import make_scaffold
 
-    options = _options(**flags)
+    settings = Settings.load(db=db, workers=workers)
+    options = _options(agent=settings.purposes.get(AGENT), **flags)
     if unsafe != (options.backend is Backend.UNSAFE_LOCAL):
         raise UsageError("plain processes run an agent's commands on this machine unprotected; if you mean it, give "
                          "both --backend unsafe-local and --unsafe-local")  # fmt: skip
-    settings = Settings.load(db=db, workers=workers)
     with ExitStack() as opened:
         store = opened.enter_context(closing(Store.open(settings.db, create=False)))
         progress = opened.enter_context(open_progress(secrets=settings.secrets))
@@ -152,6 +154,8 @@ def run(
             secrets=settings.secrets, engine=settings.environments_engine,
         )  # fmt: skip
         desk.check(*context.purposes)
+        if options.limits_cost:
+            desk.require_price(AGENT, "a limit in USD")
         parent = _parent(store, branch)
         choice = Choice(strategy, repository, limit, chain, samples, settings.workers, parent)
         runner = RolloutRun(context, choice, progress)
@@ -172,6 +176,9 @@ def run(
 
 def _options(
     *,
+    agent: PurposeSettings | None,
+    temperature: float | None,
+    max_tokens: int | None,
     carry: str,
     gate: str,
     on_fail: str,
@@ -187,15 +194,19 @@ def _options(
     chain_minutes: float | None,
     **flags: Any,
 ) -> RolloutOptions:
+    """What the flags say, and of the agent's replies what the settings say where no flag does."""
     from environments.checkouts.state import Carry
     from environments.images.provide import Backend
     from trajectories.model import Limits
-    from trajectories.options import STAGE_STEPS, Gate, OnFail, RolloutOptions
+    from trajectories.options import MAX_TOKENS, STAGE_STEPS, Gate, OnFail, RolloutOptions
 
     def limits(steps: int | None, tokens: int | None, usd: float | None, minutes: float | None) -> Limits:
         return Limits(steps, tokens, usd, None if minutes is None else minutes * 60)
 
+    own = agent or PurposeSettings()
     return RolloutOptions(
+        temperature=own.temperature if temperature is None else temperature,
+        max_tokens=max_tokens or own.max_tokens or MAX_TOKENS,
         carry=Carry(carry), gate=Gate(gate), on_fail=OnFail(on_fail), backend=Backend(backend), track_steps=track,
         stage_limits=limits(stage_steps or STAGE_STEPS, stage_tokens, stage_usd, stage_minutes),
         chain_limits=limits(chain_steps, chain_tokens, chain_usd, chain_minutes), **flags,

@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from itertools import takewhile
 from time import perf_counter
 from typing import Any
 
 from environments.sandboxes.sandbox import Sandbox
-from prchain.errors import ContextTooLong
+from prchain.errors import ContextTooLong, PrchainError, SandboxError, SandboxLimit
 from prchain.llm.desk import Answer, Desk, Question
 from prchain.llm.model import Reply, Role, ToolCall
 from prchain.llm.prompts import Prompt, load_prompt
@@ -23,14 +22,27 @@ from prchain.scrub import clean_text
 from trajectories.model import NOTHING_USED, Ending, Entry, Kind
 from trajectories.scaffolds.context import Conversation, Overflow, cut_to, estimate, used_by
 from trajectories.scaffolds.scaffold import Attempt, Observer, Order, Recorder
-from trajectories.scaffolds.tools.tool import Result, Workspace
+from trajectories.scaffolds.taking_up import (
+    ENDS,
+    end_of,
+    ended_by,
+    ended_words,
+    is_in_vain,
+    last_step,
+    turns_in_vain,
+    with_end,
+    workspace,
+)
+from trajectories.scaffolds.tools.tool import Result
 from trajectories.scaffolds.tools.toolset import Toolset, ToolsetName, toolset
-from trajectories.scaffolds.turns import NOT_RUN, Turn, named_calls, read_turn, shown_name
+from trajectories.scaffolds.turns import NOT_RUN, Call, Turn, named_calls, read_turn, shown_name
 
 PURPOSE = "agent"
 """Of the agent's questions, as settings and ledger know it."""
 
 _AFTER_SUBMISSION = "This was not run: the work had been handed in before it."
+_AFTER_END = "This was not run: the sandbox had been ended before it."
+_OUT_OF_TIME = "This was not run: there is no time left."
 
 
 class ReactScaffold:
@@ -115,17 +127,16 @@ class AttemptRun:
         self._talk = Conversation(
             order.entries, position=order.position, tools=scaffold.tools, reasoning=scaffold.send_reasoning
         )
-        folders = (entry.cwd for entry in reversed(order.entries) if entry.position == order.position and entry.cwd)
-        self._place = Workspace(
-            sandbox, order.environment, scaffold.command_timeout, scaffold.observation_chars, next(folders, None)
-        )
+        self._place = workspace(sandbox, order, timeout=scaffold.command_timeout, most=scaffold.observation_chars)
         self._step = max((entry.step for entry in order.entries), default=0)
         self._ordinal = order.entries[-1].ordinal + 1 if order.entries else 0
-        self._in_vain = _in_vain(order)
+        self._in_vain = turns_in_vain(order)
         self._used = NOTHING_USED
         self._reason: str | None = None
 
     def run(self) -> Attempt:
+        if self._order.stage_limits.usd is not None or self._order.chain_limits.usd is not None:
+            self._desk.require_price(PURPOSE, "a limit in USD")
         ending = self._take_up()
         while ending is None:
             ending = self._limit() or self._next_step()
@@ -139,7 +150,10 @@ class AttemptRun:
         if last.kind is Kind.TURN:
             raise ValueError(f"the turn of step {last.step} stands without its observations: steps are stored whole")
         if last.kind is Kind.OBSERVATION:
-            return self._after_step(_last_step(self._order.entries))
+            observations = last_step(self._order.entries)
+            if (ended := end_of(observations)) is not None:
+                raise ended
+            return self._after_step(observations)
         if last.kind is Kind.GUIDANCE and last.details.get("stop"):
             self._reason = last.details.get("reason")
             return Ending.STOPPED
@@ -150,14 +164,19 @@ class AttemptRun:
         stage, chain = order.stage_used + self._used, order.chain_used + self._used
         return stage.over(order.stage_limits) or chain.over(order.chain_limits)
 
+    def out_of_time(self, seconds: float) -> bool:
+        """Whether a limit of time is reached in the middle of a step that has taken so many seconds."""
+        order, used = self._order, self._used.seconds + seconds
+        pairs = ((order.stage_used, order.stage_limits), (order.chain_used, order.chain_limits))
+        return any(most.seconds is not None and before.seconds + used >= most.seconds for before, most in pairs)
+
     def _next_step(self) -> Ending | None:
         began = perf_counter()
         answer = self._ask()
-        seconds = perf_counter() - began
         if answer is None:
             return Ending.CONTEXT_LIMIT
         self._step += 1
-        return self._act(answer, seconds)
+        return self._act(answer, waited(answer, began))
 
     # ---- asking
 
@@ -206,8 +225,8 @@ class AttemptRun:
         calls = named_calls(reply, self._step)
         read = read_turn(reply, calls, own.tools, own.ending)
         turn = self._turn(answer, calls, read, seconds)
-        observations, worked = self._observe(read)
-        return self._keep_step(turn, observations, worked=worked)
+        observations, worked, ended = self._observe(read, seconds)
+        return self._keep_step(turn, observations, worked=worked, ended=ended)
 
     def _turn(self, answer: Answer[Reply], calls: tuple[ToolCall, ...], read: Turn, seconds: float) -> Entry:
         """The entry of a reply; `seconds` is what it took to come."""
@@ -223,16 +242,29 @@ class AttemptRun:
             tokens_in=reply.usage.tokens_in,
             tokens_cached=reply.usage.tokens_cached,
             tokens_out=reply.usage.tokens_out,
-            usd=answer.usd,
+            usd=answer.cost,
             seconds=seconds,
         )
 
-    def _keep_step(self, turn: Entry, observations: list[Entry], *, worked: bool) -> Ending | None:
-        """Keep a step; `worked` says whether files may have changed."""
+    def _keep_step(
+        self, turn: Entry, observations: list[Entry], *, worked: bool, ended: PrchainError | None = None
+    ) -> Ending | None:
+        """Keep a step; `worked` says whether files may have changed. Raises `ended` once it is kept: what ended the
+        sandbox, where its last observation tells of that."""
         if worked:
-            observations[-1] = replace(observations[-1], tree=self._record.tree())
-        self._in_vain = self._in_vain + 1 if _is_in_vain(turn) else 0
+            try:
+                observations[-1] = replace(observations[-1], tree=self._record.tree())
+            except (*ENDS, SandboxError) as error:
+                # A sandbox that was ended has no tree to give.
+                if ended is None:
+                    if not isinstance(error, ENDS):
+                        raise
+                    ended = error
+                    observations[-1] = with_end(observations[-1], error)
+        self._in_vain = self._in_vain + 1 if is_in_vain(turn) else 0
         self._keep([turn, *observations])
+        if ended is not None:
+            raise ended
         return self._after_step(observations)
 
     def _details(self, reply: Reply, read: Turn) -> dict[str, Any]:
@@ -245,22 +277,22 @@ class AttemptRun:
             details["ran"] = sum(call.fault is None for call in read.calls)
         return details
 
-    def _observe(self, read: Turn) -> tuple[list[Entry], bool]:
-        """Run a turn's calls in order: their observations, one at least, and whether files may have changed."""
+    def _observe(self, read: Turn, seconds: float) -> tuple[list[Entry], bool, PrchainError | None]:
+        """Run a turn's calls in order: their observations, one at least, whether files may have changed, and what ended
+        the sandbox, if anything did. `seconds` is what the turn took to come."""
         if not read.calls:
-            return [self._entry(Kind.OBSERVATION, "user", read.words, error=str(read.fault))], False
+            return [self._entry(Kind.OBSERVATION, "user", read.words, error=str(read.fault))], False, None
         out: list[Entry] = []
-        worked = submitted = False
+        worked = False
+        ended: PrchainError | None = None
+        left_out: str | None = None
         for call in read.calls:
             began = perf_counter()
-            if submitted:
-                result = Result(_AFTER_SUBMISSION, NOT_RUN)
-            elif call.tool is None or call.arguments is None:
-                result = Result(call.words, str(call.fault))
-            else:
-                result = call.tool.run(call.arguments, self._place)
+            try:
+                result = self._result(call, left_out)
+            except SandboxLimit as error:
+                ended, result = error, Result(ended_words(error), error.name, ended_by(error), worked=True)
             worked = worked or result.worked
-            submitted = submitted or result.submits
             entry = self._entry(
                 Kind.OBSERVATION,
                 "tool",
@@ -273,7 +305,22 @@ class AttemptRun:
                 cwd=result.cwd,
             )
             out.append(entry)
-        return out, worked
+            seconds += entry.seconds
+            if result.submits:
+                left_out = _AFTER_SUBMISSION
+            elif ended is not None:
+                left_out = _AFTER_END
+            elif left_out is None and self.out_of_time(seconds):
+                left_out = _OUT_OF_TIME
+        return out, worked, ended
+
+    def _result(self, call: Call, left_out: str | None) -> Result:
+        """What comes of a call; `left_out` says why it is not run, if so."""
+        if left_out is not None:
+            return Result(left_out, NOT_RUN)
+        if call.tool is None or call.arguments is None:
+            return Result(call.words, str(call.fault))
+        return call.tool.run(call.arguments, self._place)
 
     def _entry(self, kind: Kind, role: Role, content: str, **fields: Any) -> Entry:
         order = self._order
@@ -324,18 +371,6 @@ class AttemptRun:
         return ending
 
 
-def _last_step(entries: Sequence[Entry]) -> list[Entry]:
-    """The observations that the entries end with."""
-    last = entries[-1]
-    return list(takewhile(lambda one: one.kind is Kind.OBSERVATION and one.step == last.step, reversed(entries)))[::-1]
-
-
-def _is_in_vain(turn: Entry) -> bool:
-    """Whether a turn was faulty and nothing of it was run."""
-    return turn.error is not None and not turn.details.get("ran")
-
-
-def _in_vain(order: Order) -> int:
-    """How many turns in vain the attempt ends with so far."""
-    own = takewhile(lambda one: (one.position, one.attempt) == (order.position, order.attempt), reversed(order.entries))
-    return sum(1 for _ in takewhile(_is_in_vain, (one for one in own if one.kind is Kind.TURN)))
+def waited(answer: Answer[Reply], began: float) -> float:
+    """How long a reply took to come that was asked for at `began`, or when an earlier run asked for it."""
+    return max(perf_counter() - began, answer.seconds)

@@ -7,8 +7,8 @@ in a row, observers, storing, and going on after any step.
 
 It differs from mini-swe-agent alone where that would lose or spoil what is kept. A faulty reply stays in the
 conversation, and its calls are answered by what mini-swe-agent says of it (alone it forgets the reply and says it as a
-user). The call that hands the work in is answered, and so are those after it. A reply that was cut off runs nothing,
-and neither does a command that no shell takes.
+user). The call that hands the work in is answered, and so are those after it and those for which no time is left. A
+reply that was cut off runs nothing, and neither does a command that no shell takes.
 """
 
 from __future__ import annotations
@@ -24,12 +24,13 @@ from prchain.llm.model import Reply, ToolCall
 from prchain.llm.prompts import Prompt, load_prompt
 from prchain.scrub import clean_text
 from trajectories.model import Ending, Entry, Kind, TurnFault
-from trajectories.scaffolds.agent import AttemptRun, ReactScaffold
+from trajectories.scaffolds.agent import AttemptRun, ReactScaffold, waited
 from trajectories.scaffolds.context import Overflow
 from trajectories.scaffolds.mini_package import SHOWN_CHARS, MiniPackage, load_package
 from trajectories.scaffolds.mini_shell import SYSTEM, Ran, Shell
 from trajectories.scaffolds.observations import command_details, command_error, is_submission
 from trajectories.scaffolds.scaffold import Attempt, Observer, Order, Recorder
+from trajectories.scaffolds.taking_up import ended_by
 from trajectories.scaffolds.turns import NOT_RUN, Call, Turn, named_calls, sent, shown_name
 
 _NO_LIMITS = {"step_limit": 0, "cost_limit": 0.0, "wall_time_limit_seconds": 0, "max_consecutive_format_errors": 0}
@@ -127,7 +128,7 @@ class _MiniRun(AttemptRun):
         super().__init__(scaffold, desk, sandbox, order, record, observers)
         self._package = scaffold.package
         self._model = _Model(self)
-        self._shell = Shell(self._place, self._package.environment)
+        self._shell = Shell(self._place, self._package.environment, self._is_late)
         self._agent = self._package.agent(
             self._model,
             self._shell,
@@ -153,7 +154,11 @@ class _MiniRun(AttemptRun):
             self._observation(call, message["content"], ran)
             for call, message, ran in zip(said.calls, told, self._shell.ran, strict=True)
         ]
-        return self._keep_step(turn, observations, worked=any(ran.result for ran in self._shell.ran))
+        worked = any(ran.result or ran.ended for ran in self._shell.ran)
+        return self._keep_step(turn, observations, worked=worked, ended=self._shell.ended)
+
+    def _is_late(self) -> bool:
+        return self.out_of_time(self._reply().seconds + sum(ran.seconds for ran in self._shell.ran))
 
     def _reply(self) -> _Said:
         said = self._model.said
@@ -178,7 +183,9 @@ class _MiniRun(AttemptRun):
     def _observation(self, call: ToolCall, content: str, ran: Ran) -> Entry:
         details: dict[str, Any] = {}
         error: str | None = NOT_RUN
-        if ran.result is not None:
+        if ran.ended is not None:
+            error, details = ran.ended.name, dict(ended_by(ran.ended))
+        elif ran.result is not None:
             details = command_details(ran.result, max(ran.characters - SHOWN_CHARS, 0))
             error = command_error(ran.result)
             if is_submission(ran.result):
@@ -209,7 +216,7 @@ class _MiniRun(AttemptRun):
         if answer is None:
             raise _NoRoom
         self._step += 1
-        return _Said(answer, named_calls(answer.value, self._step), perf_counter() - began)
+        return _Said(answer, named_calls(answer.value, self._step), waited(answer, began))
 
     def read(self, said: _Said) -> list[dict[str, Any]]:
         """What a reply wants to be run, as mini-swe-agent reads it. Raises its `format_error`."""
@@ -261,7 +268,11 @@ class _Model:
         self.said = said = self._run.ask()
         reply = said.answer.value
         actions = self._run.read(said)
-        return {"role": "assistant", "content": reply.text, "extra": {"actions": actions, "cost": said.answer.usd or 0}}
+        return {
+            "role": "assistant",
+            "content": reply.text,
+            "extra": {"actions": actions, "cost": said.answer.cost or 0},
+        }
 
     def format_message(self, **message: Any) -> dict[str, Any]:
         """A message as it is."""

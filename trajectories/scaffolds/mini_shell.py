@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from time import perf_counter
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from environments.sandboxes.sandbox import ExecResult
+from prchain.errors import SandboxLimit
 from trajectories.scaffolds.observations import bytes_for, exception_words, is_submission
+from trajectories.scaffolds.taking_up import ended_words
 from trajectories.scaffolds.tools.bash import QUIET
 from trajectories.scaffolds.tools.tool import Workspace
 
@@ -24,47 +26,61 @@ class Ran(NamedTuple):
     """A command that mini-swe-agent gave."""
 
     result: ExecResult | None
-    """None where it was not run, because the work had been handed in."""
+    """None where it was not run: the work had been handed in, the sandbox was ended, or there was no time left."""
     characters: int
     """Of its output, with what the sandbox left out."""
     seconds: float
+    ended: SandboxLimit | None = None
+    """What ended the sandbox while it ran."""
 
 
 class Shell:
     """Runs the commands of one attempt, each in a new shell.
 
-    It does not raise where the work is handed in, as mini-swe-agent's own environments do: what the step did would be
-    lost, and its calls would stay without answers.
+    It does not raise where the work is handed in, as mini-swe-agent's own environments do, nor where the sandbox is
+    ended: what the step did would be lost, and its calls would stay without answers. `is_late` says after a command
+    whether there is no time left for another.
     """
 
-    def __init__(self, place: Workspace, variables: Mapping[str, str]) -> None:
+    def __init__(self, place: Workspace, variables: Mapping[str, str], is_late: Callable[[], bool]) -> None:
         self.config = SimpleNamespace()
         self.ran: list[Ran] = []
         """The commands of the step."""
-        self._submitted = False
+        self._over = False
+        self._is_late = is_late
         self._place = place
         self._variables = {**QUIET, **variables, **place.environment}
 
     def begin(self) -> None:
         """Forget the last step."""
-        self.ran, self._submitted = [], False
+        self.ran, self._over = [], False
+
+    @property
+    def ended(self) -> SandboxLimit | None:
+        """What ended the sandbox in this step, if anything did."""
+        return next((one.ended for one in self.ran if one.ended is not None), None)
 
     def execute(self, action: Mapping[str, Any], cwd: str = "") -> dict[str, Any]:
-        """Run an action's command, in mini-swe-agent's form. Raises `SandboxError`."""
-        if self._submitted:
+        """Run an action's command, in mini-swe-agent's form. Raises `SandboxError`, but for limits (`ended`)."""
+        if self._over:
             self.ran.append(Ran(None, 0, 0.0))
             return dict(_NOT_RUN)
         place = self._place
         began = perf_counter()
-        result = place.sandbox.exec(
-            action["command"],
-            timeout=place.timeout,
-            environment=self._variables,
-            output_limit=bytes_for(place.most),
-        )
+        try:
+            result = place.sandbox.exec(
+                action["command"],
+                timeout=place.timeout,
+                environment=self._variables,
+                output_limit=bytes_for(place.most),
+            )
+        except SandboxLimit as error:
+            self.ran.append(Ran(None, 0, perf_counter() - began, error))
+            self._over = True
+            return {"output": "", "returncode": -1, "exception_info": ended_words(error)}
         output = _text(result)
         self.ran.append(Ran(result, len(output), perf_counter() - began))
-        self._submitted = is_submission(result)
+        self._over = is_submission(result) or self._is_late()
         code = -1 if result.exit_code is None else result.exit_code
         return {"output": output, "returncode": code, "exception_info": exception_words(result, place.timeout)}
 

@@ -21,7 +21,8 @@ from trajectories.model import Entry, TurnFault
 from trajectories.scaffolds.tools.tool import Arguments, Tool
 
 NOT_RUN = "not_run"
-"""`Entry.error` of the observation of a call that came after the work was handed in."""
+"""`Entry.error` of the observation of a call before which the work was handed in, the sandbox was ended, or the time
+was up."""
 
 _LONGEST_ID = 128
 _LONGEST_NAME = 64

@@ -121,24 +121,29 @@ def comment_for_agent(
 
 
 def _checked(desk: Desk, comment: str, check: Check, query: str, question: Question) -> Shown:
-    """The comment, as it is or written again, or the neutral line."""
+    """The comment, as it is or written again, or the neutral line.
+
+    A rewrite that comes back as it was would be the same question again, which has the same answer.
+    """
     found: list[Found] = []
     usd: float | None = 0.0
     text = scrub_mined(comment).strip()
-    for round_ in range(REPEATS + 1):
+    asked: list[Question] = []
+    while True:
         findings = check(text)
-        found += [Found(round_, one.kind, one.severity, one.evidence, one.stage) for one in findings]
+        found += [Found(len(asked), one.kind, one.severity, one.evidence, one.stage) for one in findings]
         if not leaking(findings):
-            return Shown(text, tuple(found), round_, usd=usd)
-        if round_ == REPEATS:
-            break
+            return Shown(text, tuple(found), len(asked), usd=usd)
+        again = _again(question, query, text, findings)
+        if len(asked) == REPEATS or again in asked:
+            return Shown(NEUTRAL, tuple(found), len(asked), neutral=True, usd=usd)
+        asked.append(again)
         try:
-            answer = desk.ask_for(_again(question, query, text, findings), CommentReply)
+            answer = desk.ask_for(again, CommentReply)
         except (BadReply, ContextTooLong):
-            return Shown(NEUTRAL, tuple(found), round_ + 1, neutral=True, usd=None)
+            return Shown(NEUTRAL, tuple(found), len(asked), neutral=True, usd=None)
         usd = None if usd is None or answer.cost is None else usd + answer.cost
         text = scrub_mined(answer.value.comment).strip()
-    return Shown(NEUTRAL, tuple(found), REPEATS, neutral=True, usd=usd)
 
 
 def _again(question: Question, query: str, comment: str, findings: Sequence[Finding]) -> Question:

@@ -18,14 +18,11 @@ from prchain.leaks import Finding, StageFacts, candidate_names, check, stage_fac
 from prchain.leaks.finding import finding
 from prchain.leaks.reading import Reading
 from prchain.reference import Reference, split
+from trajectories.verdicts.numbers import Value, numbers
 from trajectories.verdicts.patch_text import file_patches
 
 _WHOLE = 1_000_000
 """Lines of context, so that a patch holds all of the files it touches."""
-
-_NUMBER = re.compile(r"(?<![\w.])(?:0[xX][0-9a-fA-F_]+|\d[\d_]*(?:\.\d+)?(?:[eE][+-]?\d+)?)(?![\w]|\.\d)")
-_FEWEST_DIGITS = 3
-"""Digits from which on a number is not said by chance; so do two where there is a decimal point."""
 
 _MOST_LEXED = 1_000_000
 """Characters that an agent adds, in its smallest files, of which lines and literals are known again: to lex a million
@@ -40,8 +37,8 @@ class HiddenStage:
 
     facts: StageFacts
     """Literals and prose of the test patch among them; interface names where the agent is told them."""
-    numbers: frozenset[str]
-    """Numbers that its patch adds and the files it touches did not hold."""
+    numbers: frozenset[Value]
+    """What numbers are worth that its patch adds and the files it touches did not hold."""
     new_paths: frozenset[str]
     """Paths that it touches and that are not there before."""
     test_paths: frozenset[str]
@@ -91,24 +88,22 @@ def _stage(git: GitRepository, stage: Stage, patch: Sequence[FilePatch], told: I
     )
 
 
-def _new_numbers(reference: Reference) -> set[str]:
+def _new_numbers(reference: Reference) -> set[Value]:
     files = (*reference.source, *reference.test)
-    old = {number for file in files for number in _numbers(_old_lines(file))}
-    return {number for file in files for number in _numbers(file.added)} - old
+    added, old = (_values(line for file in files for line in lines(file)) for lines in (_added, _old_lines))
+    return added - old
+
+
+def _added(file: FilePatch) -> Iterable[str]:
+    return file.added
 
 
 def _old_lines(file: FilePatch) -> Iterator[str]:
     return (line[1:] for hunk in file.hunks for line in hunk.lines if line[0] != "+")
 
 
-def _numbers(lines: Iterable[str]) -> Iterator[str]:
-    """The numbers of some lines that no text holds by chance, each in one spelling."""
-    for line in lines:
-        for match in _NUMBER.finditer(line):
-            number = match[0].replace("_", "").lower()
-            digits = sum(char.isdigit() for char in number.strip("0."))
-            if digits >= _FEWEST_DIGITS - ("." in number) or number.startswith("0x"):
-                yield number
+def _values(lines: Iterable[str]) -> set[Value]:
+    return {value for value, _ in numbers(lines)}
 
 
 class CommentCheck:
@@ -133,7 +128,7 @@ class CommentCheck:
             self._facts[position - 1], interface=self._facts[position - 1].interface | known
         )
         ahead = hidden.stages[position - 1 :]
-        self._numbers = frozenset().union(*(one.numbers for one in ahead)) - set(_numbers([*given, *lines]))
+        self._numbers = frozenset().union(*(one.numbers for one in ahead)) - _values([*given, *lines])
         self._given = "\n".join(given)
         self._paths = _secret_paths(ahead, self._given)
 
@@ -142,8 +137,8 @@ class CommentCheck:
         found = check(text, self._facts, self._position, kind="comment", paths_at_base=self._own.base_paths)
         found = [one for one in found if one.kind != "later_stage" or not _names(self._given, one.evidence)]
         read = Reading(text, (), ()).text
-        more = [finding("string_literal", "leak", number) for number in dict.fromkeys(_numbers([read]))
-                if number in self._numbers]  # fmt: skip
+        said = dict.fromkeys(spelled for value, spelled in numbers([read]) if value in self._numbers)
+        more = [finding("string_literal", "leak", spelled) for spelled in said]
         more += [finding("introduced_name", "leak", path) for path in sorted(self._paths) if _names(read, path)]
         return list(dict.fromkeys([*more, *found]))
 

@@ -101,11 +101,11 @@ class Judge:
     """Judges attempts. Safe for several threads, as its desk is.
 
     `room` is how many characters of each patch are shown (`trajectories.verdicts.patch_text` says which); two patches
-    of 60,000 are some 30,000 tokens.
+    of 60,000 are some 30,000 tokens. `max_tokens` and `temperature` win over those of the settings.
     """
 
     def __init__(
-        self, desk: Desk, *, room: int = 60_000, max_tokens: int = 4096, temperature: float | None = None
+        self, desk: Desk, *, room: int = 60_000, max_tokens: int | None = None, temperature: float | None = None
     ) -> None:
         self._desk = desk
         self._room = room

@@ -36,8 +36,22 @@ _MAY_MOVE = re.compile(r"\b(?:cd|pushd|popd|source|eval)\b|(?:^|[\s;&|(){}])\.\s
 """Commands that can change the shell's folder. Only after these is the sandbox asked where it is: asking costs as much
 as a command (measured: 10 ms to 15 ms)."""
 
+_MAY_SET = re.compile(
+    r"(?:^|[\s;&|(){}])(?:\.\s|[A-Za-z_]\w*\+?=)|:="
+    r"|\b(?:export|declare|typeset|unset|set|source|eval|read|mapfile|readarray|getopts|printf\s+-v)\b"
+)
+"""Commands that can change exported variables, which the sandbox is asked for after these."""
+
+_OWN = "PWD|OLDPWD|SHLVL|_"
+"""Variables that the shell sets by itself."""
+
+_TELL = f"(unset {_OWN.replace('|', ' ')}; export -p) 2>/dev/null"
+_FORGET = f'for name in $(compgen -e); do case $name in {_OWN}) ;; *) unset "$name";; esac; done 2>/dev/null'
+
 _ASKING = 30.0
 _LONGEST_CWD = 1024
+_LONGEST_VARIABLES = 64 << 10
+"""Bytes. What an agent exports beyond that is not restored where its sandbox has to be made anew."""
 
 
 class BashArguments(Arguments):
@@ -79,10 +93,11 @@ class Bash:
         )
         content, omitted = command_observation(result, most=place.most, timeout=place.timeout)
         moved = self._session and _MAY_MOVE.search(arguments.command) is not None
+        told = _variables(place) if self._session and _MAY_SET.search(arguments.command) else {}
         return Result(
             content,
             error=command_error(result),
-            details=command_details(result, omitted),
+            details={**command_details(result, omitted), **told},
             submits=not self._session and is_submission(result),
             worked=True,
             cwd=_folder(place.sandbox) if moved else None,
@@ -93,14 +108,36 @@ def _begin(place: Workspace) -> Mapping[str, str]:
     """The variables to give the session with its next command: all with the first of an attempt, then none.
 
     The agent may set them otherwise in between. The sandbox may have been made anew in the middle of a stage: then the
-    session's folder is entered again, and where that is gone, the session begins in the workdir.
+    session's folder is entered again and its exported variables are set again; where the folder is gone, the session
+    begins in the workdir.
     """
     if place.begun:
         return {}
+    again = []
     if place.cwd is not None and place.cwd != place.sandbox.place.workdir:
-        place.sandbox.exec(f"cd -- {shlex.quote(place.cwd)} 2>/dev/null", timeout=_ASKING, session=SESSION)
+        again.append(f"cd -- {shlex.quote(place.cwd)} 2>/dev/null")
+    if place.variables is not None:
+        again += [_FORGET, place.variables]
+    if again:
+        place.sandbox.exec("\n".join(again), timeout=_ASKING, session=SESSION)
     place.begun = True
-    return {**QUIET, **place.environment}
+    return {} if place.whole else {**QUIET, **place.environment}
+
+
+def _variables(place: Workspace) -> Mapping[str, str]:
+    """What an observation's details keep of the session's exported variables: commands that set them, where these are
+    others than were told last."""
+    result = place.sandbox.exec(_TELL, timeout=_ASKING, session=SESSION, output_limit=_LONGEST_VARIABLES)
+    try:
+        text = result.output.decode("utf-8")
+    except UnicodeDecodeError:
+        return {}
+    if result.exit_code != 0 or result.omitted or "\0" in text or not text.startswith("declare -"):
+        return {}
+    if place.whole and text == place.variables:
+        return {}
+    place.variables, place.whole = text, True
+    return {"variables": text}
 
 
 def _folder(sandbox: Sandbox) -> str | None:

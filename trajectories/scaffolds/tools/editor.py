@@ -18,6 +18,7 @@ from pydantic import Field
 from prchain.errors import SandboxFileError
 from prchain.scrub import clean_text
 from trajectories.scaffolds.observations import cut
+from trajectories.scaffolds.tools.edits import EDITOR, UNDO
 from trajectories.scaffolds.tools.texts import Text, numbered
 from trajectories.scaffolds.tools.tool import Arguments, Result, Workspace
 
@@ -30,8 +31,6 @@ _AROUND = 4
 _ASKING = 60.0
 _LONGEST_LIST = 1 << 20
 _REGULAR = ("regular file", "regular empty file")
-_UNDONE_AT_MOST = 20
-"""Edits of a file that can be taken back."""
 
 
 class EditorArguments(Arguments):
@@ -77,7 +76,7 @@ class _Declined(Exception):
 class Editor:
     """Shows and changes files."""
 
-    name: ClassVar[str] = "str_replace_editor"
+    name: ClassVar[str] = EDITOR
     arguments: ClassVar[type[Arguments]] = EditorArguments
     description = (
         "Look at files and folders, and create and edit text files. `view` shows a file with line numbers, or what "
@@ -94,7 +93,7 @@ class Editor:
             "create": _create,
             "str_replace": _str_replace,
             "insert": _insert,
-            "undo_edit": _undo_edit,
+            UNDO: _undo_edit,
         }
         details: dict[str, Any] = {"command": arguments.command, "path": arguments.path}
         try:
@@ -140,8 +139,8 @@ def _create(arguments: EditorArguments, place: Workspace) -> Result:
         raise _Declined("missing_argument", "`create` needs file_text.")
     if _stat(place, path) is not None:
         raise _Declined("exists", f"{path} exists already. `create` makes new files alone; edit it with `str_replace`.")
-    _write(place, path, None, arguments.file_text.encode(), 0o644)
-    return Result(f"{path} was created.", worked=True)
+    kept = _write(place, path, None, arguments.file_text.encode(), 0o644)
+    return Result(f"{path} was created.", details=kept, worked=True)
 
 
 def _str_replace(arguments: EditorArguments, place: Workspace) -> Result:
@@ -165,8 +164,8 @@ def _str_replace(arguments: EditorArguments, place: Workspace) -> Result:
             "lines around the one that you mean.",
         )
     after = text.with_text(text.text[: places[0]] + new + text.text[places[0] + len(old) :])
-    _write(place, path, content, after.content(), stat.mode)
-    return _edited(place, path, after, text.line_at(places[0]), new.count("\n") + 1)
+    kept = _write(place, path, content, after.content(), stat.mode)
+    return _edited(place, path, kept, after, text.line_at(places[0]), new.count("\n") + 1)
 
 
 def _insert(arguments: EditorArguments, place: Workspace) -> Result:
@@ -183,35 +182,36 @@ def _insert(arguments: EditorArguments, place: Workspace) -> Result:
     ends = text.text.endswith("\n") or not lines
     whole = "\n".join([*lines[:at], new, *lines[at:]])
     after = text.with_text(f"{whole}\n" if ends or at == len(lines) else whole)
-    _write(place, path, content, after.content(), stat.mode)
-    return _edited(place, path, after, at + 1, new.count("\n") + 1)
+    kept = _write(place, path, content, after.content(), stat.mode)
+    return _edited(place, path, kept, after, at + 1, new.count("\n") + 1)
 
 
 def _undo_edit(arguments: EditorArguments, place: Workspace) -> Result:
     path = arguments.path
-    history = place.edits.get(posixpath.normpath(path))
-    if not history:
+    last = place.edits.last(path)
+    if last is None:
         raise _Declined("nothing_to_undo", f"No edit of {path} is remembered that could be taken back.")
     stat = _stat(place, path)
-    before = history[-1]
+    (before,) = last
     if before is None:
         result = place.sandbox.exec(f"rm -f -- {shlex.quote(path)}", timeout=_ASKING)
         if result.exit_code != 0:
             raise _Declined("file_error", f"{path} cannot be removed: {' '.join(result.text.split())[-200:]}")
     else:
         place.sandbox.write(path, before, mode=stat.mode if stat else 0o644)
-    history.pop()
+    place.edits.take_back(path)
     if before is None:
         return Result(f"{path} was removed again: this tool had created it.", worked=True)
     return Result(f"The last edit of {path} was taken back.", worked=True)
 
 
-def _edited(place: Workspace, path: str, text: Text, line: int, count: int) -> Result:
-    """What is told of an edit: the lines that it changed, and some around them."""
+def _edited(place: Workspace, path: str, kept: Mapping[str, Any], text: Text, line: int, count: int) -> Result:
+    """What is told of an edit: the lines that it changed, and some around them. `kept` goes into its details."""
     lines = text.lines()
     first = max(line - _AROUND, 1)
     shown, _ = numbered(lines[first - 1 : line + count - 1 + _AROUND], first, place.most)
-    return Result(f"{path} was changed. It now reads, from line {first} on:\n{shown}", worked=True)
+    words = f"{path} was changed. It now reads, from line {first} on:\n{shown}"
+    return Result(words, details=kept, worked=True)
 
 
 def _open(place: Workspace, path: str) -> tuple[_Stat, bytes, Text]:
@@ -253,13 +253,12 @@ def _read(place: Workspace, path: str, stat: _Stat) -> tuple[bytes, Text]:
     return content, text
 
 
-def _write(place: Workspace, path: str, before: bytes | None, content: bytes, mode: int) -> None:
+def _write(place: Workspace, path: str, before: bytes | None, content: bytes, mode: int) -> Mapping[str, Any]:
+    """Write a file; what the observation's details keep of what it held before."""
     if len(content) > _LARGEST:
         raise _Declined("too_large", f"{path} would have {len(content):,} bytes, too many for this tool; use bash.")
-    history = place.edits.setdefault(posixpath.normpath(path), [])
     place.sandbox.write(path, content, mode=mode)
-    history.append(before)
-    del history[:-_UNDONE_AT_MOST]
+    return place.edits.remember(path, before)
 
 
 def _range(view_range: list[int] | None, count: int, path: str) -> tuple[int, int]:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Protocol
 from pydantic import BaseModel, ConfigDict, field_validator
 
 from environments.sandboxes.sandbox import Sandbox
+from trajectories.scaffolds.tools.edits import Edits
 
 _CLOSED = {"type", "description", "enum", "items", "minItems", "maxItems"}
 """What of a property's schema the model is told: every endpoint and chat template takes these."""
@@ -47,10 +48,14 @@ class Workspace:
     """Characters of an observation."""
     cwd: str | None = None
     """The folder that the agent's session was left in, where it may have to be entered again."""
+    variables: str | None = None
+    """Commands that set the exported variables of the agent's session, as far as they are known to have changed."""
+    whole: bool = False
+    """Whether `variables` were told in this attempt, so that those which we give are among them."""
     begun: bool = False
     """Whether the session has its variables and its folder."""
-    edits: dict[str, list[bytes | None]] = field(default_factory=dict)
-    """Path to what the file held before each edit of this attempt, None where there was none; the last edit is last."""
+    edits: Edits = field(default_factory=Edits)
+    """Those of this attempt."""
 
 
 @dataclass(frozen=True, slots=True)
