@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import platform
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, cast
 
 from sqlalchemy import delete, func, select, update
 
+from environments.suites.outcomes import PASSED
 from prchain.errors import UsageError
 from prchain.git.merge import Conflict
 from prchain.git.output import path_text
@@ -20,6 +21,7 @@ from prchain.scrub import clean_text
 from sql.store import Store, Transaction
 from sql.tables import LlmCall, Trajectory, TrajectoryMessage, TrajectoryStage, Verdict
 from trajectories.model import Entry, Kind
+from trajectories.outcomes import KEPT
 
 _ENTRY = (
     "ordinal", "position", "attempt", "step", "kind", "role", "content", "reasoning", "tool_calls", "tool_call_id",
@@ -363,3 +365,24 @@ def _plain(value: Any) -> Any:
 
 def _json(value: Any) -> str:
     return clean_text(json.dumps(value, ensure_ascii=False))
+
+
+def hidden_tests(tx: Transaction, trajectories: Collection[str] | None = None) -> dict[str, int]:
+    """What hidden tests said of the stages that were accepted: how many ``passed``, ``failed``, and were ``not_run``.
+
+    Of these trajectories, by their ids; None: of those that are kept.
+    """
+    query = (
+        select(Verdict.tests, func.count())
+        .join(Trajectory, Trajectory.id == Verdict.trajectory_id)
+        .where(Verdict.accepted.is_(True))
+        .group_by(Verdict.tests)
+    )
+    if trajectories is None:
+        query = query.where(Trajectory.outcome.in_(sorted(KEPT)), Verdict.position <= Trajectory.accepted)
+    else:
+        query = query.where(Trajectory.id.in_(sorted(trajectories)))
+    found = {"passed": 0, "failed": 0, "not_run": 0}
+    for said, count in tx.connection.execute(query):
+        found["not_run" if said is None else "passed" if said == PASSED else "failed"] += count
+    return found

@@ -48,7 +48,7 @@ from trajectories.outcomes import FINAL, INFRASTRUCTURE
 from trajectories.rollouts.ground import ChainGround
 from trajectories.rollouts.prefix import retold
 from trajectories.rollouts.rollout import roll
-from trajectories.rows import read_entries
+from trajectories.rows import hidden_tests, read_entries
 
 Messages = Sequence[Mapping[str, Any]]
 
@@ -249,6 +249,19 @@ class TestGates:
                                                  (3, True, "passed")]  # fmt: skip
         assert "test_part" not in str(verdicts[1][3]) and verdicts[1][3]
         assert model.count("judge") == 0
+
+    def test_stages_that_the_judge_accepts_and_their_tests_fail_are_counted(self, world: RolloutWorld) -> None:
+        prove(world)
+
+        def run(tree: str, text: str, position: int) -> dict[str, Status]:
+            return passing(text, position) | ({"test_part_3": Status.failed} if position == 3 else {})
+
+        name = roll(world.context(more=suited(world, run)), world.chains[0], 0)
+        assert world.outcome(name)[:2] == ("accepted", 3), "the gate is the judge's"
+        expected = {"passed": 2, "failed": 1, "not_run": 0}
+        with world.store.reading() as tx:
+            assert hidden_tests(tx, [name]) == hidden_tests(tx) == expected
+            assert hidden_tests(tx, []) == dict.fromkeys(expected, 0)
 
     def test_a_state_on_which_no_test_runs_is_not_the_stages_fault(self, world: RolloutWorld) -> None:
         prove(world)

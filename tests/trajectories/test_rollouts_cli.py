@@ -22,12 +22,12 @@ from prchain.progress import open_progress
 from sql.tables import Task, Trajectory
 from tests.trajectories.rolloutworld import PolicyModel, RolloutWorld, rollout_world
 from trajectories.identity import Parent
-from trajectories.rollouts.cli import rollouts
+from trajectories.rollouts.cli import _print_report, rollouts
 from trajectories.rollouts.crew import Told
 from trajectories.rollouts.forecast import ASSUMED
 from trajectories.rollouts.report import list_trajectories
 from trajectories.rollouts.rollout import RolloutContext, _begin, leave, roll
-from trajectories.rollouts.run import Choice, RolloutRun
+from trajectories.rollouts.run import Choice, RolloutRun, RunReport
 
 CHAINS = [(1, 2), (2, 3), (3, 4), (4, 5)]
 
@@ -211,6 +211,10 @@ class TestCommands:
         assert "1 rejected" in said and "0 stood before" in said, "an empty patch is not accepted"
         assert run_command(arguments) == 0
         assert "nothing new to do; 1 stood before" in capsys.readouterr().out
+        _print_report(RunReport((), 0, 4, 2, None), 0.0, 0, {"passed": 1, "failed": 2, "not_run": 0})
+        told = capsys.readouterr().out
+        assert "nothing ended" in told and "2 of 3 accepted stages fail their hidden tests; --gate both" in told
+        assert "2 chains without a task that is ready" in told and "--retry" in told
         assert run_command(["rollouts", "list", *common, "--json"]) == 0
         (row,) = json.loads(capsys.readouterr().out)
         assert (row["outcome"], row["accepted"], row["stages"], row["repository"]) == ("rejected", 0, 2, "shop/till")

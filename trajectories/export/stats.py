@@ -21,6 +21,7 @@ from trajectories.export.distribution import Distribution
 from trajectories.export.tokens import BYTES_A_TOKEN, OVERHEAD
 from trajectories.model import Kind
 from trajectories.outcomes import ACCEPTED, ACCEPTED_PREFIX, KEPT
+from trajectories.rows import hidden_tests
 
 PAPER: Mapping[str, float] = {
     "pull_requests": 61_810,
@@ -86,6 +87,7 @@ def stats(tx: Transaction) -> dict[str, Any]:
         "tokens": tokens.figures() | {"by": f"estimate, {BYTES_A_TOKEN} characters a token"},
         "tool_calls": calls.figures(),
         "stages": _stages(tx),
+        "hidden_tests": hidden_tests(tx),
         "acceptance": _acceptance(tx),
         "scores": _scores(tx),
         "views": {
@@ -225,8 +227,10 @@ def lines(row: Mapping[str, Any]) -> list[str]:
     out += ["", f"tokens: {row['tokens']['by']}"]
     counts = ", ".join(f"{count:,} {name}" for name, count in row["outcomes"].items())
     out.append(f"trajectories: {counts or 'none'}")
-    lengths = ", ".join(f"{count:,} of {length}" for length, count in row["stages"].items())
-    out.append(f"accepted stages of samples: {lengths or 'none'}")
+    lengths = ", ".join(f"{count:,} with {length}" for length, count in row["stages"].items())
+    out.append(f"samples by accepted stages: {lengths or 'none'}")
+    tests = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in row["hidden_tests"].items() if count)
+    out.append(f"hidden tests of their stages: {tests or 'none'}")
     for one in row["acceptance"]:
         rate = "no rate" if one["rate"] is None else f"{one['rate']:.0%}"
         out.append(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
+from collections.abc import Mapping
 from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Any
 
@@ -135,6 +136,7 @@ def run(
     from sql.ledger import SqlLedger
     from trajectories.rollouts.rollout import AGENT, RolloutContext
     from trajectories.rollouts.run import Choice, RolloutRun
+    from trajectories.rows import hidden_tests
     from trajectories.scaffolds.setup import make_scaffold
 
     settings = Settings.load(db=db, workers=workers)
@@ -165,11 +167,13 @@ def run(
         _clear_away(provider if options.backend is Backend.DOCKER else None)
         report = runner.run()
         spent = desk.spending()
+        with store.reading() as tx:
+            tests = hidden_tests(tx, [one.id for one in report.rollouts if one.id is not None])
     usd = None if spent.unpriced else spent.usd
     if as_json:
-        click.echo(json.dumps(_report_row(report, usd, spent.calls), indent=2))
+        click.echo(json.dumps(_report_row(report, usd, spent.calls, tests), indent=2))
     else:
-        _print_report(report, usd, spent.calls)
+        _print_report(report, usd, spent.calls, tests)
     if not report.done:
         click.get_current_context().exit(1)
 
@@ -249,7 +253,7 @@ def _print_forecast(run: RolloutRun, as_json: bool) -> None:
     click.echo(f"  {found.basis}; nothing has been asked or spent")
 
 
-def _report_row(report: RunReport, usd: float | None, calls: int) -> dict[str, Any]:
+def _report_row(report: RunReport, usd: float | None, calls: int, tests: Mapping[str, int]) -> dict[str, Any]:
     return {
         "worked_on": len(report.rollouts),
         "outcomes": report.counts,
@@ -260,10 +264,11 @@ def _report_row(report: RunReport, usd: float | None, calls: int) -> dict[str, A
         "stopped": report.stopped,
         "calls": calls,
         "usd": usd,
+        "hidden_tests": dict(tests),
     }
 
 
-def _print_report(report: RunReport, usd: float | None, calls: int) -> None:
+def _print_report(report: RunReport, usd: float | None, calls: int, tests: Mapping[str, int]) -> None:
     from prchain.terminal import counted, say
     from trajectories.outcomes import FINAL
 
@@ -274,14 +279,20 @@ def _print_report(report: RunReport, usd: float | None, calls: int) -> None:
     for (outcome, reason), names in reasons.items():
         more = f" and {len(names) - 1:,} more" if len(names) > 1 else ""
         say(f"{names[0]}{more}: {outcome}: {reason}", err=True)
-    counts = ", ".join(f"{count:,} {name}" for name, count in sorted(report.counts.items())) or "nothing new to do"
+    counts = ", ".join(f"{count:,} {name}" for name, count in sorted(report.counts.items()))
+    counts = counts or ("nothing ended" if report.rollouts or report.left else "nothing new to do")
     price = f"{usd:.4f} USD" if usd is not None else "price unknown"
     say(f"{counts}; {report.standing:,} stood before; {calls:,} calls, {price}")
     if report.infrastructure:
         failures = ", ".join(f"{count:,} {name}" for name, count in sorted(report.infrastructure.items()))
         say(f"failures of machines, not of the agent: {failures}", err=True)
+    if tests["failed"]:
+        run = tests["passed"] + tests["failed"]
+        failed = f"{tests['failed']:,} of {counted(run, 'accepted stage')}"
+        say(f"{failed} fail their hidden tests; --gate both heeds these")
     if report.without_task:
-        say(f"{counted(report.without_task, 'chain')} without a task that is ready; `prchain tasks build` writes them")
+        say(f"{counted(report.without_task, 'chain')} without a task that is ready; `prchain tasks build` writes them, "
+            "with --retry also those that were rejected")  # fmt: skip
     if report.stopped and report.stopped not in {reason for _, reason in reasons}:
         say(f"stopped early: {report.stopped}", err=True)
     open_ones = report.left + len(report.failed)
