@@ -1,4 +1,4 @@
-"""The commands of environments: build, list, prune, gc, base, validate."""
+"""The commands of environments: build, list, prune, gc, base, validate, show."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ def _chain_options(command: Callable[..., Any]) -> Callable[..., Any]:
         strategy_option,
         repository_option,
         click.option("--limit", type=click.IntRange(min=1), help="Only the N best chains; those that are done count."),
+        click.option("--chain", metavar="ID", help="One chain, by the beginning of its id, whatever chose it."),
     )
     for option in reversed(options):
         command = option(command)
@@ -40,7 +41,7 @@ def environments() -> None:
     Example:
       prchain environments build --repository pallets/click
       prchain environments validate --repository pallets/click
-      prchain environments list
+      prchain environments show 5f0c
     """
 
 
@@ -55,6 +56,7 @@ def build(
     strategy: str,
     repository: str | None,
     limit: int | None,
+    chain: str | None,
     repair: bool,
     budget: float | None,
     rebuild: bool,
@@ -66,11 +68,11 @@ def build(
     \b
     Example:
       prchain environments build --repository pallets/click --limit 5
-      prchain environments build --repair --budget 1
+      prchain environments build --chain 5f0c --repair --budget 1
     """
     from environments.images.build_run import build_images
-    from environments.images.provide import Backend, Provider
-    from environments.report import build_rows, print_builds
+    from environments.images.provide import Backend, Provider, build_logs
+    from environments.report import BuildHelp, build_rows, print_builds
 
     settings = Settings.load(db=db)
     with (
@@ -81,12 +83,13 @@ def build(
     ):  # fmt: skip
         _collect_quietly(provider.engine())
         builds = build_images(
-            store, provider, settings, progress, strategy=strategy, repository=repository, limit=limit, rebuild=rebuild
-        )
+            store, provider, settings, progress, strategy=strategy, repository=repository, limit=limit, chain=chain,
+            rebuild=rebuild,
+        )  # fmt: skip
     if as_json:
         click.echo(json.dumps(build_rows(builds), indent=2))
     else:
-        print_builds(builds)
+        print_builds(builds, BuildHelp(build_logs(settings), provider.recipes_dir, repaired=repair))
     if any(not one.ok for one in builds):
         click.get_current_context().exit(1)
 
@@ -107,26 +110,32 @@ def _desk(settings: Settings, store: Store, repair: bool, budget: float | None) 
 
 @environments.command("list")
 @repository_option
+@click.option("--everybody", is_flag=True, help="Also images that other databases had built.")
 @db_option
 @json_option
-def list_(repository: str | None, db: str | None, as_json: bool) -> None:
-    """List the images with what they take on the disk, and the builds that failed.
+def list_(repository: str | None, everybody: bool, db: str | None, as_json: bool) -> None:
+    """List the database's images with what they take on the disk, and the builds that failed.
 
     \b
     Example:
       prchain environments list --repository pallets/click
+      prchain environments list --everybody
     """
     from environments.images.images import list_images
+    from environments.proofs.proof_rows import own_images
     from environments.report import failed_builds, image_rows, print_images
 
     settings = Settings.load(db=db)
     with closing(Store.open(settings.db, create=False)) as store, _engine(settings) as engine:
-        images = [one for one in list_images(engine) if _is_of(one.repository, repository)]
+        found = [one for one in list_images(engine) if _is_of(one.repository, repository)]
         failed = [one for one in failed_builds(store) if _is_of(one["repository"], repository)]
+        with store.reading() as tx:
+            own = own_images(tx)
+    images = [one for one in found if everybody or one.name in own]
     if as_json:
-        click.echo(json.dumps({"images": image_rows(images), "failed": failed}, indent=2))
+        click.echo(json.dumps({"images": image_rows(images, own), "failed": failed}, indent=2))
     else:
-        print_images(images, failed)
+        print_images(images, failed, own, hidden=len(found) - len(images))
 
 
 def _is_of(name: str, wanted: str | None) -> bool:
@@ -136,13 +145,17 @@ def _is_of(name: str, wanted: str | None) -> bool:
 @environments.command()
 @repository_option
 @click.option("--older-than", type=click.FloatRange(min=0), metavar="DAYS", help="Only images built so long ago.")
-@click.option("--all", "every", is_flag=True, help="Also images that validated stages need.")
+@click.option("--all", "every", is_flag=True, help="Also images that validated stages of the database need.")
+@click.option("--everybody", is_flag=True, help="Also images that other databases had built, and may need.")
 @db_option
 @json_option
-def prune(repository: str | None, older_than: float | None, every: bool, db: str | None, as_json: bool) -> None:
-    """Remove images that were built here and that no validated stage of the database needs.
+def prune(
+    repository: str | None, older_than: float | None, every: bool, everybody: bool, db: str | None, as_json: bool
+) -> None:
+    """Remove images that the database had built, and that none of its validated stages needs.
 
-    Nothing of anybody else's is touched. What is removed can be built again.
+    Images that only other databases know stay, and so do those that nobody knows any more: the engine does not tell
+    whose they are. What is removed can be built again.
 
     \b
     Example:
@@ -150,7 +163,7 @@ def prune(repository: str | None, older_than: float | None, every: bool, db: str
       prchain environments prune --all --repository pallets/click
     """
     from environments.images.images import prune_images
-    from environments.proofs.proof_rows import forget_images, needed_images
+    from environments.proofs.proof_rows import forget_images, needed_images, own_images
     from environments.report import image_rows, print_pruned
 
     settings = Settings.load(db=db)
@@ -158,11 +171,14 @@ def prune(repository: str | None, older_than: float | None, every: bool, db: str
     with closing(Store.open(settings.db, create=False)) as store, _engine(settings) as engine:
         with store.reading() as tx:
             keep = frozenset() if every else needed_images(tx)
-        removed = prune_images(engine, keep=keep, repository=repository, before=before)
+            own = own_images(tx)
+        removed = prune_images(
+            engine, keep=keep, only=None if everybody else own, repository=repository, before=before
+        )  # fmt: skip
         with store.transaction() as tx:
             forget_images(tx, [one.name for one in removed])
     if as_json:
-        click.echo(json.dumps(image_rows(removed), indent=2))
+        click.echo(json.dumps(image_rows(removed, own), indent=2))
     else:
         print_pruned(removed)
 
@@ -229,7 +245,6 @@ def base(name: str, suite: str, mirror: str | None, db: str | None, as_json: boo
 
 @environments.command()
 @_chain_options
-@click.option("--chain", metavar="ID", help="One chain, by the beginning of its id.")
 @click.option("--runs", type=click.IntRange(1, 20), default=3, show_default=True, help="Test runs on each side.")
 @click.option(
     "--backend",
@@ -239,7 +254,16 @@ def base(name: str, suite: str, mirror: str | None, db: str | None, as_json: boo
     help="local: bubblewrap, with this machine's programs; unsafe-local: plain processes.",
 )
 @click.option("--unsafe-local", "unsafe", is_flag=True, help="Yes, run others' code on this machine unprotected.")
-@click.option("--timeout", type=click.FloatRange(min=1), default=1800, show_default=True, help="Seconds a test run.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=1),
+    default=900,
+    show_default=True,
+    metavar="SECONDS",
+    help="What one run of all test files of a stage may take; a stage whose first run is out of time is "
+    "tests_unusable. A single test of Python is ended after 180 s, and fails; environments_build_timeout_seconds "
+    "limits builds.",
+)
 @click.option("--workers", type=click.IntRange(1, 64), help="Chains worked on at once.  [default: 2]")
 @click.option("--stage-images", is_flag=True, help="Keep an image of each proved stage's checkout, for SWE-bench.")
 @click.option("--repair", is_flag=True, help="Let a model mend a recipe that does not build, three times at most.")
@@ -275,10 +299,10 @@ def validate(
       prchain environments validate --chain 5f0c --stage-images
     """
     from environments.images.images import list_images
-    from environments.images.provide import Backend, Provider
+    from environments.images.provide import Backend, Provider, build_logs
     from environments.proofs.validate import ChainProver, ValidateOptions
     from environments.proofs.validations import Choice, ValidateRun
-    from environments.report import print_validations, validation_rows
+    from environments.report import BuildHelp, print_validations, validation_rows
 
     where = Backend(backend)
     if unsafe != (where is Backend.UNSAFE_LOCAL):
@@ -302,9 +326,31 @@ def validate(
     if as_json:
         click.echo(json.dumps(validation_rows(report), indent=2))
     else:
-        print_validations(report)
+        print_validations(report, BuildHelp(build_logs(settings), provider.recipes_dir, repaired=repair))
     if not report.done:
         click.get_current_context().exit(1)
+
+
+@environments.command()
+@click.argument("chain", metavar="ID")
+@click.option("--tests", is_flag=True, help="Name the tests, not only their numbers.")
+@db_option
+@json_option
+def show(chain: str, tests: bool, db: str | None, as_json: bool) -> None:
+    """Print the proof of one chain, named by its id or the beginning of it: how each stage ended, and by which tests.
+
+    \b
+    Example:
+      prchain environments show 5f0c --tests
+    """
+    from environments.proofs.proof_report import print_proof, proof_page
+
+    with closing(Store.open(Settings.load(db=db).db, create=False)) as store:
+        page = proof_page(store, chain, tests=tests)
+    if as_json:
+        click.echo(json.dumps(page, indent=2))
+    else:
+        print_proof(page)
 
 
 def _collect_quietly(engine: Any) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Sequence
+from pathlib import Path
 from typing import Any
 
 from environments.images.build_run import Build
@@ -13,9 +15,12 @@ from environments.images.provide import BUILT
 from environments.proofs.proof import PROVED, UNPROVED
 from environments.proofs.proof_rows import ChainProof
 from environments.proofs.validations import ValidateReport
+from prchain.errors import BuildFailed
 from prchain.terminal import counted, say
 from sql.store import Store
 from sql.tables import BuiltImage
+
+BUILD_FAILED = BuildFailed("").name
 
 
 def size_text(count: int | None) -> str:
@@ -39,21 +44,27 @@ def failed_builds(store: Store) -> list[dict[str, Any]]:
     return [{**one, "reason": json.loads(one["reason"] or "{}")} for one in found if one["outcome"] != BUILT]
 
 
-def image_rows(images: Sequence[Image]) -> list[dict[str, Any]]:
-    """Images as rows."""
+def image_rows(images: Sequence[Image], own: Collection[str]) -> list[dict[str, Any]]:
+    """Images as rows; `own` are the names that the database knows."""
     names = ("name", "repository", "recipe", "size_bytes", "own_bytes", "created", "as_of", "notes")
-    return [{name: getattr(one, name) for name in names} for one in images]
+    return [{**{name: getattr(one, name) for name in names}, "of_database": one.name in own} for one in images]
 
 
-def print_images(images: Sequence[Image], failed: Sequence[dict[str, Any]]) -> None:
-    """One line an image with what it takes alone, and one a failed build."""
+def print_images(
+    images: Sequence[Image], failed: Sequence[dict[str, Any]], own: Collection[str], *, hidden: int = 0
+) -> None:
+    """One line an image with what it takes alone, and one a failed build; `hidden` images are not shown."""
     for image in images:
         notes = f"; {'; '.join(image.notes)}" if image.notes else ""
-        say(f"{size_text(image.own_bytes):>8}  {image.name}  {image.recipe}, {image.created[:10]}{notes[:300]}")
+        whose = "" if image.name in own else " (not of this database)"
+        told = f"{image.recipe}, {image.created[:10]}{notes[:300]}"
+        say(f"{size_text(image.own_bytes):>8}  {image.name}{whose}  {told}")
     for one in failed:
         say(f"  failed  {one['name']}  {one['recipe']}, {one['reason'].get('message', one['outcome'])}")
-    own = sum(image.own_bytes or 0 for image in images)
-    say(f"{counted(len(images), 'image')}, {size_text(own)} beyond what they share; {len(failed):,} failed builds")
+    takes = sum(image.own_bytes or 0 for image in images)
+    say(f"{counted(len(images), 'image')}, {size_text(takes)} beyond what they share; {len(failed):,} failed builds")
+    if hidden:
+        say(f"{counted(hidden, 'more image')} of prchain on the engine, not of this database; --everybody lists them")
 
 
 def print_pruned(images: Sequence[Image]) -> None:
@@ -78,8 +89,8 @@ def build_rows(builds: Sequence[Build]) -> list[dict[str, Any]]:
     return [dataclasses.asdict(one) for one in builds]
 
 
-def print_builds(builds: Sequence[Build]) -> None:
-    """One line an image or failure, and the sum."""
+def print_builds(builds: Sequence[Build], more: BuildHelp) -> None:
+    """One line an image or failure, the sum, and what to do where a build failed."""
     for one in builds:
         stages = counted(one.stages, "stage")
         if one.ok:
@@ -95,6 +106,24 @@ def print_builds(builds: Sequence[Build]) -> None:
     good = [one for one in builds if one.ok]
     served = counted(sum(one.stages for one in good), "stage")
     say(f"{counted(len(good), 'image')} there for {served}, {len(builds) - len(good):,} failed")
+    if any(one.outcome == BUILD_FAILED for one in builds):
+        more.print()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class BuildHelp:
+    """What can be done about builds that failed. `logs` and `recipes` are folders; `repaired`: a model has tried."""
+
+    logs: Path
+    recipes: Path
+    repaired: bool
+
+    def print(self) -> None:
+        """Say it in one line."""
+        log = f"read the log in {self.logs}" if self.logs.is_dir() else "read what the step printed"
+        repair = "" if self.repaired else "; --repair lets a model change the recipe"
+        say(f"of build_failed: {log}{repair}; or write OWNER--NAME.toml, with keys of a recipe of your own, into "
+            f"{self.recipes} (environments_recipes_dir)", err=True)  # fmt: skip
 
 
 def validation_rows(report: ValidateReport) -> dict[str, Any]:
@@ -123,8 +152,8 @@ def _chain_row(proof: ChainProof) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def print_validations(report: ValidateReport) -> None:
-    """One line a chain with F2P and P2P of each stage, and the sum."""
+def print_validations(report: ValidateReport, more: BuildHelp) -> None:
+    """One line a chain with F2P and P2P of each stage, the sum, and what to do where a build failed."""
     for proof in report.proofs:
         tests = ", ".join(
             f"{one.position}: {len(one.classes.f2p)}/{len(one.classes.p2p)}"
@@ -136,11 +165,23 @@ def print_validations(report: ValidateReport) -> None:
         say(f"{proof.chain_id} {proof.outcome} in {proof.seconds:.0f} s; F2P/P2P of stages {tests}{why}")
     for one in report.stopped:
         say(f"{one.chain_id}: {one.outcome}: {one.reason}", err=True)
-    counts = ", ".join(f"{count:,} {name}" for name, count in report.counts.items()) or "nothing new to do"
-    say(f"{counts}; {report.standing:,} stood before")
+    say(f"{_ended_words(report)}; {report.standing:,} stood before")
     failed = sum(count for name, count in report.counts.items() if name not in {PROVED, UNPROVED})
     if failed:
-        say(f"{counted(failed, 'chain')} failed; --retry begins anew with them")
+        told = "`prchain environments show ID` says more, --retry begins anew with them"
+        say(f"{counted(failed, 'chain')} failed; {told}")
+    if BUILD_FAILED in report.counts:
+        more.print()
     if not report.done:
         left = report.left + len(report.stopped)
         say(f"{counted(left, 'chain')} not done; mend what is said above, then run the same command again", err=True)
+
+
+def _ended_words(report: ValidateReport) -> str:
+    """How many chains ended how, and what became of those that did not: ``0 done, 1 image_missing, 3 not begun``."""
+    if report.done and not report.proofs:
+        return "nothing new to do"
+    ended = [f"{count:,} {name}" for name, count in report.counts.items()] or ["0 done"]
+    stopped = sorted(Counter(one.outcome for one in report.stopped).items())
+    left = [f"{report.left:,} not begun"] if report.left else []
+    return ", ".join([*ended, *(f"{count:,} {name}" for name, count in stopped), *left])

@@ -37,8 +37,9 @@ from prchain.errors import RefreshFailed, SandboxError, SandboxLimit, SandboxLos
 from prchain.git.output import path_text
 from prchain.git.trees import EXECUTABLE, FILE, Entry, TreeStore
 
-TEST_TIMEOUT = 1800.0
-"""Seconds for one run of a stage's test files."""
+TEST_TIMEOUT = 900.0
+"""Seconds for one run of a stage's test files: five times what one test of Python may take
+(`environments.suites.testruns`), and all that a hang of another runner's costs."""
 
 REFRESH_TIMEOUT = 900.0
 """Seconds for one script of a recipe's refresh; some compile extensions."""

@@ -1,4 +1,4 @@
-"""How far a command has got: a bar on a terminal, plain lines without times in a log.
+"""How far a command has got: a bar on a terminal, plain lines in a log, which go on while something takes long.
 
     with open_progress() as progress:
         task = progress.task("numpy/numpy: pull requests", total=None)
@@ -12,12 +12,14 @@ Tasks can be used from any thread.
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Protocol, TextIO
 
 from prchain.scrub import redact
@@ -26,6 +28,11 @@ if TYPE_CHECKING:
     import rich.progress
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
+
+_NO_TERMINALS = ("dumb", "unknown")
+"""Values of TERM under which a bar is drawn once, at its end; so it is lines there."""
+
+_SHORTEST_WAIT = 0.05
 
 
 class Task(Protocol):
@@ -48,44 +55,118 @@ class Progress(Protocol):
         """Begin a task of `total` units; None where nobody knows how many."""
 
 
+Tick = Callable[[], float]
+"""Says what is due, and gives the seconds after which it is to be called again."""
+
+
+class Heart(Protocol):
+    """Calls a `Tick` when it is due, as long as it beats."""
+
+    def beats(self, tick: Tick) -> AbstractContextManager[None]:
+        """Call `tick` again and again, until the context is left."""
+
+    def hurry(self) -> None:
+        """Call it at once: something is due earlier than it said."""
+
+
 @contextmanager
 def open_progress(
     stream: TextIO | None = None,
     *,
     secrets: tuple[str, ...] = (),
     every: float = 5.0,
+    alive: float = 30.0,
     clock: Callable[[], float] = time.monotonic,
+    heart: Heart | None = None,
 ) -> Iterator[Progress]:
-    """Show progress on `stream` (standard error): a bar where it is a terminal, else lines.
+    """Show progress on `stream` (standard error): a bar where it is a terminal that can, else lines.
 
     `secrets` are kept out of it. A log gets at most one line per task in `every` seconds of `clock`, beside the lines
-    that begin and end the task.
+    that begin and end the task; what is new when they are over comes then. A task of which nothing was said for `alive`
+    seconds is told again, with how long it has stood so. `heart` calls for that; None: a thread of its own.
     """
     stream = stream or sys.stderr
 
     def clean(text: str) -> str:
         return _CONTROL.sub(" ", redact(text, secrets)).strip()
 
-    if stream.isatty():
+    if stream.isatty() and os.environ.get("TERM", "").lower() not in _NO_TERMINALS:
         with _bars(stream) as bars:
             yield BarProgress(bars, clean)
     else:
-        yield LineProgress(stream, clean, every, clock)
+        heart = heart or _Thread()
+        lines = LineProgress(stream, clean, every, alive, clock, heart)
+        with heart.beats(lines.tick):
+            yield lines
+
+
+class _Thread:
+    """A thread that sleeps between the calls."""
+
+    def __init__(self) -> None:
+        self._woken = threading.Event()
+        self._stopped = False
+
+    @contextmanager
+    def beats(self, tick: Tick) -> Iterator[None]:
+        thread = threading.Thread(target=self._run, args=(tick,), name="progress", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            self._stopped = True
+            self._woken.set()
+            thread.join()
+
+    def hurry(self) -> None:
+        self._woken.set()
+
+    def _run(self, tick: Tick) -> None:
+        wait = 0.0
+        while not self._stopped:
+            # Whatever a tick says, it is no busy loop.
+            if self._woken.wait(max(wait, _SHORTEST_WAIT)):
+                self._woken.clear()
+            if self._stopped:
+                return
+            try:
+                wait = tick()
+            except (OSError, ValueError):  # the stream is gone; whoever else writes to it is told so
+                return
 
 
 class LineProgress:
     """Plain lines, for logs."""
 
-    def __init__(self, stream: TextIO, clean: Callable[[str], str], every: float, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, stream: TextIO, clean: Callable[[str], str], every: float, alive: float, clock: Callable[[], float],
+        heart: Heart,
+    ) -> None:  # fmt: skip
         self._stream = stream
         self._clean = clean
         self._lock = threading.Lock()
+        self._tasks: weakref.WeakSet[_LineTask] = weakref.WeakSet()
         self.every = every
+        self.alive = alive
         self.clock = clock
+        self.hurry = heart.hurry
 
     def task(self, name: str, total: int | None = None) -> Task:
         self.say(name)
-        return _LineTask(self, name, total)
+        task = _LineTask(self, name, total)
+        with self._lock:
+            self._tasks.add(task)
+        return task
+
+    def tick(self) -> float:
+        """Say of each task what is due; returns the seconds until the next one is, at the latest `alive`."""
+        with self._lock:
+            tasks = list(self._tasks)
+        return min((task.tick() for task in tasks), default=self.alive)
+
+    def forget(self, task: _LineTask) -> None:
+        with self._lock:
+            self._tasks.discard(task)
 
     def say(self, line: str) -> None:
         with self._lock:
@@ -100,33 +181,71 @@ class _LineTask:
         self._total = total
         self._count = 0
         self._note = ""
-        self._said = progress.clock()
+        self._said = self._changed = progress.clock()
+        self._is_new = False
+        self._ended = False
         self._lock = threading.Lock()
 
     def advance(self, count: int = 1) -> None:
         with self._lock:
             self._count += count
-            self._say()
+            self._news()
 
     def update(self, *, total: int | None = None, note: str | None = None) -> None:
         with self._lock:
+            known = (self._total, self._note)
             self._total = self._total if total is None else total
-            begins = bool(note) and not self._note
             self._note = self._note if note is None else note
-            # A wait is said when it begins: while it lasts, nothing else calls.
-            self._say(now=begins)
+            if (self._total, self._note) != known:
+                # A wait is said when it begins: while it lasts, nothing else calls.
+                self._news(now=bool(self._note) and not known[1])
 
     def done(self, message: str = "") -> None:
         with self._lock:
+            self._ended = True
             self._progress.say(f"{self._name}: {message or f'done, {self._count:,}'}")
+        self._progress.forget(self)
 
-    def _say(self, *, now: bool = False) -> None:
-        time_now = self._progress.clock()
-        if not now and time_now - self._said < self._progress.every:
+    def tick(self) -> float:
+        """Say what is due of it; returns the seconds until something is."""
+        with self._lock:
+            if self._ended:
+                return self._progress.alive
+            now = self._progress.clock()
+            if now - self._said >= self._patience():
+                self._say(now, "" if self._is_new else duration_text(now - self._changed))
+            return max(self._said + self._patience() - now, 0.0)
+
+    def _patience(self) -> float:
+        return self._progress.every if self._is_new else self._progress.alive
+
+    def _news(self, *, now: bool = False) -> None:
+        """Something has changed: it is said where it may be, and else when the time has come."""
+        if self._ended:  # a thread that nobody waits for goes on telling
             return
-        self._said = time_now
+        self._changed = self._progress.clock()
+        if now or self._changed - self._said >= self._progress.every:
+            self._say(self._changed)
+        elif not self._is_new:
+            self._is_new = True
+            self._progress.hurry()
+
+    def _say(self, now: float, lasts: str = "") -> None:
+        self._said = now
+        self._is_new = False
         count = f"{self._count:,}" + (f" of {self._total:,}" if self._total is not None else "")
-        self._progress.say(f"{self._name}: {count}" + (f" ({self._note})" if self._note else ""))
+        more = "; ".join(filter(None, (self._note, lasts and f"{lasts} so far")))
+        self._progress.say(f"{self._name}: {count}" + (f" ({more})" if more else ""))
+
+
+def duration_text(seconds: float) -> str:
+    """Seconds for people: ``40 s``, ``3 min 20 s``, ``2 h 5 min``."""
+    whole = int(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min" + (f" {whole % 60} s" if whole % 60 else "")
+    return f"{whole // 3600} h" + (f" {whole % 3600 // 60} min" if whole % 3600 >= 60 else "")
 
 
 class BarProgress:
@@ -163,12 +282,15 @@ class _BarTask:
 def _bars(stream: TextIO) -> rich.progress.Progress:
     from rich.console import Console  # noqa: PLC0415  a log does not need it
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
+    from rich.table import Column  # noqa: PLC0415
 
     return Progress(
         TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=24),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
-        TextColumn("{task.fields[note]}", markup=False),
+        # A long note is cut, and not what stands before it.
+        TextColumn("{task.fields[note]}", markup=False, table_column=Column(ratio=1, no_wrap=True)),
+        expand=True,
         console=Console(file=stream, markup=False, highlight=False),
     )

@@ -79,7 +79,7 @@ class RolloutOptions:
     observation_chars: int = 10_000
     command_timeout: float = 120.0
     """Seconds."""
-    test_timeout: float = 1800.0
+    test_timeout: float = 900.0
     """Seconds, for one run of a stage's tests."""
     track_steps: bool = True
     """Whether the tree is kept after each step that changed it; without it a rollout goes on from attempts only."""

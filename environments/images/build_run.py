@@ -9,7 +9,7 @@ from environments.stages import ChainStages, Stage, open_git, open_trees, read_c
 from prchain.errors import BuildFailed, GitError, NoRecipe
 from prchain.progress import Progress
 from prchain.settings import Settings
-from sql.chosen import selected_ids
+from sql.chosen import find_chain, selected_ids
 from sql.store import Store
 
 BUILT = "built"
@@ -38,28 +38,29 @@ class Build:
 
 def build_images(
     store: Store, provider: Provider, settings: Settings, progress: Progress, *, strategy: str,
-    repository: str | None = None, limit: int | None = None, rebuild: bool = False,
+    repository: str | None = None, limit: int | None = None, chain: str | None = None, rebuild: bool = False,
 ) -> list[Build]:  # fmt: skip
     """Build what the stages of the chosen chains need, best chain first; returns what became of it, in that order.
 
-    Raises what is no fault of one build: `SandboxError` and `ImageError` for the engine, `LlmError`, `RecipeError`,
-    `UsageError` for a repository that was not mined.
+    `chain` is the beginning of the id of one chain, whatever chose it; then nothing else chooses. Raises what is no
+    fault of one build: `SandboxError` and `ImageError` for the engine, `LlmError`, `RecipeError`, `UsageError` for a
+    repository that was not mined, or a chain that is not there.
     """
     with store.reading() as tx:
-        wanted = selected_ids(tx, strategy, repository, limit)
+        wanted = [find_chain(tx, chain)] if chain is not None else selected_ids(tx, strategy, repository, limit)
         chains = [read_chain(tx, chain_id) for chain_id in wanted]
     shown = progress.task("stages", sum(len(chain.stages) for chain in chains))
     builds: dict[tuple[str, ...], Build] = {}
-    for chain in chains:
-        for stage in chain.stages:
-            shown.update(note=f"{chain.repository}#{stage.number}")
-            made = _build(provider, settings, chain, stage, rebuild)
+    for one in chains:
+        for stage in one.stages:
+            shown.update(note=f"{one.repository}#{stage.number}")
+            made = _build(provider, settings, one, stage, rebuild)
             key = (made.repository, made.image or made.reason or "")
             if key in builds:
                 made = replace(builds[key], stages=builds[key].stages + 1)
             builds[key] = made
             shown.advance()
-    shown.done(f"{sum(one.ok for one in builds.values()):,} of {len(builds):,} images are there")
+    shown.done(f"{sum(build.ok for build in builds.values()):,} of {len(builds):,} images are there")
     return list(builds.values())
 
 

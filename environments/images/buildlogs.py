@@ -41,6 +41,11 @@ _NOISE = re.compile(
 )
 
 
+def plain_log(log: str) -> str:
+    """A log as it may be shown on a terminal: without colours, and without anything else that steers one."""
+    return "".join(f"{_UNSEEN.sub('', _TERMINAL.sub('', line))}\n" for line in log.splitlines())
+
+
 def decisive_lines(log: str, most: int = MOST_LINES) -> tuple[str, ...]:
     """The lines of a build's log that tell why it failed, in the log's order, `most` of them.
 

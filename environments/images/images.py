@@ -180,7 +180,8 @@ def have_base(engine: Any, name: str) -> Mapping[str, str]:
 
 
 def list_images(engine: Any) -> list[Image]:
-    """The images that were built here, newest first, each with what it takes beyond the layers that it shares."""
+    """The images that prchain built, for whichever database, newest first, each with what it takes beyond the layers
+    that it shares."""
     with in_engine():
         every = engine.api.df()["Images"] or []
     found = []
@@ -195,14 +196,18 @@ def list_images(engine: Any) -> list[Image]:
 
 
 def prune_images(
-    engine: Any, *, keep: Collection[str] = (), repository: str | None = None, before: datetime | None = None
-) -> list[Image]:
-    """Remove the images that were built here, but those in `keep`; of one repository, or made before a time, if given.
+    engine: Any, *, keep: Collection[str] = (), only: Collection[str] | None = None, repository: str | None = None,
+    before: datetime | None = None,
+) -> list[Image]:  # fmt: skip
+    """Remove the images that prchain built, but those in `keep`; of one repository, or made before a time, if given.
 
-    Returns what was removed. One that a container stands on stays.
+    `only` are the names that may be removed; None: every one, whoever's database it was built for. Returns what was
+    removed. One that a container stands on stays.
     """
     removed = []
     for image in list_images(engine):
+        if only is not None and image.name not in only:
+            continue
         late = before is not None and datetime.fromisoformat(image.created) >= before
         if image.name in keep or late or (repository is not None and image.repository.lower() != repository.lower()):
             continue

@@ -6,6 +6,7 @@ failed to build fails at once for every later stage that needs it. A next run tr
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
 from collections import defaultdict
@@ -16,6 +17,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Protocol
 
+from environments.images.buildlogs import plain_log
 from environments.images.buildtree import GitTree
 from environments.images.image_settings import BuildSettings
 from environments.images.images import Image, build_image
@@ -90,7 +92,7 @@ class Provider:
 
     `engine` is a `docker.DockerClient`, made when it is first needed. With a `desk`, a recipe that does not build is
     repaired by a model (`environments.images.repair`), and the one that worked is stored among the user's. With a
-    `store`, every build that ends leaves a row of `BuiltImage`.
+    `store`, every build that ends leaves a row of `BuiltImage`; one that fails leaves its log in `build_logs`.
     """
 
     def __init__(
@@ -103,6 +105,7 @@ class Provider:
         self._own_engine = engine is None
         self._desk = desk
         self._store = store
+        self._logs = build_logs(settings)
         self._build_settings = BuildSettings.of(settings)
         self._guard = threading.Lock()
         self._building: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
@@ -177,10 +180,12 @@ class Provider:
                 )  # fmt: skip
             except BuildFailed as failure:
                 self._failed[name] = failure
+                self._keep_log(name, failure.log)
                 self._record_failure(order.plan, failure, repairs)
                 raise
             if not image.cached:
                 self._built[name] = repairs
+                self._keep_log(name, "")
             self._record(image, repairs)
         notes = (*image.notes, *_distance(image, order.landed_at))
         return Provided(order.plan, name, notes, image.seconds, image.cached, self._built.get(name, 0))
@@ -211,6 +216,16 @@ class Provider:
             store_recipe(folder, plan.repository, recipe, changed_keys(origin, recipe))
         return provided
 
+    def _keep_log(self, name: str, log: str) -> None:
+        """Keep the log of a build that failed where people find it; a build that worked takes it away."""
+        path = self._logs / f"{name.rpartition('/')[2].replace(':', '-')}.log"
+        with contextlib.suppress(OSError):  # it is a help, and what the build gave is known without it
+            if log:
+                self._logs.mkdir(parents=True, exist_ok=True)
+                path.write_text(plain_log(log), encoding="utf-8", errors="replace")
+            else:
+                path.unlink(missing_ok=True)
+
     def _record(self, image: Image, repairs: int) -> None:
         if self._store is None:
             return
@@ -237,6 +252,11 @@ class Provider:
         }  # fmt: skip
         with self._store.transaction() as tx:
             tx.upsert(BuiltImage, [row])
+
+
+def build_logs(settings: Settings) -> Path:
+    """The folder of the logs of builds that failed, each named after its image."""
+    return settings.data_dir / "build_logs"
 
 
 def version_at(git: GitRepository, commit: str) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 from sqlalchemy import delete, select
 
+from environments.images.provide import BUILT
 from environments.proofs.proof import PROVED
 from environments.suites.outcomes import Classes
 from environments.suites.testlogs import Status
@@ -73,6 +74,20 @@ def stage_images(tx: Transaction) -> dict[str, list[str | None]]:
 def needed_images(tx: Transaction) -> set[str]:
     """Every image that a validated stage runs its tests in, and every image of a stage's checkout."""
     return {str(name) for row in tx.rows(StageTests, "image", "stage_image") for name in row if name}
+
+
+def own_images(tx: Transaction) -> set[str]:
+    """Every image that this database knows: those that were built or looked for, and those of stages."""
+    return needed_images(tx) | {str(name) for (name,) in tx.rows(BuiltImage, "name")}
+
+
+def write_stage_image(tx: Transaction, name: str, repository: str, recipe: str, seconds: float) -> None:
+    """Note that the image of a stage's checkout is this database's; the stage's own row goes with its chain."""
+    row = {
+        "name": name, "repository": repository, "recipe": recipe, "outcome": BUILT, "reason": None, "notes": "[]",
+        "as_of": None, "size_bytes": None, "seconds": seconds, "repairs": 0, "built_at": _now(),
+    }  # fmt: skip
+    tx.upsert(BuiltImage, [row])
 
 
 def forget_images(tx: Transaction, names: Collection[str]) -> None:

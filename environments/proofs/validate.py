@@ -26,7 +26,7 @@ from environments.proofs.proof import (
     prove,
     unusable,
 )
-from environments.proofs.proof_rows import ChainProof, StageProof, StoredRuns, write_proof
+from environments.proofs.proof_rows import ChainProof, StageProof, StoredRuns, write_proof, write_stage_image
 from environments.proofs.reference_runs import ReferenceRuns, Tell
 from environments.proofs.stage_images import stage_image
 from environments.sandboxes.engine import connect, in_engine
@@ -155,12 +155,21 @@ class ChainProver:
             found = self._tested(work, stage, before, suite, found, tell)
             if self._options.stage_images and found.outcome == PROVED and work.client is not None:
                 tell("image of its checkout")
-                found = replace(found, stage_image=stage_image(place, work.client, work.chain, stage))
+                found = replace(found, stage_image=self._checkout(work, stage, place))
         except BuildFailed as error:
             return replace(found, outcome=error.name, reason=_reason(str(error), *error.lines))
         except (NoRecipe, IncompleteRepository, StateError) as error:
             return replace(found, outcome=error.name, reason=_reason(str(error)))
         return found
+
+    def _checkout(self, work: _Chain, stage: Stage, place: Workplace) -> str:
+        """The image of a stage's checkout, with its row, which outlives the chain's: `prune` needs it."""
+        begun = time.monotonic()
+        name = stage_image(place, work.client, work.chain, stage)
+        recipe = place.provided.plan.recipe.name
+        with self._store.transaction() as tx:
+            write_stage_image(tx, name, work.chain.repository, recipe, time.monotonic() - begun)
+        return name
 
     def _workplace(self, work: _Chain, provided: Provided) -> Workplace:
         options = self._options

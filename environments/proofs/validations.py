@@ -16,6 +16,7 @@ from pathlib import Path
 from environments.images.provide import Backend
 from environments.proofs.proof import PROVED
 from environments.proofs.proof_rows import ChainProof, forget, stage_images, validations
+from environments.proofs.reference_runs import Tell
 from environments.proofs.validate import ChainProver
 from prchain.errors import (
     BudgetExceeded,
@@ -103,6 +104,7 @@ class ValidateRun:
         self._choice = choice
         self._images = images
         self._stop = threading.Event()
+        self._under_way = UnderWay()
 
     def run(self) -> ValidateReport:
         """Prove what is left. Raises `UsageError` for a wrong choice or recipe, `StoreInUse`, `StoreError`."""
@@ -158,8 +160,9 @@ class ValidateRun:
         """Prove a chain: the boundary at which a failure that shows on one chain is kept from ending all others."""
         if self._stop.is_set():
             return None
+        tell = self._under_way.teller(chain_id, shown)
         try:
-            return self._prover.prove(chain_id, lambda words: shown.update(note=f"{chain_id}: {words}"))
+            return self._prover.prove(chain_id, tell)
         except _ENDS_ALL as error:
             self._stop.set()
             return Stopped(chain_id, error.name, str(error))
@@ -172,3 +175,32 @@ class ValidateRun:
             place = traceback.extract_tb(error.__traceback__)[-1]
             reason = f"{scrub_mined(said)[:_LONGEST_REASON]} ({Path(place.filename).name}:{place.lineno})"
             return Stopped(chain_id, DEFECT, reason)
+        finally:
+            self._under_way.ended(chain_id, shown)
+
+
+class UnderWay:
+    """What is being done for each chain that is worked on, as one note: a chain that hangs stays in sight."""
+
+    def __init__(self) -> None:
+        self._words: dict[str, str] = {}
+        self._lock = threading.Lock()
+
+    def teller(self, chain_id: str, shown: Task) -> Tell:
+        """Takes what is being done for a chain."""
+
+        def tell(words: str) -> None:
+            with self._lock:
+                self._words[chain_id] = words
+                self._show(shown)
+
+        return tell
+
+    def ended(self, chain_id: str, shown: Task) -> None:
+        """Nothing more is being done for a chain."""
+        with self._lock:
+            self._words.pop(chain_id, None)
+            self._show(shown)
+
+    def _show(self, shown: Task) -> None:
+        shown.update(note="; ".join(f"{chain_id}: {words}" for chain_id, words in self._words.items()))

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterable, Iterator
+import os
+import socket
+import ssl
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from prchain.errors import EngineUnavailable, ImageError, ImageMissing
@@ -18,14 +21,29 @@ IMAGE_LABEL = f"{LABEL}.image"
 """On base images, and on images of repositories."""
 
 
+_DEFAULT = "unix:///var/run/docker.sock"
+"""Where the SDK looks where nothing names an engine."""
+
+_CAUSES: Mapping[type[BaseException], str] = {
+    FileNotFoundError: "there is no such socket",
+    ConnectionRefusedError: "nothing listens there",
+    PermissionError: "this user may not use its socket (who may is told by its group, docker as a rule)",
+    socket.gaierror: "its host's name is unknown",
+    ssl.SSLError: "no safe connection (TLS) could be made",
+    TimeoutError: "no answer came in time",
+    ConnectionError: "it ended the connection",
+}
+"""The system's errors that stand behind the SDK's; the first that fits counts."""
+
+
 def connect(url: str | None = None, *, timeout: int = 120) -> Any:
     """A `docker.DockerClient` for the engine at `url`; None: the one that DOCKER_HOST names, or the local socket.
 
-    `timeout` is that of one answer, in seconds. Raises `EngineUnavailable`.
+    `timeout` is that of one answer, in seconds. Raises `EngineUnavailable`, which says what was tried.
     """
     import docker  # noqa: PLC0415  loaded with the first engine
 
-    with in_engine():
+    with in_engine(tried_address(url)):
         client = docker.DockerClient(base_url=url, timeout=timeout) if url else docker.from_env(timeout=timeout)
         try:
             client.ping()
@@ -35,9 +53,21 @@ def connect(url: str | None = None, *, timeout: int = 120) -> Any:
     return client
 
 
+def tried_address(url: str | None) -> str:
+    """Where `connect` looks for the engine, and what says so; without credentials."""
+    if url:
+        return f" at {redact(url)} (environments_engine)"
+    if named := os.environ.get("DOCKER_HOST"):
+        return f" at {redact(named)} (DOCKER_HOST)"
+    return f" at {_DEFAULT} (the default)"
+
+
 @contextlib.contextmanager
-def in_engine() -> Iterator[None]:
-    """Give what the SDK raises our names: `EngineUnavailable`, `ImageMissing`, `ImageError` for other refusals."""
+def in_engine(address: str = "") -> Iterator[None]:
+    """Give what the SDK raises our names: `EngineUnavailable`, `ImageMissing`, `ImageError` for other refusals.
+
+    `address` is what `tried_address` gives, where a connection is being made.
+    """
     import docker  # noqa: PLC0415  loaded with the first engine
     import requests  # noqa: PLC0415  comes with docker
 
@@ -53,9 +83,33 @@ def in_engine() -> Iterator[None]:
         ConnectionError,
         TimeoutError,
     ) as error:
+        without = "; `validate` and `rollouts run` work without one, too: --backend local" if address else ""
         raise EngineUnavailable(
-            f"the Docker engine does not answer ({_line(error)}); start it, or name another"
+            f"the Docker engine{address} does not answer: {why_silent(error)}; start it, or name another in "
+            f"environments_engine or DOCKER_HOST{without}"
         ) from None
+
+
+def why_silent(error: BaseException) -> str:
+    """Why an engine cannot be reached, in plain words: the SDK, requests and urllib3 wrap what the system said."""
+    for one in _inner(error):
+        for kind, words in _CAUSES.items():
+            if isinstance(one, kind):
+                return words
+    return _line(error)
+
+
+def _inner(error: BaseException) -> Iterator[BaseException]:
+    """An error and all those that it was made of; a cycle ends."""
+    waiting, seen = [error], set[int]()
+    while waiting:
+        one = waiting.pop(0)
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        yield one
+        near = (one.__cause__, one.__context__, getattr(one, "reason", None), *one.args)
+        waiting += [item for item in near if isinstance(item, BaseException)]
 
 
 def engine_words(answer: str | bytes | Iterable[Any]) -> list[str]:

@@ -9,12 +9,13 @@ from sql.tables.base import Base
 
 
 class BuiltImage(Base):
-    """What became of the image of one repository's manifests, when it was last built or looked for."""
+    """What became of the image of one repository's manifests, or of a stage's checkout, when it was last built or
+    looked for. What has no row here or in `StageTests` is another database's."""
 
     __tablename__ = "images"
 
     name: Mapped[str] = mapped_column(String(255), primary_key=True)
-    """As the engine names it; it holds the hash of the manifests."""
+    """As the engine names it; it holds the hash of the manifests, or the chain's id and the stage's position."""
     repository: Mapped[str] = mapped_column(String(255))
     recipe: Mapped[str] = mapped_column(String(64))
     outcome: Mapped[str] = mapped_column(String(32))

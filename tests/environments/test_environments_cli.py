@@ -13,18 +13,24 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
+from environments.images.build_run import Build
 from environments.images.images import Image
 from environments.images.plans import Plan
 from environments.images.provide import Backend, Provided, Provider
-from environments.report import size_text
+from environments.proofs.proof_rows import ChainProof, forget, needed_images, own_images, write_stage_image
+from environments.proofs.validations import Stopped, ValidateReport
+from environments.report import BuildHelp, print_builds, print_validations, size_text
 from environments.sandboxes import leftovers
 from environments.stages import Stage
+from environments.suites.testruns import TEST_SECONDS
+from environments.workplace import TEST_TIMEOUT
 from prchain.cli import run
 from prchain.errors import BuildFailed, EngineUnavailable
+from sql.store import Store
 from sql.tables import BuiltImage, Repository, StageTests, Validation
 from tests.environments.stageworld import RECIPE, StageWorld, stage_world, works
 
-COMMANDS = ("build", "list", "prune", "gc", "base", "validate")
+COMMANDS = ("build", "list", "prune", "gc", "base", "validate", "show")
 
 
 class FakeEngine:
@@ -81,6 +87,7 @@ def test_every_command_has_help_with_an_example_and_speaks_json(
         ("validate", "--runs", "0"),
         ("validate", "--strategy", "other"),
         ("build", "--repository", "no/such"),
+        ("build", "--chain", "zz"),
         ("build", "--budget", "1"),
     ],
 )
@@ -91,11 +98,11 @@ def test_wrong_usage_is_one_line_and_exit_code_2(
     assert "rror: " in capsys.readouterr().err.splitlines()[-1]
 
 
-@pytest.mark.parametrize("command", ["build", "list", "prune", "validate"])
+@pytest.mark.parametrize("command", ["build", "list", "prune", "validate", "show 5f0c"])
 def test_without_a_database_the_line_says_what_to_do(
     command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert prchain(command, "--db", str(tmp_path / "none.db")) == 1
+    assert prchain(*command.split(), "--db", str(tmp_path / "none.db")) == 1
     assert "prchain mine" in capsys.readouterr().err
 
 
@@ -146,8 +153,57 @@ def test_validate_ends_with_1_where_a_chain_has_no_outcome_and_0_where_it_failed
     assert "1 build_failed" in said.out and "--retry" in said.out
     error = EngineUnavailable("gone")
     assert prchain("validate", "--backend", "local", "--retry") == 1
-    assert "run the same command again" in capsys.readouterr().err
+    said = capsys.readouterr()
+    assert "run the same command again" in said.err and "--repair" not in said.err
+    assert said.out == "0 done, 1 engine_unavailable; 0 stood before\n"
     assert world.rows(Validation, "outcome") == []
+
+
+def test_validate_says_what_happened_to_chains_that_did_not_end(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    gone = [Stopped("5f0c", "image_missing", "no base"), Stopped("6a1b", "defect", "?"), Stopped("7", "defect", "?")]
+    proved = ChainProof("81c2", "proved")
+    more = BuildHelp(tmp_path, tmp_path, repaired=False)
+    for report, says in (
+        (ValidateReport((), 4, (), 0), "nothing new to do; 4 stood before"),
+        (ValidateReport((), 0, tuple(gone[:1]), 0), "0 done, 1 image_missing; 0 stood before"),
+        (ValidateReport((), 0, tuple(gone), 3), "0 done, 2 defect, 1 image_missing, 3 not begun; 0 stood before"),
+        (ValidateReport((proved,), 1, tuple(gone[:1]), 0), "1 proved, 1 image_missing; 1 stood before"),
+    ):
+        print_validations(report, more)
+        assert capsys.readouterr().out.splitlines()[-1] == says
+
+
+@pytest.mark.parametrize("command", ["build", "validate"])
+def test_a_build_that_failed_comes_with_what_can_be_done_about_it(
+    world: StageWorld, command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fails(*args: object, **named: object) -> None:
+        raise BuildFailed("the step check failed: AttributeError: __spec__", lines=["KeyError: 'x'"])
+
+    monkeypatch.setattr(Provider, "provide", fails)
+    prchain(command, *(("--backend", "local") if command == "validate" else ()))
+    hint = capsys.readouterr().err.splitlines()[-1]
+    assert hint.startswith("of build_failed: read what the step printed; --repair lets a model")
+    assert f"OWNER--NAME.toml, with keys of a recipe of your own, into {world.folder}/recipes (environments_" in hint
+    (world.settings.data_dir / "build_logs").mkdir(parents=True)
+    more = BuildHelp(world.settings.data_dir / "build_logs", world.folder / "recipes", repaired=True)
+    print_builds([Build("o/n", "build_failed", reason="x")], more)
+    hint = capsys.readouterr().err.splitlines()[-1]
+    assert "--repair" not in hint and f"read the log in {world.settings.data_dir}/build_logs; or" in hint
+
+
+def test_build_takes_one_chain_by_the_beginning_of_its_id_whatever_chose_it(
+    world: StageWorld, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan: Plan = world.workplace().provided.plan
+    monkeypatch.setattr(Provider, "provide", lambda *a, **k: Provided(plan, "prchain/shop--till:1"))
+    single = world.add_chain((2,), strategy="single")
+    assert prchain("build", "--chain", single[:4], "--json") == 0
+    assert [one["stages"] for one in json.loads(capsys.readouterr().out)] == [1]
+    assert prchain("build", "--json") == 0
+    assert [one["stages"] for one in json.loads(capsys.readouterr().out)] == [3]
 
 
 def test_build_names_each_image_once_with_the_stages_that_it_serves(
@@ -174,16 +230,28 @@ def an_image(name: str, **fields: Any) -> Image:
     return replace(made, own_bytes=1_234_000_000, **fields)
 
 
+def image_row(name: str, **fields: Any) -> dict[str, Any]:
+    row = {"name": name, "repository": "shop/till", "recipe": "python", "outcome": "built", "reason": None,
+           "notes": "[]", "as_of": None, "size_bytes": None, "seconds": 1.0, "repairs": 0,
+           "built_at": "2026-01-01T00:00:00Z"}  # fmt: skip
+    return {**row, **fields}
+
+
+def stage_row(chain_id: str, **fields: Any) -> dict[str, Any]:
+    row = {"chain_id": chain_id, "position": 1, "outcome": "proved", "files": "[]", "classes": "{}", "removed": "[]",
+           "tampered": "[]", "seconds": 1.0}  # fmt: skip
+    return {**row, **fields}
+
+
 def test_list_shows_disk_use_and_failed_builds(
     world: StageWorld, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     images = [an_image("prchain/shop--till:1"), an_image("prchain/other--x:1", repository="other/x")]
     monkeypatch.setattr("environments.images.images.list_images", lambda engine: images)
-    row = {"name": "prchain/shop--till:2", "repository": "shop/till", "recipe": "python", "outcome": "build_failed",
-           "reason": json.dumps({"message": "no compiler"}), "notes": "[]", "as_of": None, "size_bytes": None,
-           "seconds": 1.0, "repairs": 0, "built_at": "2026-01-01T00:00:00Z"}  # fmt: skip
+    reason = json.dumps({"message": "no compiler"})
+    rows = [image_row(one.name, repository=one.repository) for one in images]
     with world.store.transaction() as tx:
-        tx.upsert(BuiltImage, [row])
+        tx.upsert(BuiltImage, [*rows, image_row("prchain/shop--till:2", outcome="build_failed", reason=reason)])
     assert prchain("list") == 0
     out = capsys.readouterr().out.splitlines()
     assert out[0] == "  1.2 GB  prchain/shop--till:1  python, 2026-01-02; dated"
@@ -194,26 +262,102 @@ def test_list_shows_disk_use_and_failed_builds(
     assert [one["name"] for one in shown["images"]] == ["prchain/other--x:1"] and shown["failed"] == []
 
 
-def test_prune_keeps_what_validated_stages_need_unless_told_otherwise(
+class Shelf(FakeEngine):
+    """An engine with images: two that a validated stage needs, one that it does not, a failed rebuild's old one, those
+    of another database, and two of which nobody can know whose they are."""
+
+    def __init__(self) -> None:
+        self.names = [f"prchain/{name}" for name in ("shop--till:1", "shop--till:s", "shop--till:2", "shop--till:old",
+                                                     "shop--till:theirs", "other--x:1")]  # fmt: skip
+        self.names += ["<none>", "prchain/shop--till:2-0a1b2c3d"]
+        self.api = self  # type: ignore[assignment]
+        self.images = self
+
+    def df(self) -> dict[str, Any]:
+        told = json.dumps({"repository": "shop/till", "recipe": "python"})
+        return {"Images": [{"Id": f"id of {name}", "RepoTags": None if name == "<none>" else [name], "Size": 10,
+                            "Created": "2026-01-02T03:04:05Z", "Labels": {"prchain.image": told}}
+                           for name in self.names]}  # fmt: skip
+
+    def remove(self, name: str) -> None:
+        self.names.remove(name.removeprefix("id of "))
+
+
+@pytest.fixture
+def shelf(world: StageWorld, monkeypatch: pytest.MonkeyPatch) -> Shelf:
+    made = Shelf()
+    monkeypatch.setattr("environments.sandboxes.engine.connect", lambda *a, **k: made)
+    with world.store.transaction() as tx:
+        tx.upsert(BuiltImage, [image_row("prchain/shop--till:1"), image_row("prchain/shop--till:2")])
+        tx.upsert(BuiltImage, [image_row("prchain/shop--till:old", outcome="build_failed", reason="{}")])
+        tx.upsert(StageTests, [stage_row(world.chain_id, image=made.names[0], stage_image=made.names[1])])
+    return made
+
+
+OTHERS = ["prchain/shop--till:theirs", "prchain/other--x:1", "<none>", "prchain/shop--till:2-0a1b2c3d"]
+NEEDED = ["prchain/shop--till:1", "prchain/shop--till:s"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "left"),
+    [
+        ((), [*NEEDED, *OTHERS]),
+        (("--all",), OTHERS),
+        (("--all", "--repository", "shop/till"), OTHERS),
+        (("--everybody",), NEEDED),
+        (("--all", "--everybody"), []),
+    ],
+)
+def test_prune_removes_only_what_this_database_had_built_and_does_not_need_unless_told_otherwise(
+    shelf: Shelf, arguments: tuple[str, ...], left: list[str]
+) -> None:
+    assert prchain("prune", *arguments) == 0
+    assert shelf.names == left
+
+
+def test_prune_of_an_empty_database_removes_nothing_of_other_databases(
     world: StageWorld, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked: list[dict[str, Any]] = []
+    made = Shelf()
+    monkeypatch.setattr("environments.sandboxes.engine.connect", lambda *a, **k: made)
+    assert prchain("prune", "--all") == 0
+    assert len(made.names) == 8
+    assert capsys.readouterr().out == "0 images removed, 0 B\n"
 
-    def prune(engine: Any, **named: Any) -> list[Image]:
-        asked.append(named)
-        return [an_image("prchain/shop--till:9")]
 
-    monkeypatch.setattr("environments.images.images.prune_images", prune)
-    row = {"chain_id": world.chain_id, "position": 1, "outcome": "proved", "image": "prchain/shop--till:1",
-           "files": "[]", "classes": "{}", "removed": "[]", "tampered": "[]", "stage_image": "prchain/shop--till:s",
-           "seconds": 1.0}  # fmt: skip
+def test_prune_spares_what_is_too_young_and_forgets_the_rows_of_what_is_gone(
+    world: StageWorld, shelf: Shelf, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert prchain("prune", "--older-than", "36500") == 0
+    assert len(shelf.names) == 8 and capsys.readouterr().out == "0 images removed, 0 B\n"
+    assert prchain("prune", "--older-than", "0") == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "2 images removed, 20 B"
+    assert world.rows(BuiltImage, "name") == [("prchain/shop--till:1",)]
+
+
+def test_list_shows_this_databases_images_and_tells_how_many_others_there_are(
+    shelf: Shelf, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert prchain("list") == 0
+    out = capsys.readouterr().out
+    assert "theirs" not in out and "other--x" not in out and "<none>" not in out
+    assert "4 images," in out and "4 more images of prchain on the engine, not of this database; --everybody" in out
+    assert prchain("list", "--everybody") == 0
+    out = capsys.readouterr().out
+    assert "prchain/shop--till:theirs (not of this database)  python" in out and "more image" not in out
+    assert "prchain/shop--till:1  python" in out
+    assert prchain("list", "--everybody", "--json") == 0
+    rows = json.loads(capsys.readouterr().out)["images"]
+    assert {one["name"] for one in rows if not one["of_database"]} == set(OTHERS)
+
+
+def test_the_row_of_a_stage_image_outlives_its_chain_so_that_prune_finds_it(world: StageWorld) -> None:
     with world.store.transaction() as tx:
-        tx.upsert(StageTests, [row])
-    assert prchain("prune") == 0
-    assert capsys.readouterr().out.splitlines()[-1] == "1 image removed, 1.2 GB"
-    assert prchain("prune", "--all", "--older-than", "3", "--repository", "shop/till") == 0
-    assert asked[0] == {"keep": {"prchain/shop--till:1", "prchain/shop--till:s"}, "repository": None, "before": None}
-    assert asked[1]["keep"] == frozenset() and asked[1]["before"] is not None
+        tx.upsert(StageTests, [stage_row(world.chain_id, stage_image="prchain/shop--till:s")])
+        write_stage_image(tx, "prchain/shop--till:s", "shop/till", "python", 2.0)
+        forget(tx, [world.chain_id])
+    with world.store.reading() as tx:
+        assert own_images(tx) == {"prchain/shop--till:s"} and needed_images(tx) == set()
 
 
 def test_gc_tells_what_it_removed_and_what_it_could_not(
@@ -242,6 +386,15 @@ def test_base_names_the_image_and_the_setting(
 )
 def test_sizes_are_for_people(count: int | None, text: str) -> None:
     assert size_text(count) == text
+
+
+def test_what_a_test_run_may_take_is_one_default_and_the_help_says_what_is_limited(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert prchain("validate", "--help") == 0
+    told = " ".join(capsys.readouterr().out.split()).partition("--timeout SECONDS ")[2].partition(" --")[0]
+    assert f"[default: {TEST_TIMEOUT:.0f};" in told and f"ended after {TEST_SECONDS:.0f} s" in told
+    assert "all test files of a stage" in told and "environments_build_timeout_seconds limits builds" in told
 
 
 def test_backends_are_named_alike_in_the_settings_and_on_the_command_line() -> None:
@@ -277,9 +430,15 @@ def test_in_docker_a_chain_is_built_validated_listed_and_pruned(
             assert len(images) == 4
             assert prchain("list", "--repository", name, "--json") == 0
             assert {one["name"] for one in json.loads(capsys.readouterr().out)["images"]} == images
+            assert {name for (name,) in world.rows(BuiltImage, "name")} == images, "stage images have rows, too"
             assert prchain("prune", "--repository", name, "--json") == 0
             assert json.loads(capsys.readouterr().out) == []
+            strange = str(tmp_path / "strange.db")
+            Store.open(strange).close()
+            assert prchain("prune", "--all", "--repository", name, "--json", "--db", strange) == 0
+            assert json.loads(capsys.readouterr().out) == [], "another database's images are not its own"
         finally:
             assert prchain("prune", "--all", "--repository", name, "--json") == 0
-        assert {one["name"] for one in json.loads(capsys.readouterr().out)} == images
+        gone = json.loads(capsys.readouterr().out)
+        assert {one["name"] for one in gone} == images and all(one["of_database"] for one in gone)
         assert world.rows(BuiltImage, "name") == []

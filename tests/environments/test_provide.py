@@ -241,6 +241,31 @@ def test_every_build_that_ends_leaves_a_row(shop: Workshop) -> None:
     }  # fmt: skip
 
 
+def test_the_log_of_a_build_that_failed_is_kept_for_people_until_the_build_works(shop: Workshop) -> None:
+    def wordy(plan: Plan) -> tuple[str, ...]:
+        raise BuildFailed("the step check failed", log="\x1b[31mone\x1b[0m\n\x1b]0;evil\x07two\n")
+
+    stage = shop.commit(setup_dot_py="setup()")
+    shop.builds.verdict = wordy
+    with pytest.raises(BuildFailed):
+        shop.provide(shop.provider(), stage)
+    (log,) = (shop.folder / "data" / "build_logs").iterdir()
+    assert log.read_text() == "one\n]0;eviltwo\n"
+    shop.builds.verdict = lambda plan: ()
+    name = shop.provide(shop.provider(), stage).plan.image
+    assert log.name == f"{name.removeprefix('prchain/').replace(':', '-')}.log" and not log.exists()
+
+
+def test_a_log_that_cannot_be_kept_does_not_change_what_became_of_the_build(shop: Workshop) -> None:
+    stage = shop.commit(setup_dot_py="setup()")
+    provider = shop.provider()
+    (shop.folder / "data").mkdir(exist_ok=True)
+    (shop.folder / "data" / "build_logs").write_text("no folder")
+    shop.builds.verdict = refuses
+    with pytest.raises(BuildFailed, match=r"no x\.h"):
+        shop.provide(provider, stage)
+
+
 def test_an_image_that_was_there_keeps_the_row_of_its_build_or_gets_one(shop: Workshop) -> None:
     stage = shop.commit(setup_dot_py="setup()")
     name = shop.provide(shop.provider(), stage).plan.image

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import subprocess
@@ -25,7 +26,7 @@ from environments.proofs.proof import (
 )
 from environments.proofs.proof_rows import forget
 from environments.proofs.reference_runs import AFTER, BEFORE
-from environments.proofs.validations import Choice, ValidateReport, ValidateRun
+from environments.proofs.validations import Choice, UnderWay, ValidateReport, ValidateRun
 from environments.sandboxes import leftovers
 from environments.suites.testlogs import Status
 from environments.suites.testruns import run_tests
@@ -34,7 +35,6 @@ from prchain.errors import (
     EngineUnavailable,
     IncompleteRepository,
     NoRecipe,
-    SandboxLost,
     StoreInUse,
     UsageError,
 )
@@ -238,12 +238,12 @@ def test_the_engines_failure_is_no_outcome_and_the_next_run_goes_on(
     def lost(*args: Any, **named: Any) -> Any:
         made.append(1)
         if len(made) == 4:
-            raise SandboxLost("the container is gone")
+            raise EngineUnavailable("the engine is gone")
         return run_tests(*args, **named)
 
     monkeypatch.setattr("environments.workplace.run_tests", lost)
     report = validate(world, runs=2, chain=single)
-    assert not report.done and report.stopped[0].outcome == "sandbox_lost"
+    assert not report.done and report.stopped[0].outcome == "engine_unavailable"
     assert world.rows(Validation, "outcome") == [] and len(world.rows(ReferenceRun, "side")) == 3
     assert validate(world, runs=2, chain=single).counts == {PROVED: 1}
     assert len(made) == 5
@@ -274,6 +274,44 @@ def test_a_defect_on_one_chain_is_told_and_the_others_end(world: StageWorld, mon
     report = validate(world)
     assert report.counts == {PROVED: 1} and [one.outcome for one in report.stopped] == ["defect"]
     assert "ZeroDivisionError" in report.stopped[0].reason
+
+
+def test_of_several_chains_under_way_each_one_stays_in_sight() -> None:
+    said: list[str] = []
+
+    class Shown:
+        def update(self, *, total: int | None = None, note: str | None = None) -> None:
+            said.append(str(note))
+
+        def advance(self, count: int = 1) -> None:
+            """Nothing is shown of it."""
+
+        def done(self, message: str = "") -> None:
+            """Nothing is shown of it."""
+
+    shown, under_way = Shown(), UnderWay()
+    hangs, goes_on = (under_way.teller(one, shown) for one in ("5f0c", "6a1b"))
+    hangs("stage 1: before, run 1")
+    goes_on("stage 1: image")
+    goes_on("stage 2: image")
+    under_way.ended("6a1b", shown)
+    under_way.ended("5f0c", shown)
+    assert said[1:] == [
+        "5f0c: stage 1: before, run 1; 6a1b: stage 1: image", "5f0c: stage 1: before, run 1; 6a1b: stage 2: image",
+        "5f0c: stage 1: before, run 1", "",
+    ]  # fmt: skip
+
+
+def test_a_run_that_hangs_is_seen_in_the_log_under_its_own_phase(world: StageWorld) -> None:
+    log = io.StringIO()
+    with open_progress(log, every=0) as progress:
+        ValidateRun(
+            world.store, world.prover(runs=1), backend=Backend.LOCAL, progress=progress, choice=Choice()
+        ).run()  # fmt: skip
+    words = [line.partition(f"({world.chain_id}: ")[2].rstrip(")") for line in log.getvalue().splitlines()]
+    assert [one for one in words if "stage 2" in one] == [
+        "stage 2: image", "stage 2: after, run 1", "stage 2: before, run 1"
+    ]  # fmt: skip
 
 
 def test_failures_stand_until_they_are_tried_anew(tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ def _limit_options(command: Any) -> Any:
               help="Characters of an observation; more is cut out of its middle.")  # fmt: skip
 @click.option("--command-timeout", type=click.FloatRange(min=1), default=120.0, show_default=True, metavar="SECONDS",
               help="Of one command of the agent's.")  # fmt: skip
-@click.option("--test-timeout", type=click.FloatRange(min=1), default=1800.0, show_default=True, metavar="SECONDS",
+@click.option("--test-timeout", type=click.FloatRange(min=1), default=900.0, show_default=True, metavar="SECONDS",
               help="Of one run of a stage's tests.")  # fmt: skip
 @click.option("--history", type=click.IntRange(min=0), default=0, show_default=True,
               help="Commits of the repository's past that the agent sees.")  # fmt: skip

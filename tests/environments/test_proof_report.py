@@ -1,0 +1,140 @@
+"""A chain's proof to read: every stage with its tests, and what there is to say of one that failed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from environments.proofs.proof import EARLIER_BROKEN, NOT_REACHED, PROVED, TESTS_UNUSABLE
+from environments.proofs.proof_report import earlier_broken, proof_page
+from environments.proofs.proof_rows import ChainProof, StageProof, StoredRuns, write_proof
+from environments.suites.outcomes import Classes
+from environments.suites.testlogs import Status
+from environments.suites.testruns import TestRun
+from prchain.cli import run
+from sql.tables import Validation
+from tests.environments.stageworld import StageWorld, stage_world
+
+ONE, TWO = "tests/test_a.py", "tests/test_b.py"
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StageWorld]:
+    with stage_world(tmp_path) as made:
+        monkeypatch.setenv("PRCHAIN_DB", made.settings.db)
+        yield made
+
+
+def a_run(tail: str, **fields: Any) -> TestRun:
+    given: dict[str, Any] = {"statuses": {f"{ONE}::a": Status.passed}, "tail": tail, "seconds": 3.4, "exit_code": 0}
+    return TestRun(**{**given, **fields})
+
+
+def failed_proof(world: StageWorld) -> ChainProof:
+    """A chain whose second stage breaks a test of the first one, and has another one removed upstream."""
+    first = StageProof(
+        1, PROVED, image="prchain/shop--till:1", runner="pytest", recipe="python", files=(ONE,),
+        classes=Classes(f2p=(f"{ONE}::a", f"{ONE}::b", f"{ONE}::c"), p2p=("p",) * 1200), seconds=12.0,
+    )  # fmt: skip
+    second = StageProof(
+        2, EARLIER_BROKEN, "1 of earlier stages' F2P: ...", runner="pytest", files=(ONE, TWO), removed=(f"{ONE}::b",),
+        classes=Classes(p2p=(f"{ONE}::c",), broken=(f"{ONE}::a",), missing=(f"{ONE}::b",)), seconds=8.0,
+    )  # fmt: skip
+    chain = ChainProof(world.chain_id, EARLIER_BROKEN, "stage 2: ...", (first, second, StageProof(3, NOT_REACHED)), 20)
+    with world.store.transaction() as tx:
+        write_proof(tx, chain, "docker")
+    return chain
+
+
+def test_show_prints_each_stage_with_its_runner_files_counts_runs_and_seconds(
+    world: StageWorld, capsys: pytest.CaptureFixture[str]
+) -> None:
+    failed_proof(world)
+    for side, ordinal, made in (("after", 1, a_run("all well")), ("before", 1, a_run("", infra="out_of_memory"))):
+        StoredRuns(world.store, world.chain_id, 1).keep(side, ordinal, "key", made)
+    StoredRuns(world.store, world.chain_id, 2).keep("after", 1, "key", a_run("\n".join("0123456789") + "\x1b[2J\n"))
+    assert run(["environments", "show", world.chain_id[:3]]) == 0
+    out = capsys.readouterr().out.splitlines()
+    assert out[0].startswith(f"{world.chain_id}  shop/till  earlier_broken in 20 s (docker, 20")
+    assert out[1:] == [
+        "  stage 2: ...",
+        "stage 1 (#1): proved in 12 s",
+        "  pytest, 1 test file: F2P 3, P2P 1,200, flaky 0, failing 0",
+        "  in prchain/shop--till:1",
+        "  runs: before 1 3 s (out_of_memory), after 1 3 s",
+        "stage 2 (#2): earlier_broken in 8 s",
+        "  1 of earlier stages' F2P: ...",
+        "  pytest, 2 test files: F2P 0, P2P 1, flaky 0, missing 1, broken 1, failing 0",
+        "  1 F2P test of earlier stages removed or rewritten upstream",
+        "  1 F2P test of earlier stages broken here",
+        "  runs: after 1 3 s",
+        *(f"  | {number}" for number in range(4, 9)),
+        "  | 9 [2J",
+        "stage 3 (#3): not_reached",
+    ]
+
+
+def test_show_names_the_tests_where_it_is_asked_to(world: StageWorld, capsys: pytest.CaptureFixture[str]) -> None:
+    failed_proof(world)
+    assert run(["environments", "show", world.chain_id, "--tests"]) == 0
+    second = capsys.readouterr().out.partition("stage 2 (#2)")[2].partition("stage 3")[0].splitlines()
+    assert second[-13:] == [
+        "  files:", f"    {ONE}", f"    {TWO}", "  P2P:", f"    {ONE}::c", "  missing:", f"    {ONE}::b", "  broken:",
+        f"    {ONE}::a", "  removed upstream:", f"    {ONE}::b", "  earlier broken:", f"    {ONE}::a",
+    ]  # fmt: skip
+
+
+def test_machines_get_counts_and_with_tests_the_names(world: StageWorld, capsys: pytest.CaptureFixture[str]) -> None:
+    failed_proof(world)
+    assert run(["environments", "show", world.chain_id, "--json"]) == 0
+    page = json.loads(capsys.readouterr().out)
+    assert (page["outcome"], page["backend"], page["repository"]) == (EARLIER_BROKEN, "docker", "shop/till")
+    first, second, third = page["stages"]
+    assert (first["counts"]["f2p"], first["counts"]["p2p"], first["files"], first["number"]) == (3, 1200, [ONE], 1)
+    assert (second["removed"], second["earlier_broken"]) == ([f"{ONE}::b"], [f"{ONE}::a"])
+    assert third["outcome"] == NOT_REACHED and "tests" not in first
+    assert run(["environments", "show", world.chain_id, "--json", "--tests"]) == 0
+    assert json.loads(capsys.readouterr().out)["stages"][0]["tests"]["f2p"] == [f"{ONE}::{one}" for one in "abc"]
+
+
+def test_the_run_that_was_out_of_time_is_the_one_whose_end_is_shown(world: StageWorld) -> None:
+    stage = StageProof(1, TESTS_UNUSABLE, "before: timed out after 900 s", runner="pytest", files=(ONE,))
+    with world.store.transaction() as tx:
+        write_proof(tx, ChainProof(world.chain_id, TESTS_UNUSABLE, "stage 1", (stage,)), "local")
+    runs = StoredRuns(world.store, world.chain_id, 1)
+    runs.keep("after", 1, "key", a_run("fine"))
+    runs.keep("before", 1, "key", a_run("it hung here", timed_out=True))
+    found = proof_page(world.store, world.chain_id)["stages"][0]
+    assert found["last_lines"] == ["it hung here"]
+    assert [(one["side"], one["timed_out"]) for one in found["runs"]] == [("before", True), ("after", False)]
+
+
+@pytest.mark.parametrize(
+    ("classes", "files", "broken"),
+    [
+        (Classes(p2p=(f"{ONE}::a",)), (ONE,), []),
+        (Classes(failing=(f"{ONE}::a",)), (ONE,), [f"{ONE}::a"]),
+        (Classes(missing=(f"{ONE}::a",)), (ONE,), [f"{ONE}::a"]),
+        (Classes(), (TWO,), []),
+        (Classes(flaky=(f"{ONE}::a",)), (ONE,), []),
+    ],
+)
+def test_tests_of_earlier_stages_are_broken_as_the_proof_has_it(
+    classes: Classes, files: tuple[str, ...], broken: list[str]
+) -> None:
+    first = StageProof(1, PROVED, runner="pytest", files=(ONE,), classes=Classes(f2p=(f"{ONE}::a",)))
+    second = StageProof(2, EARLIER_BROKEN, runner="pytest", files=files, classes=classes)
+    assert earlier_broken(second, [first]) == broken
+
+
+def test_of_a_chain_that_was_not_validated_one_line_says_how_to(
+    world: StageWorld, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert world.rows(Validation, "outcome") == []
+    assert run(["environments", "show", world.chain_id[:4]]) == 2
+    assert f"`prchain environments validate --chain {world.chain_id}`" in capsys.readouterr().err
+    assert run(["environments", "show", "zz"]) == 2
