@@ -79,7 +79,13 @@ class ChainWriter:
         self._links = {(link.edge.source, link.edge.target): link for link in survey.links}
 
     def write(self, chosen: Sequence[Numbers]) -> BuildReport:
-        report = BuildReport(self._mined.full_name, landed=len(self._survey.landed), frozen=len(self._frozen))
+        report = BuildReport(
+            self._mined.full_name,
+            self._options.strategy,
+            landed=len(self._survey.landed),
+            frozen=len(self._frozen),
+            by_api=self._mined.by_api,
+        )
         ids = {self._id(numbers): numbers for numbers in chosen}
         self._write_dependencies(report)
         self._write_selections(ids, report)

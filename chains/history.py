@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,6 +14,7 @@ from sql.tables import Citation, Commit, Landing, PullRequest, PullRequestCommit
 
 _WORDS = ("title", "body")
 _MERGE = "Merge pull request "
+_MERGED_BRANCH = re.compile(r"Merge pull request #\d+ from [^/\s]+/(\S+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,8 @@ class Mined:
     full_name: str
     location: str
     default_branch: str | None
+    by_api: bool = False
+    """Whether GitHub's API was read, too, and not the git repository alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +71,10 @@ class Landed:
 
 def repositories(tx: Transaction, full_name: str | None = None) -> list[Mined]:
     """The mined repositories, or the one of that name, in the order of their names."""
-    columns = ("id", "host", "owner", "name", "location", "default_branch")
+    columns = ("id", "host", "owner", "name", "location", "default_branch", "node_id")
     found = [
-        Mined(id_, host, f"{owner}/{name}", location, branch)
-        for id_, host, owner, name, location, branch in tx.rows(Repository, *columns)
+        Mined(id_, host, f"{owner}/{name}", location, branch, node_id is not None)
+        for id_, host, owner, name, location, branch, node_id in tx.rows(Repository, *columns)
         if full_name is None or f"{owner}/{name}".lower() == full_name.lower()
     ]
     return sorted(found, key=lambda mined: (mined.full_name.lower(), mined.host))
@@ -100,6 +104,12 @@ def read_landed(tx: Transaction, repository_id: int) -> dict[int, Landed]:
         if known is None or _rank(one) < _rank(known):
             found[one.number] = one
     return found
+
+
+def without_merge(subject: str) -> str:
+    """What people read for a landing's subject: that of a merge by GitHub says no more than the branch's name."""
+    merged = _MERGED_BRANCH.match(subject)
+    return merged[1] if merged else subject
 
 
 def _merge_titles(tx: Transaction, repository_id: int) -> dict[str, str]:

@@ -36,6 +36,7 @@ class BuildReport:
     """What one repository came to."""
 
     repository: str
+    strategy: Strategy = "reference"
     landed: int = 0
     candidates: Counter[str] = field(default_factory=Counter)
     """Outcome to landed pull requests; their sum is `landed`."""
@@ -55,6 +56,8 @@ class BuildReport:
     """Frozen chains of which some stage is no longer landed as it was: history was rewritten."""
     benchmark: str | None = None
     """The benchmarks that the repository is part of, where that dropped its pull requests."""
+    by_api: bool = False
+    """Whether GitHub's API was read, too, which knows of more citations than git does."""
     error: PrchainError | None = None
 
     @property

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from sqlalchemy import select
 
 from chains import outcomes
+from chains.history import without_merge
 from chains.options import BuildReport
 from prchain.errors import UsageError
 from prchain.terminal import counted, say
 from sql.chosen import find_chain
 from sql.store import Store, Transaction
-from sql.tables import Candidate, Chain, ChainStage, Repository, Selection, Task
+from sql.tables import Candidate, Chain, ChainStage, PullRequestText, Repository, Selection, Task
 
 _WIDTH = 44
 
@@ -65,13 +66,43 @@ def print_build(reports: Sequence[BuildReport]) -> None:
 
 
 def _print_hints(report: BuildReport) -> None:
-    """What the user can do about a filter that took a whole repository."""
+    """What the user can do about a filter that may take a whole repository, and where no chain was found."""
     if report.benchmark:
         say(f"  it is part of a benchmark ({report.benchmark}) and dropped; --allow-benchmarks keeps it")
-    if report.candidates["licence"]:
-        say("  its licence is not among those allowed; --licence SPDX allows one more, --licence any all")
-    if report.candidates["licence_unknown"]:
-        say("  the text of its licence is not known; --licence any keeps it")
+    for outcome, (why, remedy) in _LICENCES.items():
+        if count := report.candidates[outcome]:
+            say(f"  {count:,} of {counted(report.landed, 'landed pull request')} dropped: {why}; {remedy}")
+    if not report.chains and not report.benchmark:
+        say(f"  no chain: {'; '.join(_remedies(report))}")
+
+
+_LICENCES = {
+    "licence": (
+        "the repository's licence at its base is not among those allowed",
+        "--licence SPDX allows one more, --licence any all",
+    ),
+    "licence_unknown": ("no licence file at its base has a known text", "--licence any keeps such"),
+}
+"""Outcome to what is wrong with each such pull request, and what keeps it. Licences come and go in a history."""
+
+
+def _remedies(report: BuildReport) -> Iterator[str]:
+    """What may bring chains where there is none, the likeliest first."""
+    if not report.landed:
+        yield "no pull request has landed; `prchain status` says what became of them"
+        return
+    if report.strategy != "reference":
+        yield "`prchain sql dropped` lists what filters dropped; --keep FILTER switches one off"
+        return
+    if not report.by_api:
+        yield "with a GITHUB_TOKEN, `prchain mine` finds more citations than git alone holds"
+    if report.edges[outcomes.BELOW_FLOOR]:
+        yield f"a lower --floor takes {counted(report.edges[outcomes.BELOW_FLOOR], 'more pair')}"
+    if report.edges[outcomes.STAGE_DROPPED]:
+        yield f"--keep FILTER saves some of {counted(report.edges[outcomes.STAGE_DROPPED], 'pair')} that a filter broke"
+    if report.edges[outcomes.KEPT]:
+        yield "a lower --min takes shorter ones"
+    yield "--strategy temporal needs no citations"
 
 
 def _print_counts(title: str, counts: Counter[str]) -> None:
@@ -127,9 +158,27 @@ def _stages(tx: Transaction, chain: str | None = None) -> dict[str, list[dict[st
                "signs")  # fmt: skip
     found: dict[str, list[dict[str, Any]]] = {}
     only = {"chain_id": chain} if chain else {}
+    titles = _titles(tx, chain)
     for row in tx.rows(ChainStage, *columns, **only):
-        found.setdefault(row[0], []).append(dict(zip(columns[1:], row[1:], strict=True)))
+        stage = dict(zip(columns[1:], row[1:], strict=True))
+        stage["subject"] = titles.get((row[0], row[1])) or without_merge(stage["subject"])
+        found.setdefault(row[0], []).append(stage)
     return found
+
+
+def _titles(tx: Transaction, chain: str | None) -> dict[tuple[str, int], str]:
+    """The titles that GitHub's API has told since the chains were chosen, too, by chain and position."""
+    query = (
+        select(ChainStage.chain_id, ChainStage.position, PullRequestText.body)
+        .join(
+            PullRequestText,
+            (PullRequestText.repository_id == ChainStage.repository_id) & (PullRequestText.number == ChainStage.number),
+        )
+        .where(PullRequestText.field == "title")
+    )
+    if chain is not None:
+        query = query.where(ChainStage.chain_id == chain)
+    return {(id_, position): title.strip() for id_, position, title in tx.connection.execute(query)}
 
 
 def print_chains(rows: Sequence[dict[str, Any]], total: int) -> None:

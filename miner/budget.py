@@ -151,7 +151,7 @@ class Budget:
         """GitHub refused the token: go on without it. Raises `BadToken` when it was the last one."""
         token.dropped = True
         if all(other.dropped for other in self.tokens):
-            raise BadToken("GitHub refused the token (401): it is wrong or expired; set GITHUB_TOKEN to a valid one")
+            raise self._none_left()
         log.warning("GitHub refused token %d of %d (401); going on without it", token.ordinal, len(self.tokens))
 
     def wait(self, seconds: float, reason: str, on_wait: OnWait) -> None:
@@ -169,12 +169,21 @@ class Budget:
         self._sleep(seconds)
         on_wait(0.0, "")
 
+    def _none_left(self) -> BadToken:
+        """What every repository is told whose tokens were refused, be it by itself or by another one before it."""
+        if len(self.tokens) > 1:
+            return BadToken(
+                f"GitHub refused all {len(self.tokens)} tokens (401): they are wrong or expired; set GITHUB_TOKEN to "
+                "valid ones"
+            )
+        return BadToken("GitHub refused the token (401): it is wrong or expired; set GITHUB_TOKEN to a valid one")
+
     def _take(self, resource: str, on_wait: OnWait) -> Token:
         while True:
             with self._released:
                 alive = [token for token in self.tokens if not token.dropped]
                 if not alive:
-                    raise BadToken("GitHub needs a token; set GITHUB_TOKEN")
+                    raise self._none_left()
                 now = self._clock()
                 ready = [token for token in alive if token.ready_at(resource, now) <= now]
                 idle = [token for token in ready if not token.busy]

@@ -89,12 +89,12 @@ def _chaining(tx: Transaction, repository_id: int) -> dict[str, Any]:
         "chains": (Selection.outcome, None),
         "tasks": (func.coalesce(Task.outcome, _NONE_YET), Task),
         "proofs": (func.coalesce(Validation.outcome, _NONE_YET), Validation),
-        "rollouts": (func.coalesce(Trajectory.outcome, _NONE_YET), Trajectory),
+        "rollouts": (Trajectory.outcome, Trajectory),
     }
     for step, (outcome_of, table) in steps.items():
         query = select(Selection.strategy, outcome_of, func.count()).join(Chain, Chain.id == Selection.chain_id)
         if table is not None:
-            query = query.outerjoin(table, table.chain_id == Chain.id)
+            query = query.join(table, table.chain_id == Chain.id, isouter=table is not Trajectory)
         query = query.where(Chain.repository_id == repository_id).group_by(Selection.strategy, outcome_of)
         for strategy, outcome, count in tx.connection.execute(query.order_by(Selection.strategy, outcome_of)):
             found[strategy][step][outcome] = count

@@ -57,12 +57,21 @@ class StageCommands(click.Group):
 @click.group(cls=StageCommands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="prchain")
 def cli() -> None:
-    """Mine GitHub pull requests and the citations between them into a database.
+    """Turn the pull-request history of real repositories into training data for software-engineering agents.
+
+    Pull requests that build on each other become chains, chains become tasks, and what an agent does with a task,
+    stage by stage, becomes a sample. Each command goes on where the one before ended, in one database:
 
     \b
-    Example:
-      prchain mine repos.txt --source git
-      prchain status
+      prchain mine repos.txt              pull requests, and what they cite
+      prchain chains build                which of them build on each other
+      prchain tasks build                 what an agent is asked; needs a model
+      prchain environments validate       images, and tests that prove each stage
+      prchain rollouts run                an agent works, a judge says what counts; needs a model
+      prchain export --out sft.jsonl      samples for fine-tuning, with a data card
+
+    Any of them can be killed and started again. `prchain demo` runs all of them on a small repository, without network
+    or key; `prchain status` says what came of each so far.
     """
 
 

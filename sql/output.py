@@ -10,6 +10,11 @@ from typing import Any, TextIO
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
+_PLACES = 6
+"""Of a number that people read: a millionth of a dollar. JSON and CSV keep all digits."""
+
+_SMALL = 1e-4
+
 
 def write_json(columns: Sequence[str], rows: Iterable[Sequence[Any]], out: TextIO) -> None:
     """A JSON array with one object a row, one row a line."""
@@ -55,8 +60,13 @@ def _plain(cell: Any) -> Any:
 
 
 def _visible(cell: Any) -> str:
-    text = "" if cell is None else str(_plain(cell))
+    text = "" if cell is None else _readable(cell) if isinstance(cell, float) else str(_plain(cell))
     return _CONTROL.sub(lambda match: repr(match[0])[1:-1], text)
+
+
+def _readable(number: float) -> str:
+    """A number without the digits that only adding up made; of a very small one the first three."""
+    return f"{number:.3g}" if 0 < abs(number) < _SMALL else str(round(number, _PLACES))
 
 
 def _is_number(cell: Any) -> bool:

@@ -7,7 +7,7 @@ import sys
 import uuid
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -18,7 +18,9 @@ from prchain.settings import Settings
 from sql.store import Store
 
 if TYPE_CHECKING:
-    from chains.tasks.construct import RunReport, TaskRun
+    from collections.abc import Mapping
+
+    from chains.tasks.construct import TaskRun
     from chains.tasks.model import Interface
 
 
@@ -37,6 +39,7 @@ def tasks() -> None:
 @tasks.command()
 @strategy_option
 @repository_option
+@click.option("--chain", metavar="ID", help="Of one chain only, named by its id or the beginning of it.")
 @click.option("--limit", type=click.IntRange(min=1), help="Only the N best chains; those that are done count.")
 @click.option("--workers", type=click.IntRange(1, 64), help="Chains worked on at once.  [default: 2]")
 @click.option("--budget", type=click.FloatRange(min=0), metavar="USD", help="Spend no more than this in this run.")
@@ -47,6 +50,7 @@ def tasks() -> None:
 def build(
     strategy: str,
     repository: str | None,
+    chain: str | None,
     limit: int | None,
     workers: int | None,
     budget: float | None,
@@ -64,14 +68,16 @@ def build(
     Example:
       prchain tasks build --dry-run
       prchain tasks build --repository pallets/click --budget 2.50 --workers 8
+      prchain tasks build --chain 5f0c --retry
     """
     from chains.tasks.construct import Options, TaskRun
     from chains.tasks.query import OVERVIEW, PLAN, QUERY, Constructor
+    from chains.tasks.run_report import print_run, run_row
     from prchain.llm.setup import make_desk
     from sql.ledger import SqlLedger
 
     settings = Settings.load(db=db, workers=workers)
-    options = Options(strategy, repository, limit, settings.workers, retry)
+    options = Options(strategy, repository, limit, chain, settings.workers, retry)
     with (
         closing(Store.open(settings.db, create=False)) as store,
         open_progress(secrets=settings.secrets) as progress,
@@ -85,9 +91,9 @@ def build(
         report = run.run()
         spent = desk.spending()
     if as_json:
-        click.echo(json.dumps(_report_row(report, None if spent.unpriced else spent.usd, spent.calls), indent=2))
+        click.echo(json.dumps(run_row(report, spent), indent=2))
     else:
-        _print_report(report, None if spent.unpriced else spent.usd, spent.calls)
+        print_run(report, spent)
     if not report.done:
         click.get_current_context().exit(1)
 
@@ -107,42 +113,6 @@ def _print_estimate(run: TaskRun, as_json: bool) -> None:
     click.echo(f"{count:,} tasks to write: {estimate.calls:,} calls if every text is clean at once")
     click.echo(f"  about {estimate.tokens_in:,} tokens in, at most {estimate.tokens_out:,} out, {price}")
     click.echo("  each text that leaks takes up to three more calls; nothing has been asked or spent")
-
-
-def _report_row(report: RunReport, usd: float | None, calls: int) -> dict[str, Any]:
-    return {
-        "worked_on": len(report.tasks),
-        "outcomes": report.counts,
-        "stood_before": report.standing,
-        "left": report.left,
-        "stopped": report.stopped,
-        "calls": calls,
-        "usd": usd,
-    }
-
-
-def _print_report(report: RunReport, usd: float | None, calls: int) -> None:
-    from chains.tasks.model import FINAL, READY
-    from prchain.terminal import counted, say
-
-    reasons: dict[tuple[str, str | None], list[str]] = {}
-    for task in report.tasks:
-        if task.outcome not in FINAL:  # those that were skipped, too
-            reasons.setdefault((task.outcome, task.reason), []).append(task.chain_id)
-    for (outcome, reason), ids in reasons.items():
-        more = f" and {len(ids) - 1:,} more" if len(ids) > 1 else ""
-        say(f"{ids[0]}{more}: {outcome}: {reason}", err=True)
-    counts = ", ".join(f"{count:,} {name}" for name, count in sorted(report.counts.items())) or "nothing new to do"
-    price = f"{usd:.4f} USD" if usd is not None else "price unknown"
-    say(f"{counts}; {report.standing:,} stood before; {calls:,} calls, {price}")
-    given_up = {name: count for name, count in report.counts.items() if name in FINAL and name != READY}
-    for name, count in sorted(given_up.items()):
-        say(f"{counted(count, 'task')} ended {name}; `prchain tasks show` says why, --retry begins another round")
-    if report.stopped and report.stopped not in {reason for _, reason in reasons}:
-        say(f"stopped early: {report.stopped}", err=True)
-    failed = report.left + len(report.failed)
-    if failed:
-        say(f"{counted(failed, 'task')} not done; mend what is said above, then run the same command again", err=True)
 
 
 @tasks.command("list")
@@ -232,7 +202,7 @@ def export(
     """Write tasks as JSON lines, each with everything that a rollout needs; docs/tasks.schema.json describes a line.
 
     A task whose commits are not in the repository any more is named and left out; so is, with --format swebench, a
-    stage that SWE-bench's harness cannot grade.
+    stage that SWE-bench's harness cannot grade. Where there is nothing to write, no file is written.
 
     \b
     Example:
@@ -240,7 +210,15 @@ def export(
       prchain tasks export --format swebench --out instances.jsonl
       prchain tasks export --out - --interface paper | head -1
     """
-    from chains.tasks.export import ExportOptions, Unread, print_lines, records, task_lines, write_lines
+    from chains.tasks.export import (
+        ExportOptions,
+        Unread,
+        outcomes_of_chains,
+        print_lines,
+        records,
+        task_lines,
+        write_lines,
+    )
     from chains.tasks.harness import LeftOut, harness_lines
     from prchain.terminal import counted, say
 
@@ -255,16 +233,39 @@ def export(
         tasks = records(store, settings.mirrors_dir, options, left_out.append)
         lines = harness_lines(store, tasks, ungraded.append) if form == "swebench" else task_lines(tasks)
         count = print_lines(lines, sys.stdout.buffer) if to_stdout else write_lines(lines, out, force=force)
+        found = outcomes_of_chains(store, options)
     for one in left_out:
         say(f"{one.chain_id} ({one.repository}): left out, {one.outcome}: {one.reason}", err=True)
     for stage in ungraded:
         say(f"{stage.chain_id}, stage {stage.position}: left out: {stage.reason}", err=True)
     noun = "instance" if form == "swebench" else "task"
     if as_json:
-        report = {f"{noun}s": count, "file": str(out), "left_out": len(left_out)}
+        report = {f"{noun}s": count, "file": str(out) if count else None, "left_out": len(left_out), "stand_as": found}
         click.echo(json.dumps(report | ({"stages_left_out": len(ungraded)} if form == "swebench" else {}), indent=2))
-    elif not to_stdout:
+    elif not to_stdout and count:
         click.echo(f"{counted(count, noun)} written to {out}")
+    _print_others(found, outcome)
+    if not count:
+        say(f"no {noun} to write" + ("" if to_stdout else f", so {out} was not written"), err=True)
     if left_out:
-        say(f"{len(left_out):,} tasks left out; mine their repositories again", err=True)
+        say(f"{counted(len(left_out), 'task')} left out; mine their repositories again", err=True)
+    if left_out or not count:
         click.get_current_context().exit(1)
+
+
+def _print_others(found: Mapping[str, int], outcome: str) -> None:
+    """What became of the chains whose tasks are not of the outcome that is exported."""
+    from chains.tasks.model import FINAL, READY
+    from chains.tasks.run_report import outcome_words
+    from prchain.terminal import counted, say
+
+    others = {name: count for name, count in found.items() if name != outcome}
+    if not found:
+        say("no chain is chosen; `prchain chains build` chooses them", err=True)
+    if not others:
+        return
+    say(f"not {outcome}: {counted(sum(others.values()), 'chain')}, {outcome_words(others)}", err=True)
+    if others.keys() - FINAL:
+        say("  `prchain tasks build` writes what is missing", err=True)
+    if others.keys() & (FINAL - {READY}):
+        say("  `prchain tasks show ID` says why, `prchain tasks build --retry` begins another round", err=True)

@@ -27,7 +27,6 @@ from chains.tasks.model import (
     OVERVIEW_REJECTED,
     QUERY_REJECTED,
     READY,
-    SKIPPED,
     Found,
     StageQuery,
     TaskChain,
@@ -43,31 +42,36 @@ from chains.tasks.rows import (
     write_defect,
     write_draft,
 )
+from chains.tasks.run_report import RunReport, TaskReport
 from prchain.errors import (
     BudgetExceeded,
     ChainGone,
-    EndpointRefused,
-    EndpointUnreachable,
     GitError,
     LlmError,
     PrchainError,
-    RateLimited,
     TaskSuperseded,
+    UsageError,
 )
 from prchain.git import GitRepository, open_mined
 from prchain.llm.desk import Estimate
 from prchain.progress import Progress
 from prchain.scrub import scrub_mined
-from sql.chosen import selected_ids
+from sql.chosen import find_chain, selected_ids
 from sql.lock import alone
-from sql.store import Store
+from sql.store import Store, Transaction
 
 _GIVES_UP_AFTER = 5
-"""So many tasks in a row that end because the endpoint cannot be used, and the run ends: the rest would too."""
+"""So many tasks in a row that end with the same kind of failure of the model or its endpoint, and the run ends: the
+rest would too, and may have to be paid for."""
 
 _LONGEST_REASON = 500
 
-_ENDPOINT = (EndpointRefused, EndpointUnreachable, RateLimited)
+_SYSTEMATIC = {
+    **dict.fromkeys(("endpoint_refused", "endpoint_unreachable", "endpoint_timeout", "rate_limited"), "endpoint"),
+    "bad_reply": "reply",
+    "model_refused": "refusal",
+}
+"""Outcome to the kind of failure that it is. A prompt that is too long is the chain's own fault, and costs nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,47 +81,11 @@ class Options:
     strategy: str = "reference"
     repository: str | None = None
     limit: int | None = None
+    chain: str | None = None
+    """The one chain whose id begins so; it has to be one that the strategy chose."""
     workers: int = 2
     retry: bool = False
     """Begin another round for tasks that were rejected."""
-
-
-@dataclass(frozen=True, slots=True)
-class TaskReport:
-    """How one task ended in this run."""
-
-    chain_id: str
-    outcome: str
-    reason: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class RunReport:
-    """What a run did."""
-
-    tasks: tuple[TaskReport, ...]
-    """Those it worked on, in the order in which they ended."""
-    standing: int
-    """Tasks of these chains that were final before."""
-    left: int
-    """Chains that it did not get to."""
-    stopped: str | None
-    """Why it ended early."""
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """Outcome to number of tasks, of this run."""
-        return dict(Counter(one.outcome for one in self.tasks))
-
-    @property
-    def done(self) -> bool:
-        """Whether every chain that is still chosen has a task with a final outcome."""
-        return not self.left and not self.failed
-
-    @property
-    def failed(self) -> tuple[TaskReport, ...]:
-        """The tasks that the next run has to try again."""
-        return tuple(one for one in self.tasks if one.outcome not in FINAL | SKIPPED)
 
 
 class TaskRun:
@@ -135,17 +103,23 @@ class TaskRun:
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self._stopped: str | None = None
-        self._in_vain = 0
+        self._in_vain: tuple[str, int] = ("", 0)
+        """The kind of failure that the latest tasks ended with, and how many in a row."""
 
-    def pending(self) -> tuple[list[str], int]:
-        """The ids of the chains to work on, best first, and how many tasks of these chains stand already."""
+    def pending(self) -> tuple[list[str], dict[str, int]]:
+        """The ids of the chains to work on, best first; of the tasks that stand already, the number by outcome.
+
+        Raises `UsageError` for a chain or a repository that is not there.
+        """
         options = self._options
         with self._store.reading() as tx:
             wanted = selected_ids(tx, options.strategy, options.repository, options.limit)
+            if options.chain is not None:
+                wanted = [_chosen(tx, options.chain, options.strategy)]
             ended = outcomes(tx)
         stands = {READY} if options.retry else FINAL
         todo = [chain_id for chain_id in wanted if ended.get(chain_id) not in stands]
-        return todo, len(wanted) - len(todo)
+        return todo, dict(Counter(ended[chain_id] for chain_id in wanted if ended.get(chain_id) in stands))
 
     def estimate(self) -> tuple[int, Estimate, tuple[TaskReport, ...]]:
         """How many tasks a run would work on, what their calls take, and the chains that cannot be read now.
@@ -183,7 +157,7 @@ class TaskRun:
             return self._run()
 
     def _run(self) -> RunReport:
-        todo, standing = self.pending()
+        todo, before = self.pending()
         shown = self._progress.task("tasks", len(todo))
         reports: list[TaskReport] = []
         pool = ThreadPoolExecutor(max_workers=max(1, min(self._options.workers, len(todo))))
@@ -201,7 +175,7 @@ class TaskRun:
             self._stop.set()
             pool.shutdown(wait=False, cancel_futures=True)
         shown.done(f"{len(reports):,} of {len(todo):,} ended")
-        return RunReport(tuple(reports), standing, len(todo) - len(reports), self._stopped)
+        return RunReport(tuple(reports), before, len(todo) - len(reports), self._stopped)
 
     def _unless_stopped(self, chain_id: str) -> TaskReport | None:
         """Work on a chain: the boundary at which a defect that shows on one chain is kept from ending all others."""
@@ -225,6 +199,7 @@ class TaskRun:
             require_selected(tx, self._options.strategy, chain_id)
             require_unchanged(tx, chain_id, earlier)
             write_draft(tx, draft, model=self._constructor.model, prompts=self._constructor.prompts)
+        self._watch(draft.outcome)
         return TaskReport(chain_id, draft.outcome, draft.reason)
 
     def _defect(self, chain_id: str, error: Exception) -> TaskReport:
@@ -271,7 +246,6 @@ class TaskRun:
             return replace(
                 result, outcome=error.name, reason=scrub_mined(str(error)), attempts=self._spent(error, start)
             )
-        self._in_vain = 0
         return replace(
             result,
             outcome=READY if written.clean else QUERY_REJECTED,
@@ -291,7 +265,6 @@ class TaskRun:
         except LlmError as error:
             why = scrub_mined(f"overview: {error}")
             return replace(draft, outcome=error.name, reason=why, attempts=self._spent(error, start))
-        self._in_vain = 0
         return replace(
             draft,
             outcome=READY if written.clean else OVERVIEW_REJECTED,
@@ -305,12 +278,16 @@ class TaskRun:
         """The attempts that are gone after an error: the whole round where another run would meet it again."""
         if isinstance(error, BudgetExceeded):
             self._end(str(error))
-        elif isinstance(error, _ENDPOINT):
-            with self._lock:
-                self._in_vain += 1
-                if self._in_vain >= _GIVES_UP_AFTER:
-                    self._end(f"{self._in_vain} tasks in a row failed: {error}")
         return start + ROUND if error.name in FINAL else start
+
+    def _watch(self, outcome: str) -> None:
+        """End the run where nothing but one kind of failure comes any more."""
+        kind = _SYSTEMATIC.get(outcome, "")
+        with self._lock:
+            before, times = self._in_vain
+            self._in_vain = (kind, times + 1 if kind == before else 1)
+            if kind and self._in_vain[1] >= _GIVES_UP_AFTER:
+                self._end(f"{self._in_vain[1]} tasks in a row ended {outcome}, as the others would")
 
     def _end(self, why: str) -> None:
         self._stopped = self._stopped or why
@@ -322,6 +299,16 @@ class TaskRun:
                 opened = open_mined(chain.location, self._mirrors, chain.host, chain.full_name)
                 self._repositories[chain.repository_id] = opened
             return self._repositories[chain.repository_id]
+
+
+def _chosen(tx: Transaction, prefix: str, strategy: str) -> str:
+    """The id of the one chain that begins so, which the strategy chose."""
+    chain_id = find_chain(tx, prefix)
+    if chain_id not in selected_ids(tx, strategy):
+        raise UsageError(
+            f"chain {chain_id} is not one that --strategy {strategy} chose; `prchain chains show` says what"
+        )
+    return chain_id
 
 
 def _kept(earlier: TaskDraft | None) -> dict[int, StageQuery]:

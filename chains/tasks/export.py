@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 
 from chains.outcomes import RETIRED, SELECTED
 from chains.tasks.model import NOT_REACHED, READY, Interface, Stage, StageQuery, TaskChain
@@ -38,6 +38,9 @@ from prchain.reference import split
 from prchain.scrub import redact, scrub_mined
 from sql.store import Store, Transaction
 from sql.tables import ChainStage, Citation, LlmCall, Selection, Task
+
+NO_TASK = "without a task"
+"""Of a chain that has none yet."""
 
 _ESCAPED_BYTE = re.compile(r"\\x([89a-f][0-9a-f]|5c)")
 
@@ -72,7 +75,7 @@ def records(
     `GitError`. Raises `StoreError`.
     """
     opened: dict[int, GitRepository] = {}
-    stands = (SELECTED, RETIRED) if options.retired else (SELECTED,)
+    stands = _stands(options)
     with store.reading() as tx:
         found = (
             select(Task.chain_id, Selection.score, Selection.outcome)
@@ -97,6 +100,23 @@ def records(
                 unread(Unread(chain.id, chain.full_name, error.name, scrub_mined(str(error))))
                 continue
             yield record
+
+
+def outcomes_of_chains(store: Store, options: ExportOptions) -> dict[str, int]:
+    """Outcome to number of tasks of the chains that the options are about; `NO_TASK` counts chains without one."""
+    query = (
+        select(func.coalesce(Task.outcome, NO_TASK), func.count())
+        .select_from(Selection)
+        .outerjoin(Task, Task.chain_id == Selection.chain_id)
+        .where(Selection.strategy == options.strategy, Selection.outcome.in_(_stands(options)))
+        .group_by(Task.outcome)
+    )
+    with store.reading() as tx:
+        return {str(outcome): int(count) for outcome, count in tx.connection.execute(query)}
+
+
+def _stands(options: ExportOptions) -> tuple[str, ...]:
+    return (SELECTED, RETIRED) if options.retired else (SELECTED,)
 
 
 def _record(
@@ -259,7 +279,7 @@ def task_lines(tasks: Iterable[TaskRecord]) -> Iterator[dict[str, Any]]:
 
 
 def write_lines(lines: Iterable[Mapping[str, Any]], out: Path, *, force: bool = False) -> int:
-    """Write objects as JSON lines to a file, whole or not at all, and return how many there were.
+    """Write objects as JSON lines to a file, whole or not at all, and return how many there were; of none, no file.
 
     Raises `UsageError` where the file is there and `force` is not set, or cannot be written, and `DiskFull`.
     """
@@ -275,7 +295,8 @@ def write_lines(lines: Iterable[Mapping[str, Any]], out: Path, *, force: bool = 
             count = print_lines(lines, stream)
             stream.flush()
             os.fsync(stream.fileno())
-        part.replace(out)
+        if count:
+            part.replace(out)
     except PrchainError:  # some are an OSError too
         raise
     except OSError as error:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, Field, field_validator
 
 from chains.tasks.context import StageContext
 from chains.tasks.excerpt import Limits, excerpts, patch_excerpt
@@ -52,8 +52,6 @@ _T = TypeVar("_T")
 class PlanReply(BaseModel):
     """The plan as the model gives it."""
 
-    model_config = ConfigDict(extra="forbid")
-
     why: str = Field(description="the problem or aim behind the work")
     where: str = Field(description="the files and parts of the system, with their roles")
     how: str = Field(description="the idea of the solution, by purposes and conditions")
@@ -69,15 +67,11 @@ class PlanReply(BaseModel):
 class QueryReply(BaseModel):
     """The query as the model gives it."""
 
-    model_config = ConfigDict(extra="forbid")
-
     query: str = Field(description="the query, plain English prose")
 
 
 class OverviewReply(BaseModel):
     """The overview as the model gives it."""
-
-    model_config = ConfigDict(extra="forbid")
 
     overview: str = Field(description="the overview, plain English prose")
 

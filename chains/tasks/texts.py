@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import and_, select
 
+from chains.history import without_merge
 from prchain.scrub import scrub_mined
 from sql.store import Transaction
 from sql.tables import ClosingReference, Commit, Issue, Landing, PullRequestCommit, PullRequestText
@@ -103,11 +104,11 @@ def _landing(tx: Transaction, repository_id: int, number: int, landed_sha: str) 
 
 
 def _parted(message: str) -> tuple[str, str]:
-    """Title and body of a landing's message; GitHub writes a merge's title below a line of its own."""
+    """Title and body of a landing's message; GitHub writes a merge's title below a line of its own, or none."""
     subject, _, rest = message.strip().partition("\n")
     if subject.startswith(_MERGE) and rest.strip():
         subject, _, rest = rest.strip().partition("\n")
-    return subject.strip(), rest.strip()
+    return without_merge(subject.strip()), rest.strip()
 
 
 def _issues(tx: Transaction, repository_id: int, number: int) -> Iterator[IssueText]:

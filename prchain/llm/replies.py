@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -21,6 +21,11 @@ _DEEPEST = 64
 _COMPLAINTS = 8
 """So many faults of a reply are told to the model; more would not help it."""
 
+_LONGEST_KEY = 80
+
+_BOUNDS = {"minimum": "from", "maximum": "to"}
+"""A schema's names for the bounds of a number, and ours."""
+
 _TOO_DEEP = "Your JSON is nested too deeply. Reply with one flat JSON object."
 
 _NAMED = ("properties", "$defs")
@@ -33,7 +38,7 @@ _BRACE = re.compile(r"[{}]")
 
 
 class Unfit(Exception):
-    """The reply is not what was asked for; its text tells the model what to do about it."""
+    """The reply is not what was asked for; its `words` tell the model what to do about it."""
 
     def __init__(self, words: str, *, cut_off: bool = False, refused: bool = False) -> None:
         super().__init__(words)
@@ -54,19 +59,39 @@ def read_text(reply: Reply) -> str:
 def read_shape(reply: Reply, shape: type[Shape]) -> Shape:
     """The value that a reply in JSON holds, checked against `shape` with strict types. Raises `Unfit`.
 
-    A Markdown fence or prose around one JSON object is tolerated. Not a number, infinity, keys given twice, and more
-    than one object are not: what such a reply means would be a guess.
+    A Markdown fence or prose around one JSON object is tolerated, and so are keys that nobody asked for: they say
+    nothing that is used. A shape that forbids them (pydantic's ``extra="forbid"``) is spared them. Not a number,
+    infinity, keys given twice, and more than one object are not tolerated: what such a reply means would be a guess.
     """
     _refuse_what_is_no_text(reply)
     value = find_object(reply.text)
+    wanted = closed_schema(shape).get("properties", value)
+    others = [key for key in value if key not in wanted]
+    doubtful = others if shape.model_config.get("extra") == "forbid" else _doubtful(others, value, wanted)
+    said = [f"{key[:_LONGEST_KEY]}: no such key was asked for" for key in doubtful]
     try:
-        return shape.model_validate_json(json.dumps(value), strict=True)
+        asked = {key: part for key, part in value.items() if key in wanted}
+        found = shape.model_validate_json(json.dumps(asked), strict=True)
     except ValidationError as error:
         faults = error.errors(include_url=False, include_input=False, include_context=False)
-        said = "; ".join(
-            f"{'.'.join(map(str, fault['loc'])) or 'the object'}: {fault['msg']}" for fault in faults[:_COMPLAINTS]
+        said += [f"{'.'.join(map(str, fault['loc'])) or 'the object'}: {fault['msg']}" for fault in faults]
+    if said:
+        raise Unfit(
+            f"Your JSON does not fit the schema: {'; '.join(said[:_COMPLAINTS])}. Reply with the corrected JSON object "
+            "alone."
         )
-        raise Unfit(f"Your JSON does not fit the schema: {said}. Reply with the corrected JSON object alone.") from None
+    return found
+
+
+def _doubtful(others: Iterable[str], value: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
+    """Those of the other keys that may be meant for one that was asked for: it is missing, or has nearly that name."""
+    missing = wanted.keys() - value.keys()
+    names = {_folded(name) for name in wanted}
+    return [key for key in others if missing or _folded(key) in names]
+
+
+def _folded(key: str) -> str:
+    return "".join(filter(str.isalnum, key)).casefold()
 
 
 def find_object(text: str) -> dict[str, Any]:
@@ -146,6 +171,28 @@ def in_words(schema: Mapping[str, Any]) -> str:
         "Reply with one JSON object and nothing else: no prose, no Markdown fence. It must satisfy this JSON schema:\n"
         + json.dumps(schema, ensure_ascii=False, sort_keys=True)
     )
+
+
+def keys_in_words(schema: Mapping[str, Any]) -> str:
+    """The keys of a schema's object with their types, in one sentence: what each question for an object ends with.
+
+    An endpoint may take ``response_format`` and do nothing about it.
+    """
+    keys = ", ".join(f'"{name}" ({_type_of(part, schema)})' for name, part in schema.get("properties", {}).items())
+    return f"Reply with one JSON object alone{', which has the keys ' if keys else ''}{keys}."
+
+
+def _type_of(part: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
+    if "$ref" in part:
+        part = schema.get("$defs", {}).get(str(part["$ref"]).rpartition("/")[2], {})
+    if "anyOf" in part:
+        return " or ".join(_type_of(one, schema) for one in part["anyOf"])
+    if "enum" in part:
+        return " or ".join(json.dumps(one) for one in part["enum"])
+    if isinstance(part.get("items"), Mapping):
+        return f"array of {_type_of(part['items'], schema)}"
+    bounds = [f"{words} {part[name]:g}" for name, words in _BOUNDS.items() if name in part]
+    return " ".join([str(part.get("type", "value")), *bounds])
 
 
 def _refuse_what_is_no_text(reply: Reply) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from prchain.errors import BadReply
 from prchain.llm.model import Message, Reply, Request, ToolCall, Usage
-from prchain.llm.replies import in_words
+from prchain.llm.replies import in_words, keys_in_words
 from prchain.scrub import clean_text, redact
 
 _MOST_TOKENS = 2**31 - 1
@@ -44,6 +44,7 @@ def body_of(request: Request, model: str, dialect: Dialect = PLAIN) -> dict[str,
     if request.schema is not None and dialect.schema_in_words:
         messages = _with_words(messages, in_words(request.schema))
     elif request.schema is not None:
+        messages = _with_words(messages, keys_in_words(request.schema))
         schema = {"name": request.schema_name, "strict": True, "schema": request.schema}
         body["response_format"] = {"type": "json_schema", "json_schema": schema}
     body["messages"] = [_message(message, dialect) for message in messages]

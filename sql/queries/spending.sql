@@ -1,13 +1,14 @@
--- What models were asked, by purpose and model: calls, tokens, USD. A call without a reply counts with its reservation.
+-- What models were asked, by purpose and model: calls (refused ones apart), tokens, USD. A call whose cost nobody said counts with its reservation.
 SELECT
     l.purpose,
     l.model,
-    count(*) AS calls,
+    sum(CASE WHEN l.state = 'released' THEN 0 ELSE 1 END) AS calls,
     sum(CASE WHEN l.state = 'stored' THEN 1 ELSE 0 END) AS replies,
+    sum(CASE WHEN l.state = 'released' THEN 1 ELSE 0 END) AS refused,
     sum(l.tokens_in) AS tokens_in,
     sum(l.tokens_cached) AS tokens_cached,
     sum(l.tokens_out) AS tokens_out,
-    sum(CASE WHEN l.state = 'stored' THEN l.usd WHEN l.state = 'released' THEN 0 ELSE l.reserved_usd END) AS usd
+    sum(CASE WHEN l.state = 'released' THEN 0 ELSE coalesce(l.usd, l.reserved_usd) END) AS usd
 FROM llm_calls AS l
 LEFT JOIN chains AS c ON c.id = substr(l.subject, 1, 16)
 LEFT JOIN repositories AS r ON r.id = c.repository_id

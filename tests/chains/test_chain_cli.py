@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
+from chains.options import BuildReport
+from chains.report import print_build
 from prchain.cli import cli, run
+from sql.store import Store
+from sql.tables import PullRequestText
 from tests.chains.chainworld import NAME, grown, mined
+from tests.miner.gitworld import Content
 
 
 @pytest.fixture
@@ -114,3 +121,66 @@ def test_a_filter_that_takes_a_whole_repository_says_what_to_do(database: str, m
 def test_a_list_that_nothing_matches_does_not_send_one_to_build_again(database: str) -> None:
     call("build", "--db", database)
     assert "no chain is like that" in call("list", "--db", database, "--length", "9").stdout
+
+
+def merged_pair(folder: Path) -> str:
+    """Two pull requests that landed by GitHub's merge button, the first without a title below the subject."""
+    from tests.chains.chainworld import Shop, function, module
+
+    shop = Shop(folder)
+    for number, rest in ((1, ""), (2, "\n\nMend rounding, follow-up to #1")):
+        files: dict[str | bytes, Content] = {"src/till/prices.py": module("prices", function("alpha_rounding", number))}
+        head = shop.propose(number, files, message=f"Work on rounding {number}\n\nSums were off.")
+        shop.merge("main", head, f"Merge pull request #{number} from alex-ball/fix/round-{number}{rest}")
+    with mined(folder, shop):
+        pass
+    return str(folder / "prchain.db")
+
+
+def test_a_bare_merge_is_called_by_its_branch_and_any_other_by_its_title(tmp_path: Path) -> None:
+    database = merged_pair(tmp_path)
+    call("build", "--db", database)
+    (chain,) = rows("list", "--db", database)
+    assert chain["subject"] == "fix/round-1"
+    assert "fix/round-1" in call("list", "--db", database).stdout
+    page = rows("show", chain["id"], "--db", database)
+    assert [stage["subject"] for stage in page["stages"]] == ["fix/round-1", "Mend rounding, follow-up to #1"]
+    with closing(Store.open(database)) as store, store.transaction() as tx:
+        title = {"repository_id": 1, "number": 1, "field": "title", "key": "", "body": "Round as banks do"}
+        tx.upsert(PullRequestText, [title])
+    (chain,) = rows("list", "--db", database)
+    assert chain["subject"] == "Round as banks do", "the API told it since"
+
+
+def test_a_licence_that_is_not_known_says_of_how_many_pull_requests(capsys: pytest.CaptureFixture[str]) -> None:
+    report = BuildReport("o/n", landed=1204, candidates=Counter(licence_unknown=1, unlinked=1203), by_api=True)
+    report.lengths[2] = 1
+    print_build([report])
+    line = (
+        "  1 of 1,204 landed pull requests dropped: no licence file at its base has a known text; --licence any keeps"
+    )
+    assert line in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("report", "said", "unsaid"),
+    [
+        (BuildReport("o/n", landed=3), ["GITHUB_TOKEN", "--strategy temporal"], "--floor"),
+        (BuildReport("o/n", landed=3, by_api=True, edges=Counter(below_floor=4, kept=1)),
+         ["a lower --floor takes 4 more pairs", "a lower --min"], "GITHUB_TOKEN"),
+        (BuildReport("o/n", landed=3, edges=Counter(stage_dropped=2)), ["--keep FILTER saves some of 2 "], "--min"),
+        (BuildReport("o/n", "temporal", landed=3), ["--keep FILTER"], "--strategy temporal"),
+        (BuildReport("o/n"), ["no pull request has landed"], "GITHUB_TOKEN"),
+    ],
+)  # fmt: skip
+def test_no_chain_says_what_may_bring_one(
+    report: BuildReport, said: list[str], unsaid: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    print_build([report])
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  no chain: ")]
+    assert all(words in line for words in said) and unsaid not in line
+
+
+def test_the_next_step_is_not_named_where_there_is_a_chain(database: str) -> None:
+    assert "no chain:" not in call("build", "--db", database).stdout
+    assert "no chain: with a GITHUB_TOKEN" in call("build", "--db", database, "--min", "4").stdout

@@ -145,8 +145,8 @@ class TestSelection:
             better = {"strategy": "reference", "chain_id": many.chains[7], "score": 2.0, "outcome": "selected"}
             tx.upsert(Selection, [{**better, "reason": None, "selected_at": "2026-01-01T00:00:00Z"}])
         assert len(many.run(FakeModel()).pending()[0]) == 19
-        assert many.run(FakeModel(), strategy="single").pending() == ([single], 0)
-        assert many.run(FakeModel(), limit=1).pending() == ([many.chains[7]], 0)
+        assert many.run(FakeModel(), strategy="single").pending() == ([single], {})
+        assert many.run(FakeModel(), limit=1).pending() == ([many.chains[7]], {})
         assert len(many.run(FakeModel(), repository="SHOP/till").pending()[0]) == 19
         with pytest.raises(UsageError, match="has not been mined"):
             many.run(FakeModel(), repository="o/unknown").pending()
@@ -251,6 +251,40 @@ class TestBudget:
         assert not report.done and report.left >= 14 and "in a row" in (report.stopped or "")
         assert len(model.asked) <= 6
         assert many.run(FakeModel(crowd_answer), workers=4).run().done
+
+
+class TestSystematicFaults:
+    def test_a_fault_that_every_reply_has_ends_the_run_before_all_are_paid_for(self, many: TaskWorld) -> None:
+        model = FakeModel(lambda request: "Sure, here it is.")
+        report = many.run(model, workers=1).run()
+        assert (report.counts, report.left, len(model.asked)) == ({"bad_reply": 5}, 15, 15)
+        assert report.stopped == "5 tasks in a row ended bad_reply, as the others would"
+        ((reason, count),) = report.reasons("bad_reply")
+        assert "no JSON object" in reason and count == 5
+        assert many.run(FakeModel(crowd_answer), workers=4).run().counts == {"ready": 15}
+        assert many.run(FakeModel(crowd_answer), workers=4, retry=True).run().counts == {"ready": 5}
+
+    def test_an_overview_that_never_fits_ends_the_run_though_queries_do(self, many: TaskWorld) -> None:
+        def answer(request: Request) -> Any:
+            return "prose" if request.purpose == "overview" else crowd_answer(request)
+
+        assert many.run(FakeModel(answer), workers=1).run().counts == {"bad_reply": 5}
+
+    def test_failures_of_different_kinds_or_with_a_success_between_end_nothing(self, many: TaskWorld) -> None:
+        begun: list[str] = []
+
+        def answer(request: Request) -> Any:
+            if request.purpose == "plan":
+                begun.append(request.subject)
+            kind = len(dict.fromkeys(begun)) % 4
+            return crowd_answer(request) if kind == 0 else ModelRefused("no") if kind == 1 else BadReply("what")
+
+        report = many.run(FakeModel(answer), workers=1).run()
+        assert (report.counts, report.stopped) == ({"ready": 5, "model_refused": 5, "bad_reply": 10}, None)
+
+    def test_a_reply_with_more_than_was_asked_for_is_read(self, world: TaskWorld) -> None:
+        model = FakeModel(lambda request: {"thoughts": "hm", **good_answer(request)})
+        assert world.run(model).run().counts == {"ready": 1} and len(model.asked) == 7
 
 
 class TestDryRun:

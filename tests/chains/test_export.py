@@ -88,6 +88,14 @@ def test_a_record_holds_what_a_rollout_needs(world: TaskWorld) -> None:
     assert (second.lossy, third.lossy) == (False, True)
 
 
+def test_a_bare_merge_is_titled_by_its_branch(tmp_path: Path) -> None:
+    bare = {1: "Merge pull request #1 from ada/bank-rounding", 2: "Merge pull request #2 from ada/x\n\nCoupons"}
+    with mined(tmp_path, shop(tmp_path, messages=bare), [(1, 2)]) as made:
+        made.run(FakeModel()).run()
+        (task,) = exported(made)
+    assert [stage.title for stage in task.stages] == ["bank-rounding", "Coupons"]
+
+
 def test_the_paper_mode_withholds_the_interface(world: TaskWorld) -> None:
     for record in exported(world, interface="paper"):
         assert record.interface_mode == "paper"

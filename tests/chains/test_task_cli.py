@@ -14,6 +14,7 @@ from sqlalchemy import update
 from chains.tasks.cli import tasks
 from chains.tasks.record import TaskRecord
 from prchain.errors import PrchainError, SettingsError, StoreInUse, StoreUnavailable, UsageError
+from sql.cli import sql
 from sql.lock import alone
 from sql.tables import LlmCall, Selection, StageTests, Task
 from tests.chains.taskworld import CHAIN, OVERVIEW, PLAN, QUERIES, TaskWorld, mined, shop
@@ -65,7 +66,8 @@ class TestBuild:
         again = call(world, "build", "--json")
         assert again.exit_code == 0
         assert json.loads(again.stdout) == {
-            "worked_on": 0, "outcomes": {}, "stood_before": 1, "left": 0, "stopped": None, "calls": 0, "usd": 0.0
+            "worked_on": 0, "outcomes": {}, "reasons": {}, "stood_before": 1, "stood_before_as": {"ready": 1},
+            "left": 0, "stopped": None, "calls": 0, "refused": 0, "usd": 0.0,
         }  # fmt: skip
 
     def test_a_dry_run_says_what_it_takes_and_leaves_no_row(self, world: TaskWorld) -> None:
@@ -85,6 +87,25 @@ class TestBuild:
         (tmp_path / "script.jsonl").write_text("\n".join(json.dumps(line) for line in [*SCRIPT, leak]))
         result = call(world, "build")
         assert result.exit_code == 0 and "1 query_rejected" in result.stdout
+        again = call(world, "build")
+        assert again.exit_code == 0 and "1 stood before (1 query_rejected)" in again.stdout
+        assert "`prchain tasks build --retry` begins another round" in again.stdout
+
+    def test_one_chain_can_be_named_by_the_beginning_of_its_id(self, world: TaskWorld) -> None:
+        world.add_chain([1], score=9.0)
+        other = world.add_chain([2], strategy="single")
+        assert "1 tasks to write" in call(world, "build", "--dry-run", "--chain", world.chains[0][:6]).stdout
+        assert "1 ready" in call(world, "build", "--chain", world.chains[0][:6]).stdout
+        assert world.rows(Task, "chain_id") == [(world.chains[0],)]
+        call(world, "build", "--chain", "zz", fails=UsageError)
+        result = call(world, "build", "--chain", other, fails=UsageError)
+        assert "is not one that --strategy reference chose" in str(result.exception)
+
+    def test_a_run_counts_refused_calls_as_the_ledger_does(self, world: TaskWorld, tmp_path: Path) -> None:
+        (tmp_path / "script.jsonl").write_text("")
+        assert "; 0 calls, 1 refused, 0.0000 USD" in call(world, "build").stdout
+        row = json.loads(CliRunner().invoke(sql, ["spending", "--json", "--db", world.database]).stdout)[0]
+        assert (row["calls"], row["refused"]) == (0, 1)
 
     def test_without_a_model_nothing_begins(self, world: TaskWorld, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv("PRCHAIN_LLM_SCRIPT")
@@ -174,7 +195,41 @@ class TestExport:
         assert TaskRecord.model_validate_json(out.read_text()).interface_mode == "appended"
         call(world, "export", "--out", str(out), fails=UsageError)
         row = json.loads(call(world, "export", "--out", str(out), "--force", "--json").stdout)
-        assert row == {"tasks": 1, "file": str(out), "left_out": 0}
+        assert row == {"tasks": 1, "file": str(out), "left_out": 0, "stand_as": {"ready": 1}}
+
+    def test_where_nothing_is_ready_no_file_is_written_and_what_stands_is_said(
+        self, world: TaskWorld, tmp_path: Path
+    ) -> None:
+        world.add_chain([1])
+        with world.store.transaction() as tx:
+            tx.connection.execute(update(Task).values(outcome="query_rejected"))
+        out = tmp_path / "tasks.jsonl"
+        result = call(world, "export", "--out", str(out))
+        assert (result.exit_code, result.stdout, list(tmp_path.glob("*tasks.jsonl*"))) == (1, "", [])
+        assert "not ready: 2 chains, 1 query_rejected, 1 without a task" in result.stderr
+        assert "`prchain tasks build` writes what is missing" in result.stderr and "--retry" in result.stderr
+        row = json.loads(call(world, "export", "--out", str(out), "--json").stdout)
+        assert (row["tasks"], row["file"], row["stand_as"]) == (0, None, {"query_rejected": 1, "without a task": 1})
+        assert call(world, "export", "--out", str(out), "--outcome", "query_rejected").exit_code == 0
+        assert len(out.read_text().splitlines()) == 1
+
+    def test_rejected_tasks_are_named_beside_the_ready_ones(self, world: TaskWorld, tmp_path: Path) -> None:
+        rejected = world.add_chain([2])
+        row = {"outcome": "bad_reply", "reason": None, "overview": None, "findings": "[]", "attempts": 4,
+               "model": None, "prompts": "{}", "created_at": "2026-01-01T00:00:00Z"}  # fmt: skip
+        with world.store.transaction() as tx:
+            tx.upsert(Task, [{"chain_id": rejected, **row}])
+        result = call(world, "export", "--out", str(tmp_path / "tasks.jsonl"))
+        assert (result.exit_code, "1 task written" in result.stdout) == (0, True)
+        assert "not ready: 1 chain, 1 bad_reply" in result.stderr
+
+    def test_a_file_stays_as_it_was_where_there_is_nothing_to_replace_it_by(
+        self, world: TaskWorld, tmp_path: Path
+    ) -> None:
+        out = tmp_path / "tasks.jsonl"
+        out.write_text("dear\n")
+        assert call(world, "export", "--out", str(out), "--strategy", "temporal", "--force").exit_code == 1
+        assert out.read_text() == "dear\n"
 
     def test_what_is_left_out_is_said_and_exit_code_1(self, world: TaskWorld, tmp_path: Path) -> None:
         world.world.path.rename(tmp_path / "away.git")
@@ -182,7 +237,7 @@ class TestExport:
             result = call(world, "export", "--out", out)
             assert result.exit_code == 1
             assert f"{world.chains[0]} (shop/till): left out, not_a_repository: " in result.stderr
-        assert (tmp_path / "tasks.jsonl").read_bytes() == b""
+        assert not (tmp_path / "tasks.jsonl").exists()
 
     def test_retired_tasks_on_request(self, world: TaskWorld) -> None:
         with world.store.transaction() as tx:

@@ -132,8 +132,19 @@ def test_a_refused_token_is_left_out_with_a_warning_that_does_not_name_it(caplog
     assert "ghp_secret_value" not in caplog.text + repr(b.tokens)
     with pytest.raises(BadToken):
         b.drop(b.tokens[1])
-    with pytest.raises(BadToken):
+
+
+@pytest.mark.parametrize(("tokens", "said"), [(["aaaa"], "refused the token"), (["aaaa", "bbbb"], "all 2 tokens")])
+def test_who_asks_after_the_last_token_was_refused_is_told_that_it_was(tokens: list[str], said: str) -> None:
+    b = budget(Time(), tokens)
+    for token in b.tokens[:-1]:
+        b.drop(token)
+    with pytest.raises(BadToken) as first:
+        b.drop(b.tokens[-1])
+    with pytest.raises(BadToken) as second:
         spend(b)
+    assert str(second.value) == str(first.value)
+    assert said in str(first.value) and "(401)" in str(first.value)
 
 
 def test_one_token_has_one_request_at_a_time() -> None:

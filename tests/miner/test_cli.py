@@ -22,6 +22,7 @@ from prchain import cli
 from prchain.errors import RepositoryListError, UsageError
 from sql.store import Store
 from sql.tables import MineRun
+from tests.emulator import Emulator, generate_world
 from tests.miner.small_history import LANDED, UNLANDED, git, make_history
 
 ROOT = Path(__file__).parents[2]
@@ -350,6 +351,22 @@ def test_a_token_never_leaves_the_environment_when_the_api_cannot_be_reached(
     written = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert tmp_path / "p.db" in written
     assert [path for path in written if TOKEN.encode() in path.read_bytes()] == []
+
+
+def test_every_repository_of_a_list_is_told_that_the_token_was_refused(
+    history: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_list(f"o/n = {history}", f"o/m = {history}")
+    monkeypatch.setenv("GITHUB_TOKEN", "ghp_wrong")
+    with Emulator(generate_world(1, 5)) as github:
+        monkeypatch.setenv("GITHUB_API_URL", github.api_url)
+        assert cli.run(["mine", "repos.txt", "--workers", "1", "--db", "p.db"]) == 1
+    said = [line for line in capsys.readouterr().err.splitlines() if "bad_token" in line]
+    assert [line.partition(": ")[0] for line in said] == ["o/n", "o/m"]
+    assert all("GitHub refused the token (401)" in line for line in said)
+    with closing(Store.open("p.db", create=False)) as store, store.reading() as tx:
+        reasons = {reason for (reason,) in tx.rows(MineRun, "reason")}
+    assert len(reasons) == 1 and "refused the token" in reasons.pop()
 
 
 def test_a_repository_without_pull_requests_is_reported_too(history: Path, capsys: pytest.CaptureFixture[str]) -> None:

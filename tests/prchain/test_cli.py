@@ -104,6 +104,15 @@ def test_help_lists_every_command_with_its_line(capsys: pytest.CaptureFixture[st
         assert line in out
 
 
+def test_help_says_what_prchain_is_and_in_what_order_its_commands_come(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["--help"]) == 0
+    said, _, _ = capsys.readouterr().out.partition("Options:")
+    assert "training data for" in said
+    steps = ("mine", "chains build", "tasks build", "environments validate", "rollouts run", "export")
+    places = [said.index(f"    prchain {step}") for step in steps]
+    assert places == sorted(places)
+
+
 @pytest.mark.parametrize("name", cli.COMMANDS)
 def test_every_command_has_help_with_an_example(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run([name, "--help"]) == 0

@@ -328,6 +328,17 @@ def test_a_schema_is_sent_with_the_request(fake: FakeEndpoint, model: OpenAIMode
     }
 
 
+def test_an_endpoint_that_ignores_the_schema_is_told_its_keys_in_every_question(
+    fake: FakeEndpoint, model: OpenAIModel
+) -> None:
+    model.complete(asking(schema=SCHEMA))
+    correction = Message("user", "Your reply holds no JSON object.")
+    model.complete(Request((Message("user", "How?"), Message("assistant", "Well."), correction), 50, schema=SCHEMA))
+    keys = '\n\nReply with one JSON object alone, which has the keys "score" (number).'
+    assert [call.last for call in fake.calls] == [f"How are you?{keys}", f"{correction.content}{keys}"]
+    assert fake.calls[1].body["messages"][0]["content"] == "How?"
+
+
 @pytest.mark.parametrize("status", [400, 422])
 def test_an_endpoint_that_refuses_response_format_is_told_the_schema_in_words_from_then_on(
     status: int, fake: FakeEndpoint, model: OpenAIModel

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from prchain.llm.model import Reply, ToolCall, Usage
 from prchain.llm.price import Price
-from prchain.llm.replies import Unfit, closed_schema, find_object, in_words, read_shape, read_text
+from prchain.llm.replies import Unfit, closed_schema, find_object, in_words, keys_in_words, read_shape, read_text
 
 
 class Level(enum.StrEnum):
@@ -85,6 +85,46 @@ def test_anything_else_is_unfit_and_the_model_is_told_why(text: str, words: str)
     with pytest.raises(Unfit, match=words) as caught:
         verdict(text)
     assert len(caught.value.words) < 1000
+
+
+WHOLE = json.loads(GOOD)
+
+
+@pytest.mark.parametrize("more", [{"reasoning": "first I looked"}, {"final_score": 0.1, "x": {"score": 0}, "": None}])
+def test_keys_that_nobody_asked_for_are_not_read(more: dict[str, Any]) -> None:
+    assert verdict(json.dumps({**more, **WHOLE})) == verdict(json.dumps({**WHOLE, **more})) == verdict(GOOD)
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ({**WHOLE, "Score": 0.1}, "Score: no such key"),
+        ({**WHOLE, "_score_": 0.1}, "_score_: no such key"),
+        ({"score": 0.8, "passed": True, "step": 3}, "step: no such key"),
+        ({"verdict": WHOLE}, "verdict: no such key was asked for; score: Field required"),
+        ({"k" * 5000: 1, "score": 1, "passed": True}, "k: no such key"),
+    ],
+)
+def test_a_key_that_may_be_meant_for_one_that_was_asked_for_is_unfit(value: dict[str, Any], words: str) -> None:
+    with pytest.raises(Unfit, match=words) as caught:
+        verdict(json.dumps(value))
+    assert len(caught.value.words) < 1000
+
+
+def test_a_shape_that_forbids_other_keys_is_spared_them() -> None:
+    class Strict(Verdict):
+        model_config = ConfigDict(extra="forbid")
+
+    assert read_shape(Reply(GOOD, "m"), Strict).score == 0.8
+    with pytest.raises(Unfit, match="accepted: no such key was asked for"):
+        read_shape(Reply(json.dumps({**WHOLE, "accepted": True}), "m"), Strict)
+
+
+def test_the_keys_of_a_shape_are_told_with_their_types() -> None:
+    assert keys_in_words(closed_schema(Verdict)) == (
+        'Reply with one JSON object alone, which has the keys "score" (number from 0 to 1), "passed" (boolean), '
+        '"steps" (integer), "level" ("low" or "high"), "notes" (array of string).'
+    )
 
 
 @pytest.mark.parametrize("depth", [64, 300, 600, 900])

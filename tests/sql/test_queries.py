@@ -10,6 +10,9 @@ import pytest
 
 from prchain.cli import run
 from prchain.errors import UsageError
+from prchain.llm.ledger import CallKey, CallNote
+from prchain.llm.model import Reply
+from sql.ledger import SqlLedger
 from sql.named import named_queries, run_query, run_sql
 from sql.output import write_csv, write_json, write_lines, write_table
 from sql.store import Store
@@ -152,6 +155,36 @@ def test_plain_output_is_one_line_a_row_whatever_the_cells_hold() -> None:
     out = io.StringIO()
     write_lines(("x", "y"), [(HOSTILE, None), (1, 0.5)], out)
     assert out.getvalue() == "x\ty\na\\tb\\nc\\x1b[31m[bold]\\x9b\t\n1\t0.5\n"
+
+
+def test_a_number_is_shown_without_the_digits_that_only_adding_up_made() -> None:
+    cells = (0.1 + 0.2, 0.10728599999999998, 1234567.25, 2.0, 0.0, 1.23456e-7, -0.00012345678, float("inf"), 1e22)
+    shown = ["0.3", "0.107286", "1234567.25", "2.0", "0.0", "1.23e-07", "-0.000123", "inf", "1e+22"]
+    out = io.StringIO()
+    write_lines(("x",), [(cell,) for cell in cells], out)
+    assert out.getvalue().split() == ["x", *shown]
+    table = io.StringIO()
+    write_table(("x",), [(0.10728599999999998,)], table)
+    assert "0.107286" in table.getvalue() and "0.10728599" not in table.getvalue()
+    for write in (write_csv, write_json):
+        exact = io.StringIO()
+        write(("x",), [(0.10728599999999998,)], exact)
+        assert "0.10728599999999998" in exact.getvalue()
+
+
+def test_the_spending_counts_calls_as_the_commands_do(
+    store: Store, database_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ledger = SqlLedger(store, "r")
+    note = CallNote("p", "h", "m")
+    calls = [ledger.reserve(CallKey("plan", str(n), 0, 0, 0, "x"), note, 1.0, None) for n in range(5)]
+    for call in calls[:3]:
+        ledger.release(call, "endpoint_unreachable: down")
+    ledger.settle(calls[3], Reply("x", "m"), None)
+    spent = ledger.spending()
+    assert spent.words() == "2 calls, 3 refused, 2.0000 USD"
+    (row,) = answer(capsys, "spending", "--db", database_url)
+    assert (row["calls"], row["refused"], row["usd"]) == (spent.calls, spent.refused, spent.usd)
 
 
 def test_a_table_shows_cells_and_lets_none_of_them_steer_the_terminal() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from prchain.errors import BadReply, ContextTooLong
 from prchain.excerpt import cut
@@ -32,8 +32,6 @@ _LONGEST = 20_000
 
 class PrefixReply(BaseModel):
     """The overview as the model gives it."""
-
-    model_config = ConfigDict(extra="forbid")
 
     overview: str = Field(description="the introduction, plain English prose")
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, Field, field_validator
 
 from environments.suites.outcomes import Grade
 from prchain.errors import BadReply, ContextTooLong
@@ -48,8 +48,6 @@ Check = Callable[[str], Sequence[Finding]]
 
 class CommentReply(BaseModel):
     """The comment as the model writes it again."""
-
-    model_config = ConfigDict(extra="forbid")
 
     comment: str = Field(description="the comment, plain English prose")
 

@@ -1,0 +1,138 @@
+"""What a run over tasks came to, and how it is told."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from chains.tasks.model import FINAL, READY, SKIPPED
+from prchain.errors import BudgetExceeded
+from prchain.llm.ledger import Spending
+from prchain.terminal import counted, say
+
+_BUDGET = BudgetExceeded("").name
+
+_PLACE = re.compile(r"^(?:stage \d+|overview): |\b\w+ of [0-9a-f]{16}/\w+: ")
+"""Where a reason came up: the stage, and the purpose and subject of the call."""
+
+_SHOWN = 3
+"""So many reasons of an outcome are told, the commonest first."""
+
+_LONGEST = 400
+
+
+@dataclass(frozen=True, slots=True)
+class TaskReport:
+    """How one task ended in this run."""
+
+    chain_id: str
+    outcome: str
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """What a run did."""
+
+    tasks: tuple[TaskReport, ...]
+    """Those it worked on, in the order in which they ended."""
+    before: Mapping[str, int]
+    """Outcome to number of tasks of these chains that were final before."""
+    left: int
+    """Chains that it did not get to."""
+    stopped: str | None
+    """Why it ended early."""
+
+    @property
+    def standing(self) -> int:
+        """Tasks of these chains that were final before."""
+        return sum(self.before.values())
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Outcome to number of tasks, of this run."""
+        return dict(Counter(one.outcome for one in self.tasks))
+
+    @property
+    def done(self) -> bool:
+        """Whether every chain that is still chosen has a task with a final outcome."""
+        return not self.left and not self.failed
+
+    @property
+    def failed(self) -> tuple[TaskReport, ...]:
+        """The tasks that the next run has to try again."""
+        return tuple(one for one in self.tasks if one.outcome not in FINAL | SKIPPED)
+
+    def reasons(self, outcome: str) -> list[tuple[str, int]]:
+        """Why tasks of this run ended so, without the places where it came up, each with how many; commonest first."""
+        said = (one.reason or "no reason given" for one in self.tasks if one.outcome == outcome)
+        return Counter(_PLACE.sub("", reason) for reason in said).most_common()
+
+
+def outcome_words(counts: Mapping[str, int]) -> str:
+    """Counts by outcome, ready ones first: ``1 ready, 14 query_rejected``."""
+    ordered = sorted(counts.items(), key=lambda one: (one[0] != READY, one[0]))
+    return ", ".join(f"{count:,} {name}" for name, count in ordered)
+
+
+def run_row(report: RunReport, spent: Spending) -> dict[str, Any]:
+    """A run for machines."""
+    return {
+        "worked_on": len(report.tasks),
+        "outcomes": report.counts,
+        "reasons": {
+            name: [{"reason": reason, "tasks": count} for reason, count in report.reasons(name)]
+            for name in sorted(report.counts)
+            if name != READY
+        },
+        "stood_before": report.standing,
+        "stood_before_as": dict(report.before),
+        "left": report.left,
+        "stopped": report.stopped,
+        "calls": spent.calls,
+        "refused": spent.refused,
+        "usd": spent.cost,
+    }
+
+
+def print_run(report: RunReport, spent: Spending) -> None:
+    """Print a run: the counts, why tasks ended as they did, what stands, and what to do about it."""
+    left = {"not begun": report.left} if report.left else {}
+    words = ", ".join(part for part in (outcome_words(report.counts), outcome_words(left)) if part)
+    before = f" ({outcome_words(report.before)})" if report.before else ""
+    say(f"{words or 'nothing new to do'}; {report.standing:,} stood before{before}; {spent.words()}")
+    for name in sorted(report.counts):
+        if name not in {READY, _BUDGET}:
+            _print_reasons(report, name)
+    _print_given_up(report)
+    if report.stopped:
+        say(f"stopped early: {report.stopped}", err=True)
+    failed = report.left + len(report.failed)
+    if failed:
+        unbegun = f" ({report.left:,} of them not begun)" if report.left else ""
+        mend = "mend what is said above, then run the same command again"
+        said = "a larger --budget goes on" if _BUDGET in report.counts else mend
+        say(f"{counted(failed, 'task')} not done{unbegun}; {said}", err=True)
+
+
+def _print_reasons(report: RunReport, outcome: str) -> None:
+    reasons = report.reasons(outcome)
+    first = next(one.chain_id for one in report.tasks if one.outcome == outcome)
+    say(f"{counted(report.counts[outcome], 'task')} ended {outcome}, {first} the first:", err=True)
+    for reason, count in reasons[:_SHOWN]:
+        say(f"  {count:,} x {reason[:_LONGEST]}", err=True)
+    if len(reasons) > _SHOWN:
+        rest = sum(count for _, count in reasons[_SHOWN:])
+        say(f"  {rest:,} x other reasons; `prchain tasks list` and `prchain tasks show ID` say which", err=True)
+
+
+def _print_given_up(report: RunReport) -> None:
+    """What another run leaves alone, and how it is begun anew."""
+    counts = Counter(report.before) + Counter(report.counts)
+    given_up = sum(count for name, count in counts.items() if name in FINAL and name != READY)
+    if given_up:
+        said = f"{counted(given_up, 'task')} rejected or given up"
+        say(f"{said}: `prchain tasks show ID` says why, `prchain tasks build --retry` begins another round")

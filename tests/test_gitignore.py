@@ -1,0 +1,25 @@
+"""What the README's own commands leave in a checkout is no part of it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_the_files_that_the_readmes_exports_write_are_ignored(tmp_path: Path) -> None:
+    names = set(re.findall(r"--out ([\w]+\.\w+)", (ROOT / "README.md").read_text(encoding="utf-8")))
+    assert {"tasks.jsonl", "sft.jsonl"} <= names
+    left = sorted({*names, *(f"{name}.card.{kind}" for name in names for kind in ("md", "json"))})
+    shutil.copy(ROOT / ".gitignore", tmp_path)
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    shown = subprocess.run(
+        ["git", "-C", str(tmp_path), "check-ignore", *left, "tests/kept.jsonl"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert sorted(shown.stdout.split()) == left
