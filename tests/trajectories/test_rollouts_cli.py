@@ -18,6 +18,7 @@ from sqlalchemy import update
 
 from prchain.cli import run as run_command
 from prchain.errors import DiskFull, StoreInUse
+from prchain.llm.ledger import Spending
 from prchain.progress import open_progress
 from sql.tables import Task, Trajectory
 from tests.trajectories.rolloutworld import PolicyModel, RolloutWorld, rollout_world
@@ -211,9 +212,10 @@ class TestCommands:
         assert "1 rejected" in said and "0 stood before" in said, "an empty patch is not accepted"
         assert run_command(arguments) == 0
         assert "nothing new to do; 1 stood before" in capsys.readouterr().out
-        _print_report(RunReport((), 0, 4, 2, None), 0.0, 0, {"passed": 1, "failed": 2, "not_run": 0})
+        _print_report(RunReport((), 0, 4, 2, None), Spending(refused=3), {"passed": 1, "failed": 2, "not_run": 0})
         told = capsys.readouterr().out
-        assert "nothing ended" in told and "2 of 3 accepted stages fail their hidden tests; --gate both" in told
+        assert "nothing ended" in told and "0 calls, 3 refused, 0.0000 USD" in told
+        assert "2 of 3 accepted stages fail their hidden tests; --gate both" in told
         assert "2 chains without a task that is ready" in told and "--retry" in told
         assert run_command(["rollouts", "list", *common, "--json"]) == 0
         (row,) = json.loads(capsys.readouterr().out)

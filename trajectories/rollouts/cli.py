@@ -17,6 +17,7 @@ from prchain.settings import PurposeSettings, Settings
 from sql.store import Store
 
 if TYPE_CHECKING:
+    from prchain.llm.ledger import Spending
     from trajectories.options import RolloutOptions
     from trajectories.rollouts.run import RolloutRun, RunReport
 
@@ -169,11 +170,10 @@ def run(
         spent = desk.spending()
         with store.reading() as tx:
             tests = hidden_tests(tx, [one.id for one in report.rollouts if one.id is not None])
-    usd = None if spent.unpriced else spent.usd
     if as_json:
-        click.echo(json.dumps(_report_row(report, usd, spent.calls, tests), indent=2))
+        click.echo(json.dumps(_report_row(report, spent, tests), indent=2))
     else:
-        _print_report(report, usd, spent.calls, tests)
+        _print_report(report, spent, tests)
     if not report.done:
         click.get_current_context().exit(1)
 
@@ -253,7 +253,7 @@ def _print_forecast(run: RolloutRun, as_json: bool) -> None:
     click.echo(f"  {found.basis}; nothing has been asked or spent")
 
 
-def _report_row(report: RunReport, usd: float | None, calls: int, tests: Mapping[str, int]) -> dict[str, Any]:
+def _report_row(report: RunReport, spent: Spending, tests: Mapping[str, int]) -> dict[str, Any]:
     return {
         "worked_on": len(report.rollouts),
         "outcomes": report.counts,
@@ -262,13 +262,14 @@ def _report_row(report: RunReport, usd: float | None, calls: int, tests: Mapping
         "left": report.left,
         "without_task": report.without_task,
         "stopped": report.stopped,
-        "calls": calls,
-        "usd": usd,
+        "calls": spent.calls,
+        "refused": spent.refused,
+        "usd": spent.cost,
         "hidden_tests": dict(tests),
     }
 
 
-def _print_report(report: RunReport, usd: float | None, calls: int, tests: Mapping[str, int]) -> None:
+def _print_report(report: RunReport, spent: Spending, tests: Mapping[str, int]) -> None:
     from prchain.terminal import counted, say
     from trajectories.outcomes import FINAL
 
@@ -281,8 +282,7 @@ def _print_report(report: RunReport, usd: float | None, calls: int, tests: Mappi
         say(f"{names[0]}{more}: {outcome}: {reason}", err=True)
     counts = ", ".join(f"{count:,} {name}" for name, count in sorted(report.counts.items()))
     counts = counts or ("nothing ended" if report.rollouts or report.left else "nothing new to do")
-    price = f"{usd:.4f} USD" if usd is not None else "price unknown"
-    say(f"{counts}; {report.standing:,} stood before; {calls:,} calls, {price}")
+    say(f"{counts}; {report.standing:,} stood before; {spent.words()}")
     if report.infrastructure:
         failures = ", ".join(f"{count:,} {name}" for name, count in sorted(report.infrastructure.items()))
         say(f"failures of machines, not of the agent: {failures}", err=True)
