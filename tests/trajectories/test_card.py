@@ -51,6 +51,7 @@ def test_the_card_tells_what_stands_in_the_file(world: SampleWorld, tmp_path: Pa
     under_loss = sum(message["step_loss_mask"] for row in rows for message in row["messages"])
     assert found["turns_by_reason"] == {"faulty": 2, "refinement": 2, "turn": under_loss}
     assert found["stages"] == {"1": 1, "3": 1}
+    assert found["hidden_tests"] == {"passed": 0, "failed": 0, "not_run": 4}
     assert found["agents"] == {"agent-1 (react)": 1, "agent-2 (react)": 1}
     assert found["judges"] == {"judge-1": 1, "none": 1}
     assert found["task_writers"] == {"writer-1": 2}

@@ -10,6 +10,7 @@ from typing import Any
 
 from sqlalchemy import select
 
+from environments.suites.outcomes import PASSED
 from prchain import __version__
 from sql.store import Transaction
 from sql.tables import Candidate as ChainCandidate
@@ -39,6 +40,7 @@ class Card:
         self.turns = Distribution()
         self.stages: Counter[int] = Counter()
         self.reasons: Counter[str] = Counter()
+        self.hidden_tests: Counter[str] = Counter({"passed": 0, "failed": 0, "not_run": 0})
         self.counted_by: Counter[str] = Counter()
         self.broken_marks: Counter[str] = Counter({"samples": 0, "texts": 0})
         self.left_out: Counter[str] = Counter()
@@ -54,6 +56,9 @@ class Card:
         self.calls.add(sample.tool_calls)
         self.turns.add(sum(turn.role == "assistant" for turn in sample.turns))
         self.stages[len(sample.stages)] += 1
+        self.hidden_tests.update(
+            "not_run" if one.tests is None else "passed" if one.tests == PASSED else "failed" for one in sample.stages
+        )
         self.reasons.update(str(turn.reason) for turn in sample.turns if turn.role == "assistant")
         self.trajectories[candidate.id] = candidate
         self.samples_of[candidate.repository] += 1
@@ -72,6 +77,7 @@ class Card:
             "tool_calls": self.calls.figures() | {"total": int(self.calls.total)},
             "turns": self.turns.figures(),
             "stages": {str(length): self.stages[length] for length in sorted(self.stages)},
+            "hidden_tests": dict(self.hidden_tests),
             "turns_by_reason": dict(sorted(self.reasons.items())),
             "broken_marks": dict(self.broken_marks),
             "left_out": dict(sorted(self.left_out.items())),

@@ -40,6 +40,12 @@ def markdown(card: Mapping[str, Any]) -> str:
         for name, key in _FIGURES
     ])]  # fmt: skip
     lines += _table(("stages", "samples"), list(card["stages"].items()))
+    lines += [
+        "Hidden tests of the accepted stages; a judge that is the gate alone may accept what fails them.",
+        "",
+    ]
+    tests = [(name.replace("_", " "), count) for name, count in card["hidden_tests"].items()]
+    lines += _table(("hidden tests", "stages"), tests)
     lines += ["## Loss", "", "Assistant turns by the reason why they are under loss (`turn`) or not.", ""]
     lines += _table(("reason", "turns"), list(card["turns_by_reason"].items()))
     lines += ["## Where it is from", ""]
@@ -50,7 +56,7 @@ def markdown(card: Mapping[str, Any]) -> str:
     for title, key in (("agent", "agents"), ("judge", "judges"), ("writer of tasks", "task_writers")):
         lines += _table((title, "trajectories" if key != "task_writers" else "chains"), list(card[key].items()))
     lines += _table(
-        ("gate", "threshold", "refinements", "on fail", "state", "context", "tools", "trajectories"),
+        ("gate", "threshold", "refinements", "on fail", "carry", "context", "tools", "trajectories"),
         [tuple(one[name] for name in _SETTINGS) for one in card["settings"]],
     )
     lines += _table(
