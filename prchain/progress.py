@@ -282,7 +282,7 @@ class _BarTask:
 def _bars(stream: TextIO) -> rich.progress.Progress:
     from rich.console import Console  # noqa: PLC0415  a log does not need it
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
-    from rich.table import Column  # noqa: PLC0415
+    from rich.table import Column  # noqa: PLC0415  loaded with the first bar
 
     return Progress(
         TextColumn("{task.description}", markup=False),
