@@ -9,6 +9,7 @@
     |-- StoreError            the database
     |   |-- StoreUnavailable  cannot be opened, read or written
     |   |-- StoreCorrupt      is not a database, or a damaged one
+    |   |-- StoreTooOld       written before the first migration that this prchain knows
     |   |-- StoreTooNew       written by a newer prchain
     |   |-- StoreInUse        another process does what only one may do at a time
     |   `-- DiskFull
@@ -63,16 +64,21 @@
     |   |-- NoTask                   its chain has no task that is ready
     |   |-- NotValidated             its gate needs tests, and the chain was not validated
     |   |-- TestsUnproved            its gate needs tests, and a stage has none that show its work
+    |   |-- TextsChanged             its task was written anew while it waited to begin
     |   `-- StepUnknown              it is to begin at a step that its parent has not, or has no tree of
     |-- PromptError           a prompt's template, or what it was given
     `-- DemoStopped           a command of the demo did not end well
 
 An error's text is one line that says what happened and what to do. `name` is what reports and database rows carry.
+`infrastructure` names what failed where that is a machine, a network or a service, and neither the agent, nor the task,
+nor the user: the work can be taken up later as it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from typing import ClassVar
 
 
 class PrchainError(Exception):
@@ -80,17 +86,34 @@ class PrchainError(Exception):
 
     exit_code = 1
 
+    infrastructure: ClassVar[str | None] = None
+    """The kind of infrastructure that failed, e.g. ``endpoint``; None where none did."""
+
     @property
     def name(self) -> str:
         """The failure's name in snake case, e.g. ``no_pull_refs``; stored as an outcome."""
-        out: list[str] = []
-        word = type(self).__name__
-        for i, char in enumerate(word):
-            starts = (
-                char.isupper() and i > 0 and (word[i - 1].islower() or (i + 1 < len(word) and word[i + 1].islower()))
-            )
-            out.append(("_" if starts else "") + char.lower())
-        return "".join(out).replace("git_hub", "github")
+        return _snake_case(type(self).__name__)
+
+
+def _snake_case(word: str) -> str:
+    out: list[str] = []
+    for i, char in enumerate(word):
+        starts = char.isupper() and i > 0 and (word[i - 1].islower() or (i + 1 < len(word) and word[i + 1].islower()))
+        out.append(("_" if starts else "") + char.lower())
+    return "".join(out).replace("git_hub", "github")
+
+
+@cache
+def infrastructure_failures() -> Mapping[str, str]:
+    """The name of every error that is a failure of infrastructure, with its kind (`PrchainError.infrastructure`)."""
+    return {_snake_case(one.__name__): one.infrastructure for one in _errors(PrchainError) if one.infrastructure}
+
+
+def _errors(base: type[PrchainError]) -> Iterator[type[PrchainError]]:
+    for one in base.__subclasses__():
+        if one.__module__ == __name__:  # a class of a user's own has a name that may be one of ours
+            yield one
+            yield from _errors(one)
 
 
 class UsageError(PrchainError):
@@ -127,6 +150,10 @@ class StoreCorrupt(StoreError):
     """The file is not a database, or a damaged one."""
 
 
+class StoreTooOld(StoreError):
+    """The database was written before the first migration that this prchain knows."""
+
+
 class StoreTooNew(StoreError):
     """The database was written by a newer prchain."""
 
@@ -138,6 +165,8 @@ class StoreInUse(StoreError):
 class DiskFull(StoreError, OSError):
     """No room is left where the database or a mirror lies."""
 
+    infrastructure: ClassVar[str | None] = "disk"
+
 
 class GitError(PrchainError):
     """A git repository failed."""
@@ -145,6 +174,8 @@ class GitError(PrchainError):
 
 class GitMissing(GitError):
     """There is no git, or one that is too old."""
+
+    infrastructure: ClassVar[str | None] = "git"
 
 
 class NotARepository(GitError):
@@ -178,13 +209,19 @@ class RepositoryNotFound(GitHubError, LookupError):
 class BadToken(GitHubError):
     """A token is wrong, expired or may not do this."""
 
+    infrastructure: ClassVar[str | None] = "token"
+
 
 class NetworkUnreachable(GitHubError, ConnectionError):
     """The API cannot be reached."""
 
+    infrastructure: ClassVar[str | None] = "network"
+
 
 class RateLimitExceeded(GitHubError):
     """The limit is spent and the wait would be longer than allowed."""
+
+    infrastructure: ClassVar[str | None] = "rate_limit"
 
     def __init__(self, message: str, seconds: float) -> None:
         super().__init__(message)
@@ -213,6 +250,8 @@ class LlmError(PrchainError):
 class EndpointUnreachable(LlmError, ConnectionError):
     """The endpoint cannot be reached, cut the connection, or kept answering 5xx."""
 
+    infrastructure: ClassVar[str | None] = "endpoint"
+
 
 class EndpointTimeout(EndpointUnreachable, TimeoutError):
     """The endpoint did not answer in time."""
@@ -221,9 +260,13 @@ class EndpointTimeout(EndpointUnreachable, TimeoutError):
 class EndpointRefused(LlmError):
     """The endpoint refused the request: a bad key, an unknown model, a parameter it does not take."""
 
+    infrastructure: ClassVar[str | None] = "endpoint"
+
 
 class RateLimited(LlmError):
     """The endpoint's limit is spent and the wait would be longer than allowed."""
+
+    infrastructure: ClassVar[str | None] = "endpoint"
 
     def __init__(self, message: str, seconds: float = 0.0) -> None:
         super().__init__(message)
@@ -237,13 +280,19 @@ class ContextTooLong(LlmError):
 class BadReply(LlmError):
     """The reply is broken, empty or not what was asked for, and asking again did not help."""
 
+    infrastructure: ClassVar[str | None] = "reply"
+
 
 class ModelRefused(BadReply):
     """The model, or a filter of its endpoint, refused to answer."""
 
+    infrastructure: ClassVar[str | None] = "refusal"
+
 
 class BudgetExceeded(LlmError):
     """The run's budget does not cover another call."""
+
+    infrastructure: ClassVar[str | None] = "budget"
 
 
 class ScriptUnknown(LlmError, LookupError):
@@ -284,6 +333,8 @@ class BuildFailed(ImageError):
 class SandboxError(PrchainError):
     """A sandbox, or the engine behind it, failed; never what a command in it did."""
 
+    infrastructure: ClassVar[str | None] = "engine"
+
 
 class EngineUnavailable(SandboxError, ConnectionError):
     """The engine (Docker daemon, bubblewrap) is missing, does not answer, or refuses."""
@@ -299,6 +350,8 @@ class SandboxLost(SandboxError, ConnectionError):
 
 class SandboxLimit(SandboxError):
     """The sandbox was ended, because it used more than its limits allow."""
+
+    infrastructure: ClassVar[str | None] = None
 
 
 class DiskLimit(SandboxLimit):
@@ -319,6 +372,8 @@ class SnapshotUnknown(SandboxError, LookupError):
 
 class SandboxScriptExhausted(SandboxError, LookupError):
     """The scripted sandbox has no answer left that fits a command; quotes the command."""
+
+    infrastructure: ClassVar[str | None] = None
 
 
 class StateError(PrchainError):
@@ -377,6 +432,10 @@ class TestsUnproved(RolloutError, LookupError):
     """The gate needs tests, and a stage of the chain has none that show its work."""
 
     __test__ = False
+
+
+class TextsChanged(RolloutError):
+    """The task was written anew between the choice of a rollout and its beginning."""
 
 
 class StepUnknown(RolloutError, LookupError):

@@ -1,4 +1,4 @@
-"""Work that only one process may do on a database at a time.
+"""Work that only one thread of one process may do on a database at a time.
 
 The lock is the system's or the server's, not a row: it is gone when its holder is, however that ended.
 """
@@ -21,24 +21,24 @@ from sql.store import Store
 
 
 @contextmanager
-def alone(store: Store, work: str, command: str, *, lasting: bool = True) -> Iterator[None]:
+def alone(store: Store, work: str, command: str) -> Iterator[None]:
     """Hold the lock for `work` on the database until the end of the block; `command` is who holds it, for the message.
 
-    For SQLite it is a lock on the file ``DATABASE.WORK.lock``, which stays there, unless it is not `lasting`: works of
-    which there are thousands take their files away (a kill leaves one). For PostgreSQL it is an advisory lock of a
-    session of its own (https://www.postgresql.org/docs/current/explicit-locking.html#ADVISORY-LOCKS). Raises
-    `StoreInUse` at once where another one holds it, another thread of this process too, and `StoreUnavailable`.
+    For SQLite it is a lock on the file ``DATABASE.WORK.lock``, which is taken away afterwards (a kill leaves it, and
+    the next holder takes it away). For PostgreSQL it is an advisory lock of a session of its own
+    (https://www.postgresql.org/docs/current/explicit-locking.html#ADVISORY-LOCKS). Raises `StoreInUse` at once where
+    another one holds it, another thread of this process too, and `StoreUnavailable`.
     """
     file = sqlite_file(store.url)
     with ExitStack() as held:
-        if not (_lock_file(held, file, work, lasting) if file else _lock_server(held, store, work)):
+        if not (_lock_file(held, file, work) if file else _lock_server(held, store, work)):
             raise StoreInUse(
                 f"another `{command}` is at work on {shown(store.url)}; wait until it has ended, or stop it first"
             )
         yield
 
 
-def _lock_file(held: ExitStack, file: Path, work: str, lasting: bool) -> bool:
+def _lock_file(held: ExitStack, file: Path, work: str) -> bool:
     real = file.resolve()  # whatever link the database is opened by
     place = real.with_name(f"{real.name}.{work}.lock")
     with named_file_failures(real):
@@ -51,8 +51,9 @@ def _lock_file(held: ExitStack, file: Path, work: str, lasting: bool) -> bool:
             if _is_at(place, stream.fileno()):
                 break
             stream.close()  # its holder took the file away after we had opened it: it locks nothing any more
-    if not lasting:
-        held.callback(place.unlink, missing_ok=True)  # before the stream is closed, and so by its holder alone
+    # Closing alone would not end it at once: a program that another thread is just starting has the descriptor, too.
+    held.callback(fcntl.flock, stream, fcntl.LOCK_UN)
+    held.callback(place.unlink, missing_ok=True)  # before the lock ends, and so by its holder alone
     return True
 
 

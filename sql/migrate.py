@@ -18,7 +18,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection, Engine, inspect, text
 
-from prchain.errors import StoreCorrupt, StoreTooNew
+from prchain.errors import StoreCorrupt, StoreTooNew, StoreTooOld
 from sql.engine import make_engine, parse_url, reader, shown, writer
 from sql.tables import Base
 
@@ -34,8 +34,8 @@ _LOCK = 0x70726368
 def migrate(engine: Engine, folder: Path = MIGRATIONS) -> None:
     """Apply the migrations of `folder` that the database lacks.
 
-    Raises `StoreTooNew` for a database that a newer prchain has migrated, and `StoreCorrupt` for one that belongs to
-    another program; both are left untouched.
+    Raises `StoreTooNew` for a database that a newer prchain has migrated, `StoreTooOld` for one of before the first
+    migration of the folder, and `StoreCorrupt` for one that belongs to another program; all are left untouched.
     """
     versions = known_versions(folder)
     while _next_version(engine, versions):
@@ -70,6 +70,11 @@ def _pending(connection: Connection, versions: list[str]) -> list[str]:
     current = connection.execute(text(f"SELECT version_num FROM {VERSION_TABLE}")).scalar()
     if current is None:
         return versions
+    if current < versions[0]:
+        raise StoreTooOld(
+            f"{where} was made before prchain's first release (its tables are at {current}, the oldest known are at "
+            f"{versions[0]}); mine into a new database, `--db NAME`, with the same data_dir, so that mirrors are kept"
+        )
     if current not in versions:
         raise StoreTooNew(
             f"{where} was written by a newer prchain (its tables are at {current}, this one knows {versions[-1]}); "

@@ -76,7 +76,7 @@ def test_locks_of_which_there_are_thousands_leave_no_files_and_still_keep_others
 
     def work(_: int) -> None:
         nonlocal inside, most
-        with suppress(StoreInUse), alone(store, "one", "x", lasting=False):
+        with suppress(StoreInUse), alone(store, "one", "x"):
             with counting:
                 inside += 1
                 most = max(most, inside)
@@ -86,7 +86,7 @@ def test_locks_of_which_there_are_thousands_leave_no_files_and_still_keep_others
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(work, range(400)))
     assert most == 1
-    with alone(store, "one", "x", lasting=False), pytest.raises(StoreInUse), alone(store, "one", "x", lasting=False):
+    with alone(store, "one", "x"), pytest.raises(StoreInUse), alone(store, "one", "x"):
         pass
     assert not list(tmp_path.glob("*.lock"))
     store.close()

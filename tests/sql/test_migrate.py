@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from sqlalchemy import inspect, text
 
-from prchain.errors import StoreTooNew
+from prchain.errors import StoreTooNew, StoreTooOld
 from sql.engine import make_engine, parse_url, writer
 from sql.migrate import MIGRATIONS, VERSION_TABLE, drift, known_versions, main, migrate
 from sql.store import Store
-from sql.tables import Base
+from sql.tables import Base, Trajectory
 from tests.sql.rows import fill
 
 ROOT = Path(__file__).parents[2]
@@ -156,11 +156,49 @@ def test_a_database_from_a_newer_version_is_refused_and_left_alone(database_url:
     assert tables_and_views(database_url) == before
 
 
+@pytest.mark.parametrize("version", ["0001", "0002", "0003"])
+def test_a_database_of_before_the_baseline_is_refused_with_what_to_do_and_left_alone(
+    database_url: str, version: str
+) -> None:
+    Store.open(database_url).close()
+    engine = make_engine(parse_url(database_url))
+    with writer(engine).begin() as connection:
+        connection.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '{version}'"))
+    engine.dispose()
+    with pytest.raises(StoreTooOld, match="mine into a new database") as caught:
+        Store.open(database_url)
+    assert "\n" not in str(caught.value) and version in str(caught.value)
+    assert {"landed_pull_requests", "trajectories"} <= tables_and_views(database_url)
+
+
+def test_a_database_of_the_baseline_gets_what_came_later_and_keeps_its_rows(database_url: str, tmp_path: Path) -> None:
+    baseline = tmp_path / "baseline"
+    later = [f"m{version}_*" for version in known_versions()[1:]]
+    shutil.copytree(MIGRATIONS, baseline, ignore=shutil.ignore_patterns("__pycache__", *later))
+    engine = make_engine(parse_url(database_url))
+    migrate(engine, baseline)
+    chain = "INSERT INTO chains (id, repository_id, length) VALUES ('c', 1, 2)"
+    row = (
+        "INSERT INTO trajectories (id, chain_id, sample, scaffold, model, options, options_hash, prompts, tools, "
+        "outcome, accepted, tokens_in, tokens_out, steps, seconds, tries, started_at) VALUES ('t', 'c', 0, 'react', "
+        "'m', '{}', 'h', '{}', '[]', 'accepted', 2, 1, 1, 1, 1.0, 0, '')"
+    )
+    repository = "INSERT INTO repositories (id, host, owner, name, location) VALUES (1, 'h', 'o', 'n', 'l')"
+    with writer(engine).begin() as connection:
+        for statement in (repository, chain, row):
+            connection.execute(text(statement))
+    engine.dispose()
+    store = Store.open(database_url)
+    with store.reading() as tx:
+        assert list(tx.rows(Trajectory, "id", "outcome", "decided_by")) == [("t", "accepted", None)]
+        assert drift(tx.connection) == ""
+    store.close()
+
+
 def test_kill_9_in_the_first_migration_leaves_nothing_or_all_of_it(database_url: str, tmp_path: Path) -> None:
     first = tmp_path / "first"
-    shutil.copytree(
-        MIGRATIONS, first, ignore=shutil.ignore_patterns("__pycache__", "m0[1-9]*", "m00[1-9]*", "m000[2-9]*")
-    )
+    later = [f"m{version}_*" for version in known_versions()[1:]]
+    shutil.copytree(MIGRATIONS, first, ignore=shutil.ignore_patterns("__pycache__", *later))
     # A rehearsal on SQLite counts the statements; both databases are then killed at points all along.
     statements = migrate_and_die(str(tmp_path / "rehearsal.db"), first, 0)
     assert statements > 15

@@ -1,11 +1,14 @@
-"""The first tables, and the two views that are a promise to users."""
+"""The first tables, and the two views that are a promise to users.
+
+Migrations 0001 to 0003 were never released; this one makes what all of them made.
+"""
 
 from __future__ import annotations
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0001"
+revision = "0004"
 down_revision = None
 
 # One row per pull request that landed: on the default branch where it did, else where it landed first.
@@ -397,6 +400,328 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("repository_id", "number", "branch", "path", name="pk_landing_files"),
     )
     op.create_index("ix_landing_files_path", "landing_files", ["repository_id", "path"], unique=False)
+    op.create_table(
+        "llm_calls",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("run", sa.String(length=32), nullable=False),
+        sa.Column("purpose", sa.String(length=32), nullable=False),
+        sa.Column("subject", sa.String(length=255), nullable=False),
+        sa.Column("sample", sa.Integer(), nullable=False),
+        sa.Column("attempt", sa.Integer(), nullable=False),
+        sa.Column("ordinal", sa.Integer(), nullable=False),
+        sa.Column("request_hash", sa.String(length=64), nullable=False),
+        sa.Column("state", sa.String(length=16), nullable=False),
+        sa.Column("prompt", sa.String(length=64), nullable=False),
+        sa.Column("prompt_hash", sa.String(length=64), nullable=False),
+        sa.Column("model", sa.String(length=255), nullable=False),
+        sa.Column("reserved_usd", sa.Double(), nullable=True),
+        sa.Column("usd", sa.Double(), nullable=True),
+        sa.Column("tokens_in", sa.Integer(), nullable=True),
+        sa.Column("tokens_cached", sa.Integer(), nullable=True),
+        sa.Column("tokens_out", sa.Integer(), nullable=True),
+        sa.Column("reply", sa.Text(), nullable=True),
+        sa.Column("error", sa.Text(), nullable=True),
+        sa.Column("started_at", sa.String(length=32), nullable=False),
+        sa.Column("finished_at", sa.String(length=32), nullable=True),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_llm_calls")),
+    )
+    op.create_index(
+        "ix_llm_calls_key",
+        "llm_calls",
+        ["purpose", "subject", "sample", "attempt", "ordinal", "request_hash"],
+        unique=False,
+    )
+    op.create_index("ix_llm_calls_run", "llm_calls", ["run", "state"], unique=False)
+    op.create_table(
+        "chains",
+        sa.Column("id", sa.String(length=16), nullable=False),
+        sa.Column("repository_id", sa.Integer(), nullable=False),
+        sa.Column("length", sa.Integer(), nullable=False),
+        sa.Column("licence", sa.String(length=64), nullable=True),
+        sa.Column("language", sa.String(length=32), nullable=True),
+        sa.ForeignKeyConstraint(
+            ["repository_id"], ["repositories.id"], name=op.f("fk_chains_repositories"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_chains")),
+    )
+    op.create_index("ix_chains_repository", "chains", ["repository_id"], unique=False)
+    op.create_table(
+        "candidates",
+        sa.Column("repository_id", sa.Integer(), nullable=False),
+        sa.Column("strategy", sa.String(length=16), nullable=False),
+        sa.Column("number", sa.Integer(), nullable=False),
+        sa.Column("outcome", sa.String(length=32), nullable=False),
+        sa.Column("reason", sa.Text(), nullable=True),
+        sa.ForeignKeyConstraint(
+            ["repository_id", "number"],
+            ["pull_requests.repository_id", "pull_requests.number"],
+            name=op.f("fk_candidates_pull_requests"),
+            ondelete="CASCADE",
+        ),
+        sa.PrimaryKeyConstraint("repository_id", "strategy", "number", name=op.f("pk_candidates")),
+    )
+    op.create_table(
+        "chain_stages",
+        sa.Column("chain_id", sa.String(length=16), nullable=False),
+        sa.Column("position", sa.Integer(), nullable=False),
+        sa.Column("repository_id", sa.Integer(), nullable=False),
+        sa.Column("number", sa.Integer(), nullable=False),
+        sa.Column("branch", sa.String(length=255), nullable=False),
+        sa.Column("base_sha", sa.String(length=64), nullable=False),
+        sa.Column("landed_sha", sa.String(length=64), nullable=False),
+        sa.Column("landed_at", sa.String(length=32), nullable=False),
+        sa.Column("subject", sa.Text(), nullable=False),
+        sa.Column("source_files", sa.Integer(), nullable=False),
+        sa.Column("source_lines", sa.Integer(), nullable=False),
+        sa.Column("test_files", sa.Integer(), nullable=False),
+        sa.Column("test_lines", sa.Integer(), nullable=False),
+        sa.Column("relation", sa.String(length=16), nullable=True),
+        sa.Column("confidence", sa.Double(), nullable=True),
+        sa.Column("signs", sa.Text(), nullable=True),
+        sa.ForeignKeyConstraint(["chain_id"], ["chains.id"], name=op.f("fk_chain_stages_chains"), ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(
+            ["repository_id"], ["repositories.id"], name=op.f("fk_chain_stages_repositories"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("chain_id", "position", name=op.f("pk_chain_stages")),
+    )
+    op.create_index("ix_chain_stages_number", "chain_stages", ["repository_id", "number"], unique=False)
+    op.create_table(
+        "dependencies",
+        sa.Column("repository_id", sa.Integer(), nullable=False),
+        sa.Column("source", sa.Integer(), nullable=False),
+        sa.Column("target", sa.Integer(), nullable=False),
+        sa.Column("relation", sa.String(length=16), nullable=False),
+        sa.Column("confidence", sa.Double(), nullable=False),
+        sa.Column("signs", sa.Text(), nullable=False),
+        sa.Column("outcome", sa.String(length=32), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["repository_id", "source"],
+            ["pull_requests.repository_id", "pull_requests.number"],
+            name=op.f("fk_dependencies_pull_requests"),
+            ondelete="CASCADE",
+        ),
+        sa.ForeignKeyConstraint(
+            ["repository_id", "target"],
+            ["pull_requests.repository_id", "pull_requests.number"],
+            name=op.f("fk_dependencies_target_pull_requests"),
+            ondelete="CASCADE",
+        ),
+        sa.PrimaryKeyConstraint("repository_id", "source", "target", name=op.f("pk_dependencies")),
+    )
+    op.create_table(
+        "selections",
+        sa.Column("strategy", sa.String(length=16), nullable=False),
+        sa.Column("chain_id", sa.String(length=16), nullable=False),
+        sa.Column("score", sa.Double(), nullable=False),
+        sa.Column("outcome", sa.String(length=32), nullable=False),
+        sa.Column("reason", sa.Text(), nullable=True),
+        sa.Column("selected_at", sa.String(length=32), nullable=False),
+        sa.ForeignKeyConstraint(["chain_id"], ["chains.id"], name=op.f("fk_selections_chains"), ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("strategy", "chain_id", name=op.f("pk_selections")),
+    )
+    op.create_table(
+        "tasks",
+        sa.Column("chain_id", sa.String(length=16), nullable=False),
+        sa.Column("outcome", sa.String(length=32), nullable=False),
+        sa.Column("reason", sa.Text(), nullable=True),
+        sa.Column("overview", sa.Text(), nullable=True),
+        sa.Column("findings", sa.Text(), nullable=False),
+        sa.Column("attempts", sa.Integer(), nullable=False),
+        sa.Column("model", sa.String(length=255), nullable=True),
+        sa.Column("prompts", sa.Text(), nullable=False),
+        sa.Column("created_at", sa.String(length=32), nullable=False),
+        sa.ForeignKeyConstraint(["chain_id"], ["chains.id"], name=op.f("fk_tasks_chains"), ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("chain_id", name=op.f("pk_tasks")),
+    )
+    op.create_table(
+        "task_stages",
+        sa.Column("chain_id", sa.String(length=16), nullable=False),
+        sa.Column("position", sa.Integer(), nullable=False),
+        sa.Column("outcome", sa.String(length=32), nullable=False),
+        sa.Column("reason", sa.Text(), nullable=True),
+        sa.Column("plan", sa.Text(), nullable=True),
+        sa.Column("query", sa.Text(), nullable=True),
+        sa.Column("interface", sa.Text(), nullable=False),
+        sa.Column("files", sa.Text(), nullable=False),
+        sa.Column("findings", sa.Text(), nullable=False),
+        sa.Column("attempts", sa.Integer(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["chain_id"], ["tasks.chain_id"], name=op.f("fk_task_stages_tasks"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("chain_id", "position", name=op.f("pk_task_stages")),
+    )
+    op.create_table(
+        "images",
+        sa.Column("name", sa.String(length=255), nullable=False),
+        sa.Column("repository", sa.String(length=255), nullable=False),
+        sa.Column("recipe", sa.String(length=64), nullable=False),
+        sa.Column("outcome", sa.String(length=32), nullable=False),
+        sa.Column("reason", sa.Text(), nullable=True),
+        sa.Column("notes", sa.Text(), nullable=False),
+        sa.Column("as_of", sa.String(length=32), nullable=True),
+        sa.Column("size_bytes", sa.BigInteger(), nullable=True),
+        sa.Column("seconds", sa.Double(), nullable=False),
+        sa.Column("repairs", sa.Integer(), nullable=False),
+        sa.Column("built_at", sa.String(length=32), nullable=False),
+        sa.PrimaryKeyConstraint("name", name=op.f("pk_images")),
+    )
+    op.create_index("ix_images_repository", "images", ["repository"], unique=False)
+    op.create_table(
+        "reference_runs",
+        sa.Column("chain_id", sa.String(length=16), nullable=False),
+        sa.Column("position", sa.Integer(), nullable=False),
+        sa.Column("side", sa.String(length=8), nullable=False),
+        sa.Column("ordinal", sa.Integer(), nullable=False),
+        sa.Column("key", sa.String(length=64), nullable=False),
+        sa.Column("statuses", sa.Text(), nullable=False),
+        sa.Column("exit_code", sa.Integer(), nullable=True),
+        sa.Column("timed_out", sa.Boolean(), nullable=False),
+        sa.Column("complete", sa.Boolean(), nullable=False),
+        sa.Column("infra", sa.String(length=32), nullable=True),
+        sa.Column("notes", sa.Text(), nullable=False),
+        sa.Column("tampered", sa.Text(), nullable=False),
+        sa.Column("tail", sa.Text(), nullable=False),
+        sa.Column("seconds", sa.Double(), nullable=False),
+        sa.Column("ran_at", sa.String(length=32), nullable=False),
+        sa.ForeignKeyConstraint(["chain_id"], ["chains.id"], name=op.f("fk_reference_runs_chains"), ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("chain_id", "position", "side", "ordinal", name=op.f("pk_reference_runs")),
+    )
+    op.create_table(
+        "stage_tests",
+        sa.Column("chain_id", sa.String(length=16), nullable=False),
+        sa.Column("position", sa.Integer(), nullable=False),
+        sa.Column("outcome", sa.String(length=32), nullable=False),
+        sa.Column("reason", sa.Text(), nullable=True),
+        sa.Column("image", sa.String(length=255), nullable=True),
+        sa.Column("recipe", sa.String(length=64), nullable=True),
+        sa.Column("runner", sa.String(length=16), nullable=True),
+        sa.Column("command", sa.Text(), nullable=True),
+        sa.Column("files", sa.Text(), nullable=False),
+        sa.Column("classes", sa.Text(), nullable=False),
+        sa.Column("removed", sa.Text(), nullable=False),
+        sa.Column("tampered", sa.Text(), nullable=False),
+        sa.Column("stage_image", sa.String(length=255), nullable=True),
+        sa.Column("seconds", sa.Double(), nullable=False),
+        sa.ForeignKeyConstraint(["chain_id"], ["chains.id"], name=op.f("fk_stage_tests_chains"), ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("chain_id", "position", name=op.f("pk_stage_tests")),
+    )
+    op.create_table(
+        "validations",
+        sa.Column("chain_id", sa.String(length=16), nullable=False),
+        sa.Column("outcome", sa.String(length=32), nullable=False),
+        sa.Column("reason", sa.Text(), nullable=True),
+        sa.Column("backend", sa.String(length=16), nullable=False),
+        sa.Column("seconds", sa.Double(), nullable=False),
+        sa.Column("validated_at", sa.String(length=32), nullable=False),
+        sa.ForeignKeyConstraint(["chain_id"], ["chains.id"], name=op.f("fk_validations_chains"), ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("chain_id", name=op.f("pk_validations")),
+    )
+    op.create_table(
+        "trajectories",
+        sa.Column("id", sa.String(length=16), nullable=False),
+        sa.Column("chain_id", sa.String(length=16), nullable=False),
+        sa.Column("sample", sa.Integer(), nullable=False),
+        sa.Column("parent_id", sa.String(length=16), nullable=True),
+        sa.Column("parent_step", sa.Integer(), nullable=True),
+        sa.Column("scaffold", sa.String(length=32), nullable=False),
+        sa.Column("model", sa.String(length=255), nullable=False),
+        sa.Column("judge", sa.String(length=255), nullable=True),
+        sa.Column("options", sa.Text(), nullable=False),
+        sa.Column("options_hash", sa.String(length=64), nullable=False),
+        sa.Column("prompts", sa.Text(), nullable=False),
+        sa.Column("tools", sa.Text(), nullable=False),
+        sa.Column("outcome", sa.String(length=32), nullable=False),
+        sa.Column("reason", sa.Text(), nullable=True),
+        sa.Column("accepted", sa.Integer(), nullable=False),
+        sa.Column("overview", sa.Text(), nullable=True),
+        sa.Column("usd", sa.Double(), nullable=True),
+        sa.Column("tokens_in", sa.Integer(), nullable=False),
+        sa.Column("tokens_out", sa.Integer(), nullable=False),
+        sa.Column("steps", sa.Integer(), nullable=False),
+        sa.Column("seconds", sa.Double(), nullable=False),
+        sa.Column("worker", sa.String(length=64), nullable=True),
+        sa.Column("tries", sa.Integer(), nullable=False),
+        sa.Column("started_at", sa.String(length=32), nullable=False),
+        sa.Column("finished_at", sa.String(length=32), nullable=True),
+        sa.ForeignKeyConstraint(["chain_id"], ["chains.id"], name=op.f("fk_trajectories_chains"), ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_trajectories")),
+    )
+    op.create_index("ix_trajectories_chain", "trajectories", ["chain_id", "sample"], unique=False)
+    op.create_table(
+        "trajectory_messages",
+        sa.Column("trajectory_id", sa.String(length=16), nullable=False),
+        sa.Column("ordinal", sa.Integer(), nullable=False),
+        sa.Column("position", sa.Integer(), nullable=False),
+        sa.Column("attempt", sa.Integer(), nullable=False),
+        sa.Column("step", sa.Integer(), nullable=False),
+        sa.Column("kind", sa.String(length=16), nullable=False),
+        sa.Column("role", sa.String(length=16), nullable=False),
+        sa.Column("content", sa.Text(), nullable=False),
+        sa.Column("reasoning", sa.Text(), nullable=True),
+        sa.Column("tool_calls", sa.Text(), nullable=False),
+        sa.Column("tool_call_id", sa.String(length=255), nullable=True),
+        sa.Column("tool_name", sa.String(length=64), nullable=True),
+        sa.Column("error", sa.String(length=32), nullable=True),
+        sa.Column("details", sa.Text(), nullable=False),
+        sa.Column("tokens_in", sa.Integer(), nullable=True),
+        sa.Column("tokens_cached", sa.Integer(), nullable=True),
+        sa.Column("tokens_out", sa.Integer(), nullable=True),
+        sa.Column("usd", sa.Double(), nullable=True),
+        sa.Column("seconds", sa.Double(), nullable=False),
+        sa.Column("tree", sa.String(length=64), nullable=True),
+        sa.Column("cwd", sa.String(length=1024), nullable=True),
+        sa.Column("at", sa.String(length=32), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["trajectory_id"], ["trajectories.id"], name=op.f("fk_trajectory_messages_trajectories"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("trajectory_id", "ordinal", name=op.f("pk_trajectory_messages")),
+    )
+    op.create_table(
+        "trajectory_stages",
+        sa.Column("trajectory_id", sa.String(length=16), nullable=False),
+        sa.Column("position", sa.Integer(), nullable=False),
+        sa.Column("outcome", sa.String(length=32), nullable=False),
+        sa.Column("reason", sa.Text(), nullable=True),
+        sa.Column("start_tree", sa.String(length=64), nullable=True),
+        sa.Column("end_tree", sa.String(length=64), nullable=True),
+        sa.Column("conflicts", sa.Text(), nullable=False),
+        sa.Column("reset_tests", sa.Text(), nullable=False),
+        sa.Column("check", sa.Text(), nullable=False),
+        sa.Column("endings", sa.Text(), nullable=False),
+        sa.Column("attempts", sa.Integer(), nullable=False),
+        sa.Column("steps", sa.Integer(), nullable=False),
+        sa.Column("seconds", sa.Double(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["trajectory_id"], ["trajectories.id"], name=op.f("fk_trajectory_stages_trajectories"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("trajectory_id", "position", name=op.f("pk_trajectory_stages")),
+    )
+    op.create_table(
+        "verdicts",
+        sa.Column("trajectory_id", sa.String(), nullable=False),
+        sa.Column("position", sa.Integer(), nullable=False),
+        sa.Column("attempt", sa.Integer(), nullable=False),
+        sa.Column("tree", sa.String(length=64), nullable=False),
+        sa.Column("accepted", sa.Boolean(), nullable=True),
+        sa.Column("gate", sa.String(length=16), nullable=False),
+        sa.Column("score", sa.Double(), nullable=True),
+        sa.Column("comment", sa.Text(), nullable=True),
+        sa.Column("shown", sa.Text(), nullable=True),
+        sa.Column("findings", sa.Text(), nullable=False),
+        sa.Column("judge_error", sa.String(length=32), nullable=True),
+        sa.Column("tests", sa.String(length=32), nullable=True),
+        sa.Column("grade", sa.Text(), nullable=False),
+        sa.Column("usd", sa.Double(), nullable=True),
+        sa.Column("seconds", sa.Double(), nullable=False),
+        sa.Column("at", sa.String(length=32), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["trajectory_id", "position"],
+            ["trajectory_stages.trajectory_id", "trajectory_stages.position"],
+            name=op.f("fk_verdicts_trajectory_stages"),
+            ondelete="CASCADE",
+        ),
+        sa.PrimaryKeyConstraint("trajectory_id", "position", "attempt", name=op.f("pk_verdicts")),
+    )
     # PostgreSQL compares text by a locale unless told not to; SQLite compares bytes.
     by_bytes = ' COLLATE "C"' if op.get_bind().dialect.name == "postgresql" else ""
     op.execute(LANDED_PULL_REQUESTS.format(by_bytes=by_bytes))
