@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -94,10 +94,14 @@ def build(
         click.get_current_context().exit(1)
 
 
+def _require_repair(repair: bool, budget: float | None) -> None:
+    if budget is not None and not repair:
+        raise UsageError("--budget is what repairs may cost; give --repair, too")
+
+
 def _desk(settings: Settings, store: Store, repair: bool, budget: float | None) -> Desk | None:
+    _require_repair(repair, budget)
     if not repair:
-        if budget is not None:
-            raise UsageError("--budget is what repairs may cost; give --repair, too")
         return None
     from environments.images.repair import PURPOSE
     from prchain.llm.setup import make_desk
@@ -269,6 +273,7 @@ def base(name: str, suite: str, mirror: str | None, db: str | None, as_json: boo
 @click.option("--repair", is_flag=True, help="Let a model mend a recipe that does not build, three times at most.")
 @click.option("--budget", type=click.FloatRange(min=0), metavar="USD", help="Spend no more than this on repairs.")
 @click.option("--retry", is_flag=True, help="Begin anew with chains that ended and were not proved.")
+@click.option("--renew", is_flag=True, help="Prove them once more, with the recipes and images of now.")
 @db_option
 @json_option
 def validate(
@@ -285,6 +290,7 @@ def validate(
     repair: bool,
     budget: float | None,
     retry: bool,
+    renew: bool,
     db: str | None,
     as_json: bool,
 ) -> None:
@@ -298,10 +304,9 @@ def validate(
       prchain environments validate --repository pallets/click --workers 4
       prchain environments validate --chain 5f0c --stage-images
     """
-    from environments.images.images import list_images
-    from environments.images.provide import Backend, Provider, build_logs
-    from environments.proofs.validate import ChainProver, ValidateOptions
-    from environments.proofs.validations import Choice, ValidateRun
+    from environments.images.provide import Backend, build_logs
+    from environments.proofs.validate import ValidateOptions
+    from environments.proofs.validations import Choice, open_run
     from environments.report import BuildHelp, print_validations, validation_rows
 
     where = Backend(backend)
@@ -312,17 +317,15 @@ def validate(
         raise UsageError("--stage-images needs the backend docker")
     settings = Settings.load(db=db, workers=workers)
     options = ValidateOptions(backend=where, runs=runs, test_timeout=timeout, stage_images=stage_images)
-    choice = Choice(strategy, repository, limit, chain, settings.workers, retry)
-    with ExitStack() as opened:
-        store = opened.enter_context(closing(Store.open(settings.db, create=False)))
-        progress = opened.enter_context(open_progress(secrets=settings.secrets))
-        desk = _desk(settings, store, repair, budget)
-        provider = opened.enter_context(closing(Provider(settings, backend=where, store=store, desk=desk)))
+    choice = Choice(strategy, repository, limit, chain, retry, renew)
+    _require_repair(repair, budget)
+    with (
+        open_progress(secrets=settings.secrets) as progress,
+        open_run(settings, options, choice, repair=repair, budget_usd=budget, progress=progress) as run,
+    ):
+        provider = run.prover.provider
         _collect_quietly(provider.engine() if where is Backend.DOCKER else None)
-        images = {one.name for one in list_images(provider.engine())} if stage_images else None
-        prover = ChainProver(store, provider, settings, options)
-        run = ValidateRun(store, prover, backend=where, progress=progress, choice=choice, images=images)
-        report = run.run()
+        report = run.run(settings.workers)
     if as_json:
         click.echo(json.dumps(validation_rows(report), indent=2))
     else:

@@ -129,11 +129,12 @@ class BuildHelp:
 def validation_rows(report: ValidateReport) -> dict[str, Any]:
     """A validation run for machines; tests are counted, not named."""
     return {
-        "outcomes": report.counts,
+        "outcomes": report.outcomes,
         "stood_before": report.standing,
         "left": report.left,
         "chains": [_chain_row(one) for one in report.proofs],
-        "stopped": [dataclasses.asdict(one) for one in report.stopped],
+        "stopped": [{"chain_id": one.unit.key, "outcome": one.outcome, "reason": one.reason} for one in report.failed],
+        "stopped_early": report.stopped,
     }
 
 
@@ -163,17 +164,19 @@ def print_validations(report: ValidateReport, more: BuildHelp) -> None:
         )
         why = f"; {proof.reason}" if proof.reason else ""
         say(f"{proof.chain_id} {proof.outcome} in {proof.seconds:.0f} s; F2P/P2P of stages {tests}{why}")
-    for one in report.stopped:
-        say(f"{one.chain_id}: {one.outcome}: {one.reason}", err=True)
+    for one in report.failed:
+        say(f"{one.unit.key}: {one.outcome}: {one.reason}", err=True)
     say(f"{_ended_words(report)}; {report.standing:,} stood before")
-    failed = sum(count for name, count in report.counts.items() if name not in {PROVED, UNPROVED})
+    failed = sum(count for name, count in report.outcomes.items() if name not in {PROVED, UNPROVED})
     if failed:
         told = "`prchain environments show ID` says more, --retry begins anew with them"
         say(f"{counted(failed, 'chain')} failed; {told}")
-    if BUILD_FAILED in report.counts:
+    if BUILD_FAILED in report.outcomes:
         more.print()
+    if report.stopped:
+        say(f"stopped early: {report.stopped}", err=True)
     if not report.done:
-        left = report.left + len(report.stopped)
+        left = report.left + len(report.failed)
         say(f"{counted(left, 'chain')} not done; mend what is said above, then run the same command again", err=True)
 
 
@@ -181,7 +184,7 @@ def _ended_words(report: ValidateReport) -> str:
     """How many chains ended how, and what became of those that did not: ``0 done, 1 image_missing, 3 not begun``."""
     if report.done and not report.proofs:
         return "nothing new to do"
-    ended = [f"{count:,} {name}" for name, count in report.counts.items()] or ["0 done"]
-    stopped = sorted(Counter(one.outcome for one in report.stopped).items())
+    ended = [f"{count:,} {name}" for name, count in report.outcomes.items()] or ["0 done"]
+    stopped = sorted(Counter(one.outcome for one in report.failed).items())
     left = [f"{report.left:,} not begun"] if report.left else []
     return ", ".join([*ended, *(f"{count:,} {name}" for name, count in stopped), *left])

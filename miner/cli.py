@@ -5,17 +5,15 @@ from __future__ import annotations
 import gc
 import json
 import re
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from typing import Any
 
 import click
 
 from miner.git_rows import Selection
-from miner.mine import MineOptions, Miner, RepositoryReport, SourceName
+from miner.mine import MineOptions, RepositoryReport, SourceName, open_run, web_host
 from miner.report import (
     find_pull_request,
     funnel,
@@ -27,13 +25,11 @@ from miner.report import (
 from miner.repositories import RepositorySpec, read_list
 from prchain.cli_options import db_option, json_option
 from prchain.errors import UsageError
-from prchain.progress import Progress, open_progress
+from prchain.progress import open_progress
+from prchain.runs import RunResult
 from prchain.settings import Settings
 from prchain.terminal import say
 from sql.store import Store
-
-if TYPE_CHECKING:
-    from miner.github import GitHubSource
 
 
 @click.command()
@@ -79,27 +75,16 @@ def mine(
     if rescan and (source == "git" or from_archive):
         raise UsageError("--rescan reads the API anew; leave out --source git and --from-archive")
     settings = Settings.load(db=db, workers=workers)
-    tokens = tuple(token.get_secret_value() for token in settings.github_tokens)
-    if source == "github" and not tokens and not from_archive:
+    if source == "github" and not settings.github_tokens and not from_archive:
         raise UsageError("--source github needs a token; set GITHUB_TOKEN, or use --source git")
     # A run makes rows by the hundred thousand and hardly a cycle; looking for cycles among them cost a seventh of it.
     gc.set_threshold(200_000, 20, 50)
-    specs = read_list(repositories, _web_host(settings.github_api_url))
+    specs = read_list(repositories, web_host(settings.github_api_url))
     options = MineOptions(source, Selection(since, limit), rescan, from_archive, line_counts)
-    with closing(Store.open(settings.db)) as store, open_progress(secrets=settings.secrets) as progress:
-        github = _github(store, settings, tokens, progress) if tokens and source != "git" and not from_archive else None
-        miner = Miner(
-            store,
-            mirrors=settings.mirrors_dir,
-            progress=progress,
-            options=options,
-            github=github,
-            api_host=_web_host(settings.github_api_url),
-            tokens=tokens,
-        )
-        reports = _run(miner, specs, settings.workers)
-    _print_reports(reports, as_json)
-    if any(report.error for report in reports):
+    with open_progress(secrets=settings.secrets) as progress, open_run(settings, options, progress=progress) as run:
+        ended = run.run(specs, settings.workers)
+    _print_reports(specs, ended, as_json)
+    if ended.left or any(one.reason for one in ended.results):
         click.get_current_context().exit(1)
 
 
@@ -113,52 +98,33 @@ def _time(text: str) -> str:
     raise UsageError(f"--since {text!r} is not a date; write YYYY-MM-DD")
 
 
-def _web_host(api_url: str) -> str:
-    """The host that people see: github.com for api.github.com, the server itself for GitHub Enterprise."""
-    host = urlsplit(api_url).hostname or "github.com"
-    return host.removeprefix("api.")
-
-
-def _github(store: Store, settings: Settings, tokens: tuple[str, ...], progress: Progress) -> GitHubSource:
-    from miner.github import GitHubSource
-
-    return GitHubSource(
-        store,
-        tokens=tokens,
-        api_url=settings.github_api_url,
-        max_wait=settings.max_wait_seconds,
-        timeout=settings.request_timeout_seconds,
-        progress=progress,
-    )
-
-
-def _run(miner: Miner, specs: list[RepositorySpec], workers: int) -> list[RepositoryReport]:
-    pool = ThreadPoolExecutor(max_workers=min(workers, len(specs)))
-    futures = [pool.submit(miner.mine, spec) for spec in specs]
-    try:
-        return [future.result() for future in futures]
-    finally:
-        # Each step of a run is a transaction: who interrupts need not wait for the repositories under way.
-        pool.shutdown(wait=False, cancel_futures=True)
-
-
-def _print_reports(reports: list[RepositoryReport], as_json: bool) -> None:
+def _print_reports(specs: list[RepositorySpec], ended: RunResult[RepositorySpec], as_json: bool) -> None:
+    found = {one.unit: one.detail or RepositoryReport(one.unit, one.outcome, one.reason) for one in ended.results}
+    not_begun = "not begun: the run ended early"
+    reports = [found.get(spec) or RepositoryReport(spec, "not_begun", not_begun) for spec in specs]
     if as_json:
         click.echo(json.dumps([_report_row(report) for report in reports], indent=2))
-        return
-    for report in reports:
-        name = report.spec.full_name
-        if report.error:
-            say(f"{name}: {report.outcome}: {report.error}", err=True)
-        if report.pull_requests or not report.error:
-            requests = report.graphql_requests + report.rest_requests
-            cost = f", {requests:,} requests, {report.points:,} points" if requests else ""
-            state = "incomplete" if report.error else report.outcome
-            click.echo(f"{name}: {state}: {report.pull_requests:,} pull requests, {report.landed:,} landed{cost}")
+    else:
+        for report in reports:
+            if report.spec in found:
+                _print_report(report)
     failed = sum(1 for report in reports if report.error)
-    if failed:
-        done = f"{failed} of {len(reports)} repositories not done"
+    if ended.stopped:
+        say(f"stopped early, {ended.left:,} not begun: {ended.stopped}", err=True)
+    if failed and not as_json:
+        done = f"{failed} of {len(specs)} repositories not done"
         click.echo(f"{done}; mend what is said above, then run the same command again", err=True)
+
+
+def _print_report(report: RepositoryReport) -> None:
+    name = report.spec.full_name
+    if report.error:
+        say(f"{name}: {report.outcome}: {report.error}", err=True)
+    if report.pull_requests or not report.error:
+        requests = report.graphql_requests + report.rest_requests
+        cost = f", {requests:,} requests, {report.points:,} points" if requests else ""
+        state = "incomplete" if report.error else report.outcome
+        click.echo(f"{name}: {state}: {report.pull_requests:,} pull requests, {report.landed:,} landed{cost}")
 
 
 def _report_row(report: RepositoryReport) -> dict[str, Any]:

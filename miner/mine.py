@@ -1,14 +1,16 @@
-"""Mining one repository: sources -> rows -> citations, each step a transaction that a killed run need not repeat."""
+"""Mining repositories: sources -> rows -> citations, each step a transaction that a killed run need not repeat."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import urlsplit
 
 from sqlalchemy import update
 
@@ -19,8 +21,11 @@ from miner.git_source import ApiKnowledge, Refs, read, read_refs
 from miner.repositories import RepositorySpec
 from prchain.errors import BadAnswer, GitHubError, PrchainError, RepositoryNotFound
 from prchain.git import GitRepository, mirror_path, update_mirror
-from prchain.progress import Progress, Task
+from prchain.progress import SILENT, Progress, Task
+from prchain.runs import RunResult, Tell, UnitResult, run_units
 from prchain.scrub import redact
+from prchain.settings import Settings
+from sql.lock import alone
 from sql.store import Store, Transaction
 from sql.tables import Cursor, Landing, MineRun, PullRequest, Repository, RepositoryAlias
 
@@ -61,16 +66,44 @@ class RepositoryReport:
     points: int = 0
 
 
+@contextmanager
+def open_run(settings: Settings, options: MineOptions, *, progress: Progress = SILENT) -> Iterator[Miner]:
+    """What a run, or a worker of one, needs: the database, which is made where there is none, and GitHub's API where it
+    is to be read. Raises `StoreError`."""
+    tokens = tuple(token.get_secret_value() for token in settings.github_tokens)
+    with closing(Store.open(settings.db)) as store:
+        github: GitHubSource | None = None
+        if tokens and options.source != "git" and not options.from_archive:
+            from miner.github import GitHubSource  # noqa: PLC0415  the client takes a tenth of a second
+
+            github = GitHubSource(
+                store, tokens=tokens, api_url=settings.github_api_url, max_wait=settings.max_wait_seconds,
+                timeout=settings.request_timeout_seconds, progress=progress,
+            )  # fmt: skip
+        host = web_host(settings.github_api_url)
+        yield Miner(
+            store, options, mirrors=settings.mirrors_dir, progress=progress, github=github, api_host=host, tokens=tokens
+        )
+
+
+def web_host(api_url: str) -> str:
+    """The host that people see: github.com for api.github.com, the server itself for GitHub Enterprise."""
+    host = urlsplit(api_url).hostname or "github.com"
+    return host.removeprefix("api.")
+
+
 class Miner:
-    """One run of `prchain mine`; its threads mine one repository each."""
+    """One run of `prchain mine` (`prchain.runs.Work`); its threads mine one repository each."""
+
+    title = "repositories"
 
     def __init__(
         self,
         store: Store,
+        options: MineOptions,
         *,
         mirrors: Path,
-        progress: Progress,
-        options: MineOptions,
+        progress: Progress = SILENT,
         github: GitHubSource | None = None,
         api_host: str = "github.com",
         tokens: tuple[str, ...] = (),
@@ -84,8 +117,33 @@ class Miner:
         self._tokens = tokens
         self._naming = threading.Lock()
 
+    def run(self, specs: Sequence[RepositorySpec], workers: int = 2) -> RunResult[RepositorySpec]:
+        """Mine the repositories; `detail` of each result is a `RepositoryReport`. Raises as `run_units`."""
+        return run_units(self, specs, workers=workers, progress=self._progress, secrets=self._tokens)
+
+    def holding(self, unit: RepositorySpec) -> AbstractContextManager[None]:
+        """See `Work`."""
+        named = sha256(unit.group.lower().encode()).hexdigest()[:16]
+        return alone(self._store, f"mine-{named}", "prchain mine")
+
+    def work_on(self, unit: RepositorySpec, tell: Tell) -> UnitResult[RepositorySpec]:
+        """See `Work`."""
+        report = self.mine(unit)
+        return UnitResult(unit, report.outcome, report.error, report)
+
+    def failed(self, unit: RepositorySpec, outcome: str, reason: str) -> UnitResult[RepositorySpec]:
+        """See `Work`: the run over the repository ends so, and what was committed stays."""
+        with self._store.transaction() as tx:
+            begun = update(MineRun).where(MineRun.spec == unit.text, MineRun.outcome == "running")
+            tx.connection.execute(begun.values(finished_at=_now(), outcome=outcome, reason=reason))
+        return UnitResult(unit, outcome, reason, RepositoryReport(unit, outcome, reason))
+
+    def spent(self) -> float | None:
+        """See `Work`: nothing."""
+        return None
+
     def mine(self, spec: RepositorySpec) -> RepositoryReport:
-        """Mine one repository as far as it goes; a failure is reported, and what was committed stays."""
+        """Mine one repository as far as it goes; a failure with a name is reported, and what was committed stays."""
         run_id = self._begin(spec)
         work = _Work()
         try:

@@ -44,6 +44,16 @@ class RepositorySpec:
         """``owner/name``."""
         return f"{self.owner}/{self.name}"
 
+    @property
+    def key(self) -> str:
+        """``owner/name``, as what a run works on (`prchain.runs.Unit`)."""
+        return self.full_name
+
+    @property
+    def group(self) -> str:
+        """Host and name: repositories share no fault of their own."""
+        return f"{self.host}/{self.full_name}"
+
 
 def read_list(path: Path, host: str) -> list[RepositorySpec]:
     """The repositories of the list at `path`; relative paths in it are relative to its folder.

@@ -55,6 +55,25 @@ class Progress(Protocol):
         """Begin a task of `total` units; None where nobody knows how many."""
 
 
+class _Silent:
+    """Shows nothing: the progress of who is not asked for any, and its tasks."""
+
+    def task(self, name: str, total: int | None = None) -> Task:
+        return self
+
+    def advance(self, count: int = 1) -> None:
+        """See `Task`."""
+
+    def update(self, *, total: int | None = None, note: str | None = None) -> None:
+        """See `Task`."""
+
+    def done(self, message: str = "") -> None:
+        """See `Task`."""
+
+
+SILENT: Progress = _Silent()
+"""Shows nothing."""
+
 Tick = Callable[[], float]
 """Says what is due, and gives the seconds after which it is to be called again."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from sqlalchemy import select
 
 from prchain.errors import UsageError
@@ -10,6 +12,23 @@ from sql.tables import Chain, Repository, Selection
 
 SELECTED = "selected"
 """The outcome of a selection that stands."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChainUnit:
+    """One chain as what a run works on (`prchain.runs.Unit`)."""
+
+    chain_id: str
+
+    @property
+    def key(self) -> str:
+        """The chain's id."""
+        return self.chain_id
+
+    @property
+    def group(self) -> str:
+        """The chain's id: chains share no fault of their own."""
+        return self.chain_id
 
 
 def selected_ids(tx: Transaction, strategy: str, repository: str | None = None, limit: int | None = None) -> list[str]:

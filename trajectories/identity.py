@@ -1,32 +1,110 @@
-"""The id of a trajectory: a hash of what decides it, so that the next run finds it and goes on."""
+"""What decides a trajectory, and the id that follows from it.
+
+The id is a hash of everything that the result depends on, and of nothing else: the chain and its task's texts, models
+and how they are sampled, the prompts in use, tools, scaffold, observers, options that are not at their default, the
+proof where tests gate. Machine, workers, budget, waits and display do not enter.
+
+Rows of before this rule keep their ids. What they kept of what decided them is a partial identity: what it does not
+name counts as equal (`differences`).
+"""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
 from hashlib import sha256
-
-from trajectories.options import RolloutOptions
+from typing import Any
 
 LENGTH = 16
 """Hexadecimal digits, as of chains."""
 
+RULE = 2
+"""The number of this rule. Rows of the one before have no stored identity."""
+
 Parent = tuple[str, int]
 """A trajectory's id and the last step that is shared with it."""
 
+PLACE = ("chain", "sample", "parent")
+"""Which rollout it is."""
 
-def trajectory_id(
-    chain_id: str,
-    options: RolloutOptions,
-    sample: int,
-    *,
-    model: str,
-    judge: str | None = None,
-    parent: Parent | None = None,
-) -> str:
-    """The id of sample `sample` of a chain; `model` and `judge` are the models' names (None: no judge is asked)."""
-    said = [chain_id, options.hash(), str(sample), model, judge or ""]
-    if parent is not None:
-        said += [parent[0], str(parent[1])]
-    return sha256("\n".join(said).encode()).hexdigest()[:LENGTH]
+CHOICES = ("models", "scaffold", "observers", "options")
+"""What a user chooses: another choice is another trajectory."""
+
+INPUTS = ("task", "proof", "prompts", "tools", "versions")
+"""What a choice meets with: texts and code that change under it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Everything that decides a trajectory."""
+
+    chain: str
+    sample: int
+    parent: Parent | None = None
+    """Where it was branched off."""
+    models: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Purpose to model and sampling settings, as they were resolved; a setting that nobody gave is not named."""
+    scaffold: str = "react"
+    observers: tuple[Mapping[str, Any], ...] = ()
+    """Name and settings of each, in order."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Those that are not at their default (`RolloutOptions.chosen`)."""
+    task: str = ""
+    """Hash of overview and queries as an agent reads them."""
+    proof: str | None = None
+    """Hash of the tests that were proved, where tests gate; None where they do not, or nothing is proved yet."""
+    prompts: Mapping[str, str] = field(default_factory=dict)
+    """Name to hash of every prompt in use: the scaffold's, the judge's, the observers'."""
+    tools: str = ""
+    """Hash of the tools as the model is told of them."""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    """Of the code that the result depends on: scaffold and observers."""
+
+    @property
+    def id(self) -> str:
+        """The id of the trajectory."""
+        return sha256(self.to_json().encode()).hexdigest()[:LENGTH]
+
+    def to_json(self) -> str:
+        """One line of JSON, the same for equal identities; `stored` reads it. What is empty is not named, so that a
+        field that is added later changes no id."""
+        named = {name: value for name, value in asdict(self).items() if value not in (None, (), {}, "")}
+        return json.dumps({"rule": RULE, **named}, sort_keys=True)
+
+
+def stored(decided_by: str) -> dict[str, Any]:
+    """The fields of an identity from what `to_json` wrote, as JSON has them."""
+    fields: dict[str, Any] = _plain(asdict(Identity("", 0)) | json.loads(decided_by))
+    return fields
+
+
+def differences(known: Mapping[str, Any], identity: Identity, *, whole: bool = True) -> set[str]:
+    """The fields in which what is known of a trajectory differs from an identity.
+
+    `known` is what `stored` gives. Where it is not `whole`, fields, purposes, settings and prompts that it does not
+    name count as equal.
+    """
+    wanted = _plain(asdict(identity))
+    fields = (*PLACE, *CHOICES, *INPUTS)
+    return {name for name in fields if not _agree(known.get(name, wanted[name]), wanted[name], whole)}
+
+
+def _agree(known: Any, wanted: Any, whole: bool) -> bool:
+    if whole or not isinstance(known, Mapping):
+        return bool(known == wanted)
+    there = wanted if isinstance(wanted, Mapping) else {}
+    return all(_agree(value, there.get(name), whole) for name, value in known.items())
+
+
+def _plain(value: Any) -> Any:
+    """The value as it comes out of JSON."""
+    return json.loads(json.dumps(value))
+
+
+def digest(values: Iterable[Any]) -> str:
+    """A short hash of JSON values in their order."""
+    return sha256(json.dumps(list(values), sort_keys=True).encode()).hexdigest()[:LENGTH]
 
 
 def subject(trajectory: str, position: int) -> str:

@@ -46,13 +46,41 @@ class OnFail(StrEnum):
     """The next stage, on what the developers merged."""
 
 
+DEFAULTS: Mapping[str, Any] = {
+    "tools": "full",
+    "context": "chain",
+    "carry": "agent",
+    "history": 0,
+    "gate": "judge",
+    "threshold": 0.8,
+    "refinements": 3,
+    "on_fail": "stop",
+    "min_length": 2,
+    "stage_limits": {"steps": 100},
+    "chain_limits": {},
+    "context_tokens": None,
+    "overflow": "stop",
+    "observation_chars": 10_000,
+    "command_timeout": 120.0,
+    "test_timeout": 900.0,
+    "track_steps": True,
+    "interface": "appended",
+    "tests": "always",
+    "backend": "docker",
+}
+"""Option to the value that an id does not name, as JSON has it. No line is ever changed, whatever is the default of
+today: ids that were made would change with it. A new option comes with the value that held before there was one."""
+
+ELSEWHERE = frozenset({"scaffold", "observers", "temperature", "max_tokens"})
+"""Options that identities name in another place: as scaffold, as observers, and as sampling settings of the agent."""
+
 _ENUMS: Mapping[str, type[StrEnum]] = {"carry": Carry, "gate": Gate, "on_fail": OnFail, "backend": Backend}
 """Fields whose value may be given as a word."""
 
 
 @dataclass(frozen=True, slots=True)
 class RolloutOptions:
-    """How an agent works on a chain and what is accepted of it. Equal options have equal hashes."""
+    """How an agent works on a chain and what is accepted of it."""
 
     scaffold: str = "react"
     tools: Literal["bash", "full"] = "full"
@@ -87,10 +115,13 @@ class RolloutOptions:
     tests: Literal["always", "gate"] = "always"
     """Whether a stage's proved tests run on every attempt, or only where the gate asks for them."""
     backend: Backend = Backend.DOCKER
+    observers: tuple[str, ...] = ()
+    """Each as ``--observer`` takes it: ``NAME`` or ``NAME:setting=value,...`` (`trajectories.observers.setup`)."""
 
     def __post_init__(self) -> None:
         for name, kind in _ENUMS.items():
             object.__setattr__(self, name, kind(getattr(self, name)))
+        object.__setattr__(self, "observers", tuple(self.observers))
         if not 0 <= self.threshold <= 1:
             raise UsageError("the threshold must be between 0 and 1")
         for name, least in (("refinements", 0), ("min_length", 1), ("history", 0), ("max_tokens", 1)):
@@ -127,14 +158,22 @@ class RolloutOptions:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """The options that `to_json` wrote; a field that an older version did not know has its default."""
+        """The options that `to_json` wrote; one that an older version did not know is as it was then (`DEFAULTS`)."""
         stored: Mapping[str, Any] = json.loads(text)
-        known = {field.name: stored[field.name] for field in fields(cls) if field.name in stored}
+        known = {field.name: stored.get(field.name, DEFAULTS.get(field.name)) for field in fields(cls)
+                 if field.name in stored or field.name in DEFAULTS}  # fmt: skip
         for name in ("stage_limits", "chain_limits"):
-            if name in known:
-                known[name] = Limits(**known[name])
+            known[name] = Limits(**known[name])
         return cls(**known)
 
+    @property
+    def chosen(self) -> dict[str, Any]:
+        """The options that an identity names: those that are not at their default."""
+        row = json.loads(self.to_json())
+        for name in ("stage_limits", "chain_limits"):
+            row[name] = {unit: most for unit, most in row[name].items() if most is not None}
+        return {name: row[name] for name in DEFAULTS if row[name] != DEFAULTS[name]}
+
     def hash(self) -> str:
-        """SHA-256 of the options, in hex digits."""
-        return sha256(self.to_json().encode()).hexdigest()
+        """SHA-256 of the chosen options, in hex digits."""
+        return sha256(json.dumps(self.chosen, sort_keys=True).encode()).hexdigest()

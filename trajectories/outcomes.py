@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from prchain.errors import (
-    BadReply,
-    BudgetExceeded,
-    EndpointRefused,
     EndpointUnreachable,
     EngineUnavailable,
     ImageMissing,
     PrchainError,
     RateLimited,
     SandboxError,
-    SandboxLimit,
-    SandboxScriptExhausted,
+    infrastructure_failures,
 )
 
 RUNNING = "running"
@@ -33,6 +29,8 @@ UNSCORED = "unscored"
 """No verdict could be had: neither accepted nor rejected."""
 STATE_BROKEN = "state_broken"
 """Nothing of the stage's tests runs on S_t: earlier stages broke it."""
+SUPERSEDED = "superseded"
+"""Of a trajectory: begun under prompts or texts that are others now, and given up for one under those of now."""
 STOPPED = "stopped"
 """An observer ended it."""
 NOT_REACHED = "not_reached"
@@ -44,9 +42,6 @@ NOT_VALIDATED = "not_validated"
 """The gate needs tests, and nobody has looked yet which tests the chain has."""
 TESTS_UNPROVED = "tests_unproved"
 """The gate needs tests, and a stage has none that show its work."""
-DEFECT = "defect"
-"""A failure without a name: a defect of ours."""
-
 KEPT = frozenset({ACCEPTED, ACCEPTED_PREFIX})
 """Trajectories that exports take by default."""
 
@@ -58,29 +53,19 @@ OF_THE_AGENT = frozenset({"disk_limit", "out_of_memory", "sandbox_limit", "extra
 OF_THE_STATE = frozenset({"merge_unsupported", "none_unavailable"})
 """Names of errors that end a stage before it begins."""
 
-FINAL = KEPT | OF_THE_AGENT | OF_THE_STATE | {TOO_SHORT, REJECTED, UNSCORED, STATE_BROKEN, STOPPED}
+FINAL = KEPT | OF_THE_AGENT | OF_THE_STATE | {TOO_SHORT, REJECTED, UNSCORED, STATE_BROKEN, STOPPED, SUPERSEDED}
 """Outcomes of a trajectory that another run would only repeat. Any other is tried again by the next run."""
 
-INFRASTRUCTURE = frozenset(
-    {"endpoint_unreachable", "endpoint_timeout", "endpoint_refused", "rate_limited", "bad_reply", "budget_exceeded",
-     "engine_unavailable", "image_missing", "sandbox_lost", "sandbox_error", "sandbox_file_error", "snapshot_unknown"}
-)  # fmt: skip
-"""Names of the errors of `is_infrastructure`: machines failed, and neither agent nor task."""
+INFRASTRUCTURE = frozenset(infrastructure_failures())
+"""Names of errors of machines, networks and services, and neither of the agent nor of the task: such a trajectory is
+counted apart, and the next run goes on with it."""
 
 _RETRIED = (EndpointUnreachable, RateLimited, EngineUnavailable)
-_INFRASTRUCTURE = (*_RETRIED, EndpointRefused, BadReply, BudgetExceeded, ImageMissing)
-
-
-def is_infrastructure(error: PrchainError) -> bool:
-    """Whether the machines failed, and neither agent nor task: counted apart, the trajectory stays resumable."""
-    if isinstance(error, SandboxLimit | SandboxScriptExhausted):
-        return False
-    return isinstance(error, (*_INFRASTRUCTURE, SandboxError))
 
 
 def is_passing(error: PrchainError) -> bool:
-    """Whether trying again soon may help."""
-    if not is_infrastructure(error):
+    """Whether machines failed, and neither agent nor task, and trying again soon may help."""
+    if error.infrastructure is None:
         return False
     return isinstance(error, _RETRIED) or (isinstance(error, SandboxError) and not isinstance(error, ImageMissing))
 

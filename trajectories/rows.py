@@ -28,9 +28,6 @@ _ENTRY = (
     "tool_name", "error", "details", "tokens_in", "tokens_cached", "tokens_out", "usd", "seconds", "tree", "cwd", "at",
 )  # fmt: skip
 
-_PURPOSES = ("agent", "judge", "comment", "prefix")
-"""Of the calls that a trajectory's cost is made of."""
-
 
 @dataclass(frozen=True, slots=True)
 class StageRow:
@@ -299,14 +296,17 @@ def begin_trajectory(tx: Transaction, row: Mapping[str, Any]) -> None:
     """Write the row of a trajectory that begins, or mark the one that is there as being worked on again.
 
     `row` names what decides it: id, chain_id, sample, parent_id, parent_step, scaffold, model, judge, options,
-    options_hash, prompts, tools.
+    options_hash, prompts, tools, decided_by. Where nothing was said yet in the one that is there, it is decided by
+    this; else by what it was begun with.
     """
     fresh = {
         "outcome": "running", "reason": None, "accepted": 0, "overview": None, "usd": 0.0, "tokens_in": 0,
         "tokens_out": 0, "steps": 0, "seconds": 0.0, "tries": 0, "started_at": now(),
     }  # fmt: skip
     tx.insert_new(Trajectory, [{**row, **fresh, "worker": None, "finished_at": None}])
-    values = {"outcome": "running", "reason": None, "worker": this_worker(), "finished_at": None}
+    values: dict[str, Any] = {"outcome": "running", "reason": None, "worker": this_worker(), "finished_at": None}
+    if not tx.count(TrajectoryMessage, trajectory_id=row["id"]):
+        values |= {name: row[name] for name in ("options", "options_hash", "prompts", "tools", "decided_by")}
     tx.connection.execute(update(Trajectory).where(Trajectory.id == row["id"]).values(**values))
 
 
@@ -336,11 +336,11 @@ def end_trajectory(
 def calls_of(tx: Transaction, trajectory_id: str) -> dict[str, Any]:
     """What the calls of a trajectory took: ``usd`` (None where a price is not known), ``tokens_in``, ``tokens_out``.
 
-    Calls in flight and lost ones count with what was reserved for them; those of its parent are the parent's.
+    Of whatever purpose: agent, judge, observers. Calls in flight and lost ones count with what was reserved for them;
+    those of its parent are the parent's.
     """
     query = select(LlmCall.usd, LlmCall.reserved_usd, LlmCall.tokens_in, LlmCall.tokens_out).where(
-        LlmCall.purpose.in_(_PURPOSES), LlmCall.subject.startswith(f"{trajectory_id}/", autoescape=True),
-        LlmCall.state != "released",
+        LlmCall.subject.startswith(f"{trajectory_id}/", autoescape=True), LlmCall.state != "released",
     )  # fmt: skip
     calls = list(tx.connection.execute(query))
     spent = [reserved if usd is None else usd for usd, reserved, _, _ in calls]

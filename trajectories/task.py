@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from environments.stages import ChainStages, Stage, read_chain
 from environments.suites.outcomes import Classes
@@ -13,6 +13,7 @@ from environments.suites.testlogs import Status
 from prchain.errors import NoTask, NotValidated, TestsUnproved
 from sql.store import Transaction
 from sql.tables import ReferenceRun, StageTests, Task, TaskStage
+from trajectories.identity import digest
 
 _READY, _PROVED = "ready", "proved"
 
@@ -74,6 +75,44 @@ class RolloutTask:
                     f"the gate needs tests, and those of stage {one.position} are {one.validated}; "
                     "choose --gate judge for this chain"
                 )
+
+
+@dataclass(frozen=True, slots=True)
+class TaskTexts:
+    """What an agent is told of a chain, and by which tests its stages are proved: what of a task decides a rollout."""
+
+    overview: str
+    queries: tuple[str, ...]
+    """As the agent reads them."""
+    proof: str | None
+    """Hash of the proved tests of all stages; None where a stage has none."""
+
+    @property
+    def hash(self) -> str:
+        """Of the texts."""
+        return digest((self.overview, *self.queries))
+
+
+def read_texts(
+    tx: Transaction, interface: Literal["appended", "paper"] = "appended", chain_id: str | None = None
+) -> dict[str, TaskTexts]:
+    """What every chain with a task that is ready is told; or one chain."""
+    of = {} if chain_id is None else {"chain_id": chain_id}
+    queries: dict[str, list[tuple[int, str]]] = {}
+    for chain, position, query, names in tx.rows(TaskStage, "chain_id", "position", "query", "interface", **of):
+        told = tuple(json.loads(names)) if interface == "appended" else ()
+        queries.setdefault(chain, []).append((position, told_query(query or "", told)))
+    proofs: dict[str, list[list[Any]]] = {}
+    columns = ("chain_id", "position", "outcome", "files", "classes", "tampered")
+    for chain, *values in tx.rows(StageTests, *columns, **of):
+        proofs.setdefault(chain, []).append(values)
+    found = {}
+    for chain, overview in tx.rows(Task, "chain_id", "overview", outcome=_READY, **of):
+        tests = sorted(proofs.get(chain, ()))
+        proved = len(tests) == len(queries.get(chain, ())) and all(row[1] == _PROVED for row in tests)
+        texts = tuple(text for _, text in sorted(queries.get(chain, ())))
+        found[str(chain)] = TaskTexts(str(overview or ""), texts, digest(tests) if proved else None)
+    return found
 
 
 def read_task(tx: Transaction, chain_id: str, interface: Literal["appended", "paper"] = "appended") -> RolloutTask:

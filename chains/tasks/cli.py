@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-import uuid
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,8 +19,8 @@ from sql.store import Store
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from chains.tasks.construct import TaskRun
     from chains.tasks.model import Interface
+    from chains.tasks.run import TaskRun
 
 
 @click.group()
@@ -45,6 +44,7 @@ def tasks() -> None:
 @click.option("--budget", type=click.FloatRange(min=0), metavar="USD", help="Spend no more than this in this run.")
 @click.option("--dry-run", is_flag=True, help="Say how many calls, tokens and USD it would take; ask nothing.")
 @click.option("--retry", is_flag=True, help="Write those anew that were rejected.")
+@click.option("--renew", is_flag=True, help="Write those anew that other prompts or another model wrote.")
 @db_option
 @json_option
 def build(
@@ -56,6 +56,7 @@ def build(
     budget: float | None,
     dry_run: bool,
     retry: bool,
+    renew: bool,
     db: str | None,
     as_json: bool,
 ) -> None:
@@ -70,26 +71,20 @@ def build(
       prchain tasks build --repository pallets/click --budget 2.50 --workers 8
       prchain tasks build --chain 5f0c --retry
     """
-    from chains.tasks.construct import Options, TaskRun
-    from chains.tasks.query import OVERVIEW, PLAN, QUERY, Constructor
+    from chains.tasks.run import Options, open_run
     from chains.tasks.run_report import print_run, run_row
-    from prchain.llm.setup import make_desk
-    from sql.ledger import SqlLedger
 
     settings = Settings.load(db=db, workers=workers)
-    options = Options(strategy, repository, limit, chain, settings.workers, retry)
+    options = Options(strategy, repository, limit, chain, retry, renew)
     with (
-        closing(Store.open(settings.db, create=False)) as store,
         open_progress(secrets=settings.secrets) as progress,
+        open_run(settings, options, budget_usd=budget, progress=progress) as run,
     ):
-        desk = make_desk(settings, SqlLedger(store, uuid.uuid4().hex), budget_usd=budget)
-        desk.check(PLAN, QUERY, OVERVIEW)
-        run = TaskRun(store, Constructor(desk), mirrors=settings.mirrors_dir, progress=progress, options=options)
         if dry_run:
             _print_estimate(run, as_json)
             return
-        report = run.run()
-        spent = desk.spending()
+        report = run.run(settings.workers)
+        spent = run.desk.spending()
     if as_json:
         click.echo(json.dumps(run_row(report, spent), indent=2))
     else:
@@ -105,7 +100,7 @@ def _print_estimate(run: TaskRun, as_json: bool) -> None:
     row = {"tasks": count, "calls": estimate.calls, "tokens_in": estimate.tokens_in, "tokens_out": estimate.tokens_out,
            "usd": estimate.usd, "unread": len(unread)}  # fmt: skip
     for task in unread:
-        say(f"{task.chain_id}: not counted, {task.outcome}: {task.reason}", err=True)
+        say(f"{task.unit.key}: not counted, {task.outcome}: {task.reason}", err=True)
     if as_json:
         click.echo(json.dumps(row, indent=2))
         return

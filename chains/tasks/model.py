@@ -15,9 +15,6 @@ NOT_REACHED = "not_reached"
 
 FINAL = frozenset({READY, QUERY_REJECTED, OVERVIEW_REJECTED, "bad_reply", "model_refused", "context_too_long"})
 """Outcomes of a task that another run would only repeat. Any other one is an error's name, and the next run retries."""
-DEFECT = "defect"
-"""The outcome of a task that ended with a failure which has no name; the next run retries it, too."""
-
 
 SKIPPED = frozenset({"chain_gone", "task_superseded"})
 """How a run's work on a chain can end without a row of its own: there is nothing left to do."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,7 +13,6 @@ from sqlalchemy import select, update
 
 from chains.outcomes import SELECTED
 from chains.tasks.model import (
-    DEFECT,
     FINAL,
     READY,
     Stage,
@@ -20,6 +21,7 @@ from chains.tasks.model import (
     TaskDraft,
 )
 from prchain.errors import ChainGone, TaskSuperseded
+from prchain.runs import DEFECT
 from sql.store import Transaction
 from sql.tables import Chain, ChainStage, Repository, Selection, Task, TaskStage
 
@@ -44,9 +46,29 @@ def read_task_chain(tx: Transaction, chain_id: str) -> TaskChain:
     return TaskChain(chain_id, repository_id, host, f"{owner}/{name}", location, licence, language, stages)
 
 
-def outcomes(tx: Transaction) -> dict[str, str]:
-    """The outcome of every task that there is."""
-    return {str(chain_id): str(outcome) for chain_id, outcome in tx.rows(Task, "chain_id", "outcome")}
+@dataclass(frozen=True, slots=True)
+class StoredTask:
+    """How a task stands, and by which prompts and model it was written."""
+
+    outcome: str
+    model: str | None
+    prompts: str
+    """As `prompts_text` writes them."""
+    attempts: int
+    """Texts that were written for it: overviews and queries."""
+
+
+def stored_tasks(tx: Transaction, chain_id: str | None = None) -> dict[str, StoredTask]:
+    """Every task that there is, by its chain; or that of one chain."""
+    of = {} if chain_id is None else {"chain_id": chain_id}
+    queries: Counter[str] = Counter()
+    for chain, attempts in tx.rows(TaskStage, "chain_id", "attempts", **of):
+        queries[chain] += attempts
+    columns = ("chain_id", "outcome", "model", "prompts", "attempts")
+    return {
+        str(chain): StoredTask(outcome, model, prompts, attempts + queries[chain])
+        for chain, outcome, model, prompts, attempts in tx.rows(Task, *columns, **of)
+    }
 
 
 def read_draft(tx: Transaction, chain_id: str) -> TaskDraft | None:
@@ -119,9 +141,14 @@ def _row(draft: TaskDraft, model: str | None, prompts: Mapping[str, str]) -> dic
         "findings": _json(draft.findings),
         "attempts": draft.attempts,
         "model": model,
-        "prompts": json.dumps(dict(prompts), sort_keys=True),
+        "prompts": prompts_text(prompts),
         "created_at": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
     }
+
+
+def prompts_text(prompts: Mapping[str, str]) -> str:
+    """Prompt name to hash, as a row keeps it: equal prompts have equal texts."""
+    return json.dumps(dict(prompts), sort_keys=True)
 
 
 def _stage_rows(draft: TaskDraft) -> Iterator[dict[str, Any]]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from chains.tasks.model import FINAL, READY, SKIPPED
 from prchain.errors import BudgetExceeded
 from prchain.llm.ledger import Spending
+from prchain.runs import RunResult, UnitResult
 from prchain.terminal import counted, say
 
 _BUDGET = BudgetExceeded("").name
@@ -25,36 +26,18 @@ _LONGEST = 400
 
 
 @dataclass(frozen=True, slots=True)
-class TaskReport:
-    """How one task ended in this run."""
+class TaskRunReport(RunResult[Any]):
+    """What a run did; its units are chains."""
 
-    chain_id: str
-    outcome: str
-    reason: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class RunReport:
-    """What a run did."""
-
-    tasks: tuple[TaskReport, ...]
-    """Those it worked on, in the order in which they ended."""
-    before: Mapping[str, int]
-    """Outcome to number of tasks of these chains that were final before."""
-    left: int
-    """Chains that it did not get to."""
-    stopped: str | None
-    """Why it ended early."""
+    before: Mapping[str, int] = field(default_factory=dict)
+    """Outcome to number of tasks of these chains that stood before."""
+    outdated: int = 0
+    """How many of them other prompts or another model wrote."""
 
     @property
     def standing(self) -> int:
-        """Tasks of these chains that were final before."""
+        """Tasks of these chains that stood before."""
         return sum(self.before.values())
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """Outcome to number of tasks, of this run."""
-        return dict(Counter(one.outcome for one in self.tasks))
 
     @property
     def done(self) -> bool:
@@ -62,13 +45,13 @@ class RunReport:
         return not self.left and not self.failed
 
     @property
-    def failed(self) -> tuple[TaskReport, ...]:
+    def failed(self) -> tuple[UnitResult[Any], ...]:
         """The tasks that the next run has to try again."""
-        return tuple(one for one in self.tasks if one.outcome not in FINAL | SKIPPED)
+        return tuple(one for one in self.results if one.outcome not in FINAL | SKIPPED)
 
     def reasons(self, outcome: str) -> list[tuple[str, int]]:
         """Why tasks of this run ended so, without the places where it came up, each with how many; commonest first."""
-        said = (one.reason or "no reason given" for one in self.tasks if one.outcome == outcome)
+        said = (one.reason or "no reason given" for one in self.results if one.outcome == outcome)
         return Counter(_PLACE.sub("", reason) for reason in said).most_common()
 
 
@@ -78,10 +61,10 @@ def outcome_words(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{count:,} {name}" for name, count in ordered)
 
 
-def run_row(report: RunReport, spent: Spending) -> dict[str, Any]:
+def run_row(report: TaskRunReport, spent: Spending) -> dict[str, Any]:
     """A run for machines."""
     return {
-        "worked_on": len(report.tasks),
+        "worked_on": len(report.results),
         "outcomes": report.counts,
         "reasons": {
             name: [{"reason": reason, "tasks": count} for reason, count in report.reasons(name)]
@@ -90,6 +73,7 @@ def run_row(report: RunReport, spent: Spending) -> dict[str, Any]:
         },
         "stood_before": report.standing,
         "stood_before_as": dict(report.before),
+        "outdated": report.outdated,
         "left": report.left,
         "stopped": report.stopped,
         "calls": spent.calls,
@@ -98,7 +82,7 @@ def run_row(report: RunReport, spent: Spending) -> dict[str, Any]:
     }
 
 
-def print_run(report: RunReport, spent: Spending) -> None:
+def print_run(report: TaskRunReport, spent: Spending) -> None:
     """Print a run: the counts, why tasks ended as they did, what stands, and what to do about it."""
     left = {"not begun": report.left} if report.left else {}
     words = ", ".join(part for part in (outcome_words(report.counts), outcome_words(left)) if part)
@@ -108,6 +92,9 @@ def print_run(report: RunReport, spent: Spending) -> None:
         if name not in {READY, _BUDGET}:
             _print_reasons(report, name)
     _print_given_up(report)
+    if report.outdated:
+        said = f"{counted(report.outdated, 'task')} that stood: written with other prompts or by another model"
+        say(f"{said}; --renew writes such anew, and `--renew --dry-run` says for how much")
     if report.stopped:
         say(f"stopped early: {report.stopped}", err=True)
     failed = report.left + len(report.failed)
@@ -118,9 +105,9 @@ def print_run(report: RunReport, spent: Spending) -> None:
         say(f"{counted(failed, 'task')} not done{unbegun}; {said}", err=True)
 
 
-def _print_reasons(report: RunReport, outcome: str) -> None:
+def _print_reasons(report: TaskRunReport, outcome: str) -> None:
     reasons = report.reasons(outcome)
-    first = next(one.chain_id for one in report.tasks if one.outcome == outcome)
+    first = next(one.unit.key for one in report.results if one.outcome == outcome)
     say(f"{counted(report.counts[outcome], 'task')} ended {outcome}, {first} the first:", err=True)
     for reason, count in reasons[:_SHOWN]:
         say(f"  {count:,} x {reason[:_LONGEST]}", err=True)
@@ -129,7 +116,7 @@ def _print_reasons(report: RunReport, outcome: str) -> None:
         say(f"  {rest:,} x other reasons; `prchain tasks list` and `prchain tasks show ID` say which", err=True)
 
 
-def _print_given_up(report: RunReport) -> None:
+def _print_given_up(report: TaskRunReport) -> None:
     """What another run leaves alone, and how it is begun anew."""
     counts = Counter(report.before) + Counter(report.counts)
     given_up = sum(count for name, count in counts.items() if name in FINAL and name != READY)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import delete, select
+from sqlalchemy import and_, delete, select
 
 from environments.images.provide import BUILT
 from environments.proofs.proof import PROVED
@@ -57,10 +57,42 @@ class ChainProof:
     seconds: float = 0.0
 
 
-def validations(tx: Transaction) -> dict[str, tuple[str, str]]:
-    """Chain to outcome and backend, of every chain that was validated."""
-    rows = tx.rows(Validation, "chain_id", "outcome", "backend")
-    return {str(chain_id): (str(outcome), str(backend)) for chain_id, outcome, backend in rows}
+@dataclass(frozen=True, slots=True)
+class StoredValidation:
+    """How a chain's validation stands, where it was made, and when it ended."""
+
+    outcome: str
+    backend: str
+    at: str
+
+
+def validations(tx: Transaction, chain_id: str | None = None) -> dict[str, StoredValidation]:
+    """Every chain that was validated; or one of them."""
+    of = {} if chain_id is None else {"chain_id": chain_id}
+    rows = tx.rows(Validation, "chain_id", "outcome", "backend", "validated_at", **of)
+    return {str(chain): StoredValidation(*map(str, values)) for chain, *values in rows}
+
+
+def runs_made(tx: Transaction) -> dict[str, int]:
+    """Chain to the runs a side that its proved stages have at least, of those that have any."""
+    keys: dict[tuple[str, int], list[str]] = {}
+    columns = (ReferenceRun.chain_id, ReferenceRun.position, ReferenceRun.key)
+    query = (
+        select(*columns)
+        .join(
+            StageTests,
+            and_(StageTests.chain_id == ReferenceRun.chain_id, StageTests.position == ReferenceRun.position),
+        )
+        .where(ReferenceRun.side == "before", StageTests.outcome == PROVED)
+        .order_by(ReferenceRun.ordinal)
+    )
+    for chain, position, key in tx.connection.execute(query):
+        keys.setdefault((str(chain), int(position)), []).append(str(key))
+    found: dict[str, int] = {}
+    for (chain, _), stored in keys.items():
+        # Runs under another key than the first are left over from another image or another set of files.
+        found[chain] = min(found.get(chain, len(stored)), stored.count(stored[0]))
+    return found
 
 
 def stage_images(tx: Transaction) -> dict[str, list[str | None]]:
@@ -106,6 +138,12 @@ def forget(tx: Transaction, chain_ids: Collection[str]) -> None:
 def read_stages(tx: Transaction, chain_id: str) -> tuple[StageProof, ...]:
     """What is known of each stage's tests, in order; empty for a chain that was not validated."""
     return tuple(_stage(row) for row in tx.rows(StageTests, *_STAGE, chain_id=chain_id))
+
+
+def read_proof(tx: Transaction, chain_id: str) -> ChainProof:
+    """The proof of a chain that was validated, as it is stored."""
+    [(outcome, reason, seconds)] = tx.rows(Validation, "outcome", "reason", "seconds", chain_id=chain_id)
+    return ChainProof(chain_id, outcome, reason, read_stages(tx, chain_id), seconds)
 
 
 def _stage(row: Sequence[Any]) -> StageProof:

@@ -11,11 +11,9 @@ from environments.proofs.proof_rows import StoredRuns
 from environments.stages import Stage
 from environments.suites.testruns import TestRun
 from environments.workplace import StageSuite
+from prchain.runs import Tell
 
 BEFORE, AFTER = "before", "after"
-
-Tell = Callable[[str], None]
-"""Told what is being done, in few words."""
 
 Run = Callable[[int, Collection[str], Tell], TestRun]
 """Gives the run of a number, whose functions of the runner M_t replaces."""

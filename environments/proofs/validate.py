@@ -27,7 +27,7 @@ from environments.proofs.proof import (
     unusable,
 )
 from environments.proofs.proof_rows import ChainProof, StageProof, StoredRuns, write_proof, write_stage_image
-from environments.proofs.reference_runs import ReferenceRuns, Tell
+from environments.proofs.reference_runs import ReferenceRuns
 from environments.proofs.stage_images import stage_image
 from environments.sandboxes.engine import connect, in_engine
 from environments.sandboxes.sandbox import Limits
@@ -39,6 +39,7 @@ from prchain.errors import BuildFailed, IncompleteRepository, NoRecipe, StateErr
 from prchain.git.output import path_text
 from prchain.git.repository import GitRepository
 from prchain.git.trees import TreeStore
+from prchain.runs import Tell
 from prchain.settings import Settings
 from sql.store import Store
 
@@ -80,9 +81,9 @@ class ChainProver:
 
     def __init__(self, store: Store, provider: Provider, settings: Settings, options: ValidateOptions) -> None:
         self._store = store
-        self._provider = provider
+        self.provider = provider
+        self.options = options
         self._settings = settings
-        self._options = options
 
     def prove(self, chain_id: str, tell: Tell = lambda words: None) -> ChainProof:
         """Prove a chain and store what was found.
@@ -106,13 +107,13 @@ class ChainProver:
                 proof = self._stages(_Chain(chain, git, trees, patches, client), tell)
         proof = replace(proof, seconds=time.monotonic() - begun)
         with self._store.transaction() as tx:
-            write_proof(tx, proof, self._options.backend)
+            write_proof(tx, proof, self.options.backend)
         return proof
 
     @contextmanager
     def _client(self) -> Iterator[Any]:
         """A client of the engine for the sandboxes of one chain; None where none is needed."""
-        if self._options.backend is not Backend.DOCKER:
+        if self.options.backend is not Backend.DOCKER:
             yield None
             return
         client = connect(self._settings.environments_engine, timeout=_ENGINE_TIMEOUT)
@@ -146,14 +147,14 @@ class ChainProver:
             if differs := _state_differs(work, stage):
                 return replace(found, outcome=STATE_DIFFERS, reason=differs)
             tell("image")
-            provided = self._provider.provide(work.chain.repository, work.trees, work.git, stage)
+            provided = self.provider.provide(work.chain.repository, work.trees, work.git, stage)
             plan = provided.plan
             found = replace(found, image=provided.image, recipe=plan.recipe.name, runner=plan.runner)
             place = self._workplace(work, provided)
             suite = StageSuite.of(place, stage, work.patches)
             found = replace(found, files=suite.files, command=_command(place, suite.files))
             found = self._tested(work, stage, before, suite, found, tell)
-            if self._options.stage_images and found.outcome == PROVED and work.client is not None:
+            if self.options.stage_images and found.outcome == PROVED and work.client is not None:
                 tell("image of its checkout")
                 found = replace(found, stage_image=self._checkout(work, stage, place))
         except BuildFailed as error:
@@ -172,7 +173,7 @@ class ChainProver:
         return name
 
     def _workplace(self, work: _Chain, provided: Provided) -> Workplace:
-        options = self._options
+        options = self.options
         return Workplace(
             provided, work.trees, backend=options.backend, limits=options.limits, test_timeout=options.test_timeout,
             client=work.client,
@@ -183,7 +184,7 @@ class ChainProver:
     ) -> StageProof:
         if not suite.files:
             return replace(found, outcome=UNPROVED, reason="there is no test file to run")
-        options = self._options
+        options = self.options
         decides = (_image_id(work, found.image), options.backend, repr(options.limits))
         stored = StoredRuns(self._store, work.chain.id, stage.position)
         runs = ReferenceRuns(stored, suite, stage, options.runs, decides)

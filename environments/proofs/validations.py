@@ -1,139 +1,151 @@
-"""The run that proves chains: several at once, each stored whole when it ends.
-
-One run works on a database at a time: two would make the same test runs.
-"""
+"""The run that proves chains: several at once, each stored whole when it ends."""
 
 from __future__ import annotations
 
-import threading
-import traceback
+import uuid
 from collections import Counter
-from collections.abc import Collection
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from collections.abc import Collection, Iterator
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Any
 
-from environments.images.provide import Backend
+from environments.images.images import list_images
+from environments.images.provide import Provider
+from environments.images.repair import PURPOSE
 from environments.proofs.proof import PROVED
-from environments.proofs.proof_rows import ChainProof, forget, stage_images, validations
-from environments.proofs.reference_runs import Tell
-from environments.proofs.validate import ChainProver
-from prchain.errors import (
-    BudgetExceeded,
-    EngineUnavailable,
-    PrchainError,
-    StoreError,
-    UsageError,
+from environments.proofs.proof_rows import (
+    ChainProof,
+    StoredValidation,
+    forget,
+    read_proof,
+    runs_made,
+    stage_images,
+    validations,
 )
-from prchain.progress import Progress, Task
-from prchain.scrub import scrub_mined
-from sql.chosen import find_chain, selected_ids
+from environments.proofs.validate import ChainProver, ValidateOptions
+from prchain.llm.desk import Desk
+from prchain.llm.setup import make_desk
+from prchain.progress import SILENT, Progress
+from prchain.runs import RunResult, Tell, UnitResult, run_units
+from prchain.settings import Settings
+from sql.chosen import ChainUnit, find_chain, selected_ids
+from sql.ledger import SqlLedger
 from sql.lock import alone
-from sql.store import Store
-
-DEFECT = "defect"
-"""A failure without a name: a defect of ours. It is told, and nothing is stored of the chain."""
-
-_LONGEST_REASON = 500
-
-_ENDS_ALL = (EngineUnavailable, BudgetExceeded)
-"""After these every other chain would fail alike."""
+from sql.store import Store, Transaction
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Which chains a run is about, and how many at once."""
+    """Which chains a run is about, and what it does with those that have ended."""
 
     strategy: str = "reference"
     repository: str | None = None
     limit: int | None = None
     chain: str | None = None
     """One chain, by the beginning of its id, whatever chose it."""
-    workers: int = 1
     retry: bool = False
     """Begin anew with chains that ended with a failure."""
+    renew: bool = False
+    """Prove all of them once more: with the images and recipes of now. A test run that would be the same is not made
+    again."""
 
 
 @dataclass(frozen=True, slots=True)
-class Stopped:
-    """A chain of which nothing is known: what ended the work on it is no fault of its own."""
+class ProofUnit(ChainUnit):
+    """The proof of one chain; `validated_at` is when it had ended before, None where it had not."""
 
-    chain_id: str
-    outcome: str
-    reason: str
+    validated_at: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class ValidateReport:
-    """What a run did."""
+class ValidateReport(RunResult[Any]):
+    """What a run did; `detail` of a unit that ended is its `ChainProof`."""
 
-    proofs: tuple[ChainProof, ...]
-    """Chains that ended, in the order in which they did."""
-    standing: int
+    standing: int = 0
     """Chains that had ended before."""
-    stopped: tuple[Stopped, ...]
-    left: int
-    """Chains that it did not get to."""
 
     @property
-    def counts(self) -> dict[str, int]:
-        """Outcome to number of chains, of this run."""
+    def proofs(self) -> tuple[ChainProof, ...]:
+        """Of the chains that ended, in the order in which they did."""
+        return tuple(one.detail for one in self.results if one.detail is not None)
+
+    @property
+    def failed(self) -> tuple[UnitResult[Any], ...]:
+        """Chains of which nothing is known: what ended the work on them is no fault of their own."""
+        return tuple(one for one in self.results if one.detail is None)
+
+    @property
+    def outcomes(self) -> dict[str, int]:
+        """Outcome to number of chains that ended."""
         return dict(sorted(Counter(one.outcome for one in self.proofs).items()))
 
     @property
     def done(self) -> bool:
         """Whether every chain has an outcome."""
-        return not self.stopped and not self.left
+        return not self.failed and not self.left
+
+
+@contextmanager
+def open_run(
+    settings: Settings,
+    options: ValidateOptions,
+    choice: Choice,
+    *,
+    repair: bool = False,
+    budget_usd: float | None = None,
+    progress: Progress = SILENT,
+    ledger_run: str | None = None,
+) -> Iterator[ValidateRun]:
+    """What a run, or a worker of one, needs. With `repair` a model mends recipes that do not build, for `budget_usd` at
+    most; workers that are given the same `ledger_run` share it.
+
+    Raises `UsageError`, `SettingsError`, `StoreError`, `EngineUnavailable`.
+    """
+    with ExitStack() as opened:
+        store = opened.enter_context(closing(Store.open(settings.db, create=False)))
+        desk: Desk | None = None
+        if repair:
+            ledger = SqlLedger(store, ledger_run or uuid.uuid4().hex)
+            desk = opened.enter_context(closing(make_desk(settings, ledger, budget_usd=budget_usd)))
+            desk.check(PURPOSE)
+        provider = Provider(settings, backend=options.backend, store=store, desk=desk)
+        opened.enter_context(closing(provider))
+        images = {one.name for one in list_images(provider.engine())} if options.stage_images else None
+        prover = ChainProver(store, provider, settings, options)
+        yield ValidateRun(store, prover, choice, progress=progress, images=images, secrets=settings.secrets)
 
 
 class ValidateRun:
-    """Proves the chains that were chosen and have no outcome for the backend yet.
+    """Proves the chains that were chosen and have no outcome for the backend yet (`prchain.runs.Work`).
 
-    `images` are the names of the engine's images, which only a run with stage images looks at: a checkout that is gone
-    is made again.
+    A chain that was proved with fewer runs a side than are wanted now goes on with those that lack. `images` are the
+    names of the engine's images, which only a run with stage images looks at: a checkout that is gone is made again.
     """
 
+    title = "chains"
+
     def __init__(
-        self, store: Store, prover: ChainProver, *, backend: Backend, progress: Progress, choice: Choice,
+        self,
+        store: Store,
+        prover: ChainProver,
+        choice: Choice,
+        *,
+        progress: Progress = SILENT,
         images: Collection[str] | None = None,
-    ) -> None:  # fmt: skip
+        secrets: tuple[str, ...] = (),
+    ) -> None:
+        self.prover = prover
         self._store = store
-        self._prover = prover
-        self._backend = backend
-        self._progress = progress
         self._choice = choice
+        self._progress = progress
         self._images = images
-        self._stop = threading.Event()
-        self._under_way = UnderWay()
+        self._secrets = secrets
 
-    def run(self) -> ValidateReport:
-        """Prove what is left. Raises `UsageError` for a wrong choice or recipe, `StoreInUse`, `StoreError`."""
-        with alone(self._store, "validate", "prchain environments validate"):
-            todo, standing = self._pending()
-            shown = self._progress.task("chains", len(todo))
-            proofs: list[ChainProof] = []
-            stopped: list[Stopped] = []
-            pool = ThreadPoolExecutor(max_workers=max(1, min(self._choice.workers, len(todo))))
-            futures = [pool.submit(self._unless_stopped, chain_id, shown) for chain_id in todo]
-            try:
-                for future in as_completed(futures):
-                    ended = future.result()
-                    if isinstance(ended, ChainProof):
-                        proofs.append(ended)
-                    elif ended is not None:
-                        stopped.append(ended)
-                    if ended is not None:
-                        shown.advance()
-            finally:
-                # Whoever interrupts, or a database that fails, need not wait for the tests under way.
-                self._stop.set()
-                pool.shutdown(wait=False, cancel_futures=True)
-            shown.done(f"{len(proofs):,} of {len(todo):,} ended")
-        left = len(todo) - len(proofs) - len(stopped)
-        return ValidateReport(tuple(proofs), standing, tuple(stopped), left)
+    def pending(self) -> tuple[list[ProofUnit], int]:
+        """The chains to prove, best first, and how many have ended; with `retry` those not proved begin anew.
 
-    def _pending(self) -> tuple[list[str], int]:
-        """The chains to prove, best first, and how many have ended; with `retry` those not proved begin anew."""
+        Raises `UsageError`.
+        """
         choice = self._choice
         with self._store.reading() as tx:
             if choice.chain is not None:
@@ -141,66 +153,55 @@ class ValidateRun:
             else:
                 wanted = selected_ids(tx, choice.strategy, choice.repository, choice.limit)
             ended = validations(tx)
-            checkouts = stage_images(tx) if self._images is not None else {}
+            stands = self._standing(tx, ended)
         if choice.retry:
-            failed = [one for one in wanted if one in ended and ended[one][0] != PROVED]
+            failed = [one for one in wanted if one in ended and ended[one].outcome != PROVED]
             with self._store.transaction() as tx:
                 forget(tx, failed)
             ended = {one: value for one, value in ended.items() if one not in failed}
-        stands = {
+            stands -= set(failed)
+        again = set(wanted) if choice.renew else set(wanted) - stands
+        units = [ProofUnit(one, ended[one].at if one in ended else None) for one in wanted if one in again]
+        return units, len(wanted) - len(units)
+
+    def run(self, workers: int = 1) -> ValidateReport:
+        """Prove what is left. Raises as `prchain.runs.run_units`."""
+        units, standing = self.pending()
+        ended = run_units(self, units, workers=workers, progress=self._progress, secrets=self._secrets)
+        return ValidateReport(ended.results, ended.left, ended.stopped, standing)
+
+    def holding(self, unit: ProofUnit) -> AbstractContextManager[None]:
+        """See `Work`."""
+        return alone(self._store, f"proof-{unit.chain_id}", "prchain environments validate")
+
+    def work_on(self, unit: ProofUnit, tell: Tell) -> UnitResult[ProofUnit]:
+        """See `Work`."""
+        with self._store.reading() as tx:
+            ended = validations(tx, unit.chain_id)
+            now = ended.get(unit.chain_id)
+            if now is not None and now.at != unit.validated_at and unit.chain_id in self._standing(tx, ended):
+                proof = read_proof(tx, unit.chain_id)
+                return UnitResult(unit, proof.outcome, "another run has ended it meanwhile", proof)
+        proof = self.prover.prove(unit.chain_id, tell)
+        return UnitResult(unit, proof.outcome, proof.reason, proof)
+
+    def failed(self, unit: ProofUnit, outcome: str, reason: str) -> UnitResult[ProofUnit]:
+        """See `Work`; nothing is stored of the chain but the test runs that were made."""
+        return UnitResult(unit, outcome, reason)
+
+    def spent(self) -> float | None:
+        """See `Work`: what repairs cost is told by the ledger."""
+        return None
+
+    def _standing(self, tx: Transaction, ended: dict[str, StoredValidation]) -> set[str]:
+        """The chains whose outcome is what this run would find."""
+        options = self.prover.options
+        checkouts = stage_images(tx) if self._images is not None else {}
+        made = runs_made(tx)
+        return {
             one
-            for one in wanted
-            if one in ended
-            and ended[one][1] == self._backend
+            for one, validation in ended.items()
+            if validation.backend == options.backend
+            and (validation.outcome != PROVED or made.get(one, options.runs) >= options.runs)
             and all(image in (self._images or ()) for image in checkouts.get(one, ()))
         }
-        return [one for one in wanted if one not in stands], len(stands)
-
-    def _unless_stopped(self, chain_id: str, shown: Task) -> ChainProof | Stopped | None:
-        """Prove a chain: the boundary at which a failure that shows on one chain is kept from ending all others."""
-        if self._stop.is_set():
-            return None
-        tell = self._under_way.teller(chain_id, shown)
-        try:
-            return self._prover.prove(chain_id, tell)
-        except _ENDS_ALL as error:
-            self._stop.set()
-            return Stopped(chain_id, error.name, str(error))
-        except (UsageError, StoreError):
-            raise
-        except PrchainError as error:
-            return Stopped(chain_id, error.name, scrub_mined(str(error)))
-        except Exception as error:  # what has no name is a defect of ours: told, not hidden
-            said = " ".join(traceback.format_exception_only(error)[-1].split())
-            place = traceback.extract_tb(error.__traceback__)[-1]
-            reason = f"{scrub_mined(said)[:_LONGEST_REASON]} ({Path(place.filename).name}:{place.lineno})"
-            return Stopped(chain_id, DEFECT, reason)
-        finally:
-            self._under_way.ended(chain_id, shown)
-
-
-class UnderWay:
-    """What is being done for each chain that is worked on, as one note: a chain that hangs stays in sight."""
-
-    def __init__(self) -> None:
-        self._words: dict[str, str] = {}
-        self._lock = threading.Lock()
-
-    def teller(self, chain_id: str, shown: Task) -> Tell:
-        """Takes what is being done for a chain."""
-
-        def tell(words: str) -> None:
-            with self._lock:
-                self._words[chain_id] = words
-                self._show(shown)
-
-        return tell
-
-    def ended(self, chain_id: str, shown: Task) -> None:
-        """Nothing more is being done for a chain."""
-        with self._lock:
-            self._words.pop(chain_id, None)
-            self._show(shown)
-
-    def _show(self, shown: Task) -> None:
-        shown.update(note="; ".join(f"{chain_id}: {words}" for chain_id, words in self._words.items()))

@@ -148,6 +148,16 @@ class Desk:
         """The name of the model that answers a purpose. Raises `UsageError` where there is none."""
         return self._route(purpose).model.name
 
+    def resolved(
+        self, purpose: str, *, temperature: float | None = None, max_tokens: int | None = None
+    ) -> Mapping[str, Any]:
+        """Model and sampling settings of the questions of a purpose that name these: ``model``, ``max_tokens``, and
+        ``temperature`` where it is not left to the endpoint. Raises `UsageError` where there is no model."""
+        route = self._route(purpose)
+        heat = route.temperature if temperature is None else temperature
+        found = {"model": route.model.name, "max_tokens": max_tokens or route.max_tokens or MAX_TOKENS}
+        return found if heat is None else {**found, "temperature": heat}
+
     def check(self, *purposes: str) -> None:
         """Make sure, before anything is sent, that each purpose has a model, and a price where there is a budget.
 

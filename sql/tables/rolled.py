@@ -15,7 +15,7 @@ class Trajectory(Base):
     __table_args__ = (Index("ix_trajectories_chain", "chain_id", "sample"),)
 
     id: Mapped[str] = mapped_column(String(16), primary_key=True)
-    """Hash of chain, options, sample and models (and of where it was branched off, if so); `trajectories.identity`."""
+    """Hash of `decided_by`; of a row without it, by an earlier rule. It never changes: `trajectories.identity`."""
     chain_id: Mapped[str] = mapped_column(ForeignKey("chains.id", ondelete="CASCADE"))
     sample: Mapped[int]
     parent_id: Mapped[str | None] = mapped_column(String(16))
@@ -27,15 +27,20 @@ class Trajectory(Base):
     judge: Mapped[str | None] = mapped_column(String(255))
     """The model that judged; null where the gate asks none."""
     options: Mapped[str] = mapped_column(Text)
-    """JSON object: everything that decides the rollout (`trajectories.options.RolloutOptions`)."""
+    """JSON object: every option, also those at their default (`trajectories.options.RolloutOptions`)."""
     options_hash: Mapped[str] = mapped_column(String(64))
+    """SHA-256 of the options that are not at their default; of a row without `decided_by`, of all of them."""
     prompts: Mapped[str] = mapped_column(Text)
     """JSON object of prompt name to its hash."""
     tools: Mapped[str] = mapped_column(Text)
     """JSON list: the tools as the model was told of them, in OpenAI's form."""
+    decided_by: Mapped[str | None] = mapped_column(Text)
+    """JSON object: all that decides the trajectory (`trajectories.identity.Identity`); null for one that was begun
+    before it was kept."""
     outcome: Mapped[str] = mapped_column(String(32))
     """``running``; ``accepted`` (every stage); ``accepted_prefix`` (the first `accepted` stages, enough for a chain);
-    ``too_short``; ``rejected``; or a failure's name, which the next run may try again. `trajectories.outcomes`."""
+    ``too_short``; ``rejected``; ``superseded`` (begun under other prompts, and given up for them); or a failure's name,
+    which the next run may try again. `trajectories.outcomes`."""
     reason: Mapped[str | None] = mapped_column(Text)
     accepted: Mapped[int]
     """How many stages from the first one on were accepted."""

@@ -94,7 +94,7 @@ def mined(folder: Path, world: World, database: str | None = None) -> Iterator[S
     store = Store.open(database or str(folder / "prchain.db"))
     spec = parse_entry(f"{NAME} = {world.path}", "github.com", folder)
     with open_progress(stream=io.StringIO()) as progress:
-        report = Miner(store, mirrors=folder, progress=progress, options=MineOptions(source="git")).mine(spec)
+        report = Miner(store, MineOptions(source="git"), mirrors=folder, progress=progress).mine(spec)
     assert report.error is None, report.error
     try:
         yield store

@@ -5,6 +5,7 @@ Three pull requests build on each other (`CHAIN`); `crowd` makes as many single 
 
 from __future__ import annotations
 
+import functools
 import io
 import json
 import re
@@ -16,9 +17,10 @@ from threading import Lock
 from typing import Any
 
 from chains.identity import chain_id
-from chains.tasks.construct import Options, TaskRun
 from chains.tasks.query import Constructor
 from chains.tasks.rows import read_draft
+from chains.tasks.run import Options, TaskRun
+from chains.tasks.writer import TaskWriter
 from miner.mine import MineOptions, Miner
 from miner.repositories import parse_entry
 from prchain.llm.desk import Desk, Route
@@ -183,14 +185,11 @@ class TaskWorld:
     def run(self, model: FakeModel | Desk, **options: Any) -> TaskRun:
         """A run over the chains with a model, or with a whole desk."""
         desk = model if isinstance(model, Desk) else desk_of(model)
-        with open_progress(stream=io.StringIO()) as progress:
-            return TaskRun(
-                self.store,
-                Constructor(desk),
-                mirrors=self.folder / "mirrors",
-                progress=progress,
-                options=Options(**options),
-            )
+        workers = options.pop("workers", 2)
+        writer = TaskWriter(self.store, Constructor(desk), self.folder / "mirrors")
+        run = TaskRun(self.store, desk, writer, Options(**options))
+        run.run = functools.partial(run.run, workers)  # type: ignore[method-assign]
+        return run
 
 
 def desk_of(
@@ -334,7 +333,7 @@ def mined(folder: Path, world: World, chains: Sequence[Sequence[int]]) -> Iterat
     store = Store.open(str(folder / "prchain.db"))
     spec = parse_entry(f"{NAME} = {world.path}", "github.com", folder)
     with open_progress(stream=io.StringIO()) as progress:
-        miner = Miner(store, mirrors=folder / "mirrors", progress=progress, options=MineOptions(source="git"))
+        miner = Miner(store, MineOptions(source="git"), mirrors=folder / "mirrors", progress=progress)
         report = miner.mine(spec)
     assert report.error is None, report.error
     made = TaskWorld(folder, store, world)

@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from chains.tasks.run_report import RunReport, TaskReport, print_run, run_row
+from chains.tasks.run_report import TaskRunReport, print_run, run_row
 from prchain.llm.ledger import Spending
+from prchain.runs import UnitResult
+from sql.chosen import ChainUnit
 
 IDS = [f"{number:016x}" for number in range(20)]
 NO_JSON = "no usable reply, asked 3 times; the last fault: Your reply holds no JSON object."
 BUDGET = "the budget of 0.0001 USD has 0.0001 left and the next call may cost 0.0047"
 
 
-def ended(outcome: str, *reasons: str | None) -> tuple[TaskReport, ...]:
-    return tuple(TaskReport(chain_id, outcome, reason) for chain_id, reason in zip(IDS, reasons, strict=False))
+def ended(outcome: str, *reasons: str | None) -> tuple[UnitResult[Any], ...]:
+    return tuple(
+        UnitResult(ChainUnit(chain_id), outcome, reason) for chain_id, reason in zip(IDS, reasons, strict=False)
+    )
 
 
-def said(capsys: pytest.CaptureFixture[str], report: RunReport, spent: Spending | None = None) -> tuple[str, str]:
+def said(capsys: pytest.CaptureFixture[str], report: TaskRunReport, spent: Spending | None = None) -> tuple[str, str]:
     print_run(report, spent or Spending())
     out, err = capsys.readouterr()
     return out, err
 
 
 def test_nothing_new_names_what_stands_as_what_and_how_to_begin_anew(capsys: pytest.CaptureFixture[str]) -> None:
-    out, err = said(capsys, RunReport((), {"query_rejected": 13, "ready": 1, "bad_reply": 1}, 0, None))
+    out, err = said(capsys, TaskRunReport((), 0, None, {"query_rejected": 13, "ready": 1, "bad_reply": 1}))
     assert out.splitlines() == [
         "nothing new to do; 15 stood before (1 ready, 1 bad_reply, 13 query_rejected); 0 calls, 0.0000 USD",
         "14 tasks rejected or given up: `prchain tasks show ID` says why, `prchain tasks build --retry` begins another "
@@ -34,13 +40,13 @@ def test_nothing_new_names_what_stands_as_what_and_how_to_begin_anew(capsys: pyt
 
 def test_a_retry_is_not_offered_where_it_helps_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     tasks = ended("ready", None) + ended("endpoint_unreachable", "overview: x cannot be reached")
-    assert "--retry" not in "".join(said(capsys, RunReport(tasks, {"ready": 3}, 0, None)))
+    assert "--retry" not in "".join(said(capsys, TaskRunReport(tasks, 0, None, {"ready": 3})))
 
 
 def test_the_commonest_reasons_are_told_with_their_counts(capsys: pytest.CaptureFixture[str]) -> None:
     reasons = [f"stage 1: plan of {id_}/1: {NO_JSON}" for id_ in IDS[:12]]
     reasons += [f"stage 2: query of {IDS[0]}/2: other", f"overview: overview of {IDS[0]}/overview: other"]
-    out, err = said(capsys, RunReport(ended("bad_reply", *reasons), {}, 0, "5 tasks in a row ended bad_reply"))
+    out, err = said(capsys, TaskRunReport(ended("bad_reply", *reasons), 0, "5 tasks in a row ended bad_reply"))
     assert err.splitlines() == [
         f"14 tasks ended bad_reply, {IDS[0]} the first:",
         f"  12 x {NO_JSON}",
@@ -51,13 +57,13 @@ def test_the_commonest_reasons_are_told_with_their_counts(capsys: pytest.Capture
 
 
 def test_many_reasons_are_told_by_number_only(capsys: pytest.CaptureFixture[str]) -> None:
-    _, err = said(capsys, RunReport(ended("query_rejected", *(f"stage 1: {n} path" for n in range(5))), {}, 0, None))
+    _, err = said(capsys, TaskRunReport(ended("query_rejected", *(f"stage 1: {n} path" for n in range(5)))))
     assert err.count(" x ") == 4 and "2 x other reasons" in err
 
 
 def test_a_budget_that_is_spent_is_said_once_with_what_was_not_begun(capsys: pytest.CaptureFixture[str]) -> None:
     tasks = ended("budget_exceeded", f"stage 1: {BUDGET}", f"stage 1: {BUDGET}2")
-    out, err = said(capsys, RunReport(tasks, {}, 13, BUDGET))
+    out, err = said(capsys, TaskRunReport(tasks, 13, BUDGET))
     assert out == "2 budget_exceeded, 13 not begun; 0 stood before; 0 calls, 0.0000 USD\n"
     assert err.splitlines() == [
         f"stopped early: {BUDGET}",
@@ -66,7 +72,7 @@ def test_a_budget_that_is_spent_is_said_once_with_what_was_not_begun(capsys: pyt
 
 
 def test_calls_that_were_refused_are_said_to_be_and_are_no_paid_calls(capsys: pytest.CaptureFixture[str]) -> None:
-    report = RunReport(ended("endpoint_refused", "stage 1: 401"), {}, 0, None)
+    report = TaskRunReport(ended("endpoint_refused", "stage 1: 401"))
     out, err = said(capsys, report, Spending(refused=4))
     assert out == "1 endpoint_refused; 0 stood before; 0 calls, 4 refused, 0.0000 USD\n"
     assert err.endswith("1 task not done; mend what is said above, then run the same command again\n")

@@ -13,7 +13,7 @@ from sqlalchemy import update
 
 from chains.tasks.cli import tasks
 from chains.tasks.record import TaskRecord
-from prchain.errors import PrchainError, SettingsError, StoreInUse, StoreUnavailable, UsageError
+from prchain.errors import PrchainError, SettingsError, StoreUnavailable, UsageError
 from sql.cli import sql
 from sql.lock import alone
 from sql.tables import LlmCall, Selection, StageTests, Task
@@ -67,7 +67,7 @@ class TestBuild:
         assert again.exit_code == 0
         assert json.loads(again.stdout) == {
             "worked_on": 0, "outcomes": {}, "reasons": {}, "stood_before": 1, "stood_before_as": {"ready": 1},
-            "left": 0, "stopped": None, "calls": 0, "refused": 0, "usd": 0.0,
+            "outdated": 0, "left": 0, "stopped": None, "calls": 0, "refused": 0, "usd": 0.0,
         }  # fmt: skip
 
     def test_a_dry_run_says_what_it_takes_and_leaves_no_row(self, world: TaskWorld) -> None:
@@ -114,9 +114,11 @@ class TestBuild:
         call(world, "build", "--budget", "1", fails=SettingsError)
         assert world.rows(LlmCall, "id") == []
 
-    def test_another_build_on_the_same_database_is_said_before_anything_is_asked(self, world: TaskWorld) -> None:
-        with alone(world.store, "tasks", "prchain tasks build"):
-            call(world, "build", fails=StoreInUse)
+    def test_a_task_that_another_build_is_writing_is_said_and_nothing_is_asked(self, world: TaskWorld) -> None:
+        with alone(world.store, f"task-{world.chains[0]}", "prchain tasks build"):
+            result = call(world, "build")
+            assert result.exit_code == 1 and "1 taken" in result.stdout
+            assert "another run works on it" in result.stderr and "run the same command again" in result.stderr
             assert call(world, "build", "--dry-run").exit_code == 0
         assert world.rows(LlmCall, "id") == []
 

@@ -12,7 +12,7 @@ from sqlalchemy import update
 
 from chains.tasks.model import StageQuery, TaskDraft
 from chains.tasks.rows import write_draft
-from prchain.errors import EndpointUnreachable, StoreInUse
+from prchain.errors import EndpointUnreachable
 from prchain.llm.model import Request
 from sql.tables import Chain, Selection, Task, TaskStage
 from tests.chains.taskworld import (
@@ -75,7 +75,7 @@ class TestAtOnce:
         assert many.rows(Task, "outcome", chain_id=gone) == []
 
     def test_a_chain_that_goes_before_it_is_read_is_skipped(self, many: TaskWorld) -> None:
-        first, *_, last = many.run(FakeModel()).pending()[0]
+        first, *_, last = (one.chain_id for one in many.run(FakeModel()).pending().units)
 
         def choose_anew() -> None:
             with many.store.transaction() as tx:
@@ -83,7 +83,7 @@ class TestAtOnce:
 
         report = many.run(self.meanwhile(f"{first}/overview", choose_anew), workers=1).run()
         assert (report.counts, report.done) == ({"ready": 19, "chain_gone": 1}, True)
-        assert last not in many.run(FakeModel()).pending()[0]
+        assert last not in {one.chain_id for one in many.run(FakeModel()).pending().units}
 
     @pytest.mark.parametrize("error", [None, EndpointUnreachable("down"), ValueError("a defect")])
     def test_a_task_that_another_run_ended_stands(self, world: TaskWorld, error: Exception | None) -> None:
@@ -99,12 +99,14 @@ class TestAtOnce:
         assert stored(world)["draft"] == theirs
         assert (report.counts, report.done) == ({"task_superseded": 1}, True)
 
-    def test_a_second_run_on_the_same_database_is_refused_and_pays_nothing(self, world: TaskWorld) -> None:
+    def test_a_second_run_on_the_same_database_passes_over_what_the_first_has_and_pays_nothing(
+        self, world: TaskWorld
+    ) -> None:
         second = FakeModel()
 
         def begin() -> None:
-            with pytest.raises(StoreInUse, match="another `prchain tasks build` is at work"):
-                world.run(second).run()
+            report = world.run(second).run()
+            assert (report.counts, report.done) == ({"taken": 1}, False)
 
         model = self.meanwhile(f"{world.chains[0]}/overview", begin, {"overview": OVERVIEW})
         model.answer = _instead(model.answer, good_answer)
@@ -138,5 +140,5 @@ class TestDefects:
         with world.store.transaction() as tx:
             tx.connection.execute(update(TaskStage).where(TaskStage.position == 1).values(findings="{broken"))
         report = world.run(FakeModel()).run()
-        assert report.counts == {"defect": 1} and "JSONDecodeError" in (report.tasks[0].reason or "")
+        assert report.counts == {"defect": 1} and "JSONDecodeError" in (report.results[0].reason or "")
         assert len(world.rows(TaskStage, "position")) == 3, "what was paid for stays"

@@ -193,7 +193,7 @@ def stage_world(
     store = Store.open(str(folder / "prchain.db"))
     spec = parse_entry(f"{NAME} = {world.path}", "github.com", folder)
     with open_progress(stream=io.StringIO()) as progress:
-        miner = Miner(store, mirrors=folder / "mirrors", progress=progress, options=MineOptions(source="git"))
+        miner = Miner(store, MineOptions(source="git"), mirrors=folder / "mirrors", progress=progress)
         report = miner.mine(spec)
     assert report.error is None, report.error
     made = StageWorld(folder, store, world)

@@ -18,7 +18,7 @@ from environments.images.images import Image
 from environments.images.plans import Plan
 from environments.images.provide import Backend, Provided, Provider
 from environments.proofs.proof_rows import ChainProof, forget, needed_images, own_images, write_stage_image
-from environments.proofs.validations import Stopped, ValidateReport
+from environments.proofs.validations import ProofUnit, ValidateReport
 from environments.report import BuildHelp, print_builds, print_validations, size_text
 from environments.sandboxes import leftovers
 from environments.stages import Stage
@@ -26,6 +26,7 @@ from environments.suites.testruns import TEST_SECONDS
 from environments.workplace import TEST_TIMEOUT
 from prchain.cli import run
 from prchain.errors import BuildFailed, EngineUnavailable
+from prchain.runs import UnitResult
 from sql.store import Store
 from sql.tables import BuiltImage, Repository, StageTests, Validation
 from tests.environments.stageworld import RECIPE, StageWorld, stage_world, works
@@ -162,14 +163,15 @@ def test_validate_ends_with_1_where_a_chain_has_no_outcome_and_0_where_it_failed
 def test_validate_says_what_happened_to_chains_that_did_not_end(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    gone = [Stopped("5f0c", "image_missing", "no base"), Stopped("6a1b", "defect", "?"), Stopped("7", "defect", "?")]
-    proved = ChainProof("81c2", "proved")
+    ended = (("5f0c", "image_missing", "no base"), ("6a1b", "defect", "?"), ("7", "defect", "?"))
+    gone = tuple(UnitResult(ProofUnit(chain), outcome, why) for chain, outcome, why in ended)
+    proved = UnitResult(ProofUnit("81c2"), "proved", None, ChainProof("81c2", "proved"))
     more = BuildHelp(tmp_path, tmp_path, repaired=False)
     for report, says in (
-        (ValidateReport((), 4, (), 0), "nothing new to do; 4 stood before"),
-        (ValidateReport((), 0, tuple(gone[:1]), 0), "0 done, 1 image_missing; 0 stood before"),
-        (ValidateReport((), 0, tuple(gone), 3), "0 done, 2 defect, 1 image_missing, 3 not begun; 0 stood before"),
-        (ValidateReport((proved,), 1, tuple(gone[:1]), 0), "1 proved, 1 image_missing; 1 stood before"),
+        (ValidateReport(standing=4), "nothing new to do; 4 stood before"),
+        (ValidateReport(gone[:1]), "0 done, 1 image_missing; 0 stood before"),
+        (ValidateReport(gone, 3), "0 done, 2 defect, 1 image_missing, 3 not begun; 0 stood before"),
+        (ValidateReport((proved, *gone[:1]), standing=1), "1 proved, 1 image_missing; 1 stood before"),
     ):
         print_validations(report, more)
         assert capsys.readouterr().out.splitlines()[-1] == says

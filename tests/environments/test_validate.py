@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import signal
 import subprocess
 import sys
@@ -14,7 +13,7 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
-from environments.images.provide import Backend, Provider
+from environments.images.provide import Provider
 from environments.proofs.proof import (
     EARLIER_BROKEN,
     NO_F2P,
@@ -26,7 +25,7 @@ from environments.proofs.proof import (
 )
 from environments.proofs.proof_rows import forget
 from environments.proofs.reference_runs import AFTER, BEFORE
-from environments.proofs.validations import Choice, UnderWay, ValidateReport, ValidateRun
+from environments.proofs.validations import Choice, ValidateReport, ValidateRun
 from environments.sandboxes import leftovers
 from environments.suites.testlogs import Status
 from environments.suites.testruns import run_tests
@@ -35,7 +34,6 @@ from prchain.errors import (
     EngineUnavailable,
     IncompleteRepository,
     NoRecipe,
-    StoreInUse,
     UsageError,
 )
 from prchain.progress import open_progress
@@ -59,11 +57,8 @@ def world(tmp_path: Path) -> Iterator[StageWorld]:
 
 
 def validate(world: StageWorld, *, runs: int = 1, **choice: Any) -> ValidateReport:
-    with open(os.devnull, "w") as quiet, open_progress(quiet) as progress:
-        prover = world.prover(runs=runs)
-        return ValidateRun(
-            world.store, prover, backend=Backend.LOCAL, progress=progress, choice=Choice(**choice)
-        ).run()  # fmt: skip
+    workers = choice.pop("workers", 1)
+    return ValidateRun(world.store, world.prover(runs=runs), Choice(**choice)).run(workers)
 
 
 def outcomes(world: StageWorld) -> list[str]:
@@ -101,7 +96,7 @@ def test_a_chain_whose_tests_show_its_work_is_proved(world: StageWorld) -> None:
 def test_what_is_proved_is_not_run_again(world: StageWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     validate(world)
     monkeypatch.setattr("environments.workplace.run_tests", lambda *a, **k: pytest.fail("run again"))
-    assert validate(world, retry=True) == ValidateReport((), 1, (), 0)
+    assert validate(world, retry=True) == ValidateReport((), 0, None, 1)
     with world.store.transaction() as tx:
         tx.delete(Validation, chain_id=world.chain_id)
     assert validate(world).counts == {PROVED: 1}
@@ -243,7 +238,7 @@ def test_the_engines_failure_is_no_outcome_and_the_next_run_goes_on(
 
     monkeypatch.setattr("environments.workplace.run_tests", lost)
     report = validate(world, runs=2, chain=single)
-    assert not report.done and report.stopped[0].outcome == "engine_unavailable"
+    assert not report.done and report.failed[0].outcome == "engine_unavailable"
     assert world.rows(Validation, "outcome") == [] and len(world.rows(ReferenceRun, "side")) == 3
     assert validate(world, runs=2, chain=single).counts == {PROVED: 1}
     assert len(made) == 5
@@ -257,8 +252,10 @@ def test_an_engine_that_is_gone_ends_the_run_for_all(world: StageWorld, monkeypa
         raise EngineUnavailable("no daemon")
 
     monkeypatch.setattr(Provider, "provide", gone)
+    world.add_chain((1, 3))
     report = validate(world, workers=1)
-    assert len(report.stopped) == 1 and report.left == 2 and not report.done
+    assert len(report.failed) == 3 and report.left == 1 and not report.done
+    assert report.stopped == "3 chains in a row ended engine_unavailable, as the others would: no daemon"
 
 
 def test_a_defect_on_one_chain_is_told_and_the_others_end(world: StageWorld, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -272,42 +269,14 @@ def test_a_defect_on_one_chain_is_told_and_the_others_end(world: StageWorld, mon
 
     monkeypatch.setattr(Provider, "provide", defect)
     report = validate(world)
-    assert report.counts == {PROVED: 1} and [one.outcome for one in report.stopped] == ["defect"]
-    assert "ZeroDivisionError" in report.stopped[0].reason
-
-
-def test_of_several_chains_under_way_each_one_stays_in_sight() -> None:
-    said: list[str] = []
-
-    class Shown:
-        def update(self, *, total: int | None = None, note: str | None = None) -> None:
-            said.append(str(note))
-
-        def advance(self, count: int = 1) -> None:
-            """Nothing is shown of it."""
-
-        def done(self, message: str = "") -> None:
-            """Nothing is shown of it."""
-
-    shown, under_way = Shown(), UnderWay()
-    hangs, goes_on = (under_way.teller(one, shown) for one in ("5f0c", "6a1b"))
-    hangs("stage 1: before, run 1")
-    goes_on("stage 1: image")
-    goes_on("stage 2: image")
-    under_way.ended("6a1b", shown)
-    under_way.ended("5f0c", shown)
-    assert said[1:] == [
-        "5f0c: stage 1: before, run 1; 6a1b: stage 1: image", "5f0c: stage 1: before, run 1; 6a1b: stage 2: image",
-        "5f0c: stage 1: before, run 1", "",
-    ]  # fmt: skip
+    assert report.outcomes == {PROVED: 1} and [one.outcome for one in report.failed] == ["defect"]
+    assert "ZeroDivisionError" in str(report.failed[0].reason)
 
 
 def test_a_run_that_hangs_is_seen_in_the_log_under_its_own_phase(world: StageWorld) -> None:
     log = io.StringIO()
     with open_progress(log, every=0) as progress:
-        ValidateRun(
-            world.store, world.prover(runs=1), backend=Backend.LOCAL, progress=progress, choice=Choice()
-        ).run()  # fmt: skip
+        ValidateRun(world.store, world.prover(runs=1), Choice(), progress=progress).run()
     words = [line.partition(f"({world.chain_id}: ")[2].rstrip(")") for line in log.getvalue().splitlines()]
     assert [one for one in words if "stage 2" in one] == [
         "stage 2: image", "stage 2: after, run 1", "stage 2: before, run 1"
@@ -338,13 +307,9 @@ def test_a_checkout_that_is_gone_is_made_again_without_another_test_run(
     with world.store.transaction() as tx:
         tx.connection.execute(update(StageTests).values(stage_image="prchain/shop--till:stage"))
     monkeypatch.setattr("environments.workplace.run_tests", lambda *a, **k: pytest.fail("run again"))
-    with open(os.devnull, "w") as quiet, open_progress(quiet) as progress:
-        for images, again in (({"prchain/shop--till:stage"}, 0), (set[str](), 1)):
-            run = ValidateRun(
-                world.store, world.prover(runs=1), backend=Backend.LOCAL, progress=progress, choice=Choice(),
-                images=images,
-            )  # fmt: skip
-            assert len(run.run().proofs) == again
+    for images, again in (({"prchain/shop--till:stage"}, 0), (set[str](), 1)):
+        run = ValidateRun(world.store, world.prover(runs=1), Choice(), images=images)
+        assert len(run.run().proofs) == again
 
 
 def test_one_chain_is_chosen_by_the_beginning_of_its_id(world: StageWorld) -> None:
@@ -355,13 +320,14 @@ def test_one_chain_is_chosen_by_the_beginning_of_its_id(world: StageWorld) -> No
         validate(world, chain="zz")
 
 
-def test_a_store_serves_one_validation_at_a_time_and_several_chains_at_once(world: StageWorld) -> None:
+def test_several_chains_are_proved_at_once_and_one_that_another_run_has_is_passed_over(world: StageWorld) -> None:
     for number in (1, 2, 3):
         world.add_chain((number,), strategy="single")
     report = validate(world, workers=2, strategy="single")
     assert report.counts == {PROVED: 3}
-    with alone(world.store, "validate", "x"), pytest.raises(StoreInUse):
-        validate(world)
+    with alone(world.store, f"proof-{world.chain_id}", "x"):
+        report = validate(world)
+    assert (report.counts, report.done) == ({"taken": 1}, False)
 
 
 KILLED = """

@@ -361,7 +361,7 @@ def test_every_repository_of_a_list_is_told_that_the_token_was_refused(
     with Emulator(generate_world(1, 5)) as github:
         monkeypatch.setenv("GITHUB_API_URL", github.api_url)
         assert cli.run(["mine", "repos.txt", "--workers", "1", "--db", "p.db"]) == 1
-    said = [line for line in capsys.readouterr().err.splitlines() if "bad_token" in line]
+    said = [line for line in capsys.readouterr().err.splitlines() if ": bad_token: " in line]
     assert [line.partition(": ")[0] for line in said] == ["o/n", "o/m"]
     assert all("GitHub refused the token (401)" in line for line in said)
     with closing(Store.open("p.db", create=False)) as store, store.reading() as tx:

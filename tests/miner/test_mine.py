@@ -90,9 +90,9 @@ class Lab:
         with open_progress(stream=io.StringIO(), secrets=()) as progress:
             miner = Miner(
                 self.store,
+                MineOptions(source="git", **options),
                 mirrors=self.folder / "mirrors",
                 progress=progress,
-                options=MineOptions(source="git", **options),
             )
             return miner.mine(spec)
 
@@ -431,7 +431,7 @@ def run(database, point):
     store = stores.Store.open(str(Path(folder) / database))
     with open_progress(stream=io.StringIO(), secrets=()) as progress:
         options = MineOptions(source="git", line_counts=True)
-        miner = Miner(store, mirrors=Path(folder), progress=progress, options=options)
+        miner = Miner(store, options, mirrors=Path(folder), progress=progress)
         report = miner.mine(parse_entry("o/r = " + world, "github.com", Path(folder)))
     store.close()
     return report

@@ -45,9 +45,9 @@ class Lab:
             )
             return Miner(
                 self.store,
+                MineOptions(**options),
                 mirrors=self.folder / "mirrors",
                 progress=progress,
-                options=MineOptions(**options),
                 github=source,
             ).mine(spec)
 
@@ -116,7 +116,7 @@ def test_an_unknown_repository_has_no_archive(lab: Lab) -> None:
     spec = parse_entry(f"no/such = {lab.folder}", "github.com", lab.folder)
     with open_progress(stream=io.StringIO()) as progress:
         options = MineOptions(from_archive=True)
-        report = Miner(lab.store, mirrors=lab.folder, progress=progress, options=options).mine(spec)
+        report = Miner(lab.store, options, mirrors=lab.folder, progress=progress).mine(spec)
     assert report.outcome == "repository_not_found"
 
 

@@ -18,6 +18,7 @@ import tempfile
 import time
 import uuid
 from contextlib import ExitStack, closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from prchain.git import path_text
 from prchain.git.trees import TreeStore
 from prchain.llm.desk import Desk, Route
 from prchain.llm.price import Price
-from prchain.llm.scripted import NAME, ScriptedModel
+from prchain.llm.scripted import ScriptedModel
 from prchain.settings import Settings
 from prchain.terminal import say
 from sql.chosen import find_chain
@@ -39,7 +40,6 @@ from tests.real_rollouts.outcome import faults, lines, read
 from tests.real_rollouts.script import ensure_task, script
 from tests.real_rollouts.search import search
 from tests.real_rollouts.work import StageWork, different, reference
-from trajectories.identity import trajectory_id
 from trajectories.options import Gate, RolloutOptions
 from trajectories.rollouts.ground import ChainGround
 from trajectories.rollouts.rollout import RolloutContext, roll
@@ -87,14 +87,13 @@ def main(db: str, chain: str, agent: str, tries: int, keep: str | None) -> None:
                     sys.exit(1)
                 works, missed_by = found.works, found.missed_by
                 say(f"found after {found.tried} tries: {found.piece}, missed by {', '.join(missed_by[:3])}")
-        name = trajectory_id(chain_id, OPTIONS, 0, model=NAME)
-        model = ScriptedModel(script(ground.trees, works, name))
-        desk = Desk(SqlLedger(store, uuid.uuid4().hex), default=Route(model, Price(input=0.0, output=0.0)))
         context = RolloutContext(
-            store, desk, provider, make_scaffold(OPTIONS), OPTIONS, settings.mirrors_dir, folder / "data",
+            store, _desk(store, []), provider, make_scaffold(OPTIONS), OPTIONS, settings.mirrors_dir, folder / "data",
             engine=settings.environments_engine,
         )  # fmt: skip
-        assert roll(context, chain_id, 0) == name
+        with store.reading() as tx:
+            name = context.find(tx, chain_id, 0)[1].id
+        assert roll(replace(context, desk=_desk(store, script(ground.trees, works, name))), chain_id, 0) == name
         came = read(store, name)
         bases = ground.trees.trees_of([one.base for one in ground.task.chain.stages])
         for line in lines(came, bases):
@@ -105,6 +104,11 @@ def main(db: str, chain: str, agent: str, tries: int, keep: str | None) -> None:
         say(f"FAILED {fault}", err=True)
     say(f"{'not ' if wrong else ''}as it must be; {time.monotonic() - begun:.0f} s in all")
     sys.exit(1 if wrong else 0)
+
+
+def _desk(store: Store, lines: list[Any]) -> Desk:
+    free = Price(input=0.0, output=0.0)
+    return Desk(SqlLedger(store, uuid.uuid4().hex), default=Route(ScriptedModel(lines), free))
 
 
 def copy(db: Path, to: Path) -> None:

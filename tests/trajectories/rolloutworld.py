@@ -6,7 +6,7 @@ or behind an endpoint in another one.
 
 from __future__ import annotations
 
-import io
+import functools
 import json
 import re
 import tempfile
@@ -24,7 +24,6 @@ from prchain.git.trees import TreeStore
 from prchain.llm.desk import Desk, Route
 from prchain.llm.model import Reply, Request, ToolCall, Usage
 from prchain.llm.price import Price
-from prchain.progress import open_progress
 from prchain.settings import Settings
 from sql.ledger import SqlLedger
 from sql.store import Store
@@ -277,8 +276,10 @@ class RolloutWorld:
 
     def run(self, context: RolloutContext, **choice: Any) -> RolloutRun:
         """A run over the chains."""
-        with open_progress(stream=io.StringIO()) as progress:
-            return RolloutRun(context, Choice(**choice), progress)
+        workers = choice.pop("workers", 2)
+        run = RolloutRun(context, Choice(**choice))
+        run.run = functools.partial(run.run, workers)  # type: ignore[method-assign]
+        return run
 
     def rows(self, table: type[Base], *columns: str, **equals: Any) -> list[tuple[Any, ...]]:
         """Some columns of the rows of a table."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import io
+import functools
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sqlalchemy import update
 
 from prchain import cli, errors
 from prchain.git import GitRepository
@@ -21,7 +22,6 @@ from prchain.llm.desk import Desk
 from prchain.llm.ledger import MemoryLedger
 from prchain.llm.model import Request
 from prchain.llm.price import Price
-from prchain.progress import open_progress
 from sql.tables import LlmCall, StageTests, Task, TaskStage, Trajectory, TrajectoryStage, Verdict
 from tests.chains.taskworld import CHAIN, QUERIES, FakeModel, TaskWorld, desk_of, mined, shop
 from trajectories.verdicts.agreement import THRESHOLDS, Agreement, agreement, agreement_across, curve, spread
@@ -102,6 +102,12 @@ def verdict(world: TaskWorld, attempt: int, score: float | None, error: str | No
         ])  # fmt: skip
 
 
+def judged_by(world: TaskWorld, model: str, prompts: Mapping[str, str]) -> None:
+    """Let the stored verdicts be this judge's."""
+    with world.store.transaction() as tx:
+        tx.connection.execute(update(Trajectory).values(judge=model, prompts=json.dumps(dict(prompts))))
+
+
 def fenced(request: Request) -> dict[str, str]:
     text = request.messages[-1].content
     return dict(re.findall(r"<<<(\w+) [0-9a-f]{16}\n(.*?)\n\1 [0-9a-f]{16}>>>", text, re.S))
@@ -115,10 +121,10 @@ def right(request: Request) -> Any:
 
 def calibrator(world: TaskWorld, model: FakeModel | Desk, **options: Any) -> Calibrator:
     desk = model if isinstance(model, Desk) else desk_of(model)
-    with open_progress(stream=io.StringIO()) as progress:
-        return Calibrator(
-            world.store, Judge(desk), mirrors=world.folder / "mirrors", progress=progress, options=Options(**options)
-        )
+    workers = options.pop("workers", 2)
+    run = Calibrator(world.store, Judge(desk), Options(**options), mirrors=world.folder / "mirrors")
+    run.run = functools.partial(run.run, workers)  # type: ignore[method-assign]
+    return run
 
 
 def page(found: Calibration, threshold: float = 0.8) -> dict[str, Any]:
@@ -225,18 +231,21 @@ def test_a_budget_ends_the_run_and_the_next_one_goes_on(world: TaskWorld) -> Non
     ledger, model = MemoryLedger(), FakeModel(right)
     first = calibrator(world, desk_of(model, ledger, budget=0.0185, price=PRICED), workers=1).run()
     asked = len(model.asked)
-    assert not first.done and first.stopped is not None and first.stopped.startswith("budget_exceeded: ")
+    assert not first.done and first.stopped is not None and first.stopped.startswith("the budget of ")
     assert 0 < asked < 2 * CALLS and first.left == 2 - first.stages
     second = calibrator(world, desk_of(model, ledger, price=PRICED), workers=1).run()
     assert second.done and len(model.asked) == 2 * CALLS
 
 
-def test_an_endpoint_that_fails_ends_the_run(world: TaskWorld) -> None:
+def test_an_endpoint_that_fails_leaves_its_stages_and_says_why(world: TaskWorld) -> None:
     model = FakeModel(lambda request: errors.EndpointRefused("bad key"))
     found = calibrator(world, model, workers=1).run()
-    assert (found.done, found.left, found.results) == (False, 2, ())
-    assert found.stopped == "endpoint_refused: bad key"
-    assert len(model.asked) == 1
+    assert (found.done, found.stages, found.results) == (False, 0, ())
+    assert found.unread == ((world.chains[0], "endpoint_refused: bad key"),)
+    assert len(model.asked) == 2
+    prove(world, {1: "proved", 2: "proved", 3: "proved"})
+    found = calibrator(world, model, workers=1).run()
+    assert found.stopped == "3 stages in a row ended endpoint_refused, as the others would: bad key"
 
 
 def test_an_estimate_counts_the_calls_of_a_run_and_asks_nothing(world: TaskWorld) -> None:
@@ -261,18 +270,16 @@ def test_a_repository_that_is_gone_is_named_and_left_out(world: TaskWorld) -> No
 
 
 def test_two_runs_do_not_pay_for_the_same(world: TaskWorld) -> None:
-    inner: list[Exception] = []
+    inner: list[Calibration] = []
+    second = FakeModel(right)
 
     def answer(request: Request) -> Any:
         if not inner:
-            try:
-                calibrator(world, FakeModel(right)).run()
-            except errors.StoreInUse as error:
-                inner.append(error)
+            inner.append(calibrator(world, second, workers=1, limit=1).run())
         return right(request)
 
     assert calibrator(world, FakeModel(answer), workers=1).run().done
-    assert "prchain judge calibrate" in str(inner[0])
+    assert inner[0].unread == ((world.chains[0], "taken: another run works on it"),) and second.asked == []
 
 
 def test_stored_verdicts_are_held_against_the_tests(world: TaskWorld) -> None:
@@ -281,9 +288,17 @@ def test_stored_verdicts_are_held_against_the_tests(world: TaskWorld) -> None:
          (0.9, None, None), (0.9, None, "state_broken"), (None, "bad_reply", "passed"), (None, None, "passed")], 1
     ):  # fmt: skip
         verdict(world, attempt, score, error, tests)
+    own = calibrator(world, FakeModel(right), limit=1)
+    judged_by(world, own.judge.model, own.judge.prompts)
     with world.store.reading() as tx:
-        assert len(list(stored_verdicts(tx))) == 7
-    tests_page = page(calibrator(world, FakeModel(right), limit=1).run())["tests"]
+        for model, prompts, theirs, others in (
+            (own.judge.model, own.judge.prompts, 7, 0),
+            ("another", own.judge.prompts, 0, 7),
+            (own.judge.model, {"judge": "as it was before"}, 0, 7),
+        ):
+            found, left = stored_verdicts(tx, model, prompts)
+            assert (len(found), left) == (theirs, others), "a verdict of another judge says nothing of this one"
+    tests_page = page(own.run())["tests"]
     assert (tests_page["verdicts"], tests_page["unscored"], tests_page["without_tests"]) == (4, 1, 2)
     assert tests_page["agree"] == 0.5
     by_threshold = {point["threshold"]: point for point in tests_page["curve"]}
@@ -435,6 +450,9 @@ def test_the_command_prints_tables(
     world: TaskWorld, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     verdict(world, 1, 0.9, None, "passed")
+    assert run(world, monkeypatch, "--limit", "1", "--repeats", "1", "--order", "reference") == 0
+    assert "1 stored verdict of another model or prompt, left aside" in capsys.readouterr().out
+    judged_by(world, "scripted", Judge(desk_of(FakeModel(right))).prompts)
     assert run(world, monkeypatch, "--repeats", "1", "--order", "reference", "--threshold", "0.95") == 0
     out = capsys.readouterr().out
     assert "scripted on 2 stages, threshold 0.95" in out

@@ -6,6 +6,7 @@ import json
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import update
@@ -112,14 +113,14 @@ def test_predictions_of_rollouts_made_in_two_ways_do_not_stand_in_one_file(
     second = repository[1][4]
     talk = Talk().system().query(1).submit().query(2).submit()
     world.trajectory("s1", "c" * 16, talk, trees=[second, second], outcome="rejected", gate="both")
-    change(world, "s1", options_hash="1" * 64)
     with pytest.raises(
         UsageError, match=r"choose with --like ID: t1 \(gate \"judge\"; 2 in all\), s1 \(gate \"both\"; 1"
     ):
         predicted(world, tmp_path)
     ours, theirs = (predicted(world, tmp_path, like=like)[0] for like in ("t2", "s"))
     assert len(ours) == len(theirs) == 2 and ours[0] != theirs[0]
-    change(world, "s1", options_hash="0" * 64, judge="judge-2")
+    alike = {"gate": "judge", "threshold": 0.8, "refinements": 3}
+    change(world, "s1", options=json.dumps(alike), judge="judge-2")
     with pytest.raises(UsageError, match='judge "judge-2"'):
         predicted(world, tmp_path)
     assert predicted(world, tmp_path, like="s1")[0] == theirs
@@ -135,9 +136,10 @@ def test_a_branch_never_stands_before_what_it_was_branched_off(
     alone = predicted(world, tmp_path)[0]
     other = repository[1][4]
     talk = Talk().system().query(1).submit().query(2).submit()
-    for name, parent, options in (("a1", "t1", "0"), ("a0", "a1", "7")):
-        world.trajectory(name, "c" * 16, talk, sample=0, trees=[other, other], temperature=1)
-        change(world, name, parent_id=parent, parent_step=1, options_hash=options * 64)
+    hot: dict[str, Any] = {"temperature": 1}
+    for name, parent, options in (("a1", "t1", {}), ("a0", "a1", hot)):
+        world.trajectory(name, "c" * 16, talk, sample=0, trees=[other, other], **options)
+        change(world, name, parent_id=parent, parent_step=1)
     assert predicted(world, tmp_path)[0] == alone, "also where the branch has the lower sample, or other options"
     branched = predicted(world, tmp_path, like="a0")[0]
     assert len(branched) == 2 and branched != alone, "it is taken where it is asked for"

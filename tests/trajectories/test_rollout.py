@@ -448,7 +448,8 @@ class TestMachines:
 
     def test_two_do_not_work_on_one_trajectory(self, world: RolloutWorld) -> None:
         context = world.context()
-        name = context.id_of(world.chains[0], 0)
+        with world.store.reading() as tx:
+            name = context.find(tx, world.chains[0], 0)[1].id
         with alone(world.store, f"rollout-{name}", "x"), pytest.raises(StoreInUse):
             roll(context, world.chains[0], 0)
 

@@ -28,7 +28,7 @@ from trajectories.rollouts.crew import Told
 from trajectories.rollouts.forecast import ASSUMED
 from trajectories.rollouts.report import list_trajectories
 from trajectories.rollouts.rollout import RolloutContext, _begin, leave, roll
-from trajectories.rollouts.run import Choice, RolloutRun, RunReport
+from trajectories.rollouts.run import Choice, RolloutReport, RolloutRun
 
 CHAINS = [(1, 2), (2, 3), (3, 4), (4, 5)]
 
@@ -46,10 +46,12 @@ def ends(*outcomes: str | Exception, then: str = "accepted") -> Callable[..., st
 
     def one(context: RolloutContext, chain_id: str, sample: int, *, parent: Parent | None = None) -> str:
         said = left.pop(0) if left else then
-        name = context.id_of(chain_id, sample, parent)
+        with context.store.reading() as tx:
+            identity, found = context.find(tx, chain_id, sample, parent)
+        name = found.id
         if isinstance(said, StoreInUse):
             raise said
-        _begin(context, name, chain_id, sample, parent, Told())
+        _begin(context, name, identity, Told())
         if isinstance(said, Exception):
             raise said
         leave(context, name, said, None if said == "accepted" else f"because of {said}")
@@ -69,9 +71,9 @@ class TestRun:
         world.add_chain((1, 3), score=9.0)
         best = world.chains[-1]
         run = world.run(world.context(), samples=2)
-        todo, standing, without = run.pending()
-        assert (len(todo), standing, without) == (10, 0, 0)
-        assert [(one.chain_id, one.sample) for one in todo[:2]] == [(best, 0), (best, 1)]
+        todo = run.pending()
+        assert (len(todo.units), todo.standing, todo.without_task) == (10, 0, 0)
+        assert [(one.chain_id, one.sample) for one in todo.units[:2]] == [(best, 0), (best, 1)]
         assert report_of(world, ends(), samples=2).counts == {"accepted": 10}
         assert report_of(world, ends(), samples=2).standing == 10
         again = report_of(world, ends(), samples=3, limit=2)
@@ -85,7 +87,7 @@ class TestRun:
 
     def test_failures_of_machines_are_counted_apart_and_tried_again(self, world: RolloutWorld) -> None:
         report = report_of(world, ends("sandbox_lost", "rejected", "endpoint_timeout"))
-        assert report.counts == {"rejected": 1, "accepted": 1}
+        assert report.outcomes == {"accepted": 1, "rejected": 1}
         assert report.infrastructure == {"sandbox_lost": 1, "endpoint_timeout": 1}
         assert not report.done and len(report.failed) == 2
         assert report_of(world, ends()).standing == 2
@@ -93,13 +95,13 @@ class TestRun:
     def test_nothing_but_failures_of_machines_ends_the_run(self, world: RolloutWorld) -> None:
         report = report_of(world, ends(then="engine_unavailable"), samples=3)
         assert report.infrastructure == {"engine_unavailable": 7}
-        assert report.left == 5 and "3 chains in a row" in str(report.stopped)
+        assert report.left == 5 and "3 rollouts in a row ended engine_unavailable" in str(report.stopped)
 
     def test_one_chain_that_fails_by_itself_does_not_keep_the_others_from_being_worked_on(
         self, world: RolloutWorld
     ) -> None:
         report = report_of(world, ends(*["sandbox_lost"] * 6), samples=6)
-        assert report.infrastructure == {"sandbox_lost": 6} and report.counts == {"accepted": 18}
+        assert report.infrastructure == {"sandbox_lost": 6} and report.outcomes == {"accepted": 18}
         assert report.left == 0
 
     def test_a_spent_budget_ends_the_run(self, world: RolloutWorld) -> None:
@@ -110,7 +112,7 @@ class TestRun:
         report = report_of(world, ends(ValueError("no such thing as ghp_0123456789abcdefghij")))
         assert report.counts == {"defect": 1, "accepted": 3} and not report.done
         assert "ghp_" not in str(report.failed[0].reason) and "test_rollouts_cli.py" in str(report.failed[0].reason)
-        assert world.outcome(report.failed[0].id)[0] == "defect"
+        assert world.outcome(report.failed[0].detail)[0] == "defect"
 
     def test_what_a_defect_had_cost_is_told(self, world: RolloutWorld) -> None:
         def breaks(request: Any) -> None:
@@ -119,7 +121,7 @@ class TestRun:
 
         context = world.context(PolicyModel(before=breaks))
         report = world.run(context, workers=1, limit=1).run()
-        ((usd, steps, accepted),) = world.rows(Trajectory, "usd", "steps", "accepted", id=report.failed[0].id)
+        ((usd, steps, accepted),) = world.rows(Trajectory, "usd", "steps", "accepted", id=report.failed[0].detail)
         assert report.failed[0].outcome == "defect" and usd > 0 and (steps, accepted) == (3, 1)
 
     def test_what_another_process_works_on_is_passed_over(self, world: RolloutWorld) -> None:
@@ -212,7 +214,7 @@ class TestCommands:
         assert "1 rejected" in said and "0 stood before" in said, "an empty patch is not accepted"
         assert run_command(arguments) == 0
         assert "nothing new to do; 1 stood before" in capsys.readouterr().out
-        _print_report(RunReport((), 0, 4, 2, None), Spending(refused=3), {"passed": 1, "failed": 2, "not_run": 0})
+        _print_report(RolloutReport((), 4, None, 0, 2), Spending(refused=3), {"passed": 1, "failed": 2, "not_run": 0})
         told = capsys.readouterr().out
         assert "nothing ended" in told and "0 calls, 3 refused, 0.0000 USD" in told
         assert "2 of 3 accepted stages fail their hidden tests; --gate both" in told

@@ -34,6 +34,7 @@ from trajectories.rows import (
 ROW = {
     "chain_id": "c", "sample": 0, "parent_id": None, "parent_step": None, "scaffold": "react", "model": "m",
     "judge": None, "options": RolloutOptions().to_json(), "options_hash": "h", "prompts": "{}", "tools": "[]",
+    "decided_by": None,
 }  # fmt: skip
 
 

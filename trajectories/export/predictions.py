@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,11 @@ from prchain.instances import instance_id
 from sql.chosen import repository_ids
 from sql.store import Transaction
 from sql.tables import Chain, Trajectory, TrajectoryStage
+from trajectories.options import RolloutOptions
 from trajectories.rows import find_trajectory
+
+PREFIX = "prefix"
+"""The prompt that writes the overview of an accepted prefix, which no prediction holds."""
 
 NOT_TRIED = "not_tried"
 """No attempt was made at the stage: its end is its beginning, and tells nothing of the agent."""
@@ -51,7 +55,15 @@ class Rollout:
     model: str
     judge: str | None
     options: str
-    options_hash: str
+    prompts: str
+
+    @property
+    def way(self) -> str:
+        """What it was made with, so that it can be compared: judge, options that are not at their default, prompts."""
+        chosen = RolloutOptions.from_json(self.options)
+        prompts = {name: hash_ for name, hash_ in json.loads(self.prompts).items() if name != PREFIX}
+        told = (self.judge, chosen.chosen, chosen.temperature, chosen.max_tokens, chosen.observers, prompts)
+        return json.dumps(told, sort_keys=True)
 
 
 def predictions(
@@ -91,20 +103,21 @@ def chosen_rollouts(
     beginning.
     """
     row = Trajectory
-    columns = (row.id, row.chain_id, row.sample, row.model, row.judge, row.options, row.options_hash)
+    columns = (row.id, row.chain_id, row.sample, row.model, row.judge, row.options, row.prompts)
     query = select(*columns).where(row.outcome.in_(sorted(outcomes)))
     if repository is not None:
         chains = select(Chain.id).where(Chain.repository_id.in_(repository_ids(tx, repository)))
         query = query.where(row.chain_id.in_(chains))
     if model is not None:
         query = query.where(row.model == model)
+    made: Rollout | None = None
     if like is not None:
-        same = (row.model, row.judge, row.options_hash)
-        made = tx.connection.execute(select(*same).where(row.id == find_trajectory(tx, like))).one()
-        query = query.where(*(column == value for column, value in zip(same, made, strict=True)))
+        made = Rollout(*tx.connection.execute(select(*columns).where(row.id == find_trajectory(tx, like))).one())
     if sample is not None:
         query = query.where(row.sample == sample)
     found = [Rollout(*one) for one in tx.connection.execute(query.order_by(row.chain_id, row.sample, row.id))]
+    if made is not None:
+        found = [one for one in found if (one.model, one.way) == (made.model, made.way)]
     branches = tx.connection.execute(select(row.id, row.parent_id).where(row.parent_id.is_not(None)))
     parents = {str(name): str(parent) for name, parent in branches}
     depths = {one.id: _depth(one.id, parents) for one in found}
@@ -131,11 +144,14 @@ def _check_alike(rollouts: Sequence[Rollout]) -> None:
     """Raise `UsageError`, which says how to choose, where rollouts were made in several ways."""
     if len(models := sorted({one.model for one in rollouts})) > 1:
         raise UsageError(f"predictions are of one model a file; choose with --model: {', '.join(models)[:300]}")
-    counts = Counter((one.judge, one.options_hash) for one in rollouts)
+    counts = Counter(one.way for one in rollouts)
     if len(counts) < 2:
         return
-    examples = {(one.judge, one.options_hash): one for one in reversed(rollouts)}
-    settings = {way: {"judge": one.judge, **json.loads(one.options)} for way, one in examples.items()}
+    examples = {one.way: one for one in reversed(rollouts)}
+    settings = {
+        way: {"judge": one.judge, **asdict(RolloutOptions.from_json(one.options)), "prompts": json.loads(one.prompts)}
+        for way, one in examples.items()
+    }
     names = sorted({name for one in settings.values() for name in one})
     different = [name for name in names if len({json.dumps(one.get(name)) for one in settings.values()}) > 1]
     ways = [

@@ -6,6 +6,7 @@ there: its sandbox is made from the step's tree.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -18,17 +19,19 @@ from trajectories.options import RolloutOptions
 from trajectories.outcomes import ACCEPTED, RUNNING
 from trajectories.rollouts.crew import Told
 from trajectories.rows import StageRow, read_entries, read_stages, read_verdicts
+from trajectories.scaffolds.scaffold import Scaffold
 
 
-def shared(tx: Transaction, chain_id: str, parent: Parent, options: RolloutOptions) -> Told:
+def shared(tx: Transaction, chain_id: str, parent: Parent, options: RolloutOptions, scaffold: Scaffold) -> Told:
     """What a branch of a stored trajectory begins with. Raises `StepUnknown`; `UsageError` for `options` with which the
-    conversation cannot be gone on with.
+    conversation cannot be gone on with, and where prompts or tools of the agent are others now: one conversation is
+    under one set of them.
 
     `parent` is its id and the last step that is shared; step 0 shares nothing. A stage whose last step is shared is
     over where it was accepted; else its last attempt is open again, and the verdict on it not taken over.
     """
     name, step = parent
-    stored = next(iter(tx.rows(Trajectory, "chain_id", "options", id=name)), None)
+    stored = next(iter(tx.rows(Trajectory, "chain_id", "options", "prompts", "tools", id=name)), None)
     if stored is None or stored[0] != chain_id:
         raise StepUnknown(f"there is no trajectory {name} of chain {chain_id}; `prchain rollouts list` lists them")
     theirs = RolloutOptions.from_json(stored[1])
@@ -38,6 +41,12 @@ def shared(tx: Transaction, chain_id: str, parent: Parent, options: RolloutOptio
     ):
         if own != wanted:
             raise UsageError(f"trajectory {name} was made with --{flag} {wanted}, which a branch of it needs, too")
+    used = json.loads(stored[2])
+    others = [prompt for prompt, hash_ in scaffold.prompts.items() if used.get(prompt) != hash_]
+    others += ["tools"] if json.loads(stored[3]) != [dict(one) for one in scaffold.tools] else []
+    if others and step > 0:
+        raise UsageError(f"trajectory {name} was made under other prompts ({', '.join(others)}) than there are now; a "
+                         "branch of it would mix them")  # fmt: skip
     entries = read_entries(tx, name)
     kept = _up_to(entries, step)
     if not kept:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import uuid
 from collections.abc import Mapping
-from contextlib import ExitStack, closing
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,7 +18,8 @@ from sql.store import Store
 if TYPE_CHECKING:
     from prchain.llm.ledger import Spending
     from trajectories.options import RolloutOptions
-    from trajectories.rollouts.run import RolloutRun, RunReport
+    from trajectories.rollouts.forecast import Forecast
+    from trajectories.rollouts.run import Anew, RolloutReport
 
 
 @click.group()
@@ -101,6 +101,12 @@ def _limit_options(command: Any) -> Any:
               help="Keep the tree after each step; without it attempts cannot be gone on with.")  # fmt: skip
 @click.option("--backend", type=click.Choice(["docker", "local", "unsafe-local"]), default="docker", show_default=True,
               help="Where commands run: containers, bubblewrap, or plain processes.")  # fmt: skip
+@click.option("--observer", "observers", multiple=True, metavar="NAME[:SETTING=VALUE,...]",
+              help="Let it watch each step, and speak to the agent; may be given several times.  [repetition: the same "
+              "call with the same result, times=3]")  # fmt: skip
+@click.option(
+    "--reuse", is_flag=True, help="Take samples that stand under other prompts or task texts for those of now."
+)
 @click.option("--unsafe-local", "unsafe", is_flag=True, help="Needed for the backend of that name.")
 @click.option("--branch", metavar="ID:STEP", help="Begin after this step of a stored trajectory.")
 @db_option
@@ -114,6 +120,7 @@ def run(
     workers: int | None,
     budget: float | None,
     dry_run: bool,
+    reuse: bool,
     unsafe: bool,
     branch: str | None,
     db: str | None,
@@ -123,8 +130,8 @@ def run(
     """Roll out the chains that were chosen and have tasks.
 
     Every step is stored as it is made. A run can be killed at any moment and started again with the same options: it
-    goes on where it was, and nothing that was stored is paid for twice. Trajectories under other options, models or
-    sample numbers are other trajectories.
+    goes on where it was, and nothing that was stored is paid for twice. Other options, models, observers or sample
+    numbers make other trajectories; so do other prompts and task texts, which a run says before it asks anything.
 
     \b
     Example:
@@ -132,44 +139,31 @@ def run(
       prchain rollouts run --chain 5f0c --gate both --on-fail continue
       prchain rollouts run --chain 5f0c --branch 81c2:17 --temperature 1
     """
-    from environments.images.provide import Backend, Provider
-    from prchain.llm.setup import make_desk
-    from sql.ledger import SqlLedger
-    from trajectories.rollouts.rollout import AGENT, RolloutContext
-    from trajectories.rollouts.run import Choice, RolloutRun
+    from environments.images.provide import Backend
+    from trajectories.rollouts.rollout import AGENT
+    from trajectories.rollouts.run import Choice, open_run
     from trajectories.rows import hidden_tests
-    from trajectories.scaffolds.setup import make_scaffold
 
     settings = Settings.load(db=db, workers=workers)
     options = _options(agent=settings.purposes.get(AGENT), **flags)
     if unsafe != (options.backend is Backend.UNSAFE_LOCAL):
         raise UsageError("plain processes run an agent's commands on this machine unprotected; if you mean it, give "
                          "both --backend unsafe-local and --unsafe-local")  # fmt: skip
-    with ExitStack() as opened:
-        store = opened.enter_context(closing(Store.open(settings.db, create=False)))
-        progress = opened.enter_context(open_progress(secrets=settings.secrets))
-        desk = opened.enter_context(
-            closing(make_desk(settings, SqlLedger(store, uuid.uuid4().hex), budget_usd=budget))
-        )  # fmt: skip
-        provider = opened.enter_context(closing(Provider(settings, backend=options.backend, store=store)))
-        context = RolloutContext(
-            store, desk, provider, make_scaffold(options), options, settings.mirrors_dir, settings.data_dir,
-            secrets=settings.secrets, engine=settings.environments_engine,
-        )  # fmt: skip
-        desk.check(*context.purposes)
-        if options.limits_cost:
-            desk.require_price(AGENT, "a limit in USD")
-        parent = _parent(store, branch)
-        choice = Choice(strategy, repository, limit, chain, samples, settings.workers, parent)
-        runner = RolloutRun(context, choice, progress)
+    choice = Choice(strategy, repository, limit, chain, samples, _parent(settings, branch), reuse)
+    with (
+        open_progress(secrets=settings.secrets) as progress,
+        open_run(settings, options, choice, budget_usd=budget, progress=progress) as runner,
+    ):
+        pending = runner.pending()
+        _print_anew(runner.anew(pending))
         if dry_run:
-            _print_forecast(runner, as_json)
+            _print_forecast(runner.forecast(pending.units), as_json)
             return
-        _clear_away(provider if options.backend is Backend.DOCKER else None)
-        report = runner.run()
-        spent = desk.spending()
-        with store.reading() as tx:
-            tests = hidden_tests(tx, [one.id for one in report.rollouts if one.id is not None])
+        _clear_away(runner.context.provider if options.backend is Backend.DOCKER else None)
+        report = runner.run(settings.workers, pending)
+        spent = runner.context.desk.spending()
+        with runner.context.store.reading() as tx:
+            tests = hidden_tests(tx, [one.detail for one in report.results if one.detail is not None])
     if as_json:
         click.echo(json.dumps(_report_row(report, spent, tests), indent=2))
     else:
@@ -217,7 +211,7 @@ def _options(
     )  # fmt: skip
 
 
-def _parent(store: Store, branch: str | None) -> tuple[str, int] | None:
+def _parent(settings: Settings, branch: str | None) -> tuple[str, int] | None:
     from trajectories.rows import find_trajectory
 
     if branch is None:
@@ -225,8 +219,21 @@ def _parent(store: Store, branch: str | None) -> tuple[str, int] | None:
     name, _, step = branch.partition(":")
     if not step.isdecimal():
         raise UsageError(f"--branch takes a trajectory and a step, as in 81c2:17, not {branch!r}")
-    with store.reading() as tx:
+    with closing(Store.open(settings.db, create=False)) as store, store.reading() as tx:
         return find_trajectory(tx, name), int(step)
+
+
+def _print_anew(found: Anew) -> None:
+    """Say what stands under other prompts, and about what it costs to roll it out anew, before anything is asked."""
+    from prchain.terminal import counted, say
+
+    if not found.samples:
+        return
+    usd = found.estimate.usd
+    price = f"about {usd:.4g} USD" if usd is not None else f"about {found.estimate.calls:,} calls, price unknown"
+    half = f" ({found.half_done:,} half done, to be given up)" if found.half_done else ""
+    what = f"{counted(found.samples, 'sample')}{half} stored with other {', '.join(found.fields)} than now"
+    say(f"{what}, to be rolled out anew: {price}; --reuse takes those that are over", err=True)
 
 
 def _clear_away(provider: Any) -> None:
@@ -239,8 +246,7 @@ def _clear_away(provider: Any) -> None:
         leftovers.remove(engine, leftovers.find(engine))
 
 
-def _print_forecast(run: RolloutRun, as_json: bool) -> None:
-    found = run.forecast()
+def _print_forecast(found: Forecast, as_json: bool) -> None:
     estimate = found.estimate
     row = {"rollouts": found.trajectories, "calls": estimate.calls, "tokens_in": estimate.tokens_in,
            "tokens_out": estimate.tokens_out, "usd": estimate.usd, "basis": found.basis}  # fmt: skip
@@ -253,10 +259,10 @@ def _print_forecast(run: RolloutRun, as_json: bool) -> None:
     click.echo(f"  {found.basis}; nothing has been asked or spent")
 
 
-def _report_row(report: RunReport, spent: Spending, tests: Mapping[str, int]) -> dict[str, Any]:
+def _report_row(report: RolloutReport, spent: Spending, tests: Mapping[str, int]) -> dict[str, Any]:
     return {
-        "worked_on": len(report.rollouts),
-        "outcomes": report.counts,
+        "worked_on": len(report.results),
+        "outcomes": report.outcomes,
         "infrastructure": report.infrastructure,
         "stood_before": report.standing,
         "left": report.left,
@@ -269,19 +275,19 @@ def _report_row(report: RunReport, spent: Spending, tests: Mapping[str, int]) ->
     }
 
 
-def _print_report(report: RunReport, spent: Spending, tests: Mapping[str, int]) -> None:
+def _print_report(report: RolloutReport, spent: Spending, tests: Mapping[str, int]) -> None:
     from prchain.terminal import counted, say
     from trajectories.outcomes import FINAL
 
     reasons: dict[tuple[str, str | None], list[str]] = {}
-    for one in report.rollouts:
+    for one in report.results:
         if one.outcome not in FINAL:
-            reasons.setdefault((one.outcome, one.reason), []).append(f"{one.unit.chain_id} sample {one.unit.sample}")
+            reasons.setdefault((one.outcome, one.reason), []).append(one.unit.key)
     for (outcome, reason), names in reasons.items():
         more = f" and {len(names) - 1:,} more" if len(names) > 1 else ""
         say(f"{names[0]}{more}: {outcome}: {reason}", err=True)
-    counts = ", ".join(f"{count:,} {name}" for name, count in sorted(report.counts.items()))
-    counts = counts or ("nothing ended" if report.rollouts or report.left else "nothing new to do")
+    counts = ", ".join(f"{count:,} {name}" for name, count in sorted(report.outcomes.items()))
+    counts = counts or ("nothing ended" if report.results or report.left else "nothing new to do")
     say(f"{counts}; {report.standing:,} stood before; {spent.words()}")
     if report.infrastructure:
         failures = ", ".join(f"{count:,} {name}" for name, count in sorted(report.infrastructure.items()))

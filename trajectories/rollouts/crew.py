@@ -11,7 +11,7 @@ from trajectories.model import Entry
 from trajectories.options import RolloutOptions
 from trajectories.rollouts.ground import ChainGround
 from trajectories.rows import StageRow, VerdictRow
-from trajectories.scaffolds.scaffold import Observer, Scaffold
+from trajectories.scaffolds.scaffold import ObserverKind, Scaffold
 from trajectories.verdicts.judge import Judge
 
 
@@ -27,7 +27,7 @@ class Crew:
     scaffold: Scaffold
     judge: Judge | None
     options: RolloutOptions
-    observers: Sequence[Observer] = ()
+    observers: Sequence[ObserverKind] = ()
     losses: int = 0
     """How often in a row a sandbox was lost at the step that comes now."""
     tell: Callable[[str], None] = lambda words: None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -13,6 +13,7 @@ from sql.store import Transaction
 from sql.tables import LlmCall, Trajectory, TrajectoryStage
 from trajectories.options import RolloutOptions
 from trajectories.outcomes import FINAL
+from trajectories.scaffolds.scaffold import ObserverKind
 
 FEWEST = 5
 """Ended trajectories from which on their medians are believed."""
@@ -49,12 +50,23 @@ class Forecast:
     basis: str
 
 
-def forecast(tx: Transaction, desk: Desk, options: RolloutOptions, lengths: Iterable[int], model: str) -> Forecast:
-    """What rollouts over chains of these lengths would take, if every stage was reached. Nothing is asked."""
+def forecast(
+    tx: Transaction,
+    desk: Desk,
+    options: RolloutOptions,
+    lengths: Iterable[int],
+    model: str,
+    observers: Sequence[ObserverKind] = (),
+) -> Forecast:
+    """What rollouts over chains of these lengths would take, if every stage was reached. Nothing is asked.
+
+    What observers ask is counted by medians, too, where there are any of their purposes.
+    """
     todo = list(lengths)
     total = Estimate()
     names = _ended(tx, model)
-    purposes = ("agent", *(("judge",) if options.asks_judge else ()))
+    observing = {purpose: one for one in observers for purpose in one.purposes}
+    purposes = ("agent", *(("judge",) if options.asks_judge else ()), *observing)
     stored = {purpose: _stored(tx, names, purpose) for purpose in purposes} if len(names) >= FEWEST else {}
     for purpose in purposes:
         for length in todo:
@@ -62,6 +74,9 @@ def forecast(tx: Transaction, desk: Desk, options: RolloutOptions, lengths: Iter
             if known is not None:
                 calls, tokens_in, tokens_out = (value * length for value in (
                     known.calls, known.tokens_in, known.tokens_out))  # fmt: skip
+            elif purpose in observing:
+                assumed = observing[purpose].calls(_steps(options)).get(purpose, (0.0, 0.0, 0.0))
+                calls, tokens_in, tokens_out = (value * length for value in assumed)
             else:
                 calls, tokens_in, tokens_out = _assumed(purpose, options, length)
             total += _priced(desk, purpose, round(calls), round(tokens_in), round(tokens_out))
@@ -94,13 +109,18 @@ def _stored(tx: Transaction, names: list[str], purpose: str) -> PerStage | None:
     return PerStage(*(median(getattr(one, name) for one in found) for name in PerStage.__dataclass_fields__))
 
 
+def _steps(options: RolloutOptions) -> float:
+    """Of a stage, all attempts together, where nothing is stored."""
+    limit = options.stage_limits.steps
+    return min(_STEPS, limit) if limit is not None else _STEPS
+
+
 def _assumed(purpose: str, options: RolloutOptions, length: int) -> tuple[float, float, float]:
     """Calls and tokens in and out of one trajectory."""
     attempts = min(_ATTEMPTS, 1 + options.refinements)
     if purpose == "judge":
         return attempts * length, attempts * length * _JUDGED, attempts * length * _VERDICT
-    limit = options.stage_limits.steps
-    steps = min(_STEPS, limit) if limit is not None else _STEPS
+    steps = _steps(options)
     parts, each = (1, steps * length) if options.context == "chain" else (length, steps)
     tokens_in = parts * (each * _FIRST_PROMPT + _PER_STEP * each * (each - 1) / 2)
     return parts * each, tokens_in, parts * each * _REPLY

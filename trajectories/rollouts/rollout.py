@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from random import random
 from time import sleep
@@ -17,16 +18,26 @@ from environments.checkouts.state import Carry
 from environments.images.provide import Provided
 from environments.sandboxes.sandbox import Limits
 from environments.workplace import Workplace
-from prchain.errors import PrchainError, PromptError, SandboxLost, StoreError, UsageError
+from prchain.errors import (
+    PrchainError,
+    PromptError,
+    SandboxLost,
+    StoreError,
+    StoreInUse,
+    TextsChanged,
+    UsageError,
+)
 from prchain.git.trees import TreeStore
 from prchain.leaks import Finding, check
 from prchain.llm.desk import Desk
 from prchain.llm.pauses import full_jitter
+from prchain.llm.prompts import load_prompt
+from prchain.runs import LONGEST_REASON, Tell
 from prchain.scrub import redact, scrub_mined
 from sql.lock import alone
-from sql.store import Store
+from sql.store import Store, Transaction
 from sql.tables import TrajectoryMessage
-from trajectories.identity import Parent, subject, trajectory_id
+from trajectories.identity import Identity, Parent, digest, subject
 from trajectories.model import Entry, Kind
 from trajectories.options import OnFail, RolloutOptions
 from trajectories.outcomes import (
@@ -36,6 +47,7 @@ from trajectories.outcomes import (
     NOT_REACHED,
     RUNNING,
     STOPPED,
+    SUPERSEDED,
     is_passing,
     outcome_of,
 )
@@ -45,6 +57,7 @@ from trajectories.rollouts.ground import ChainGround, MakePlace, MakeSuite, Prov
 from trajectories.rollouts.prefix import PURPOSE as PREFIX
 from trajectories.rollouts.prefix import prefix_overview
 from trajectories.rollouts.stage import StageRun
+from trajectories.rollouts.standing import Found, find, read_rows
 from trajectories.rows import (
     StageRow,
     begin_trajectory,
@@ -59,16 +72,14 @@ from trajectories.rows import (
     write_verdict,
 )
 from trajectories.scaffolds.context import used_by
-from trajectories.scaffolds.scaffold import Observer, Scaffold
-from trajectories.task import read_task
+from trajectories.scaffolds.scaffold import ObserverKind, Scaffold
+from trajectories.task import TaskTexts, read_task, read_texts
 from trajectories.verdicts.judge import JUDGE, Judge
 
 AGENT = "agent"
 """The purpose of the agent's calls."""
 
 COMMAND = "prchain rollouts run"
-
-_LONGEST_REASON = 500
 
 
 def _pause(tries: int) -> None:
@@ -91,14 +102,14 @@ class RolloutContext:
     options: RolloutOptions
     mirrors: Path
     data_dir: Path
-    observers: Sequence[Observer] = ()
+    observers: Sequence[ObserverKind] = ()
     limits: Limits | None = None
     """Of every sandbox."""
     retries: int = 4
     pause: Callable[[int], None] = _pause
     secrets: tuple[str, ...] = ()
     """What must not stand in a reason."""
-    tell: Callable[[str, int, str], None] = lambda chain_id, sample, words: None
+    tell: Tell = lambda words: None
     """Is told where a rollout is, for people."""
     make_place: MakePlace | None = None
     make_suite: MakeSuite = stage_suite
@@ -113,12 +124,48 @@ class RolloutContext:
     @property
     def purposes(self) -> tuple[str, ...]:
         """Of the calls that rollouts make, for `Desk.check`."""
-        return (AGENT, PREFIX, *((JUDGE,) if self.options.asks_judge else ()))
+        observing = (purpose for one in self.observers for purpose in one.purposes)
+        return tuple(dict.fromkeys((AGENT, PREFIX, *((JUDGE,) if self.options.asks_judge else ()), *observing)))
 
-    def id_of(self, chain_id: str, sample: int, parent: Parent | None = None) -> str:
-        """The id of a trajectory."""
-        model = self.desk.model_name(AGENT)
-        return trajectory_id(chain_id, self.options, sample, model=model, judge=self.judge_model, parent=parent)
+    @cached_property
+    def prompts(self) -> Mapping[str, str]:
+        """Name to hash of every prompt that a rollout may use, but for `PREFIX`."""
+        judge: Mapping[str, str] = Judge(self.desk).prompts if self.options.asks_judge else {}
+        observing = {f"{one.name}/{name}": hash_ for one in self.observers for name, hash_ in one.prompts.items()}
+        return {**self.scaffold.prompts, **judge, **observing}
+
+    @cached_property
+    def _tools(self) -> str:
+        return digest([dict(one) for one in self.scaffold.tools])
+
+    def identity(self, texts: TaskTexts, chain_id: str, sample: int, parent: Parent | None = None) -> Identity:
+        """What decides a rollout of the chain whose texts these are."""
+        options, observers = self.options, self.observers
+        # Only a chain that can be cut to an accepted prefix has its overview written anew.
+        cut = len(texts.queries) > options.min_length
+        asked = [one for one in self.purposes if one != AGENT and (one != PREFIX or cut)]
+        agent = self.desk.resolved(AGENT, temperature=options.temperature, max_tokens=options.max_tokens)
+        prefix = load_prompt("trajectories.rollouts", PREFIX)
+        return Identity(
+            chain_id, sample, parent,
+            models={AGENT: agent, **{purpose: self.desk.resolved(purpose) for purpose in asked}},
+            scaffold=self.scaffold.name,
+            observers=tuple({"name": one.name, "settings": dict(one.settings)} for one in observers),
+            options=options.chosen,
+            task=texts.hash,
+            proof=texts.proof if options.needs_tests else None,
+            prompts={**self.prompts, **({prefix.name: prefix.hash} if cut else {})},
+            tools=self._tools,
+            versions={self.scaffold.name: self.scaffold.version, **{one.name: one.version for one in observers}},
+        )  # fmt: skip
+
+    def find(self, tx: Transaction, chain_id: str, sample: int, parent: Parent | None = None) -> tuple[Identity, Found]:
+        """What decides a rollout, and the stored trajectories beside it. Raises `ChainGone`, `NoTask`."""
+        texts = read_texts(tx, self.options.interface, chain_id)
+        if chain_id not in texts:
+            read_task(tx, chain_id, self.options.interface)  # says what there is none of
+        identity = self.identity(texts[chain_id], chain_id, sample, parent)
+        return identity, find(identity, read_rows(tx, texts).get(chain_id, ()))
 
 
 def roll(context: RolloutContext, chain_id: str, sample: int, *, parent: Parent | None = None) -> str:
@@ -129,15 +176,21 @@ def roll(context: RolloutContext, chain_id: str, sample: int, *, parent: Parent 
     another one works on it, `ChainGone`, `RolloutError` for a chain or a step to which there can be no trajectory,
     `StoreError`, and what is wrong with settings and prompts.
     """
-    name = context.id_of(chain_id, sample, parent)
     store = context.store
-    with alone(store, f"rollout-{name}", COMMAND, lasting=False):
+    with store.reading() as tx:
+        identity, found = context.find(tx, chain_id, sample, parent)
+    name = found.id
+    with alone(store, f"rollout-{name}", COMMAND):
         with store.reading() as tx:
             if read_outcome(tx, name) in FINAL:
                 return name
             task = read_task(tx, chain_id, context.options.interface)
-            told = shared(tx, chain_id, parent, context.options) if parent else Told()
-        _begin(context, name, chain_id, sample, parent, told)
+            told = shared(tx, chain_id, parent, context.options, context.scaffold) if parent else Told()
+            again, found = context.find(tx, chain_id, sample, parent)
+        if (again, found.id) != (identity, name):
+            raise TextsChanged(f"the task of chain {chain_id} was written anew meanwhile; run again")
+        _supersede(context, name, found)
+        _begin(context, name, identity, told)
         tries = steps = losses = 0
         while True:
             try:
@@ -177,16 +230,15 @@ def _maker(context: RolloutContext, name: str) -> MakePlace:
     return make
 
 
-def _begin(context: RolloutContext, name: str, chain_id: str, sample: int, parent: Parent | None, told: Told) -> None:
-    options, scaffold = context.options, context.scaffold
-    judge: Mapping[str, str] = Judge(context.desk).prompts if options.asks_judge else {}
+def _begin(context: RolloutContext, name: str, identity: Identity, told: Told) -> None:
+    options, scaffold, parent = context.options, context.scaffold, identity.parent
     row = {
-        "id": name, "chain_id": chain_id, "sample": sample,
+        "id": name, "chain_id": identity.chain, "sample": identity.sample,
         "parent_id": parent[0] if parent else None, "parent_step": parent[1] if parent else None,
         "scaffold": scaffold.name, "model": context.desk.model_name(AGENT), "judge": context.judge_model,
         "options": options.to_json(), "options_hash": options.hash(),
-        "prompts": json.dumps({**scaffold.prompts, **judge}, sort_keys=True),
-        "tools": json.dumps([dict(one) for one in scaffold.tools]),
+        "prompts": json.dumps(dict(identity.prompts), sort_keys=True),
+        "tools": json.dumps([dict(one) for one in scaffold.tools]), "decided_by": identity.to_json(),
     }  # fmt: skip
     with context.store.transaction() as tx:
         new = read_outcome(tx, name) is None
@@ -199,9 +251,22 @@ def _begin(context: RolloutContext, name: str, chain_id: str, sample: int, paren
                 write_verdict(tx, name, verdict)
 
 
+def _supersede(context: RolloutContext, name: str, found: Found) -> None:
+    """End what was begun under other texts and is not over: it could only go on as a mixture of both."""
+    for one in found.outdated:
+        if one.stored.final:
+            continue
+        try:
+            with alone(context.store, f"rollout-{one.stored.id}", COMMAND):
+                why = f"begun with other {', '.join(one.fields)}; {name} takes its place"
+                leave(context, one.stored.id, SUPERSEDED, why)
+        except StoreInUse:
+            continue  # somebody else goes on with it, under what it was begun with
+
+
 def leave(context: RolloutContext, name: str, outcome: str, reason: str | None) -> None:
     """Write an outcome that is none of the stages': the trajectory stays as it is for the next run."""
-    said = None if reason is None else scrub_mined(redact(reason, context.secrets))[:_LONGEST_REASON]
+    said = None if reason is None else scrub_mined(redact(reason, context.secrets))[:LONGEST_REASON]
     with context.store.transaction() as tx:
         accepted = 0
         for stage in read_stages(tx, name):
@@ -222,7 +287,7 @@ class _Rollout:
         judge = Judge(context.desk) if context.options.asks_judge else None
         self._crew = Crew(
             name, sample, context.store, context.desk, ground, context.scaffold, judge, context.options,
-            context.observers, losses, lambda words: context.tell(ground.task.chain.id, sample, words),
+            context.observers, losses, context.tell,
         )  # fmt: skip
         with context.store.reading() as tx:
             self._told = Told(

@@ -1,44 +1,45 @@
 """Many rollouts: which samples of which chains, by how many workers, and what became of them.
 
-The unit of work is `trajectories.rollouts.rollout.roll`; this is a loop around it for one machine. Several of these may
-work on one database: a trajectory is worked on by one of them, and the others pass it over.
+The work on one is `trajectories.rollouts.rollout.roll`. Several runs may be at work on one database: a trajectory is
+worked on by one of them, and the others pass it over.
 """
 
 from __future__ import annotations
 
-import threading
-import traceback
+import uuid
 from collections import Counter
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from typing import Any
 
 from sqlalchemy import select
 
-from prchain.errors import ChainGone, PrchainError, RolloutError, StoreError, StoreInUse, UsageError
-from prchain.progress import Progress
-from prchain.scrub import scrub_mined
+from environments.images.provide import Provider
+from prchain.errors import RolloutError, TaskError, UsageError
+from prchain.llm.desk import Estimate
+from prchain.llm.setup import make_desk
+from prchain.progress import SILENT, Progress
+from prchain.runs import DEFECT, RunResult, Tell, UnitResult, run_units
+from prchain.settings import Settings
 from sql.chosen import find_chain, selected_ids
-from sql.tables import Chain, Task, Trajectory
+from sql.ledger import SqlLedger
+from sql.store import Store
+from sql.tables import Chain, Trajectory
 from trajectories.identity import Parent
-from trajectories.outcomes import DEFECT, FINAL, INFRASTRUCTURE
+from trajectories.observers.setup import make_observers
+from trajectories.options import RolloutOptions
+from trajectories.outcomes import FINAL, INFRASTRUCTURE
 from trajectories.rollouts.forecast import Forecast, forecast
 from trajectories.rollouts.rollout import AGENT, RolloutContext, leave, roll
-
-_GIVES_UP_AFTER = 3
-"""So many chains in a row whose rollouts end because machines fail, and the run ends: the rest would too. One chain can
-have a fault of its own."""
-
-_LONGEST_REASON = 500
-
-TAKEN = "taken"
-"""Another process works on it."""
+from trajectories.rollouts.standing import Found, find, read_rows
+from trajectories.scaffolds.setup import make_scaffold
+from trajectories.task import read_texts
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Which rollouts a run is about, and how many at once."""
+    """Which rollouts a run is about."""
 
     strategy: str = "reference"
     repository: str | None = None
@@ -47,58 +48,85 @@ class Choice:
     chain: str | None = None
     """The one chain whose id begins so."""
     samples: int = 1
-    workers: int = 2
     parent: Parent | None = None
     """Where to branch off; of one chain."""
+    reuse: bool = False
+    """Take samples that stand under other prompts or texts for those of now, and do not roll them out anew."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """One sample of one chain."""
+    """One sample of one chain (`prchain.runs.Unit`)."""
 
     chain_id: str
     sample: int
-
-
-@dataclass(frozen=True, slots=True)
-class RolloutReport:
-    """How one rollout ended in this run. `id` is None for one that left no row."""
-
-    unit: Unit
-    id: str | None
-    outcome: str
-    reason: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class RunReport:
-    """What a run did."""
-
-    rollouts: tuple[RolloutReport, ...]
-    """Those it worked on, in the order in which they ended."""
-    standing: int
-    """Trajectories of these samples that were final before."""
-    left: int
-    """Samples that it did not get to."""
-    without_task: int
-    """Chosen chains that have no task that is ready."""
-    stopped: str | None
-    """Why it ended early."""
+    parent: Parent | None = None
 
     @property
-    def counts(self) -> dict[str, int]:
+    def key(self) -> str:
+        """Chain and sample."""
+        return f"{self.chain_id} sample {self.sample}"
+
+    @property
+    def group(self) -> str:
+        """The chain: its samples can share a fault of its own, an image that is not there."""
+        return self.chain_id
+
+
+@dataclass(frozen=True, slots=True)
+class Anew:
+    """Samples that stand under other prompts, tools, texts or code than there are now, and are rolled out anew."""
+
+    samples: int = 0
+    half_done: int = 0
+    """Of these, those that are not over: they cannot be taken, and are given up."""
+    fields: tuple[str, ...] = ()
+    """In what they differ (`trajectories.identity.INPUTS`)."""
+    estimate: Estimate = field(default_factory=Estimate)
+    """What it takes to roll them out anew, about."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """What a run would do."""
+
+    units: tuple[Unit, ...]
+    """All samples of the best chain first."""
+    standing: int
+    """Samples that are over."""
+    without_task: int
+    """Chosen chains that have no task that is ready."""
+    outdated: tuple[Unit, ...] = ()
+    """Of the units, those that are stored under other texts."""
+    half_done: int = 0
+    """Of the outdated ones, how many are not over."""
+    fields: tuple[str, ...] = ()
+    """In what these differ."""
+    reused: int = 0
+    """Of those that are over, how many are taken though they are under other texts."""
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutReport(RunResult[Unit]):
+    """What a run did; `detail` of each unit is the trajectory's id, None where it left no row."""
+
+    standing: int = 0
+    without_task: int = 0
+
+    @property
+    def outcomes(self) -> dict[str, int]:
         """Outcome to number of trajectories, of this run; failures of machines are counted apart."""
-        return dict(Counter(one.outcome for one in self.rollouts if one.outcome not in INFRASTRUCTURE))
+        return dict(Counter(one.outcome for one in self.results if one.outcome not in INFRASTRUCTURE))
 
     @property
     def infrastructure(self) -> dict[str, int]:
         """The name of what failed to number of trajectories that can be gone on with."""
-        return dict(Counter(one.outcome for one in self.rollouts if one.outcome in INFRASTRUCTURE))
+        return dict(Counter(one.outcome for one in self.results if one.outcome in INFRASTRUCTURE))
 
     @property
-    def failed(self) -> tuple[RolloutReport, ...]:
+    def failed(self) -> tuple[UnitResult[Unit], ...]:
         """Those that the next run has to try again."""
-        return tuple(one for one in self.rollouts if one.outcome not in FINAL)
+        return tuple(one for one in self.results if one.outcome not in FINAL)
 
     @property
     def done(self) -> bool:
@@ -106,125 +134,139 @@ class RunReport:
         return not self.left and not self.failed
 
 
-@dataclass
+@contextmanager
+def open_run(
+    settings: Settings,
+    options: RolloutOptions,
+    choice: Choice,
+    *,
+    budget_usd: float | None = None,
+    progress: Progress = SILENT,
+    ledger_run: str | None = None,
+) -> Iterator[RolloutRun]:
+    """What a run, or a worker of one, needs. Workers that are given the same `ledger_run` share its budget.
+
+    Raises `UsageError`, `SettingsError`, `StoreError`, `PromptError`.
+    """
+    with ExitStack() as opened:
+        store = opened.enter_context(closing(Store.open(settings.db, create=False)))
+        ledger = SqlLedger(store, ledger_run or uuid.uuid4().hex)
+        desk = opened.enter_context(closing(make_desk(settings, ledger, budget_usd=budget_usd)))
+        provider = opened.enter_context(closing(Provider(settings, backend=options.backend, store=store)))
+        context = RolloutContext(
+            store, desk, provider, make_scaffold(options), options, settings.mirrors_dir, settings.data_dir,
+            observers=make_observers(options.observers), secrets=settings.secrets, engine=settings.environments_engine,
+        )  # fmt: skip
+        desk.check(*context.purposes)
+        if options.limits_cost:
+            desk.require_price(AGENT, "a limit in USD")
+        yield RolloutRun(context, choice, progress)
+
+
 class RolloutRun:
-    """Rolls out the samples of the chains that were chosen; `roll_one` is a seam for tests and engines."""
+    """Rolls out the samples of the chains that were chosen (`prchain.runs.Work`); `roll_one` is a seam for tests."""
 
-    context: RolloutContext
-    choice: Choice
-    progress: Progress
-    roll_one: Callable[..., str] = roll
-    _stop: threading.Event = field(default_factory=threading.Event, repr=False)
-    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
-    _stopped: str | None = None
-    _counts: str = ""
-    _tells: Callable[[str], None] = field(default=lambda words: None, repr=False)
-    _in_vain: set[str] = field(default_factory=set, repr=False)
+    title = "rollouts"
 
-    def pending(self) -> tuple[list[Unit], int, int]:
-        """The samples to work on, all of the best chain first; how many are final already; chains without a task.
+    def __init__(
+        self,
+        context: RolloutContext,
+        choice: Choice,
+        progress: Progress = SILENT,
+        roll_one: Callable[..., str] = roll,
+    ) -> None:
+        self.context = context
+        self.choice = choice
+        self.progress = progress
+        self.roll_one = roll_one
 
-        Raises `UsageError`.
-        """
-        choice = self.choice
-        with self.context.store.reading() as tx:
+    def pending(self) -> Pending:
+        """What a run would do. Raises `UsageError`."""
+        choice, context = self.choice, self.context
+        with context.store.reading() as tx:
             if choice.chain is not None:
                 wanted = [find_chain(tx, choice.chain)]
             else:
                 wanted = selected_ids(tx, choice.strategy, choice.repository)
-            ready = {name for (name,) in tx.rows(Task, "chain_id", outcome="ready")}
-            chains = [one for one in wanted if one in ready][: choice.limit]
-            ended = {row[0]: row[1] for row in tx.connection.execute(select(Trajectory.id, Trajectory.outcome))}
-        if choice.parent is not None and len(wanted) != 1:
-            raise UsageError("a branch is of one chain; name it with --chain")
-        units = [Unit(chain_id, sample) for chain_id in chains for sample in range(choice.samples)]
-        todo = [one for one in units if ended.get(self._id(one)) not in FINAL]
-        return todo, len(units) - len(todo), sum(one not in ready for one in wanted)
+            if choice.parent is not None and len(wanted) != 1:
+                raise UsageError("a branch is of one chain; name it with --chain")
+            texts = read_texts(tx, context.options.interface)
+            chains = [one for one in wanted if one in texts][: choice.limit]
+            rows = read_rows(tx, {one: texts[one] for one in chains})
+        units: list[Unit] = []
+        outdated: list[Unit] = []
+        fields: set[str] = set()
+        standing = half_done = reused = 0
+        for chain_id in chains:
+            for sample in range(choice.samples):
+                unit = Unit(chain_id, sample, choice.parent)
+                identity = context.identity(texts[chain_id], chain_id, sample, choice.parent)
+                found: Found = find(identity, rows.get(chain_id, ()))
+                if found.stored is not None and found.stored.final:
+                    standing += 1
+                    continue
+                if found.standing is not None and choice.reuse:
+                    standing, reused = standing + 1, reused + 1
+                    continue
+                units.append(unit)
+                if found.begun:
+                    outdated.append(unit)
+                    half_done += found.standing is None
+                    fields |= {*found.begun[0].fields}
+        without = sum(one not in texts for one in wanted)
+        told = tuple(sorted(fields))
+        return Pending(tuple(units), standing, without, tuple(outdated), half_done, told, reused)
 
-    def _id(self, unit: Unit) -> str:
-        return self.context.id_of(unit.chain_id, unit.sample, self.choice.parent)
-
-    def forecast(self) -> Forecast:
-        """What the run would take. Nothing is asked."""
-        todo, _, _ = self.pending()
-        with self.context.store.reading() as tx:
+    def forecast(self, units: tuple[Unit, ...] | None = None) -> Forecast:
+        """What a run over all that is pending would take, or over some units. Nothing is asked."""
+        todo = self.pending().units if units is None else units
+        context = self.context
+        with context.store.reading() as tx:
             lengths = {row[0]: row[1] for row in tx.connection.execute(select(Chain.id, Chain.length))}
-            model = self.context.desk.model_name(AGENT)
+            model = context.desk.model_name(AGENT)
             sizes = [lengths[one.chain_id] for one in todo]
-            return forecast(tx, self.context.desk, self.context.options, sizes, model)
+            return forecast(tx, context.desk, context.options, sizes, model, context.observers)
 
-    def run(self) -> RunReport:
-        """Roll out what is missing. Raises `StoreError`, and what is wrong with settings and prompts."""
-        todo, standing, without = self.pending()
-        shown = self.progress.task("rollouts", len(todo))
-        self._tells = lambda words: shown.update(note=words)
-        reports: list[RolloutReport] = []
-        pool = ThreadPoolExecutor(max_workers=max(1, min(self.choice.workers, len(todo))))
-        futures = [pool.submit(self._unless_stopped, unit) for unit in todo]
-        try:
-            for future in as_completed(futures):
-                report = future.result()
-                if report is not None:
-                    reports.append(report)
-                    counts = Counter(one.outcome for one in reports)
-                    self._counts = "; " + ", ".join(f"{count:,} {name}" for name, count in sorted(counts.items()))
-                    shown.update(note=f"{report.unit.chain_id} sample {report.unit.sample} ended{self._counts}")
-                    shown.advance()
-        except BaseException:
-            # Whoever interrupts, or a database that fails, need not wait for what is under way.
-            self._stop.set()
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-        pool.shutdown()
-        shown.done(f"{len(reports):,} of {len(todo):,} ended")
-        return RunReport(tuple(reports), standing, len(todo) - len(reports), without, self._stopped)
+    def anew(self, pending: Pending) -> Anew:
+        """What of a run is rolled out anew because prompts, tools, texts or code are others now."""
+        if not pending.outdated:
+            return Anew()
+        estimate = self.forecast(pending.outdated).estimate
+        return Anew(len(pending.outdated), pending.half_done, pending.fields, estimate)
 
-    def _unless_stopped(self, unit: Unit) -> RolloutReport | None:
-        """Work on a sample: the boundary at which a defect that shows on one is kept from ending all others."""
-        if self._stop.is_set():
-            return None
-        context = replace(self.context, tell=self._tell)
+    def run(self, workers: int = 2, pending: Pending | None = None) -> RolloutReport:
+        """Roll out what is missing. Raises as `prchain.runs.run_units`."""
+        todo = pending or self.pending()
+        secrets = self.context.secrets
+        ended = run_units(self, todo.units, workers=workers, progress=self.progress, secrets=secrets)
+        return RolloutReport(ended.results, ended.left, ended.stopped, todo.standing, todo.without_task)
+
+    # ---- the work on one sample
+
+    def holding(self, unit: Unit) -> AbstractContextManager[Any]:
+        """See `Work`: `roll` itself holds the trajectory, whoever calls it."""
+        return nullcontext()
+
+    def work_on(self, unit: Unit, tell: Tell) -> UnitResult[Unit]:
+        """See `Work`."""
+        context = replace(self.context, tell=tell)
         try:
-            try:
-                name = self.roll_one(context, unit.chain_id, unit.sample, parent=self.choice.parent)
-            except PrchainError:
-                raise
-            except Exception as error:  # what has no name is a defect of ours: told, not hidden
-                return self._defect(unit, error)
-        except StoreInUse:
-            return RolloutReport(unit, self._id(unit), TAKEN, "another process works on it")
-        except (StoreError, UsageError):
-            self._stop.set()  # before this thread takes the next sample
-            raise
-        except (ChainGone, RolloutError) as error:
-            return RolloutReport(unit, None, error.name, str(error))
-        with self.context.store.reading() as tx:
+            name = self.roll_one(context, unit.chain_id, unit.sample, parent=unit.parent)
+        except (TaskError, RolloutError) as error:
+            return UnitResult(unit, error.name, str(error))
+        with context.store.reading() as tx:
             outcome, reason = next(iter(tx.rows(Trajectory, "outcome", "reason", id=name)))
-        self._watch(unit.chain_id, outcome, reason)
-        return RolloutReport(unit, name, outcome, reason)
+        return UnitResult(unit, outcome, reason, name)
 
-    def _tell(self, chain_id: str, sample: int, words: str) -> None:
-        spent = self.context.desk.spending().usd
-        cost = "" if spent is None else f"; {spent:.4f} USD so far"
-        self._tells(f"{chain_id} sample {sample}: {words}{cost}{self._counts}")
+    def failed(self, unit: Unit, outcome: str, reason: str) -> UnitResult[Unit]:
+        """See `Work`: a defect is the trajectory's outcome, and the next run goes on with it."""
+        if outcome != DEFECT:
+            return UnitResult(unit, outcome, reason)
+        with self.context.store.reading() as tx:
+            _, found = self.context.find(tx, unit.chain_id, unit.sample, unit.parent)
+        leave(self.context, found.id, DEFECT, reason)
+        return UnitResult(unit, DEFECT, reason, found.id)
 
-    def _defect(self, unit: Unit, error: Exception) -> RolloutReport:
-        said = " ".join(traceback.format_exception_only(error)[-1].split())
-        place = traceback.extract_tb(error.__traceback__)[-1]
-        reason = f"{scrub_mined(said)[:_LONGEST_REASON]} ({Path(place.filename).name}:{place.lineno})"
-        name = self._id(unit)
-        leave(self.context, name, DEFECT, reason)
-        return RolloutReport(unit, name, DEFECT, reason)
-
-    def _watch(self, chain_id: str, outcome: str, reason: str | None) -> None:
-        """End the run where its budget is spent, and where nothing but failures of machines comes any more."""
-        with self._lock:
-            self._in_vain = {*self._in_vain, chain_id} if outcome in INFRASTRUCTURE else set()
-            if outcome == "budget_exceeded":
-                self._end(str(reason))
-            elif len(self._in_vain) >= _GIVES_UP_AFTER:
-                self._end(f"the rollouts of {len(self._in_vain)} chains in a row failed: {reason}")
-
-    def _end(self, why: str) -> None:
-        self._stopped = self._stopped or why
-        self._stop.set()
+    def spent(self) -> float | None:
+        """See `Work`."""
+        return self.context.desk.spending().cost

@@ -48,7 +48,7 @@ from trajectories.rows import (
     write_verdict,
 )
 from trajectories.scaffolds.context import used_by
-from trajectories.scaffolds.scaffold import Order
+from trajectories.scaffolds.scaffold import Advice, ObservedAttempt, Observer, Order
 from trajectories.task import StageTask
 from trajectories.verdicts.comments import Shown, comment_for_agent
 from trajectories.verdicts.gates import decide
@@ -203,7 +203,7 @@ class StageRun:
             # What is stored counts, also where the attempt is cut off.
             told.entries = recorder.entries
             watch = Watched(recorder, lambda step: crew.tell(f"{self._where(attempt)}, step {step}"))
-            ended = crew.scaffold.attempt(crew.desk, self._box, order, watch, crew.observers)
+            ended = crew.scaffold.attempt(crew.desk, self._box, order, watch, self._observers(order))
             tree = place.extract(self._box, start_tree=start, rules_from=self._stage.stage.base).tree
         except (SandboxLimit, ExtractionFailed) as error:
             return self._end(error.name, str(error), endings=(*self._row.endings, error.name))
@@ -217,6 +217,14 @@ class StageRun:
             return self._end(STOPPED, ended.reason, endings=endings, end_tree=tree)
         self._keep(replace(self._row, endings=endings, end_tree=tree, attempts=attempt))
         return None
+
+    def _observers(self, order: Order) -> list[Observer]:
+        crew = self._crew
+        attempt = ObservedAttempt(
+            crew.desk, order.subject, order.sample, order.position, order.attempt, crew.ground.task.overview,
+            self._stage.query, crew.scaffold.tools,
+        )  # fmt: skip
+        return [_named(kind.name, kind.observe(attempt)) for kind in crew.observers]
 
     def _where(self, attempt: int) -> str:
         return f"stage {self._position} of {len(self._crew.ground.task.stages)}, attempt {attempt}"
@@ -367,3 +375,13 @@ class StageRun:
         if verdict is not None:
             told.verdicts[row.position, verdict.attempt] = verdict
         return row
+
+
+def _named(name: str, observer: Observer) -> Observer:
+    """The observer, whose words are stored with its name."""
+
+    def advise(entries: Sequence[Entry]) -> Advice | None:
+        advice = observer(entries)
+        return advice and replace(advice, details={"observer": name, **advice.details})
+
+    return advise

@@ -55,6 +55,7 @@ class ReactScaffold:
     """
 
     name = "react"
+    version: str = "1"
 
     def __init__(
         self,
@@ -362,7 +363,8 @@ class AttemptRun:
             if advice is None:
                 continue
             if advice.guidance and ending in {None, Ending.STOPPED}:
-                details = {"stop": True, "reason": advice.reason} if advice.stop else {}
+                stops = {"stop": True, "reason": advice.reason} if advice.stop else {}
+                details = {**advice.details, **stops}
                 words.append(self._entry(Kind.GUIDANCE, "user", advice.guidance, details=details))
             if advice.stop:
                 ending, self._reason = Ending.STOPPED, advice.reason

@@ -68,6 +68,7 @@ class MiniScaffold(ReactScaffold):
             send_reasoning=send_reasoning,
         )
         self.package: MiniPackage = load_package()
+        self.version = f"1 with mini-swe-agent {self.package.version}"
 
     @property
     def tools(self) -> tuple[Mapping[str, Any], ...]:

@@ -1,14 +1,16 @@
 """What a scaffold is: the way in which a model works in a sandbox.
 
 Ours is `trajectories.scaffolds.agent`; `trajectories.scaffolds.mini` runs mini-swe-agent. An agent program that runs
-unchanged in the container and is recorded at its endpoint would be a third: it needs nothing here but `attempt`.
+unchanged in the container, and is recorded at its endpoint, would be a third. It needs two things that are not here: a
+process in the sandbox whose output is read as it comes (`Sandbox.exec` returns when a command has ended), and a way for
+it to a model, since a sandbox has no network.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from environments.sandboxes.sandbox import Sandbox
 from prchain.llm.desk import Desk
@@ -65,10 +67,68 @@ class Advice:
     guidance: str | None = None
     stop: bool = False
     reason: str | None = None
+    details: Mapping[str, Any] = field(default_factory=dict)
+    """JSON values that are stored with the inserted turn (`Entry.details`)."""
 
 
 Observer = Callable[[Sequence[Entry]], Advice | None]
-"""Called after each step with the whole conversation so far, the step's entries last. It must not keep the sequence."""
+"""Called after each step of one attempt with the whole conversation so far, the step's entries last.
+
+It must not keep the sequence, and its advice must follow from the entries and its settings alone: when a killed run
+takes up a step, an observer made anew is asked about the step again. What it asks a model is in the ledger then. Raises
+`LlmError`, which ends the attempt as one of the agent's would.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedAttempt:
+    """The attempt that an observer is made for, and what it may use."""
+
+    desk: Desk
+    """Where it asks models. Its questions name `subject`, `sample` and `attempt`, so that they are found again, and
+    count as the trajectory's cost."""
+    subject: str
+    """The trajectory's id and the stage, as the ledger keeps it."""
+    sample: int
+    position: int
+    attempt: int
+    overview: str
+    query: str
+    """Of the stage, as the agent reads it."""
+    tools: Sequence[Mapping[str, Any]] = ()
+    """What the agent's model is told of its tools, in OpenAI's form."""
+
+
+@runtime_checkable
+class ObserverKind(Protocol):
+    """A kind of observer under fixed settings: makes one for each attempt. Safe for several threads."""
+
+    @property
+    def name(self) -> str:
+        """As identities keep it."""
+
+    @property
+    def version(self) -> str:
+        """Raised when it comes to other advice on the same entries."""
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """All settings that its advice depends on, as JSON values. One that is added later is left out where it has the
+        value that held before, so that no id changes."""
+
+    @property
+    def prompts(self) -> Mapping[str, str]:
+        """Prompt name to hash, of every prompt that it uses."""
+
+    @property
+    def purposes(self) -> Sequence[str]:
+        """Of its calls to models; none for one that asks none."""
+
+    def calls(self, steps: float) -> Mapping[str, tuple[float, float, float]]:
+        """Purpose to calls, tokens in and tokens out, about, in a stage of so many steps: for a dry run."""
+
+    def observe(self, attempt: ObservedAttempt) -> Observer:
+        """An observer for one attempt."""
 
 
 class Scaffold(Protocol):
@@ -77,6 +137,10 @@ class Scaffold(Protocol):
     @property
     def name(self) -> str:
         """As trajectories keep it."""
+
+    @property
+    def version(self) -> str:
+        """Raised when the same replies come to another conversation."""
 
     @property
     def tools(self) -> Sequence[Mapping[str, Any]]:

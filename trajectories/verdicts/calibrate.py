@@ -1,39 +1,49 @@
 """Measuring the judge on stages whose tests were proved: against patches of known worth, itself, and stored verdicts.
 
 Patches of known worth are made of each stage's reference (`trajectories.verdicts.variants`). Each is judged in both
-orders of the prompt, several times. Nothing but the ledger keeps what was said: a run that was killed walks over the
-stored verdicts to where it was.
+orders of the prompt, several times. Nothing but the ledger keeps what was said, under a hash of everything that was
+sent: another prompt, model or temperature asks anew, and a run that was killed walks over the stored verdicts to where
+it was.
 """
 
 from __future__ import annotations
 
 import json
-import threading
-from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor, as_completed
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
 from pathlib import Path
 from typing import Literal
 
-from sqlalchemy import and_, select
+from sqlalchemy import and_, or_, select
 
 from environments.stages import ChainStages, open_git, read_chain
 from environments.suites.outcomes import PASSED, STATE_BROKEN
-from prchain.errors import ChainGone, GitError, LlmError, PrchainError
+from prchain.errors import BudgetExceeded, ChainGone, GitError, PrchainError
 from prchain.llm.desk import Estimate
-from prchain.progress import Progress
+from prchain.llm.setup import make_desk
+from prchain.progress import SILENT, Progress
+from prchain.runs import RunResult, Tell, UnitResult, run_units
 from prchain.scrub import scrub_mined
+from prchain.settings import Settings
 from sql.chosen import selected_ids
+from sql.ledger import SqlLedger
 from sql.lock import alone
 from sql.store import Store, Transaction
-from sql.tables import StageTests, TaskStage, Verdict
+from sql.tables import StageTests, TaskStage, Trajectory, Verdict
 from trajectories.task import told_query
-from trajectories.verdicts.judge import Case, Judge, Judgement
+from trajectories.verdicts.judge import JUDGE, Case, Judge, Judgement
 from trajectories.verdicts.variants import Variant, variants
 
 PROVED, READY = "proved", "ready"
+
+MEASURED = "measured"
+"""The outcome of a stage of which every question is answered."""
+
+_BUDGET = BudgetExceeded("").name
 
 Orders = Literal["both", "reference", "candidate"]
 """Which patch stands first in the prompt."""
@@ -48,7 +58,24 @@ class Options:
     limit: int | None = None
     repeats: int = 2
     orders: Orders = "both"
-    workers: int = 2
+
+
+@dataclass(frozen=True, slots=True)
+class StageUnit:
+    """One proved stage, as what a run works on (`prchain.runs.Unit`)."""
+
+    chain_id: str
+    position: int
+
+    @property
+    def key(self) -> str:
+        """Chain and stage."""
+        return f"{self.chain_id} stage {self.position}"
+
+    @property
+    def group(self) -> str:
+        """As `key`."""
+        return self.key
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +123,14 @@ class StoredVerdict:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """What a run found. `unread` are chains whose patches cannot be had, each with the reason."""
+    """What a run found. `unread` are chains of which a stage could not be measured, each with the reason."""
 
     results: tuple[Result, ...]
     verdicts: tuple[StoredVerdict, ...]
     stages: int
     unread: tuple[tuple[str, str], ...] = ()
+    other_judges: int = 0
+    """Stored verdicts of another model or another prompt, which say nothing of this judge."""
     left: int = 0
     """Stages that it did not get through."""
     stopped: str | None = None
@@ -113,104 +142,124 @@ class Calibration:
         return not self.left and not self.unread
 
 
-class Calibrator:
-    """Measures a judge."""
+@contextmanager
+def open_run(
+    settings: Settings,
+    options: Options,
+    *,
+    budget_usd: float | None = None,
+    progress: Progress = SILENT,
+    ledger_run: str | None = None,
+) -> Iterator[Calibrator]:
+    """What a run, or a worker of one, needs. Workers that are given the same `ledger_run` share its budget.
 
-    def __init__(self, store: Store, judge: Judge, *, mirrors: Path, progress: Progress, options: Options) -> None:
+    Raises `UsageError`, `SettingsError`, `StoreError`, `PromptError`.
+    """
+    with closing(Store.open(settings.db, create=False)) as store:
+        ledger = SqlLedger(store, ledger_run or uuid.uuid4().hex)
+        with closing(make_desk(settings, ledger, budget_usd=budget_usd)) as desk:
+            desk.check(JUDGE)
+            mirrors, secrets = settings.mirrors_dir, settings.secrets
+            yield Calibrator(store, Judge(desk), options, mirrors=mirrors, progress=progress, secrets=secrets)
+
+
+class Calibrator:
+    """Measures a judge (`prchain.runs.Work`)."""
+
+    title = "stages"
+
+    def __init__(
+        self,
+        store: Store,
+        judge: Judge,
+        options: Options,
+        *,
+        mirrors: Path,
+        progress: Progress = SILENT,
+        secrets: tuple[str, ...] = (),
+    ) -> None:
+        self.judge = judge
         self._store = store
-        self._judge = judge
+        self._options = options
         self._mirrors = mirrors
         self._progress = progress
-        self._options = options
-        self._stop = threading.Event()
+        self._secrets = secrets
+
+    def pending(self) -> list[StageUnit]:
+        """The stages to measure, those of the best chains first. Raises `UsageError`."""
+        with self._store.reading() as tx:
+            chains = selected_ids(tx, self._options.strategy, self._options.repository)
+            return [StageUnit(*stage) for stage in proved_stages(tx, chains)[: self._options.limit]]
 
     def estimate(self) -> tuple[int, Estimate, tuple[tuple[str, str], ...]]:
         """How many stages a run would measure, what it would cost at most, and the chains that cannot be read.
 
         Nothing is asked. Raises `PrchainError`.
         """
-        stages = self._stages()
+        stages = self.pending()
         shown = self._progress.task("estimating", len(stages))
         total, unread = Estimate(), dict[str, str]()
-        for chain_id, position in stages:
+        for unit in stages:
             try:
-                asked = (self._judge.estimate(one.case, subject=one.subject, sample=one.repeat)
-                         for one in self._trials(chain_id, position))  # fmt: skip
+                asked = (self.judge.estimate(one.case, subject=one.subject, sample=one.repeat)
+                         for one in self._trials(unit))  # fmt: skip
                 total = reduce(add, asked, total)
             except (ChainGone, GitError) as error:
-                unread[chain_id] = _said(error)
+                unread[unit.chain_id] = _said(error)
             shown.advance()
         shown.done()
         return len(stages), total, tuple(unread.items())
 
-    def run(self) -> Calibration:
-        """Ask what is not stored yet. An endpoint that fails, or a spent budget, ends the run early.
+    def run(self, workers: int = 2) -> Calibration:
+        """Ask what is not stored yet. Raises as `prchain.runs.run_units`."""
+        units = self.pending()
+        ended = run_units(self, units, workers=workers, progress=self._progress, secrets=self._secrets)
+        return self._calibration(units, ended)
 
-        Raises `StoreInUse` where another run is at work on the database, and `StoreError`.
-        """
-        with alone(self._store, "judge", "prchain judge calibrate"):
-            return self._run()
+    def holding(self, unit: StageUnit) -> AbstractContextManager[None]:
+        """See `Work`."""
+        return alone(self._store, f"judge-{unit.chain_id}-{unit.position}", "prchain judge calibrate")
 
-    def _run(self) -> Calibration:
-        stages = self._stages()
-        shown = self._progress.task("judging", len(stages))
-        found: dict[tuple[str, int], list[Result]] = {}
-        unread: dict[str, str] = {}
-        stopped: str | None = None
-        pool = ThreadPoolExecutor(max_workers=max(1, min(self._options.workers, len(stages))))
-        futures = {pool.submit(self._measure, *stage): stage for stage in stages}
-        try:
-            for future in as_completed(futures):
-                try:
-                    results = future.result()
-                except (ChainGone, GitError) as error:
-                    unread[futures[future][0]] = _said(error)
-                    continue
-                except LlmError as error:
-                    stopped = stopped or _said(error)
-                    self._stop.set()
-                    continue
-                if results is not None:
-                    found[futures[future]] = results
-                    shown.advance()
-        finally:
-            self._stop.set()
-            pool.shutdown(wait=False, cancel_futures=True)
-        shown.done(f"{len(found):,} of {len(stages):,} stages")
+    def work_on(self, unit: StageUnit, tell: Tell) -> UnitResult[StageUnit]:
+        """See `Work`; `detail` is the list of its `Result`."""
+        tell("asking")
+        return UnitResult(unit, MEASURED, None, [_result(one, self._ask(one)) for one in self._trials(unit)])
+
+    def failed(self, unit: StageUnit, outcome: str, reason: str) -> UnitResult[StageUnit]:
+        """See `Work`; the ledger keeps what was said."""
+        return UnitResult(unit, outcome, reason)
+
+    def spent(self) -> float | None:
+        """See `Work`."""
+        return self.judge.desk.spending().cost
+
+    def _calibration(self, units: Iterable[StageUnit], ended: RunResult[StageUnit]) -> Calibration:
+        found = {one.unit: one.detail for one in ended.results if one.detail is not None}
+        unread = {
+            one.unit.chain_id: f"{one.outcome}: {one.reason}"
+            for one in ended.results
+            if one.detail is None and one.outcome != _BUDGET
+        }
         with self._store.reading() as tx:
-            verdicts = tuple(stored_verdicts(tx))
-        gone = sum(chain_id in unread for chain_id, _ in stages)
+            verdicts, others = stored_verdicts(tx, self.judge.model, self.judge.prompts)
+        missed = sum(one.detail is None and one.unit.chain_id in unread for one in ended.results)
         return Calibration(
-            tuple(one for stage in stages for one in found.get(stage, ())), verdicts, len(found),
-            tuple(sorted(unread.items())), len(stages) - len(found) - gone, stopped,
+            tuple(result for unit in units for result in found.get(unit, ())), verdicts, len(found),
+            tuple(sorted(unread.items())), others, ended.left + len(ended.results) - len(found) - missed,
+            ended.stopped,
         )  # fmt: skip
-
-    def _measure(self, chain_id: str, position: int) -> list[Result] | None:
-        """A stage's results, all of them; None where the run ends before."""
-        results: list[Result] = []
-        if self._stop.is_set():
-            return None
-        for one in self._trials(chain_id, position):
-            if self._stop.is_set():
-                return None
-            results.append(_result(one, self._ask(one)))
-        return results
 
     def _ask(self, trial: Trial) -> Judgement:
         case = trial.case
-        return self._judge.judge(
+        return self.judge.judge(
             subject=trial.subject, sample=trial.repeat, attempt=0, query=case.query,
             reference_patch=case.reference_patch, agent_patch=case.agent_patch,
             candidate_first=case.candidate_first,
         )  # fmt: skip
 
-    def _stages(self) -> list[tuple[str, int]]:
-        with self._store.reading() as tx:
-            chains = selected_ids(tx, self._options.strategy, self._options.repository)
-            return proved_stages(tx, chains)[: self._options.limit]
-
-    def _trials(self, chain_id: str, position: int) -> Iterator[Trial]:
+    def _trials(self, unit: StageUnit) -> Iterator[Trial]:
         """Every question about a stage. An empty patch is judged without one, so once is enough."""
+        chain_id, position = unit.chain_id, unit.position
         with self._store.reading() as tx:
             chain = read_chain(tx, chain_id)
             query = _query(tx, chain, position)
@@ -242,12 +291,22 @@ def proved_stages(tx: Transaction, chains: Iterable[str]) -> list[tuple[str, int
     return [(chain_id, position) for chain_id in chains for position in found.get(chain_id, ())]
 
 
-def stored_verdicts(tx: Transaction) -> Iterator[StoredVerdict]:
-    """The verdicts of rollouts that the judge was asked for."""
-    for score, error, tests in tx.rows(Verdict, "score", "judge_error", "tests"):
-        if score is not None or error is not None:
-            passed = None if tests in {None, STATE_BROKEN} else tests == PASSED
-            yield StoredVerdict(score, error, passed)
+def stored_verdicts(tx: Transaction, model: str, prompts: Mapping[str, str]) -> tuple[tuple[StoredVerdict, ...], int]:
+    """The verdicts of rollouts that this judge gave, by its model and its prompt; and how many others gave."""
+    query = (
+        select(Verdict.score, Verdict.judge_error, Verdict.tests, Trajectory.judge, Trajectory.prompts)
+        .join(Trajectory, Trajectory.id == Verdict.trajectory_id)
+        .where(or_(Verdict.score.is_not(None), Verdict.judge_error.is_not(None)))
+        .order_by(Verdict.trajectory_id, Verdict.position, Verdict.attempt)
+    )
+    own: list[StoredVerdict] = []
+    others = 0
+    for score, error, tests, judge, used in tx.connection.execute(query):
+        if judge == model and json.loads(used).get(JUDGE) == prompts[JUDGE]:
+            own.append(StoredVerdict(score, error, None if tests in {None, STATE_BROKEN} else tests == PASSED))
+        else:
+            others += 1
+    return tuple(own), others
 
 
 def _query(tx: Transaction, chain: ChainStages, position: int) -> str:

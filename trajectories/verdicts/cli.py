@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import uuid
-from contextlib import closing
 from typing import TYPE_CHECKING
 
 import click
@@ -12,7 +10,6 @@ import click
 from prchain.cli_options import db_option, json_option, repository_option, strategy_option
 from prchain.progress import open_progress
 from prchain.settings import Settings
-from sql.store import Store
 
 if TYPE_CHECKING:
     from trajectories.verdicts.calibrate import Calibrator, Orders
@@ -83,28 +80,21 @@ def calibrate(
       prchain judge calibrate --dry-run
       prchain judge calibrate --limit 20 --repeats 3 --budget 2.50
     """
-    from prchain.llm.setup import make_desk
-    from sql.ledger import SqlLedger
-    from trajectories.verdicts.calibrate import Calibrator, Options
-    from trajectories.verdicts.judge import JUDGE, Judge
+    from trajectories.verdicts.calibrate import Options, open_run
     from trajectories.verdicts.report import print_summary, spent, summary
 
     settings = Settings.load(db=db, workers=workers)
-    options = Options(strategy, repository, limit, repeats, orders, settings.workers)
+    options = Options(strategy, repository, limit, repeats, orders)
     with (
-        closing(Store.open(settings.db, create=False)) as store,
         open_progress(secrets=settings.secrets) as progress,
-        closing(make_desk(settings, SqlLedger(store, uuid.uuid4().hex), budget_usd=budget)) as desk,
+        open_run(settings, options, budget_usd=budget, progress=progress) as run,
     ):
-        desk.check(JUDGE)
-        asked = Judge(desk)
-        run = Calibrator(store, asked, mirrors=settings.mirrors_dir, progress=progress, options=options)
         if dry_run:
             _print_estimate(run, as_json)
             return
-        found = run.run()
-        page = summary(found, threshold=threshold, model=asked.model, prompts=asked.prompts)
-        cost = spent(desk.spending())
+        found = run.run(settings.workers)
+        page = summary(found, threshold=threshold, model=run.judge.model, prompts=run.judge.prompts)
+        cost = spent(run.judge.desk.spending())
     if as_json:
         click.echo(json.dumps({**page, "cost": cost}, indent=2))
     else:

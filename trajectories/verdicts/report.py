@@ -40,6 +40,7 @@ def summary(found: Calibration, *, threshold: float, model: str, prompts: Mappin
             "verdicts": len(tested),
             "agree": _share(sum((score >= threshold) == passed for score, passed in tested), len(tested)),
             "curve": [asdict(point) for point in curve(tested)],
+            "of_other_judges": found.other_judges,
             "unscored": sum(one.score is None for one in found.verdicts),
             "without_tests": sum(one.score is not None and one.passed is None for one in found.verdicts),
         },
@@ -92,6 +93,8 @@ def print_summary(page: Mapping[str, Any], cost: Mapping[str, Any]) -> None:
         _say_curve(f"against tests, {tests['verdicts']:,} stored verdicts, {agree} agree", tests["curve"])
     else:
         say("against tests: no stored verdict has a score and a test result")
+    if tests["of_other_judges"]:
+        say(f"{counted(tests['of_other_judges'], 'stored verdict')} of another model or prompt, left aside")
     for one in page["wrong"][:_WRONG_SHOWN]:
         say(f"wrong: {one['chain']} stage {one['position']}, {one['variant']}: {one['score']:g}")
     if len(page["wrong"]) > _WRONG_SHOWN:
@@ -104,6 +107,8 @@ def print_summary(page: Mapping[str, Any], cost: Mapping[str, Any]) -> None:
     say(f"{cost['calls']:,} calls, {price}")
     if page["stopped"]:
         say(f"stopped early, {counted(page['left'], 'stage')} left: {page['stopped']}", err=True)
+    elif page["left"]:
+        say(f"{counted(page['left'], 'stage')} left", err=True)
 
 
 def _say_agreement(name: str, row: Mapping[str, Any]) -> None:

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
-from chains.tasks.construct import TaskRun
 from chains.tasks.query import ROUND
+from chains.tasks.run import TaskRun
 from prchain.errors import (
     BadReply,
     ContextTooLong,
@@ -144,10 +144,10 @@ class TestSelection:
             tx.upsert(Selection, [{**retired, **rest}])
             better = {"strategy": "reference", "chain_id": many.chains[7], "score": 2.0, "outcome": "selected"}
             tx.upsert(Selection, [{**better, "reason": None, "selected_at": "2026-01-01T00:00:00Z"}])
-        assert len(many.run(FakeModel()).pending()[0]) == 19
-        assert many.run(FakeModel(), strategy="single").pending() == ([single], {})
-        assert many.run(FakeModel(), limit=1).pending() == ([many.chains[7]], {})
-        assert len(many.run(FakeModel(), repository="SHOP/till").pending()[0]) == 19
+        assert len(many.run(FakeModel()).pending().units) == 19
+        assert chosen(many.run(FakeModel(), strategy="single")) == [single]
+        assert chosen(many.run(FakeModel(), limit=1)) == [many.chains[7]]
+        assert len(chosen(many.run(FakeModel(), repository="SHOP/till"))) == 19
         with pytest.raises(UsageError, match="has not been mined"):
             many.run(FakeModel(), repository="o/unknown").pending()
 
@@ -257,18 +257,18 @@ class TestSystematicFaults:
     def test_a_fault_that_every_reply_has_ends_the_run_before_all_are_paid_for(self, many: TaskWorld) -> None:
         model = FakeModel(lambda request: "Sure, here it is.")
         report = many.run(model, workers=1).run()
-        assert (report.counts, report.left, len(model.asked)) == ({"bad_reply": 5}, 15, 15)
-        assert report.stopped == "5 tasks in a row ended bad_reply, as the others would"
+        assert (report.counts, report.left, len(model.asked)) == ({"bad_reply": 3}, 17, 9)
+        assert str(report.stopped).startswith("3 tasks in a row ended bad_reply, as the others would: ")
         ((reason, count),) = report.reasons("bad_reply")
-        assert "no JSON object" in reason and count == 5
-        assert many.run(FakeModel(crowd_answer), workers=4).run().counts == {"ready": 15}
-        assert many.run(FakeModel(crowd_answer), workers=4, retry=True).run().counts == {"ready": 5}
+        assert "no JSON object" in reason and count == 3
+        assert many.run(FakeModel(crowd_answer), workers=4).run().counts == {"ready": 17}
+        assert many.run(FakeModel(crowd_answer), workers=4, retry=True).run().counts == {"ready": 3}
 
     def test_an_overview_that_never_fits_ends_the_run_though_queries_do(self, many: TaskWorld) -> None:
         def answer(request: Request) -> Any:
             return "prose" if request.purpose == "overview" else crowd_answer(request)
 
-        assert many.run(FakeModel(answer), workers=1).run().counts == {"bad_reply": 5}
+        assert many.run(FakeModel(answer), workers=1).run().counts == {"bad_reply": 3}
 
     def test_failures_of_different_kinds_or_with_a_success_between_end_nothing(self, many: TaskWorld) -> None:
         begun: list[str] = []
@@ -327,7 +327,12 @@ class TestDryRun:
         lose_commits(many, many.chains[3])
         tasks, estimate, unread = many.run(FakeModel()).estimate()
         assert (tasks, estimate.calls) == (19, 57)
-        assert [(one.chain_id, "commit" in (one.reason or "")) for one in unread] == [(many.chains[3], True)]
+        assert [(one.unit.chain_id, "commit" in (one.reason or "")) for one in unread] == [(many.chains[3], True)]
+
+
+def chosen(run: TaskRun) -> list[str]:
+    """The chains that a run would work on."""
+    return [one.chain_id for one in run.pending().units]
 
 
 def lose_commits(world: TaskWorld, chain: str) -> None:

@@ -1,0 +1,156 @@
+"""One chain's task, written from its repository and from what an earlier run left of it."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from chains.tasks.context import StageContext, read_chain
+from chains.tasks.model import (
+    FINAL,
+    NOT_REACHED,
+    OVERVIEW_REJECTED,
+    QUERY_REJECTED,
+    READY,
+    Found,
+    StageQuery,
+    TaskChain,
+    TaskDraft,
+)
+from chains.tasks.query import ROUND, Constructor, Written, all_findings
+from prchain.errors import GitError, LlmError
+from prchain.git import GitRepository, open_mined
+from prchain.llm.desk import Estimate
+from prchain.scrub import scrub_mined
+from sql.store import Store
+
+
+class TaskWriter:
+    """Writes drafts of tasks; stores nothing but what models reply. Safe for several threads."""
+
+    def __init__(self, store: Store, constructor: Constructor, mirrors: Path) -> None:
+        self._store = store
+        self._constructor = constructor
+        self._mirrors = mirrors
+        self._repositories: dict[int, GitRepository] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def model(self) -> str:
+        """The name of the model that writes queries."""
+        return self._constructor.model
+
+    @property
+    def prompts(self) -> Mapping[str, str]:
+        """Each prompt's name and hash."""
+        return self._constructor.prompts
+
+    def estimates(self, chain: TaskChain, earlier: TaskDraft | None) -> list[Estimate]:
+        """What the calls for a task take where every text is clean. Raises `GitError`, `ChainGone`."""
+        contexts = read_chain(self._store, self._repository(chain), chain)
+        kept = _kept(earlier)
+        starts = {one.position: _stage_start(earlier, one.position) for one in chain.stages if one.position not in kept}
+        return list(self._constructor.estimates(chain, contexts, starts, _start(earlier.attempts if earlier else 0)))
+
+    def draft(self, chain: TaskChain, earlier: TaskDraft | None) -> TaskDraft:
+        """The task of a chain; the stages that `earlier` ended with stand. Raises `StoreError`, `PromptError`, and
+        `ChainGone`; a failure of git or of a model is the draft's outcome."""
+        try:
+            contexts = read_chain(self._store, self._repository(chain), chain)
+        except GitError as error:
+            unread = tuple(StageQuery(one.position, NOT_REACHED) for one in chain.stages)
+            return TaskDraft(chain.id, error.name, scrub_mined(str(error)), stages=unread)
+        stages: list[StageQuery] = []
+        for context in contexts:
+            if stages and stages[-1].outcome != READY:
+                stages.append(_unreached(context))
+            else:
+                stages.append(self._stage(chain, contexts, context.stage.position, earlier))
+        failed = next((one for one in stages if one.outcome not in {READY, NOT_REACHED}), None)
+        if failed is not None:
+            where = f"stage {failed.position}: {failed.reason or failed.outcome}"
+            return TaskDraft(chain.id, failed.outcome, where, stages=tuple(stages))
+        return self._overview(chain, contexts, stages, earlier)
+
+    def _stage(
+        self, chain: TaskChain, contexts: Sequence[StageContext], position: int, earlier: TaskDraft | None
+    ) -> StageQuery:
+        kept = _kept(earlier).get(position)
+        if kept is not None:
+            return kept
+        context = contexts[position - 1]
+        start = _stage_start(earlier, position)
+        result = replace(_unreached(context), attempts=start)
+        try:
+            plan = self._constructor.plan(chain, context, start // ROUND)
+            result = replace(result, plan=plan)
+            written = self._constructor.query(chain, contexts, position, plan, start)
+        except LlmError as error:
+            return replace(result, outcome=error.name, reason=scrub_mined(str(error)), attempts=_spent(error, start))
+        return replace(
+            result,
+            outcome=READY if written.clean else QUERY_REJECTED,
+            reason=None if written.clean else _reason(written),
+            query=written.text,
+            findings=all_findings(context, written),
+            attempts=written.attempts,
+        )
+
+    def _overview(
+        self, chain: TaskChain, contexts: Sequence[StageContext], stages: list[StageQuery], earlier: TaskDraft | None
+    ) -> TaskDraft:
+        start = _start(earlier.attempts if earlier else 0)
+        draft = TaskDraft(chain.id, READY, stages=tuple(stages), attempts=start)
+        try:
+            written = self._constructor.overview(chain, contexts, [one.query or "" for one in stages], start)
+        except LlmError as error:
+            why = scrub_mined(f"overview: {error}")
+            return replace(draft, outcome=error.name, reason=why, attempts=_spent(error, start))
+        return replace(
+            draft,
+            outcome=READY if written.clean else OVERVIEW_REJECTED,
+            reason=None if written.clean else f"overview: {_reason(written)}",
+            overview=written.text,
+            findings=tuple(Found("overview", one).row() for one in written.findings),
+            attempts=written.attempts,
+        )
+
+    def _repository(self, chain: TaskChain) -> GitRepository:
+        with self._lock:
+            if chain.repository_id not in self._repositories:
+                opened = open_mined(chain.location, self._mirrors, chain.host, chain.full_name)
+                self._repositories[chain.repository_id] = opened
+            return self._repositories[chain.repository_id]
+
+
+def _spent(error: LlmError, start: int) -> int:
+    """The attempts that are gone after an error: the whole round where another run would meet it again."""
+    return start + ROUND if error.name in FINAL else start
+
+
+def _kept(earlier: TaskDraft | None) -> dict[int, StageQuery]:
+    """The stages that an earlier run ended with; their queries stand, whatever became of the others."""
+    return {one.position: one for one in earlier.stages if one.outcome == READY} if earlier else {}
+
+
+def _start(attempts: int) -> int:
+    """The first attempt of the round that begins, or that was cut off; see `chains.tasks.query.ROUND`."""
+    return attempts - attempts % ROUND
+
+
+def _stage_start(earlier: TaskDraft | None, position: int) -> int:
+    before = [one.attempts for one in earlier.stages if one.position == position] if earlier else []
+    return _start(before[0] if before else 0)
+
+
+def _unreached(context: StageContext) -> StageQuery:
+    return StageQuery(context.stage.position, NOT_REACHED, interface=context.interface, files=context.files)
+
+
+def _reason(written: Written) -> str:
+    """What was found in a rejected text, in short."""
+    kinds = Counter(one.kind for one in written.findings if one.severity == "leak")
+    return ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))

@@ -1,0 +1,1 @@
+"""Observers: what watches a rollout step by step, and may speak to its agent or end it."""

@@ -1,0 +1,62 @@
+"""From what ``--observer`` says to kinds of observers.
+
+Kinds are found by entry points of the group ``prchain.observers``: a package of anybody's can bring some. An entry
+point names a callable that takes settings by their names, as texts, and returns an
+`trajectories.scaffolds.scaffold.ObserverKind`; `trajectories.observers.repetition` is an example.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.metadata import EntryPoint, entry_points
+
+from pydantic import ValidationError
+
+from prchain.errors import UsageError
+from trajectories.scaffolds.scaffold import ObserverKind
+
+GROUP = "prchain.observers"
+
+
+def make_observers(wanted: Sequence[str]) -> tuple[ObserverKind, ...]:
+    """The kinds that are named, each as ``NAME`` or ``NAME:setting=value,setting=value``.
+
+    Raises `UsageError` for a name that is not there, or is there twice, and for settings that the kind refuses.
+    """
+    kinds = tuple(_make(one) for one in wanted)
+    names = [one.name for one in kinds]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise UsageError(f"the observer {twice[0]} is named twice")
+    return kinds
+
+
+def _make(wanted: str) -> ObserverKind:
+    name, _, words = wanted.partition(":")
+    found = {point.name: point for point in entry_points(group=GROUP)}
+    if name not in found:
+        raise UsageError(f"there is no observer {name!r}; known are {', '.join(sorted(found)) or 'none'}")
+    settings: dict[str, str] = {}
+    for word in filter(None, words.split(",")):
+        setting, equals, value = word.partition("=")
+        if not equals or not setting:
+            raise UsageError(f"--observer takes NAME or NAME:setting=value,..., not {wanted!r}")
+        settings[setting.strip()] = value.strip()
+    return _load(found[name], settings)
+
+
+def _load(point: EntryPoint, settings: dict[str, str]) -> ObserverKind:
+    try:
+        kind = point.load()
+    except (ImportError, AttributeError) as error:
+        raise UsageError(f"the observer {point.name} cannot be loaded: {error}") from None
+    try:
+        made = kind(**settings)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise UsageError(f"the observer {point.name}: {where}: {first['msg']}") from None
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"the observer {point.name}: {error}") from None
+    if not isinstance(made, ObserverKind):
+        raise UsageError(f"the observer {point.name} is none: {point.value} does not make an ObserverKind")
+    return made
