@@ -152,7 +152,8 @@ def _rollouts(tx: Transaction, kept: Mapping[str, Candidate]) -> dict[str, Any]:
     for trajectory, options, used in tx.rows(Trajectory, *columns):
         if trajectory in kept:
             chosen = json.loads(options)
-            settings[json.dumps({name: chosen.get(name) for name in _SETTINGS}, sort_keys=True)] += 1
+            told = {name: chosen.get(name) for name in _SETTINGS} | {"observers": chosen.get("observers") or []}
+            settings[json.dumps(told, sort_keys=True)] += 1
             prompts.update(f"{name} {digest}" for name, digest in json.loads(used).items())
     chains = {one.chain_id for one in kept.values()}
     writers: Counter[str] = Counter()

@@ -12,7 +12,7 @@ _FIGURES = (
     ("tool calls", "tool_calls"),
     ("assistant turns", "turns"),
 )
-_SETTINGS = ("gate", "threshold", "refinements", "on_fail", "carry", "context", "tools", "trajectories")
+_SETTINGS = ("gate", "threshold", "refinements", "on_fail", "carry", "context", "tools", "observers", "trajectories")
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029|<>`\[\]\\]")
 _ACTS = re.compile(r"[*~@&]|://|www\.|(?<!\w)_|_(?!\w)", re.IGNORECASE)
 """What makes stress, entities, links and mentions of a text in GitHub's Markdown."""
@@ -56,8 +56,8 @@ def markdown(card: Mapping[str, Any]) -> str:
     for title, key in (("agent", "agents"), ("judge", "judges"), ("writer of tasks", "task_writers")):
         lines += _table((title, "trajectories" if key != "task_writers" else "chains"), list(card[key].items()))
     lines += _table(
-        ("gate", "threshold", "refinements", "on fail", "carry", "context", "tools", "trajectories"),
-        [tuple(one[name] for name in _SETTINGS) for one in card["settings"]],
+        ("gate", "threshold", "refinements", "on fail", "carry", "context", "tools", "observers", "trajectories"),
+        [tuple(_value(one[name]) for name in _SETTINGS) for one in card["settings"]],
     )
     lines += _table(
         ("prompt", "hash", "used by"), [(one["name"], one["hash"], one["used_by"]) for one in card["prompts"]]
@@ -103,6 +103,11 @@ def _table(head: tuple[str, ...], rows: list[Any]) -> list[str]:
 
 def _plain(value: Any) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else "" if value is None else str(value)
+
+
+def _value(value: Any) -> Any:
+    """A setting's value; those of a list beside each other."""
+    return (", ".join(map(str, value)) or "none") if isinstance(value, list) else value
 
 
 def _safe(value: Any) -> str:

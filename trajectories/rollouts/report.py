@@ -29,7 +29,7 @@ _LISTED = (
     "id", "chain_id", "sample", "scaffold", "model", "outcome", "accepted", "steps", "usd", "reason", "worker",
     "options",
 )  # fmt: skip
-_TOLD_OPTIONS = ("gate", "threshold", "tools", "context", "temperature", "carry", "refinements")
+_TOLD_OPTIONS = ("gate", "threshold", "tools", "context", "temperature", "carry", "refinements", "observers")
 
 INTERRUPTED = "interrupted"
 """Shown for a trajectory under way whose worker, a process of this machine, is gone: the next run goes on with it."""
@@ -98,7 +98,8 @@ def _options(options: Mapping[str, Any]) -> str:
     gate = options["gate"] if options["gate"] == "tests" else f"{options['gate']} {options['threshold']:g}"
     more = ", ".join(f"{name} {options[name]}" for name in ("tools", "context"))
     heat = "of the endpoint" if options["temperature"] is None else f"{options['temperature']:g}"
-    return f"gate {gate}, {more}, temperature {heat}"
+    watched = f", observed by {', '.join(options['observers'])}" if options.get("observers") else ""
+    return f"gate {gate}, {more}, temperature {heat}{watched}"
 
 
 def trajectory_page(store: Store, prefix: str, *, messages: bool = False) -> dict[str, Any]:

@@ -1,0 +1,501 @@
+"""What decides a trajectory: what changes its id, what an old row is recognised by, and what stands beside it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from sqlalchemy import update
+
+from prchain.llm.desk import Desk, Route
+from prchain.llm.prompts import Prompt
+from prchain.settings import Settings
+from sql.lock import alone
+from sql.tables import StageTests, Task, TaskStage, Trajectory, TrajectoryMessage
+from tests.trajectories.rolloutworld import PolicyModel, RolloutWorld, rollout_world
+from tests.trajectories.test_rollout import suited
+from trajectories.identity import CHOICES, INPUTS, PLACE, Identity, differences, stored
+from trajectories.model import Entry, Kind, Limits
+from trajectories.observers.repetition import Repetition
+from trajectories.options import DEFAULTS, ELSEWHERE, RolloutOptions
+from trajectories.outcomes import FINAL, KEPT, SUPERSEDED
+from trajectories.rollouts.rollout import RolloutContext, roll
+from trajectories.rollouts.run import RolloutRun
+from trajectories.rows import write_entries
+
+OTHER_OPTIONS: dict[str, Any] = {
+    "scaffold": "mini", "tools": "bash", "context": "stage", "carry": "none", "history": 1, "gate": "both",
+    "threshold": 0.5, "refinements": 1, "on_fail": "continue", "min_length": 3, "stage_limits": Limits(steps=7),
+    "chain_limits": Limits(usd=1.0), "temperature": 1.0, "max_tokens": 5, "context_tokens": 8193,
+    "overflow": "elide", "observation_chars": 5, "command_timeout": 5.0, "test_timeout": 5.0,
+    "track_steps": False, "interface": "paper", "tests": "gate", "backend": "local", "observers": ("repetition",),
+}  # fmt: skip
+
+WHOLE = Identity(
+    "5f0c" * 4,
+    1,
+    ("81c2" * 4, 17),
+    models={"agent": {"model": "m", "max_tokens": 8192, "temperature": 0.5}, "judge": {"model": "j", "max_tokens": 4}},
+    scaffold="react",
+    observers=({"name": "repetition", "settings": {"times": 3}},),
+    options={"gate": "both"},
+    task="aa",
+    proof="bb",
+    prompts={"judge": "1", "query": "2"},
+    tools="cc",
+    versions={"react": "1", "repetition": "1"},
+)
+
+
+class TestRule:
+    def test_ids_are_those_that_were_made_when_the_rule_was_written(self) -> None:
+        # A change here is a change of every stored id: then a run would pay for everything anew.
+        assert Identity("5f0c" * 4, 0).id == "1c6339af7ae6b981"
+        assert WHOLE.id == "68945dec1a8a20db"
+
+    @pytest.mark.parametrize("name", [one.name for one in fields(Identity)])
+    def test_each_field_decides_the_id_and_is_named_where_it_differs(self, name: str) -> None:
+        value = getattr(WHOLE, name)
+        other: Any = {"more": "x"} if isinstance(value, Mapping) else "other"
+        other = 2 if name == "sample" else ("p", 3) if name == "parent" else () if name == "observers" else other
+        changed = replace(WHOLE, **{name: other})
+        assert changed.id != WHOLE.id
+        assert differences(stored(WHOLE.to_json()), changed) == {name}
+        assert differences(stored(changed.to_json()), WHOLE) == {name}
+
+    def test_every_field_is_a_place_a_choice_or_an_input(self) -> None:
+        assert sorted((*PLACE, *CHOICES, *INPUTS)) == sorted(one.name for one in fields(Identity))
+
+    def test_a_field_that_is_empty_is_not_named_so_that_a_new_one_changes_no_id(self) -> None:
+        assert json.loads(Identity("c", 0).to_json()) == {"rule": 2, "chain": "c", "sample": 0, "scaffold": "react"}
+
+    def test_what_is_partly_known_counts_as_equal_in_the_rest(self) -> None:
+        known: dict[str, Any] = {"models": {"agent": {"model": "m"}}, "prompts": {"query": "2"}}
+        assert differences(known, WHOLE, whole=False) == set()
+        assert differences({"prompts": {"query": "3"}}, WHOLE, whole=False) == {"prompts"}
+        assert differences({"prompts": {"gone": "1"}}, WHOLE, whole=False) == {"prompts"}
+        assert differences({"models": {"judge": None}}, WHOLE, whole=False) == {"models"}
+
+
+@pytest.fixture
+def world(tmp_path: Path, database_url: str) -> Iterator[RolloutWorld]:
+    with rollout_world(tmp_path, [(1, 2, 3)], url=database_url) as made:
+        yield made
+
+
+def identity(world: RolloutWorld, context: RolloutContext | None = None, sample: int = 0) -> Identity:
+    context = context or world.context()
+    with world.store.reading() as tx:
+        return context.find(tx, world.chains[0], sample)[0]
+
+
+def with_options(world: RolloutWorld, **options: Any) -> RolloutContext:
+    """A context of other options; the scaffold is what it was, since mini-swe-agent may not be there."""
+    base = world.context()
+    return replace(base, options=replace(base.options, **options))
+
+
+class TestTable:
+    """Each thing that a run is given: changes the id, or does not."""
+
+    @pytest.mark.parametrize("name", sorted(DEFAULTS))
+    def test_an_option_changes_the_id(self, world: RolloutWorld, name: str) -> None:
+        prove(world)
+        assert identity(world, with_options(world, **{name: OTHER_OPTIONS[name]})).id != identity(world).id
+
+    def test_options_that_are_named_elsewhere_do_so_there(self, world: RolloutWorld) -> None:
+        assert OTHER_OPTIONS.keys() == {one.name for one in fields(RolloutOptions)}
+        base = identity(world)
+        for name in ELSEWHERE - {"scaffold", "observers"}:
+            assert identity(world, with_options(world, **{name: OTHER_OPTIONS[name]})).models != base.models
+
+    def test_no_line_of_the_frozen_table_has_changed(self) -> None:
+        # Lines are added, with the value that held before there was the option; none is ever changed.
+        frozen = {
+            "backend": "docker", "carry": "agent", "chain_limits": {}, "command_timeout": 120.0, "context": "chain",
+            "context_tokens": None, "gate": "judge", "history": 0, "interface": "appended", "min_length": 2,
+            "observation_chars": 10000, "on_fail": "stop", "overflow": "stop", "refinements": 3,
+            "stage_limits": {"steps": 100}, "test_timeout": 900.0, "tests": "always", "threshold": 0.8,
+            "tools": "full", "track_steps": True,
+        }  # fmt: skip
+        assert {name: DEFAULTS[name] for name in frozen} == frozen
+
+    def test_a_limit_that_is_added_later_changes_no_id(self) -> None:
+        later = {**json.loads(RolloutOptions().to_json())["stage_limits"], "calls": None}
+        assert {unit: most for unit, most in later.items() if most is not None} == DEFAULTS["stage_limits"]
+
+    def test_scaffold_and_its_version(self, world: RolloutWorld) -> None:
+        base, context = identity(world), world.context()
+        for name, value in (("name", "other"), ("version", "2")):
+            other = world.context()
+            setattr(other.scaffold, name, value)
+            assert identity(world, other).id != base.id
+        assert identity(world, context).id == base.id
+
+    def test_tool_descriptions(self, world: RolloutWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+        base, other = identity(world), world.context()
+        schemas = json.loads(json.dumps([dict(one) for one in other.scaffold.tools]))
+        schemas[0]["function"]["description"] += " Be careful."
+        monkeypatch.setattr(type(other.scaffold), "tools", property(lambda self: tuple(schemas)))
+        changed = identity(world, other)
+        assert changed.tools != base.tools and changed.id != base.id
+
+    @pytest.mark.parametrize("name", ["system_full", "query", "comment", "judge", "comment_again", "prefix"])
+    def test_every_prompt(self, world: RolloutWorld, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+        base = identity(world)
+        edit_prompt(monkeypatch, name)
+        assert identity(world).id != base.id and identity(world).prompts[name] != base.prompts[name]
+
+    def test_a_prompt_that_is_not_in_use_does_not(self, world: RolloutWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+        prove(world)
+        by_tests = identity(world, world.context(gate="tests"))
+        never_cut = identity(world, world.context(min_length=3))
+        for name in ("judge", "comment_again"):
+            edit_prompt(monkeypatch, name)
+        assert identity(world, world.context(gate="tests")).id == by_tests.id, "no judge is asked"
+        monkeypatch.undo()
+        edit_prompt(monkeypatch, "prefix")
+        assert identity(world, world.context(min_length=3)).id == never_cut.id, "no overview is written anew"
+
+    def test_models_and_their_sampling_settings(self, world: RolloutWorld) -> None:
+        base = identity(world)
+        desk = world.context().desk
+        default = desk.default
+        assert default is not None
+        for route in (
+            Route(PolicyModel(name="other"), default.price),
+            Route(default.model, default.price, temperature=0.3),
+            Route(default.model, default.price, max_tokens=77),
+        ):
+            context = replace(world.context(), desk=Desk(desk.ledger, default=default, routes={"judge": route}))
+            assert identity(world, context).id != base.id
+        other = Desk(desk.ledger, default=Route(PolicyModel(name="other"), default.price))
+        assert identity(world, replace(world.context(), desk=other)).id != base.id
+
+    def test_texts_of_the_task_and_the_proof_where_tests_gate(self, world: RolloutWorld) -> None:
+        base, gated = identity(world), identity(world, world.context(gate="tests"))
+        with world.store.transaction() as tx:
+            tx.connection.execute(update(TaskStage).where(TaskStage.position == 2).values(query="Something else."))
+        second = identity(world)
+        assert second.id != base.id
+        with world.store.transaction() as tx:
+            tx.connection.execute(update(Task).values(overview="Another overview."))
+        third = identity(world)
+        assert third.id != second.id
+        prove(world)
+        assert identity(world).id == third.id, "tests do not gate"
+        proved = identity(world, world.context(gate="tests"))
+        assert gated.proof is None and proved.proof is not None
+        prove(world, f2p="test_other")
+        assert identity(world, world.context(gate="tests")).id != proved.id
+
+    def test_names_that_the_agent_is_told_beside_the_query(self, world: RolloutWorld) -> None:
+        base = identity(world)
+        with world.store.transaction() as tx:
+            tx.connection.execute(update(TaskStage).where(TaskStage.position == 1).values(interface='["part"]'))
+        assert identity(world).task != base.task
+        assert identity(world, with_options(world, interface="paper")).task == base.task
+
+    def test_observers_their_settings_versions_and_prompts(self, world: RolloutWorld) -> None:
+        class Worded(Repetition):
+            prompts: ClassVar[Mapping[str, str]] = {"watch": "aa"}
+
+        class Newer(Repetition):
+            version: ClassVar[str] = "2"
+
+        kinds = [(), (Repetition(),), (Repetition(times=4),), (Worded(),), (Newer(),)]
+        made = [identity(world, replace(world.context(), observers=kind)).id for kind in kinds]
+        assert len(set(made)) == len(kinds) and made[0] == identity(world).id
+
+    def test_chain_sample_and_parent(self, world: RolloutWorld) -> None:
+        other = world.add_chain((1, 2))
+        context = world.context()
+        with world.store.reading() as tx:
+            made = {
+                context.find(tx, chain, sample, parent)[0].id
+                for chain in (world.chains[0], other)
+                for sample in (0, 1)
+                for parent in (None, ("p", 3), ("p", 4))
+            }
+        assert len(made) == 12
+
+    def test_machine_workers_budget_waits_and_display_do_not(self, world: RolloutWorld, tmp_path: Path) -> None:
+        base = identity(world)
+        same = [
+            world.context(budget=3.0),
+            world.context(run="another-run"),
+            replace(world.context(), retries=9),
+            replace(world.context(), data_dir=tmp_path / "elsewhere"),
+            replace(world.context(), engine="tcp://127.0.0.1:1"),
+            replace(world.context(), tell=lambda words: None),
+            replace(world.context(), secrets=("secret",)),
+        ]
+        assert {identity(world, one).id for one in same} == {base.id}
+        assert "workers" not in {one.name for one in fields(RolloutOptions)}
+
+
+def edit_prompt(monkeypatch: pytest.MonkeyPatch, wanted: str) -> None:
+    """Let a prompt's file have other words."""
+    from prchain.llm import prompts
+
+    real = prompts.load_prompt
+
+    def load(package: str, name: str) -> Prompt:
+        made = real(package, name)
+        return replace(made, hash="edited") if made.name == wanted else made
+
+    for module in ("scaffolds.agent", "verdicts.judge", "rollouts.rollout", "verdicts.comments"):
+        monkeypatch.setattr(f"trajectories.{module}.load_prompt", load)
+
+
+def prove(world: RolloutWorld, f2p: str = "test_part") -> None:
+    rows = [
+        {"chain_id": world.chains[0], "position": position, "outcome": "proved", "reason": None, "image": None,
+         "recipe": None, "runner": None, "command": None, "files": "[]",
+         "classes": json.dumps({"f2p": [f"{f2p}_{position}"]}), "removed": "[]", "tampered": "[]",
+         "stage_image": None, "seconds": 0.0}
+        for position in (1, 2, 3)
+    ]  # fmt: skip
+    with world.store.transaction() as tx:
+        tx.upsert(StageTests, rows)
+
+
+OLD_ID = "0123456789abcdef"
+
+
+def as_before(world: RolloutWorld, name: str, **columns: Any) -> None:
+    """Let a trajectory's row be as it was before identities were stored: another id, every option, fewer prompts."""
+    ((prompts,),) = world.rows(Trajectory, "prompts", id=name)
+    known = {key: value for key, value in json.loads(prompts).items() if key != "prefix"}
+    rename(world, name, OLD_ID)
+    values = {"decided_by": None, "options_hash": "0" * 64, "prompts": json.dumps(known), **columns}
+    with world.store.transaction() as tx:
+        tx.connection.execute(update(Trajectory).where(Trajectory.id == OLD_ID).values(**values))
+
+
+def rename(world: RolloutWorld, name: str, to: str) -> None:
+    from sqlalchemy import text
+
+    tables = {"trajectory_messages": "trajectory_id", "verdicts": "trajectory_id", "trajectory_stages": "trajectory_id"}
+    with world.store.transaction() as tx:
+        (row,) = tx.connection.execute(text("SELECT * FROM trajectories WHERE id = :n"), {"n": name}).mappings()
+        tx.insert_new(Trajectory, [{**row, "id": to}])
+        for table in ("trajectory_stages", "verdicts", "trajectory_messages"):
+            moved = tx.connection.execute(text(f"SELECT * FROM {table} WHERE {tables[table]} = :n"), {"n": name})
+            rows = [{**one, "trajectory_id": to} for one in moved.mappings()]
+            model = next(one for one in _models() if one.__tablename__ == table)
+            tx.upsert(model, rows)
+        tx.delete(Trajectory, id=name)
+
+
+def _models() -> Sequence[Any]:
+    from sql.tables import TrajectoryStage, Verdict
+
+    return TrajectoryStage, Verdict, TrajectoryMessage
+
+
+class TestOldRows:
+    def test_one_that_is_over_is_taken_for_what_it_is_and_nothing_is_asked(self, world: RolloutWorld) -> None:
+        as_before(world, roll(world.context(), world.chains[0], 0))
+        model = PolicyModel()
+        run = world.run(world.context(model))
+        assert (len(run.pending().units), run.pending().standing) == (0, 1)
+        assert roll(world.context(model), world.chains[0], 0) == OLD_ID and model.asked == []
+        assert world.rows(Trajectory, "id", "decided_by") == [(OLD_ID, None)]
+
+    def test_one_that_is_half_done_is_gone_on_with_under_its_own_id(self, world: RolloutWorld) -> None:
+        half_done(world)
+        (name,) = (row[0] for row in world.rows(Trajectory, "id"))
+        before = world.rows(TrajectoryMessage, "ordinal", "content", trajectory_id=name)
+        as_before(world, name)
+        model = PolicyModel()
+        assert roll(world.context(model), world.chains[0], 0) == OLD_ID
+        assert world.outcome(OLD_ID)[0] == "accepted" and 0 < model.count("agent") < 11
+        assert world.rows(TrajectoryMessage, "ordinal", "content", trajectory_id=OLD_ID)[: len(before)] == before
+
+    @pytest.mark.parametrize(
+        "columns",
+        [
+            {"model": "another"},
+            {"judge": "another"},
+            {"options": RolloutOptions(refinements=2, backend="unsafe-local").to_json()},  # type: ignore[arg-type]
+            {"parent_id": "p", "parent_step": 3},
+            {"scaffold": "mini"},
+        ],
+        ids=lambda columns: next(iter(columns)),
+    )
+    def test_one_of_another_choice_is_another_trajectory(self, world: RolloutWorld, columns: dict[str, Any]) -> None:
+        as_before(world, roll(world.context(), world.chains[0], 0), **columns)
+        found = find(world)
+        assert found.stored is None and found.outdated == ()
+
+    @pytest.mark.parametrize(
+        ("columns", "field"), [({"prompts": '{"judge": "as it was"}'}, "prompts"), ({"tools": "[]"}, "tools")]
+    )
+    def test_one_under_other_prompts_is_outdated(
+        self, world: RolloutWorld, columns: dict[str, Any], field: str
+    ) -> None:
+        as_before(world, roll(world.context(), world.chains[0], 0), **columns)
+        found = find(world)
+        assert found.stored is None and found.standing is not None
+        assert (found.standing.stored.id, found.standing.fields) == (OLD_ID, (field,))
+
+    def test_one_whose_messages_show_another_task_is_outdated(self, world: RolloutWorld) -> None:
+        as_before(world, roll(world.context(), world.chains[0], 0))
+        with world.store.transaction() as tx:
+            tx.connection.execute(update(TaskStage).where(TaskStage.position == 3).values(query="Something else."))
+        assert [one.fields for one in find(world).outdated] == [("task",)]
+
+    def test_one_that_an_observer_spoke_in_is_not_one_without(self, world: RolloutWorld) -> None:
+        as_before(world, roll(world.context(), world.chains[0], 0))
+        with world.store.transaction() as tx:
+            write_entries(tx, OLD_ID, [Entry(99, 3, 1, 11, Kind.GUIDANCE, "user", "Look.")])
+        assert find(world).stored is None
+
+    def test_an_option_that_it_did_not_know_is_as_it_was_then(self, world: RolloutWorld) -> None:
+        name = roll(world.context(), world.chains[0], 0)
+        options = json.loads(world.rows(Trajectory, "options", id=name)[0][0])
+        for unknown in ("observers", "tests", "overflow"):
+            del options[unknown]
+        as_before(world, name, options=json.dumps(options))
+        assert find(world).id == OLD_ID
+
+
+def find(world: RolloutWorld, context: RolloutContext | None = None) -> Any:
+    with world.store.reading() as tx:
+        return (context or world.context()).find(tx, world.chains[0], 0)[1]
+
+
+class Killed(BaseException):
+    """Ends a rollout in the middle, as kill -9 would."""
+
+
+def half_done(world: RolloutWorld) -> str:
+    """A rollout that is cut off in stage 2; its id."""
+
+    def cut(request: Any) -> None:
+        if request.purpose == "agent" and "Task 2 of" in str([one.content for one in request.messages]):
+            raise Killed
+
+    with pytest.raises(Killed):
+        roll(world.context(PolicyModel(before=cut)), world.chains[0], 0)
+    ((name, outcome),) = world.rows(Trajectory, "id", "outcome")
+    assert outcome == "running"
+    return str(name)
+
+
+class TestOutdated:
+    def test_what_stands_under_other_prompts_is_told_with_its_price_before_anything_is_asked(
+        self, world: RolloutWorld, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        first = roll(world.context(), world.chains[0], 0)
+        edit_prompt(monkeypatch, "judge")
+        model = PolicyModel()
+        run = world.run(world.context(model))
+        anew = run.anew(run.pending())
+        assert (anew.samples, anew.half_done, anew.fields) == (1, 0, ("prompts",))
+        assert anew.estimate.calls > 0 and (anew.estimate.usd or 0) > 0 and model.asked == []
+        report = run.run()
+        assert report.outcomes == {"accepted": 1} and model.count("judge") > 0, "the edited prompt was asked"
+        second = report.results[0].detail
+        assert second != first and world.outcome(first)[0] == world.outcome(second)[0] == "accepted"
+        assert run.anew(run.pending()).samples == 0
+
+    def test_reuse_takes_what_stands_and_asks_nothing(
+        self, world: RolloutWorld, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        roll(world.context(), world.chains[0], 0)
+        edit_prompt(monkeypatch, "query")
+        model = PolicyModel()
+        run = world.run(world.context(model), reuse=True, samples=2)
+        pending = run.pending()
+        assert (pending.standing, pending.reused, [one.sample for one in pending.units]) == (1, 1, [1])
+        assert run.anew(pending).samples == 0
+
+    def test_another_choice_is_not_what_stands(self, world: RolloutWorld) -> None:
+        roll(world.context(), world.chains[0], 0)
+        run = world.run(world.context(threshold=0.7))
+        assert run.anew(run.pending()).samples == 0
+        assert len(world.run(world.context(threshold=0.7), reuse=True).pending().units) == 1
+
+    def test_what_is_half_done_under_other_prompts_ends_superseded_and_is_never_gone_on_with(
+        self, world: RolloutWorld, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        old = half_done(world)
+        before = world.rows(TrajectoryMessage, "ordinal", "content", trajectory_id=old)
+        edit_prompt(monkeypatch, "system_full")
+        run = world.run(world.context(), reuse=True)
+        anew = run.anew(run.pending())
+        assert (anew.samples, anew.half_done) == (1, 1), "it cannot be taken"
+        report = run.run()
+        new = report.results[0].detail
+        outcome, _, reason = world.outcome(old)
+        assert outcome == SUPERSEDED and reason == f"begun with other prompts; {new} takes its place"
+        assert world.rows(TrajectoryMessage, "ordinal", "content", trajectory_id=old) == before
+        assert world.outcome(new)[0] == "accepted"
+        assert run.anew(run.pending()).samples == 0
+        assert SUPERSEDED in FINAL and SUPERSEDED not in KEPT
+
+    def test_one_that_somebody_else_works_on_is_left_to_them(
+        self, world: RolloutWorld, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        old = half_done(world)
+        edit_prompt(monkeypatch, "system_full")
+        with alone(world.store, f"rollout-{old}", "x"):
+            roll(world.context(), world.chains[0], 0)
+        assert world.outcome(old)[0] == "running"
+
+    def test_one_in_which_nothing_was_said_yet_is_begun_under_the_prompts_of_now(
+        self, world: RolloutWorld, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        name = roll(world.context(gate="tests"), world.chains[0], 0)
+        assert world.outcome(name)[0] == "not_validated"
+        edit_prompt(monkeypatch, "query")
+        prove(world)
+        assert find(world, world.context(gate="tests", tests="gate")).stored is None, "another option"
+        again = roll(world.context(gate="tests", more=suited(world)), world.chains[0], 0)
+        assert again == name and world.rows(Trajectory, "id") == [(name,)]
+        ((decided_by,),) = world.rows(Trajectory, "decided_by", id=name)
+        assert stored(decided_by)["prompts"]["query"] == "edited" and stored(decided_by)["proof"]
+        assert find(world, world.context(gate="tests")).id == name
+
+    def test_a_branch_of_a_conversation_under_other_prompts_is_refused(
+        self, world: RolloutWorld, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        from prchain.errors import UsageError
+
+        parent = roll(world.context(), world.chains[0], 0)
+        edit_prompt(monkeypatch, "comment")
+        with pytest.raises(UsageError, match=r"other prompts \(comment\)"):
+            roll(world.context(), world.chains[0], 0, parent=(parent, 4))
+
+
+def test_what_decided_it_is_kept_whole_with_every_trajectory(world: RolloutWorld) -> None:
+    context = world.context()
+    name = roll(context, world.chains[0], 0)
+    ((decided_by, options_hash),) = world.rows(Trajectory, "decided_by", "options_hash", id=name)
+    known = stored(decided_by)
+    assert known["models"]["agent"] == {"model": "fake", "max_tokens": 8192}
+    assert set(known["prompts"]) == {"system_full", "query", "comment", "judge", "comment_again", "prefix"}
+    assert known["options"] == {"backend": "unsafe-local"} and options_hash == context.options.hash()
+    assert identity(world).id == name
+
+
+def test_a_run_opened_from_settings_and_options_has_the_ids_of_one_made_by_hand(
+    world: RolloutWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from trajectories.rollouts.run import Choice, open_run
+
+    script = tmp_path / "script.jsonl"
+    script.write_text("")
+    monkeypatch.setenv("PRCHAIN_LLM_SCRIPT", str(script))
+    settings = Settings.load(db=world.store.url.render_as_string(hide_password=False), data_dir=tmp_path / "data")
+    options = RolloutOptions(backend="local")  # type: ignore[arg-type]
+    with open_run(settings, options, Choice()) as run:
+        assert isinstance(run, RolloutRun)
+        opened = identity(world, run.context)
+    assert replace(opened, models=identity(world).models) == identity(world, with_options(world, backend="local"))
