@@ -225,10 +225,8 @@ class TestCommandLine:
             make_observers(["x"])
 
     def test_it_is_named_in_run_list_and_card(
-        self, world: RolloutWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        if world.store.engine.dialect.name != "sqlite":
-            pytest.skip("one database is enough")
         monkeypatch.chdir(tmp_path)
         script = tmp_path / "script.jsonl"
         lines = [
@@ -240,13 +238,16 @@ class TestCommandLine:
         ]  # fmt: skip
         script.write_text("".join(json.dumps(line) + "\n" for line in lines))
         monkeypatch.setenv("PRCHAIN_LLM_SCRIPT", str(script))
-        common = ["--db", world.database]
-        flags = ["--backend", "local", "--context", "stage", "--observer", "repetition:times=2"]
-        assert run_command(["rollouts", "run", *common, *flags]) == 0
-        assert "1 accepted" in capsys.readouterr().out
-        assert run_command(["rollouts", "list", *common]) == 0
-        assert "observed by repetition:times=2" in capsys.readouterr().out
-        assert run_command(["export", *common, "--format", "openai", "--out", "x.jsonl", "--outcome", "accepted"]) == 0
-        card = json.loads((tmp_path / "x.jsonl.card.json").read_text())
-        assert card["settings"][0]["observers"] == ["repetition:times=2"]
-        assert "repetition:times=2" in (tmp_path / "x.jsonl.card.md").read_text()
+        with rollout_world(tmp_path, [(1, 2, 3)]) as world:
+            common = ["--db", world.database]
+            flags = ["--backend", "local", "--context", "stage", "--observer", "repetition:times=2"]
+            assert run_command(["rollouts", "run", *common, *flags]) == 0
+            assert "1 accepted" in capsys.readouterr().out
+            assert run_command(["rollouts", "list", *common]) == 0
+            assert "observed by repetition:times=2" in capsys.readouterr().out
+            assert (
+                run_command(["export", *common, "--format", "openai", "--out", "x.jsonl", "--outcome", "accepted"]) == 0
+            )
+            card = json.loads((tmp_path / "x.jsonl.card.json").read_text())
+            assert card["settings"][0]["observers"] == ["repetition:times=2"]
+            assert "repetition:times=2" in (tmp_path / "x.jsonl.card.md").read_text()

@@ -1,0 +1,304 @@
+"""One fault table over the five kinds of work, units that are run in another process, and two runs at once."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from prchain.errors import (
+    BudgetExceeded,
+    CloneFailed,
+    EndpointUnreachable,
+    EngineUnavailable,
+    NetworkUnreachable,
+    ScriptUnknown,
+    StoreUnavailable,
+)
+from prchain.runs import DEFECT, GIVES_UP_AFTER
+from tests.environments.stageworld import works as bubblewrap_works
+from tests.works import KINDS, UNITS, Given, Kind, run, units
+
+ROOT = Path(__file__).parents[1]
+
+EVERY = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+
+INFRASTRUCTURE = {
+    "mine": NetworkUnreachable("no way to GitHub"), "tasks": EndpointUnreachable("down"),
+    "proofs": EngineUnavailable("no daemon"), "calibration": EndpointUnreachable("down"),
+    "rollouts": EndpointUnreachable("down"),
+}  # fmt: skip
+"""A failure of what each kind needs; of rollouts below also the engine."""
+
+OWN = {
+    "mine": CloneFailed("gone"), "tasks": ScriptUnknown("no such line"), "proofs": CloneFailed("gone"),
+    "calibration": ScriptUnknown("no such line"), "rollouts": ScriptUnknown("no such line"),
+}  # fmt: skip
+"""A failure of one unit that is no machine's."""
+
+
+class Killed(BaseException):
+    """Ends a run in the middle, as kill -9 would: nothing catches it."""
+
+
+@pytest.fixture(autouse=True)
+def bubblewrap(request: pytest.FixtureRequest) -> None:
+    kind = request.getfixturevalue("kind") if "kind" in request.fixturenames else None
+    if kind is not None and kind.name in {"proofs", "rollouts"} and not bubblewrap_works():
+        pytest.skip("bubblewrap is missing, or may not make namespaces")
+
+
+@contextmanager
+def world(kind: Kind, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Given]:
+    folder.mkdir(exist_ok=True)
+    with kind.given(folder) as given:
+        for name, value in given.environment.items():
+            monkeypatch.setenv(name, value)
+        yield given
+
+
+@pytest.fixture(scope="module")
+def calm(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Kind], Any]:
+    """What a kind's work leaves where nothing fails."""
+    found: dict[str, Any] = {}
+
+    def facts(kind: Kind) -> Any:
+        if kind.name not in found:
+            with pytest.MonkeyPatch.context() as patch, world(kind, tmp_path_factory.mktemp(kind.name), patch) as given:
+                with kind.open(given) as work:
+                    assert run(work, given).left == 0
+                found[kind.name] = given.facts()
+        return found[kind.name]
+
+    return facts
+
+
+def fails(at: int, error: BaseException, *, on: bool = False) -> Callable[[str], None]:
+    """Raises in the work on the unit that is begun as number `at`, 0 being the first; with `on` in all from there."""
+    seen: list[str] = []
+
+    def act(key: str) -> None:
+        if key not in seen:
+            seen.append(key)
+        place = seen.index(key)
+        if place == at or (on and place > at):
+            raise error
+
+    return act
+
+
+def finish(kind: Kind, given: Given) -> None:
+    """Run once more, without faults."""
+    with kind.open(given) as work:
+        report = run(work, given)
+        assert report.left == 0 and report.stopped is None
+
+
+class TestFaults:
+    @EVERY
+    def test_a_unit_that_fails_is_named_and_ends_no_other(
+        self, kind: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, calm: Callable[[Kind], Any]
+    ) -> None:
+        with world(kind, tmp_path, monkeypatch) as given:
+            with kind.open(given) as work:
+                kind.hook(work, fails(1, OWN[kind.name]))
+                report = run(work, given)
+            assert_one_failed(report, given, OWN[kind.name].name)
+            finish(kind, given)
+            assert given.facts() == calm(kind)
+
+    @EVERY
+    def test_a_defect_on_one_unit_is_named_and_ends_no_other(
+        self, kind: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, calm: Callable[[Kind], Any]
+    ) -> None:
+        with world(kind, tmp_path, monkeypatch) as given:
+            with kind.open(given) as work:
+                kind.hook(work, fails(1, ValueError("ours")))
+                report = run(work, given)
+            assert_one_failed(report, given, DEFECT)
+            finish(kind, given)
+            assert given.facts() == calm(kind)
+
+    @EVERY
+    def test_a_defect_on_every_unit_ends_no_run_early(
+        self, kind: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        with world(kind, tmp_path, monkeypatch) as given, kind.open(given) as work:
+            kind.hook(work, fails(0, ValueError("ours"), on=True))
+            report = run(work, given)
+            assert (report.left, report.stopped, given.running()) == (0, None, 0)
+
+    @EVERY
+    @pytest.mark.parametrize("end", [Killed(), KeyboardInterrupt()], ids=["killed", "interrupted"])
+    def test_a_run_that_is_cut_off_is_gone_on_with(
+        self,
+        kind: Kind,
+        end: BaseException,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        calm: Callable[[Kind], Any],
+    ) -> None:
+        with world(kind, tmp_path, monkeypatch) as given:
+            with kind.open(given) as work:
+                kind.hook(work, fails(1, end))
+                with pytest.raises(type(end)):
+                    run(work, given)
+            finish(kind, given)
+            assert given.facts() == calm(kind) and given.running() == 0
+
+    @EVERY
+    def test_when_what_every_unit_needs_is_gone_the_run_ends_after_three(
+        self, kind: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, calm: Callable[[Kind], Any]
+    ) -> None:
+        self.ends_after_three(kind, INFRASTRUCTURE[kind.name], tmp_path, monkeypatch, calm)
+
+    def test_rollouts_end_so_too_when_the_engine_is_gone(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, calm: Callable[[Kind], Any]
+    ) -> None:
+        if not bubblewrap_works():
+            pytest.skip("bubblewrap is missing, or may not make namespaces")
+        self.ends_after_three(KINDS["rollouts"], EngineUnavailable("no daemon"), tmp_path, monkeypatch, calm)
+
+    @staticmethod
+    def ends_after_three(
+        kind: Kind,
+        error: Exception,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        calm: Callable[[Kind], Any],
+    ) -> None:
+        monkeypatch.setattr("trajectories.rollouts.rollout.sleep", lambda seconds: None)
+        with world(kind, tmp_path, monkeypatch) as given:
+            with kind.open(given) as work:
+                kind.hook(work, fails(1, error, on=True))
+                report = run(work, given)
+            assert report.left == UNITS - 1 - GIVES_UP_AFTER and "in a row" in str(report.stopped)
+            assert given.running() == 0
+            finish(kind, given)
+            assert given.facts() == calm(kind)
+
+    @EVERY
+    def test_a_database_that_dies_ends_the_run_as_an_error_and_the_next_goes_on(
+        self, kind: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, calm: Callable[[Kind], Any]
+    ) -> None:
+        with world(kind, tmp_path, monkeypatch) as given:
+            with kind.open(given) as work:
+                store = work.context.store if kind.name == "rollouts" else work._store
+                dead: list[bool] = []
+
+                def die(key: str) -> None:
+                    seen = fail(key)
+                    if seen:
+                        dead.append(True)
+                        monkeypatch.setattr(store, "transaction", broken)
+
+                fail = begun(1)
+                kind.hook(work, die)
+                with pytest.raises(StoreUnavailable):
+                    run(work, given)
+                assert dead
+            monkeypatch.undo()
+            for name, value in given.environment.items():
+                monkeypatch.setenv(name, value)
+            finish(kind, given)
+            assert given.facts() == calm(kind) and given.running() == 0
+
+    @pytest.mark.parametrize("name", ["tasks", "calibration", "rollouts"])
+    def test_a_budget_that_ends_ends_the_run_with_its_first_unit(
+        self, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, calm: Callable[[Kind], Any]
+    ) -> None:
+        kind = KINDS[name]
+        if name == "rollouts" and not bubblewrap_works():
+            pytest.skip("bubblewrap is missing, or may not make namespaces")
+        with world(kind, tmp_path, monkeypatch) as given:
+            with kind.open(given) as work:
+                kind.hook(work, fails(1, BudgetExceeded("the budget is spent"), on=True))
+                report = run(work, given)
+            assert report.stopped is not None and "the budget is spent" in report.stopped
+            # A calibration counts the stage that it could not end among those that are left.
+            assert report.left == UNITS - (1 if name == "calibration" else 2)
+            finish(kind, given)
+            assert given.facts() == calm(kind)
+
+
+def begun(at: int) -> Callable[[str], bool]:
+    """Whether a key is that of the unit that was begun as number `at`."""
+    seen: list[str] = []
+
+    def is_it(key: str) -> bool:
+        if key not in seen:
+            seen.append(key)
+        return seen.index(key) >= at
+
+    return is_it
+
+
+def broken() -> Any:
+    raise StoreUnavailable("the disk is gone")
+
+
+def assert_one_failed(report: Any, given: Given, outcome: str) -> None:
+    """Of all units one ended so, and none was left or is still said to be worked on."""
+    assert (report.left, report.stopped, given.running()) == (0, None, 0)
+    if hasattr(report, "counts"):
+        assert report.counts[outcome] == 1 and sum(report.counts.values()) == UNITS
+    else:
+        assert report.stages == UNITS - 1 and [why.partition(":")[0] for _, why in report.unread] == [outcome]
+
+
+ELSEWHERE = """
+import importlib, pickle, sys
+from prchain.settings import Settings
+module, opening, units = pickle.load(open(sys.argv[1], "rb"))
+with importlib.import_module(module).open_run(Settings.load(), *opening) as work:
+    for unit in units:
+        with work.holding(unit):
+            print(work.work_on(unit, lambda words: None).outcome)
+"""
+
+
+@EVERY
+def test_units_described_here_and_run_in_another_process_leave_the_same_rows(
+    kind: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, calm: Callable[[Kind], Any]
+) -> None:
+    with world(kind, tmp_path, monkeypatch) as given:
+        with kind.open(given) as work:
+            described = units(work, given)
+        assert len(described) == UNITS
+        (tmp_path / "units").write_bytes(pickle.dumps((kind.module, given.opening, described)))
+        ran = python(tmp_path, given, "-c", ELSEWHERE, str(tmp_path / "units"))
+        said, err = ran.communicate(timeout=120)
+        assert ran.returncode == 0, err
+        assert len(said.split()) == UNITS
+        assert given.facts() == calm(kind)
+
+
+@EVERY
+def test_two_runs_at_once_share_the_work_or_say_who_has_it(
+    kind: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, calm: Callable[[Kind], Any]
+) -> None:
+    with world(kind, tmp_path, monkeypatch) as given:
+        both = [python(tmp_path, given, "-m", "prchain.cli", *kind.command, "--json") for _ in range(2)]
+        for one in both:
+            said, err = one.communicate(timeout=120)
+            assert one.returncode in {0, 1} and "Traceback" not in err, err
+            assert one.returncode == 0 or "another run" in err or "taken" in said + err
+            json.loads(said)
+        finish(kind, given)
+        assert given.facts() == calm(kind)
+
+
+def python(folder: Path, given: Given, *arguments: str) -> subprocess.Popen[str]:
+    environment = os.environ | {"PYTHONPATH": str(ROOT), **given.environment}
+    return subprocess.Popen(
+        [sys.executable, *arguments], cwd=folder, env=environment, text=True, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )  # fmt: skip
