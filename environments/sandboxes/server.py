@@ -23,7 +23,8 @@ killed, so that they cannot make others meanwhile.
 
 A fork bomb that a command left behind would take the processes that the next one needs, and a bash that cannot fork
 ends. So before a command, where three quarters of the limit are taken, or a quarter while forks were refused, all
-that earlier commands left is killed.
+that earlier commands left is killed. After a command no process is made there: its pipe is left as it is until the next
+one.
 
 Reading /proc is the dearest thing that a script does here, so that what is known of older processes is kept; the time
 of a process's start tells it from a later one with its number.
@@ -41,7 +42,7 @@ unset LC_ALL; LC_ALL=C
 trap : PIPE
 { mkdir -p "$folder" && : >"$folder/input"; } 2>/dev/null || { folder=/dev/shm/.prchain; mkdir -p "$folder"; }
 exec {idle}<> <(:)
-pump= supervisor= w= refused=0
+pump= supervisor= w= refused=0 unfinished=
 declare -A old base parent began state
 
 session='
@@ -162,10 +163,11 @@ run() {
     for pid in "${!base[@]}"; do old[$pid]=${base[$pid]}; done
     supervisor= pump=
     [[ $w ]] && exec {w}>&-
-    w=
+    w= unfinished=
     reap
     printf '%s crowded\n' "$id" >&2
   fi
+  [[ $unfinished ]] && finish
   set -- -c "$script" bash
   if ((${#script} > 100000)); then
     [[ -d $folder ]] || mkdir -p "$folder"
@@ -180,9 +182,14 @@ run() {
 }
 
 finish() {
-  local path pid rest status
+  local path pid rest status before=$refused
+  unfinished=
   [[ $w ]] || return
   wait "$supervisor" 2>/dev/null
+  if [[ $reaper == 1 ]] && is_crowded; then
+    refused=$before unfinished=yes
+    return
+  fi
   if [[ $reaper == 1 ]] && kill -0 "$pump" 2>/dev/null; then
     for path in /proc/[0-9]*; do
       pid=${path#/proc/}
