@@ -19,7 +19,7 @@ from miner.budget import Usage
 from miner.git_rows import WHOLE, ApiState, Selection
 from miner.git_source import ApiKnowledge, Refs, read, read_refs
 from miner.repositories import RepositorySpec
-from prchain.errors import BadAnswer, GitHubError, PrchainError, RepositoryNotFound
+from prchain.errors import BadAnswer, DiskFull, GitHubError, PrchainError, RepositoryNotFound, StoreError
 from prchain.git import GitRepository, mirror_path, update_mirror
 from prchain.progress import SILENT, Progress, Task
 from prchain.runs import RunResult, Tell, UnitResult, run_units
@@ -149,6 +149,7 @@ class Miner:
         try:
             self._mine(spec, run_id, work)
         except PrchainError as error:
+            _raise_if_the_database_failed(error)
             work.fail(error)
         if work.repository_id is not None and work.error is not None:
             try:
@@ -156,6 +157,7 @@ class Miner:
                 self._settle_rest(work.repository_id)
                 self._cite(work.repository_id, work)
             except PrchainError as error:
+                _raise_if_the_database_failed(error)
                 work.fail(error)
         return self._finish(spec, run_id, work)
 
@@ -399,6 +401,12 @@ def count_stored(store: Store, repository_id: int, repository: GitRepository, ta
             git_rows.write_counts(tx, repository_id, repository, batch)
         task.advance(len(batch))
     return len(waiting)
+
+
+def _raise_if_the_database_failed(error: PrchainError) -> None:
+    """Nothing of a repository's fault can be stored then. A full disk may be the mirrors' alone."""
+    if isinstance(error, StoreError) and not isinstance(error, DiskFull):
+        raise error
 
 
 def _cursor(repository_id: int, stream: str, position: str) -> dict[str, Any]:

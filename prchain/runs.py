@@ -19,10 +19,12 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic
 from typing import Any, Generic, Protocol, TypeVar
 
 from prchain.errors import (
     BudgetExceeded,
+    EngineUnavailable,
     PrchainError,
     PromptError,
     StoreError,
@@ -48,6 +50,12 @@ LONGEST_REASON = 500
 
 _BUDGET = BudgetExceeded("").name
 
+_ENGINE = EngineUnavailable.infrastructure
+"""The one kind of failure that a group of units can have by itself: of one chain the image may be missing."""
+
+_SECONDS_BETWEEN_SUMS = 2.0
+"""The ledger is added up for a note so often at most."""
+
 _ENDS_THE_RUN = (UsageError, StoreError, PromptError)
 """What is not a unit's: settings, prompts, the database."""
 
@@ -64,7 +72,8 @@ class Unit(Protocol):
 
     @property
     def group(self) -> str:
-        """What units can share a fault of their own by: in a row, those of one group count once."""
+        """What units can share an engine's fault by, an image that is not there: in a row, those of one group count
+        once then."""
 
 
 U = TypeVar("U", bound=Unit)
@@ -165,7 +174,7 @@ class _Run(Generic[U]):
         finally:
             self._under_way.ended(unit.key)
         self._under_way.count(result.outcome)
-        if self._stop_rule.ends(result.unit.group, result.outcome, result.reason):
+        if self._stop_rule.ends(result):
             self._stop.set()
         return result
 
@@ -178,15 +187,26 @@ class _Run(Generic[U]):
                 except _ENDS_THE_RUN:
                     raise
                 except PrchainError as error:
-                    return self._work.failed(unit, error.name, self._words(str(error)))
+                    return self._failed(unit, error.name, self._words(str(error)))
                 except Exception as error:  # what has no name is a defect of ours: told, not hidden
-                    return self._work.failed(unit, DEFECT, self._words(defect_words(error)))
+                    return self._failed(unit, DEFECT, self._words(defect_words(error)))
         except StoreInUse:
             return UnitResult(unit, TAKEN, "another run works on it")
         except _ENDS_THE_RUN:
             raise
-        except PrchainError as error:  # that it failed could not be stored: its row is gone, or another run's
-            return UnitResult(unit, error.name, self._words(str(error)))
+        except Exception as error:  # of `holding` itself
+            return UnitResult(unit, DEFECT, self._words(defect_words(error)))
+
+    def _failed(self, unit: U, outcome: str, reason: str) -> UnitResult[U]:
+        """Store that the work on a unit failed; where that fails in its turn, both are told."""
+        try:
+            return self._work.failed(unit, outcome, reason)
+        except _ENDS_THE_RUN:
+            raise
+        except PrchainError as error:  # its row is gone, or another run's
+            return UnitResult(unit, error.name, self._words(f"{error}; before that {outcome}: {reason}"))
+        except Exception as error:  # a defect of ours, as above
+            return UnitResult(unit, outcome, self._words(f"{reason}; not stored: {defect_words(error)}"))
 
     def _words(self, text: str) -> str:
         return scrub_mined(redact(text, self._secrets))[:LONGEST_REASON]
@@ -207,24 +227,26 @@ class StopRule:
         self._title = title
         self._lock = threading.Lock()
         self._kind: str | None = None
-        self._groups: set[str] = set()
+        self._failed: list[str] = []
+        """What the latest units that failed in this way count as."""
 
-    def ends(self, group: str, outcome: str, reason: str | None) -> bool:
+    def ends(self, result: UnitResult[Any]) -> bool:
         """Take note of a unit that ended; whether the run ends with it."""
+        outcome, reason = result.outcome, result.reason
         if outcome == TAKEN:
             return False
         kind = infrastructure_failures().get(outcome)
         with self._lock:
             if kind is None or kind != self._kind:
-                self._kind, self._groups = kind, set()
+                self._kind, self._failed = kind, []
             if kind is not None:
-                self._groups.add(group)
+                self._failed.append(result.unit.group if kind == _ENGINE else result.unit.key)
             if outcome == _BUDGET:
                 self.stopped = self.stopped or reason or outcome
-            elif len(self._groups) >= GIVES_UP_AFTER:
+            elif len(set(self._failed)) >= GIVES_UP_AFTER:
                 why = f": {reason}" if reason else ""
                 self.stopped = self.stopped or (
-                    f"{len(self._groups)} {self._title} in a row ended {outcome}, as the others would{why}"
+                    f"{len(self._failed)} {self._title} in a row ended {outcome}, as the others would{why}"
                 )
             return self.stopped is not None
 
@@ -235,6 +257,8 @@ class UnderWay:
     def __init__(self, shown: Task, spent: Callable[[], float | None] = lambda: None) -> None:
         self._shown = shown
         self._spent = spent
+        self._usd: float | None = None
+        self._added_up = -_SECONDS_BETWEEN_SUMS
         self._words: dict[str, str] = {}
         self._counts: Counter[str] = Counter()
         self._lock = threading.Lock()
@@ -243,10 +267,10 @@ class UnderWay:
         """Takes what is being done for a unit."""
 
         def tell(words: str) -> None:
-            usd = self._spent()
+            self._add_up()
             with self._lock:
                 self._words[key] = words
-                self._show(usd)
+                self._show()
 
         return tell
 
@@ -254,17 +278,25 @@ class UnderWay:
         """Nothing more is being done for a unit."""
         with self._lock:
             if self._words.pop(key, None) is not None:
-                self._show(None)
+                self._show()
 
     def count(self, outcome: str) -> None:
         """A unit has ended so."""
         with self._lock:
             self._counts[outcome] += 1
-            self._show(None)
+            self._show()
 
-    def _show(self, usd: float | None) -> None:
+    def _add_up(self) -> None:
+        now = monotonic()
+        with self._lock:
+            if now - self._added_up < _SECONDS_BETWEEN_SUMS:
+                return
+            self._added_up = now
+        self._usd = self._spent()
+
+    def _show(self) -> None:
         parts = [f"{key}: {words}" for key, words in self._words.items()]
-        parts += [f"{usd:.4f} USD so far"] if usd is not None else []
+        parts += [f"{self._usd:.4f} USD so far"] if self._usd is not None else []
         parts += [_counted(self._counts)] if self._counts else []
         self._shown.update(note="; ".join(parts))
 

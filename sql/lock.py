@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from time import sleep
 
 from sqlalchemy import text
 
@@ -18,6 +19,9 @@ from prchain.errors import StoreInUse
 from sql.engine import shown, sqlite_file
 from sql.failures import named_failures, named_file_failures
 from sql.store import Store
+
+_BETWEEN_TRIES = 0.2
+"""Seconds between two looks at a lock that somebody holds."""
 
 
 @contextmanager
@@ -35,6 +39,19 @@ def alone(store: Store, work: str, command: str) -> Iterator[None]:
             raise StoreInUse(
                 f"another `{command}` is at work on {shown(store.url)}; wait until it has ended, or stop it first"
             )
+        yield
+
+
+@contextmanager
+def one_after_the_other(store: Store, work: str, command: str) -> Iterator[None]:
+    """As `alone`, but waits for who holds the lock. Raises `StoreUnavailable`."""
+    with ExitStack() as held:
+        while True:
+            try:
+                held.enter_context(alone(store, work, command))
+                break
+            except StoreInUse:
+                sleep(_BETWEEN_TRIES)
         yield
 
 

@@ -251,7 +251,7 @@ def assert_one_failed(report: Any, given: Given, outcome: str) -> None:
     if hasattr(report, "counts"):
         assert report.counts[outcome] == 1 and sum(report.counts.values()) == UNITS
     else:
-        assert report.stages == UNITS - 1 and [why.partition(":")[0] for _, why in report.unread] == [outcome]
+        assert report.stages == UNITS - 1 and [one.reason.partition(":")[0] for one in report.unread] == [outcome]
 
 
 ELSEWHERE = """

@@ -32,7 +32,9 @@ CHOICES = ("models", "scaffold", "observers", "options")
 """What a user chooses: another choice is another trajectory."""
 
 INPUTS = ("task", "proof", "prompts", "tools", "versions")
-"""What a choice meets with: texts and code that change under it."""
+"""What a choice meets with: texts and code that change under it.
+
+Left out on purpose: the image and where it runs, which are machines, and what follows from the commits of the chain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +55,13 @@ class Identity:
     task: str = ""
     """Hash of overview and queries as an agent reads them."""
     proof: str | None = None
-    """Hash of the tests that were proved, where tests gate; None where they do not, or nothing is proved yet."""
+    """Hash of the tests that were proved, where tests run; None where they do not, or nothing is proved yet."""
     prompts: Mapping[str, str] = field(default_factory=dict)
     """Name to hash of every prompt in use: the scaffold's, the judge's, the observers'."""
     tools: str = ""
     """Hash of the tools as the model is told of them."""
     versions: Mapping[str, str] = field(default_factory=dict)
-    """Of the code that the result depends on: scaffold and observers."""
+    """Of the code that the result depends on: scaffold, verdicts and observers."""
 
     @property
     def id(self) -> str:
@@ -75,19 +77,23 @@ class Identity:
 
 def stored(decided_by: str) -> dict[str, Any]:
     """The fields of an identity from what `to_json` wrote, as JSON has them."""
-    fields: dict[str, Any] = _plain(asdict(Identity("", 0)) | json.loads(decided_by))
-    return fields
+    named: dict[str, Any] = json.loads(decided_by)
+    return _NOTHING | named
 
 
-def differences(known: Mapping[str, Any], identity: Identity, *, whole: bool = True) -> set[str]:
-    """The fields in which what is known of a trajectory differs from an identity.
+def differences(known: Mapping[str, Any], wanted: Mapping[str, Any], *, whole: bool = True) -> set[str]:
+    """The fields in which what is known of a trajectory differs from an identity; both as `stored` gives them.
 
-    `known` is what `stored` gives. Where it is not `whole`, fields, purposes, settings and prompts that it does not
-    name count as equal.
+    Where `known` is not `whole`, fields, purposes, settings and prompts that it does not name count as equal. So does
+    the proof that there was not yet, where tests do not gate: they had no part in the result.
     """
-    wanted = _plain(asdict(identity))
-    fields = (*PLACE, *CHOICES, *INPUTS)
-    return {name for name in fields if not _agree(known.get(name, wanted[name]), wanted[name], whole)}
+    unlike = {name for name in PLACE if known.get(name, wanted[name]) != wanted[name]}
+    for name in () if unlike else (*CHOICES, *INPUTS):
+        if not _agree(known.get(name, wanted[name]), wanted[name], whole):
+            unlike.add(name)
+    if known.get("proof") is None and wanted["options"].get("gate", "judge") == "judge":
+        unlike.discard("proof")
+    return unlike
 
 
 def _agree(known: Any, wanted: Any, whole: bool) -> bool:
@@ -97,14 +103,12 @@ def _agree(known: Any, wanted: Any, whole: bool) -> bool:
     return all(_agree(value, there.get(name), whole) for name, value in known.items())
 
 
-def _plain(value: Any) -> Any:
-    """The value as it comes out of JSON."""
-    return json.loads(json.dumps(value))
-
-
 def digest(values: Iterable[Any]) -> str:
     """A short hash of JSON values in their order."""
     return sha256(json.dumps(list(values), sort_keys=True).encode()).hexdigest()[:LENGTH]
+
+
+_NOTHING: dict[str, Any] = json.loads(json.dumps(asdict(Identity("", 0))))
 
 
 def subject(trajectory: str, position: int) -> str:

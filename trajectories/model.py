@@ -104,6 +104,11 @@ class Limits:
     usd: float | None = None
     seconds: float | None = None
 
+    def __post_init__(self) -> None:
+        for name in ("usd", "seconds"):
+            if (most := getattr(self, name)) is not None:
+                object.__setattr__(self, name, float(most))  # 1 is 1.0, also in an identity
+
 
 @dataclass(frozen=True, slots=True)
 class Used:

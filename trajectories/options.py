@@ -122,6 +122,10 @@ class RolloutOptions:
         for name, kind in _ENUMS.items():
             object.__setattr__(self, name, kind(getattr(self, name)))
         object.__setattr__(self, "observers", tuple(self.observers))
+        for name in ("threshold", "command_timeout", "test_timeout"):
+            object.__setattr__(self, name, float(getattr(self, name)))  # 60 is 60.0, also in an identity
+        if self.temperature is not None:
+            object.__setattr__(self, "temperature", float(self.temperature))
         if not 0 <= self.threshold <= 1:
             raise UsageError("the threshold must be between 0 and 1")
         for name, least in (("refinements", 0), ("min_length", 1), ("history", 0), ("max_tokens", 1)):

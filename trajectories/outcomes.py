@@ -53,8 +53,9 @@ OF_THE_AGENT = frozenset({"disk_limit", "out_of_memory", "sandbox_limit", "extra
 OF_THE_STATE = frozenset({"merge_unsupported", "none_unavailable"})
 """Names of errors that end a stage before it begins."""
 
-FINAL = KEPT | OF_THE_AGENT | OF_THE_STATE | {TOO_SHORT, REJECTED, UNSCORED, STATE_BROKEN, STOPPED, SUPERSEDED}
-"""Outcomes of a trajectory that another run would only repeat. Any other is tried again by the next run."""
+FINAL = KEPT | OF_THE_AGENT | OF_THE_STATE | {TOO_SHORT, REJECTED, UNSCORED, STATE_BROKEN, STOPPED}
+"""Outcomes of a trajectory that another run would only repeat. Any other is tried again by the next run; of one that
+is `SUPERSEDED`, by the next run under its own prompts and texts."""
 
 INFRASTRUCTURE = frozenset(infrastructure_failures())
 """Names of errors of machines, networks and services, and neither of the agent nor of the task: such a trajectory is

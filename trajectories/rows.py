@@ -296,17 +296,14 @@ def begin_trajectory(tx: Transaction, row: Mapping[str, Any]) -> None:
     """Write the row of a trajectory that begins, or mark the one that is there as being worked on again.
 
     `row` names what decides it: id, chain_id, sample, parent_id, parent_step, scaffold, model, judge, options,
-    options_hash, prompts, tools, decided_by. Where nothing was said yet in the one that is there, it is decided by
-    this; else by what it was begun with.
+    options_hash, prompts, tools, decided_by.
     """
     fresh = {
         "outcome": "running", "reason": None, "accepted": 0, "overview": None, "usd": 0.0, "tokens_in": 0,
         "tokens_out": 0, "steps": 0, "seconds": 0.0, "tries": 0, "started_at": now(),
     }  # fmt: skip
     tx.insert_new(Trajectory, [{**row, **fresh, "worker": None, "finished_at": None}])
-    values: dict[str, Any] = {"outcome": "running", "reason": None, "worker": this_worker(), "finished_at": None}
-    if not tx.count(TrajectoryMessage, trajectory_id=row["id"]):
-        values |= {name: row[name] for name in ("options", "options_hash", "prompts", "tools", "decided_by")}
+    values = {"outcome": "running", "reason": None, "worker": this_worker(), "finished_at": None}
     tx.connection.execute(update(Trajectory).where(Trajectory.id == row["id"]).values(**values))
 
 

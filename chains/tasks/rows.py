@@ -132,6 +132,14 @@ def write_draft(tx: Transaction, draft: TaskDraft, *, model: str | None, prompts
         tx.upsert(TaskStage, _stage_rows(draft))
 
 
+def count_attempts(tx: Transaction, draft: TaskDraft) -> None:
+    """Note in a task that stays how often the texts of one that does not were written."""
+    tx.connection.execute(update(Task).where(Task.chain_id == draft.chain_id).values(attempts=draft.attempts))
+    for one in draft.stages:
+        found = (TaskStage.chain_id == draft.chain_id, TaskStage.position == one.position)
+        tx.connection.execute(update(TaskStage).where(*found).values(attempts=one.attempts))
+
+
 def _row(draft: TaskDraft, model: str | None, prompts: Mapping[str, str]) -> dict[str, Any]:
     return {
         "chain_id": draft.chain_id,

@@ -13,14 +13,15 @@ import uuid
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
 
-from chains.tasks.model import FINAL, READY, TaskDraft
+from chains.tasks.model import FINAL, NOT_REACHED, READY, TaskDraft
 from chains.tasks.query import OVERVIEW, PLAN, QUERY, Constructor
 from chains.tasks.rows import (
     StoredTask,
+    count_attempts,
     prompts_text,
     read_draft,
     read_task_chain,
@@ -45,6 +46,8 @@ from sql.lock import alone
 from sql.store import Store, Transaction
 
 PURPOSES = (PLAN, QUERY, OVERVIEW)
+
+_STAYS = "the task that stood stays"
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +152,8 @@ class TaskRun:
         for unit in units:
             try:
                 with self._store.reading() as tx:
-                    chain, earlier = read_task_chain(tx, unit.chain_id), self._earlier(tx, unit.chain_id)
+                    chain, stands = read_task_chain(tx, unit.chain_id), read_draft(tx, unit.chain_id)
+                    earlier = self._earlier(stands, stored_tasks(tx, unit.chain_id).get(unit.chain_id))
                 total = reduce(add, self._writer.estimates(chain, earlier), total)
             except (ChainGone, GitError) as error:
                 unread.append(UnitResult(unit, error.name, scrub_mined(str(error))))
@@ -172,19 +176,18 @@ class TaskRun:
     def work_on(self, unit: TaskUnit, tell: Tell) -> UnitResult[TaskUnit]:
         """See `Work`."""
         with self._store.reading() as tx:
-            chain, stands, earlier = (
-                read_task_chain(tx, unit.chain_id), read_draft(tx, unit.chain_id), self._earlier(tx, unit.chain_id)
-            )  # fmt: skip
+            chain, stands = read_task_chain(tx, unit.chain_id), read_draft(tx, unit.chain_id)
             now = stored_tasks(tx, unit.chain_id).get(unit.chain_id)
         if now is not None and now.outcome in FINAL and (self._stands(now) or now.attempts != unit.attempts):
             return UnitResult(unit, now.outcome, "another run has ended it meanwhile")
         tell("writing")
-        draft = self._writer.draft(chain, earlier)
+        draft = self._writer.draft(chain, self._earlier(stands, now))
         with self._store.transaction() as tx:
             require_selected(tx, self._options.strategy, unit.chain_id)
             require_unchanged(tx, unit.chain_id, stands)
             if stands is not None and stands.outcome == READY and draft.outcome != READY:
-                return UnitResult(unit, draft.outcome, f"{draft.reason}; the task that stood stays")
+                count_attempts(tx, draft)
+                return UnitResult(unit, draft.outcome, f"{draft.reason}; {_STAYS}")
             write_draft(tx, draft, model=self._writer.model, prompts=self._writer.prompts)
         return UnitResult(unit, draft.outcome, draft.reason)
 
@@ -193,6 +196,9 @@ class TaskRun:
         if outcome == DEFECT:
             with self._store.transaction() as tx:
                 require_selected(tx, self._options.strategy, unit.chain_id)
+                task = stored_tasks(tx, unit.chain_id).get(unit.chain_id)
+                if self._options.renew and task is not None and task.outcome == READY:
+                    return UnitResult(unit, outcome, f"{reason}; {_STAYS}")
                 write_defect(tx, unit.chain_id, reason, model=self._writer.model, prompts=self._writer.prompts)
         return UnitResult(unit, outcome, reason)
 
@@ -211,14 +217,16 @@ class TaskRun:
         """Whether other prompts or another model wrote it."""
         return (task.model, task.prompts) != (self._writer.model, prompts_text(self._writer.prompts))
 
-    def _earlier(self, tx: Transaction, chain_id: str) -> TaskDraft | None:
-        """What an earlier run left of a task, so that it is gone on with; nothing, where prompts or the model were
-        others: no task is written half by one and half by another."""
-        task = stored_tasks(tx, chain_id).get(chain_id)
-        draft = read_draft(tx, chain_id)
-        if task is None or draft is None or not self._outdated(task):
+    def _earlier(self, draft: TaskDraft | None, task: StoredTask | None) -> TaskDraft | None:
+        """What an earlier run left of a task, so that it is gone on with. Where prompts or the model were others, no
+        text of it stands: no task is written half by one and half by another. Only `retry` begins another round then,
+        else what models replied to this round is in the ledger."""
+        if draft is None or task is None or not self._outdated(task):
             return draft
-        return TaskDraft(chain_id, draft.outcome, attempts=draft.attempts)
+        if not self._options.retry:
+            return TaskDraft(draft.chain_id, draft.outcome)
+        stages = tuple(replace(one, outcome=NOT_REACHED) for one in draft.stages)
+        return TaskDraft(draft.chain_id, draft.outcome, attempts=draft.attempts, stages=stages)
 
 
 def _chosen(tx: Transaction, prefix: str, strategy: str) -> str:

@@ -1,7 +1,8 @@
 """What a stage needs before a sandbox can be started: its plan, and the image of its dependencies.
 
-One `Provider` serves a whole run and all its threads: an image is built by one of them while the others wait, and what
-failed to build fails at once for every later stage that needs it. A next run tries again.
+One `Provider` serves a whole run and all its threads: an image is built by one of them while the others wait, those of
+other runs on the database, too. What failed to build fails at once for every later stage that needs it. A next run
+tries again.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ import json
 import threading
 from collections import defaultdict
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -30,6 +33,7 @@ from prchain.git.repository import GitRepository
 from prchain.git.trees import TreeStore
 from prchain.llm.desk import Desk
 from prchain.settings import Settings
+from sql.lock import one_after_the_other
 from sql.store import Store
 from sql.tables import BuiltImage
 
@@ -170,7 +174,7 @@ class Provider:
         name = order.plan.image
         with self._guard:
             building = self._building[name]
-        with building:
+        with building, self._one_run_at_a_time(f"image-{sha256(name.encode()).hexdigest()[:16]}"):
             if name in self._failed:
                 raise self._failed[name].with_traceback(None)
             try:
@@ -190,12 +194,18 @@ class Provider:
         notes = (*image.notes, *_distance(image, order.landed_at))
         return Provided(order.plan, name, notes, image.seconds, image.cached, self._built.get(name, 0))
 
+    def _one_run_at_a_time(self, work: str) -> AbstractContextManager[None]:
+        """Waits for another run on the database that is building or repairing the same thing."""
+        if self._store is None:
+            return contextlib.nullcontext()
+        return one_after_the_other(self._store, work, "prchain environments")
+
     def _repaired(self, order: _Order, failure: BuildFailed, desk: Desk) -> Provided:
         """The image by a recipe that a model changed; one repair of a repository at a time, for its recipe is one."""
         plan = order.plan
         with self._guard:
             repairing = self._repairing[plan.repository]
-        with repairing:
+        with repairing, self._one_run_at_a_time(f"repair-{sha256(plan.repository.encode()).hexdigest()[:16]}"):
             fresh = order.replan(None)
             if fresh.image != plan.image:  # another thread has repaired the recipe meanwhile
                 try:

@@ -142,10 +142,7 @@ class ValidateRun:
         self._secrets = secrets
 
     def pending(self) -> tuple[list[ProofUnit], int]:
-        """The chains to prove, best first, and how many have ended; with `retry` those not proved begin anew.
-
-        Raises `UsageError`.
-        """
+        """The chains to prove, best first, and how many have ended. Raises `UsageError`."""
         choice = self._choice
         with self._store.reading() as tx:
             if choice.chain is not None:
@@ -154,13 +151,9 @@ class ValidateRun:
                 wanted = selected_ids(tx, choice.strategy, choice.repository, choice.limit)
             ended = validations(tx)
             stands = self._standing(tx, ended)
-        if choice.retry:
-            failed = [one for one in wanted if one in ended and ended[one].outcome != PROVED]
-            with self._store.transaction() as tx:
-                forget(tx, failed)
-            ended = {one: value for one, value in ended.items() if one not in failed}
-            stands -= set(failed)
         again = set(wanted) if choice.renew else set(wanted) - stands
+        if choice.retry:
+            again |= {one for one in wanted if one in ended and ended[one].outcome != PROVED}
         units = [ProofUnit(one, ended[one].at if one in ended else None) for one in wanted if one in again]
         return units, len(wanted) - len(units)
 
@@ -182,6 +175,9 @@ class ValidateRun:
             if now is not None and now.at != unit.validated_at and unit.chain_id in self._standing(tx, ended):
                 proof = read_proof(tx, unit.chain_id)
                 return UnitResult(unit, proof.outcome, "another run has ended it meanwhile", proof)
+        if self._choice.retry and now is not None and now.outcome != PROVED:
+            with self._store.transaction() as tx:
+                forget(tx, [unit.chain_id])
         proof = self.prover.prove(unit.chain_id, tell)
         return UnitResult(unit, proof.outcome, proof.reason, proof)
 

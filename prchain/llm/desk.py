@@ -154,9 +154,9 @@ class Desk:
         """Model and sampling settings of the questions of a purpose that name these: ``model``, ``max_tokens``, and
         ``temperature`` where it is not left to the endpoint. Raises `UsageError` where there is no model."""
         route = self._route(purpose)
-        heat = route.temperature if temperature is None else temperature
-        found = {"model": route.model.name, "max_tokens": max_tokens or route.max_tokens or MAX_TOKENS}
-        return found if heat is None else {**found, "temperature": heat}
+        heat, most = _sampling(route, temperature, max_tokens)
+        found = {"model": route.model.name, "max_tokens": most}
+        return found if heat is None else {**found, "temperature": float(heat)}
 
     def check(self, *purposes: str) -> None:
         """Make sure, before anything is sent, that each purpose has a model, and a price where there is a budget.
@@ -220,11 +220,11 @@ class Desk:
     def _request(
         self, question: Question, shape: type[BaseModel] | None, tools: tuple[Mapping[str, Any], ...] = ()
     ) -> Request:
-        route = self._route(question.purpose)
+        heat, most = _sampling(self._route(question.purpose), question.temperature, question.max_tokens)
         return Request(
             messages=question.messages,
-            max_tokens=question.max_tokens or route.max_tokens or MAX_TOKENS,
-            temperature=route.temperature if question.temperature is None else question.temperature,
+            max_tokens=most,
+            temperature=heat,
             schema=closed_schema(shape) if shape is not None else None,
             schema_name=shape.__name__ if shape is not None else "reply",
             tools=tools,
@@ -320,6 +320,12 @@ class Desk:
             with self._freed:
                 self._in_flight -= 1
                 self._freed.notify_all()
+
+
+def _sampling(route: Route, temperature: float | None, max_tokens: int | None) -> tuple[float | None, int]:
+    """Temperature and tokens of a reply: as a question says, else its purpose, else as it is for all."""
+    heat = route.temperature if temperature is None else temperature
+    return heat, max_tokens or route.max_tokens or MAX_TOKENS
 
 
 def _unpriced(model: str, purpose: str, limit: str) -> SettingsError:

@@ -47,7 +47,7 @@ class Trajectory(Base):
     overview: Mapped[str | None] = mapped_column(Text)
     """The overview as it is told: rewritten for an accepted prefix, else the task's."""
     usd: Mapped[float | None]
-    """What its model calls cost: agent and judge; null where a price is not known."""
+    """What its model calls cost, of all purposes; null where a price is not known."""
     tokens_in: Mapped[int]
     tokens_out: Mapped[int]
     steps: Mapped[int]

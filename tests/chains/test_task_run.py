@@ -24,6 +24,7 @@ from prchain.errors import (
 )
 from prchain.llm.model import Request
 from prchain.llm.price import Price
+from prchain.llm.prompts import Prompt
 from sql.ledger import SqlLedger
 from sql.tables import ChainStage, LlmCall, Selection, Task, TaskStage
 from tests.chains.taskworld import (
@@ -285,6 +286,62 @@ class TestSystematicFaults:
     def test_a_reply_with_more_than_was_asked_for_is_read(self, world: TaskWorld) -> None:
         model = FakeModel(lambda request: {"thoughts": "hm", **good_answer(request)})
         assert world.run(model).run().counts == {"ready": 1} and len(model.asked) == 7
+
+
+class TestRenewed:
+    """Tasks that other prompts or another model wrote."""
+
+    def test_they_are_counted_and_stand_and_are_written_anew_where_that_is_asked_for(self, world: TaskWorld) -> None:
+        world.run(FakeModel()).run()
+        other = FakeModel(name="other")
+        assert world.run(other).run().outdated == 1 and other.asked == []
+        assert world.run(FakeModel()).run().outdated == 0
+        run = world.run(other, renew=True)
+        assert run.estimate()[1].calls == 7
+        assert run.run().counts == {"ready": 1} and len(other.asked) == 7
+        assert world.rows(Task, "model", "outcome") == [("other", "ready")]
+        assert world.run(other, renew=True).run().counts == {}
+
+    def test_an_edited_prompt_makes_them_so(self, world: TaskWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+        world.run(FakeModel()).run()
+        run = world.run(FakeModel())
+        monkeypatch.setitem(run._writer._constructor._prompts, "query", Prompt.from_source("query", PROMPT))
+        assert run.pending().outdated == 1
+
+    def test_a_rejected_text_leaves_the_task_that_stood_and_a_retry_begins_another_round(
+        self, world: TaskWorld
+    ) -> None:
+        world.run(FakeModel()).run()
+        before = stored(world)["draft"]
+        leaks = FakeModel(lambda request: LEAK if request.purpose == "query" else good_answer(request), name="other")
+        ledger = SqlLedger(world.store, "r")
+        report = world.run(desk_of(leaks, ledger), renew=True).run()
+        assert report.counts == {"query_rejected": 1} and "the task that stood stays" in str(report.results[0].reason)
+        now = stored(world)["draft"]
+        assert (now.outcome, now.overview, [one.query for one in now.stages]) == (
+            "ready", before.overview, [one.query for one in before.stages]
+        )  # fmt: skip
+        asked = len(leaks.asked)
+        world.run(desk_of(leaks, ledger), renew=True).run()
+        assert len(leaks.asked) == asked, "what it said to this round is stored"
+        good = FakeModel(name="other")
+        assert world.run(desk_of(good, ledger), renew=True, retry=True).run().counts == {"ready": 1}
+        assert world.rows(Task, "model") == [("other",)]
+
+    def test_a_defect_leaves_it_too_and_is_not_hidden(self, world: TaskWorld) -> None:
+        world.run(FakeModel()).run()
+        report = world.run(FakeModel(lambda request: KeyError("ours"), name="other"), renew=True).run()
+        assert report.counts == {"defect": 1} and not report.done
+        assert "KeyError" in str(report.results[0].reason) and "stays" in str(report.results[0].reason)
+        assert world.rows(Task, "model", "outcome") == [("fake", "ready")]
+
+    def test_no_task_is_written_half_by_one_model_and_half_by_another(self, world: TaskWorld) -> None:
+        world.run(failing("query", EndpointUnreachable("down"), position=3)).run()
+        other = FakeModel(name="other")
+        assert world.run(other).run().counts == {"ready": 1} and len(other.asked) == 7
+
+
+PROMPT = b"{% block user %}Write it.{% endblock %}"
 
 
 class TestDryRun:

@@ -293,6 +293,43 @@ def test_failures_stand_until_they_are_tried_anew(tmp_path: Path) -> None:
         assert world.rows(ReferenceRun, "side", "ran_at", "seconds") != before
 
 
+def test_a_chain_proved_with_fewer_runs_than_are_wanted_goes_on_with_those_that_lack(
+    world: StageWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert validate(world, runs=1).counts == {PROVED: 1}
+    assert validate(world, runs=1).standing == 1
+    made: list[int] = []
+
+    def counted(*args: Any, **named: Any) -> Any:
+        made.append(1)
+        return run_tests(*args, **named)
+
+    monkeypatch.setattr("environments.workplace.run_tests", counted)
+    assert validate(world, runs=2).counts == {PROVED: 1}
+    assert len(made) == 3 * 2, "one more on each side of each stage"
+    assert validate(world, runs=2).standing == validate(world, runs=1).standing == 1
+
+
+def test_a_proof_is_renewed_without_a_test_run_that_would_be_the_same(
+    world: StageWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    validate(world)
+    monkeypatch.setattr("environments.workplace.run_tests", lambda *a, **k: pytest.fail("run again"))
+    assert validate(world, renew=True).counts == {PROVED: 1}
+
+
+def test_looking_for_what_to_retry_takes_nothing_from_a_run_at_work(tmp_path: Path) -> None:
+    changes: dict[int, Changes] = {1: {**CHANGES[1], "tests/test_prices.py": test_file("prices", a="self.fail()")}}
+    with stage_world(tmp_path, changes) as world:
+        validate(world)
+        before = world.rows(ReferenceRun, "side", "ran_at")
+        units, standing = ValidateRun(world.store, world.prover(), Choice(retry=True)).pending()
+        assert (len(units), standing) == (1, 0) and world.rows(ReferenceRun, "side", "ran_at") == before
+        with alone(world.store, f"proof-{world.chain_id}", "x"):
+            assert validate(world, retry=True).counts == {"taken": 1}
+        assert world.rows(ReferenceRun, "side", "ran_at") == before
+
+
 def test_a_validation_elsewhere_does_not_stand_here(world: StageWorld) -> None:
     validate(world)
     with world.store.transaction() as tx:

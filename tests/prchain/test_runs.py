@@ -123,7 +123,8 @@ def test_what_another_run_holds_is_passed_over_and_said() -> None:
 
 def test_that_a_unit_failed_and_its_row_was_another_runs_is_its_outcome() -> None:
     work = Work(lambda unit: EndpointRefused("its row is another run's"))
-    assert run(work, units(1)).counts == {"task_superseded": 1}
+    result = run(work, units(1)).results[0]
+    assert result.outcome == "task_superseded" and "before that endpoint_refused" in str(result.reason)
 
 
 @pytest.mark.parametrize("error", [UsageError("wrong"), DiskFull("no room"), PromptError("no template")])
@@ -170,6 +171,19 @@ class TestStop:
         assert len(result.results) == GIVES_UP_AFTER and result.left == 6
         assert result.stopped == "3 things in a row ended endpoint_refused, as the others would: bad key"
 
+    def test_what_fails_outside_of_the_work_stays_with_its_unit_too(self) -> None:
+        class Breaks(Work):
+            def failed(self, unit: Unit, outcome: str, reason: str) -> UnitResult[Unit]:
+                raise OSError("no lock file")
+
+        class Locked(Work):
+            def holding(self, unit: Unit) -> Any:
+                raise OSError("no lock file")
+
+        result = run(Breaks(lambda unit: ChainGone("gone")), units(2))
+        assert result.counts == {"chain_gone": 2} and "gone; not stored: OSError" in str(result.results[0].reason)
+        assert run(Locked(lambda unit: "done"), units(2)).counts == {DEFECT: 2}
+
     def test_other_kinds_and_successes_in_between_end_nothing(self) -> None:
         turn: list[str | BaseException] = [
             EndpointUnreachable("down"),
@@ -179,10 +193,13 @@ class TestStop:
         ]
         assert run(Work(lambda unit: turn[int(unit.key[1:]) % 4]), units(16)).stopped is None
 
-    def test_units_of_one_group_count_once_for_they_can_share_a_fault_of_their_own(self) -> None:
-        todo = [Unit(f"u{n}", "one") for n in range(9)] + units(2)
+    def test_units_of_one_group_count_once_where_an_engine_fails_for_one_image_may_be_missing(self) -> None:
+        todo = [Unit(f"u{n}", "one") for n in range(9)] + [Unit("v0", "two"), Unit("v1", "three")]
         assert run(Work(lambda unit: EngineUnavailable("gone")), todo[:10]).stopped is None
-        assert run(Work(lambda unit: EngineUnavailable("gone")), todo).stopped is not None
+        stopped = run(Work(lambda unit: EngineUnavailable("gone")), todo).stopped
+        assert stopped == "11 things in a row ended engine_unavailable, as the others would: gone"
+        result = run(Work(lambda unit: EndpointUnreachable("down")), todo)
+        assert len(result.results) == 3, "an endpoint is everybody's"
 
     def test_a_spent_budget_ends_it_with_the_first(self) -> None:
         result = run(Work(lambda unit: BudgetExceeded("the budget is spent")), units(9))
@@ -199,7 +216,7 @@ class TestStop:
     def test_the_rule_is_what_a_slow_reading_of_it_says(self, outcomes: list[str]) -> None:
         rule = StopRule("things")
         for place, outcome in enumerate(outcomes):
-            ended = rule.ends(str(place), outcome, None)
+            ended = rule.ends(UnitResult(Unit(f"u{place}", f"g{place}"), outcome))
             seen = [one for one in outcomes[: place + 1] if one != TAKEN]
             kinds = [infrastructure_failures().get(one) for one in seen[-GIVES_UP_AFTER:]]
             alike = len(kinds) == GIVES_UP_AFTER and kinds[0] is not None and len(set(kinds)) == 1

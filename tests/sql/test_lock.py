@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from prchain.errors import StoreInUse
-from sql.lock import alone
+from sql.lock import alone, one_after_the_other
 from sql.store import Store
 from tests.endpoint import wait_for
 
@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 
 HOLD = """
 import sys, time
-from sql.lock import alone
+from sql.lock import alone, one_after_the_other
 from sql.store import Store
 with alone(Store.open(sys.argv[1]), "tasks", "prchain tasks build"):
     print("held", flush=True)
@@ -57,6 +57,42 @@ def test_a_killed_holder_leaves_no_lock(store: Store, database_url: str) -> None
             pass
         holder.kill()
     wait_for(lambda: is_free(store))  # a server takes a moment to see that its client is gone
+
+
+def test_who_waits_for_a_lock_gets_it_when_its_holder_is_done(store: Store) -> None:
+    order: list[str] = []
+
+    def second() -> None:
+        with one_after_the_other(store, "image", "x"):
+            order.append("second")
+
+    with alone(store, "image", "x"):
+        thread = threading.Thread(target=second)
+        thread.start()
+        thread.join(0.3)
+        order.append("first")
+    thread.join(30)
+    assert order == ["first", "second"]
+
+
+def test_a_lock_that_was_given_back_is_free_at_once_also_while_programs_are_started(store: Store) -> None:
+    stop = threading.Event()
+
+    def starts_programs() -> None:
+        while not stop.is_set():
+            subprocess.run(["true"], check=True)
+
+    threads = [threading.Thread(target=starts_programs) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(200):
+            with alone(store, "tasks", "x"):
+                pass
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
 
 
 def test_a_database_opened_by_another_name_is_the_same_one(tmp_path: Path) -> None:

@@ -404,6 +404,30 @@ def test_an_observer_stops_a_run_and_it_stays_stopped_when_it_is_taken_up(guidan
     assert (again.ending, again.reason, more.entries) == (Ending.STOPPED, "lost", [])
 
 
+@pytest.mark.parametrize(
+    "advices",
+    [
+        [Advice("Look."), Advice(stop=True, reason="lost")],
+        [Advice("Enough.", stop=True, reason="lost"), Advice("Look.")],
+    ],
+    ids=["words, then a stop", "a stop with words, then words"],
+)
+def test_the_stop_of_one_of_several_observers_is_not_forgotten_when_the_attempt_is_taken_up(
+    advices: list[Advice],
+) -> None:
+    observers = [lambda _, one=one: one for one in advices]
+    attempt, record = work(Model([runs()]), observers=observers)
+    assert (attempt.ending, attempt.reason) == (Ending.STOPPED, "lost")
+    again, more = work(Model([]), given=order([*opening(), *record.entries]), observers=observers)
+    assert (again.ending, again.reason, more.entries) == (Ending.STOPPED, "lost", [])
+
+
+def test_what_an_observer_found_is_stored_with_its_words() -> None:
+    advice = Advice("Look.", details={"window": 3})
+    _, record = work(Model([runs(), SUBMIT]), observers=[lambda _: advice])
+    assert [one.details for one in record.entries if one.kind is Kind.GUIDANCE] == [{"window": 3}]
+
+
 def test_words_for_an_agent_that_has_submitted_are_not_inserted() -> None:
     attempt, record = work(Model([SUBMIT]), observers=[lambda _: Advice("Wait.")])
     assert attempt.ending is Ending.SUBMITTED and len(record.entries) == 2

@@ -25,7 +25,7 @@ from prchain.llm.price import Price
 from sql.tables import LlmCall, StageTests, Task, TaskStage, Trajectory, TrajectoryStage, Verdict
 from tests.chains.taskworld import CHAIN, QUERIES, FakeModel, TaskWorld, desk_of, mined, shop
 from trajectories.verdicts.agreement import THRESHOLDS, Agreement, agreement, agreement_across, curve, spread
-from trajectories.verdicts.calibrate import Calibration, Calibrator, Options, StoredVerdict, stored_verdicts
+from trajectories.verdicts.calibrate import Calibration, Calibrator, Options, StoredVerdict, Unread, stored_verdicts
 from trajectories.verdicts.judge import Judge
 from trajectories.verdicts.patch_text import file_patches
 from trajectories.verdicts.report import summary
@@ -241,7 +241,7 @@ def test_an_endpoint_that_fails_leaves_its_stages_and_says_why(world: TaskWorld)
     model = FakeModel(lambda request: errors.EndpointRefused("bad key"))
     found = calibrator(world, model, workers=1).run()
     assert (found.done, found.stages, found.results) == (False, 0, ())
-    assert found.unread == ((world.chains[0], "endpoint_refused: bad key"),)
+    assert found.unread == tuple(Unread(world.chains[0], n, "endpoint_refused: bad key") for n in (1, 2))
     assert len(model.asked) == 2
     prove(world, {1: "proved", 2: "proved", 3: "proved"})
     found = calibrator(world, model, workers=1).run()
@@ -264,9 +264,9 @@ def test_a_repository_that_is_gone_is_named_and_left_out(world: TaskWorld) -> No
     run = calibrator(world, FakeModel(right))
     found = run.run()
     assert (found.stages, found.left, found.stopped, found.done) == (0, 0, None, False)
-    [(chain, reason)] = found.unread
-    assert chain == world.chains[0] and reason.startswith("not_a_repository: ")
-    assert run.estimate()[2] == found.unread
+    assert sorted((one.chain_id, one.position) for one in found.unread) == [(world.chains[0], 1), (world.chains[0], 2)]
+    assert all(one.reason.startswith("not_a_repository: ") for one in found.unread)
+    assert sorted(map(repr, run.estimate()[2])) == sorted(map(repr, found.unread))
 
 
 def test_two_runs_do_not_pay_for_the_same(world: TaskWorld) -> None:
@@ -279,7 +279,14 @@ def test_two_runs_do_not_pay_for_the_same(world: TaskWorld) -> None:
         return right(request)
 
     assert calibrator(world, FakeModel(answer), workers=1).run().done
-    assert inner[0].unread == ((world.chains[0], "taken: another run works on it"),) and second.asked == []
+    assert (inner[0].unread, inner[0].left, inner[0].done) == ((), 1, False) and second.asked == []
+
+
+def test_every_stage_is_counted_once_whatever_became_of_it(world: TaskWorld) -> None:
+    prove(world, {1: "proved", 2: "proved", 3: "proved"})
+    kinds = iter([errors.EndpointRefused("bad key"), errors.EngineUnavailable("odd"), errors.BudgetExceeded("spent")])
+    found = calibrator(world, FakeModel(lambda request: next(kinds)), workers=1, repeats=1).run()
+    assert (found.stages, len(found.unread), found.left, found.stopped) == (0, 2, 1, "spent")
 
 
 def test_stored_verdicts_are_held_against_the_tests(world: TaskWorld) -> None:

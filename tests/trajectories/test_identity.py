@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import pytest
 from sqlalchemy import update
 
+from prchain.errors import EndpointRefused, UsageError
 from prchain.llm.desk import Desk, Route
 from prchain.llm.prompts import Prompt
 from prchain.settings import Settings
@@ -23,8 +24,10 @@ from trajectories.model import Entry, Kind, Limits
 from trajectories.observers.repetition import Repetition
 from trajectories.options import DEFAULTS, ELSEWHERE, RolloutOptions
 from trajectories.outcomes import FINAL, KEPT, SUPERSEDED
+from trajectories.rollouts import standing
 from trajectories.rollouts.rollout import RolloutContext, roll
 from trajectories.rollouts.run import RolloutRun
+from trajectories.rollouts.standing import StoredTrajectory
 from trajectories.rows import write_entries
 
 OTHER_OPTIONS: dict[str, Any] = {
@@ -64,8 +67,8 @@ class TestRule:
         other = 2 if name == "sample" else ("p", 3) if name == "parent" else () if name == "observers" else other
         changed = replace(WHOLE, **{name: other})
         assert changed.id != WHOLE.id
-        assert differences(stored(WHOLE.to_json()), changed) == {name}
-        assert differences(stored(changed.to_json()), WHOLE) == {name}
+        assert named(WHOLE, changed) == {name}
+        assert named(changed, WHOLE) == {name}
 
     def test_every_field_is_a_place_a_choice_or_an_input(self) -> None:
         assert sorted((*PLACE, *CHOICES, *INPUTS)) == sorted(one.name for one in fields(Identity))
@@ -74,11 +77,16 @@ class TestRule:
         assert json.loads(Identity("c", 0).to_json()) == {"rule": 2, "chain": "c", "sample": 0, "scaffold": "react"}
 
     def test_what_is_partly_known_counts_as_equal_in_the_rest(self) -> None:
+        wanted = stored(WHOLE.to_json())
         known: dict[str, Any] = {"models": {"agent": {"model": "m"}}, "prompts": {"query": "2"}}
-        assert differences(known, WHOLE, whole=False) == set()
-        assert differences({"prompts": {"query": "3"}}, WHOLE, whole=False) == {"prompts"}
-        assert differences({"prompts": {"gone": "1"}}, WHOLE, whole=False) == {"prompts"}
-        assert differences({"models": {"judge": None}}, WHOLE, whole=False) == {"models"}
+        assert differences(known, wanted, whole=False) == set()
+        assert differences({"prompts": {"query": "3"}}, wanted, whole=False) == {"prompts"}
+        assert differences({"prompts": {"gone": "1"}}, wanted, whole=False) == {"prompts"}
+        assert differences({"models": {"judge": None}}, wanted, whole=False) == {"models"}
+
+
+def named(known: Identity, wanted: Identity) -> set[str]:
+    return differences(stored(known.to_json()), stored(wanted.to_json()))
 
 
 @pytest.fixture
@@ -187,9 +195,10 @@ class TestTable:
         third = identity(world)
         assert third.id != second.id
         prove(world)
-        assert identity(world).id == third.id, "tests do not gate"
+        assert identity(world, world.context(tests="gate")).proof is None, "tests do not run"
         proved = identity(world, world.context(gate="tests"))
         assert gated.proof is None and proved.proof is not None
+        assert identity(world).id != third.id, "tests that run can end a stage whose state they find broken"
         prove(world, f2p="test_other")
         assert identity(world, world.context(gate="tests")).id != proved.id
 
@@ -388,6 +397,27 @@ def half_done(world: RolloutWorld) -> str:
     return str(name)
 
 
+def end_by_another(world: RolloutWorld, name: str) -> None:
+    """Let a trajectory end, as another process would."""
+    with world.store.transaction() as tx:
+        tx.connection.execute(update(Trajectory).where(Trajectory.id == name).values(outcome="accepted"))
+
+
+class TestProofThatDoesNotGate:
+    def test_a_result_of_before_there_was_a_proof_stands_for_tests_had_no_part_in_it(self, world: RolloutWorld) -> None:
+        name = roll(world.context(), world.chains[0], 0)
+        prove(world)
+        assert find(world).id == name and find(world).outdated == ()
+
+    def test_a_result_under_another_proof_is_outdated(self, world: RolloutWorld) -> None:
+        prove(world)
+        name = roll(world.context(more=suited(world)), world.chains[0], 0)
+        prove(world, f2p="test_other")
+        found = find(world)
+        assert found.stored is None and found.standing is not None
+        assert (found.standing.stored.id, found.standing.fields) == (name, ("proof",))
+
+
 class TestOutdated:
     def test_what_stands_under_other_prompts_is_told_with_its_price_before_anything_is_asked(
         self, world: RolloutWorld, monkeypatch: pytest.MonkeyPatch
@@ -438,7 +468,42 @@ class TestOutdated:
         assert world.rows(TrajectoryMessage, "ordinal", "content", trajectory_id=old) == before
         assert world.outcome(new)[0] == "accepted"
         assert run.anew(run.pending()).samples == 0
-        assert SUPERSEDED in FINAL and SUPERSEDED not in KEPT
+        assert SUPERSEDED not in FINAL | KEPT
+
+    def test_one_that_was_superseded_is_gone_on_with_when_its_own_prompts_are_back(
+        self, world: RolloutWorld, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        old = half_done(world)
+
+        def down(request: Any) -> None:
+            raise EndpointRefused("bad key")
+
+        with monkeypatch.context() as patch:
+            edit_prompt(patch, "system_full")
+            roll(world.context(PolicyModel(before=down)), world.chains[0], 0)
+        assert world.outcome(old)[0] == SUPERSEDED
+        run = world.run(world.context())
+        assert len(run.pending().units) == 1, "nothing is done of it"
+        assert run.run().results[0].detail == old and world.outcome(old)[0] == "accepted"
+
+    def test_one_that_ended_meanwhile_is_not_superseded(
+        self, world: RolloutWorld, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        from trajectories.rollouts import rollout
+
+        old = half_done(world)
+        real = rollout._supersede
+
+        def late(context: RolloutContext, name: str, found: Any) -> None:
+            with monkeypatch.context() as patch:
+                patch.setattr(rollout, "_supersede", real)
+                end_by_another(world, old)
+            real(context, name, found)
+
+        edit_prompt(monkeypatch, "system_full")
+        monkeypatch.setattr(rollout, "_supersede", late)
+        roll(world.context(), world.chains[0], 0)
+        assert world.outcome(old)[0] == "accepted"
 
     def test_one_that_somebody_else_works_on_is_left_to_them(
         self, world: RolloutWorld, monkeypatch: pytest.MonkeyPatch
@@ -449,7 +514,7 @@ class TestOutdated:
             roll(world.context(), world.chains[0], 0)
         assert world.outcome(old)[0] == "running"
 
-    def test_one_in_which_nothing_was_said_yet_is_begun_under_the_prompts_of_now(
+    def test_one_in_which_nothing_was_said_yet_gives_way_and_leaves_nothing(
         self, world: RolloutWorld, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         name = roll(world.context(gate="tests"), world.chains[0], 0)
@@ -458,19 +523,36 @@ class TestOutdated:
         prove(world)
         assert find(world, world.context(gate="tests", tests="gate")).stored is None, "another option"
         again = roll(world.context(gate="tests", more=suited(world)), world.chains[0], 0)
-        assert again == name and world.rows(Trajectory, "id") == [(name,)]
-        ((decided_by,),) = world.rows(Trajectory, "decided_by", id=name)
+        assert again != name and world.rows(Trajectory, "id") == [(again,)]
+        ((decided_by,),) = world.rows(Trajectory, "decided_by", id=again)
         assert stored(decided_by)["prompts"]["query"] == "edited" and stored(decided_by)["proof"]
-        assert find(world, world.context(gate="tests")).id == name
+
+    def test_one_that_is_over_is_found_though_one_that_never_began_sorts_before_it(self, world: RolloutWorld) -> None:
+        base = identity(world)
+        known = stored(base.to_json())
+        unbegun = StoredTrajectory("0" * 16, "image_missing", known | {"prompts": {"query": "old"}}, True, False)
+        over = StoredTrajectory("1" * 16, "accepted", known, True, True)
+        also = StoredTrajectory("0" * 15 + "1", "image_missing", known, True, False)
+        found = standing.find(base, [unbegun, also, over])
+        assert found.stored is over and [one.stored for one in found.outdated] == [unbegun]
 
     def test_a_branch_of_a_conversation_under_other_prompts_is_refused(
         self, world: RolloutWorld, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        from prchain.errors import UsageError
-
         parent = roll(world.context(), world.chains[0], 0)
         edit_prompt(monkeypatch, "comment")
-        with pytest.raises(UsageError, match=r"other prompts \(comment\)"):
+        with pytest.raises(UsageError, match=r"made with other comment than there are now"):
+            roll(world.context(), world.chains[0], 0, parent=(parent, 4))
+
+    @pytest.mark.parametrize("old", [False, True])
+    def test_a_branch_of_a_conversation_about_another_task_is_refused(self, world: RolloutWorld, old: bool) -> None:
+        parent = roll(world.context(), world.chains[0], 0)
+        if old:
+            as_before(world, parent)
+            parent = OLD_ID
+        with world.store.transaction() as tx:
+            tx.connection.execute(update(Task).values(overview="Another overview."))
+        with pytest.raises(UsageError, match=r"made with other task than there are now"):
             roll(world.context(), world.chains[0], 0, parent=(parent, 4))
 
 

@@ -49,11 +49,9 @@ def ends(*outcomes: str | Exception, then: str = "accepted") -> Callable[..., st
         with context.store.reading() as tx:
             identity, found = context.find(tx, chain_id, sample, parent)
         name = found.id
-        if isinstance(said, StoreInUse):
-            raise said
-        _begin(context, name, identity, Told())
         if isinstance(said, Exception):
             raise said
+        _begin(context, name, identity, Told())
         leave(context, name, said, None if said == "accepted" else f"because of {said}")
         return name
 
@@ -95,7 +93,7 @@ class TestRun:
     def test_nothing_but_failures_of_machines_ends_the_run(self, world: RolloutWorld) -> None:
         report = report_of(world, ends(then="engine_unavailable"), samples=3)
         assert report.infrastructure == {"engine_unavailable": 7}
-        assert report.left == 5 and "3 rollouts in a row ended engine_unavailable" in str(report.stopped)
+        assert report.left == 5 and "7 rollouts in a row ended engine_unavailable" in str(report.stopped)
 
     def test_one_chain_that_fails_by_itself_does_not_keep_the_others_from_being_worked_on(
         self, world: RolloutWorld
@@ -109,10 +107,22 @@ class TestRun:
         assert (report.left, report.stopped) == (2, "because of budget_exceeded")
 
     def test_a_defect_on_one_is_named_and_ends_no_other(self, world: RolloutWorld) -> None:
-        report = report_of(world, ends(ValueError("no such thing as ghp_0123456789abcdefghij")))
+        broken: list[bool] = []
+
+        def breaks(request: Any) -> None:
+            if not broken:
+                broken.append(True)
+                raise ValueError("no such thing as ghp_0123456789abcdefghij")
+
+        report = world.run(world.context(PolicyModel(before=breaks)), workers=1).run()
         assert report.counts == {"defect": 1, "accepted": 3} and not report.done
         assert "ghp_" not in str(report.failed[0].reason) and "test_rollouts_cli.py" in str(report.failed[0].reason)
         assert world.outcome(report.failed[0].detail)[0] == "defect"
+        assert world.run(world.context()).run().counts == {"accepted": 1}, "the next run goes on with it"
+
+    def test_a_defect_before_the_trajectory_began_is_told_and_leaves_no_row(self, world: RolloutWorld) -> None:
+        report = report_of(world, ends(ValueError("ours"), ValueError("ours")))
+        assert report.counts == {"accepted": 2, "defect": 2} and report.failed[0].detail is None
 
     def test_what_a_defect_had_cost_is_told(self, world: RolloutWorld) -> None:
         def breaks(request: Any) -> None:

@@ -11,7 +11,7 @@ from prchain.errors import UsageError
 from sql.chosen import repository_ids
 from sql.store import Transaction
 from sql.tables import Trajectory
-from trajectories.outcomes import FINAL, INFRASTRUCTURE, RUNNING
+from trajectories.outcomes import FINAL, INFRASTRUCTURE, RUNNING, SUPERSEDED
 
 _SHOWN = 300
 """Characters of a list of names."""
@@ -26,7 +26,7 @@ def check_wanted(
     """
     if repository is not None:
         repository_ids(tx, repository)
-    if unknown := sorted(set(outcomes) - FINAL - INFRASTRUCTURE - {RUNNING}):
+    if unknown := sorted(set(outcomes) - FINAL - INFRASTRUCTURE - {RUNNING, SUPERSEDED}):
         _check("outcome", unknown, _counts(tx, Trajectory.outcome))
     if model is not None:
         _check("model", [model], _counts(tx, Trajectory.model))

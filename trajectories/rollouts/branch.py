@@ -13,25 +13,29 @@ from dataclasses import replace
 from prchain.errors import StepUnknown, UsageError
 from sql.store import Transaction
 from sql.tables import Trajectory
-from trajectories.identity import Parent
+from trajectories.identity import Identity
 from trajectories.model import Entry, Kind
 from trajectories.options import RolloutOptions
 from trajectories.outcomes import ACCEPTED, RUNNING
 from trajectories.rollouts.crew import Told
+from trajectories.rollouts.standing import is_of_another_task
 from trajectories.rows import StageRow, read_entries, read_stages, read_verdicts
 from trajectories.scaffolds.scaffold import Scaffold
 
 
-def shared(tx: Transaction, chain_id: str, parent: Parent, options: RolloutOptions, scaffold: Scaffold) -> Told:
+def shared(tx: Transaction, identity: Identity, options: RolloutOptions, scaffold: Scaffold) -> Told:
     """What a branch of a stored trajectory begins with. Raises `StepUnknown`; `UsageError` for `options` with which the
-    conversation cannot be gone on with, and where prompts or tools of the agent are others now: one conversation is
-    under one set of them.
+    conversation cannot be gone on with, and where prompts or tools of the agent, or the task, are others now: one
+    conversation is under one set of them.
 
-    `parent` is its id and the last step that is shared; step 0 shares nothing. A stage whose last step is shared is
-    over where it was accepted; else its last attempt is open again, and the verdict on it not taken over.
+    The parent of `identity` is a trajectory's id and the last step that is shared; step 0 shares nothing. A stage whose
+    last step is shared is over where it was accepted; else its last attempt is open again, and the verdict on it not
+    taken over.
     """
-    name, step = parent
-    stored = next(iter(tx.rows(Trajectory, "chain_id", "options", "prompts", "tools", id=name)), None)
+    assert identity.parent is not None
+    chain_id, (name, step) = identity.chain, identity.parent
+    columns = ("chain_id", "options", "prompts", "tools")
+    stored = next(iter(tx.rows(Trajectory, *columns, id=name)), None)
     if stored is None or stored[0] != chain_id:
         raise StepUnknown(f"there is no trajectory {name} of chain {chain_id}; `prchain rollouts list` lists them")
     theirs = RolloutOptions.from_json(stored[1])
@@ -43,10 +47,11 @@ def shared(tx: Transaction, chain_id: str, parent: Parent, options: RolloutOptio
             raise UsageError(f"trajectory {name} was made with --{flag} {wanted}, which a branch of it needs, too")
     used = json.loads(stored[2])
     others = [prompt for prompt, hash_ in scaffold.prompts.items() if used.get(prompt) != hash_]
+    others += ["task"] if is_of_another_task(tx, name, identity) else []
     others += ["tools"] if json.loads(stored[3]) != [dict(one) for one in scaffold.tools] else []
     if others and step > 0:
-        raise UsageError(f"trajectory {name} was made under other prompts ({', '.join(others)}) than there are now; a "
-                         "branch of it would mix them")  # fmt: skip
+        said = f"trajectory {name} was made with other {', '.join(others)} than there are now"
+        raise UsageError(f"{said}; a branch of it would mix them")
     entries = read_entries(tx, name)
     kept = _up_to(entries, step)
     if not kept:

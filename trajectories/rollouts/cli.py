@@ -265,6 +265,7 @@ def _report_row(report: RolloutReport, spent: Spending, tests: Mapping[str, int]
         "outcomes": report.outcomes,
         "infrastructure": report.infrastructure,
         "stood_before": report.standing,
+        "reused": report.reused,
         "left": report.left,
         "without_task": report.without_task,
         "stopped": report.stopped,
@@ -288,7 +289,8 @@ def _print_report(report: RolloutReport, spent: Spending, tests: Mapping[str, in
         say(f"{names[0]}{more}: {outcome}: {reason}", err=True)
     counts = ", ".join(f"{count:,} {name}" for name, count in sorted(report.outcomes.items()))
     counts = counts or ("nothing ended" if report.results or report.left else "nothing new to do")
-    say(f"{counts}; {report.standing:,} stood before; {spent.words()}")
+    reused = f" ({report.reused:,} with other prompts or texts)" if report.reused else ""
+    say(f"{counts}; {report.standing:,} stood before{reused}; {spent.words()}")
     if report.infrastructure:
         failures = ", ".join(f"{count:,} {name}" for name, count in sorted(report.infrastructure.items()))
         say(f"failures of machines, not of the agent: {failures}", err=True)

@@ -11,6 +11,7 @@ from sqlalchemy import func, select
 from prchain.llm.desk import Desk, Estimate
 from sql.store import Transaction
 from sql.tables import LlmCall, Trajectory, TrajectoryStage
+from trajectories.identity import LENGTH
 from trajectories.options import RolloutOptions
 from trajectories.outcomes import FINAL
 from trajectories.scaffolds.scaffold import ObserverKind
@@ -34,11 +35,15 @@ ASSUMED = (
 
 @dataclass(frozen=True, slots=True)
 class PerStage:
-    """What one stage takes of the model of a purpose."""
+    """What one stage, or what is said to be one, takes of the model of a purpose."""
 
     calls: float
     tokens_in: float
     tokens_out: float
+
+    def times(self, count: int) -> tuple[int, int, int]:
+        """What so many of them take."""
+        return round(self.calls * count), round(self.tokens_in * count), round(self.tokens_out * count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,21 +70,19 @@ def forecast(
     todo = list(lengths)
     total = Estimate()
     names = _ended(tx, model)
-    observing = {purpose: one for one in observers for purpose in one.purposes}
-    purposes = ("agent", *(("judge",) if options.asks_judge else ()), *observing)
-    stored = {purpose: _stored(tx, names, purpose) for purpose in purposes} if len(names) >= FEWEST else {}
-    for purpose in purposes:
-        for length in todo:
-            known = stored.get(purpose)
-            if known is not None:
-                calls, tokens_in, tokens_out = (value * length for value in (
-                    known.calls, known.tokens_in, known.tokens_out))  # fmt: skip
-            elif purpose in observing:
-                assumed = observing[purpose].calls(_steps(options)).get(purpose, (0.0, 0.0, 0.0))
-                calls, tokens_in, tokens_out = (value * length for value in assumed)
-            else:
-                calls, tokens_in, tokens_out = _assumed(purpose, options, length)
-            total += _priced(desk, purpose, round(calls), round(tokens_in), round(tokens_out))
+    purposes = ("agent", *(("judge",) if options.asks_judge else ()))
+    observing = [purpose for one in observers for purpose in one.purposes if purpose not in purposes]
+    stored = _stored(tx, names) if len(names) >= FEWEST else {}
+    for purpose in dict.fromkeys((*purposes, *observing)):
+        if (known := stored.get(purpose)) is not None:
+            total += _priced(desk, purpose, *known.times(sum(todo)))
+        elif purpose in purposes:
+            for length in todo:
+                total += _priced(desk, purpose, *_assumed(purpose, options, length).times(1))
+    for one in observers:
+        for purpose, asked in one.calls(_steps(options)).items():
+            if purpose not in observing or purpose not in stored:
+                total += _priced(desk, purpose, *PerStage(*asked).times(sum(todo)))
     basis = f"medians of {len(names):,} ended trajectories of {model}" if stored else ASSUMED
     return Forecast(len(todo), total, basis)
 
@@ -91,22 +94,27 @@ def _ended(tx: Transaction, model: str) -> list[str]:
     return [str(name) for (name,) in tx.connection.execute(query.order_by(Trajectory.id))]
 
 
-def _stored(tx: Transaction, names: list[str], purpose: str) -> PerStage | None:
-    """Medians over trajectories of what a stage took that was begun."""
-    found = []
-    for name in names:
-        stages = select(func.count()).where(TrajectoryStage.trajectory_id == name, TrajectoryStage.attempts > 0)
-        begun = int(tx.connection.execute(stages).scalar_one())
-        query = select(func.count(), func.sum(LlmCall.tokens_in), func.sum(LlmCall.tokens_out)).where(
-            LlmCall.purpose == purpose, LlmCall.subject.startswith(f"{name}/", autoescape=True),
-            LlmCall.state == "stored",
-        )  # fmt: skip
-        calls, tokens_in, tokens_out = tx.connection.execute(query).one()
-        if begun and calls:
-            found.append(PerStage(calls / begun, (tokens_in or 0) / begun, (tokens_out or 0) / begun))
-    if not found:
-        return None
-    return PerStage(*(median(getattr(one, name) for one in found) for name in PerStage.__dataclass_fields__))
+def _stored(tx: Transaction, names: list[str]) -> dict[str, PerStage]:
+    """Purpose to the medians, over trajectories that asked for it, of what a stage took that was begun."""
+    stages = select(TrajectoryStage.trajectory_id, func.count()).where(TrajectoryStage.attempts > 0)
+    begun = {row[0]: row[1] for row in tx.connection.execute(stages.group_by(TrajectoryStage.trajectory_id))}
+    # The ids of trajectories are of one length, and stand first in the subjects of their calls.
+    name = func.substr(LlmCall.subject, 1, LENGTH)
+    query = (
+        select(name, LlmCall.purpose, func.count(), func.sum(LlmCall.tokens_in), func.sum(LlmCall.tokens_out))
+        .where(LlmCall.state == "stored")
+        .group_by(name, LlmCall.purpose)
+    )
+    wanted = set(names)
+    found: dict[str, list[PerStage]] = {}
+    for trajectory, purpose, calls, tokens_in, tokens_out in tx.connection.execute(query):
+        if trajectory in wanted and (count := begun.get(trajectory, 0)):
+            each = PerStage(calls / count, (tokens_in or 0) / count, (tokens_out or 0) / count)
+            found.setdefault(purpose, []).append(each)
+    return {
+        purpose: PerStage(*(median(getattr(one, name) for one in rows) for name in PerStage.__dataclass_fields__))
+        for purpose, rows in found.items()
+    }
 
 
 def _steps(options: RolloutOptions) -> float:
@@ -115,15 +123,15 @@ def _steps(options: RolloutOptions) -> float:
     return min(_STEPS, limit) if limit is not None else _STEPS
 
 
-def _assumed(purpose: str, options: RolloutOptions, length: int) -> tuple[float, float, float]:
-    """Calls and tokens in and out of one trajectory."""
+def _assumed(purpose: str, options: RolloutOptions, length: int) -> PerStage:
+    """Calls and tokens in and out of a whole trajectory."""
     attempts = min(_ATTEMPTS, 1 + options.refinements)
     if purpose == "judge":
-        return attempts * length, attempts * length * _JUDGED, attempts * length * _VERDICT
+        return PerStage(attempts * length, attempts * length * _JUDGED, attempts * length * _VERDICT)
     steps = _steps(options)
     parts, each = (1, steps * length) if options.context == "chain" else (length, steps)
     tokens_in = parts * (each * _FIRST_PROMPT + _PER_STEP * each * (each - 1) / 2)
-    return parts * each, tokens_in, parts * each * _REPLY
+    return PerStage(parts * each, tokens_in, parts * each * _REPLY)
 
 
 def _priced(desk: Desk, purpose: str, calls: int, tokens_in: int, tokens_out: int) -> Estimate:

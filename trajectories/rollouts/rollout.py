@@ -32,11 +32,11 @@ from prchain.leaks import Finding, check
 from prchain.llm.desk import Desk
 from prchain.llm.pauses import full_jitter
 from prchain.llm.prompts import load_prompt
-from prchain.runs import LONGEST_REASON, Tell
+from prchain.runs import DEFECT, LONGEST_REASON, Tell, defect_words
 from prchain.scrub import redact, scrub_mined
 from sql.lock import alone
 from sql.store import Store, Transaction
-from sql.tables import TrajectoryMessage
+from sql.tables import Trajectory, TrajectoryMessage
 from trajectories.identity import Identity, Parent, digest, subject
 from trajectories.model import Entry, Kind
 from trajectories.options import OnFail, RolloutOptions
@@ -74,7 +74,7 @@ from trajectories.rows import (
 from trajectories.scaffolds.context import used_by
 from trajectories.scaffolds.scaffold import ObserverKind, Scaffold
 from trajectories.task import TaskTexts, read_task, read_texts
-from trajectories.verdicts.judge import JUDGE, Judge
+from trajectories.verdicts.judge import JUDGE, VERDICTS, Judge
 
 AGENT = "agent"
 """The purpose of the agent's calls."""
@@ -153,10 +153,13 @@ class RolloutContext:
             observers=tuple({"name": one.name, "settings": dict(one.settings)} for one in observers),
             options=options.chosen,
             task=texts.hash,
-            proof=texts.proof if options.needs_tests else None,
+            proof=texts.proof if options.needs_tests or options.tests == "always" else None,
             prompts={**self.prompts, **({prefix.name: prefix.hash} if cut else {})},
             tools=self._tools,
-            versions={self.scaffold.name: self.scaffold.version, **{one.name: one.version for one in observers}},
+            versions={
+                "scaffold": self.scaffold.version, "verdicts": VERDICTS,
+                **{f"observer {one.name}": one.version for one in observers},
+            },
         )  # fmt: skip
 
     def find(self, tx: Transaction, chain_id: str, sample: int, parent: Parent | None = None) -> tuple[Identity, Found]:
@@ -185,8 +188,8 @@ def roll(context: RolloutContext, chain_id: str, sample: int, *, parent: Parent 
             if read_outcome(tx, name) in FINAL:
                 return name
             task = read_task(tx, chain_id, context.options.interface)
-            told = shared(tx, chain_id, parent, context.options, context.scaffold) if parent else Told()
             again, found = context.find(tx, chain_id, sample, parent)
+            told = shared(tx, identity, context.options, context.scaffold) if parent else Told()
         if (again, found.id) != (identity, name):
             raise TextsChanged(f"the task of chain {chain_id} was written anew meanwhile; run again")
         _supersede(context, name, found)
@@ -202,7 +205,10 @@ def roll(context: RolloutContext, chain_id: str, sample: int, *, parent: Parent 
                 )  # fmt: skip
                 _Rollout(context, name, sample, ground, losses).run()
                 return name
-            except (StoreError, UsageError, PromptError):
+            except StoreError:
+                raise
+            except (UsageError, PromptError) as error:
+                leave(context, name, error.name, str(error))
                 raise
             except PrchainError as error:
                 with store.reading() as tx:
@@ -216,6 +222,9 @@ def roll(context: RolloutContext, chain_id: str, sample: int, *, parent: Parent 
                 with store.transaction() as tx:
                     count_try(tx, name)
                 context.pause(tries)
+            except Exception as error:  # the boundary: what has no name is a defect of ours, and its trajectory says so
+                leave(context, name, DEFECT, defect_words(error))
+                return name
 
 
 def _maker(context: RolloutContext, name: str) -> MakePlace:
@@ -252,14 +261,25 @@ def _begin(context: RolloutContext, name: str, identity: Identity, told: Told) -
 
 
 def _supersede(context: RolloutContext, name: str, found: Found) -> None:
-    """End what was begun under other texts and is not over: it could only go on as a mixture of both."""
+    """End what was begun under other texts and is not over: it could only go on as a mixture of both. Where nothing was
+    said yet, nothing is kept of it."""
+    store = context.store
     for one in found.outdated:
-        if one.stored.final:
+        if one.stored.final or one.stored.outcome == SUPERSEDED:
             continue
         try:
-            with alone(context.store, f"rollout-{one.stored.id}", COMMAND):
-                why = f"begun with other {', '.join(one.fields)}; {name} takes its place"
-                leave(context, one.stored.id, SUPERSEDED, why)
+            with alone(store, f"rollout-{one.stored.id}", COMMAND):
+                with store.reading() as tx:
+                    outcome = read_outcome(tx, one.stored.id)
+                    begun = tx.count(TrajectoryMessage, trajectory_id=one.stored.id) > 0
+                if outcome in FINAL:
+                    continue
+                if begun:
+                    why = f"begun with other {', '.join(one.fields)}; {name} takes its place"
+                    leave(context, one.stored.id, SUPERSEDED, why)
+                    continue
+                with store.transaction() as tx:
+                    tx.delete(Trajectory, id=one.stored.id)
         except StoreInUse:
             continue  # somebody else goes on with it, under what it was begun with
 

@@ -20,7 +20,7 @@ from prchain.errors import RolloutError, TaskError, UsageError
 from prchain.llm.desk import Estimate
 from prchain.llm.setup import make_desk
 from prchain.progress import SILENT, Progress
-from prchain.runs import DEFECT, RunResult, Tell, UnitResult, run_units
+from prchain.runs import RunResult, Tell, UnitResult, run_units
 from prchain.settings import Settings
 from sql.chosen import find_chain, selected_ids
 from sql.ledger import SqlLedger
@@ -31,7 +31,7 @@ from trajectories.observers.setup import make_observers
 from trajectories.options import RolloutOptions
 from trajectories.outcomes import FINAL, INFRASTRUCTURE
 from trajectories.rollouts.forecast import Forecast, forecast
-from trajectories.rollouts.rollout import AGENT, RolloutContext, leave, roll
+from trajectories.rollouts.rollout import AGENT, RolloutContext, roll
 from trajectories.rollouts.standing import Found, find, read_rows
 from trajectories.scaffolds.setup import make_scaffold
 from trajectories.task import read_texts
@@ -108,10 +108,12 @@ class Pending:
 
 @dataclass(frozen=True, slots=True)
 class RolloutReport(RunResult[Unit]):
-    """What a run did; `detail` of each unit is the trajectory's id, None where it left no row."""
+    """What a run did; `detail` of each unit is the trajectory's id, None where none was begun."""
 
     standing: int = 0
     without_task: int = 0
+    reused: int = 0
+    """Of those that stood before, how many are under other prompts or texts than there are now."""
 
     @property
     def outcomes(self) -> dict[str, int]:
@@ -209,7 +211,7 @@ class RolloutRun:
                     standing, reused = standing + 1, reused + 1
                     continue
                 units.append(unit)
-                if found.begun:
+                if found.begun and not found.is_begun:
                     outdated.append(unit)
                     half_done += found.standing is None
                     fields |= {*found.begun[0].fields}
@@ -239,7 +241,7 @@ class RolloutRun:
         todo = pending or self.pending()
         secrets = self.context.secrets
         ended = run_units(self, todo.units, workers=workers, progress=self.progress, secrets=secrets)
-        return RolloutReport(ended.results, ended.left, ended.stopped, todo.standing, todo.without_task)
+        return RolloutReport(ended.results, ended.left, ended.stopped, todo.standing, todo.without_task, todo.reused)
 
     # ---- the work on one sample
 
@@ -259,13 +261,8 @@ class RolloutRun:
         return UnitResult(unit, outcome, reason, name)
 
     def failed(self, unit: Unit, outcome: str, reason: str) -> UnitResult[Unit]:
-        """See `Work`: a defect is the trajectory's outcome, and the next run goes on with it."""
-        if outcome != DEFECT:
-            return UnitResult(unit, outcome, reason)
-        with self.context.store.reading() as tx:
-            _, found = self.context.find(tx, unit.chain_id, unit.sample, unit.parent)
-        leave(self.context, found.id, DEFECT, reason)
-        return UnitResult(unit, DEFECT, reason, found.id)
+        """See `Work`: whatever `roll` can store, it has stored."""
+        return UnitResult(unit, outcome, reason)
 
     def spent(self) -> float | None:
         """See `Work`."""

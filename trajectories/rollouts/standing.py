@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import select, true
 
 from sql.store import Transaction
 from sql.tables import Trajectory, TrajectoryMessage
@@ -15,12 +15,13 @@ from trajectories.identity import CHOICES, PLACE, Identity, differences, digest,
 from trajectories.model import Kind
 from trajectories.options import RolloutOptions
 from trajectories.outcomes import FINAL, SUPERSEDED
-from trajectories.task import TaskTexts
+from trajectories.task import TaskTexts, read_texts
 
 _COLUMNS = (
     "id", "chain_id", "sample", "parent_id", "parent_step", "scaffold", "model", "judge", "options", "prompts", "tools",
-    "decided_by", "outcome",
 )  # fmt: skip
+
+_OWN = {*PLACE, *CHOICES}
 
 _OBSERVED = "?"
 """Stands for the observers of a row that holds guidance, and does not say whose."""
@@ -37,16 +38,16 @@ class StoredTrajectory:
     whole: bool
     """Whether all of them are known."""
     begun: bool
-    """Whether anything was said in it: to one in which nothing was, the texts of today are as good as those before."""
+    """Whether anything was said in it."""
 
     @property
     def final(self) -> bool:
         """Whether another run would only repeat it."""
         return self.outcome in FINAL
 
-    def differences(self, identity: Identity) -> set[str]:
-        """The fields of an identity in which it is another."""
-        return differences(self.known, identity, whole=self.whole)
+    def differences(self, wanted: Mapping[str, Any]) -> set[str]:
+        """The fields of an identity, as `trajectories.identity.stored` gives them, in which it is another."""
+        return differences(self.known, wanted, whole=self.whole)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,11 @@ class Found:
     """Those of the same place and choices under other texts or code."""
 
     @property
+    def is_begun(self) -> bool:
+        """Whether something was said in the trajectory itself."""
+        return self.stored is not None and self.stored.begun
+
+    @property
     def standing(self) -> Outdated | None:
         """An outdated one that is over: what ``--reuse`` takes."""
         return next((one for one in self.begun if one.stored.final), None)
@@ -82,50 +88,45 @@ class Found:
 def find(identity: Identity, rows: Sequence[StoredTrajectory]) -> Found:
     """What of a chain's stored trajectories is the one of an identity, and which would be but for other texts.
 
-    The id decides; else it is the row that differs in nothing that is known of it, or one of the same choices in which
-    nothing was said yet.
+    It is the one of the identity's id, else one that differs in nothing that is known of it: one that is over before
+    one that is not.
     """
-    same = next((one for one in rows if one.id == identity.id), None)
-    others: list[Outdated] = []
-    for one in rows:
-        if one is same:
-            continue
-        unlike = one.differences(identity)
-        if unlike & {*PLACE, *CHOICES}:
-            continue
-        if same is None and (not unlike or not (one.begun or one.final)):
-            same = one
-        elif unlike:
-            others.append(Outdated(one, tuple(sorted(unlike))))
-    return Found(same.id if same else identity.id, same, tuple(others))
+    wanted = stored(identity.to_json())
+    unlike = [(one, one.differences(wanted)) for one in rows]
+    same = [one for one, fields in unlike if not fields]
+    same.sort(key=lambda one: (one.id != identity.id, not one.final, not one.begun))
+    outdated = [Outdated(one, tuple(sorted(fields))) for one, fields in unlike if fields and not fields & _OWN]
+    return Found(same[0].id if same else identity.id, same[0] if same else None, tuple(outdated))
 
 
 def read_rows(tx: Transaction, texts: Mapping[str, TaskTexts]) -> dict[str, list[StoredTrajectory]]:
-    """The stored trajectories of the chains whose texts these are, by chain; oldest rule first, then by id."""
-    columns = [getattr(Trajectory, name) for name in _COLUMNS]
-    query = select(*columns).order_by(Trajectory.id)
-    if len(texts) == 1:
-        query = query.where(Trajectory.chain_id == next(iter(texts)))
-    rows = [row for row in tx.connection.execute(query).mappings() if row["chain_id"] in texts]
-    open_ones = [row["id"] for row in rows if row["outcome"] not in FINAL]
-    begun = _begun(tx, open_ones)
+    """The stored trajectories of the chains whose texts these are, by chain and in the order of their ids."""
+    of = Trajectory.chain_id == next(iter(texts)) if len(texts) == 1 else true()
+    query = select(Trajectory.id, Trajectory.chain_id, Trajectory.outcome, Trajectory.decided_by).where(of)
+    old = select(*(getattr(Trajectory, name) for name in _COLUMNS)).where(of, Trajectory.decided_by.is_(None))
+    partly = {row["id"]: row for row in tx.connection.execute(old).mappings()}
+    begun = (
+        select(TrajectoryMessage.trajectory_id)
+        .join(Trajectory, Trajectory.id == TrajectoryMessage.trajectory_id)
+        .where(of, TrajectoryMessage.ordinal == 0, Trajectory.outcome.not_in(FINAL))
+    )
+    said = {name for (name,) in tx.connection.execute(begun)}
     found: dict[str, list[StoredTrajectory]] = {}
-    for row in sorted(rows, key=lambda one: one["decided_by"] is not None):
-        whole = row["decided_by"] is not None
-        known = stored(row["decided_by"]) if whole else _partial(tx, row, texts[row["chain_id"]])
-        said = row["outcome"] in FINAL or row["id"] in begun
-        one = StoredTrajectory(row["id"], row["outcome"], known, whole, said)
-        found.setdefault(row["chain_id"], []).append(one)
+    for name, chain, outcome, decided_by in tx.connection.execute(query.order_by(Trajectory.id)):
+        if chain in texts:
+            known = stored(decided_by) if decided_by else _partial(tx, partly[name], texts[chain])
+            whole, spoken = decided_by is not None, outcome in FINAL or name in said
+            found.setdefault(chain, []).append(StoredTrajectory(name, outcome, known, whole, spoken))
     return found
 
 
-def _begun(tx: Transaction, names: Iterable[str]) -> set[str]:
-    found = set()
-    for name in names:
-        query = select(TrajectoryMessage.ordinal).where(TrajectoryMessage.trajectory_id == name).limit(1)
-        if tx.connection.execute(query).first() is not None:
-            found.add(name)
-    return found
+def is_of_another_task(tx: Transaction, name: str, identity: Identity) -> bool:
+    """Whether a trajectory of the chain was begun with other texts than an identity's, as far as that is known."""
+    [(decided_by,)] = tx.rows(Trajectory, "decided_by", id=name)
+    if decided_by:
+        return bool(stored(decided_by)["task"] != identity.task)
+    texts = read_texts(tx, identity.options.get("interface", "appended"), identity.chain)
+    return any(one.id == name and "task" in one.known for one in read_rows(tx, texts)[identity.chain])
 
 
 def _partial(tx: Transaction, row: Mapping[Any, Any], texts: TaskTexts) -> dict[str, Any]:

@@ -363,11 +363,13 @@ class AttemptRun:
             if advice is None:
                 continue
             if advice.guidance and ending in {None, Ending.STOPPED}:
-                stops = {"stop": True, "reason": advice.reason} if advice.stop else {}
-                details = {**advice.details, **stops}
-                words.append(self._entry(Kind.GUIDANCE, "user", advice.guidance, details=details))
+                words.append(self._entry(Kind.GUIDANCE, "user", advice.guidance, details=dict(advice.details)))
             if advice.stop:
                 ending, self._reason = Ending.STOPPED, advice.reason
+        if words and ending is Ending.STOPPED:
+            # Observers are not asked again about a step that their words follow: the last of these tells of the end.
+            stops = {"stop": True, "reason": self._reason}
+            words[-1] = replace(words[-1], details={**words[-1].details, **stops})
         if words:
             self._keep(words)
         return ending

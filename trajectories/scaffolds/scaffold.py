@@ -75,8 +75,8 @@ Observer = Callable[[Sequence[Entry]], Advice | None]
 """Called after each step of one attempt with the whole conversation so far, the step's entries last.
 
 It must not keep the sequence, and its advice must follow from the entries and its settings alone: when a killed run
-takes up a step, an observer made anew is asked about the step again. What it asks a model is in the ledger then. Raises
-`LlmError`, which ends the attempt as one of the agent's would.
+takes up a step after which nothing was inserted yet, an observer made anew is asked about it again. What it asks a
+model is in the ledger then. Raises `LlmError`, which ends the attempt as one of the agent's would.
 """
 
 

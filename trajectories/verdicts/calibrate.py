@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from functools import reduce
@@ -22,11 +22,11 @@ from sqlalchemy import and_, or_, select
 
 from environments.stages import ChainStages, open_git, read_chain
 from environments.suites.outcomes import PASSED, STATE_BROKEN
-from prchain.errors import BudgetExceeded, ChainGone, GitError, PrchainError
+from prchain.errors import BudgetExceeded, ChainGone, GitError
 from prchain.llm.desk import Estimate
 from prchain.llm.setup import make_desk
 from prchain.progress import SILENT, Progress
-from prchain.runs import RunResult, Tell, UnitResult, run_units
+from prchain.runs import TAKEN, RunResult, Tell, UnitResult, run_units
 from prchain.scrub import scrub_mined
 from prchain.settings import Settings
 from sql.chosen import selected_ids
@@ -122,17 +122,28 @@ class StoredVerdict:
 
 
 @dataclass(frozen=True, slots=True)
+class Unread:
+    """A stage that could not be measured, and why."""
+
+    chain_id: str
+    position: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Calibration:
-    """What a run found. `unread` are chains of which a stage could not be measured, each with the reason."""
+    """What a run found; `stages`, `unread` and `left` are all stages together."""
 
     results: tuple[Result, ...]
     verdicts: tuple[StoredVerdict, ...]
     stages: int
-    unread: tuple[tuple[str, str], ...] = ()
+    unread: tuple[Unread, ...] = ()
     other_judges: int = 0
     """Stored verdicts of another model or another prompt, which say nothing of this judge."""
     left: int = 0
-    """Stages that it did not get through."""
+    """Stages that it did not get through, or that another run works on."""
+    taken: int = 0
+    """Of these, those that another run works on."""
     stopped: str | None = None
     """Why it ended early."""
 
@@ -191,24 +202,24 @@ class Calibrator:
             chains = selected_ids(tx, self._options.strategy, self._options.repository)
             return [StageUnit(*stage) for stage in proved_stages(tx, chains)[: self._options.limit]]
 
-    def estimate(self) -> tuple[int, Estimate, tuple[tuple[str, str], ...]]:
-        """How many stages a run would measure, what it would cost at most, and the chains that cannot be read.
+    def estimate(self) -> tuple[int, Estimate, tuple[Unread, ...]]:
+        """How many stages a run would measure, what it would cost at most, and those that cannot be read.
 
         Nothing is asked. Raises `PrchainError`.
         """
         stages = self.pending()
         shown = self._progress.task("estimating", len(stages))
-        total, unread = Estimate(), dict[str, str]()
+        total, unread = Estimate(), list[Unread]()
         for unit in stages:
             try:
                 asked = (self.judge.estimate(one.case, subject=one.subject, sample=one.repeat)
                          for one in self._trials(unit))  # fmt: skip
                 total = reduce(add, asked, total)
             except (ChainGone, GitError) as error:
-                unread[unit.chain_id] = _said(error)
+                unread.append(Unread(unit.chain_id, unit.position, scrub_mined(f"{error.name}: {error}")))
             shown.advance()
         shown.done()
-        return len(stages), total, tuple(unread.items())
+        return len(stages) - len(unread), total, tuple(unread)
 
     def run(self, workers: int = 2) -> Calibration:
         """Ask what is not stored yet. Raises as `prchain.runs.run_units`."""
@@ -233,20 +244,18 @@ class Calibrator:
         """See `Work`."""
         return self.judge.desk.spending().cost
 
-    def _calibration(self, units: Iterable[StageUnit], ended: RunResult[StageUnit]) -> Calibration:
-        found = {one.unit: one.detail for one in ended.results if one.detail is not None}
-        unread = {
-            one.unit.chain_id: f"{one.outcome}: {one.reason}"
+    def _calibration(self, units: Sequence[StageUnit], ended: RunResult[StageUnit]) -> Calibration:
+        found = {one.unit: one.detail for one in ended.results if one.outcome == MEASURED}
+        unread = [
+            Unread(one.unit.chain_id, one.unit.position, f"{one.outcome}: {one.reason}")
             for one in ended.results
-            if one.detail is None and one.outcome != _BUDGET
-        }
+            if one.outcome not in {MEASURED, _BUDGET, TAKEN}
+        ]
         with self._store.reading() as tx:
             verdicts, others = stored_verdicts(tx, self.judge.model, self.judge.prompts)
-        missed = sum(one.detail is None and one.unit.chain_id in unread for one in ended.results)
         return Calibration(
-            tuple(result for unit in units for result in found.get(unit, ())), verdicts, len(found),
-            tuple(sorted(unread.items())), others, ended.left + len(ended.results) - len(found) - missed,
-            ended.stopped,
+            tuple(result for unit in units for result in found.get(unit, ())), verdicts, len(found), tuple(unread),
+            others, len(units) - len(found) - len(unread), ended.counts.get(TAKEN, 0), ended.stopped,
         )  # fmt: skip
 
     def _ask(self, trial: Trial) -> Judgement:
@@ -292,18 +301,29 @@ def proved_stages(tx: Transaction, chains: Iterable[str]) -> list[tuple[str, int
 
 
 def stored_verdicts(tx: Transaction, model: str, prompts: Mapping[str, str]) -> tuple[tuple[StoredVerdict, ...], int]:
-    """The verdicts of rollouts that this judge gave, by its model and its prompt; and how many others gave."""
+    """The verdicts of rollouts that this judge gave, by its model and its prompt; and how many others gave.
+
+    A branch holds copies of its parent's verdicts, which count there alone.
+    """
     query = (
-        select(Verdict.score, Verdict.judge_error, Verdict.tests, Trajectory.judge, Trajectory.prompts)
+        select(
+            Verdict.trajectory_id, Verdict.position, Verdict.attempt, Verdict.at, Verdict.tree, Verdict.score,
+            Verdict.judge_error, Verdict.tests, Trajectory.parent_id, Trajectory.judge, Trajectory.prompts,
+        )
         .join(Trajectory, Trajectory.id == Verdict.trajectory_id)
         .where(or_(Verdict.score.is_not(None), Verdict.judge_error.is_not(None)))
         .order_by(Verdict.trajectory_id, Verdict.position, Verdict.attempt)
-    )
+    )  # fmt: skip
+    rows = list(tx.connection.execute(query))
+    given = {(row.trajectory_id, row.position, row.attempt, row.at, row.tree) for row in rows}
     own: list[StoredVerdict] = []
     others = 0
-    for score, error, tests, judge, used in tx.connection.execute(query):
-        if judge == model and json.loads(used).get(JUDGE) == prompts[JUDGE]:
-            own.append(StoredVerdict(score, error, None if tests in {None, STATE_BROKEN} else tests == PASSED))
+    for row in rows:
+        if (row.parent_id, row.position, row.attempt, row.at, row.tree) in given:
+            continue
+        if row.judge == model and json.loads(row.prompts).get(JUDGE) == prompts[JUDGE]:
+            passed = None if row.tests in {None, STATE_BROKEN} else row.tests == PASSED
+            own.append(StoredVerdict(row.score, row.judge_error, passed))
         else:
             others += 1
     return tuple(own), others
@@ -320,7 +340,3 @@ def _result(trial: Trial, judgement: Judgement) -> Result:
         trial.chain_id, trial.position, trial.variant, trial.candidate_first, trial.repeat, judgement.score,
         judgement.error, judgement.stored,
     )  # fmt: skip
-
-
-def _said(error: PrchainError) -> str:
-    return scrub_mined(f"{error.name}: {error}")

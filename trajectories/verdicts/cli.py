@@ -107,8 +107,8 @@ def _print_estimate(run: Calibrator, as_json: bool) -> None:
     from prchain.terminal import counted, say
 
     stages, estimate, unread = run.estimate()
-    for chain, reason in unread:
-        say(f"{chain}: not counted, {reason}", err=True)
+    for one in unread:
+        say(f"{one.chain_id} stage {one.position}: not counted, {one.reason}", err=True)
     row = {"stages": stages, "calls": estimate.calls, "tokens_in": estimate.tokens_in,
            "tokens_out": estimate.tokens_out, "usd": estimate.usd, "unread": len(unread)}  # fmt: skip
     if as_json:

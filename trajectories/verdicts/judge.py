@@ -21,6 +21,10 @@ from trajectories.verdicts.patch_text import FileText, file_texts, shown
 JUDGE = "judge"
 """The purpose of its calls, and its prompt's name."""
 
+VERDICTS = "1"
+"""The version of what makes verdicts of replies and test runs (what of patches is shown, gates, the leak check of
+comments): raised where the same ones come to another verdict."""
+
 AGAIN = "comment_again"
 """The prompt by which `trajectories.verdicts.comments` has a comment written again that leaks."""
 

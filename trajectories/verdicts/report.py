@@ -49,8 +49,9 @@ def summary(found: Calibration, *, threshold: float, model: str, prompts: Mappin
              "candidate_first": one.candidate_first, "repeat": one.repeat}
             for one in wrong
         ],
-        "unread": [{"chain": chain, "reason": reason} for chain, reason in found.unread],
+        "unread": [{"chain": one.chain_id, "position": one.position, "reason": one.reason} for one in found.unread],
         "left": found.left,
+        "taken": found.taken,
         "stopped": found.stopped,
     }  # fmt: skip
 
@@ -102,13 +103,13 @@ def print_summary(page: Mapping[str, Any], cost: Mapping[str, Any]) -> None:
     for name, count in page["unscored"].items():
         say(f"unscored: {count:,} {name}", err=True)
     for one in page["unread"]:
-        say(f"{one['chain']}: left out, {one['reason']}", err=True)
+        say(f"{one['chain']} stage {one['position']}: left out, {one['reason']}", err=True)
     price = f"{cost['usd']:.4f} USD" if cost["usd"] is not None else "price unknown"
     say(f"{cost['calls']:,} calls, {price}")
     if page["stopped"]:
         say(f"stopped early, {counted(page['left'], 'stage')} left: {page['stopped']}", err=True)
-    elif page["left"]:
-        say(f"{counted(page['left'], 'stage')} left", err=True)
+    if page["taken"]:
+        say(f"{counted(page['taken'], 'stage')} left: another run works on them; run again", err=True)
 
 
 def _say_agreement(name: str, row: Mapping[str, Any]) -> None:
