@@ -64,6 +64,7 @@
     |   |-- NoTask                   its chain has no task that is ready
     |   |-- NotValidated             its gate needs tests, and the chain was not validated
     |   |-- TestsUnproved            its gate needs tests, and a stage has none that show its work
+    |   |-- ProofOutdated            its gate needs tests, and they were proved in another image
     |   |-- TextsChanged             its task was written anew while it waited to begin
     |   `-- StepUnknown              it is to begin at a step that its parent has not, or has no tree of
     |-- PromptError           a prompt's template, or what it was given
@@ -432,6 +433,10 @@ class TestsUnproved(RolloutError, LookupError):
     """The gate needs tests, and a stage of the chain has none that show its work."""
 
     __test__ = False
+
+
+class ProofOutdated(RolloutError):
+    """The gate needs tests, and those of a stage were proved in another image than there is now."""
 
 
 class TextsChanged(RolloutError):

@@ -24,6 +24,11 @@ def readme() -> str:
     return (ROOT / "README.md").read_text(encoding="utf-8")
 
 
+def pages() -> str:
+    """README and the pages of docs/, one after the other."""
+    return "\n\n".join([readme(), *(path.read_text(encoding="utf-8") for path in sorted(ROOT.glob("docs/*.md")))])
+
+
 def typed(text: str) -> Iterator[tuple[str, list[str]]]:
     """Every call of `prchain` and `make` in the code of a text, with its words."""
     for parts in _CODE.findall(text):
@@ -105,10 +110,10 @@ def test_the_help_of_the_group_lists_the_commands_and_calls_none_that_is_not_the
     assert wrong_calls("\n".join(f"`{example}`" for example in examples)) == []
 
 
-def test_everything_that_the_readme_tells_to_type_exists() -> None:
-    calls = list(typed(readme()))
+def test_everything_that_readme_and_docs_tell_to_type_exists() -> None:
+    calls = list(typed(pages()))
     assert any(program == "make" for program, _ in calls)
-    assert wrong_calls(readme()) == []
+    assert wrong_calls(pages()) == []
 
 
 def test_the_readme_names_every_command() -> None:

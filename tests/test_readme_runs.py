@@ -1,4 +1,4 @@
-"""What the README tells people to type is typed: each command line runs in a copy of a finished demo's folder.
+"""What README and docs tell people to type is typed: each command line runs in a copy of a finished demo's folder.
 
 Nothing there costs money, needs the network, or takes long. `PLACES` says what a reader would fill in, `RULES` what a
 command is given beside it and what it has to print. A command line that no rule covers fails.
@@ -26,7 +26,7 @@ from prchain.cli import run
 from prchain.settings import FILE, Settings, variable
 from sql.store import Store
 from sql.tables import Repository
-from tests.test_docs import ROOT, every_command, readme
+from tests.test_docs import ROOT, every_command, pages, readme
 from tests.trajectories.demoworld import Ran
 from trajectories.demo.library import REPOSITORY
 from trajectories.demo.run import MODEL_VARIABLE
@@ -41,6 +41,7 @@ PLACES = {
     "pallets/itsdangerous#210": f"{REPOSITORY}#8",
     "FILE": "file.jsonl",
     "NAME": "funnel",
+    "FORMAT": "openai",
     "URL": "sqlite:///prchain.db",
     "SELECT ...": "SELECT number FROM landed_pull_requests",
 }
@@ -84,7 +85,7 @@ RULES = {
     "tasks show": Rule("#4", replaces=OF_CHAIN),
     "tasks export": Rule("3 tasks written"),
     "tasks export --format": Rule("no instance to write", ends=1, why="the demo's stages have no images of their own"),
-    "environments validate": Rule("3 stood before", LOCAL, why="plain processes are everywhere"),
+    "environments validate": Rule("3 proved|3 stood before", LOCAL, why="plain processes are everywhere"),
     "environments validate --stage-images": Rule(
         "1 proved", ("--chain", "CHAIN", "--runs", "1"), engine=True, why="each stage takes seconds"
     ),
@@ -107,7 +108,7 @@ RULES = {
     "judge calibrate": Rule("128 calls to the judge", ("--dry-run",), why="the script holds no such verdicts"),
     "export": Rule("2 samples|7 predictions"),
     "stats": Rule("2 accepted, 1 rejected"),
-    "sql": Rule("funnel|landed|number|purpose"),
+    "sql": Rule("funnel|landed|number|purpose|decided_by"),
 }
 """Command to how it is run."""
 
@@ -162,6 +163,8 @@ def _of_line(line: str) -> Iterator[list[str]]:
     typed, _, comment = line.strip().partition(" # ")
     for part in (typed, comment.strip().removeprefix("or: ")):
         if match := _COMMAND.match(part):
+            if match["program"] == "swebench" and not match["rest"]:
+                continue  # the name of a format
             words = shlex.shlex(match["rest"], posix=True, punctuation_chars=True)
             words.whitespace_split, words.commenters = True, ""
             yield [*match["given"].split(), match["program"].removeprefix(".venv/bin/"), *words]
@@ -175,7 +178,7 @@ def of_the_makefile() -> Iterator[list[str]]:
             yield ["make", target, *shlex.split(" ".join(given))]
 
 
-LINES = {shlex.join(words): words for words in (*command_lines(readme()), *of_the_makefile())}
+LINES = {shlex.join(words): words for words in (*command_lines(pages()), *of_the_makefile())}
 
 
 def command_of(words: list[str]) -> str:

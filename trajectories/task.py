@@ -27,6 +27,8 @@ class ProvedTests:
     replaced_by_reference: tuple[str, ...]
     before: tuple[Mapping[str, Status], ...]
     """The runs on B_t plus overlay."""
+    image: str | None = None
+    """Where they were proved; None where that was no image."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,10 +138,10 @@ def read_task(tx: Transaction, chain_id: str, interface: Literal["appended", "pa
 
 def _tests(tx: Transaction, chain_id: str, position: int) -> tuple[str | None, ProvedTests | None]:
     key = {"chain_id": chain_id, "position": position}
-    found = next(iter(tx.rows(StageTests, "outcome", "files", "classes", "tampered", **key)), None)
+    found = next(iter(tx.rows(StageTests, "outcome", "files", "classes", "tampered", "image", **key)), None)
     if found is None:
         return None, None
-    outcome, files, classes, tampered = found
+    outcome, files, classes, tampered, image = found
     if outcome != _PROVED:
         return outcome, None
     before = tuple(
@@ -147,7 +149,7 @@ def _tests(tx: Transaction, chain_id: str, position: int) -> tuple[str | None, P
         for (statuses,) in tx.rows(ReferenceRun, "statuses", side="before", **key)
     )
     sorted_tests = Classes(**{name: tuple(tests) for name, tests in json.loads(classes).items()})
-    return outcome, ProvedTests(sorted_tests, tuple(json.loads(files)), tuple(json.loads(tampered)), before)
+    return outcome, ProvedTests(sorted_tests, tuple(json.loads(files)), tuple(json.loads(tampered)), before, image)
 
 
 def told_query(query: str, names: Sequence[str]) -> str:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import update
 
+from environments.images.provide import Provided
 from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun
 from prchain.errors import (
@@ -233,6 +236,29 @@ class TestGates:
         outcome, _, reason = world.outcome(name)
         assert outcome == "not_validated" and "`prchain environments validate`" in str(reason)
         assert model.asked == [] and outcome not in FINAL, "the next run looks again"
+
+    def test_tests_that_were_proved_in_another_image_gate_nothing_until_the_proof_is_renewed(
+        self, world: RolloutWorld
+    ) -> None:
+        prove(world)
+        with world.store.transaction() as tx:
+            tx.connection.execute(update(StageTests).values(image="prchain/till:old"))
+
+        class Provider:
+            image = "prchain/till:new"
+
+            def provide(self, *about: Any, **how: Any) -> Provided:
+                return Provided(None, self.image)  # type: ignore[arg-type]
+
+        provider, model = Provider(), PolicyModel()
+        context = world.context(model, gate="both", more=suited(world))
+        context = replace(context, provider=provider)
+        name = roll(context, world.chains[0], 0)
+        outcome, _, reason = world.outcome(name)
+        assert outcome == "proof_outdated" and "validate --renew --chain" in str(reason)
+        assert model.asked == [] and outcome not in FINAL, "before the agent is paid"
+        provider.image = "prchain/till:old"
+        assert world.outcome(roll(context, world.chains[0], 0))[0] == "accepted"
 
     def test_a_stage_without_proved_tests_is_named(self, world: RolloutWorld) -> None:
         prove(world, outcome="unproved")

@@ -14,6 +14,7 @@ from environments.sandboxes.sandbox import Sandbox
 from environments.stages import Stage, StagePatch, open_git, open_trees, stage_patches
 from environments.suites.testruns import TestRun
 from environments.workplace import StageSuite, Workplace
+from prchain.errors import ProofOutdated
 from prchain.git.repository import GitRepository
 from prchain.git.trees import TreeStore
 from trajectories.task import RolloutTask, StageTask
@@ -85,6 +86,7 @@ class ChainGround:
         self._make_place = make_place
         self._make_suite = make_suite
         self._places: dict[int, Place] = {}
+        self._images: dict[int, str | None] = {}
 
     @cached_property
     def patches(self) -> list[StagePatch]:
@@ -101,8 +103,19 @@ class ChainGround:
         if stage.position not in self._places:
             chain = self.task.chain
             provided = self._provider.provide(chain.repository, self.trees, self.git, stage.stage)
+            self._images[stage.position] = provided.image
             self._places[stage.position] = self._make_place(provided, self.trees)
         return self._places[stage.position]
+
+    def require_proof(self, stage: StageTask) -> None:
+        """Make sure that a stage's tests were proved where they will run. Raises `ProofOutdated`, and as `place`."""
+        self.place(stage)
+        proved, now = stage.tests.image if stage.tests else None, self._images[stage.position]
+        if proved is not None and now is not None and proved != now:
+            raise ProofOutdated(
+                f"the tests of stage {stage.position} were proved in {proved}, and its image is {now} now; run "
+                f"`prchain environments validate --renew --chain {self.task.chain.id}`"
+            )
 
     def suite(self, stage: StageTask) -> Suite:
         """What tests a tree of a stage that has proved tests."""

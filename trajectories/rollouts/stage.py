@@ -108,6 +108,8 @@ class StageRun:
         crew, options = self._crew, self._crew.options
         begun = time.monotonic()
         crew.tell(f"{self._where(1)}: state")
+        if options.needs_tests:
+            crew.ground.require_proof(self._stage)
         try:
             state = crew.ground.state(self._position, self._agent_tree, options.carry)
         except PrchainError as error:
