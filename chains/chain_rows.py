@@ -6,7 +6,6 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import delete, select, update
@@ -19,6 +18,7 @@ from chains.identity import chain_id
 from chains.options import BuildOptions, BuildReport
 from chains.survey import Survey
 from chains.tasks.model import FINAL, READY
+from prchain import timestamps
 from sql.store import Transaction
 from sql.tables import Candidate, Chain, ChainStage, Dependency, Repository, Selection, TaskStage
 from sql.tables import Task as TaskRow
@@ -132,7 +132,7 @@ class ChainWriter:
             .outerjoin(TaskRow, TaskRow.chain_id == Chain.id)
             .where(Chain.repository_id == self._mined.id, Selection.strategy == strategy)
         )
-        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        now = timestamps.now()
         since: dict[str, str] = {}
         for chain, outcome, selected_at, task in self._tx.connection.execute(query).all():
             if chain in ids:

@@ -29,6 +29,7 @@ from prchain.progress import open_progress
 from prchain.runs import RunResult
 from prchain.settings import Settings
 from prchain.terminal import say
+from prchain.timestamps import FORMAT, stamp
 from sql.store import Store
 
 
@@ -90,9 +91,9 @@ def mine(
 
 def _time(text: str) -> str:
     """The time that a user wrote, a day or a second in UTC, as the database writes it."""
-    for form in ("%Y-%m-%d", "%Y-%m-%dT%H:%M:%SZ"):
+    for form in ("%Y-%m-%d", FORMAT):
         try:
-            return datetime.strptime(text, form).isoformat() + "Z"
+            return stamp(datetime.strptime(text, form))
         except ValueError:
             continue
     raise UsageError(f"--since {text!r} is not a date; write YYYY-MM-DD")

@@ -15,6 +15,7 @@ from miner.outcomes import Evidence, choose
 from prchain.ahead import ahead
 from prchain.git import GitRepository, RawChange
 from prchain.scrub import clean_text, may_hold_secrets, redact
+from prchain.timestamps import FORMAT
 from sql.store import Transaction
 from sql.tables import Commit, Landing, LandingFile, PullRequest, PullRequestCommit, RefusedClaim
 
@@ -31,7 +32,7 @@ _FILE = (
 
 def utc(seconds: int) -> str:
     """Unix seconds as UTC ISO 8601."""
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
+    return time.strftime(FORMAT, time.gmtime(seconds))
 
 
 @dataclass(frozen=True, slots=True)

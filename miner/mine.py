@@ -6,7 +6,6 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -25,6 +24,7 @@ from prchain.progress import SILENT, Progress, Task
 from prchain.runs import RunResult, Tell, UnitResult, run_units
 from prchain.scrub import redact
 from prchain.settings import Settings
+from prchain.timestamps import now
 from sql.lock import alone
 from sql.store import Store, Transaction
 from sql.tables import Cursor, Landing, MineRun, PullRequest, Repository, RepositoryAlias
@@ -135,7 +135,7 @@ class Miner:
         """See `Work`: the run over the repository ends so, and what was committed stays."""
         with self._store.transaction() as tx:
             begun = update(MineRun).where(MineRun.spec == unit.text, MineRun.outcome == "running")
-            tx.connection.execute(begun.values(finished_at=_now(), outcome=outcome, reason=reason))
+            tx.connection.execute(begun.values(finished_at=now(), outcome=outcome, reason=reason))
         return UnitResult(unit, outcome, reason, RepositoryReport(unit, outcome, reason))
 
     def spent(self) -> float | None:
@@ -335,7 +335,7 @@ class Miner:
                 "id": run_id,
                 "spec": spec.text,
                 "source": self._options.source,
-                "started_at": _now(),
+                "started_at": now(),
                 "outcome": "running",
                 "graphql_requests": 0,
                 "rest_requests": 0,
@@ -364,7 +364,7 @@ class Miner:
         waited = work.usage.waited_seconds
         pull_requests = landed = 0
         with self._store.transaction() as tx:
-            values = {"finished_at": _now(), "outcome": outcome, "reason": reason, "waited_seconds": waited, **spent}
+            values = {"finished_at": now(), "outcome": outcome, "reason": reason, "waited_seconds": waited, **spent}
             tx.connection.execute(update(MineRun).where(MineRun.id == run_id).values(**values))
             if work.repository_id is not None:
                 pull_requests = tx.count(PullRequest, repository_id=work.repository_id)
@@ -411,7 +411,3 @@ def _raise_if_the_database_failed(error: PrchainError) -> None:
 
 def _cursor(repository_id: int, stream: str, position: str) -> dict[str, Any]:
     return {"repository_id": repository_id, "stream": stream, "position": position, "complete": True}
-
-
-def _now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import case, func, insert, select, text, update
@@ -13,6 +13,7 @@ from sqlalchemy.sql.elements import ColumnElement
 from prchain.llm.ledger import CallKey, CallNote, Found, Spending, refuse
 from prchain.llm.model import Reply
 from prchain.scrub import clean_text
+from prchain.timestamps import now
 from sql.store import Store, Transaction
 from sql.tables import LlmCall
 
@@ -52,7 +53,7 @@ class SqlLedger:
             "prompt_hash": note.prompt_hash,
             "model": note.model,
             "reserved_usd": usd,
-            "started_at": _now(),
+            "started_at": now(),
         }
         with self._store.transaction() as tx:
             if budget_usd is not None:
@@ -116,7 +117,7 @@ class SqlLedger:
 
     def _end(self, call: int, **values: Any) -> None:
         with self._store.transaction() as tx:
-            tx.connection.execute(update(LlmCall).where(LlmCall.id == call).values(**values | {"finished_at": _now()}))
+            tx.connection.execute(update(LlmCall).where(LlmCall.id == call).values(**values | {"finished_at": now()}))
 
 
 def _columns(key: CallKey) -> Mapping[str, Any]:
@@ -132,10 +133,6 @@ def _columns(key: CallKey) -> Mapping[str, Any]:
 
 def _is(key: CallKey) -> tuple[ColumnElement[bool], ...]:
     return tuple(getattr(LlmCall, name) == value for name, value in _columns(key).items())
-
-
-def _now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _seconds(began: str, ended: str | None) -> float:

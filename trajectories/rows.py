@@ -7,7 +7,6 @@ import os
 import platform
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from datetime import UTC, datetime
 from typing import Any, cast
 
 from sqlalchemy import delete, func, select, update
@@ -18,6 +17,7 @@ from prchain.git.merge import Conflict
 from prchain.git.output import path_text
 from prchain.llm.model import Role, ToolCall
 from prchain.scrub import clean_text
+from prchain.timestamps import now
 from sql.store import Store, Transaction
 from sql.tables import LlmCall, Trajectory, TrajectoryMessage, TrajectoryStage, Verdict
 from trajectories.model import Entry, Kind
@@ -66,11 +66,6 @@ class VerdictRow:
     usd: float | None = 0.0
     seconds: float = 0.0
     at: str = ""
-
-
-def now() -> str:
-    """The time as every table keeps it."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def this_worker() -> str:

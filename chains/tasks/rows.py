@@ -6,7 +6,6 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import select, update
@@ -22,6 +21,7 @@ from chains.tasks.model import (
 )
 from prchain.errors import ChainGone, TaskSuperseded
 from prchain.runs import DEFECT
+from prchain.timestamps import now
 from sql.store import Transaction
 from sql.tables import Chain, ChainStage, Repository, Selection, Task, TaskStage
 
@@ -150,7 +150,7 @@ def _row(draft: TaskDraft, model: str | None, prompts: Mapping[str, str]) -> dic
         "attempts": draft.attempts,
         "model": model,
         "prompts": prompts_text(prompts),
-        "created_at": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "created_at": now(),
     }
 
 

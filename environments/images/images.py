@@ -23,6 +23,7 @@ from environments.images.plans import BUILD, WORKDIR, Plan
 from environments.sandboxes.engine import BASE_LABEL, IMAGE_LABEL, in_engine
 from environments.sandboxes.leftovers import SNAPSHOT
 from prchain.errors import BuildFailed, ImageError, ImageMissing
+from prchain.timestamps import stamp
 
 BASE_PACKAGES = (
     "git",
@@ -127,7 +128,7 @@ def _build(
     engine: Any, plan: Plan, tree: BuildTree, settings: BuildSettings, as_of: datetime | None, deadline: float
 ) -> None:
     base = have_base(engine, settings.base_image)
-    date = as_of.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if as_of else ""
+    date = stamp(as_of) if as_of else ""
     packages = " ".join(dict.fromkeys([*BASE_PACKAGES, *plan.recipe.packages]))
     variables = {
         "AS_OF": date, "PACKAGES": packages, **_environment(plan.recipe.environment, base),

@@ -6,7 +6,6 @@ import dataclasses
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import and_, delete, select
@@ -17,6 +16,7 @@ from environments.suites.outcomes import Classes
 from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun
 from prchain.errors import ChainGone
+from prchain.timestamps import now
 from sql.store import Store, Transaction
 from sql.tables import BuiltImage, Chain, ReferenceRun, StageTests, Validation
 
@@ -117,7 +117,7 @@ def write_stage_image(tx: Transaction, name: str, repository: str, recipe: str, 
     """Note that the image of a stage's checkout is this database's; the stage's own row goes with its chain."""
     row = {
         "name": name, "repository": repository, "recipe": recipe, "outcome": BUILT, "reason": None, "notes": "[]",
-        "as_of": None, "size_bytes": None, "seconds": seconds, "repairs": 0, "built_at": _now(),
+        "as_of": None, "size_bytes": None, "seconds": seconds, "repairs": 0, "built_at": now(),
     }  # fmt: skip
     tx.upsert(BuiltImage, [row])
 
@@ -158,7 +158,7 @@ def write_proof(tx: Transaction, proof: ChainProof, backend: str) -> None:
     """Write a chain's validation with its stages in the place of what was there. Raises `ChainGone`."""
     require_chain(tx, proof.chain_id)
     row = {"chain_id": proof.chain_id, "outcome": proof.outcome, "reason": proof.reason, "backend": backend,
-           "seconds": proof.seconds, "validated_at": _now()}  # fmt: skip
+           "seconds": proof.seconds, "validated_at": now()}  # fmt: skip
     tx.upsert(Validation, [row])
     tx.connection.execute(delete(StageTests).where(StageTests.chain_id == proof.chain_id))
     if proof.stages:
@@ -215,7 +215,7 @@ class StoredRuns:
             "tampered": _json(run.tampered),
             "tail": run.tail.replace("\0", " "),  # which PostgreSQL takes in no text
             "seconds": run.seconds,
-            "ran_at": _now(),
+            "ran_at": now(),
         }
         with self._store.transaction() as tx:
             require_chain(tx, str(self._where["chain_id"]))
@@ -230,7 +230,3 @@ def _run(known: Mapping[str, Any]) -> TestRun:
 
 def _json(values: Sequence[str]) -> str:
     return json.dumps(list(values))
-
-
-def _now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -14,6 +14,7 @@ from miner.github.cursors import StreamState
 from miner.github.pages import utc
 from miner.github.reading import CREATED_ASC, CREATED_DESC, UPDATED_DESC, Reading, listings
 from miner.github.skips import Skips
+from prchain.timestamps import stamp
 
 OVERLAP = timedelta(minutes=5)
 """How far before the watermark is looked again: a list can show an update later than the update's own time."""
@@ -146,4 +147,4 @@ class Changes:
 
 def earlier(time: str, by: timedelta) -> str:
     """Return a time of the store's form, moved back."""
-    return (datetime.fromisoformat(time) - by).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return stamp(datetime.fromisoformat(time) - by)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from miner.github.faults import Incomplete
+from prchain.timestamps import stamp
 from sql.tables import (
     Base,
     ClosingReference,
@@ -162,8 +163,7 @@ def utc(text: str | None) -> str | None:
     """Return an ISO 8601 time as ``YYYY-MM-DDTHH:MM:SSZ``."""
     if text is None:
         return None
-    time = datetime.fromisoformat(text)
-    return (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ").zfill(20)
+    return stamp(datetime.fromisoformat(text))
 
 
 def login(actor: Json) -> str | None:

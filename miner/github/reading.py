@@ -15,6 +15,7 @@ from miner.github.pace import LISTING, Pace
 from miner.github.pages import Listing
 from prchain.errors import BadAnswer
 from prchain.progress import Task
+from prchain.timestamps import stamp
 from sql.store import Store
 
 MAX_DOUBTS = 3
@@ -86,7 +87,7 @@ class Reading:
 
     def now(self) -> str:
         """The time as it is stored."""
-        return datetime.fromtimestamp(self.clock(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return stamp(datetime.fromtimestamp(self.clock(), UTC))
 
 
 def listings(reading: Reading, order: Json, first: int | None = None) -> Iterator[Listing]:

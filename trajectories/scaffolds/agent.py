@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from time import perf_counter
 from typing import Any
 
@@ -19,6 +18,7 @@ from prchain.llm.desk import Answer, Desk, Question
 from prchain.llm.model import Reply, Role, ToolCall
 from prchain.llm.prompts import Prompt, load_prompt
 from prchain.scrub import clean_text
+from prchain.timestamps import now
 from trajectories.model import NOTHING_USED, Ending, Entry, Kind
 from trajectories.scaffolds.context import Conversation, Overflow, cut_to, estimate, used_by
 from trajectories.scaffolds.scaffold import Attempt, Observer, Order, Recorder
@@ -334,7 +334,7 @@ class AttemptRun:
             kind=kind,
             role=role,
             content=clean_text(content),
-            at=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            at=now(),
             **fields,
         )
 

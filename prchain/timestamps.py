@@ -1,0 +1,18 @@
+"""Times as every table and export keeps them: text, UTC, ISO 8601 with seconds (``2024-05-01T12:30:00Z``)."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+FORMAT = "%Y-%m-%dT%H:%M:%SZ"
+"""Sorts as it reads, on every database."""
+
+
+def now() -> str:
+    """The time."""
+    return stamp(datetime.now(UTC))
+
+
+def stamp(time: datetime) -> str:
+    """A time of four digits of year; one without a zone is taken for UTC."""
+    return (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(UTC).strftime(FORMAT).zfill(20)
