@@ -17,8 +17,9 @@ from chains.history import Mined
 from chains.identity import chain_id
 from chains.options import BuildOptions, BuildReport
 from chains.survey import Survey
-from chains.tasks.model import FINAL, READY
+from chains.tasks.model import FINAL
 from prchain import timestamps
+from sql.outcomes import READY, SELECTED
 from sql.store import Transaction
 from sql.tables import Candidate, Chain, ChainStage, Dependency, Repository, Selection, TaskStage
 from sql.tables import Task as TaskRow
@@ -51,7 +52,7 @@ def frozen_chains(tx: Transaction, repository_id: int, strategy: str) -> dict[st
         .where(
             ChainStage.repository_id == repository_id,
             Selection.strategy == strategy,
-            Selection.outcome == outcomes.SELECTED,
+            Selection.outcome == SELECTED,
             TaskRow.outcome.in_(FINAL) | TaskRow.chain_id.in_(made),
         )
         .order_by(ChainStage.chain_id, ChainStage.position)
@@ -141,9 +142,9 @@ class ChainWriter:
             elif chain in self._frozen:
                 continue
             elif task is None or (task not in FINAL and not self._options.reselect):
-                report.gone += outcome == outcomes.SELECTED
+                report.gone += outcome == SELECTED
                 self._tx.delete(Selection, chain_id=chain, strategy=strategy)
-            elif outcome == outcomes.SELECTED:
+            elif outcome == SELECTED:
                 report.retired += 1
                 self._retire(chain, f"chosen anew at {now}")
         report.added = len(ids) - report.kept
@@ -151,7 +152,7 @@ class ChainWriter:
         self._tx.upsert(
             Selection,
             [
-                {"strategy": strategy, "chain_id": chain, "score": self._score(numbers), "outcome": outcomes.SELECTED,
+                {"strategy": strategy, "chain_id": chain, "score": self._score(numbers), "outcome": SELECTED,
                  "reason": None, "selected_at": since.get(chain, now)}
                 for chain, numbers in ids.items()
             ],

@@ -40,5 +40,4 @@ NO_SHARED_AREA = "no_shared_area"
 BELOW_FLOOR = "below_floor"
 STAGE_DROPPED = "stage_dropped"
 
-SELECTED = "selected"
 RETIRED = "retired"

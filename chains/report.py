@@ -15,6 +15,7 @@ from chains.options import BuildReport
 from prchain.errors import UsageError
 from prchain.terminal import counted, say
 from sql.chosen import find_chain
+from sql.outcomes import SELECTED
 from sql.store import Store, Transaction
 from sql.tables import Candidate, Chain, ChainStage, PullRequestText, Repository, Selection, Task
 
@@ -115,7 +116,7 @@ def find_chains(
     store: Store, strategy: str, *, retired: bool = False, repository: str | None = None
 ) -> list[dict[str, Any]]:
     """The chains of a strategy as rows; raises `UsageError` for a repository that was not mined."""
-    outcome = outcomes.RETIRED if retired else outcomes.SELECTED
+    outcome = outcomes.RETIRED if retired else SELECTED
     with store.reading() as tx:
         names = {id_: f"{owner}/{name}" for id_, owner, name in tx.rows(Repository, "id", "owner", "name")}
         if repository is not None and repository.lower() not in {name.lower() for name in names.values()}:

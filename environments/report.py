@@ -12,11 +12,12 @@ from typing import Any
 from environments.images.build_run import Build
 from environments.images.images import Image
 from environments.images.provide import BUILT
-from environments.proofs.proof import PROVED, UNPROVED
+from environments.proofs.proof import UNPROVED
 from environments.proofs.proof_rows import ChainProof
 from environments.proofs.validations import ValidateReport
 from prchain.errors import BuildFailed
 from prchain.terminal import counted, say
+from sql.outcomes import PROVED
 from sql.store import Store
 from sql.tables import BuiltImage
 

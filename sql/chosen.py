@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from sqlalchemy import select
 
 from prchain.errors import UsageError
+from sql.outcomes import SELECTED
 from sql.store import Transaction
 from sql.tables import Chain, Repository, Selection
-
-SELECTED = "selected"
-"""The outcome of a selection that stands."""
 
 
 @dataclass(frozen=True, slots=True)

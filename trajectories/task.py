@@ -11,11 +11,10 @@ from environments.stages import ChainStages, Stage, read_chain
 from environments.suites.outcomes import Classes
 from environments.suites.testlogs import Status
 from prchain.errors import NoTask, NotValidated, TestsUnproved
+from sql.outcomes import PROVED, READY
 from sql.store import Transaction
 from sql.tables import ReferenceRun, StageTests, Task, TaskStage
 from trajectories.identity import digest
-
-_READY, _PROVED = "ready", "proved"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +108,9 @@ def read_texts(
     for chain, *values in tx.rows(StageTests, *columns, **of):
         proofs.setdefault(chain, []).append(values)
     found = {}
-    for chain, overview in tx.rows(Task, "chain_id", "overview", outcome=_READY, **of):
+    for chain, overview in tx.rows(Task, "chain_id", "overview", outcome=READY, **of):
         tests = sorted(proofs.get(chain, ()))
-        proved = len(tests) == len(queries.get(chain, ())) and all(row[1] == _PROVED for row in tests)
+        proved = len(tests) == len(queries.get(chain, ())) and all(row[1] == PROVED for row in tests)
         texts = tuple(text for _, text in sorted(queries.get(chain, ())))
         found[str(chain)] = TaskTexts(str(overview or ""), texts, digest(tests) if proved else None)
     return found
@@ -121,7 +120,7 @@ def read_task(tx: Transaction, chain_id: str, interface: Literal["appended", "pa
     """The task of a chain. Raises `ChainGone`, `NoTask`."""
     chain = read_chain(tx, chain_id)
     found = next(iter(tx.rows(Task, "outcome", "overview", chain_id=chain_id)), None)
-    if found is None or found[0] != _READY or not found[1]:
+    if found is None or found[0] != READY or not found[1]:
         said = "has no task" if found is None else f"has a task that is not ready ({found[0]})"
         raise NoTask(f"chain {chain_id} {said}; run `prchain tasks build`")
     queries = {row[0]: row[1:] for row in tx.rows(TaskStage, "position", "query", "interface", chain_id=chain_id)}
@@ -142,7 +141,7 @@ def _tests(tx: Transaction, chain_id: str, position: int) -> tuple[str | None, P
     if found is None:
         return None, None
     outcome, files, classes, tampered, image = found
-    if outcome != _PROVED:
+    if outcome != PROVED:
         return outcome, None
     before = tuple(
         {test: Status(status) for test, status in json.loads(statuses).items()}

@@ -250,9 +250,10 @@ def export(
 
 def _print_others(found: Mapping[str, int], outcome: str) -> None:
     """What became of the chains whose tasks are not of the outcome that is exported."""
-    from chains.tasks.model import FINAL, READY
+    from chains.tasks.model import FINAL
     from chains.tasks.run_report import outcome_words
     from prchain.terminal import counted, say
+    from sql.outcomes import READY
 
     others = {name: count for name, count in found.items() if name != outcome}
     if not found:

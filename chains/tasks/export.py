@@ -17,8 +17,8 @@ from typing import Any, BinaryIO
 
 from sqlalchemy import func, select
 
-from chains.outcomes import RETIRED, SELECTED
-from chains.tasks.model import NOT_REACHED, READY, Interface, Stage, StageQuery, TaskChain
+from chains.outcomes import RETIRED
+from chains.tasks.model import NOT_REACHED, Interface, Stage, StageQuery, TaskChain
 from chains.tasks.record import (
     CitationRecord,
     CostRecord,
@@ -36,6 +36,7 @@ from prchain.errors import DiskFull, GitError, IncompleteRepository, PrchainErro
 from prchain.git import FilePatch, GitRepository, is_clone_url, open_mined
 from prchain.reference import split
 from prchain.scrub import redact, scrub_mined
+from sql.outcomes import READY, SELECTED
 from sql.store import Store, Transaction
 from sql.tables import ChainStage, Citation, LlmCall, Selection, Task
 

@@ -10,11 +10,9 @@ from typing import Any
 from chains.tasks.record import TaskRecord
 from chains.tasks.swebench import HarnessTests, instance
 from prchain.errors import UsageError
+from sql.outcomes import PROVED
 from sql.store import Store
 from sql.tables import StageTests
-
-PROVED = "proved"
-"""The outcome of a stage whose tests fail before its reference patch and pass after (`sql.tables.StageTests`)."""
 
 _COLUMNS = ("position", "outcome", "stage_image", "runner", "command", "classes")
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from prchain.leaks import Finding
+from sql.outcomes import READY
 
-READY = "ready"
 QUERY_REJECTED = "query_rejected"
 OVERVIEW_REJECTED = "overview_rejected"
 NOT_REACHED = "not_reached"

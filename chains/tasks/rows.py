@@ -10,10 +10,8 @@ from typing import Any
 
 from sqlalchemy import select, update
 
-from chains.outcomes import SELECTED
 from chains.tasks.model import (
     FINAL,
-    READY,
     Stage,
     StageQuery,
     TaskChain,
@@ -22,6 +20,7 @@ from chains.tasks.model import (
 from prchain.errors import ChainGone, TaskSuperseded
 from prchain.runs import DEFECT
 from prchain.timestamps import now
+from sql.outcomes import READY, SELECTED
 from sql.store import Transaction
 from sql.tables import Chain, ChainStage, Repository, Selection, Task, TaskStage
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
 
-from chains.tasks.model import FINAL, NOT_REACHED, READY, TaskDraft
+from chains.tasks.model import FINAL, NOT_REACHED, TaskDraft
 from chains.tasks.query import OVERVIEW, PLAN, QUERY, Constructor
 from chains.tasks.rows import (
     StoredTask,
@@ -43,6 +43,7 @@ from prchain.settings import Settings
 from sql.chosen import ChainUnit, find_chain, selected_ids
 from sql.ledger import SqlLedger
 from sql.lock import alone
+from sql.outcomes import READY
 from sql.store import Store, Transaction
 
 PURPOSES = (PLAN, QUERY, OVERVIEW)

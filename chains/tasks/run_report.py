@@ -8,11 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from chains.tasks.model import FINAL, READY, SKIPPED
+from chains.tasks.model import FINAL, SKIPPED
 from prchain.errors import BudgetExceeded
 from prchain.llm.ledger import Spending
 from prchain.runs import RunResult, UnitResult
 from prchain.terminal import counted, say
+from sql.outcomes import READY
 
 _BUDGET = BudgetExceeded("").name
 

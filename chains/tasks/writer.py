@@ -14,7 +14,6 @@ from chains.tasks.model import (
     NOT_REACHED,
     OVERVIEW_REJECTED,
     QUERY_REJECTED,
-    READY,
     Found,
     StageQuery,
     TaskChain,
@@ -25,6 +24,7 @@ from prchain.errors import GitError, LlmError
 from prchain.git import GitRepository, open_mined
 from prchain.llm.desk import Estimate
 from prchain.scrub import scrub_mined
+from sql.outcomes import READY
 from sql.store import Store
 
 

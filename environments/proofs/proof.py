@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from environments.suites.outcomes import Classes, classify, removed_upstream
 from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun, arguments_of
+from sql.outcomes import PROVED
 
-PROVED = "proved"
 UNPROVED = "unproved"
 """The test patch holds no file that the runner takes for tests."""
 NOT_REACHED = "not_reached"

@@ -6,13 +6,14 @@ import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from environments.proofs.proof import EARLIER_BROKEN, NOT_REACHED, PROVED, UNPROVED, file_of
+from environments.proofs.proof import EARLIER_BROKEN, NOT_REACHED, UNPROVED, file_of
 from environments.proofs.proof_rows import StageProof, read_stages
 from environments.stages import read_chain
 from environments.suites.outcomes import removed_upstream
 from prchain.errors import UsageError
 from prchain.terminal import counted, say
 from sql.chosen import find_chain
+from sql.outcomes import PROVED
 from sql.store import Store, Transaction
 from sql.tables import ReferenceRun, Validation
 

@@ -11,12 +11,12 @@ from typing import Any
 from sqlalchemy import and_, delete, select
 
 from environments.images.provide import BUILT
-from environments.proofs.proof import PROVED
 from environments.suites.outcomes import Classes
 from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun
 from prchain.errors import ChainGone
 from prchain.timestamps import now
+from sql.outcomes import PROVED
 from sql.store import Store, Transaction
 from sql.tables import BuiltImage, Chain, ReferenceRun, StageTests, Validation
 

@@ -17,7 +17,6 @@ from environments.checkouts.state import next_state
 from environments.images.provide import Backend, Provided, Provider
 from environments.proofs.proof import (
     NOT_REACHED,
-    PROVED,
     STATE_DIFFERS,
     TESTS_UNUSABLE,
     UNPROVED,
@@ -41,6 +40,7 @@ from prchain.git.repository import GitRepository
 from prchain.git.trees import TreeStore
 from prchain.runs import Tell
 from prchain.settings import Settings
+from sql.outcomes import PROVED
 from sql.store import Store
 
 RUNS = 3

@@ -12,7 +12,6 @@ from typing import Any
 from environments.images.images import list_images
 from environments.images.provide import Provider
 from environments.images.repair import PURPOSE
-from environments.proofs.proof import PROVED
 from environments.proofs.proof_rows import (
     ChainProof,
     StoredValidation,
@@ -31,6 +30,7 @@ from prchain.settings import Settings
 from sql.chosen import ChainUnit, find_chain, selected_ids
 from sql.ledger import SqlLedger
 from sql.lock import alone
+from sql.outcomes import PROVED
 from sql.store import Store, Transaction
 
 

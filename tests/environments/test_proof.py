@@ -9,7 +9,6 @@ import pytest
 from environments.proofs.proof import (
     EARLIER_BROKEN,
     NO_F2P,
-    PROVED,
     REFERENCE_FAILS,
     TESTS_UNUSABLE,
     UNPROVED,
@@ -19,6 +18,7 @@ from environments.proofs.proof import (
 )
 from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun
+from sql.outcomes import PROVED
 
 P, F, E, S = Status.passed, Status.failed, Status.error, Status.skipped
 OWN, OTHER = "tests/test_a.py", "tests/test_b.py"

@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
-from environments.proofs.proof import EARLIER_BROKEN, NOT_REACHED, PROVED, TESTS_UNUSABLE
+from environments.proofs.proof import EARLIER_BROKEN, NOT_REACHED, TESTS_UNUSABLE
 from environments.proofs.proof_report import earlier_broken, proof_page
 from environments.proofs.proof_rows import ChainProof, StageProof, StoredRuns, write_proof
 from environments.suites.outcomes import Classes
 from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun
 from prchain.cli import run
+from sql.outcomes import PROVED
 from sql.tables import Validation
 from tests.environments.stageworld import StageWorld, stage_world
 

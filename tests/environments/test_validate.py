@@ -14,15 +14,7 @@ import pytest
 from sqlalchemy import update
 
 from environments.images.provide import Provider
-from environments.proofs.proof import (
-    EARLIER_BROKEN,
-    NO_F2P,
-    NOT_REACHED,
-    PROVED,
-    REFERENCE_FAILS,
-    TESTS_UNUSABLE,
-    UNPROVED,
-)
+from environments.proofs.proof import EARLIER_BROKEN, NO_F2P, NOT_REACHED, REFERENCE_FAILS, TESTS_UNUSABLE, UNPROVED
 from environments.proofs.proof_rows import forget
 from environments.proofs.reference_runs import AFTER, BEFORE
 from environments.proofs.validations import Choice, ValidateReport, ValidateRun
@@ -38,6 +30,7 @@ from prchain.errors import (
 )
 from prchain.progress import open_progress
 from sql.lock import alone
+from sql.outcomes import PROVED
 from sql.tables import ReferenceRun, StageTests, Validation
 from tests.environments.stageworld import CHANGES, Changes, StageWorld, stage_world, test_file, works
 

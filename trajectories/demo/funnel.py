@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from environments.suites.outcomes import PASSED
+from sql.outcomes import PROVED, READY, SELECTED
 from sql.store import Store, Transaction
 from sql.tables import (
     Candidate,
@@ -27,7 +28,6 @@ from sql.tables import (
     Verdict,
 )
 
-_READY, _PROVED, _SELECTED = "ready", "proved", "selected"
 _WIDTH = 96
 
 
@@ -80,11 +80,11 @@ def read_funnel(store: Store) -> Funnel:
             landed=len(list(tx.rows(Landing, "number"))),
             citations=len(list(tx.rows(Citation, "counted", counted=True))),
             candidates=dict(sorted(Counter(row[0] for row in tx.rows(Candidate, "outcome")).items())),
-            chains=len(list(tx.rows(Selection, "chain_id", outcome=_SELECTED))),
-            tasks=len(list(tx.rows(Task, "chain_id", outcome=_READY))),
-            queries=len(list(tx.rows(TaskStage, "position", outcome=_READY))),
-            proved_chains=len(list(tx.rows(Validation, "chain_id", outcome=_PROVED))),
-            proved_stages=len(list(tx.rows(StageTests, "position", outcome=_PROVED))),
+            chains=len(list(tx.rows(Selection, "chain_id", outcome=SELECTED))),
+            tasks=len(list(tx.rows(Task, "chain_id", outcome=READY))),
+            queries=len(list(tx.rows(TaskStage, "position", outcome=READY))),
+            proved_chains=len(list(tx.rows(Validation, "chain_id", outcome=PROVED))),
+            proved_stages=len(list(tx.rows(StageTests, "position", outcome=PROVED))),
             trajectories=dict(sorted(Counter(row[0] for row in tx.rows(Trajectory, "outcome")).items())),
             stages=dict(sorted(Counter(row[0] for row in stages).items())),
             verdicts=len(accepted),

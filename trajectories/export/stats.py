@@ -15,6 +15,7 @@ from typing import Any
 from sqlalchemy import case, exists, func, select
 from sqlalchemy.orm import aliased
 
+from sql.outcomes import READY
 from sql.store import Transaction
 from sql.tables import PullRequest, TaskStage, Trajectory, TrajectoryMessage, Verdict
 from trajectories.export.distribution import Distribution
@@ -80,7 +81,7 @@ def stats(tx: Transaction) -> dict[str, Any]:
     total = None if any(cost is None for cost in usd) else sum(usd)
     return {
         "pull_requests": tx.count(PullRequest),
-        "queries": tx.count(TaskStage, outcome="ready"),
+        "queries": tx.count(TaskStage, outcome=READY),
         "trajectories": sum(outcomes.values()),
         "outcomes": outcomes,
         "samples": kept,

@@ -32,13 +32,12 @@ from prchain.settings import Settings
 from sql.chosen import selected_ids
 from sql.ledger import SqlLedger
 from sql.lock import alone
+from sql.outcomes import PROVED, READY
 from sql.store import Store, Transaction
 from sql.tables import StageTests, TaskStage, Trajectory, Verdict
 from trajectories.task import told_query
 from trajectories.verdicts.judge import JUDGE, Case, Judge, Judgement
 from trajectories.verdicts.variants import Variant, variants
-
-PROVED, READY = "proved", "ready"
 
 MEASURED = "measured"
 """The outcome of a stage of which every question is answered."""
