@@ -13,10 +13,11 @@ from typing import Any
 from environments.images.plans import WORKDIR, Plan
 from environments.images.provide import Backend
 from environments.sandboxes.docker import DockerSandbox
-from environments.sandboxes.leftovers import LOCAL_PREFIX, OWNER_FILE, this_process
+from environments.sandboxes.leftovers import LOCAL_PREFIX, OWNER_FILE
 from environments.sandboxes.local import LocalSandbox, ProcessTransport
 from environments.sandboxes.sandbox import Limits, Place, Sandbox
 from environments.suites.testruns import COMMANDS, TestCommand
+from prchain.processes import this_process
 
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _IMAGE_ONLY = "/opt/env"

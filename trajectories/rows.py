@@ -1,27 +1,25 @@
-"""Trajectories in the database: a recorder that writes each step as it happens, and reading them back."""
+"""Trajectories in the database: reading and writing their rows."""
 
 from __future__ import annotations
 
 import json
-import os
-import platform
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any, cast
 
 from sqlalchemy import delete, func, select, update
 
-from environments.suites.outcomes import PASSED
 from prchain.errors import UsageError
 from prchain.git.merge import Conflict
 from prchain.git.output import path_text
 from prchain.llm.model import Role, ToolCall
+from prchain.processes import this_process
 from prchain.scrub import clean_text
 from prchain.timestamps import now
-from sql.store import Store, Transaction
-from sql.tables import LlmCall, Trajectory, TrajectoryMessage, TrajectoryStage, Verdict
+from sql.store import Transaction
+from sql.tables import Trajectory, TrajectoryMessage, TrajectoryStage, Verdict
 from trajectories.model import Entry, Kind
-from trajectories.outcomes import KEPT
+from trajectories.sums import calls_of
 
 _ENTRY = (
     "ordinal", "position", "attempt", "step", "kind", "role", "content", "reasoning", "tool_calls", "tool_call_id",
@@ -66,25 +64,6 @@ class VerdictRow:
     usd: float | None = 0.0
     seconds: float = 0.0
     at: str = ""
-
-
-def this_worker() -> str:
-    """Who works here: host and process."""
-    return f"{platform.node()[:40]}:{os.getpid()}"
-
-
-def is_gone(worker: str | None) -> bool:
-    """Whether a worker was a process of this host, and no such process runs any more."""
-    host, _, pid = (worker or "").rpartition(":")
-    if host != platform.node()[:40] or not pid.isdigit():
-        return False
-    try:
-        os.kill(int(pid), 0)
-    except ProcessLookupError:
-        return True
-    except PermissionError:
-        return False
-    return False
 
 
 # ---- reading
@@ -150,82 +129,6 @@ def find_trajectory(tx: Transaction, prefix: str) -> str:
 
 
 # ---- writing
-
-
-class StoreRecorder:
-    """Writes the entries of one trajectory, each call one transaction, and keeps the conversation as it grows.
-
-    `tree_now` gives the sandbox's tree; None where nobody tracks it. `last_tree` is the tree that the next one is
-    compared with. `first_details` go into the details of the first entry that is added: what befell the sandbox.
-    """
-
-    def __init__(
-        self,
-        store: Store,
-        trajectory_id: str,
-        entries: Sequence[Entry],
-        *,
-        tree_now: Callable[[], str] | None = None,
-        last_tree: str | None = None,
-        first_details: Mapping[str, Any] | None = None,
-    ) -> None:
-        self.entries = list(entries)
-        self._store = store
-        self._id = trajectory_id
-        self._tree_now = tree_now
-        self._last_tree = last_tree
-        self._first_details = dict(first_details or {})
-        self._asked_for_trees = False
-
-    def add(self, entries: Sequence[Entry]) -> None:
-        """See `Recorder`. Raises `ValueError` for entries that do not follow the stored ones."""
-        if not entries:
-            return
-        start = self.entries[-1].ordinal + 1 if self.entries else 0
-        if [one.ordinal for one in entries] != list(range(start, start + len(entries))):
-            raise ValueError(f"entries must be numbered from {start} on")
-        kept = list(entries)
-        if not self._asked_for_trees and any(one.kind is Kind.OBSERVATION for one in kept):
-            # A scaffold that never asks leaves it to us: without its tree no step could be gone on from.
-            kept[-1] = replace(kept[-1], tree=self._changed_tree())
-        if self._first_details:
-            kept[0] = replace(kept[0], details={**kept[0].details, **self._first_details})
-        with self._store.transaction() as tx:
-            write_entries(tx, self._id, kept)
-        self._first_details = {}
-        self.entries.extend(kept)
-
-    def tree(self) -> str | None:
-        """See `Recorder`."""
-        self._asked_for_trees = True
-        return self._changed_tree()
-
-    def _changed_tree(self) -> str | None:
-        if self._tree_now is None:
-            return None
-        tree = self._tree_now()
-        if tree == self._last_tree:
-            return None
-        self._last_tree = tree
-        return tree
-
-
-class Watched:
-    """A recorder that tells the step that was kept."""
-
-    def __init__(self, inner: StoreRecorder, tell: Callable[[int], None]) -> None:
-        self._inner = inner
-        self._tell = tell
-
-    def add(self, entries: Sequence[Entry]) -> None:
-        """See `Recorder`."""
-        self._inner.add(entries)
-        if entries:
-            self._tell(entries[-1].step)
-
-    def tree(self) -> str | None:
-        """See `Recorder`."""
-        return self._inner.tree()
 
 
 def row_of(trajectory_id: str, entry: Entry) -> dict[str, Any]:
@@ -298,7 +201,7 @@ def begin_trajectory(tx: Transaction, row: Mapping[str, Any]) -> None:
         "tokens_out": 0, "steps": 0, "seconds": 0.0, "tries": 0, "started_at": now(),
     }  # fmt: skip
     tx.insert_new(Trajectory, [{**row, **fresh, "worker": None, "finished_at": None}])
-    values = {"outcome": "running", "reason": None, "worker": this_worker(), "finished_at": None}
+    values = {"outcome": "running", "reason": None, "worker": str(this_process()), "finished_at": None}
     tx.connection.execute(update(Trajectory).where(Trajectory.id == row["id"]).values(**values))
 
 
@@ -325,24 +228,6 @@ def end_trajectory(
     tx.connection.execute(update(Trajectory).where(Trajectory.id == trajectory_id).values(**values))
 
 
-def calls_of(tx: Transaction, trajectory_id: str) -> dict[str, Any]:
-    """What the calls of a trajectory took: ``usd`` (None where a price is not known), ``tokens_in``, ``tokens_out``.
-
-    Of whatever purpose: agent, judge, observers. Calls in flight and lost ones count with what was reserved for them;
-    those of its parent are the parent's.
-    """
-    query = select(LlmCall.usd, LlmCall.reserved_usd, LlmCall.tokens_in, LlmCall.tokens_out).where(
-        LlmCall.subject.startswith(f"{trajectory_id}/", autoescape=True), LlmCall.state != "released",
-    )  # fmt: skip
-    calls = list(tx.connection.execute(query))
-    spent = [reserved if usd is None else usd for usd, reserved, _, _ in calls]
-    return {
-        "usd": None if any(one is None for one in spent) else round(sum(one or 0.0 for one in spent), 9),
-        "tokens_in": sum(tokens or 0 for _, _, tokens, _ in calls),
-        "tokens_out": sum(tokens or 0 for _, _, _, tokens in calls),
-    }
-
-
 def conflict_row(conflict: Conflict) -> dict[str, Any]:
     """A conflict of the state's merge as its stage keeps it."""
     found = asdict(conflict)
@@ -357,24 +242,3 @@ def _plain(value: Any) -> Any:
 
 def _json(value: Any) -> str:
     return clean_text(json.dumps(value, ensure_ascii=False))
-
-
-def hidden_tests(tx: Transaction, trajectories: Collection[str] | None = None) -> dict[str, int]:
-    """What hidden tests said of the stages that were accepted: how many ``passed``, ``failed``, and were ``not_run``.
-
-    Of these trajectories, by their ids; None: of those that are kept.
-    """
-    query = (
-        select(Verdict.tests, func.count())
-        .join(Trajectory, Trajectory.id == Verdict.trajectory_id)
-        .where(Verdict.accepted.is_(True))
-        .group_by(Verdict.tests)
-    )
-    if trajectories is None:
-        query = query.where(Trajectory.outcome.in_(sorted(KEPT)), Verdict.position <= Trajectory.accepted)
-    else:
-        query = query.where(Trajectory.id.in_(sorted(trajectories)))
-    found = {"passed": 0, "failed": 0, "not_run": 0}
-    for said, count in tx.connection.execute(query):
-        found["not_run" if said is None else "passed" if said == PASSED else "failed"] += count
-    return found

@@ -7,10 +7,7 @@ nothing is touched, and what belongs to a process that runs, or to another machi
 from __future__ import annotations
 
 import contextlib
-import functools
-import os
 import shutil
-import socket
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +15,7 @@ from typing import Any
 
 from environments.sandboxes.docker_stream import engine_errors
 from prchain.errors import EngineUnavailable, SandboxError
+from prchain.processes import Process, this_process
 
 SANDBOX = "prchain.sandbox"
 SNAPSHOT = "prchain.snapshot"
@@ -30,49 +28,12 @@ OWNER_FILE = "owner"
 
 
 @dataclass(frozen=True, slots=True)
-class Owner:
-    """A process, so that another one with its number is not taken for it: ``host/boot/namespace/pid/start``."""
-
-    host: str
-    boot: str
-    namespace: str
-    pid: int
-    start: str
-
-    def __str__(self) -> str:
-        return "/".join([self.host, self.boot, self.namespace, str(self.pid), self.start])
-
-    @classmethod
-    def parse(cls, text: str) -> Owner | None:
-        """The owner that a label names; None where it is no such label."""
-        parts = text.split("/")
-        if len(parts) != 5 or not parts[3].isdigit():
-            return None
-        return cls(parts[0], parts[1], parts[2], int(parts[3]), parts[4])
-
-    @property
-    def is_gone(self) -> bool:
-        """Whether the process certainly runs no more. One on another machine, or in another container, may run."""
-        here = this_process()
-        if self.host != here.host:
-            return False
-        if self.boot != here.boot:
-            return True
-        return self.namespace == here.namespace and _started(self.pid) != self.start
-
-
-@dataclass(frozen=True, slots=True)
 class Leftover:
     """A thing to remove: `kind` is ``container`` or ``snapshot``."""
 
     kind: str
     name: str
     id: str
-
-
-def this_process() -> Owner:
-    """The owner that our own labels name."""
-    return Owner(*_machine(), os.getpid(), _started(os.getpid()))
 
 
 def our_labels(kind: str, name: str) -> dict[str, str]:
@@ -132,7 +93,7 @@ def find_local(folder: Path | None = None) -> list[Path]:
     found = []
     for path in sorted((folder or Path(tempfile.gettempdir())).glob(f"{LOCAL_PREFIX}*")):
         with contextlib.suppress(OSError, UnicodeDecodeError):
-            owner = Owner.parse((path / OWNER_FILE).read_text(encoding="utf-8"))
+            owner = Process.parse((path / OWNER_FILE).read_text(encoding="utf-8"))
             if owner is not None and owner.is_gone:
                 found.append(path)
     return found
@@ -146,34 +107,5 @@ def remove_local(folders: list[Path]) -> list[Path]:
 
 
 def _is_left(labels: dict[str, str], everybody: bool) -> bool:
-    owner = Owner.parse(labels.get(OWNER, ""))
+    owner = Process.parse(labels.get(OWNER, ""))
     return owner is not None and (everybody or owner.is_gone)
-
-
-@functools.cache
-def _machine() -> tuple[str, str, str]:
-    boot = namespace = ""
-    with contextlib.suppress(OSError):
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-    with contextlib.suppress(OSError):
-        namespace = os.readlink("/proc/self/ns/pid").removeprefix("pid:").strip("[]")
-    return socket.gethostname().replace("/", "_"), boot, namespace
-
-
-def _started(pid: int) -> str:
-    """When a process was started, in ticks since boot; "" where none runs, or where the system does not tell."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_bytes()
-    except OSError:
-        return "" if not Path("/proc/self/stat").exists() and _answers(pid) else "gone"
-    return stat.rpartition(b") ")[2].split()[19].decode("ascii")
-
-
-def _answers(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

@@ -24,7 +24,7 @@ from typing import BinaryIO
 
 from environments.sandboxes.channel import PATIENCE
 from environments.sandboxes.channelled import ChannelledSandbox, said
-from environments.sandboxes.leftovers import LOCAL_PREFIX, OWNER_FILE, this_process
+from environments.sandboxes.leftovers import LOCAL_PREFIX, OWNER_FILE
 from environments.sandboxes.sandbox import Place
 from environments.sandboxes.server import SCRIPT
 from prchain.errors import (
@@ -36,6 +36,7 @@ from prchain.errors import (
     SnapshotUnknown,
     UsageError,
 )
+from prchain.processes import this_process
 
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _HOME = "/home/sandbox"

@@ -33,7 +33,8 @@ from sql.tables import Chain, Repository
 from tests.bench.measures import Measure
 from tests.trajectories.miniworld import on_the_path
 from trajectories.model import Ending, Entry, Kind
-from trajectories.rows import StoreRecorder, begin_trajectory, write_entries
+from trajectories.recorder import StoreRecorder
+from trajectories.rows import begin_trajectory, write_entries
 from trajectories.scaffolds.agent import ReactScaffold
 from trajectories.scaffolds.mini import MiniScaffold
 from trajectories.scaffolds.mini_package import MiniPackage

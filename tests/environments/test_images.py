@@ -23,9 +23,10 @@ from environments.images.images import build_image, find_image, list_images, pru
 from environments.images.plans import Plan, make_plan
 from environments.images.recipes import Recipe, with_values
 from environments.sandboxes.engine import connect
-from environments.sandboxes.leftovers import OWNER, this_process
+from environments.sandboxes.leftovers import OWNER
 from prchain.errors import BuildFailed, EngineUnavailable, ImageMissing
 from prchain.git.repository import GitRepository
+from prchain.processes import this_process
 
 BASE = os.environ.get("PRCHAIN_TEST_IMAGE", "prchain-base:bookworm")
 REPOSITORY = "prchain-test/images"

@@ -22,6 +22,7 @@ from environments.sandboxes.docker_stream import engine_errors
 from environments.sandboxes.engine import connect
 from environments.sandboxes.sandbox import Limits, Place
 from prchain.errors import EngineUnavailable, ImageMissing, SandboxLost
+from prchain.processes import this_process
 from tests.environments import conformance
 from tests.prchain.treeworld import new_store, plant
 
@@ -45,7 +46,7 @@ def make_docker(**fields: Any) -> DockerSandbox:
 
 def ours(client: Any) -> tuple[list[str], list[str]]:
     """Ids of the containers and snapshots that this process has in the engine."""
-    label = f"{leftovers.OWNER}={leftovers.this_process()}"
+    label = f"{leftovers.OWNER}={this_process()}"
     containers = client.api.containers(all=True, filters={"label": label})
     images = client.api.images(filters={"label": label})
     return [item["Id"] for item in containers], [item["Id"] for item in images]
@@ -167,21 +168,6 @@ def test_what_a_killed_process_leaves_is_found_and_removed_and_nothing_else(clie
         assert leftovers.find(client) == []
         assert alive.exec("echo alive").output == b"alive\n"
         assert alive.name in {item.name for item in leftovers.find(client, everybody=True)}
-
-
-def test_an_owner_is_gone_only_when_that_is_certain() -> None:
-    here = leftovers.this_process()
-    fields = {name: getattr(here, name) for name in ("host", "boot", "namespace", "pid", "start")}
-
-    def gone(**changed: Any) -> bool:
-        return leftovers.Owner(**(fields | changed)).is_gone
-
-    assert leftovers.Owner.parse(str(here)) == here
-    assert not here.is_gone
-    assert gone(start="1") and gone(boot="another") and gone(pid=4_000_000)
-    assert not gone(host="another", pid=4_000_000)
-    assert not gone(namespace="another", pid=4_000_000)
-    assert leftovers.Owner.parse("somebody/else") is None
 
 
 def test_a_container_that_is_removed_under_a_command_is_lost(client: Any) -> None:

@@ -20,6 +20,7 @@ from environments.sandboxes import leftovers
 from environments.sandboxes.local import LocalSandbox
 from environments.sandboxes.sandbox import Limits, Place
 from prchain.errors import DiskLimit, EngineUnavailable, ImageMissing, SandboxLost, UsageError
+from prchain.processes import this_process
 from tests.environments import conformance
 
 ROOT = Path(__file__).parents[2]
@@ -146,7 +147,7 @@ class TestLocal(conformance.Conformance):
         assert ran.returncode == -9, ran.stderr
         own = tmp_path / f"{leftovers.LOCAL_PREFIX}own"
         own.mkdir()
-        (own / leftovers.OWNER_FILE).write_text(str(leftovers.this_process()))
+        (own / leftovers.OWNER_FILE).write_text(str(this_process()))
         found = leftovers.find_local(tmp_path)
         assert len(found) == 2 and own not in found
         time.sleep(0.2)

@@ -51,7 +51,8 @@ from trajectories.outcomes import FINAL, INFRASTRUCTURE
 from trajectories.rollouts.ground import ChainGround
 from trajectories.rollouts.prefix import retold
 from trajectories.rollouts.rollout import roll
-from trajectories.rows import hidden_tests, read_entries
+from trajectories.rows import read_entries
+from trajectories.sums import hidden_tests
 
 Messages = Sequence[Mapping[str, Any]]
 

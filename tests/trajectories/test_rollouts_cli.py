@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import io
 import json
-import platform
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from sqlalchemy import update
 from prchain.cli import run as run_command
 from prchain.errors import DiskFull, StoreInUse
 from prchain.llm.ledger import Spending
+from prchain.processes import this_process
 from prchain.progress import open_progress
 from sql.tables import Task, Trajectory
 from tests.trajectories.rolloutworld import PolicyModel, RolloutWorld, rollout_world
@@ -261,10 +261,11 @@ class TestCommands:
 
         with pytest.raises(Killed):
             roll(world.context(PolicyModel(before=killed)), world.chains[0], 0)
-        process = subprocess.Popen(["true"])
-        process.wait()
+        ((worker,),) = world.rows(Trajectory, "worker")
+        assert worker == str(this_process()) and list_trajectories(world.store)[0]["outcome"] == "running"
+        gone = replace(this_process(), start="0")  # another process has its number now
         with world.store.transaction() as tx:
-            tx.connection.execute(update(Trajectory).values(worker=f"{platform.node()[:40]}:{process.pid}"))
+            tx.connection.execute(update(Trajectory).values(worker=str(gone)))
         (row,) = list_trajectories(world.store)
         assert (row["outcome"], row["accepted"], row["steps"]) == ("interrupted", 1, 3) and row["usd"] > 0
         assert run_command(["rollouts", "show", row["id"][:6], "--db", world.database]) == 0

@@ -16,9 +16,9 @@ from sql.store import Store
 from sql.tables import Chain, Repository, TrajectoryMessage
 from trajectories.model import Entry, Kind
 from trajectories.options import RolloutOptions
+from trajectories.recorder import StoreRecorder
 from trajectories.rows import (
     StageRow,
-    StoreRecorder,
     VerdictRow,
     begin_trajectory,
     end_trajectory,

@@ -22,7 +22,7 @@ from trajectories.export.distribution import Distribution
 from trajectories.export.tokens import BYTES_A_TOKEN, OVERHEAD
 from trajectories.model import Kind
 from trajectories.outcomes import ACCEPTED, ACCEPTED_PREFIX, KEPT
-from trajectories.rows import hidden_tests
+from trajectories.sums import hidden_tests
 
 PAPER: Mapping[str, float] = {
     "pull_requests": 61_810,

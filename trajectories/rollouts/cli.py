@@ -142,7 +142,7 @@ def run(
     from environments.images.provide import Backend
     from trajectories.rollouts.rollout import AGENT
     from trajectories.rollouts.run import Choice, open_run
-    from trajectories.rows import hidden_tests
+    from trajectories.sums import hidden_tests
 
     settings = Settings.load(db=db, workers=workers)
     options = _options(agent=settings.purposes.get(AGENT), **flags)

@@ -11,13 +11,15 @@ from typing import Any
 
 from sqlalchemy import select
 
+from prchain.processes import Process
 from prchain.terminal import say
 from sql.chosen import find_chain
 from sql.store import Store, Transaction
 from sql.tables import Chain, Repository, Trajectory, TrajectoryMessage
 from trajectories.model import Kind
 from trajectories.outcomes import ACCEPTED, RUNNING
-from trajectories.rows import calls_of, find_trajectory, is_gone, read_entries, read_stages, read_verdicts
+from trajectories.rows import find_trajectory, read_entries, read_stages, read_verdicts
+from trajectories.sums import calls_of
 
 _COLUMNS = (
     "id", "chain_id", "sample", "parent_id", "parent_step", "scaffold", "model", "judge", "outcome", "reason",
@@ -86,11 +88,17 @@ def _under_way(tx: Transaction, row: Mapping[str, Any]) -> dict[str, Any]:
         return {}
     stages = [one.outcome for one in read_stages(tx, row["id"])]
     return {
-        "outcome": INTERRUPTED if is_gone(row["worker"]) else RUNNING,
+        "outcome": INTERRUPTED if _is_gone(row["worker"]) else RUNNING,
         "steps": tx.count(TrajectoryMessage, trajectory_id=row["id"], kind=str(Kind.TURN)),
         "accepted": sum(1 for _ in takewhile(lambda one: one == ACCEPTED, stages)),
         **calls_of(tx, row["id"]),
     }
+
+
+def _is_gone(worker: str | None) -> bool:
+    """Whether who works on it certainly runs no more; of one that is named without its start that is not known."""
+    process = Process.parse(worker or "")
+    return process is not None and process.is_gone
 
 
 def _options(options: Mapping[str, Any]) -> str:

@@ -33,14 +33,13 @@ from trajectories.outcomes import (
     STOPPED,
     UNSCORED,
 )
+from trajectories.recorder import StoreRecorder, Watched
 from trajectories.rollouts.crew import Crew, Told
 from trajectories.rollouts.ground import Place
 from trajectories.rollouts.hidden_tests import HiddenTests
 from trajectories.rows import (
     StageRow,
-    StoreRecorder,
     VerdictRow,
-    Watched,
     conflict_row,
     drop_entries,
     write_entries,

@@ -1,0 +1,87 @@
+"""The recorder that writes each step of a trajectory as it happens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from sql.store import Store
+from trajectories.model import Entry, Kind
+from trajectories.rows import write_entries
+
+
+class StoreRecorder:
+    """Writes the entries of one trajectory, each call one transaction, and keeps the conversation as it grows.
+
+    `tree_now` gives the sandbox's tree; None where nobody tracks it. `last_tree` is the tree that the next one is
+    compared with. `first_details` go into the details of the first entry that is added: what befell the sandbox.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        trajectory_id: str,
+        entries: Sequence[Entry],
+        *,
+        tree_now: Callable[[], str] | None = None,
+        last_tree: str | None = None,
+        first_details: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.entries = list(entries)
+        self._store = store
+        self._id = trajectory_id
+        self._tree_now = tree_now
+        self._last_tree = last_tree
+        self._first_details = dict(first_details or {})
+        self._asked_for_trees = False
+
+    def add(self, entries: Sequence[Entry]) -> None:
+        """See `Recorder`. Raises `ValueError` for entries that do not follow the stored ones."""
+        if not entries:
+            return
+        start = self.entries[-1].ordinal + 1 if self.entries else 0
+        if [one.ordinal for one in entries] != list(range(start, start + len(entries))):
+            raise ValueError(f"entries must be numbered from {start} on")
+        kept = list(entries)
+        if not self._asked_for_trees and any(one.kind is Kind.OBSERVATION for one in kept):
+            # A scaffold that never asks leaves it to us: without its tree no step could be gone on from.
+            kept[-1] = replace(kept[-1], tree=self._changed_tree())
+        if self._first_details:
+            kept[0] = replace(kept[0], details={**kept[0].details, **self._first_details})
+        with self._store.transaction() as tx:
+            write_entries(tx, self._id, kept)
+        self._first_details = {}
+        self.entries.extend(kept)
+
+    def tree(self) -> str | None:
+        """See `Recorder`."""
+        self._asked_for_trees = True
+        return self._changed_tree()
+
+    def _changed_tree(self) -> str | None:
+        if self._tree_now is None:
+            return None
+        tree = self._tree_now()
+        if tree == self._last_tree:
+            return None
+        self._last_tree = tree
+        return tree
+
+
+class Watched:
+    """A recorder that tells the step that was kept."""
+
+    def __init__(self, inner: StoreRecorder, tell: Callable[[int], None]) -> None:
+        self._inner = inner
+        self._tell = tell
+
+    def add(self, entries: Sequence[Entry]) -> None:
+        """See `Recorder`."""
+        self._inner.add(entries)
+        if entries:
+            self._tell(entries[-1].step)
+
+    def tree(self) -> str | None:
+        """See `Recorder`."""
+        return self._inner.tree()

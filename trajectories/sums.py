@@ -1,0 +1,52 @@
+"""Sums over the rows of trajectories: what their calls took, and what hidden tests said of their stages."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from sqlalchemy import func, select
+
+from environments.suites.outcomes import PASSED
+from sql.store import Transaction
+from sql.tables import LlmCall, Trajectory, Verdict
+from trajectories.outcomes import KEPT
+
+
+def calls_of(tx: Transaction, trajectory_id: str) -> dict[str, Any]:
+    """What the calls of a trajectory took: ``usd`` (None where a price is not known), ``tokens_in``, ``tokens_out``.
+
+    Of whatever purpose: agent, judge, observers. Calls in flight and lost ones count with what was reserved for them;
+    those of its parent are the parent's.
+    """
+    query = select(LlmCall.usd, LlmCall.reserved_usd, LlmCall.tokens_in, LlmCall.tokens_out).where(
+        LlmCall.subject.startswith(f"{trajectory_id}/", autoescape=True), LlmCall.state != "released",
+    )  # fmt: skip
+    calls = list(tx.connection.execute(query))
+    spent = [reserved if usd is None else usd for usd, reserved, _, _ in calls]
+    return {
+        "usd": None if any(one is None for one in spent) else round(sum(one or 0.0 for one in spent), 9),
+        "tokens_in": sum(tokens or 0 for _, _, tokens, _ in calls),
+        "tokens_out": sum(tokens or 0 for _, _, _, tokens in calls),
+    }
+
+
+def hidden_tests(tx: Transaction, trajectories: Collection[str] | None = None) -> dict[str, int]:
+    """What hidden tests said of the stages that were accepted: how many ``passed``, ``failed``, and were ``not_run``.
+
+    Of these trajectories, by their ids; None: of those that are kept.
+    """
+    query = (
+        select(Verdict.tests, func.count())
+        .join(Trajectory, Trajectory.id == Verdict.trajectory_id)
+        .where(Verdict.accepted.is_(True))
+        .group_by(Verdict.tests)
+    )
+    if trajectories is None:
+        query = query.where(Trajectory.outcome.in_(sorted(KEPT)), Verdict.position <= Trajectory.accepted)
+    else:
+        query = query.where(Trajectory.id.in_(sorted(trajectories)))
+    found = {"passed": 0, "failed": 0, "not_run": 0}
+    for said, count in tx.connection.execute(query):
+        found["not_run" if said is None else "passed" if said == PASSED else "failed"] += count
+    return found
