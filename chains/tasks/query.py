@@ -18,7 +18,7 @@ from chains.tasks.excerpt import Limits, excerpts, patch_excerpt
 from chains.tasks.model import Found, TaskChain
 from prchain.errors import ContextTooLong
 from prchain.excerpt import cut
-from prchain.leaks import Finding, check, leaking
+from prchain.leaks import Finding, check, leak_words, leaking, until_clean
 from prchain.llm.desk import Desk, Estimate, Question
 from prchain.llm.model import Message
 from prchain.llm.prompts import Fence, Prompt, load_prompt
@@ -179,22 +179,25 @@ class Constructor:
     ) -> Written:
         turns: tuple[Message, ...] = ()
 
-        def ask(limits: Limits) -> str:
-            question = self._question(purpose, subject, (*messages(limits), *turns), attempt)
-            return str(getattr(self._desk.ask_for(question, shape).value, purpose))
+        def ask(attempt: int) -> str:
+            def asked(limits: Limits) -> str:
+                question = self._question(purpose, subject, (*messages(limits), *turns), attempt)
+                return str(getattr(self._desk.ask_for(question, shape).value, purpose))
 
-        for attempt in range(start, start + ROUND):  # noqa: B007  `ask` reads it
-            text = scrub_mined(self._fitting(ask, messages)).strip()
-            found = findings(text)
-            if not leaking(found):
-                break
+            return scrub_mined(self._fitting(asked, messages)).strip()
+
+        def again(number: int, text: str, found: Sequence[Finding]) -> str:
+            nonlocal turns
             turns += self._rejection(purpose, text, found)
-        return Written(text, tuple(found), attempt + 1)
+            return ask(start + number)
+
+        versions = until_clean(ask(start), findings, again, REPEATS)
+        return Written(versions.text, versions.findings[-1], start + len(versions.findings))
 
     def _rejection(self, purpose: str, text: str, found: Sequence[Finding]) -> tuple[Message, ...]:
         """The rejected text as the model's turn, and the findings as ours."""
         shown = json.dumps({purpose: cut(text, _LONGEST_REJECTED)}, ensure_ascii=False)
-        words = "\n".join(dict.fromkeys(one.words() for one in found if one.severity == "leak"))
+        words = leak_words(found)
         fence = Fence(words)
         asked = self._prompts["again"].render(nonce=fence.nonce, findings=fence("findings", words))
         return Message("assistant", shown), *asked

@@ -9,6 +9,9 @@ from importlib import resources
 
 _PAGE = re.compile(r"^fragment Page on .*?^}\n", re.MULTILINE | re.DOTALL)
 _OPERATION = re.compile(r"^query (\w+)", re.MULTILINE)
+_SPREAD = "...PullRequestFields"
+_FRAGMENTS = "pull_request_fields"
+"""The file of the fragments of operations that read whole pull requests."""
 
 
 @dataclass(frozen=True)
@@ -21,11 +24,17 @@ class Query:
 
 @cache
 def load(file: str) -> Query:
-    """Return the operation of ``miner/graphql/<file>.graphql``."""
-    text = resources.files("miner").joinpath("graphql", f"{file}.graphql").read_text(encoding="utf-8")
+    """Return the operation of ``miner/graphql/<file>.graphql``, with the fragments that it uses."""
+    text = _read(file)
+    if _SPREAD in text:
+        text = f"{text}\n{_read(_FRAGMENTS)}"
     match = _OPERATION.search(text)
     assert match is not None, file
     return Query(match.group(1), text)
+
+
+def _read(file: str) -> str:
+    return resources.files("miner").joinpath("graphql", f"{file}.graphql").read_text(encoding="utf-8")
 
 
 @cache

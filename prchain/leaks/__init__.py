@@ -8,5 +8,17 @@ from __future__ import annotations
 from prchain.leaks.check import check
 from prchain.leaks.facts import StageFacts, candidate_names, stage_facts
 from prchain.leaks.finding import Finding, Kind, leaking
+from prchain.leaks.rewriting import Versions, leak_words, until_clean
 
-__all__ = ["Finding", "Kind", "StageFacts", "candidate_names", "check", "leaking", "stage_facts"]
+__all__ = [
+    "Finding",
+    "Kind",
+    "StageFacts",
+    "Versions",
+    "candidate_names",
+    "check",
+    "leak_words",
+    "leaking",
+    "stage_facts",
+    "until_clean",
+]

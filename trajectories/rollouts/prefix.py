@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 
 from prchain.errors import BadReply, ContextTooLong
 from prchain.excerpt import cut
-from prchain.leaks import Finding, leaking
+from prchain.leaks import Finding, leak_words, until_clean
 from prchain.llm.desk import Desk, Question
 from prchain.llm.prompts import Fence, load_prompt
 from prchain.scrub import scrub_mined
@@ -58,18 +58,19 @@ def prefix_overview(
     `findings` is the leak check for it. Raises `LlmError` where the endpoint, the budget or the script fails.
     """
     neutral = neutral_overview(task.chain.repository, count)
-    words = ""
-    for attempt in range(REPEATS + 1):
+
+    def ask(attempt: int, words: str) -> str:
         question = replace(_question(task, count, words, subject), sample=sample, attempt=attempt)
-        try:
-            text = scrub_mined(desk.ask_for(question, PrefixReply).value.overview).strip()
-        except (BadReply, ContextTooLong) as error:
-            return neutral, f"overview of the prefix: {error.name}"
-        found = findings(text)
-        if not leaking(found):
-            return text, None
-        words = "\n".join(dict.fromkeys(one.words() for one in found if one.severity == "leak"))
-    return neutral, "overview of the prefix: every version leaked"
+        return scrub_mined(desk.ask_for(question, PrefixReply).value.overview).strip()
+
+    def again(number: int, text: str, found: Sequence[Finding]) -> str:
+        return ask(number, leak_words(found))
+
+    try:
+        versions = until_clean(ask(0, ""), findings, again, REPEATS)
+    except (BadReply, ContextTooLong) as error:
+        return neutral, f"overview of the prefix: {error.name}"
+    return (versions.text, None) if versions.clean else (neutral, "overview of the prefix: every version leaked")
 
 
 def _question(task: RolloutTask, count: int, words: str, subject: str) -> Question:

@@ -15,7 +15,7 @@ from pydantic import BaseModel, Field, field_validator
 from environments.suites.outcomes import Grade
 from prchain.errors import BadReply, ContextTooLong
 from prchain.excerpt import cut
-from prchain.leaks import Finding, leaking
+from prchain.leaks import Finding, leak_words, until_clean
 from prchain.llm.desk import Desk, Question
 from prchain.llm.prompts import Fence, load_prompt
 from prchain.scrub import scrub_mined
@@ -123,29 +123,36 @@ def _checked(desk: Desk, comment: str, check: Check, query: str, question: Quest
 
     A rewrite that comes back as it was would be the same question again, which has the same answer.
     """
-    found: list[Found] = []
     usd: float | None = 0.0
-    text = scrub_mined(comment).strip()
     asked: list[Question] = []
-    while True:
-        findings = check(text)
-        found += [Found(len(asked), one.kind, one.severity, one.evidence, one.stage) for one in findings]
-        if not leaking(findings):
-            return Shown(text, tuple(found), len(asked), usd=usd)
-        again = _again(question, query, text, findings)
-        if len(asked) == REPEATS or again in asked:
-            return Shown(NEUTRAL, tuple(found), len(asked), neutral=True, usd=usd)
-        asked.append(again)
+
+    def again(number: int, text: str, findings: Sequence[Finding]) -> str | None:
+        nonlocal usd
+        following = _again(question, query, text, findings)
+        if following in asked:
+            return None
+        asked.append(following)
         try:
-            answer = desk.ask_for(again, CommentReply)
+            answer = desk.ask_for(following, CommentReply)
         except (BadReply, ContextTooLong):
-            return Shown(NEUTRAL, tuple(found), len(asked), neutral=True, usd=None)
+            usd = None
+            return None
         usd = None if usd is None or answer.cost is None else usd + answer.cost
-        text = scrub_mined(answer.value.comment).strip()
+        return scrub_mined(answer.value.comment).strip()
+
+    versions = until_clean(scrub_mined(comment).strip(), check, again, REPEATS)
+    found = tuple(
+        Found(number, one.kind, one.severity, one.evidence, one.stage)
+        for number, findings in enumerate(versions.findings)
+        for one in findings
+    )
+    if versions.clean:
+        return Shown(versions.text, found, len(asked), usd=usd)
+    return Shown(NEUTRAL, found, len(asked), neutral=True, usd=usd)
 
 
 def _again(question: Question, query: str, comment: str, findings: Sequence[Finding]) -> Question:
-    words = "\n".join(dict.fromkeys(one.words() for one in findings if one.severity == "leak"))
+    words = leak_words(findings)
     material = {
         "query": cut(scrub_mined(query).strip(), _LONGEST_QUERY),
         "comment": cut(comment, _LONGEST_COMMENT),
