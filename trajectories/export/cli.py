@@ -14,12 +14,12 @@ from prchain.cli_options import db_option, json_option, repository_option
 from prchain.errors import UsageError
 from prchain.settings import Settings
 from sql.store import Store
+from trajectories.export.formats.registry import NAMES, SWEBENCH
 
 if TYPE_CHECKING:
     from trajectories.export.export import ExportReport
     from trajectories.export.options import ExportOptions
 
-FORMATS = ("slime", "swift", "openai", "sharegpt", "trl", "mini", "swebench")
 MASKS = ("faulty", "tool_errors", "guidance")
 
 _BOTH = frozenset({"form", "out", "outcome", "repository", "model", "force", "db", "as_json"})
@@ -34,7 +34,7 @@ _HITS_SHOWN = 100
 @click.option(
     "--format",
     "form",
-    type=click.Choice(FORMATS),
+    type=click.Choice(NAMES),
     default="slime",
     show_default=True,
     help="Who reads it; docs/export.md tells what each can express.",
@@ -182,10 +182,10 @@ def export(
     from trajectories.outcomes import KEPT
 
     settings = Settings.load(db=db)
-    _check_options(context, predictions=form == "swebench")
+    _check_options(context, predictions=form == SWEBENCH)
     if str(out) == "-" and as_json:
         raise UsageError("--json reports on standard output, where --out - writes; give a file's name")
-    if form == "swebench":
+    if form == SWEBENCH:
         _swebench(settings, out, outcome, repository, model, like, sample, force=force, as_json=as_json)
         return
     outcomes = frozenset(_words(outcome)) or KEPT
@@ -206,7 +206,7 @@ def _check_options(context: click.Context, *, predictions: bool) -> None:
     wrong = given - ours if predictions else given & _OF_PREDICTIONS
     if names := [one.opts[0] for one in context.command.params if one.name in wrong]:
         told = "writes predictions, not samples" if predictions else "alone writes predictions"
-        raise UsageError(f"--format swebench {told}: leave out {', '.join(names)}")
+        raise UsageError(f"--format {SWEBENCH} {told}: leave out {', '.join(names)}")
 
 
 def _inputs(settings: Settings, options: ExportOptions | None = None) -> Iterator[Path]:

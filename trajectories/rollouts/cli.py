@@ -140,8 +140,8 @@ def run(
       prchain rollouts run --chain 5f0c --branch 81c2:17 --temperature 1
     """
     from environments.images.provide import Backend
-    from trajectories.rollouts.rollout import AGENT
     from trajectories.rollouts.run import Choice, open_run
+    from trajectories.scaffolds.attempt_loop import PURPOSE as AGENT
     from trajectories.sums import hidden_tests
 
     settings = Settings.load(db=db, workers=workers)

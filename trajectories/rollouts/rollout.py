@@ -71,13 +71,11 @@ from trajectories.rows import (
     write_stage,
     write_verdict,
 )
+from trajectories.scaffolds.attempt_loop import PURPOSE as AGENT
 from trajectories.scaffolds.context import used_by
 from trajectories.scaffolds.scaffold import ObserverKind, Scaffold
 from trajectories.task import TaskTexts, read_task, read_texts
 from trajectories.verdicts.judge import JUDGE, VERDICTS, Judge
-
-AGENT = "agent"
-"""The purpose of the agent's calls."""
 
 COMMAND = "prchain rollouts run"
 

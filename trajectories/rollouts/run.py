@@ -31,8 +31,9 @@ from trajectories.observers.setup import make_observers
 from trajectories.options import RolloutOptions
 from trajectories.outcomes import FINAL, INFRASTRUCTURE
 from trajectories.rollouts.forecast import Forecast, forecast
-from trajectories.rollouts.rollout import AGENT, RolloutContext, roll
+from trajectories.rollouts.rollout import RolloutContext, roll
 from trajectories.rollouts.standing import Found, find, read_rows
+from trajectories.scaffolds.attempt_loop import PURPOSE as AGENT
 from trajectories.scaffolds.setup import make_scaffold
 from trajectories.task import read_texts
 

@@ -14,24 +14,24 @@ reply that was cut off runs nothing, and neither does a command that no shell ta
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from time import perf_counter
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
 from environments.sandboxes.sandbox import Sandbox
-from prchain.llm.desk import Answer, Desk
+from prchain.llm.desk import Desk
 from prchain.llm.model import Reply, ToolCall
 from prchain.llm.prompts import Prompt, load_prompt
 from prchain.scrub import clean_text
 from trajectories.model import Ending, Entry, Kind, TurnFault
-from trajectories.scaffolds.agent import AttemptRun, ReactScaffold, waited
+from trajectories.scaffolds.agent import ReactScaffold
+from trajectories.scaffolds.attempt_loop import AttemptLoop, Said
 from trajectories.scaffolds.context import Overflow
 from trajectories.scaffolds.mini_package import SHOWN_CHARS, MiniPackage, load_package
 from trajectories.scaffolds.mini_shell import SYSTEM, Ran, Shell
 from trajectories.scaffolds.observations import command_details, command_error, is_submission
 from trajectories.scaffolds.scaffold import Attempt, Observer, Order, Recorder
 from trajectories.scaffolds.taking_up import ended_by
-from trajectories.scaffolds.turns import NOT_RUN, Call, Turn, named_calls, sent, shown_name
+from trajectories.scaffolds.turns import NOT_RUN, Call, Turn, sent, shown_name
 
 _NO_LIMITS = {"step_limit": 0, "cost_limit": 0.0, "wall_time_limit_seconds": 0, "max_consecutive_format_errors": 0}
 """mini-swe-agent's limits, off: ours hold."""
@@ -96,51 +96,34 @@ class MiniScaffold(ReactScaffold):
         self, desk: Desk, sandbox: Sandbox, order: Order, record: Recorder, observers: Sequence[Observer] = ()
     ) -> Attempt:
         """See `trajectories.scaffolds.scaffold.Scaffold.attempt`."""
-        return _MiniRun(self, desk, sandbox, order, record, observers).run()
+        return AttemptLoop(
+            self.settings, desk, sandbox, order, record, observers, lambda loop: _Stepper(loop, self.package)
+        ).run()
 
 
 class _NoRoom(Exception):
     """The next prompt does not fit the context."""
 
 
-class _Said(NamedTuple):
-    """A reply that mini-swe-agent was given."""
-
-    answer: Answer[Reply]
-    calls: tuple[ToolCall, ...]
-    seconds: float
-
-
-class _MiniRun(AttemptRun):
-    """One attempt under way, whose steps mini-swe-agent takes.
+class _Stepper:
+    """Takes the steps of an attempt by mini-swe-agent's agent.
 
     Its conversation is made from our entries, so that it is the same after a run that was killed.
     """
 
-    def __init__(
-        self,
-        scaffold: MiniScaffold,
-        desk: Desk,
-        sandbox: Sandbox,
-        order: Order,
-        record: Recorder,
-        observers: Sequence[Observer],
-    ) -> None:
-        super().__init__(scaffold, desk, sandbox, order, record, observers)
-        self._package = scaffold.package
+    def __init__(self, loop: AttemptLoop, package: MiniPackage) -> None:
+        self._loop = loop
+        self._package = package
         self._model = _Model(self)
-        self._shell = Shell(self._place, self._package.environment, self._is_late)
-        self._agent = self._package.agent(
-            self._model,
-            self._shell,
-            system_template=self._package.system,
-            instance_template=self._package.task,
-            **_NO_LIMITS,
+        self._shell = Shell(loop.workspace, package.environment, self._is_late)
+        self._agent = package.agent(
+            self._model, self._shell, system_template=package.system, instance_template=package.task, **_NO_LIMITS
         )
-        self._agent.messages = [_as_theirs(entry) for entry in order.entries]
-        self._agent.n_calls, self._agent.cost = order.stage_used.steps, order.stage_used.usd
+        self._agent.messages = [_as_theirs(entry) for entry in loop.order.entries]
+        self._agent.n_calls, self._agent.cost = loop.order.stage_used.steps, loop.order.stage_used.usd
 
-    def _next_step(self) -> Ending | None:
+    def step(self) -> Ending | None:
+        """See `trajectories.scaffolds.attempt_loop.Stepper`."""
         self._model.said = None
         self._shell.begin()
         try:
@@ -150,36 +133,42 @@ class _MiniRun(AttemptRun):
         except self._package.format_error as error:
             return self._after_fault(str(error.messages[0]["content"]))  # type: ignore[attr-defined]
         said = self._reply()
-        turn = self._turn(said.answer, said.calls, Turn(tuple(map(Call, said.calls))), said.seconds)
+        turn = self._loop.turn(said, Turn(tuple(map(Call, said.calls))))
         observations = [
             self._observation(call, message["content"], ran)
             for call, message, ran in zip(said.calls, told, self._shell.ran, strict=True)
         ]
         worked = any(ran.result or ran.ended for ran in self._shell.ran)
-        return self._keep_step(turn, observations, worked=worked, ended=self._shell.ended)
+        return self._loop.keep_step(turn, observations, worked=worked, ended=self._shell.ended)
+
+    def kept(self, entries: Sequence[Entry]) -> None:
+        """See `trajectories.scaffolds.attempt_loop.Stepper`: what mini-swe-agent itself holds of a step gives way to
+        what was stored of it."""
+        held = len(self._loop.entries) - len(entries)
+        self._agent.messages[held:] = [_as_theirs(entry) for entry in entries]
 
     def _is_late(self) -> bool:
-        return self.out_of_time(self._reply().seconds + sum(ran.seconds for ran in self._shell.ran))
+        return self._loop.out_of_time(self._reply().seconds + sum(ran.seconds for ran in self._shell.ran))
 
-    def _reply(self) -> _Said:
+    def _reply(self) -> Said:
         said = self._model.said
         assert said is not None, "a step that ends has asked"
         return said
 
     def _after_fault(self, words: str) -> Ending | None:
         """Keep a reply of which nothing was run."""
-        answer, calls, seconds = self._reply()
-        fault = _fault(answer.value, calls)
-        turn = self._turn(answer, calls, Turn(tuple(Call(one, fault=fault) for one in calls), fault), seconds)
+        said, entry = self._reply(), self._loop.entry
+        fault = _fault(said.reply, said.calls)
+        turn = self._loop.turn(said, Turn(tuple(Call(one, fault=fault) for one in said.calls), fault))
         answers = [
-            self._entry(
+            entry(
                 Kind.OBSERVATION, "tool", words, tool_call_id=one.id, tool_name=shown_name(one.name), error=str(fault)
             )
-            for one in calls
+            for one in said.calls
         ]
         if not answers:
-            answers = [self._entry(Kind.OBSERVATION, "user", words, error=str(fault))]
-        return self._keep_step(turn, answers, worked=False)
+            answers = [entry(Kind.OBSERVATION, "user", words, error=str(fault))]
+        return self._loop.keep_step(turn, answers, worked=False)
 
     def _observation(self, call: ToolCall, content: str, ran: Ran) -> Entry:
         details: dict[str, Any] = {}
@@ -191,7 +180,7 @@ class _MiniRun(AttemptRun):
             error = command_error(ran.result)
             if is_submission(ran.result):
                 details["submitted"] = True
-        return self._entry(
+        return self._loop.entry(
             Kind.OBSERVATION,
             "tool",
             content,
@@ -202,26 +191,18 @@ class _MiniRun(AttemptRun):
             seconds=ran.seconds,
         )
 
-    def _keep(self, entries: Sequence[Entry]) -> None:
-        """As `AttemptRun._keep`; what mini-swe-agent itself holds of the step gives way to what was kept of it."""
-        held = len(self._talk.entries)
-        super()._keep(entries)
-        self._agent.messages[held:] = [_as_theirs(entry) for entry in entries]
-
     # ---- what mini-swe-agent asks for
 
-    def ask(self) -> _Said:
+    def ask(self) -> Said:
         """The next reply. Raises `_NoRoom`."""
-        began = perf_counter()
-        answer = self._ask()
-        if answer is None:
+        said = self._loop.ask()
+        if said is None:
             raise _NoRoom
-        self._step += 1
-        return _Said(answer, named_calls(answer.value, self._step), waited(answer, began))
+        return said
 
-    def read(self, said: _Said) -> list[dict[str, Any]]:
+    def read(self, said: Said) -> list[dict[str, Any]]:
         """What a reply wants to be run, as mini-swe-agent reads it. Raises its `format_error`."""
-        reply, package = said.answer.value, self._package
+        reply, package = said.reply, self._package
         if reply.refusal or reply.finish in {"length", "content_filter"}:
             self._refuse(reply, "The response is incomplete; nothing of it was executed.")
         calls = [SimpleNamespace(id=one.id, function=one) for one in said.calls]
@@ -259,15 +240,15 @@ class _MiniRun(AttemptRun):
 class _Model:
     """What mini-swe-agent takes for its model."""
 
-    def __init__(self, run: _MiniRun) -> None:
+    def __init__(self, run: _Stepper) -> None:
         self.config = SimpleNamespace()
-        self.said: _Said | None = None
+        self.said: Said | None = None
         self._run = run
 
     def query(self, messages: Sequence[Mapping[str, Any]], **_: Any) -> dict[str, Any]:
         """The next turn. `messages` are made from the entries, and so is what is sent, as far as it fits."""
         self.said = said = self._run.ask()
-        reply = said.answer.value
+        reply = said.reply
         actions = self._run.read(said)
         return {
             "role": "assistant",

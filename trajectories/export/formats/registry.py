@@ -15,6 +15,13 @@ from trajectories.export.formats.trl import TRL
 from trajectories.export.options import ExportOptions
 
 FORMATS: Mapping[str, Format] = {one.name: one for one in (SLIME, SWIFT, OPENAI, SHAREGPT, TRL, MINI)}
+"""Formats of samples."""
+
+SWEBENCH = "swebench"
+"""The one format of predictions (`trajectories.export.predictions`)."""
+
+NAMES = (*FORMATS, SWEBENCH)
+"""Of all formats."""
 
 
 def chosen_format(name: str, options: ExportOptions) -> Format:
