@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import uuid
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -75,12 +74,11 @@ def build(
     from environments.report import BuildHelp, build_rows, print_builds
 
     settings = Settings.load(db=db)
-    with (
-        closing(Store.open(settings.db, create=False)) as store,
-        open_progress(secrets=settings.secrets) as progress,
-        closing(Provider(settings, backend=Backend.DOCKER, store=store, desk=_desk(settings, store, repair, budget)))
-        as provider,
-    ):  # fmt: skip
+    with ExitStack() as opened:
+        store = opened.enter_context(closing(Store.open(settings.db, create=False)))
+        progress = opened.enter_context(open_progress(secrets=settings.secrets))
+        desk = _desk(opened, settings, store, repair, budget)
+        provider = opened.enter_context(closing(Provider(settings, backend=Backend.DOCKER, store=store, desk=desk)))
         _collect_quietly(provider.engine())
         builds = build_images(
             store, provider, settings, progress, strategy=strategy, repository=repository, limit=limit, chain=chain,
@@ -99,17 +97,14 @@ def _require_repair(repair: bool, budget: float | None) -> None:
         raise UsageError("--budget is what repairs may cost; give --repair, too")
 
 
-def _desk(settings: Settings, store: Store, repair: bool, budget: float | None) -> Desk | None:
+def _desk(opened: ExitStack, settings: Settings, store: Store, repair: bool, budget: float | None) -> Desk | None:
     _require_repair(repair, budget)
     if not repair:
         return None
     from environments.images.repair import PURPOSE
-    from prchain.llm.setup import make_desk
-    from sql.ledger import SqlLedger
+    from sql.ledger import open_desk
 
-    desk = make_desk(settings, SqlLedger(store, uuid.uuid4().hex), budget_usd=budget)
-    desk.check(PURPOSE)
-    return desk
+    return opened.enter_context(open_desk(settings, store, (PURPOSE,), budget_usd=budget))
 
 
 @environments.command("list")

@@ -12,6 +12,19 @@ from sql.store import Transaction
 from sql.tables import Chain, Repository, Selection
 
 
+@dataclass(frozen=True)
+class ChainChoice:
+    """Which chains a run is about."""
+
+    strategy: str = "reference"
+    repository: str | None = None
+    """``owner/name``."""
+    limit: int | None = None
+    """The best so many."""
+    chain: str | None = None
+    """The one chain whose id begins so."""
+
+
 @dataclass(frozen=True, slots=True)
 class ChainUnit:
     """One chain as what a run works on (`prchain.runs.Unit`)."""

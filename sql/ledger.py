@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy import case, func, insert, select, text, update
 from sqlalchemy.sql.elements import ColumnElement
 
+from prchain.llm.desk import Desk
 from prchain.llm.ledger import CallKey, CallNote, Found, Spending, refuse
 from prchain.llm.model import Reply
+from prchain.llm.setup import make_desk
 from prchain.scrub import clean_text
+from prchain.settings import Settings
 from prchain.timestamps import now
 from sql.store import Store, Transaction
 from sql.tables import LlmCall
@@ -118,6 +123,26 @@ class SqlLedger:
     def _end(self, call: int, **values: Any) -> None:
         with self._store.transaction() as tx:
             tx.connection.execute(update(LlmCall).where(LlmCall.id == call).values(**values | {"finished_at": now()}))
+
+
+@contextmanager
+def open_desk(
+    settings: Settings,
+    store: Store,
+    purposes: Sequence[str] = (),
+    *,
+    budget_usd: float | None = None,
+    run: str | None = None,
+) -> Iterator[Desk]:
+    """The models of the settings over the store's ledger, closed afterwards.
+
+    `run` names the run whose budget it is; None: a new one. Raises `UsageError` and `SettingsError` where one of the
+    `purposes` has no model, or with a budget no price.
+    """
+    desk = make_desk(settings, SqlLedger(store, run or uuid.uuid4().hex), budget_usd=budget_usd)
+    with closing(desk):
+        desk.check(*purposes)
+        yield desk
 
 
 def _columns(key: CallKey) -> Mapping[str, Any]:

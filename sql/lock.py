@@ -9,11 +9,12 @@ import fcntl
 import hashlib
 import os
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from time import sleep
 
-from sqlalchemy import text
+from sqlalchemy import Connection, TextClause, text
+from sqlalchemy.exc import DBAPIError
 
 from prchain.errors import StoreInUse
 from sql.engine import shown, sqlite_file
@@ -86,8 +87,18 @@ def _lock_server(held: ExitStack, store: Store, work: str) -> bool:
         # Without a transaction: an open one would keep the server from clearing away old rows for hours.
         engine = store.engine.execution_options(isolation_level="AUTOCOMMIT")
         connection = held.enter_context(engine.connect())
-        connection.detach()  # out of the pool: leaving the block ends the session, and the lock with it
+        connection.detach()  # out of the pool: the lock ends with the session, however that ends
         schema = connection.execute(text("SELECT current_schema()")).scalar_one()
         digest = hashlib.sha256(f"prchain {schema} {work}".encode()).digest()
         number = int.from_bytes(digest[:8], "big", signed=True)
-        return bool(connection.execute(text("SELECT pg_try_advisory_lock(:number)"), {"number": number}).scalar_one())
+        lock, unlock = text("SELECT pg_try_advisory_lock(:number)"), text("SELECT pg_advisory_unlock(:number)")
+        if not connection.execute(lock, {"number": number}).scalar_one():
+            return False
+        # Closing alone would not end it at once: a busy server notices some time later that the session is gone.
+        held.callback(_give_back, connection, unlock, number)
+        return True
+
+
+def _give_back(connection: Connection, unlock: TextClause, number: int) -> None:
+    with suppress(DBAPIError):  # where the session is gone already, the lock is, too
+        connection.execute(unlock, {"number": number})

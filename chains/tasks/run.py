@@ -9,7 +9,6 @@ What writes re-reads all the same, because `chains build` may choose anew while 
 
 from __future__ import annotations
 
-import uuid
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager
@@ -35,13 +34,12 @@ from chains.tasks.run_report import TaskRunReport
 from chains.tasks.writer import TaskWriter
 from prchain.errors import ChainGone, GitError, UsageError
 from prchain.llm.desk import Desk, Estimate
-from prchain.llm.setup import make_desk
 from prchain.progress import SILENT, Progress
 from prchain.runs import DEFECT, Tell, UnitResult, run_units
 from prchain.scrub import scrub_mined
 from prchain.settings import Settings
-from sql.chosen import ChainUnit, find_chain, selected_ids
-from sql.ledger import SqlLedger
+from sql.chosen import ChainChoice, ChainUnit, find_chain, selected_ids
+from sql.ledger import open_desk
 from sql.lock import alone
 from sql.outcomes import READY
 from sql.store import Store, Transaction
@@ -51,15 +49,11 @@ PURPOSES = (PLAN, QUERY, OVERVIEW)
 _STAYS = "the task that stood stays"
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
-    """Which chains a run is about, and what it does with those that have tasks."""
+@dataclass(frozen=True)
+class Options(ChainChoice):
+    """Which chains a run is about, and what it does with those that have tasks. A chain that is named has to be one
+    that the strategy chose."""
 
-    strategy: str = "reference"
-    repository: str | None = None
-    limit: int | None = None
-    chain: str | None = None
-    """The one chain whose id begins so; it has to be one that the strategy chose."""
     retry: bool = False
     """Begin another round for tasks that were rejected."""
     renew: bool = False
@@ -98,12 +92,12 @@ def open_run(
 
     Raises `UsageError`, `SettingsError`, `StoreError`, `PromptError`.
     """
-    with closing(Store.open(settings.db, create=False)) as store:
-        ledger = SqlLedger(store, ledger_run or uuid.uuid4().hex)
-        with closing(make_desk(settings, ledger, budget_usd=budget_usd)) as desk:
-            desk.check(*PURPOSES)
-            writer = TaskWriter(store, Constructor(desk), settings.mirrors_dir)
-            yield TaskRun(store, desk, writer, options, progress=progress, secrets=settings.secrets)
+    with (
+        closing(Store.open(settings.db, create=False)) as store,
+        open_desk(settings, store, PURPOSES, budget_usd=budget_usd, run=ledger_run) as desk,
+    ):
+        writer = TaskWriter(store, Constructor(desk), settings.mirrors_dir)
+        yield TaskRun(store, desk, writer, options, progress=progress, secrets=settings.secrets)
 
 
 class TaskRun:

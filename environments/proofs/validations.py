@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections import Counter
 from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
@@ -23,26 +22,21 @@ from environments.proofs.proof_rows import (
 )
 from environments.proofs.validate import ChainProver, ValidateOptions
 from prchain.llm.desk import Desk
-from prchain.llm.setup import make_desk
 from prchain.progress import SILENT, Progress
 from prchain.runs import RunResult, Tell, UnitResult, run_units
 from prchain.settings import Settings
-from sql.chosen import ChainUnit, find_chain, selected_ids
-from sql.ledger import SqlLedger
+from sql.chosen import ChainChoice, ChainUnit, find_chain, selected_ids
+from sql.ledger import open_desk
 from sql.lock import alone
 from sql.outcomes import PROVED
 from sql.store import Store, Transaction
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """Which chains a run is about, and what it does with those that have ended."""
+@dataclass(frozen=True)
+class Choice(ChainChoice):
+    """Which chains a run is about, and what it does with those that have ended. A chain that is named may have been
+    chosen by any strategy."""
 
-    strategy: str = "reference"
-    repository: str | None = None
-    limit: int | None = None
-    chain: str | None = None
-    """One chain, by the beginning of its id, whatever chose it."""
     retry: bool = False
     """Begin anew with chains that ended with a failure."""
     renew: bool = False
@@ -105,9 +99,7 @@ def open_run(
         store = opened.enter_context(closing(Store.open(settings.db, create=False)))
         desk: Desk | None = None
         if repair:
-            ledger = SqlLedger(store, ledger_run or uuid.uuid4().hex)
-            desk = opened.enter_context(closing(make_desk(settings, ledger, budget_usd=budget_usd)))
-            desk.check(PURPOSE)
+            desk = opened.enter_context(open_desk(settings, store, (PURPOSE,), budget_usd=budget_usd, run=ledger_run))
         provider = Provider(settings, backend=options.backend, store=store, desk=desk)
         opened.enter_context(closing(provider))
         images = {one.name for one in list_images(provider.engine())} if options.stage_images else None

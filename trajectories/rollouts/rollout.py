@@ -173,9 +173,10 @@ def roll(context: RolloutContext, chain_id: str, sample: int, *, parent: Parent 
     """Work through a chain until the trajectory has an outcome, and return its id; at once where it has a final one.
 
     `parent` is a stored trajectory of the chain and the step after which this one goes its own way. An outcome that is
-    not in `trajectories.outcomes.FINAL` is an error's name, and calling again goes on. Raises `StoreInUse` where
-    another one works on it, `ChainGone`, `RolloutError` for a chain or a step to which there can be no trajectory,
-    `StoreError`, and what is wrong with settings and prompts.
+    not in `trajectories.outcomes.FINAL` is an error's name or `DEFECT`, and calling again goes on. What was begun
+    under other prompts, tools or texts, and is not over, ends as `SUPERSEDED`. Raises `StoreInUse` where another one
+    works on it, `ChainGone`, `RolloutError` for a chain or a step to which there can be no trajectory, `StoreError`,
+    and what is wrong with settings and prompts.
     """
     store = context.store
     with store.reading() as tx:

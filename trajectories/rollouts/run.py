@@ -6,7 +6,6 @@ worked on by one of them, and the others pass it over.
 
 from __future__ import annotations
 
-import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
@@ -18,12 +17,11 @@ from sqlalchemy import select
 from environments.images.provide import Provider
 from prchain.errors import RolloutError, TaskError, UsageError
 from prchain.llm.desk import Estimate
-from prchain.llm.setup import make_desk
 from prchain.progress import SILENT, Progress
 from prchain.runs import RunResult, Tell, UnitResult, run_units
 from prchain.settings import Settings
-from sql.chosen import find_chain, selected_ids
-from sql.ledger import SqlLedger
+from sql.chosen import ChainChoice, find_chain, selected_ids
+from sql.ledger import open_desk
 from sql.store import Store
 from sql.tables import Chain, Trajectory
 from trajectories.identity import Parent
@@ -38,16 +36,10 @@ from trajectories.scaffolds.setup import make_scaffold
 from trajectories.task import read_texts
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """Which rollouts a run is about."""
+@dataclass(frozen=True)
+class Choice(ChainChoice):
+    """Which rollouts a run is about; the limit is one of chains that have a task."""
 
-    strategy: str = "reference"
-    repository: str | None = None
-    limit: int | None = None
-    """The first so many chains that have a task."""
-    chain: str | None = None
-    """The one chain whose id begins so."""
     samples: int = 1
     parent: Parent | None = None
     """Where to branch off; of one chain."""
@@ -153,8 +145,7 @@ def open_run(
     """
     with ExitStack() as opened:
         store = opened.enter_context(closing(Store.open(settings.db, create=False)))
-        ledger = SqlLedger(store, ledger_run or uuid.uuid4().hex)
-        desk = opened.enter_context(closing(make_desk(settings, ledger, budget_usd=budget_usd)))
+        desk = opened.enter_context(open_desk(settings, store, budget_usd=budget_usd, run=ledger_run))
         provider = opened.enter_context(closing(Provider(settings, backend=options.backend, store=store)))
         context = RolloutContext(
             store, desk, provider, make_scaffold(options), options, settings.mirrors_dir, settings.data_dir,

@@ -9,7 +9,6 @@ it was.
 from __future__ import annotations
 
 import json
-import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
@@ -24,13 +23,12 @@ from environments.stages import ChainStages, open_git, read_chain
 from environments.suites.outcomes import PASSED, STATE_BROKEN
 from prchain.errors import BudgetExceeded, ChainGone, GitError
 from prchain.llm.desk import Estimate
-from prchain.llm.setup import make_desk
 from prchain.progress import SILENT, Progress
 from prchain.runs import TAKEN, RunResult, Tell, UnitResult, run_units
 from prchain.scrub import scrub_mined
 from prchain.settings import Settings
 from sql.chosen import selected_ids
-from sql.ledger import SqlLedger
+from sql.ledger import open_desk
 from sql.lock import alone
 from sql.outcomes import PROVED, READY
 from sql.store import Store, Transaction
@@ -165,12 +163,12 @@ def open_run(
 
     Raises `UsageError`, `SettingsError`, `StoreError`, `PromptError`.
     """
-    with closing(Store.open(settings.db, create=False)) as store:
-        ledger = SqlLedger(store, ledger_run or uuid.uuid4().hex)
-        with closing(make_desk(settings, ledger, budget_usd=budget_usd)) as desk:
-            desk.check(JUDGE)
-            mirrors, secrets = settings.mirrors_dir, settings.secrets
-            yield Calibrator(store, Judge(desk), options, mirrors=mirrors, progress=progress, secrets=secrets)
+    with (
+        closing(Store.open(settings.db, create=False)) as store,
+        open_desk(settings, store, (JUDGE,), budget_usd=budget_usd, run=ledger_run) as desk,
+    ):
+        mirrors, secrets = settings.mirrors_dir, settings.secrets
+        yield Calibrator(store, Judge(desk), options, mirrors=mirrors, progress=progress, secrets=secrets)
 
 
 class Calibrator:
