@@ -30,7 +30,10 @@ def modules() -> list[Path]:
 
 
 def imports(source: str) -> Iterator[str]:
-    """Every module that the source imports, at its top or inside a function, and those of ``import_module("...")``."""
+    """Every module that the source imports, at its top or inside a function, and those of ``import_module("...")``.
+
+    Of ``import_module(f"a.b.{name}")``, which takes modules of one folder alone, that folder.
+    """
     for node in ast.walk(ast.parse(source)):
         match node:
             case ast.Import(names=names):
@@ -40,7 +43,16 @@ def imports(source: str) -> Iterator[str]:
             case ast.ImportFrom(level=level) if level:
                 yield "."
             case ast.Call(func=ast.Attribute(attr="import_module") | ast.Name(id="import_module" | "__import__")):
-                yield str(node.args[0].value) if isinstance(node.args[0], ast.Constant) else "?"
+                yield _called(node.args[0])
+
+
+def _called(argument: ast.expr) -> str:
+    match argument:
+        case ast.Constant(value=value):
+            return str(value)
+        case ast.JoinedStr(values=[ast.Constant(value=str(folder)), ast.FormattedValue()]) if folder.endswith("."):
+            return folder.removesuffix(".")
+    return "?"
 
 
 def trespasses(module: str, source: str) -> list[str]:
@@ -101,6 +113,8 @@ def test_a_module_imports_only_what_lies_below_its_package(path: Path) -> None:
         ("miner/x.py", "import chains.graph as g"),
         ("miner/x.py", "from tests.emulator import World"),
         ("environments/x.py", "import importlib\nimportlib.import_module('chains.edges.graph')"),
+        ("environments/x.py", "import importlib\nimportlib.import_module(f'chains.edges.{name}')"),
+        ("environments/x.py", "import importlib\nimportlib.import_module(f'{name}.edges')"),
         ("prchain/x.py", "import importlib\nimportlib.import_module(name)"),
         ("sql/x.py", "from ..miner import mine"),
     ],
