@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,19 +18,10 @@ from chains.tasks.record import StageRecord, TaskRecord
 from prchain.errors import UsageError
 from prchain.git import parse_patch
 from prchain.instances import instance_id
+from prchain.logparsers import LOG_PARSERS
 
 START, END = ">>>>> Start Test Output", ">>>>> End Test Output"
 """What the harness cuts the log by (`swebench.harness.constants`)."""
-
-LOG_PARSERS = {
-    "pytest": "parse_log_pytest",
-    "unittest": "parse_log_django",
-    "go": "parse_log_gotest",
-    "cargo": "parse_log_cargo",
-    "jest": "parse_log_jest",
-    "vitest": "parse_log_vitest",
-}
-"""The harness's log parser for a runner of ours. Mocha has none of a general kind, and Maven's knows one test a run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +31,7 @@ class HarnessTests:
     image: str
     """An image whose ``/testbed`` is a git checkout of the stage's start, as docker names it."""
     runner: str
-    """Key of `LOG_PARSERS`."""
+    """Key of `prchain.logparsers.LOG_PARSERS`."""
     command: str
     """The test command, in the tree's root, with the files to run (`environments.suites.plaincommands`)."""
     f2p: Sequence[str]
@@ -81,7 +71,7 @@ def instance(task: TaskRecord, stage: StageRecord, tests: HarnessTests) -> dict[
         "FAIL_TO_PASS": json.dumps(f2p, ensure_ascii=False),
         "PASS_TO_PASS": json.dumps(p2p, ensure_ascii=False),
         "image": tests.image,
-        "log_parser": LOG_PARSERS[tests.runner],
+        "log_parser": LOG_PARSERS[tests.runner].name,
         "eval_type": "pass_and_fail",
         "eval_script": eval_script(stage, tests.command, tests.setup),
         "chain_id": task.chain_id,
@@ -97,34 +87,12 @@ def harness_ids(
 ) -> tuple[list[str], list[str], list[str]]:
     """F2P and P2P as the harness's log parser will name them, and our ids of those that it cannot tell apart."""
     named: dict[str, list[str]] = {}
-    wanted = {test: _harness_id(runner, test) for test in (*f2p, *p2p, *others)}
+    wanted = {test: LOG_PARSERS[runner].name_of(test) for test in (*f2p, *p2p, *others)}
     for test, name in wanted.items():
         named.setdefault(name, []).append(test)
     clear = {test: name for test, name in wanted.items() if name and len(named[name]) == 1}
     dropped = [test for test in (*f2p, *p2p) if test not in clear]
     return [clear[test] for test in f2p if test in clear], [clear[test] for test in p2p if test in clear], dropped
-
-
-def _harness_id(runner: str, test: str) -> str:
-    match runner:
-        case "pytest":  # its parser splits the line at blanks
-            return test.split(maxsplit=1)[0] if test.strip() else ""
-        case "go":  # the line names the test without its package
-            return _go_name(test)
-        case "cargo":  # "crate target name"
-            return test.split(" ", 2)[-1] if test.count(" ") == 2 else ""
-        case "unittest":  # "method (place)", where the place is the whole id from Python 3.11 on
-            return f"{test.rpartition('.')[2]} ({test})"
-        case "jest":  # a title alone
-            return test.rpartition(" > ")[2].strip()
-        case _:  # vitest's verbose reporter prints file, describe blocks and title as we join them
-            return test
-
-
-def _go_name(test: str) -> str:
-    """The test of ``host/path/package.TestName/sub``: what follows the first ``.Test``-like word after a package."""
-    found = re.search(r"\.((?:Test|Example|Fuzz|Benchmark)[^.]*(?:/.*)?)$", test)
-    return found[1] if found else ""
 
 
 def eval_script(stage: StageRecord, command: str, setup: Sequence[str] = ()) -> str:
