@@ -16,13 +16,13 @@ from environments.sandboxes.docker import DockerSandbox
 from environments.sandboxes.leftovers import LOCAL_PREFIX, OWNER_FILE
 from environments.sandboxes.local import LocalSandbox, ProcessTransport
 from environments.sandboxes.sandbox import Limits, Place, Sandbox
-from environments.suites.testruns import COMMANDS, TestCommand
+from environments.suites.runner import PIPED, TestCommand
+from environments.suites.runners import runners
 from prchain.processes import this_process
 
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _IMAGE_ONLY = "/opt/env"
 """Where images keep dependencies (`environments.images.plans`): no such folder is on a host."""
-_PIPED = "2>&1 | cat >{report}; exit ${PIPESTATUS[0]}"
 
 
 class PlainSandbox(LocalSandbox):
@@ -67,10 +67,10 @@ def command_for(backend: Backend, plan: Plan) -> TestCommand:
 
     A command of a recipe's that does not start our reporter is read by what it prints, which is not signed.
     """
-    command = COMMANDS[plan.runner]
+    command = runners()[plan.runner].command
     if plan.test:
         signed = command.signed and "{tools}" in plan.test
-        own = plan.test if signed or "{report}" in plan.test else f"{plan.test} {_PIPED}"
+        own = plan.test if signed or "{report}" in plan.test else f"{plan.test} {PIPED}"
         command = replace(command, template=own, signed=signed)
     elif backend is not Backend.DOCKER and command.template.startswith("python "):
         # Debian's python3 comes without a program called python.

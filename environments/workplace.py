@@ -30,9 +30,10 @@ from environments.images.buildlogs import decisive_lines
 from environments.images.provide import Backend, Provided
 from environments.sandboxes.sandbox import Limits, Sandbox
 from environments.stages import Stage, StagePatch
-from environments.suites.pytest_config import CONFIG_FILES, python_files
+from environments.suites.runner import TestCommand
+from environments.suites.runners import runners
 from environments.suites.testfiles import LIMIT, choose, is_test_file
-from environments.suites.testruns import TestCommand, TestRun, run_tests
+from environments.suites.testruns import TestRun, run_tests
 from prchain.errors import RefreshFailed, SandboxError, SandboxLimit, SandboxLost
 from prchain.git.output import path_text
 from prchain.git.trees import EXECUTABLE, FILE, Entry, TreeStore
@@ -84,7 +85,7 @@ class Workplace:
 
     @property
     def runner(self) -> str:
-        """The runner of the tests, a name of `environments.suites.testruns.COMMANDS`."""
+        """The runner of the tests, a name of `environments.suites.runners`."""
         return self.provided.plan.runner
 
     def sandbox(self) -> Sandbox:
@@ -266,7 +267,7 @@ class StageSuite:
         runner = workplace.runner
         entries = workplace.trees.entries(stage.landed)
         here = {path_text(path) for path in entries}
-        patterns = _patterns(workplace.trees, entries)
+        patterns = _patterns(runner, workplace.trees, entries)
         if files is None:
             before = dict.fromkeys(path for patch in earlier for path in patch.test)
             files = choose(
@@ -319,9 +320,12 @@ def _pattern(path: bytes) -> bytes:
     return re.sub(rb"([\\*?\[ ])", rb"\\\1", path)
 
 
-def _patterns(trees: TreeStore, entries: Mapping[bytes, Entry]) -> tuple[str, ...]:
-    """The repository's own patterns for pytest's test files; symbolic links are not followed."""
-    found = {name: entries[name.encode()] for name in CONFIG_FILES if name.encode() in entries}
+def _patterns(runner: str, trees: TreeStore, entries: Mapping[bytes, Entry]) -> tuple[str, ...]:
+    """The repository's own patterns for the runner's test files; symbolic links are not followed."""
+    own = runners()[runner].own_names
+    if own is None:
+        return ()
+    found = {name: entries[name.encode()] for name in own.files if name.encode() in entries}
     regular = {name: entry for name, entry in found.items() if entry.mode in (FILE, EXECUTABLE)}
     blobs = trees.blobs([entry.blob for entry in regular.values()])
-    return python_files({name: blob.decode("utf-8", "replace") for name, blob in zip(regular, blobs, strict=True)})
+    return own.patterns({name: blob.decode("utf-8", "replace") for name, blob in zip(regular, blobs, strict=True)})

@@ -9,8 +9,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from environments.suites.outcomes import Classes, classify, removed_upstream
+from environments.suites.runners import runners
 from environments.suites.testlogs import Status
-from environments.suites.testruns import TestRun, arguments_of
+from environments.suites.testruns import TestRun
 from sql.outcomes import PROVED
 
 UNPROVED = "unproved"
@@ -113,24 +114,8 @@ def _earlier(
 
 def file_of(runner: str, test: str, files: Collection[str]) -> str | None:
     """The one of `files` that a test is of, as far as its id tells."""
-    match runner:
-        case "pytest":
-            named = test.partition("::")[0]
-        case "jest" | "vitest" | "mocha":
-            named = test.partition(" > ")[0]
-        case "cargo":
-            named = test.partition(" ")[2].partition(" ")[0]
-        case "unittest":
-            plain = test.removeprefix("unittest.loader._FailedTest.")
-            modules = {arguments_of(runner, [path])[0]: path for path in files}
-            fitting = [name for name in modules if plain == name or plain.startswith(f"{name}.")]
-            return modules[max(fitting, key=len)] if fitting else None
-        case "surefire":
-            named = test.partition("#")[0].partition("$")[0].replace(".", "/") + ".java"
-            return next((path for path in files if f"/{path}".endswith(f"/{named}")), None)
-        case _:  # Go names packages
-            return None
-    return named if named in files else None
+    known = runners().get(runner)
+    return known.file_of(test, files) if known else None
 
 
 def _may_be_of(test: str, runner: str, files: Sequence[str], own: Collection[str]) -> bool:

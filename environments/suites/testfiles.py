@@ -15,19 +15,8 @@ import posixpath
 import re
 from collections.abc import Collection, Iterable
 
-from environments.suites.pytest_config import is_named_by
+from environments.suites.runners import runners
 
-_TEST_FILES = {
-    "pytest": r"(?:^|/)(?:test_[^/]*|[^/]*_test)\.py$",
-    "unittest": r"(?:^|/)tests?[^/]*\.py$",
-    "jest": r"\.(?:test|spec)\.[cm]?[jt]sx?$|(?:^|/)__tests__/(?:[^/]+/)*[^/]+\.[cm]?[jt]sx?$",
-    "vitest": r"\.(?:test|spec)\.[cm]?[jt]sx?$",
-    "mocha": r"(?:\.|-|_)?(?:test|spec)\.[cm]?[jt]s$|(?:^|/)(?:tests?|spec)/(?:[^/]+/)*[^/]+\.[cm]?[jt]s$",
-    "go": r"_test\.go$",
-    "cargo": r"(?:^|/)tests/(?:[^/]+/)*[^/]+\.rs$|(?:^|/)tests?\.rs$|_tests?\.rs$",
-    "surefire": r"(?:^|/)(?:Test[^/]*|[^/]*(?:Tests?|TestCase|IT))\.java$",
-}
-_DEFAULT = _TEST_FILES["pytest"]
 _AFFIX = re.compile(r"(?i)^test[_-]?|[._-]?(?:tests?|spec|testcase|it)$")
 _TEST_FOLDERS = {"test", "tests", "__tests__", "spec", "specs", "unit", "unit_tests", "java", "main"}
 _SOURCE_FOLDERS = {"src", "lib", "source", "main", "java"}
@@ -36,18 +25,19 @@ LIMIT = 40
 """Test files of one run. Runs are repeated three times on two trees, each within its time limit."""
 
 
-def is_test_file(path: str, parser: str, patterns: tuple[str, ...] = ()) -> bool:
+def is_test_file(path: str, runner: str, patterns: tuple[str, ...] = ()) -> bool:
     """Whether a runner takes this file for tests by its default naming rules; ``conftest.py`` and fixtures are none.
 
-    `patterns` are the repository's own for pytest (`environments.suites.pytest_config`), and hold instead.
+    `patterns` are the repository's own, which hold instead where the runner knows such (`Runner.own_names`).
     """
-    if patterns and parser == "pytest":
-        return is_named_by(path, patterns)
-    return bool(re.search(_TEST_FILES.get(parser, _DEFAULT), path))
+    known = runners()[runner]
+    if patterns and known.own_names:
+        return known.own_names.takes(path, patterns)
+    return bool(re.search(known.files, path))
 
 
 def choose(
-    parser: str,
+    runner: str,
     tree: Collection[str],
     *,
     test_patch: Iterable[str],
@@ -62,8 +52,8 @@ def choose(
     patch, its source patch and the test patches of the chain's earlier stages touch; `patterns` are as in
     `is_test_file`.
     """
-    here = {path for path in tree if is_test_file(path, parser, patterns)}
-    source = sorted({path for path in source_patch if not is_test_file(path, parser, patterns)})
+    here = {path for path in tree if is_test_file(path, runner, patterns)}
+    source = sorted({path for path in source_patch if not is_test_file(path, runner, patterns)})
     stems = {_stem(path) for path in source} - {"", "__init__", "index", "mod", "lib", "main"}
     near = {folder for path in source for folder in _folders_of(path)}
     own = sorted(here & set(test_patch))

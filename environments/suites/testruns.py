@@ -19,68 +19,21 @@ whole consistent run and leaves with code 0 is believed.
 from __future__ import annotations
 
 import json
-import posixpath
 import re
 import secrets
-import shlex
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib import resources
 
 from environments.sandboxes.sandbox import Sandbox
-from environments.suites.testlogs import PARSERS, Status, failures, read_events
+from environments.suites.runner import TestCommand
+from environments.suites.runners import runners
+from environments.suites.testlogs import Status, failures, read_events
 from prchain.errors import SandboxFileError
 
 REPORT_LIMIT = 64 << 20
 """Bytes of a report that are read; 100,000 tests of pytest sign about 40 MB."""
 
-
-@dataclass(frozen=True, slots=True)
-class TestCommand:
-    """How a repository's tests are run.
-
-    `template` is a shell command with ``{files}`` (the test files as this runner takes them), ``{tools}`` (the folder
-    of our reporters) and, where the command writes the report itself, ``{report}``. `parser` is a name of `PARSERS`;
-    with `signed` our reporter writes the report, and the parser only decides how files are named. `arguments` go to
-    pytest before the files, in its own process. `environment` is added to the sandbox's.
-    """
-
-    template: str
-    parser: str
-    signed: bool = True
-    arguments: tuple[str, ...] = ()
-    environment: Mapping[str, str] = field(default_factory=dict)
-
-
-TestCommand.__test__ = False  # type: ignore[attr-defined]  # no class of tests, whatever pytest thinks of its name
-
-_PIPED = "2>&1 | cat >{report}; exit ${PIPESTATUS[0]}"
-"""Tests inherit a pipe, in which nothing that was written can be changed, and not the report."""
-_SUREFIRE_FILES = "find . -path '*/target/surefire-reports/TEST-*.xml' -type f"
-
-COMMANDS: dict[str, TestCommand] = {
-    "pytest": TestCommand(
-        "python {tools}/python_reporter.py", "pytest",
-        arguments=("-p", "no:randomly", "--continue-on-collection-errors", "-o", "cache_dir={tools}/cache"),
-    ),
-    "unittest": TestCommand("python {tools}/python_reporter.py", "unittest"),
-    "jest": TestCommand(
-        "jest --ci --runTestsByPath {files} --reporters={tools}/jest_reporter.cjs", "jest"
-    ),
-    "vitest": TestCommand("vitest run {files} --reporter={tools}/vitest_reporter.mjs", "vitest"),
-    "mocha": TestCommand("mocha --reporter {tools}/mocha_reporter.cjs {files}", "mocha"),
-    "go": TestCommand(f"go test -json -count=1 {{files}} {_PIPED}", "go", signed=False),
-    "cargo": TestCommand(
-        f"cargo test --offline --no-fail-fast --color never {{files}} {_PIPED}", "cargo", signed=False
-    ),
-    "surefire": TestCommand(
-        f"{_SUREFIRE_FILES} -delete; mvn -o -B ${{MAVEN_WAY:-}} test -Dtest={{files}} -DfailIfNoTests=false"
-        " -Dsurefire.failIfNoSpecifiedTests=false -Dmaven.test.failure.ignore=false;"
-        f" code=$?; {_SUREFIRE_FILES} -exec cat {{}} + >{{report}}; exit $code",
-        "surefire", signed=False,
-    ),
-}  # fmt: skip
-"""The command for each runner, as recipes name it."""
 
 TEST_SECONDS = 180.0
 """What one test of pytest or unittest may take before it fails. Without the network, one that waits for a server would
@@ -145,17 +98,16 @@ def run_tests(
     report, key = f"{tools}/{secrets.token_hex(8)}", secrets.token_bytes(32)
     for name, content in _reporters().items():
         sandbox.write(f"{tools}/{name}", content)
-    named = arguments_of(command.parser, files)
+    runner = runners()[command.runner]
     order = {
         "key": key.hex(),
         "report": report,
-        "runner": command.parser,
+        "runner": runner.name,
         "seconds": TEST_SECONDS,
-        "arguments": [*(one.replace("{tools}", tools) for one in command.arguments), *named],
+        "arguments": [*(one.replace("{tools}", tools) for one in command.arguments), *runner.arguments(files)],
     }
-    shown = ",".join(map(shlex.quote, named)) if command.parser == "surefire" else shlex.join(named)
     ran = sandbox.exec(
-        _filled(command.template, files=shown, tools=tools, report=report),
+        _filled(command.template, files=runner.shown(files), tools=tools, report=report),
         timeout=timeout,
         cwd=workdir or sandbox.place.workdir,
         environment={**_ENVIRONMENT, **command.environment},
@@ -179,7 +131,7 @@ def run_tests(
         return TestRun(
             statuses, tail, ran.seconds, ran.exit_code, ran.timed_out, complete, infra, tuple(notes), events.tampered
         )
-    statuses = PARSERS[command.parser](log.decode("utf-8", "replace"))
+    statuses = runner.parse(log.decode("utf-8", "replace"))
     if ran.exit_code in {126, 127} and not statuses:
         infra = infra or "runner_missing"
     statuses, distrusted = distrust(statuses, ran.exit_code)
@@ -207,36 +159,6 @@ def distrust(statuses: Mapping[str, Status], exit_code: int | None) -> tuple[dic
 
 def _doubted(statuses: Mapping[str, Status]) -> dict[str, Status]:
     return {test: Status.error if status is Status.passed else status for test, status in statuses.items()}
-
-
-def arguments_of(parser: str, files: Sequence[str]) -> list[str]:
-    """The files as a runner takes them.
-
-    unittest: dotted modules. Go: the packages' folders. Cargo: ``--test name`` for targets below ``tests/``; with any
-    other file the whole package's tests, for unit tests live in the source. Surefire: class names. Others: paths.
-    """
-    match parser:
-        case "unittest":
-            named = [path.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for path in files]
-        case "go":
-            named = [f"./{posixpath.dirname(path)}".rstrip("/") for path in files]
-        case "surefire":
-            named = [posixpath.splitext(posixpath.basename(path))[0] for path in files]
-        case "cargo":
-            targets = [_cargo_target(path) for path in files]
-            named = [] if None in targets else [part for one in dict.fromkeys(targets) for part in ("--test", str(one))]
-            return named
-        case _:
-            named = [f"./{path}" if path.startswith("-") else path for path in files]
-    return list(dict.fromkeys(named))
-
-
-def _cargo_target(path: str) -> str | None:
-    """The integration test target that a path belongs to: ``tests/name.rs`` or ``tests/name/...``."""
-    parts = path.split("/")
-    if len(parts) >= 2 and parts[0] == "tests" and (len(parts) > 2 or parts[1].endswith(".rs")):
-        return parts[1].removesuffix(".rs")
-    return None
 
 
 def _read(sandbox: Sandbox, report: str) -> tuple[bytes, bool]:

@@ -61,7 +61,7 @@ class StageTests(Base):
     """Of the dependencies; null where tests ran in a local sandbox, or no image could be had."""
     recipe: Mapped[str | None] = mapped_column(String(64))
     runner: Mapped[str | None] = mapped_column(String(16))
-    """A name of `environments.suites.testruns.COMMANDS`."""
+    """A name of `environments.suites.runners`."""
     command: Mapped[str | None] = mapped_column(Text)
     """One line of shell that runs `files` and prints how each test ended (`environments.suites.plaincommands`)."""
     files: Mapped[str] = mapped_column(Text)

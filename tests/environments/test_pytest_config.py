@@ -11,7 +11,7 @@ from _pytest.pathlib import fnmatch_ex
 from hypothesis import given
 from hypothesis import strategies as st
 
-from environments.suites.pytest_config import CONFIG_FILES, is_named_by, python_files
+from environments.suites.runners.pytest import CONFIG_FILES, is_named_by, python_files
 from environments.suites.testfiles import choose, is_test_file
 
 PYGITHUB = '[tool.pytest.ini_options]\npython_files = "tests/*.py"\n'

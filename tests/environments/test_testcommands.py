@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from environments.sandboxes.sandbox import Sandbox
-from environments.suites.testlogs import PARSERS, Status
-from environments.suites.testruns import COMMANDS, arguments_of, distrust, run_tests
+from environments.suites.runners import runners
+from environments.suites.testlogs import Status
+from environments.suites.testruns import distrust, run_tests
 
 
 def test_an_unsigned_report_that_contradicts_the_exit_code_passes_nothing() -> None:
@@ -19,7 +20,7 @@ def test_an_unsigned_report_that_contradicts_the_exit_code_passes_nothing() -> N
 
 
 @pytest.mark.parametrize(
-    ("parser", "files", "named"),
+    ("runner", "files", "named"),
     [
         ("pytest", ["tests/a b.py", "-x.py"], ["tests/a b.py", "./-x.py"]),
         ("unittest", ["tests/test_a.py", "tests/pkg/__init__.py"], ["tests.test_a", "tests.pkg"]),
@@ -29,16 +30,17 @@ def test_an_unsigned_report_that_contradicts_the_exit_code_passes_nothing() -> N
         ("surefire", ["src/test/java/shop/CartTest.java"], ["CartTest"]),
     ],
 )
-def test_files_are_named_as_the_runner_takes_them(parser: str, files: list[str], named: list[str]) -> None:
-    assert arguments_of(parser, files) == named
+def test_files_are_named_as_the_runner_takes_them(runner: str, files: list[str], named: list[str]) -> None:
+    assert runners()[runner].arguments(files) == named
 
 
 def test_without_files_nothing_is_run() -> None:
     sandbox: Sandbox = None  # type: ignore[assignment]
-    assert run_tests(sandbox, COMMANDS["pytest"], [], timeout=1).statuses == {}
+    assert run_tests(sandbox, runners()["pytest"].command, [], timeout=1).statuses == {}
 
 
 def test_every_command_says_where_its_results_go() -> None:
-    for command in COMMANDS.values():
+    for runner in runners().values():
+        command = runner.command
         assert "{tools}" in command.template if command.signed else "{report}" in command.template
-        assert command.signed is ("_reporter." in command.template) and command.parser in PARSERS
+        assert command.signed is ("_reporter." in command.template) and command.runner == runner.name

@@ -12,22 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from environments.suites.testlogs import (
-    PARSERS,
-    Status,
-    join,
-    parse_cargo,
-    parse_go,
-    parse_jest,
-    parse_mocha,
-    parse_pytest,
-    parse_surefire,
-    parse_unittest,
-    parse_vitest,
-    read_events,
-    sign,
-    worst,
-)
+from environments.suites.runners import runners
+from environments.suites.runners.cargo import parse_cargo
+from environments.suites.runners.go import parse_go
+from environments.suites.runners.jest import parse_jest
+from environments.suites.runners.mocha import parse_mocha
+from environments.suites.runners.pytest import parse_pytest
+from environments.suites.runners.surefire import parse_surefire
+from environments.suites.runners.unittest import parse_unittest
+from environments.suites.runners.vitest import parse_vitest
+from environments.suites.testlogs import Status, join, read_events, sign, worst
 
 KEY = b"\x00\xff"
 
@@ -95,15 +89,15 @@ def test_a_test_of_several_words_passes_only_if_none_is_worse(statuses: list[Sta
 
 
 @given(st.text())
-@pytest.mark.parametrize("name", PARSERS)
+@pytest.mark.parametrize("name", runners())
 def test_no_text_breaks_a_parser(name: str, log: str) -> None:
-    assert all(isinstance(status, Status) for status in PARSERS[name](log).values())
+    assert all(isinstance(status, Status) for status in runners()[name].parse(log).values())
 
 
 @pytest.mark.parametrize("name", ["jest", "mocha", "vitest", "go", "surefire"])
 def test_deep_nesting_breaks_no_parser(name: str) -> None:
     for log in ("[" * 100_000, '{"a":' * 20_000, "<a>" * 20_000, '{"Action":' + "[" * 50_000):
-        assert PARSERS[name](log) == {}
+        assert runners()[name].parse(log) == {}
 
 
 PYTEST = """

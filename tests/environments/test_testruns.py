@@ -13,13 +13,15 @@ from pathlib import Path
 import pytest
 
 from environments.sandboxes.sandbox import ExecResult, Place, Sandbox
+from environments.suites.runner import TestCommand
+from environments.suites.runners import runners
 from environments.suites.testlogs import Status
-from environments.suites.testruns import COMMANDS, TestCommand, TestRun, run_tests
+from environments.suites.testruns import TestRun, run_tests
 from prchain.errors import SandboxFileError
 
 FILE = "tests/test_till.py"
 PYTEST = TestCommand(
-    f"{sys.executable} {{tools}}/python_reporter.py", "pytest", arguments=COMMANDS["pytest"].arguments,
+    f"{sys.executable} {{tools}}/python_reporter.py", "pytest", arguments=runners()["pytest"].options,
     environment={"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
 )  # fmt: skip
 UNITTEST = TestCommand(f"{sys.executable} {{tools}}/python_reporter.py", "unittest")

@@ -1,12 +1,14 @@
-"""JUnit's XML as Maven's surefire and failsafe write it, one document a test class."""
+"""Maven with surefire. Its report is JUnit's XML as surefire and failsafe write it, one document a test class."""
 
 from __future__ import annotations
 
+import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from xml.etree import ElementTree
 
-from environments.suites.testlogs.values import Status, join
+from environments.suites.runner import Runner
+from environments.suites.testlogs import Status, join
 
 _DOCUMENT = re.compile(r"<\?xml.*?(?=<\?xml|\Z)", re.S)
 _OUTCOMES = {"failure": Status.failed, "error": Status.error, "skipped": Status.skipped}
@@ -45,3 +47,35 @@ def _name(case: ElementTree.Element, suite: ElementTree.Element) -> str:
 
 def _status(case: ElementTree.Element) -> Status:
     return next((_OUTCOMES[child.tag] for child in case if child.tag in _OUTCOMES), Status.passed)
+
+
+def classes(files: Sequence[str]) -> list[str]:
+    """The names of the files' classes, as ``-Dtest`` takes them."""
+    return list(dict.fromkeys(posixpath.splitext(posixpath.basename(path))[0] for path in files))
+
+
+def file_of(test: str, files: Collection[str]) -> str | None:
+    """The file of the outermost class that a test is of."""
+    named = test.partition("#")[0].partition("$")[0].replace(".", "/") + ".java"
+    return next((path for path in files if f"/{path}".endswith(f"/{named}")), None)
+
+
+_REPORTS = "find . -path '*/target/surefire-reports/TEST-*.xml' -type f"
+
+RUNNER = Runner(
+    name="surefire",
+    template=(
+        f"{_REPORTS} -delete; mvn -o -B ${{MAVEN_WAY:-}} test -Dtest={{files}} -DfailIfNoTests=false"
+        " -Dsurefire.failIfNoSpecifiedTests=false -Dmaven.test.failure.ignore=false;"
+        f" code=$?; {_REPORTS} -exec cat {{}} + >{{report}}; exit $code"
+    ),
+    plain="mvn -o -B test -Dtest={files} -DfailIfNoTests=false -Dsurefire.failIfNoSpecifiedTests=false",
+    files=r"(?:^|/)(?:Test[^/]*|[^/]*(?:Tests?|TestCase|IT))\.java$",
+    parse=parse_surefire,
+    signed=False,
+    arguments=classes,
+    separator=",",
+    file_of=file_of,
+    steering=(r"\.mvn/[^/]*(?:config|nextest|extensions)[^/]*",),
+    project_files=(r"pom\.xml", r"build\.gradle(?:\.kts)?"),
+)

@@ -1,13 +1,15 @@
-"""What ``go test -json`` prints: one event a line (``go doc test2json``)."""
+"""``go test``. Its report is what ``go test -json`` prints: one event a line (``go doc test2json``)."""
 
 from __future__ import annotations
 
 import json
+import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from environments.suites.testlogs.values import Status, failures, join, worst
+from environments.suites.runner import PIPED, Runner
+from environments.suites.testlogs import Status, failures, join, worst
 
 _ACTIONS = {"pass": Status.passed, "fail": Status.failed, "skip": Status.skipped, "run": Status.collected}
 _UNBUILT = re.compile(r"FAIL\t(?P<package>\S+) \[(?:build|setup) failed\]")
@@ -74,3 +76,20 @@ def _event(line: str) -> dict[str, object]:
     except (json.JSONDecodeError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
+
+
+def packages(files: Sequence[str]) -> list[str]:
+    """The folders of the files' packages."""
+    return list(dict.fromkeys(f"./{posixpath.dirname(path)}".rstrip("/") for path in files))
+
+
+RUNNER = Runner(
+    name="go",
+    template=f"go test -json -count=1 {{files}} {PIPED}",
+    plain="go test -v -count=1 {files}",
+    files=r"_test\.go$",
+    parse=parse_go,
+    signed=False,
+    arguments=packages,
+    project_files=(r"go\.(?:mod|work)",),
+)

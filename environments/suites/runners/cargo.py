@@ -1,10 +1,14 @@
-"""What ``cargo test`` prints: libtest's text, for its JSON needs an unstable flag."""
+"""``cargo test``. Its report is libtest's text, for its JSON needs an unstable flag."""
 
 from __future__ import annotations
 
 import re
+import tomllib
+from collections.abc import Collection, Sequence
+from typing import Any
 
-from environments.suites.testlogs.values import Status, join
+from environments.suites.runner import PIPED, Runner
+from environments.suites.testlogs import Status, join
 
 _BINARY = re.compile(r"\s*Running (?:unittests )?(?P<path>\S+) \((?:.*/)?(?P<name>[^/\s]+?)-[0-9a-f]{16}(?:\.exe)?\)")
 _DOC = re.compile(r"\s*Doc-tests (?P<name>\S+)")
@@ -56,3 +60,44 @@ def _binary(lines: list[str]) -> list[tuple[str, Status]]:
     if counts == seen and summaries == 1 and len({test for test, _ in found}) == len(found):
         return found
     return [(test, Status.error if status is Status.passed else status) for test, status in found]
+
+
+def targets(files: Sequence[str]) -> list[str]:
+    """``--test name`` for integration tests; with any other file nothing, which runs the whole package's tests, for
+    unit tests live in the source."""
+    named = [_target(path) for path in files]
+    return [] if None in named else [part for one in dict.fromkeys(named) for part in ("--test", str(one))]
+
+
+def _target(path: str) -> str | None:
+    """The integration test target that a path belongs to: ``tests/name.rs`` or ``tests/name/...``."""
+    parts = path.split("/")
+    if len(parts) >= 2 and parts[0] == "tests" and (len(parts) > 2 or parts[1].endswith(".rs")):
+        return parts[1].removesuffix(".rs")
+    return None
+
+
+def file_of(test: str, files: Collection[str]) -> str | None:
+    """The root file of the target that a test is of."""
+    path = test.partition(" ")[2].partition(" ")[0]
+    return path if path in files else None
+
+
+def _sections(text: str) -> dict[str, Any]:
+    table = tomllib.loads(text)
+    return {key: table[key] for key in ("test", "lib", "bin", "profile", "build-dependencies") if key in table}
+
+
+RUNNER = Runner(
+    name="cargo",
+    template=f"cargo test --offline --no-fail-fast --color never {{files}} {PIPED}",
+    plain="cargo test --offline --no-fail-fast --color never {files}",
+    files=r"(?:^|/)tests/(?:[^/]+/)*[^/]+\.rs$|(?:^|/)tests?\.rs$|_tests?\.rs$",
+    parse=parse_cargo,
+    signed=False,
+    arguments=targets,
+    file_of=file_of,
+    steering=(r"\.nextest\.toml", r"(?:\.cargo|\.config)/[^/]*(?:config|nextest|extensions)[^/]*"),
+    project_files=(r"cargo\.toml", r"build\.rs"),
+    sections={"cargo.toml": _sections},
+)

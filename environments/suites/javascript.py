@@ -1,0 +1,88 @@
+"""What the runners on Node have in common: ids of tests, JSON reports, and the files that steer them.
+
+A test's id is its file (from the working directory of the run, which is the tree's root), the titles of its describe
+blocks and its own, joined by `` > ``.
+"""
+
+from __future__ import annotations
+
+import json
+import os.path
+import re
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+from environments.suites.runner import Sections, Sign, file_before
+from environments.suites.testlogs import Status, join
+
+ROOT = "/testbed"
+"""Where the tree lies in a sandbox; reports name files by absolute paths."""
+
+STEERING = (r"\.?nycrc(?:\.\w+)?",)
+PROJECT_FILES = (
+    r"package\.json", r"babel\.config\.\w+", r"\.babelrc(?:\.\w+)?", r"tsconfig[^/]*\.json", r"node_modules/(?s:.*)",
+)  # fmt: skip
+_ENDED = {
+    "passed": Status.passed, "failed": Status.failed, "pending": Status.skipped, "skipped": Status.skipped,
+    "todo": Status.skipped, "disabled": Status.skipped,
+}  # fmt: skip
+_OBJECT = re.compile(r"^\{", re.M)
+_TRIES = 1000
+
+file_of = file_before(" > ")
+"""The file of a test, by its id."""
+
+
+def id_of(path: str, titles: list[str]) -> str:
+    """The id of a test in a file; `path` may be absolute."""
+    shown = os.path.relpath(path, ROOT) if path.startswith(f"{ROOT}/") else path
+    return " > ".join(part for part in (shown, *titles) if part)
+
+
+def package_sections(runner: str) -> dict[str, Sections]:
+    """What of a ``package.json`` steers a runner: its own section, and what decides how any code is run."""
+    keys = ("scripts", "type", "babel", runner)
+
+    def sections(text: str) -> dict[str, Any]:
+        value = json.loads(text or "{}")
+        return {key: value[key] for key in keys if key in value}
+
+    return {"package.json": sections}
+
+
+def package_sign(runner: str, rank: int) -> Sign:
+    """A ``package.json`` that names the runner, as a dependency or in a section of its own."""
+    return Sign("javascript", "package.json", f'"{runner}"', rank)
+
+
+def results(log: str) -> dict[str, Status]:
+    """The tests of a report in jest's shape; a file that could not run has its path as id and is an error.
+
+    The report may have the runner's other output around it; raises nothing for a broken one, it has no tests then.
+    """
+    return join(_results(document(log, "testResults")))
+
+
+def _results(report: dict[str, Any]) -> Iterator[tuple[str, Status]]:
+    for file in report.get("testResults", ()):
+        path, tests = file.get("name", ""), file.get("assertionResults", ())
+        for test in tests:
+            yield id_of(path, [*test["ancestorTitles"], test["title"]]), _ENDED.get(test["status"], Status.collected)
+        if not tests and file.get("status") == "failed":
+            yield id_of(path, []), Status.error
+
+
+def document(log: str, key: str) -> dict[str, Any]:
+    """The last JSON object of a log that has this key and begins a line; what tests print stands before the report."""
+    decoder, found, end = json.JSONDecoder(), {}, 0
+    for begun in islice(_OBJECT.finditer(log), _TRIES):
+        if begun.start() < end:
+            continue
+        try:
+            value, end = decoder.raw_decode(log, begun.start())
+        except (json.JSONDecodeError, RecursionError):
+            continue
+        if isinstance(value, dict) and key in value:
+            found = value
+    return found

@@ -1,0 +1,139 @@
+"""What a test runner is to us: how it is started, which files it takes for tests, what steers it, and how it is read.
+
+One module of `environments.suites.runners` holds the values of one runner. Everything here is plain data and pure
+functions; `environments.suites.testruns` runs tests with it.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from environments.suites.testlogs import Status
+
+Parser = Callable[[str], dict[str, Status]]
+"""From what a runner printed or wrote to one status a test. Total: a text that is no log of the runner's has no tests.
+
+A log that was cut off, or that does not agree with its own counts, leaves no test passed: what passed is an error.
+"""
+
+Sections = Callable[[str], dict[str, Any]]
+"""From the text of a project file to those parts of it, by name, that steer a runner. Raises `ValueError`, `TypeError`,
+`AttributeError` or `configparser.Error` for a text that is no such file."""
+
+PIPED = "2>&1 | cat >{report}; exit ${PIPESTATUS[0]}"
+"""Behind a command whose output is the report: tests inherit a pipe, in which nothing that was written can be changed,
+and not the report."""
+
+
+@dataclass(frozen=True, slots=True)
+class TestCommand:
+    """How a repository's tests are run.
+
+    `template` is a shell command with ``{files}`` (the test files as this runner takes them), ``{tools}`` (the folder
+    of our reporters) and, where the command writes the report itself, ``{report}``. `runner` is the name of a `Runner`;
+    with `signed` our reporter writes the report, and the runner's parser is not asked. `arguments` go before the files
+    to a runner that our reporter starts in its own process. `environment` is added to the sandbox's.
+    """
+
+    template: str
+    runner: str
+    signed: bool = True
+    arguments: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+TestCommand.__test__ = False  # type: ignore[attr-defined]  # no class of tests, whatever pytest thinks of its name
+
+
+def as_paths(files: Sequence[str]) -> list[str]:
+    """The files as paths, of which none looks like an option."""
+    return list(dict.fromkeys(f"./{path}" if path.startswith("-") else path for path in files))
+
+
+def no_file(test: str, files: Collection[str]) -> str | None:
+    """None: the runner's ids name no file."""
+    return None
+
+
+def file_before(mark: str) -> Callable[[str, Collection[str]], str | None]:
+    """For ids that begin with the path of the test's file and this mark."""
+
+    def file_of(test: str, files: Collection[str]) -> str | None:
+        path = test.partition(mark)[0]
+        return path if path in files else None
+
+    return file_of
+
+
+@dataclass(frozen=True, slots=True)
+class OwnNames:
+    """How a repository names test files in its own way for a runner."""
+
+    files: tuple[str, ...]
+    """Files of the tree's root that can say so."""
+    patterns: Callable[[Mapping[str, str]], tuple[str, ...]]
+    """The patterns that the texts of those `files` which there are set; empty: the runner's own rule holds."""
+    takes: Callable[[str, tuple[str, ...]], bool]
+    """Whether a path is one of a test file by such patterns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sign:
+    """What shows that a repository uses the runner: `text` stands in the manifest `file`. It counts for recipes of
+    `language`; where several runners show, the one with the smallest `rank` is taken."""
+
+    language: str
+    file: str
+    text: str
+    rank: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Runner:
+    """One test runner.
+
+    `steering` and `project_files` are regular expressions of a path's end, from the beginning of a component to the
+    path's end, without case; they hold for every tree, whichever runner its tests have.
+    """
+
+    name: str
+    """In recipes and stored rows: at most 16 small letters."""
+    template: str
+    """See `TestCommand`; stored runs are known by it, so that another template makes them anew."""
+    plain: str
+    """A command that prints how each test ended, with ``{files}``: for people, and for SWE-bench's log parser where it
+    has one for this runner (`prchain.logparsers`). What tests print must not look like a status."""
+    files: str
+    """Regular expression, searched for in a path: by the runner's own rule it is a test file; helpers are none."""
+    parse: Parser
+    """Reads the report of a command that is not `signed`."""
+    signed: bool = True
+    """Whether the report is our reporter's (`environments/suites/reporters`), which signs what it says."""
+    options: tuple[str, ...] = ()
+    """`TestCommand.arguments`; ``{tools}`` is replaced."""
+    arguments: Callable[[Sequence[str]], list[str]] = as_paths
+    """From paths of test files to the arguments that have the runner run them."""
+    separator: str = " "
+    """Between those arguments."""
+    file_of: Callable[[str, Collection[str]], str | None] = no_file
+    """From a test's id and the files that were run to the one that it is of; None where the id does not tell."""
+    steering: tuple[str, ...] = ()
+    """Files that do nothing but tell the runner what to run and how to judge it."""
+    project_files: tuple[str, ...] = ()
+    """Files that have other work too and can steer the runner: project files, transforms, the runner's own name."""
+    sections: Mapping[str, Sections] = field(default_factory=dict)
+    """By the name, in small letters, of a project file that can be read: its parts that steer the runner."""
+    own_names: OwnNames | None = None
+    sign: Sign | None = None
+
+    @property
+    def command(self) -> TestCommand:
+        """The runner's own command."""
+        return TestCommand(self.template, self.name, self.signed, self.options)
+
+    def shown(self, files: Sequence[str]) -> str:
+        """What stands for ``{files}`` in a command, quoted for the shell."""
+        return self.separator.join(map(shlex.quote, self.arguments(files)))

@@ -1,0 +1,42 @@
+"""mocha."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from environments.suites import javascript
+from environments.suites.runner import Runner
+from environments.suites.testlogs import Status, join
+
+
+def parse_mocha(log: str) -> dict[str, Status]:
+    """The tests of ``mocha --reporter json``.
+
+    The report knows describe blocks only as part of the full title, so ids are the file and the full title. A failed
+    hook stands under its own name.
+    """
+    return join(_tests(javascript.document(log, "stats")))
+
+
+def _tests(report: dict[str, Any]) -> Iterator[tuple[str, Status]]:
+    ended = {"passes": Status.passed, "failures": Status.failed, "pending": Status.skipped}
+    for test in report.get("tests", ()):
+        yield javascript.id_of(test.get("file") or "", [test["fullTitle"]]), Status.collected
+    for group, status in ended.items():
+        for test in report.get(group, ()):
+            yield javascript.id_of(test.get("file") or "", [test["fullTitle"]]), status
+
+
+RUNNER = Runner(
+    name="mocha",
+    template="mocha --reporter {tools}/mocha_reporter.cjs {files}",
+    plain="mocha --reporter spec --no-color {files}",
+    files=r"(?:\.|-|_)?(?:test|spec)\.[cm]?[jt]s$|(?:^|/)(?:tests?|spec)/(?:[^/]+/)*[^/]+\.[cm]?[jt]s$",
+    parse=parse_mocha,
+    file_of=javascript.file_of,
+    steering=(r"\.mocharc(?:\.\w+)?", r"mocha\.opts", *javascript.STEERING),
+    project_files=javascript.PROJECT_FILES,
+    sections=javascript.package_sections("mocha"),
+    sign=javascript.package_sign("mocha", rank=30),
+)

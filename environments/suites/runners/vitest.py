@@ -1,0 +1,26 @@
+"""vitest."""
+
+from __future__ import annotations
+
+from environments.suites import javascript
+from environments.suites.runner import Runner
+from environments.suites.testlogs import Status
+
+
+def parse_vitest(log: str) -> dict[str, Status]:
+    """The tests of ``vitest run --reporter=json``, which has the shape of jest's."""
+    return javascript.results(log)
+
+
+RUNNER = Runner(
+    name="vitest",
+    template="vitest run {files} --reporter={tools}/vitest_reporter.mjs",
+    plain="vitest run --reporter=verbose --no-color {files}",
+    files=r"\.(?:test|spec)\.[cm]?[jt]sx?$",
+    parse=parse_vitest,
+    file_of=javascript.file_of,
+    steering=(r"vitest\.(?:config|workspace|setup)\.\w+", *javascript.STEERING),
+    project_files=(r"vite\.config\.\w+", *javascript.PROJECT_FILES),
+    sections=javascript.package_sections("vitest"),
+    sign=javascript.package_sign("vitest", rank=10),
+)
