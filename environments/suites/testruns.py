@@ -7,7 +7,7 @@ forged, truncated or replayed reports, ``os._exit(0)`` and crashes (a test that 
 that never began is missing), wrong exit codes, a hook that turns a failure into a pass (the failure stands, and a note
 says so), replaced functions of the runner (`tampered`: nothing passed), a module of the tree that has the runner's
 name, and plugins or options in the environment. Files that steer a runner come from M_t or are reported:
-`environments.checkouts.overlay`.
+`environments.checkouts.overlay`, `environments.suites.steering`.
 
 Not closed, because tests and the code under test share a process: code that searches the memory of that process for the
 key (or, with jest and vitest, speaks the private protocol between worker and parent), and code that makes assertions

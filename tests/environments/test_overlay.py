@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from environments.checkouts.overlay import is_steering, may_steer, overlay, steering_changed
+from environments.checkouts.overlay import overlay
+from environments.suites.steering import is_steering, may_steer, steering_changed
 from environments.suites.testfiles import choose, is_test_file
 from prchain.git.trees import Entry
 
