@@ -15,6 +15,7 @@ from environments.images.manifests import image_name, manifest_hash, manifest_pa
 from environments.images.python_project import PythonProject, read_project
 from environments.images.recipes import Recipe, choose, matches
 from environments.images.requirement_lines import flat_lines, plain_lines
+from environments.suites.runners import runners
 
 WORKDIR = "/testbed"
 
@@ -23,8 +24,6 @@ BUILD = "/var/tmp/prchain-build"
 
 DEFAULT_VERSION = "0.0.1"
 """For a repository without a tag that is a version."""
-
-_RUNNERS = ("vitest", "jest", "mocha")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +42,7 @@ class Plan:
     environment: Mapping[str, str]
     """Variables of every command in a sandbox of this stage, beside the image's: versions that git cannot tell."""
     runner: str
-    """A name of `environments.suites.testruns.COMMANDS`."""
+    """A name of `environments.suites.runners`."""
     test: str
     """A test command in place of the runner's own; mostly empty."""
 
@@ -68,7 +67,6 @@ def make_plan(
     contents = {path: tree.read(path) for path in paths}
     texts = {path: _text(content) for path, content in contents.items()}
     files, variables = _told(recipe, texts)
-    runner = (_runner(texts.get("package.json", "")) if recipe.language == "javascript" else None) or recipe.runner
     return Plan(
         repository=repository,
         recipe=recipe,
@@ -77,9 +75,20 @@ def make_plan(
         files=files,
         variables=variables,
         environment=pretended(recipe, texts, version),
-        runner=runner,
+        runner=runner_for(recipe, texts),
         test=recipe.test,
     )
+
+
+def runner_for(recipe: Recipe, texts: Mapping[str, str]) -> str:
+    """The name of the runner whose sign the manifests show for the recipe's language, or else the recipe's own."""
+    signs = [(runner.sign, runner.name) for runner in runners().values() if runner.sign]
+    shown = [
+        (sign.rank, name)
+        for sign, name in signs
+        if sign.language == recipe.language and sign.text in texts.get(sign.file, "")
+    ]
+    return min(shown)[1] if shown else recipe.runner
 
 
 def pretended(recipe: Recipe, texts: Mapping[str, str], version: str) -> dict[str, str]:
@@ -151,10 +160,3 @@ def _requirements(recipe: Recipe, project: PythonProject, texts: Mapping[str, st
     if not groups and not files and not project.chosen_extras():
         lines += project.tox_requirements
     return list(dict.fromkeys(lines))
-
-
-def _runner(package_json: str) -> str | None:
-    for name in _RUNNERS:
-        if f'"{name}"' in package_json:
-            return name
-    return None

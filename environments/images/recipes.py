@@ -21,6 +21,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError, field_validator
 
+from environments.suites.runners import DEFAULT, runners
 from prchain.errors import NoRecipe, RecipeError
 
 Script = Annotated[str, StringConstraints(min_length=1, max_length=20_000)]
@@ -100,8 +101,8 @@ class Recipe(BaseModel):
     """Offline, whenever a tree has been put in place: what installing the tree itself leaves (metadata, extensions)."""
     check: tuple[Script, ...] = ()
     """Offline, after a refresh; an image on which one fails is not kept."""
-    runner: Annotated[str, StringConstraints(pattern=r"^[a-z]+$")] = "pytest"
-    """What runs the tests and so reads their log: a name of `environments.suites.testruns.COMMANDS`."""
+    runner: Annotated[str, StringConstraints(pattern=r"^[a-z]+$")] = DEFAULT
+    """What runs the tests and so reads their log: a name of `environments.suites.runners`."""
     test: Annotated[str, StringConstraints(max_length=2000)] = ""
     """A command in place of the runner's own, with ``{files}`` where the test files go; empty: the runner's own."""
     versions: tuple[VersionRule, ...] = ()
@@ -113,6 +114,13 @@ class Recipe(BaseModel):
     """Requirements (PEP 508) beyond the project's own."""
     requirement_files: tuple[Pattern, ...] | None = None
     """Requirement files to install; None: those for tests and development by their names."""
+
+    @field_validator("runner")
+    @classmethod
+    def _there_is(cls, value: str) -> str:
+        if value not in runners():
+            raise ValueError(f"there is no test runner {value!r}; known are {', '.join(runners())}")
+        return value
 
     def fits(self, paths: Iterable[str]) -> bool:
         """Whether the tree has a file that the recipe looks for."""
