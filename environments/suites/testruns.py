@@ -177,5 +177,4 @@ def _read(sandbox: Sandbox, report: str) -> tuple[bytes, bool]:
 def _reporters() -> dict[str, bytes]:
     """Our reporters by file name."""
     folder = resources.files("environments.suites.reporters")
-    wanted = (".cjs", ".mjs", "_reporter.py")
-    return {one.name: one.read_bytes() for one in folder.iterdir() if one.name.endswith(wanted)}
+    return {one.name: one.read_bytes() for one in folder.iterdir() if not one.name.startswith("__")}
