@@ -117,6 +117,7 @@ MODULES = {
     "tests.chain_reading": "every step real 80.6%",
     "tests.leaks": r"held_out.*precision 28/30 = .*recall +28/28 = ",
     "tests.chains.optimality": "all: average 0.9",
+    "sql.describe": "^# Tables\n",
 }
 """Module that is run as a program, to what it prints: the README quotes it."""
 
