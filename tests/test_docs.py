@@ -116,8 +116,8 @@ def test_everything_that_readme_and_docs_tell_to_type_exists() -> None:
     assert wrong_calls(pages()) == []
 
 
-def test_the_readme_names_every_command() -> None:
-    calls = [words for program, words in typed(readme()) if program == "prchain" and words]
+def test_readme_and_docs_name_every_command() -> None:
+    calls = [words for program, words in typed(pages()) if program == "prchain" and words]
     named = {words[0] for words in calls} | {" ".join(words[:2]) for words in calls}
     assert set(every_command()) - named == set()
 

@@ -1,4 +1,4 @@
-"""What the README's own commands leave in a checkout is no part of it."""
+"""What the commands of README and docs leave in a checkout is no part of it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 
 
-def test_the_files_that_the_readmes_exports_write_are_ignored(tmp_path: Path) -> None:
-    names = set(re.findall(r"--out ([\w]+\.\w+)", (ROOT / "README.md").read_text(encoding="utf-8")))
+def test_the_files_that_the_docs_exports_write_are_ignored(tmp_path: Path) -> None:
+    pages = [path.read_text(encoding="utf-8") for path in (ROOT / "README.md", *ROOT.glob("docs/*.md"))]
+    names = set(re.findall(r"--out ([\w]+\.\w+)", "\n".join(pages)))
     assert {"tasks.jsonl", "sft.jsonl"} <= names
     left = sorted({*names, *(f"{name}.card.{kind}" for name in names for kind in ("md", "json"))})
     shutil.copy(ROOT / ".gitignore", tmp_path)

@@ -45,7 +45,7 @@ PLACES = {
     "URL": "sqlite:///prchain.db",
     "SELECT ...": "SELECT number FROM landed_pull_requests",
 }
-"""What stands in the README, to what is there."""
+"""What stands in README and docs, to what is there."""
 
 LOCAL = ("--backend", "unsafe-local", "--unsafe-local")
 
@@ -79,7 +79,7 @@ RULES = {
     "show": Rule(r"landed \(merge on main", wants="OWNER/NAME#N"),
     "chains build": Rule(r"frozen +8\n"),
     "chains list": Rule("3 of 3 chains"),
-    "chains show": Rule("#4", wants="ID", replaces=OF_CHAIN),
+    "chains show": Rule("builds on the one before", wants="ID", replaces=OF_CHAIN),
     "tasks build": Rule("3 stood before|0 tasks to write"),
     "tasks list": Rule("3 tasks, 3 ready"),
     "tasks show": Rule("#4", replaces=OF_CHAIN),
@@ -98,7 +98,7 @@ RULES = {
         "debootstrap", ("--help",), why="takes minutes, as root; .ci/run makes its base image with it"
     ),
     "rollouts run": Rule(
-        "[12] (accepted|rejected)|rollouts?: about",
+        "[12] (accepted|rejected)|rollouts?: about|; 1 stood before",
         (*LOCAL, "--chain", "CHAIN"),
         replaces={"4": "2"},
         why="each takes seconds",
@@ -119,12 +119,14 @@ MODULES = {
     "tests.chains.optimality": "all: average 0.9",
     "sql.describe": "^# Tables\n",
 }
-"""Module that is run as a program, to what it prints: the README quotes it."""
+"""Module that is run as a program, to what it prints: the docs quote it."""
 
 ELSEWHERE = {
     "make check": (".ci/run", "make check"),
     "make test": (".ci/run", "make test\n"),
     "make test-llm": (".ci/run", "make test-llm"),
+    "make install": ("Makefile", "demo: $(RUNTIME)"),
+    "make test-consumers": ("Makefile", "pytest tests/consumers/consumers.py"),
     "make mini": ("Makefile", "test: $(DEV) $(MINI)/.installed"),
     "make bench": ("tests/bench/test_bench.py", "main(["),
     ".ci/run": (".ci/run", "make test\n"),
@@ -184,6 +186,8 @@ LINES = {shlex.join(words): words for words in (*command_lines(pages()), *of_the
 
 def command_of(words: list[str]) -> str:
     """The command of words that follow `prchain`, which has a rule."""
+    if words == ["--help"]:
+        return ""
     for name in (" ".join(words[:3]), " ".join(words[:2]), *words[:1]):
         if name in RULES:
             return name
@@ -350,21 +354,39 @@ def test_a_command_line_that_does_not_work_fails(line: str, typist: Typist) -> N
         typist.types(line.split())
 
 
-def test_the_settings_that_the_readme_shows_are_the_ones_that_there_are(
+def test_the_settings_that_the_docs_show_are_the_ones_that_there_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table = readme().partition("| key in prchain.toml |")[2].partition("\n\n")[0]
+    table = pages().partition("| key in prchain.toml |")[2].partition("\n\n")[0]
     rows = [line.split("|")[1] for line in table.split("\n")[2:]]
     named = {name.strip(" []").partition(".")[0] for row in rows for name in row.split(",")}
     assert named == set(Settings.model_fields)
-    (shown,) = re.findall(r"^    # prchain\.toml\n((?:    .*\n|\n)+)", readme(), re.M)
+    (shown,) = re.findall(r"^    # prchain\.toml\n((?:    .*\n|\n)+)", pages(), re.M)
     (tmp_path / FILE).write_text(re.sub("^    ", "", shown, flags=re.M), encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     assert Settings.load().purposes["query"].model == "other-model"
 
 
-def test_the_readme_goes_from_the_demo_to_the_limits_in_the_order_of_the_pipeline() -> None:
-    headings = re.findall(r"^## (.*)$", readme(), re.M)
-    order = ["Start", "The list", "Chains", "Tasks", "Environments", "Rollouts", "Export", "Cost", "Limits"]
-    assert [heading for heading in headings if heading in order] == order
-    assert readme().index("make demo") < readme().index("make mine")
+def test_the_readme_leads_from_the_demo_through_the_pipeline_in_its_order() -> None:
+    assert readme().index("\n    make demo\n") < readme().index("\n    prchain mine my-repos.txt\n")
+    stages = ["mine", "chains", "tasks", "environments", "rollouts", "export"]
+    assert re.findall(r"^\| `prchain ([a-z]+)", readme(), re.M) == stages
+    own = readme().partition("## Your own repositories")[2].partition("\n| ")[0]
+    assert list(dict.fromkeys(re.findall(r"^    prchain ([a-z]+)", own, re.M))) == [*stages, "status"]
+
+
+def test_the_readme_shows_a_chain_and_a_sample_of_the_demo(finished_demo: Ran) -> None:
+    """Without what it leaves out."""
+    (chain,) = re.findall(r"^    chain ([0-9a-f]{16})  ", readme(), re.M)
+    with chdir(finished_demo.folder):
+        ran = subprocess.run(
+            [sys.executable, "-m", "prchain.cli", "chains", "show", chain], capture_output=True, text=True, check=True,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+        )  # fmt: skip
+    shown = [line.strip() for line in ran.stdout.splitlines()]
+    for line in re.findall(r"^           (\+\S.*)$|^      (\d\. #.*)$", readme(), re.M):
+        assert any(one.startswith("".join(line).strip()) for one in shown), line
+    first = (finished_demo.folder / "samples.jsonl").read_text(encoding="utf-8").splitlines()[0]
+    said = re.findall(r'"content": "(.*?)(?: \.\.\.|")', readme())
+    assert len(said) > 4
+    assert [words for words in said if words not in first and "/testbed" not in words] == []  # elsewhere here
