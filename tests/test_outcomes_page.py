@@ -1,0 +1,62 @@
+"""The page of outcomes names every outcome that the code can give."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import fields
+
+import pytest
+
+from chains import outcomes as of_chains
+from chains.stages.filters import OUTCOMES as FILTERS
+from chains.tasks import model as of_tasks
+from environments.images import build_run, provide
+from environments.proofs import proof
+from environments.suites import outcomes as of_tests
+from environments.suites.testlogs import Status
+from miner.outcomes import OUTCOMES as OF_PULL_REQUESTS
+from prchain import errors
+from prchain.runs import DEFECT, TAKEN
+from tests.test_docs import ROOT
+from trajectories import outcomes as of_trajectories
+from trajectories.export import duplicates, lengths, reading
+from trajectories.model import Ending, TurnFault
+from trajectories.verdicts.judge import _UNSCORED
+
+PAGE = (ROOT / "docs" / "outcomes.md").read_text(encoding="utf-8")
+
+
+def names_of(module: object) -> set[str]:
+    """The values of a module's constants that are names of outcomes."""
+    found = {value for name, value in vars(module).items() if name.isupper() and isinstance(value, str)}
+    return {value for value in found if re.fullmatch(r"[a-z0-9_]+", value)}
+
+
+def error_names(base: type[errors.PrchainError] = errors.PrchainError) -> Iterable[str]:
+    for one in base.__subclasses__():
+        if one.__module__ == errors.__name__:
+            yield one.name.fget(one.__new__(one))  # type: ignore[attr-defined]
+            yield from error_names(one)
+
+
+GIVEN = {
+    "Runs": {DEFECT, TAKEN},
+    "Pull requests": set(OF_PULL_REQUESTS),
+    "Landed pull requests, when chains are chosen": {"chained", "frozen", "unlinked", "not_chosen", *FILTERS},
+    "Pairs and chains": names_of(of_chains) - {"chained", "frozen", "unlinked", "not_chosen"},
+    "Tasks": names_of(of_tasks) | of_tasks.FINAL | of_tasks.SKIPPED,
+    "Images": {build_run.BUILT, build_run.CACHED, provide.BUILT, "no_recipe", "build_failed"},
+    "Proofs": names_of(proof) | {one.name for one in fields(of_tests.Classes)} | set(Status),
+    "Attempts": {*Ending, *TurnFault, *names_of(of_tests), *(error("").name for error in _UNSCORED)},
+    "Trajectories": names_of(of_trajectories) | of_trajectories.FINAL | {"proof_outdated"},
+    "Exports": names_of(duplicates) | names_of(lengths) | names_of(reading) - {"accepted", "accepted_prefix"},
+    "Errors": {*error_names(), *filter(None, errors.infrastructure_failures().values())},
+}
+"""Heading of the page to the names that the code has for it."""
+
+
+@pytest.mark.parametrize("heading", GIVEN)
+def test_a_heading_names_all_outcomes_of_the_code(heading: str) -> None:
+    (text,) = re.findall(rf"^## {re.escape(heading)}\n(.*?)(?=^## |\Z)", PAGE, re.M | re.S)
+    assert sorted(name for name in GIVEN[heading] if not re.search(rf"\b{name}\b", text)) == []
