@@ -1,7 +1,8 @@
-"""What the README tells people to type exists, and every command explains itself."""
+"""What README and docs tell people to type and to read exists, and every command explains itself."""
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Iterator
@@ -27,6 +28,12 @@ def readme() -> str:
 def pages() -> str:
     """README and the pages of docs/, one after the other."""
     return "\n\n".join([readme(), *(path.read_text(encoding="utf-8") for path in sorted(ROOT.glob("docs/*.md")))])
+
+
+def written() -> dict[str, str]:
+    """Every page that people write: its path, and its text."""
+    paths = (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"))
+    return {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in sorted(paths)}
 
 
 def typed(text: str) -> Iterator[tuple[str, list[str]]]:
@@ -120,6 +127,70 @@ def test_readme_and_docs_name_every_command() -> None:
     calls = [words for program, words in typed(pages()) if program == "prchain" and words]
     named = {words[0] for words in calls} | {" ".join(words[:2]) for words in calls}
     assert set(every_command()) - named == set()
+
+
+def test_the_readme_is_short() -> None:
+    assert len(readme().splitlines()) <= 150
+
+
+def test_what_contributors_are_told_to_type_exists() -> None:
+    text = written()["CONTRIBUTING.md"]
+    assert {"check", "test", "lock"} <= {words[0] for program, words in typed(text) if program == "make" and words}
+    assert wrong_calls(text) == []
+
+
+def without_code(text: str) -> str:
+    return re.sub(r"^```.*?^```|^(?:    .*\n)+|`[^`\n]*`", "", text, flags=re.M | re.S)
+
+
+def anchors(text: str) -> set[str]:
+    """What a link can name on a page: its headings, as GitHub writes them."""
+    headings = re.findall(r"^#+ (.*)$", text, re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def dead_links(texts: dict[str, str]) -> list[tuple[str, str]]:
+    """Page and target of each link to a file that is not there, or to a heading that its page has not."""
+    dead = []
+    for page, text in texts.items():
+        for target in re.findall(r"\]\(([^)\s]+)\)", without_code(text)):
+            if target.startswith("https://"):
+                continue
+            file, _, anchor = target.partition("#")
+            place = os.path.normpath(Path(page).parent / file) if file else page
+            if not (ROOT / place).exists() or (anchor and anchor not in anchors(texts.get(place, ""))):
+                dead.append((page, target))
+    return dead
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    assert dead_links(written()) == []
+    linked = set(re.findall(r"\]\((docs/[a-z-]+\.md)\)", readme()))
+    assert {page for page in written() if page.startswith("docs/")} - linked == set()
+
+
+@pytest.mark.parametrize("target", ["docs/nope.md", "docs/identity.md#nope", "#nope"])
+def test_a_planted_link_to_nowhere_is_found(target: str) -> None:
+    assert dead_links({**written(), "README.md": f"# A\n\nSee [it]({target})."}) == [("README.md", target)]
+
+
+def test_lines_are_short_where_they_can_be() -> None:
+    """Rows of tables cannot be broken."""
+    assert [
+        (page, line)
+        for page, text in written().items()
+        for line in text.splitlines()
+        if len(line) > 120 and not line.startswith("|")
+    ] == []
+
+
+_FILE = re.compile(r"`((?:prchain|sql|miner|chains|environments|trajectories|tests|docs)/[\w./-]*)`")
+
+
+def test_files_that_pages_name_are_there() -> None:
+    named = {(page, name) for page, text in written().items() for name in _FILE.findall(text)}
+    assert ("docs/architecture.md", "miner/landing.py") in named
+    assert [one for one in sorted(named) if "NAME" not in one[1] and not (ROOT / one[1]).exists()] == []
 
 
 @pytest.mark.parametrize(
