@@ -10,6 +10,7 @@ import threading
 import traceback
 
 import click
+from click.shell_completion import CompletionItem, shell_complete
 
 from prchain import __version__
 from prchain.errors import PrchainError, SettingsError
@@ -31,6 +32,9 @@ COMMANDS = {
 }
 """Command to the place of its click command and its line in the help."""
 
+COMPLETE = "_PRCHAIN_COMPLETE"
+"""The variable in which a shell asks for completion, by click's conventions: ``bash_source``, ``bash_complete`` ..."""
+
 INTERRUPTED = 130
 """What a shell reports for a program that Ctrl-C ended."""
 
@@ -48,6 +52,19 @@ class StageCommands(click.Group):
         command = getattr(importlib.import_module(module), name)
         assert isinstance(command, click.Command)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        # click looks for the nearest name among commands that are loaded, and none is.
+        if args[0] not in COMMANDS and not args[0].startswith("-") and not ctx.resilient_parsing:
+            raise click.exceptions.NoSuchCommand(args[0], possibilities=COMMANDS, ctx=ctx)
+        return super().resolve_command(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
+        # click's own would load every command, for its line of help.
+        found = [CompletionItem(name, help=line) for name, (_, line) in COMMANDS.items() if name.startswith(incomplete)]
+        return [*found, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -76,9 +93,14 @@ def cli() -> None:
 
 
 def main() -> None:
-    """Run `prchain` and exit: 0 done, 1 not all done, 2 wrong usage, 130 interrupted; a failure is one line."""
+    """Run `prchain` and exit: 0 done, 1 not all done, 2 wrong usage, 130 interrupted; a failure is one line.
+
+    Where a shell asks for completion, it is answered instead.
+    """
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # mined text may be more than the terminal can encode
+    if asked := os.environ.get(COMPLETE):
+        sys.exit(shell_complete(cli, {}, "prchain", COMPLETE, asked))
     status = run(sys.argv[1:])
     if status and any(not one.daemon for one in threading.enumerate() if one is not threading.main_thread()):
         # After Ctrl-C, or an error in one of them, Python would wait for the threads under way; everything they do is
