@@ -122,6 +122,11 @@ def run(arguments: list[str]) -> int:
         return end.exit_code
     except PrchainError as error:
         return _fail(error, error.exit_code)
+    except (click.exceptions.NoSuchCommand, click.exceptions.NoSuchOption) as error:
+        where = error.ctx.command_path if error.ctx else "prchain"
+        more = "" if error.possibilities else f" See `{where} --help`."
+        click.echo(f"prchain: error: {error.format_message()}{more}", err=True)
+        return error.exit_code
     except click.ClickException as error:
         error.show()
         return error.exit_code

@@ -28,6 +28,7 @@ from pydantic_settings import (
 
 from prchain.errors import SettingsError
 from prchain.scrub import redact
+from prchain.suggest import meant, nearest
 
 FILE = "prchain.toml"
 
@@ -184,7 +185,8 @@ class Settings(BaseSettings):
             name = ".".join(map(str, first["loc"]))
             if first["type"] == "extra_forbidden":
                 known = PurposeSettings.model_fields if name.startswith("purposes.") else cls.model_fields
-                raise SettingsError(f"{FILE}: {name} is not a setting; known are {', '.join(known)}") from None
+                said = meant(str(first["loc"][-1]), known, "known are")
+                raise SettingsError(f"{FILE}: {name} is not a setting; {said}") from None
             said = first["msg"].removeprefix("Value error, ")
             raise SettingsError(f"{_place(name, given)}: {said[:1].lower()}{said[1:]}") from None
         except tomllib.TOMLDecodeError as error:
@@ -304,10 +306,13 @@ def _is_near(host: str) -> bool:
 
 
 def _refuse_unknown_variables() -> None:
-    known = {variable(name) for name in Settings.model_fields if name not in _TABLES}
+    known = {name: variable(name) for name in Settings.model_fields if name not in _TABLES}
     for name in sorted(os.environ):
-        if name.startswith(_PREFIX) and name not in known and not name.startswith(_NO_SETTINGS):
-            raise SettingsError(f"the environment: {name} is not a setting; known are {', '.join(sorted(known))}")
+        if name.startswith(_PREFIX) and name not in known.values() and not name.startswith(_NO_SETTINGS):
+            # Compared without the prefix, in which all are alike.
+            near = nearest(name.removeprefix(_PREFIX), known)
+            said = f"did you mean {known[near]}?" if near else f"known are {', '.join(sorted(known.values()))}"
+            raise SettingsError(f"the environment: {name} is not a setting; {said}")
 
 
 def _place(name: str, flags: Mapping[str, Any]) -> str:

@@ -18,6 +18,7 @@ from sqlalchemy.exc import DBAPIError, ResourceClosedError
 
 from prchain.errors import StoreUnavailable, UsageError
 from prchain.scrub import redact
+from prchain.suggest import meant
 from sql.store import Store
 
 FOLDER = Path(__file__).with_name("queries")
@@ -51,12 +52,11 @@ def named_queries() -> dict[str, NamedQuery]:
 
 
 def find_query(name: str) -> NamedQuery:
-    """The query of that name; raises `UsageError`, which lists the names there are."""
+    """The query of that name; raises `UsageError`, which tells the nearest name, or all there are."""
     known = named_queries()
     if name not in known:
-        raise UsageError(
-            f"there is no query named {name!r}; there are: {', '.join(known)}; SQL of your own goes after --query"
-        )
+        said = meant(name, known, "there are")
+        raise UsageError(f"there is no query named {name!r}; {said}; SQL of your own goes after --query")
     return known[name]
 
 
@@ -68,8 +68,8 @@ def run_query(store: Store, query: NamedQuery, values: Mapping[str, str]) -> Ite
     """
     unknown = sorted(set(values) - set(query.parameters))
     if unknown:
-        taken = ", ".join(query.parameters) or "none"
-        raise UsageError(f"{query.name} takes no {unknown[0]}; its parameters: {taken}")
+        said = meant(unknown[0], query.parameters, "its parameters:") if query.parameters else "nor any other parameter"
+        raise UsageError(f"{query.name} takes no {unknown[0]}; {said}")
     parameters = {name: values.get(name) for name in query.parameters}
     with _run(store, text(query.statement), parameters) as result:
         yield result

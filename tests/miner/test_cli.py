@@ -147,7 +147,7 @@ def test_wrong_arguments_exit_with_2_and_touch_nothing(
     assert cli.run(arguments) == 2
     out, err = capsys.readouterr()
     assert out == ""
-    assert err.splitlines()[-1].startswith("Error: ")
+    assert err.splitlines()[-1].startswith(("Error: ", "prchain: error: "))
     assert not Path("data").exists()
 
 

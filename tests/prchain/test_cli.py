@@ -96,6 +96,27 @@ def test_wrong_usage_exits_with_2(arguments: list[str], capsys: pytest.CaptureFi
     assert capsys.readouterr().out == ""
 
 
+@pytest.mark.parametrize(
+    ("typed", "words"),
+    [
+        ("mien", "Did you mean 'mine'?"),
+        ("chains lst", "Did you mean 'list'?"),
+        ("sql --jsn", "'--json'"),
+        ("sql funel", "did you mean funnel?"),
+        ("nothing-like-it", "See `prchain --help`."),
+        ("tasks nothing-like-it", "See `prchain tasks --help`."),
+    ],
+)
+def test_of_a_mistyped_name_the_nearest_one_is_told_in_one_line(
+    typed: str, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.run(typed.split()) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert err.startswith("prchain: error: ")
+    assert words in err
+
+
 def test_help_lists_every_command_with_its_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["--help"]) == 0
     out = capsys.readouterr().out

@@ -85,6 +85,22 @@ def test_a_mistyped_variable_is_refused_and_those_for_tests_are_not(monkeypatch:
         Settings.load()
 
 
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("PRCHAIN_WORKER", "did you mean PRCHAIN_WORKERS"),
+        ("PRCHAIN_GITHUB_TOKEN", "did you mean GITHUB_TOKEN"),
+        ("PRCHAIN_ZZZ", "known are GITHUB_API_URL"),
+    ],
+)
+def test_of_a_mistyped_variable_the_nearest_one_is_named(
+    name: str, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, "x")
+    with pytest.raises(SettingsError, match=f"{name} is not a setting; {words}"):
+        Settings.load()
+
+
 def test_a_bad_value_is_blamed_on_where_it_stands(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(SettingsError, match=r"^--max-wait-seconds: "):
         Settings.load(max_wait_seconds=-1)
@@ -163,7 +179,10 @@ def test_a_purpose_has_a_table_in_the_file(folder: Path, monkeypatch: pytest.Mon
 @pytest.mark.parametrize(
     ("file", "words"),
     [
-        ('[purposes.judge]\nmodle = "x"', r"purposes\.judge\.modle is not a setting; known are model, api_key_env"),
+        ('[purposes.judge]\nmodle = "x"', r"purposes\.judge\.modle is not a setting; did you mean model\?"),
+        ('[purposes.judge]\nzzz = "x"', r"purposes\.judge\.zzz is not a setting; known are model, api_key_env"),
+        ('[purpose.judge]\nmodel = "x"', r"purpose is not a setting; did you mean purposes\?"),
+        ("worker = 3", r"worker is not a setting; did you mean workers\?"),
         ('[purposes.judge]\napi_key = "sk-planted-0123456789"', r"purposes\.judge\.api_key is not a setting"),
         ('[purposes.judge]\napi_key_env = "sk-planted-0123456789"', r"purposes\.judge\.api_key_env: "),
         ("[purposes.judge]\nprice_input = -1", r"purposes\.judge\.price_input: "),
