@@ -14,6 +14,7 @@ reach them.
 
 from __future__ import annotations
 
+import logging
 import re
 import threading
 import time
@@ -37,6 +38,8 @@ from environments.suites.testruns import TestRun, run_tests
 from prchain.errors import RefreshFailed, SandboxError, SandboxLimit, SandboxLost
 from prchain.git.output import path_text
 from prchain.git.trees import EXECUTABLE, FILE, Entry, TreeStore
+
+log = logging.getLogger(__name__)
 
 TEST_TIMEOUT = 900.0
 """Seconds for one run of a stage's test files: five times what one test of Python may take
@@ -217,6 +220,7 @@ class TestBench:
                 losses += 1
                 if losses == _MOST_LOSSES:
                     return _unusable(lost, begun)
+                log.warning("a sandbox was lost while tests ran in it; it is made anew")
                 self.close()
 
     def _ready(self) -> Sandbox:

@@ -152,7 +152,8 @@ class Budget:
         token.dropped = True
         if all(other.dropped for other in self.tokens):
             raise self._none_left()
-        log.warning("GitHub refused token %d of %d (401); going on without it", token.ordinal, len(self.tokens))
+        # On the terminal, too, whatever is logged: only who runs it can replace the token.
+        log.error("GitHub refused token %d of %d (401); going on without it", token.ordinal, len(self.tokens))
 
     def wait(self, seconds: float, reason: str, on_wait: OnWait) -> None:
         """Sleep in view: `on_wait` is told the seconds and the reason before, and that it is over by no reason.
@@ -165,6 +166,7 @@ class Budget:
                 "that may be waited; run again later or allow a longer wait",
                 seconds,
             )
+        log.info("%s: waiting %.1f s", reason, seconds)
         on_wait(seconds, reason)
         self._sleep(seconds)
         on_wait(0.0, "")

@@ -8,12 +8,14 @@ import os
 import sys
 import threading
 import traceback
+from pathlib import Path
 
 import click
 from click.shell_completion import CompletionItem, shell_complete
 
 from prchain import __version__
 from prchain.errors import PrchainError, SettingsError
+from prchain.logs import logged_command, open_log
 from prchain.scrub import redact
 
 COMMANDS = {
@@ -73,7 +75,15 @@ class StageCommands(click.Group):
 
 @click.group(cls=StageCommands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="prchain")
-def cli() -> None:
+@click.option("-v", "--verbose", count=True, help="Log on standard error what is done; -vv with details.")
+@click.option(
+    "--log-file",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Append the log to a file instead, also without -v.",
+)
+@click.pass_context
+def cli(ctx: click.Context, verbose: int, log_file: Path | None) -> None:
     """Turn the pull-request history of real repositories into training data for software-engineering agents.
 
     Pull requests that build on each other become chains, chains become tasks, and what an agent does with a task,
@@ -90,6 +100,8 @@ def cli() -> None:
     Any of them can be killed and started again. `prchain demo` runs all of them on a small repository, without network
     or key; `prchain status` says what came of each so far.
     """
+    ctx.with_resource(open_log(verbose, log_file, _secrets))
+    ctx.with_resource(logged_command(f"prchain {__version__} {ctx.invoked_subcommand}"))
 
 
 def main() -> None:

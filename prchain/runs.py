@@ -11,6 +11,7 @@ its own unit alone. What is wrong with the settings or the database ends the run
 
 from __future__ import annotations
 
+import logging
 import threading
 import traceback
 from collections import Counter
@@ -34,6 +35,8 @@ from prchain.errors import (
 )
 from prchain.progress import Progress, Task
 from prchain.scrub import redact, scrub_mined
+
+log = logging.getLogger(__name__)
 
 DEFECT = "defect"
 """The outcome of a unit whose work failed without a name: a defect of ours."""
@@ -166,13 +169,17 @@ class _Run(Generic[U]):
     def _unless_stopped(self, unit: U) -> UnitResult[U] | None:
         if self._stop.is_set():
             return None
+        begun = monotonic()
+        log.info("%s: %s begins", self._work.title, unit.key)
         try:
             result = self._work_on(unit)
-        except BaseException:
+        except BaseException as error:
             self._stop.set()  # before this thread takes the next unit
+            log.warning("%s: %s ends the run: %s", self._work.title, unit.key, type(error).__name__)
             raise
         finally:
             self._under_way.ended(unit.key)
+        log.info("%s: %s ended %s after %.1f s", self._work.title, unit.key, result.outcome, monotonic() - begun)
         self._under_way.count(result.outcome)
         if self._stop_rule.ends(result):
             self._stop.set()
@@ -187,15 +194,23 @@ class _Run(Generic[U]):
                 except _ENDS_THE_RUN:
                     raise
                 except PrchainError as error:
+                    log.warning("%s: %s failed: %s", self._work.title, unit.key, error.name)
+                    log.debug("%s: %s failed in", self._work.title, unit.key, exc_info=True)
                     return self._failed(unit, error.name, self._words(str(error)))
                 except Exception as error:  # what has no name is a defect of ours: told, not hidden
+                    self._log_defect(unit)
                     return self._failed(unit, DEFECT, self._words(defect_words(error)))
         except StoreInUse:
             return UnitResult(unit, TAKEN, "another run works on it")
         except _ENDS_THE_RUN:
             raise
         except Exception as error:  # of `holding` itself
+            self._log_defect(unit)
             return UnitResult(unit, DEFECT, self._words(defect_words(error)))
+
+    def _log_defect(self, unit: U) -> None:
+        log.warning("%s: %s met a defect of prchain; -vv logs where", self._work.title, unit.key)
+        log.debug("%s: %s met it in", self._work.title, unit.key, exc_info=True)
 
     def _failed(self, unit: U, outcome: str, reason: str) -> UnitResult[U]:
         """Store that the work on a unit failed; where that fails in its turn, both are told."""

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import logging
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from time import sleep
+from time import monotonic, sleep
 
 from sqlalchemy import Connection, TextClause, text
 from sqlalchemy.exc import DBAPIError
@@ -20,6 +21,8 @@ from prchain.errors import StoreInUse
 from sql.engine import shown, sqlite_file
 from sql.failures import named_failures, named_file_failures
 from sql.store import Store
+
+log = logging.getLogger(__name__)
 
 _BETWEEN_TRIES = 0.2
 """Seconds between two looks at a lock that somebody holds."""
@@ -46,13 +49,19 @@ def alone(store: Store, work: str, command: str) -> Iterator[None]:
 @contextmanager
 def one_after_the_other(store: Store, work: str, command: str) -> Iterator[None]:
     """As `alone`, but waits for who holds the lock. Raises `StoreUnavailable`."""
+    begun, waited = monotonic(), False
     with ExitStack() as held:
         while True:
             try:
                 held.enter_context(alone(store, work, command))
                 break
             except StoreInUse:
+                if not waited:
+                    log.info("waiting for another run that holds %s", work)
+                waited = True
                 sleep(_BETWEEN_TRIES)
+        if waited:
+            log.info("holding %s after %.1f s", work, monotonic() - begun)
         yield
 
 

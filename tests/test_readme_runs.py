@@ -112,7 +112,11 @@ RULES = {
 }
 """Command to how it is run."""
 
+OF_THE_GROUP = {"-v": 0, "-vv": 0, "--log-file": 1}
+"""Option that stands before a command, to how many words it takes."""
+
 MODULES = {
+    "prchain": r"Commands:.*\bdemo\b",
     "tests.precision": "strict 86.2%.*with borderline 95.4%",
     "tests.chain_reading": "every step real 80.6%",
     "tests.leaks": r"held_out.*precision 28/30 = .*recall +28/28 = ",
@@ -185,9 +189,11 @@ LINES = {shlex.join(words): words for words in (*command_lines(pages()), *of_the
 
 
 def command_of(words: list[str]) -> str:
-    """The command of words that follow `prchain`, which has a rule."""
+    """The command of words that follow `prchain`, which has a rule; options may stand before it."""
     if words == ["--help"]:
         return ""
+    while words and words[0] in OF_THE_GROUP:
+        words = words[1 + OF_THE_GROUP[words[0]] :]
     for name in (" ".join(words[:3]), " ".join(words[:2]), *words[:1]):
         if name in RULES:
             return name

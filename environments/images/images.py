@@ -8,6 +8,7 @@ runs the recipe's refresh, offline; a build ends with doing just that, so an ima
 from __future__ import annotations
 
 import json
+import logging
 import secrets
 import shlex
 import time
@@ -24,6 +25,8 @@ from environments.sandboxes.engine import BASE_LABEL, IMAGE_LABEL, in_engine
 from environments.sandboxes.leftovers import SNAPSHOT
 from prchain.errors import BuildFailed, ImageError, ImageMissing
 from prchain.timestamps import stamp
+
+log = logging.getLogger(__name__)
 
 BASE_PACKAGES = (
     "git",
@@ -113,14 +116,17 @@ def build_image(
     if not rebuild and (found := find_image(engine, plan.image)):
         return replace(found, cached=True)
     begun = time.monotonic()
+    log.info("building the image %s", plan.image)
     try:
         _build(engine, plan, tree, settings, as_of, begun + settings.timeout)
     except BuildFailed as failure:
         failure.seconds = time.monotonic() - begun
+        log.warning("building %s failed at %s after %.0f s", plan.image, failure.step, failure.seconds)
         raise
     found = find_image(engine, plan.image)
     if found is None:
         raise ImageError(f"the image {plan.image} was removed by somebody else")
+    log.info("built %s in %.0f s", plan.image, time.monotonic() - begun)
     return replace(found, seconds=time.monotonic() - begun)
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import posixpath
 import shlex
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from types import TracebackType
@@ -14,6 +16,8 @@ from environments.sandboxes.channel import Channel, Transport
 from environments.sandboxes.sandbox import ExecResult, Place
 from environments.sandboxes.watchdog import Watchdog
 from prchain.errors import DiskLimit, SandboxError, SandboxFileError, SandboxLost
+
+log = logging.getLogger(__name__)
 
 MOST_READ = 256 << 20
 """Bytes of a file that `read` returns at most, and of a stdin that a command gets."""
@@ -70,7 +74,7 @@ class ChannelledSandbox(ABC):
             raise SandboxLost("the sandbox was closed")
         if self._channel is not None:
             return
-        started = False
+        started, begun = False, time.monotonic()
         try:
             self._channel = Channel(self._make())
             self._channel.open()
@@ -82,12 +86,21 @@ class ChannelledSandbox(ABC):
                 self._stop()
         self._watchdog = Watchdog(self._disk_use, self.place.limits.disk_bytes, self._end)
         self._watchdog.start()
+        log.info(
+            "%s started in %.1f s, of %s", self._shown, time.monotonic() - begun, self.place.image or "this machine"
+        )
 
     def close(self) -> None:
         """See `Sandbox.close`."""
         if not self._closed:
             self._closed = True
+            if self._channel is not None:
+                log.info("%s ended", self._shown)
             self._stop()
+
+    @property
+    def _shown(self) -> str:
+        return f"sandbox {id(self) & 0xFFFFFF:06x}"
 
     def _stop(self) -> None:
         if self._watchdog is not None:
@@ -154,8 +167,11 @@ class ChannelledSandbox(ABC):
     def _why(self, error: SandboxLost) -> SandboxError:
         if self._watchdog is not None and self._watchdog.tripped:
             most = self.place.limits.disk_bytes
-            return DiskLimit(f"the sandbox wrote {self._watchdog.tripped:,} bytes; it may write {most:,}")
-        return self._cause(error)
+            why: SandboxError = DiskLimit(f"the sandbox wrote {self._watchdog.tripped:,} bytes; it may write {most:,}")
+        else:
+            why = self._cause(error)
+        log.warning("%s is lost: %s", self._shown, why.name)
+        return why
 
     def read(self, path: str) -> bytes:
         """See `Sandbox.read`; at most `MOST_READ` bytes."""

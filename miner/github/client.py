@@ -28,6 +28,8 @@ LONGEST_PAUSE = 30.0
 NOT_MODIFIED = 304
 BAD_REQUEST = 400
 
+log = logging.getLogger(__name__)
+
 Answer = TypeVar("Answer")
 Headers = dict[str, Any]
 
@@ -151,6 +153,7 @@ class GitHubClient:
                     stumbles += 1
                     if stumbles == ATTEMPTS:
                         raise self._surrender(fault) from None
+                    log.warning("GitHub, attempt %d of %d: %s", stumbles, ATTEMPTS, _one_line(fault, self._secrets))
                 except GitHubError as error:
                     raise type(error)(_one_line(error, self._secrets)) from None
                 else:
@@ -160,6 +163,8 @@ class GitHubClient:
             self.pause(stumbles - 1)
 
     def _obey(self, limit: faults.Limited, token: Token, resource: str, times: int) -> None:
+        kind = "hourly" if limit.primary else "secondary"
+        log.warning("GitHub's %s rate limit for %s struck token %d", kind, resource, token.ordinal)
         if times > MAX_LIMITED:
             raise RateLimitExceeded(f"GitHub refused one request {times} times for its rate limit; run again later", 0)
         if limit.primary:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import fcntl
+import logging
 import re
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +17,8 @@ from prchain.errors import CloneFailed, DiskFull, NotARepository
 from prchain.git.process import ENVIRONMENT, SAFE_CONFIG, git_module, named
 from prchain.git.repository import GitRepository
 from prchain.scrub import redact
+
+log = logging.getLogger(__name__)
 
 _ALLOWED_URL = re.compile(
     r"(?i)^(?:https?|ssh|git|file)://[^-\s][^\s]*$|^[A-Za-z0-9_.-]+@[A-Za-z0-9][A-Za-z0-9.-]*:[^-\s]\S*$"
@@ -70,7 +74,10 @@ def update_mirror(url: str, path: Path, *, token: str | None = None) -> GitRepos
     environment = {**ENVIRONMENT, "GIT_DIR": str(path.absolute()), **_header(credentials)}
     try:
         path.mkdir(parents=True, exist_ok=True)
+        begun = time.monotonic()
         with _alone(path):
+            made = not (path / "HEAD").exists()
+            log.info("%s %s ...", "cloning" if made else "fetching", redact(bare_url))
             runner = git.Git(str(path))
 
             def run(*arguments: str) -> str:
@@ -82,6 +89,7 @@ def update_mirror(url: str, path: Path, *, token: str | None = None) -> GitRepos
             head = re.match(r"ref: (refs/heads/\S+)\tHEAD", run("ls-remote", "--symref", bare_url, "HEAD"))
             if head:
                 run("symbolic-ref", "HEAD", head.group(1))
+        log.info("%s is up to date after %.1f s", redact(bare_url), time.monotonic() - begun)
     except git.exc.GitCommandError as error:
         raise _failure(bare_url, error, tuple(filter(None, (token, credentials)))) from None
     except OSError as error:
@@ -116,7 +124,11 @@ def _header(credentials: str | None) -> dict[str, str]:
 def _alone(path: Path) -> Iterator[None]:
     """Work on a mirror that no other prchain works on, without the lock files that a killed git left there."""
     with (path / "prchain.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            log.info("waiting for another prchain that works on the mirror %s", path)
+            fcntl.flock(lock, fcntl.LOCK_EX)
         for left in [*path.glob("*.lock"), *path.glob("refs/**/*.lock")]:
             if left.name != "prchain.lock":
                 left.unlink(missing_ok=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -11,6 +12,8 @@ from prchain.llm.endpoint import Endpoint
 from prchain.llm.model import Reply, Request
 from prchain.llm.pauses import full_jitter
 from prchain.llm.wire import Dialect, body_of, reply_of
+
+log = logging.getLogger(__name__)
 
 _RESPONSE_FORMAT = re.compile(r"response_?format|json_?schema|guided_(?:json|decoding)|structured outputs?", re.I)
 
@@ -45,6 +48,7 @@ class OpenAIModel:
                 return sent
             other = _other_dialect(sent, request, dialect)
             if other is not None:
+                log.info("%s does not take every parameter for %s: sent in another way", self.endpoint.shown, self.name)
                 self.endpoint.learn(self.name, other)
                 continue
             tries += 1
@@ -53,6 +57,10 @@ class OpenAIModel:
             if sent.retry_after:
                 self.endpoint.be_quiet(sent.retry_after)
             pause = (sent.retry_after or 0.0) + full_jitter(tries, self.endpoint.random)
+            log.warning(
+                "%s, try %d of %d for %s: %s%s; again in %.1f s", self.endpoint.shown, tries, self.endpoint.max_tries,
+                request.purpose or self.name, sent.error.name, f" ({sent.status})" if sent.status else "", pause,
+            )  # fmt: skip
             waited += self._wait(pause, waited, sent.error)
 
     def _wait(self, seconds: float, waited: float, error: LlmError | None) -> float:
@@ -66,6 +74,7 @@ class OpenAIModel:
                 seconds,
             )
         if seconds > 0:
+            log.info("%s: waiting %.1f s", self.endpoint.shown, seconds)
             self.endpoint.sleep(seconds)
         return seconds
 

@@ -8,6 +8,7 @@ stored replies and goes on where the calls begin.
 from __future__ import annotations
 
 import hashlib
+import logging
 import math
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,6 +28,8 @@ from prchain.llm.price import Price
 from prchain.llm.prompts import Prompt
 from prchain.llm.replies import Unfit, closed_schema, read_shape, read_text
 from prchain.llm.wire import most_bytes, serialised
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 Shape = TypeVar("Shape", bound=BaseModel)
@@ -251,6 +254,8 @@ class Desk:
                 ordinal += 1
                 if cut_off > 1 or ordinal > self.repeats:
                     raise _gave_up(question, request, fault, ordinal) from None
+                what = "was cut off" if fault.cut_off else "was a refusal" if fault.refused else "did not fit"
+                log.info("%s of %s: the reply %s, asking again", question.purpose, question.subject, what)
                 request = replace(request, messages=(*question.messages, *_correction(paid.reply, fault)))
 
     def _find_or_pay(self, question: Question, request: Request, ordinal: int) -> _Paid:
@@ -280,11 +285,14 @@ class Desk:
                     (self.ledger.lose if error.billed else self.ledger.release)(call, f"{error.name}: {error}")
                     if not error.billed or tries > self.repeats:
                         raise
+                    log.warning("%s of %s: a reply was lost, asking again: %s", key.purpose, key.subject, error.name)
                 else:
                     usd = route.price.of(reply.usage) if route.price else None
                     self.ledger.settle(call, reply, usd)
                     paid = most if usd is None else usd
-                    return _Paid(reply, paid, False, paid, monotonic() - began)
+                    seconds = monotonic() - began
+                    log.debug("%s of %s: answered by %s after %.1f s", key.purpose, key.subject, note.model, seconds)
+                    return _Paid(reply, paid, False, paid, seconds)
             self.pause(tries)
         raise AssertionError("the last try returns or raises")
 
@@ -313,6 +321,7 @@ class Desk:
                 except BudgetExceeded:
                     if not self._in_flight:
                         raise
+                    log.debug("%s of %s: waiting for the budget of calls under way", key.purpose, key.subject)
                     self._freed.wait(timeout=1)
         try:
             yield call

@@ -30,6 +30,8 @@ class Ran:
 
     folder: Path
     printed: str
+    logged: str
+    """Its log, with all details."""
 
     def rows(self, table: Any, *columns: str, **equals: Any) -> list[tuple[Any, ...]]:
         store = Store.open(str(self.folder / "prchain.db"), create=False)
@@ -48,8 +50,9 @@ def run_through(folder: Path) -> Ran:
     """Run the demo as plain processes: they are everywhere, and the code is our own."""
     out = io.StringIO()
     with contextlib.redirect_stdout(out), alone_in(folder.parent):
-        assert succeeds("demo", "--folder", str(folder), "--backend", "unsafe-local")
-    return Ran(folder, out.getvalue())
+        log = folder.parent / "demo.log"
+        assert succeeds("-vv", "--log-file", str(log), "demo", "--folder", str(folder), "--backend", "unsafe-local")
+    return Ran(folder, out.getvalue(), log.read_text(encoding="utf-8"))
 
 
 def git(repository: Path, *arguments: str) -> str:

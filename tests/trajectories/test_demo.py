@@ -49,6 +49,21 @@ def test_each_command_is_shown_before_its_output(ran: Ran) -> None:
     assert place == sorted(place)
 
 
+def test_the_log_tells_what_was_done_and_quotes_neither_prompts_nor_replies(ran: Ran) -> None:
+    for words in (
+        r"INFO .*sandbox [0-9a-f]{6} started in [\d.]+ s",
+        r"INFO .*prchain\.runs: .* begins\n",
+        r"INFO .*prchain\.runs: .* ended accepted after [\d.]+ s\n",
+        r"DEBUG .*prchain\.llm\.desk: judge of .*: answered by",
+    ):
+        assert re.search(words, ran.logged), words
+    texts = [*ran.rows(TrajectoryMessage, "content"), *ran.rows(LlmCall, "reply")]
+    pieces = {piece.strip() for (text,) in texts for piece in re.split(r'\n|\\n|"|\. ', str(text))}
+    quotable = {piece for piece in pieces if len(piece) > 30}
+    assert len(quotable) > 100
+    assert [piece for piece in quotable if piece in ran.logged] == []
+
+
 def test_one_stage_was_sent_back_and_mended_and_one_chain_rejected(ran: Ran) -> None:
     stages = sorted(ran.rows(TrajectoryStage, "outcome", "attempts"))
     assert stages == [("accepted", 1)] * 5 + [("accepted", 2), ("not_reached", 0), ("rejected", 4)]

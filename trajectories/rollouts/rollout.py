@@ -7,6 +7,7 @@ again, here or on another machine with the same database, mirrors and trees.
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -76,6 +77,8 @@ from trajectories.scaffolds.context import used_by
 from trajectories.scaffolds.scaffold import ObserverKind, Scaffold
 from trajectories.task import TaskTexts, read_task, read_texts
 from trajectories.verdicts.judge import JUDGE, VERDICTS, Judge
+
+log = logging.getLogger(__name__)
 
 COMMAND = "prchain rollouts run"
 
@@ -220,6 +223,7 @@ def roll(context: RolloutContext, chain_id: str, sample: int, *, parent: Parent 
                     return name
                 with store.transaction() as tx:
                     count_try(tx, name)
+                log.warning("trajectory %s: %s, try %d of %d", name[:12], error.name, tries, context.retries)
                 context.pause(tries)
             except Exception as error:  # the boundary: what has no name is a defect of ours, and its trajectory says so
                 leave(context, name, DEFECT, defect_words(error))
