@@ -47,6 +47,15 @@ def migrate(engine: Engine, folder: Path = MIGRATIONS) -> None:
                 _apply(connection, folder, pending[0])
 
 
+def check_version(engine: Engine, folder: Path = MIGRATIONS) -> None:
+    """Make sure that the database needs no migration. Raises as `migrate`, and `StoreTooOld` for one that does."""
+    if _next_version(engine, known_versions(folder)):
+        raise StoreTooOld(
+            f"{shown(engine.url)} was written by an older prchain, or is empty; any command that opens it, such as "
+            "`prchain status`, brings it up to date"
+        )
+
+
 def known_versions(folder: Path = MIGRATIONS) -> list[str]:
     """The versions that the migrations of `folder` lead to, oldest first; from their file names, ``mNNNN_name.py``."""
     names = sorted(path.name for path in (folder / "versions").glob("m*.py"))

@@ -25,7 +25,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from prchain.errors import StoreUnavailable
 from sql.engine import make_engine, parse_url, reader, shown, sqlite_file, writer
 from sql.failures import named_failures, named_file_failures
-from sql.migrate import migrate
+from sql.migrate import check_version, migrate
 from sql.tables import Base
 
 Row = Mapping[str, Any]
@@ -162,6 +162,24 @@ class Store:
         try:
             with named_failures(url):
                 migrate(store.engine)
+        except BaseException:
+            store.close()
+            raise
+        return store
+
+    @classmethod
+    def open_for_reading(cls, database: str) -> Store:
+        """Open a database that is there, and change nothing in it: no migration is applied.
+
+        Raises as `open`, and `StoreTooOld` for a database that would have to be migrated.
+        """
+        url = parse_url(database)
+        if (file := sqlite_file(url)) and not file.exists():
+            raise StoreUnavailable(f"there is no database at {shown(url)}; run `prchain mine` first")
+        store = cls(make_engine(url))
+        try:
+            with named_failures(url):
+                check_version(store.engine)
         except BaseException:
             store.close()
             raise

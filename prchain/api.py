@@ -1,0 +1,178 @@
+"""What a database of prchain holds, for programs: repositories, chains, tasks and samples as typed values.
+
+    import prchain.api
+
+    with prchain.api.open("data/prchain.db") as database:
+        for sample in database.samples():
+            print(sample.id, sample.trained)
+
+It only reads: a database that a run is writing to can be opened at the same time. What is here stays; whatever else the
+packages hold may change with any version. `docs/api.md` has an example.
+
+This module stands above the stages, as `prchain.cli` does, and loads them when it is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from chains.tasks.record import TaskRecord
+    from prchain.settings import Settings
+    from sql.store import Store
+    from trajectories.export.samples import Sample
+
+__all__ = ["Chain", "ChainStage", "Database", "Repository", "open"]
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """A repository that was mined."""
+
+    name: str
+    """``OWNER/NAME``"""
+    host: str
+    pull_requests: int
+    landed: int
+    """Pull requests that were merged into it, in whatever way."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChainStage:
+    """One stage of a chain: the work of one pull request."""
+
+    position: int
+    """1 is the first."""
+    number: int
+    """Of the pull request."""
+    subject: str
+    base_sha: str
+    """B_t: the commit that the work begins on."""
+    landed_sha: str
+    """M_t: B_t with the reference patch."""
+    landed_at: str
+    """UTC, ISO 8601."""
+    relation: str | None
+    """To the stage before: why it follows; None for the first."""
+    confidence: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """Pull requests that build on each other, in the order in which they landed."""
+
+    id: str
+    repository: str
+    score: float
+    """The sum of the confidences of its links."""
+    language: str | None
+    licence: str | None
+    """SPDX id at the last stage."""
+    task: str | None
+    """The outcome of its task, ``ready`` for one that an agent can be given; None where none was written."""
+    stages: tuple[ChainStage, ...]
+
+
+class Database:
+    """A database that is open for reading; a context manager that closes it. Made by `open`.
+
+    What an iterator gives is of one state of the database, for as long as it is gone through.
+    """
+
+    def __init__(self, store: Store, settings: Settings) -> None:
+        self._store = store
+        self._settings = settings
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self._store.close()
+
+    def repositories(self) -> Iterator[Repository]:
+        """The repositories that were mined, by name. Raises `StoreError`."""
+        from sql import tables
+
+        with self._store.reading() as tx:
+            rows = list(tx.rows(tables.Repository, "id", "owner", "name", "host"))
+            for id_, owner, name, host in sorted(rows, key=lambda row: f"{row[1]}/{row[2]}".lower()):
+                all_, landed = (
+                    tx.count(tables.PullRequest, repository_id=id_, **of) for of in ({}, {"outcome": "landed"})
+                )
+                yield Repository(f"{owner}/{name}", host, all_, landed)
+
+    def chains(self, *, strategy: str = "reference", repository: str | None = None) -> Iterator[Chain]:
+        """The chains that a strategy (``reference``, ``temporal`` or ``single``) chooses, by repository and id.
+
+        `repository` (``OWNER/NAME``) leaves out all others. Raises `UsageError` for one that was not mined, and
+        `StoreError`.
+        """
+        from chains.report import find_chains
+        from sql import tables
+
+        columns = ("position", "number", "subject", "base_sha", "landed_sha", "landed_at", "relation", "confidence")
+        rows = find_chains(self._store, strategy, repository=repository)
+        with self._store.reading() as tx:
+            for row in sorted(rows, key=lambda row: (row["repository"].lower(), row["id"])):
+                stages = tuple(ChainStage(*stage) for stage in tx.rows(tables.ChainStage, *columns, chain_id=row["id"]))
+                yield Chain(
+                    row["id"], row["repository"], row["score"], row["language"] or None, row["licence"], row["task"],
+                    stages,
+                )  # fmt: skip
+
+    def tasks(self, *, strategy: str = "reference") -> Iterator[TaskRecord]:
+        """The tasks that are ready, of the chains that a strategy chooses: what `prchain tasks export` writes.
+
+        Patches are read from the git repositories that were mined, so these must be there. Raises `GitError` where one
+        is not, and `StoreError`.
+        """
+        from chains.tasks.export import ExportOptions, records
+
+        return records(self._store, self._settings.mirrors_dir, ExportOptions(strategy))
+
+    def samples(
+        self, *, outcomes: Collection[str] | None = None, repository: str | None = None, model: str | None = None
+    ) -> Iterator[Sample]:
+        """The samples that `prchain export` writes, before they are put into a format: scrubbed, without duplicates,
+        each turn with whether it is under loss and why.
+
+        `outcomes` of trajectories (accepted ones, whole or in part, where it is None), `repository` and `model` leave
+        out all others. Raises `UsageError` for one that nothing has, and `StoreError`.
+        """
+        from trajectories.export.formats.registry import chosen_format
+        from trajectories.export.options import ExportOptions
+        from trajectories.export.selection import Selection
+        from trajectories.export.wanted import check_wanted
+        from trajectories.outcomes import KEPT
+
+        options = ExportOptions(frozenset(KEPT if outcomes is None else outcomes), repository, model)
+        with self._store.reading() as tx:
+            check_wanted(tx, outcomes=options.outcomes, repository=repository, model=model)
+            selection = Selection(tx, chosen_format("openai", options), options, self._settings.secrets)
+            for chosen in selection.samples():
+                yield from (one.sample for one in chosen)
+
+
+def open(database: str | Path | None = None, *, data_dir: str | Path | None = None) -> Database:
+    """Open a database for reading: a SQLAlchemy URL or a SQLite file's path; None: the one of the settings.
+
+    `data_dir` is where mirrors were put, as the setting of that name. Whatever is not given is as for the commands:
+    prchain.toml of the current folder, the environment, the defaults. Raises `SettingsError`, and `StoreError` for a
+    database that is not there, is no database of prchain, or is of another version.
+    """
+    from prchain.settings import Settings
+    from sql.store import Store
+
+    given = None if database is None else str(database)
+    settings = Settings.load(db=given, data_dir=None if data_dir is None else Path(data_dir))
+    return Database(Store.open_for_reading(settings.db), settings)
