@@ -152,7 +152,7 @@ class _Run(Generic[U]):
 
     def run(self, workers: int) -> RunResult[U]:
         results: list[UnitResult[U]] = []
-        pool = ThreadPoolExecutor(max_workers=max(1, min(workers, len(self._units))))
+        pool = ThreadPoolExecutor(max(1, min(workers, len(self._units))), thread_name_prefix="worker")
         try:
             futures = [pool.submit(self._unless_stopped, unit) for unit in self._units]
             for future in as_completed(futures):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import click
 
@@ -11,8 +12,14 @@ from prchain.errors import UsageError
 from prchain.settings import Settings
 
 
+def _queries(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """The names of queries that begin so, for the shell; without SQLAlchemy, which `sql.named` loads."""
+    names = sorted(path.stem for path in Path(__file__).with_name("queries").glob("*.sql"))
+    return [name for name in names if name.startswith(incomplete)]
+
+
 @click.command()
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=_queries)
 @click.argument("values", metavar="[PARAMETER=VALUE]...", nargs=-1)
 @click.option("--list", "as_list", is_flag=True, help="List the named queries and their parameters.")
 @click.option("--query", metavar="SQL", help="Run this statement instead of a named query; it can only read.")

@@ -53,6 +53,7 @@ def test_commands_sub_commands_options_and_values_are_completed() -> None:
         "prchain ": {*COMMANDS},
         "prchain --v": {"--version"},
         "prchain chains b": {"build"},
+        "prchain sql fun": {"funnel"},
         "prchain chains list --strat": {"--strategy"},
         "prchain chains list --strategy t": {"temporal"},
     }.items():
