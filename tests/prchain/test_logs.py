@@ -5,7 +5,11 @@ from __future__ import annotations
 import logging
 import os
 import re
+import subprocess
+import threading
+import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +18,14 @@ import pytest
 
 from prchain import cli, logs
 from prchain.errors import StoreCorrupt
+from prchain.git.mirror import update_mirror
 from prchain.llm.client import OpenAIModel
 from prchain.llm.endpoint import Endpoint
 from prchain.llm.model import Message, Request
 from prchain.progress import SILENT
 from prchain.runs import run_units
+from sql.lock import alone, one_after_the_other
+from sql.store import Store
 from tests.endpoint import FakeClock, FakeEndpoint, completion, error, in_turn
 from tests.prchain.test_runs import Work, units
 
@@ -172,3 +179,30 @@ def test_units_are_logged_with_how_they_end_and_a_defect_with_its_place(put: Put
     assert re.search(r"INFO .*prchain\.runs: things: u1 ended defect after \d+\.\d s\n", said)
     assert "work_on" in said
     assert "ZeroDivisionError: over [redacted]" in said
+
+
+def test_fetching_a_mirror_and_waiting_for_a_lock_are_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    origin = tmp_path / "origin"
+    for words in (["init", "-q"], ["-c", "user.name=x", "-c", "user.email=x@x", "commit", "-qm", "x", "--allow-empty"]):
+        origin.mkdir(exist_ok=True)
+        subprocess.run(["git", *words], cwd=origin, check=True)
+    for what in ("cloning", "fetching"):
+        caplog.clear()
+        update_mirror(origin.as_uri(), tmp_path / "mirror.git")
+        assert f"{what} {origin.as_uri()} ..." in caplog.text
+        assert "is up to date after" in caplog.text
+
+    def wait() -> None:
+        with one_after_the_other(store, "image-1", "prchain environments"):
+            pass
+
+    with closing(Store.open(str(tmp_path / "prchain.db"))) as store:
+        waiting = threading.Thread(target=wait)
+        with alone(store, "image-1", "prchain environments"):
+            waiting.start()
+            while "waiting for another run that holds image-1" not in caplog.text:
+                time.sleep(0.01)
+                assert waiting.is_alive()
+        waiting.join()
+    assert "holding image-1 after" in caplog.text
