@@ -30,7 +30,7 @@ COMPILE_APART := CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile --quiet -
 	--strip-extras --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-emit-options
 
 .DEFAULT_GOAL := help
-.PHONY: help install mini demo mine chains tasks environments rollouts export stats status test test-llm test-consumers check precision leaks reading bench lock
+.PHONY: help install mini demo mine chains tasks environments rollouts export stats status test test-llm test-consumers check precision leaks reading bench optimality state-pairs real-rollouts engine-faults same-rows lock
 
 help: ## Show this
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 24
@@ -84,16 +84,31 @@ check: $(DEV) ## Lint, check the types and the layering
 	$(BIN)/python -m pytest -q tests/test_layering.py
 
 precision: $(DEV) ## Score the hand-made labels of counted citations: ARGS="--db PATH"
-	$(BIN)/python -m tests.precision score $(ARGS)
+	$(BIN)/python -m research.precision score $(ARGS)
 
 reading: $(DEV) ## Score what readers said of chains
-	$(BIN)/python -m tests.chain_reading score
+	$(BIN)/python -m research.chain_reading score
 
 leaks: $(DEV) ## Score the leak check on its table of hand-made texts: ARGS="--findings"
-	$(BIN)/python -m tests.leaks score $(ARGS)
+	$(BIN)/python -m research.leaks score $(ARGS)
 
 bench: $(DEV) $(MINI)/.installed ## Measure time, memory and requests: MIRROR=PATH of a git repository
-	PRCHAIN_TEST_MINI=$(MINI) $(BIN)/python -m tests.bench $(if $(MIRROR),--mirror $(MIRROR)) $(ARGS)
+	PRCHAIN_TEST_MINI=$(MINI) $(BIN)/python -m research.bench $(if $(MIRROR),--mirror $(MIRROR)) $(ARGS)
+
+optimality: $(DEV) ## Compare chosen chains with the best ones of small graphs: ARGS="--graphs 60 --nodes 13"
+	$(BIN)/python -m research.optimality $(ARGS)
+
+state-pairs: $(DEV) ## Prove the rule of stage state on mined pull requests: ARGS="--db PATH --pairs 200"
+	$(BIN)/python -m research.state_pairs $(ARGS)
+
+real-rollouts: $(DEV) ## Roll out a proved chain in Docker, by script: ARGS="--db PATH --chain ID --agent reference"
+	$(BIN)/python -m research.real_rollouts $(ARGS)
+
+engine-faults: $(DEV) ## Kill a Docker engine of its own amid rollouts, and fill its disk: as root, minutes: ARGS=--help
+	$(BIN)/python -m research.engine_faults $(ARGS)
+
+same-rows: $(DEV) ## Say whether two databases hold the same facts: ARGS="ONE.db OTHER.db"
+	$(BIN)/python -m research.same_rows $(ARGS)
 
 lock: $(DEV) ## Lock the newest versions of all packages, with hashes
 	$(COMPILE) --output-file requirements.txt pyproject.toml

@@ -117,10 +117,10 @@ OF_THE_GROUP = {"-v": 0, "-vv": 0, "--log-file": 1}
 
 MODULES = {
     "prchain": r"Commands:.*\bdemo\b",
-    "tests.precision": "strict 86.2%.*with borderline 95.4%",
-    "tests.chain_reading": "every step real 80.6%",
-    "tests.leaks": r"held_out.*precision 28/30 = .*recall +28/28 = ",
-    "tests.chains.optimality": "all: average 0.9",
+    "research.precision": "strict 86.2%.*with borderline 95.4%",
+    "research.chain_reading": "every step real 80.6%",
+    "research.leaks": r"held_out.*precision 28/30 = .*recall +28/28 = ",
+    "research.optimality": "all: average 0.9",
     "sql.describe": "^# Tables\n",
 }
 """Module that is run as a program, to what it prints: the docs quote it."""
@@ -132,7 +132,7 @@ ELSEWHERE = {
     "make install": ("Makefile", "demo: $(RUNTIME)"),
     "make test-consumers": ("Makefile", "pytest tests/consumers/consumers.py"),
     "make mini": ("Makefile", "test: $(DEV) $(MINI)/.installed"),
-    "make bench": ("tests/bench/test_bench.py", "main(["),
+    "make bench": ("tests/research/test_bench.py", "main(["),
     ".ci/run": (".ci/run", "make test\n"),
     "swebench eval": ("tests/chains/test_swebench.py", "eval_script"),
 }

@@ -2,7 +2,7 @@
 
 S_1 = B_1 and S_t = merge3(base = M_{t-1}, ours = A_{t-1}, theirs = B_t): the base of the stage, with the agent's
 version of the earlier stages in place of the reference's. Measured on real pull requests this gives exactly B_t for an
-agent that reproduced the reference, and lets no reference line in (`tests.state_pairs`); no other base does.
+agent that reproduced the reference, and lets no reference line in (`make state-pairs`); no other base does.
 """
 
 from __future__ import annotations

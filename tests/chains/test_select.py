@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 from chains.choice.select import EXACT, choose_chains, choose_single, choose_temporal
 from chains.edges.graph import Edge, build_graph
-from tests.bench.chains_bench import rows
-from tests.chains.optimality import CONFIDENCES, LIMITS, Edges, best_total, ratios, total
+from research.bench.chains_bench import rows
+from research.optimality import CONFIDENCES, LIMITS, Edges, best_total, ratios, total
 
 ROOT = Path(__file__).parents[2]
 
@@ -91,7 +91,7 @@ def test_no_hash_seed_changes_the_chains() -> None:
     code = (
         "from chains.edges.graph import Edge, build_graph\n"
         "from chains.choice.select import choose_chains\n"
-        "from tests.bench.chains_bench import rows\n"
+        "from research.bench.chains_bench import rows\n"
         "print(choose_chains(build_graph(Edge(s, t, 'mentions', c) for s, t, c in rows(600))))\n"
     )
     said = {

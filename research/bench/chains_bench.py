@@ -1,0 +1,105 @@
+"""Edges of a large reference graph to chains: time and memory, in a process of its own.
+
+`python -m research.bench.chains_bench PULLS` prints what one run measured as JSON.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import random
+import sys
+import time
+from collections import Counter
+from itertools import pairwise
+
+from chains.choice.select import choose_chains
+from chains.edges.graph import Edge, build_graph, components
+from research.bench.child import peak_bytes
+from research.bench.git_bench import timed
+from research.bench.measures import Measure
+
+PULLS = 200_000
+SECONDS_GOAL, PEAK_GOAL = 20.0, 1024.0
+_CONFIDENCES = (0.3, 0.36, 0.42, 0.56, 0.6, 0.6, 0.6, 0.63, 0.8, 0.8, 0.9, 0.95)
+
+
+def rows(pulls: int, seed: int = 1) -> list[tuple[int, int, float]]:
+    """Twice as many edges (source, target, confidence) as pull requests.
+
+    Three of ten pull requests make one component, with hubs: a fourth of its citations go to what is cited already. The
+    others are small groups. Most edges are short in landing order.
+    """
+    rng = random.Random(seed)
+    giant: list[int] = []
+    others: list[int] = []
+    for number in range(1, pulls + 1):
+        (giant if rng.random() < 0.3 else others).append(number)
+    edges: dict[tuple[int, int], float] = {}
+    start = 0
+    while start < len(others):
+        group = others[start : start + 2 + min(28, int(rng.expovariate(1 / 3)))]
+        start += len(group)
+        for place in range(1, len(group)):
+            for _ in range(1 + (rng.random() < 0.35)):
+                earlier = max(0, place - 1 - int(rng.expovariate(1 / 1.5)))
+                edges[group[place], group[earlier]] = rng.choice(_CONFIDENCES)
+    cited: list[int] = []
+    while len(edges) < 2 * pulls:
+        place = rng.randrange(1, len(giant))
+        hub = bool(cited) and rng.random() < 0.25
+        earlier = rng.choice(cited) if hub else place - 1 - int(rng.expovariate(1 / 40))
+        if 0 <= earlier < place:
+            cited.append(earlier)
+            edges[giant[place], giant[earlier]] = rng.choice(_CONFIDENCES)
+    return [(source, target, confidence) for (source, target), confidence in edges.items()]
+
+
+def measure(pulls: int) -> dict[str, object]:
+    """One run: seconds of both parts, the peak of this process, and what came out."""
+    gc.set_threshold(200_000, 20, 50)  # as the commands do
+    found = rows(pulls)
+    processor, started = time.process_time(), time.perf_counter()
+    graph = build_graph(Edge(source, target, "mentions", confidence) for source, target, confidence in found)
+    built = time.perf_counter()
+    chains = choose_chains(graph)
+    chosen = time.perf_counter()
+    processor = time.process_time() - processor
+    peak = peak_bytes()
+    sizes = sorted(Counter(map(len, chains)).items())
+    confidence = sum(graph[b][a]["confidence"] for chain in chains for a, b in pairwise(chain))
+    return {
+        "edges": graph.number_of_edges(),
+        "build": built - started,
+        "choose": chosen - built,
+        "processor": processor,
+        "peak": peak / 1e6,
+        "largest": len(components(graph)[0]),
+        "chains": len(chains),
+        "sizes": ", ".join(f"{count:,} of {size}" for size, count in sizes),
+        "confidence": confidence,
+    }
+
+
+def run(pulls: int = PULLS) -> list[Measure]:
+    """Measure so many generated pull requests."""
+    ran = timed([sys.executable, "-m", "research.bench.chains_bench", str(pulls)], keep_output=True)
+    if ran.status:
+        raise RuntimeError(f"choosing chains fails: {ran.errors.strip()[-300:]}")
+    found = json.loads(ran.output)
+    name = f"chains, of {pulls:,} generated pull requests"
+    return [
+        Measure(name, "edges", found["edges"]),
+        Measure(name, "pull requests in the largest component", found["largest"]),
+        Measure(name, "edges to graph", found["build"], "s"),
+        Measure(name, "graph to chains", found["choose"], "s"),
+        Measure(name, "edges to chains", found["build"] + found["choose"], "s", SECONDS_GOAL),
+        Measure(name, "processor time of edges to chains", found["processor"], "s", note="for a busy machine"),
+        Measure(name, "peak memory of edges to chains", found["peak"], "MB", PEAK_GOAL),
+        Measure(name, "chains", found["chains"], note=found["sizes"]),
+        Measure(name, "total confidence", found["confidence"]),
+    ]
+
+
+if __name__ == "__main__":
+    print(json.dumps(measure(int(sys.argv[1]))))

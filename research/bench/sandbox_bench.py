@@ -1,0 +1,227 @@
+"""What a command costs through the channel, against one engine call each; what a stage's set-up and a snapshot cost.
+
+Needs a Docker engine on this machine, its command line and an image with git.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from environments.sandboxes.docker import DockerSandbox
+from environments.sandboxes.engine import connect
+from environments.sandboxes.sandbox import Limits, Place
+from research.bench import placing_bench
+from research.bench.measures import Measure
+
+IMAGE = "prchain-base:bookworm"
+FASTER_GOAL = 10.0
+"""Times that a trivial command has to be faster through the channel than by ``docker exec``."""
+COMMANDS = 100
+CONTAINERS = 4
+SIZES = {"10 MB": (10, 3), "300 MB": (300, 2)}
+"""Megabytes that a container wrote before it is kept, and how often that is measured."""
+FILES = 20
+BLOCK = 10
+
+
+def run(
+    *,
+    image: str | None = None,
+    mirror: Path | None = None,
+    turns: int = COMMANDS,
+    sizes: Mapping[str, tuple[int, int]] | None = None,
+    trees: Mapping[str, int] | None = None,
+) -> list[Measure]:
+    """Measure in the local engine. Raises `EngineUnavailable` or `ImageMissing` where that is not possible.
+
+    `sizes` as `SIZES` and `trees` as `placing_bench.FILES`; `mirror` is a repository to set a stage up of, besides.
+    """
+    image = image or os.environ.get("PRCHAIN_TEST_IMAGE", IMAGE)
+    before = os.getloadavg()[0]
+    measures = [
+        *_commands(image, turns),
+        *_at_once(image, turns),
+        *placing_bench.run(image, mirror=mirror, files=trees),
+        *(measure for name, size in (sizes or SIZES).items() for measure in _snapshots(image, name, *size)),
+    ]
+    bench = "the machine meanwhile"
+    return [
+        *measures,
+        Measure(bench, "processors", os.cpu_count() or 0),
+        Measure(bench, "load average before", before, note="of the last minute; figures of a busy machine are high"),
+        Measure(bench, "load average after", os.getloadavg()[0]),
+    ]
+
+
+def _sandbox(image: str) -> DockerSandbox:
+    return DockerSandbox(Place(image, limits=Limits(memory_bytes=1 << 30)))
+
+
+def _commands(image: str, turns: int) -> list[Measure]:
+    """The ways in turn, a few times each, so that whatever else the machine does hits all of them alike.
+
+    The first of a block is left out: the engine still removes the last one's process then.
+    """
+    client = connect()
+    with _sandbox(image) as box:
+        container = client.containers.get(box.name)
+        line = ["docker", "exec", box.name, "bash", "-c", "true"]
+
+        def by_channel() -> None:
+            assert box.exec("true").exit_code == 0
+
+        def in_session() -> None:
+            assert box.exec("true", session="bench").exit_code == 0
+
+        def by_line() -> None:
+            subprocess.run(line, check=True, capture_output=True)
+
+        def by_sdk() -> None:
+            assert container.exec_run(["bash", "-c", "true"]).exit_code == 0
+
+        ways: dict[str, Callable[[], None]] = {
+            "channel": by_channel,
+            "session": in_session,
+            "cli": by_line,
+            "sdk": by_sdk,
+        }
+        seconds: dict[str, list[float]] = {name: [] for name in ways}
+        for _ in range(turns // BLOCK):
+            for name, way in ways.items():
+                way()
+                seconds[name] += [_timed(way) for _ in range(BLOCK)]
+        began = time.perf_counter()
+        result = box.exec("head -c 200000000 /dev/zero", output_limit=4 << 20)
+        rate = (result.omitted + len(result.output)) / (time.perf_counter() - began) / 1e6
+    client.close()
+    middle = {name: median(values) * 1000 for name, values in seconds.items()}
+    bench = f"a trivial command in a container, median of {turns}, {BLOCK} of each way in turn"
+    return [
+        Measure(bench, "our channel", middle["channel"], "ms"),
+        Measure(bench, "our channel, in a session", middle["session"], "ms"),
+        Measure(bench, "docker exec by CLI", middle["cli"], "ms"),
+        Measure(bench, "docker exec by SDK", middle["sdk"], "ms"),
+        Measure(bench, "CLI / channel", middle["cli"] / middle["channel"], "x", FASTER_GOAL, at_least=True),
+        Measure(bench, "SDK / channel", middle["sdk"] / middle["channel"], "x", FASTER_GOAL, at_least=True),
+        Measure(bench, "output through the channel", rate, "MB/s"),
+    ]
+
+
+def _at_once(image: str, turns: int) -> list[Measure]:
+    """Commands in several containers at once, through channels and by CLI."""
+    bench = f"{turns} commands in each of {CONTAINERS} containers at once"
+    with ExitStack() as stack:
+        boxes = [stack.enter_context(_sandbox(image)) for _ in range(CONTAINERS)]
+        few = max(1, turns // 10)
+        channel = _in_threads([partial(_repeat, turns, partial(box.exec, "true")) for box in boxes])
+        line = _in_threads([partial(_repeat, few, partial(_line, box.name)) for box in boxes])
+    return [
+        Measure(bench, "our channels", CONTAINERS * turns / channel, "commands/s", note=f"{channel:.2f} s in all"),
+        Measure(bench, "docker exec by CLI", CONTAINERS * few / line, "commands/s", note=f"measured with {few} each"),
+    ]
+
+
+def _snapshots(image: str, name: str, megabytes: int, turns: int) -> list[Measure]:
+    """Both ways keep a container that has just written the same amount, and go back to it, in turn."""
+    bench = f"snapshot and restore of {name} in {FILES} files, median of {turns}"
+    part = megabytes * 1_000_000 // FILES
+    write = f"for i in {{1..{FILES}}}; do head -c {part} /dev/urandom > /testbed/f$i; done"
+    ours, theirs = [], []
+    for _ in range(turns):
+        ours.append(_by_channel(image, write, part * FILES))
+        theirs.append(_by_line(image, write, part * FILES))
+    rows = [
+        ("our snapshot", ours, 0),
+        ("docker commit", theirs, 0),
+        ("our restore, with a first command", ours, 1),
+        ("docker rm -f, run and a first exec", theirs, 1),
+    ]
+    return [
+        Measure(bench, label, median(pair[place] for pair in pairs), "s", note=f"{median(p[2] for p in pairs):.0f} MB")
+        for label, pairs, place in rows
+    ]
+
+
+def _by_channel(image: str, write: str, size: int) -> tuple[float, float, float]:
+    """Seconds of our snapshot, and of our restore with one command; megabytes that the snapshot takes."""
+    with _sandbox(image) as box:
+        assert box.exec(write, timeout=300).exit_code == 0
+        kept: list[str] = []
+        snapshot = _timed(lambda: kept.append(box.snapshot()))
+
+        def back() -> None:
+            box.restore(kept[0])
+            box.exec("true")
+
+        restore = _timed(back)
+        assert int(box.exec("cat /testbed/f* | wc -c").output) == size
+        return snapshot, restore, _layer(box._image, image)
+
+
+def _by_line(image: str, write: str, size: int) -> tuple[float, float, float]:
+    """The same by CLI: `docker commit`, then `rm`, `run` and `exec`."""
+    name = f"prchain-bench-{secrets.token_hex(4)}"
+    start = ("run", "-d", "--init", "--network", "none", "--name", name, "--entrypoint", "sleep")
+    try:
+        _docker(*start, image, "infinity")
+        _docker("exec", name, "bash", "-c", write)
+        commit = _timed(lambda: _docker("commit", name, name))
+
+        def again() -> None:
+            _docker("rm", "-f", "-v", name)
+            _docker(*start, name, "infinity")
+            _docker("exec", name, "bash", "-c", "true")
+
+        run_again = _timed(again)
+        assert int(_docker("exec", name, "bash", "-c", "cat /testbed/f* | wc -c")) == size
+        return commit, run_again, _layer(name, image)
+    finally:
+        subprocess.run(["docker", "rm", "-f", "-v", name], check=False, capture_output=True)
+        subprocess.run(["docker", "rmi", "-f", name], check=False, capture_output=True)
+
+
+def _layer(image: str, below: str) -> float:
+    """Megabytes that an image has over another."""
+    whole, part = (int(_docker("image", "inspect", "-f", "{{.Size}}", name)) for name in (image, below))
+    return (whole - part) / 1e6
+
+
+def _docker(*arguments: str) -> bytes:
+    return subprocess.run(["docker", *arguments], check=True, capture_output=True).stdout
+
+
+def _line(container: str) -> None:
+    _docker("exec", container, "bash", "-c", "true")
+
+
+def _repeat(times: int, call: Callable[[], Any]) -> None:
+    for _ in range(times):
+        call()
+
+
+def _timed(call: Callable[[], Any]) -> float:
+    began = time.perf_counter()
+    call()
+    return time.perf_counter() - began
+
+
+def _in_threads(calls: list[Callable[[], None]]) -> float:
+    threads = [threading.Thread(target=call) for call in calls]
+
+    def all_of_them() -> None:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    return _timed(all_of_them)

@@ -1,0 +1,1 @@
+"""Rollouts whose Docker engine dies and whose disk fills up: `python -m research.engine_faults`."""

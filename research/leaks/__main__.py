@@ -1,0 +1,100 @@
+"""Make the facts of the leak check's table from git mirrors, and score the check on the table.
+
+    python -m research.leaks facts --mirrors FOLDER  # FOLDER/owner+name/repo, bare repositories with the landed commits
+    python -m research.leaks score [--findings]
+
+`tuned.toml`, `seen.toml` and `held_out.toml` hold texts written for the purpose; `chains.toml` says which landed pull
+requests they speak of. `facts.json` holds of those patches names, paths, numbers, shas and digests, and no code. Texts
+and labels were written before the check had read them. What it learned from them afterwards is said at the top of each
+file; the first reading of `held_out.toml` is the measure.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from research.leaks.table import FACTS, SPLITS, Score, judge, read_facts, read_texts, read_toml, score, share
+
+
+@click.group()
+def main() -> None:
+    """Precision and recall of the leak check."""
+
+
+@main.command()
+@click.option(
+    "--mirrors",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    required=True,
+    help="Where `prchain mine` keeps its mirrors: data/mirrors.",
+)
+def facts(mirrors: Path) -> None:
+    """Write facts.json anew. Needed when the facts' definition, the chains or the paths in the texts change."""
+    from chains.tasks.interface import interface
+    from prchain.git import GitRepository, mirror_path
+    from prchain.leaks import candidate_names, stage_facts
+    from prchain.reference import split
+
+    texts = [text for name in SPLITS for text in read_texts(name)]
+    written = {}
+    for chain in read_toml("chains")["chains"]:
+        said = "\n".join(text.text for text in texts if text.chain == chain["name"])
+        repository = GitRepository.open(mirror_path(mirrors, "github.com", chain["repository"]))
+        stages, paths = [], []
+        for stage in chain["stages"]:
+            [patch] = repository.patches([(stage["base"], stage["landed"])])
+            reference = split(patch)
+            names = repository.words_at(stage["base"], candidate_names(reference.source, reference.test))
+            needed = interface(reference.source, reference.test, names)
+            shas = [stage["landed"]]
+            made = stage_facts(stage["number"], shas, reference.source, reference.test, names, needed)
+            stages.append(json.loads(made.to_json()))
+            paths.append(sorted(path for path in repository.paths_at(stage["base"]) if _is_said(path, said)))
+            click.echo(f"{chain['name']} #{stage['number']}: {len(made.introduced)} names, interface {list(needed)}")
+        written[chain["name"]] = {"stages": stages, "paths": paths}
+    FACTS.write_text(json.dumps(written, separators=(",", ":")).replace('{"number"', '\n{"number"') + "\n")
+
+
+def _is_said(path: str, text: str) -> bool:
+    """Whether a text could mean the path: its name stands in it, or the name without its ending as part of a name."""
+    name = path.rpartition("/")[2]
+    return name in text or f".{name.partition('.')[0]}" in text
+
+
+@main.command(name="score")
+@click.option("--findings", is_flag=True, help="Also print every finding of every text.")
+def score_(findings: bool) -> None:
+    """Print precision and recall with 95 % Wilson intervals, and what was misjudged."""
+    known = read_facts()
+    for name in SPLITS:
+        texts = read_texts(name)
+        chains = {(text.chain, stage.number) for text in texts for stage in known[text.chain].stages}
+        click.echo(f"{name}: {len(texts)} texts over {len(chains)} pull requests")
+        _print(score(texts, known))
+        for text in texts if findings else ():
+            for found in judge(text, known):
+                click.echo(f"    {text.id} {found.severity} {found.kind} stage {found.stage}: {found.evidence}")
+
+
+def _print(result: Score) -> None:
+    click.echo(f"  precision {share(*result.precision)}")
+    click.echo(f"  recall    {share(*result.recall)}")
+    caught = [text for text in result.caught if text.hard]
+    hidden = [text for text in (*result.caught, *result.missed) if text.hard]
+    innocent = [text for text in result.cleared if text.hard]
+    looks_guilty = [*innocent, *(text for text, _ in result.blamed if text.hard)]
+    click.echo(f"  hard ones: leaks caught {share(len(caught), len(hidden))}")
+    click.echo(f"             clean cleared {share(len(innocent), len(looks_guilty))}")
+    for kind, named in sorted(result.kinds.items()):
+        click.echo(f"  {kind:<20} named in {share(sum(named), len(named))}")
+    for text in result.missed:
+        click.echo(f"  missed: {text.id} {', '.join(text.leaks)}")
+    for text, leaks in result.blamed:
+        click.echo(f"  blamed: {text.id} {'; '.join(f'{found.kind} {found.evidence!r}' for found in leaks)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,151 @@
+"""Roll out one real chain in docker with an agent whose work is known, and look at what is carried from stage to stage.
+
+    python -m research.real_rollouts --db proved.db --chain 0f7a --agent reference
+
+The agent is the usual one; its model is a script that applies patches and submits. `reference` does what the developers
+did: S_t must be B_t, and every stage is accepted by its tests. `different` does the same in other words: S_t must hold
+them, and every stage is accepted. `breaking` leaves out a piece of stage 1, damages a statement beside it or changes a
+name, so that stage 1's tests do not miss it: stage 1 is accepted, stage 2 fails by it. In each case S_t and A_t must
+be the trees that were worked out before. The chain must have been proved (`prchain environments validate`); the rollout
+is written to a copy of the database. Exit code 1 where something is otherwise.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+import tempfile
+import time
+import uuid
+from contextlib import ExitStack, closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from environments.images.provide import Backend, Provided, Provider
+from environments.workplace import Workplace
+from prchain.git import path_text
+from prchain.git.trees import TreeStore
+from prchain.llm.desk import Desk, Route
+from prchain.llm.price import Price
+from prchain.llm.scripted import ScriptedModel
+from prchain.settings import Settings
+from prchain.terminal import say
+from research.real_rollouts.outcome import faults, lines, read
+from research.real_rollouts.script import ensure_task, script
+from research.real_rollouts.search import search
+from research.real_rollouts.work import StageWork, different, reference
+from sql.chosen import find_chain
+from sql.ledger import SqlLedger
+from sql.store import Store
+from trajectories.options import Gate, RolloutOptions
+from trajectories.rollouts.ground import ChainGround
+from trajectories.rollouts.rollout import RolloutContext, roll
+from trajectories.scaffolds.setup import make_scaffold
+from trajectories.task import read_task
+
+OPTIONS = RolloutOptions(gate=Gate.TESTS, refinements=0)
+
+
+@click.command()
+@click.option("--db", type=click.Path(exists=True, dir_okay=False), required=True, help="A SQLite database of prchain.")
+@click.option("--chain", required=True, metavar="ID", help="A proved chain, or the beginning of its id.")
+@click.option("--agent", type=click.Choice(["reference", "different", "breaking"]), required=True)
+@click.option("--tries", default=30, show_default=True, help="Pieces that the search for a breaking agent tries.")
+@click.option("--keep", type=click.Path(file_okay=False), help="A new folder for the copies; else they go at the end.")
+def main(db: str, chain: str, agent: str, tries: int, keep: str | None) -> None:
+    """Roll out one chain with a scripted agent and compare what happened with what must."""
+    begun = time.monotonic()
+    settings = Settings.load()
+    with ExitStack() as opened:
+        folder = Path(keep or opened.enter_context(tempfile.TemporaryDirectory(prefix="prchain-")))
+        folder.mkdir(parents=True, exist_ok=True)
+        copy(Path(db), folder / "prchain.db")
+        store = opened.enter_context(closing(Store.open(str(folder / "prchain.db"), create=False)))
+        provider = opened.enter_context(closing(Provider(settings, backend=Backend.DOCKER)))
+        with store.reading() as tx:
+            chain_id = find_chain(tx, chain)
+        ensure_task(store, chain_id)
+        ground = _ground(store, provider, settings, folder, chain_id)
+        say(f"{ground.task.chain.repository} {chain_id}, {len(ground.task.stages)} stages, {agent} agent")
+        missed_by: tuple[str, ...] = ()
+        match agent:
+            case "reference":
+                works = reference(ground)
+            case "different":
+                works = different(ground)
+                _tell_difference(ground, works)
+            case _:
+                found = search(ground, tries, say)
+                if found is None:
+                    say(
+                        "nothing in stage 1 was found that stage 2 alone misses; with more --tries it looks further",
+                        err=True,
+                    )
+                    sys.exit(1)
+                works, missed_by = found.works, found.missed_by
+                say(f"found after {found.tried} tries: {found.piece}, missed by {', '.join(missed_by[:3])}")
+        context = RolloutContext(
+            store, _desk(store, []), provider, make_scaffold(OPTIONS), OPTIONS, settings.mirrors_dir, folder / "data",
+            engine=settings.environments_engine,
+        )  # fmt: skip
+        with store.reading() as tx:
+            name = context.find(tx, chain_id, 0)[1].id
+        assert roll(replace(context, desk=_desk(store, script(ground.trees, works, name))), chain_id, 0) == name
+        came = read(store, name)
+        bases = ground.trees.trees_of([one.base for one in ground.task.chain.stages])
+        for line in lines(came, bases):
+            say(line)
+        wrong = faults(agent, came, works, bases, missed_by)
+        wrong += _not_other(ground, works) if agent == "different" else []
+    for fault in wrong:
+        say(f"FAILED {fault}", err=True)
+    say(f"{'not ' if wrong else ''}as it must be; {time.monotonic() - begun:.0f} s in all")
+    sys.exit(1 if wrong else 0)
+
+
+def _desk(store: Store, lines: list[Any]) -> Desk:
+    free = Price(input=0.0, output=0.0)
+    return Desk(SqlLedger(store, uuid.uuid4().hex), default=Route(ScriptedModel(lines), free))
+
+
+def copy(db: Path, to: Path) -> None:
+    """A copy of a SQLite database that somebody may be writing to."""
+    address = f"{db.absolute().as_uri()}?mode=ro"
+    with closing(sqlite3.connect(address, uri=True)) as source, closing(sqlite3.connect(to)) as target:
+        source.backup(target)
+
+
+def _ground(store: Store, provider: Provider, settings: Settings, folder: Path, chain_id: str) -> ChainGround:
+    """The chain's ground for what is worked out before the rollout."""
+
+    def place(provided: Provided, trees: TreeStore) -> Workplace:
+        client: Any = provider.engine()
+        return Workplace(provided, trees, test_timeout=OPTIONS.test_timeout, client=client)
+
+    with store.reading() as tx:
+        task = read_task(tx, chain_id)
+    task.require_tests()
+    return ChainGround(
+        task, mirrors=settings.mirrors_dir, data_dir=folder / "data", provider=provider, make_place=place
+    )  # fmt: skip
+
+
+def _tell_difference(ground: ChainGround, works: list[StageWork]) -> None:
+    for work in works:
+        paths = [path_text(one.path) for one in ground.trees.diff(work.solved, work.tree)]
+        say(f"stage {work.position}: in other words: {', '.join(paths) or 'nothing'}")
+
+
+def _not_other(ground: ChainGround, works: list[StageWork]) -> list[str]:
+    """Whether A_1 has other words than M_1 in a file that the stage's source patch touches."""
+    first = ground.task.chain.stages[0]
+    touched = set(ground.patches[0].source)
+    own = {path_text(one.path) for one in ground.trees.diff(first.landed, works[0].tree)}
+    return [] if touched & own else ["A_1 has the words of M_1 in every source file"]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,176 @@
+"""Something in stage 1 that its own tests do not miss and those of stage 2 do.
+
+Two runs of tests say where to look: in the files that stage 1 touches each statement tells when it runs, and what only
+the tests of stage 2 reach comes first. Then pieces of the stage's work are left out, one at a time, statements that
+stood beside it before are damaged, and names that it brings are changed throughout where later work relies on them.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, replace
+
+from environments.sandboxes.sandbox import Sandbox
+from environments.suites.testlogs import Status
+from environments.suites.testruns import TestRun, run_tests
+from environments.workplace import StageSuite, Workplace
+from prchain.errors import SandboxLost
+from prchain.git import path_text
+from research.real_rollouts.pieces import NAME, SEEN, Piece, called_otherwise, marked, pieces
+from research.real_rollouts.work import StageWork, breaking, reference, solution
+from trajectories.rollouts.ground import ChainGround
+
+Tell = Callable[[str], None]
+Look = Callable[[Sandbox], None]
+
+_RETRIES = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A piece, the tests of stage 2 that miss it, the work without it, and how many pieces were tried."""
+
+    piece: Piece
+    missed_by: tuple[str, ...]
+    works: list[StageWork]
+    tried: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Survey:
+    """What a stage's own test files say of the whole work: the tests that count and pass, and the marks they reach."""
+
+    suite: StageSuite
+    passed: frozenset[str]
+    seen: frozenset[str]
+
+    def missed_by(self, run: TestRun) -> tuple[str, ...]:
+        """The tests that do not pass any more."""
+        return tuple(sorted(test for test in self.passed if run.statuses.get(test) is not Status.passed))
+
+
+def search(ground: ChainGround, most: int, tell: Tell) -> Found | None:
+    """The first piece of stage 1 that only stage 2 misses, among the `most` likeliest; None where there is none."""
+    trees = ground.trees
+    whole = reference(ground)
+    start, first = whole[0].state.tree, whole[0].tree
+    touched = {path_text(change.path) for change in trees.diff(start, first)}
+    one, two = (_survey(ground, marked(trees, work.tree, touched), work.position) for work in whole[:2])
+    for position, survey in ((1, one), (2, two)):
+        tell(f"stage {position}: {len(survey.passed)} tests count, which reach {len(survey.seen)} statements")
+    words = _test_words(ground, 2) - _test_words(ground, 1)
+    source = set(ground.patches[0].source)
+    found = (piece for piece in pieces(trees, start, first, two.seen - one.seen) if piece.path in source)
+    names = called_otherwise(trees, start, first, relied_on(ground))
+    ranked = rank((*found, *names), one.seen, two.seen, words)
+    tell(f"{len(ranked)} pieces to leave out")
+    idle: list[Piece] = []
+    tried = 0
+    for piece in ranked:
+        if tried == most:
+            break
+        if any(piece in larger for larger in idle):  # nobody missed more than that
+            continue
+        tree = piece.left_out(trees, first)
+        works = breaking(ground, tree)
+        if works[1].state.conflicts or works[1].conflicts:
+            tell(f"{piece}: in conflict with later work")
+            continue
+        tried += 1
+        missed = one.missed_by(_run(one.suite, tree))
+        if missed:
+            tell(f"{piece}: missed by stage 1 ({len(missed)} tests)")
+            continue
+        missed = two.missed_by(_run(two.suite, works[1].tree))
+        tell(f"{piece}: not missed by stage 1, by {len(missed)} tests of stage 2")
+        if missed:
+            return Found(piece, missed, works, tried)
+        idle.append(piece)
+    return None
+
+
+def rank(
+    found: Iterable[Piece], first: frozenset[str], second: frozenset[str], words: Collection[str] = ()
+) -> list[Piece]:
+    """The likeliest first: reached by stage 2's tests alone; then names; then those with most of `words` a line.
+
+    `first` and `second` are the marks that the stages' tests reach, `words` those that the tests of stage 2 alone hold.
+    What the tests of stage 2 do not reach is left out. A piece comes before its parts where it is as likely as they.
+    """
+    reached = [piece for piece in found if not piece.marks or piece.marks & second]
+    spoken = {id(piece): len(_words(piece.text) & set(words)) / (len(piece.lines) or 1) for piece in reached}
+
+    def likely(piece: Piece) -> tuple[int, float]:
+        parts = (spoken[id(part)] for part in reached if part in piece)
+        alone = bool(piece.marks) and piece.marks.isdisjoint(first)
+        return 0 if alone else 1 if piece.kind == NAME else 2, -max(parts)
+
+    return sorted(reached, key=likely)
+
+
+def relied_on(ground: ChainGround) -> list[str]:
+    """The names that stage 1 brings into the repository, that its tests do not know, and that stage 2 uses; sorted."""
+    first, second = ground.task.chain.stages[:2]
+    new = _added_words(ground, first.base, solution(ground, first)) - _test_words(ground, 1)
+    used = new & (_added_words(ground, second.base, second.landed) | _test_words(ground, 2))
+    return sorted(used - ground.git.words_at(first.base, used))
+
+
+def _added_words(ground: ChainGround, old: str, new: str) -> set[str]:
+    """The words of the lines that a patch adds to Python files."""
+    commits = [ground.trees.commit(ground.trees.tree_of(one)) for one in (old, new)]
+    [patch] = ground.trees.patches([(commits[0], commits[1])])
+    return {word for file in patch if file.path.endswith(".py") for line in file.added for word in _words(line)}
+
+
+def _test_words(ground: ChainGround, position: int) -> set[str]:
+    """The words of the test patch's files as they landed."""
+    stage, patch = ground.task.chain.stages[position - 1], ground.patches[position - 1]
+    entries = ground.trees.entries(stage.landed)
+    blobs = ground.trees.blobs([entries[path].blob for path in patch.test_paths if path in entries])
+    return {word for blob in blobs for word in _words(blob.decode("utf-8", "replace"))}
+
+
+def _words(text: str) -> set[str]:
+    return {word for word in re.findall(r"\w{4,}", text) if not keyword.iskeyword(word)}
+
+
+def _survey(ground: ChainGround, tree: str, position: int) -> _Survey:
+    stage = ground.task.stages[position - 1]
+    suite = ground.suite(stage)
+    assert isinstance(suite, StageSuite) and stage.tests is not None
+    own = replace(suite, files=suite.own_files)
+    seen: set[str] = set()
+
+    def look(sandbox: Sandbox) -> None:
+        listed = sandbox.exec(f"ls -d {SEEN}-* 2>/dev/null", timeout=60)
+        seen.update(line.removeprefix(f"{SEEN}-") for line in listed.text.split())
+
+    run = _run(own, tree, look)
+    wanted = {*stage.tests.classes.f2p, *stage.tests.classes.p2p}
+    passed = frozenset(test for test in wanted if run.statuses.get(test) is Status.passed)
+    return _Survey(own, passed, frozenset(seen))
+
+
+def _run(suite: StageSuite, tree: str, look: Look = lambda sandbox: None) -> TestRun:
+    """As `StageSuite.run`, with a look into the sandbox after it; again where the sandbox is lost."""
+    for _ in range(_RETRIES):
+        try:
+            return _run_once(suite, tree, look)
+        except SandboxLost:
+            continue
+    return _run_once(suite, tree, look)
+
+
+def _run_once(suite: StageSuite, tree: str, look: Look) -> TestRun:
+    place: Workplace = suite.workplace
+    with place.sandbox() as sandbox:
+        place.place(sandbox, suite.laid_over(tree))
+        run = run_tests(
+            sandbox, place.command, suite.files, timeout=place.test_timeout,
+            replaced_by_reference=suite.replaced_by_reference,
+        )  # fmt: skip
+        look(sandbox)
+    return run

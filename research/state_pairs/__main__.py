@@ -1,0 +1,102 @@
+"""Carry agents from one real pull request to the next, and look at what state they find there.
+
+    python -m research.state_pairs --db mined.db --pairs 200
+
+Two things are proved. An agent that did what the developers did finds exactly B_t, in every pair. And for agents that
+did not, no line of the reference that their own work lacks enters the state (`research.state_pairs.leaks`), outside the
+test files of earlier stages. Exit code 1 where either fails.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import tempfile
+from collections import Counter
+from contextlib import closing
+from pathlib import Path
+
+import click
+
+from environments.checkouts.state import next_state
+from prchain.errors import IncompleteRepository, MergeUnsupported, NoneUnavailable
+from prchain.git.trees import TreeStore
+from research.state_pairs.agents import WAYS, perturbed
+from research.state_pairs.leaks import leaks
+from research.state_pairs.pairs import Pair, draw, tests_of
+from sql.store import Store
+
+SEED = 20261121
+
+
+@click.command()
+@click.option("--db", type=click.Path(exists=True), required=True, help="A SQLite database of prchain with chains.")
+@click.option("--pairs", "count", default=200, show_default=True)
+@click.option("--seed", default=SEED, show_default=True)
+@click.option("--verbose", is_flag=True, help="Name the pairs with conflicts.")
+def main(db: str, count: int, seed: int, verbose: bool) -> None:
+    """Prove the rule of stage state on the pairs of a mined database."""
+    with closing(Store.open(db, create=False)) as store:
+        pairs = draw(store, count, seed)
+    sums: Counter[str] = Counter()
+    failures: list[str] = []
+    stores: dict[str, TreeStore] = {}
+    with tempfile.TemporaryDirectory(prefix="prchain-") as folder:
+        for place, pair in enumerate(pairs):
+            if pair.location not in stores:
+                own = Path(folder) / str(len(stores))
+                stores[pair.location] = TreeStore.open(own, [Path(pair.location)])
+            sums[f"pairs from a {pair.origin}"] += 1
+            try:
+                failures += _carried(stores[pair.location], pair, random.Random(seed + place), sums, verbose)
+            except IncompleteRepository:
+                sums["pairs whose objects the mirror lacks"] += 1
+    for name, number in sorted(sums.items()):
+        click.echo(f"{number:>6,}  {name}")
+    for failure in failures:
+        click.echo(f"FAILED {failure}")
+    sys.exit(1 if failures else 0)
+
+
+def _carried(store: TreeStore, pair: Pair, generator: random.Random, sums: Counter[str], verbose: bool) -> list[str]:
+    tests = tests_of(store, pair)
+    name = f"{pair.repository} #{pair.numbers[0]} -> #{pair.numbers[1]} ({pair.origin})"
+    failures = []
+    same = next_state(
+        store, landed_before=pair.landed_before, agent_tree=pair.landed_before, base=pair.base, test_paths=tests
+    )
+    exact = same.tree == store.tree_of(pair.base) and not same.conflicts and not same.test_paths_reset
+    sums["agent = reference: S_t is B_t"] += exact
+    failures += [] if exact else [f"{name}: an agent that did what the developers did does not find B_t"]
+    sums["... where upstream did something between the two"] += store.tree_of(pair.landed_before) != same.tree
+    for way in WAYS:
+        sums[f"{way}: agents"] += 1
+        agent = perturbed(store, pair.base_before, pair.landed_before, way, generator)
+        try:
+            state = next_state(
+                store, landed_before=pair.landed_before, agent_tree=agent, base=pair.base, test_paths=tests
+            )
+        except MergeUnsupported as error:
+            sums[f"{way}: merge_unsupported"] += 1
+            failures += [f"{name}: {way}: {error}"] if verbose else []
+            continue
+        if state.conflicts:
+            sums[f"{way}: with conflicts"] += 1
+            if verbose:
+                said = ", ".join(f"{one.path!r} {one.kind} {one.hunks}" for one in state.conflicts[:4])
+                click.echo(f"{name}: {way}: {said}")
+        leaked, moved = leaks(store, (pair.landed_before, agent, pair.base, state.tree), tests)
+        sums[f"{way}: with lines that upstream had moved"] += bool(moved)
+        sums[f"{way}: with leaks"] += bool(leaked)
+        if leaked:
+            failures.append(f"{name}: {way}: {sum(leaked.values())} lines, e.g. {leaked.most_common(3)}")
+    try:
+        next_state(store, landed_before="", agent_tree="", base=pair.base, carry="none", earlier=pair.earlier)
+        sums["carry none: available"] += 1
+    except (NoneUnavailable, MergeUnsupported) as error:
+        sums[f"carry none: {error.name}"] += 1
+    return failures
+
+
+if __name__ == "__main__":
+    main()

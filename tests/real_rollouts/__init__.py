@@ -1,1 +1,0 @@
-"""Rollouts over real chains: `python -m tests.real_rollouts --db proved.db --chain ID --agent reference`."""

@@ -1,0 +1,101 @@
+"""The benches at a size at which they take seconds: they measure what they say, and fail where a goal is missed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from research.bench import chains_bench, git_bench, placing_bench, rollout_bench, sandbox_bench
+from research.bench.__main__ import main
+from research.bench.generated import generate
+from research.bench.measures import Measure, as_json, as_table
+
+
+def _figures(text: str) -> dict[str, float]:
+    return {row["name"]: row["value"] for row in json.loads(text)}
+
+
+def test_all_benches_run_and_print_their_figures(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--rounds", "1", "--landed", "60", "--pulls", "60", "--chained", "2000", "--json"]) == 0
+    figures = _figures(capsys.readouterr().out)
+    assert figures["landed pull requests"] == 60, "the git source finds every landing of the generated history"
+    assert 30 < figures["peak memory of Python"] < git_bench.PEAK_GOAL
+    assert figures["ratio of the two"] == pytest.approx(
+        figures["prchain mine --source git"] / figures["git log --all --raw"], rel=1e-3
+    )
+    assert figures["points a pull request"] > 0.04
+    assert figures["GraphQL requests"] >= 3
+    assert figures["requests of a second, unchanged run"] < 100
+    assert figures["edges"] == 4000 and figures["pull requests in the largest component"] > 500
+    assert 300 < figures["chains"] < 1000 and figures["total confidence"] > figures["chains"] * 0.6
+    assert 30 < figures["peak memory of edges to chains"] < chains_bench.PEAK_GOAL
+
+
+@pytest.mark.docker
+def test_the_sandbox_bench_measures_what_it_says(tmp_path: Path) -> None:
+    mirror = placing_bench.generated(tmp_path / "made", 20).mirror
+    measures = sandbox_bench.run(mirror=mirror, turns=10, sizes={"1 MB": (1, 1)}, trees={"tiny": 30})
+    commands = {measure.name: measure.value for measure in measures if measure.bench.startswith("a trivial command")}
+    assert 0 < commands["our channel"] < commands["docker exec by CLI"]
+    notes = [measure.note for measure in measures if measure.bench.startswith("snapshot and restore")]
+    assert notes == ["1 MB"] * 4, "both ways keep as much"
+    assert {measure.bench for measure in measures if measure.name == "our set-up in a new container"} == {
+        "a stage on a tiny tree of 30 files, median of 1", "a stage on the tip of mirror.git, median of 2"
+    }  # fmt: skip
+    assert [measure.value for measure in measures if measure.name == "load average before"] > [0]
+
+
+@pytest.mark.mini
+def test_the_rollout_bench_measures_both_loops_on_the_same_replies() -> None:
+    measures = rollout_bench.run(turns=2, steps=4)
+    figures = {measure.name: measure.value for measure in measures if measure.bench.startswith("a step")}
+    for name in (rollout_bench.OWN, rollout_bench.MINI, rollout_bench.ALONE, rollout_bench.SAVING):
+        assert 0.05 < figures[f"{name}, CPU"] < 1000 and 0.05 < figures[name] < 10_000
+    assert [measure.goal for measure in measures if measure.name == f"{rollout_bench.OWN}, CPU"] == [10.0]
+
+
+def test_a_missed_goal_fails_the_run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(git_bench, "PEAK_GOAL", 1.0)
+    assert main(["--only", "git", "--rounds", "1", "--landed", "10"]) == 1
+    table = capsys.readouterr().out
+    assert "FAIL" in table and "points" not in table
+
+
+def test_a_history_without_all_its_blobs_is_measured_without_renames(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole, partial = generate(tmp_path / "whole.git", 60), tmp_path / "partial.git"
+    config = ["-c", "uploadpack.allowFilter=true"]
+    clone = ["git", *config, "clone", "--quiet", "--mirror", "--filter=blob:none", f"file://{whole}", str(partial)]
+    subprocess.run(
+        ["git", "-C", str(whole), "config", "uploadpack.allowFilter", "true"], check=True, capture_output=True
+    )
+    subprocess.run(clone, check=True, capture_output=True)
+    subprocess.run(["git", "-C", str(partial), "config", "remote.origin.url", "file:///nowhere"], check=True)
+    assert main(["--only", "git", "--mirror", str(partial), "--rounds", "1"]) == 0
+    assert "with --no-renames" in capsys.readouterr().out
+
+
+def test_a_generated_history_is_the_same_every_time(tmp_path: Path) -> None:
+    tips = [
+        subprocess.run(
+            ["git", "-C", str(generate(tmp_path / name, 5)), "for-each-ref"], check=True, capture_output=True
+        ).stdout
+        for name in ("one.git", "two.git")
+    ]
+    assert tips[0] == tips[1] and b"refs/pull/" in tips[0] and b"refs/generated" not in tips[0]
+
+
+def test_a_table_says_pass_or_fail_only_where_there_is_a_goal() -> None:
+    measures = [
+        Measure("time", "fast enough", 3.0, "s", 4.0),
+        Measure("time", "too slow", 5.0, "s", 4.0),
+        Measure("time", "for your information", 7.0),
+        Measure("size", "enough", 9_000, goal=9_000, at_least=True),
+    ]
+    lines = as_table(measures).splitlines()
+    assert [line.split()[-1] for line in lines if line.startswith("  ")] == ["PASS", "FAIL", "7", "PASS"]
+    assert [row["passed"] for row in json.loads(as_json(measures))] == [True, False, None, True]
