@@ -7,11 +7,12 @@ and up to three rows that only one of them has; exit code 1 where there are any.
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
 import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from typing import Any
 
@@ -72,8 +73,11 @@ def all_facts(path: str) -> dict[str, Counter[str]]:
         return {table.name: facts(tx, table, names) for table in Base.metadata.sorted_tables}
 
 
-def main() -> int:
-    one, other = (all_facts(path) for path in sys.argv[1:3])
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Compare two databases; exit code 1 where a row is unlike."""
+    parser = argparse.ArgumentParser(prog="python -m research.same_rows", description="Compare two databases.")
+    parser.add_argument("databases", nargs=2, metavar="FILE.db")
+    one, other = map(all_facts, parser.parse_args(arguments).databases)
     unlike = 0
     for table, rows in one.items():
         only = [("first", rows - other[table]), ("second", other[table] - rows)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,25 +14,20 @@ from sql.tables import Trajectory, TrajectoryMessage
 from tests.trajectories.demoworld import Ran
 
 
-def compare(monkeypatch: pytest.MonkeyPatch, one: Path, other: Path) -> int:
-    monkeypatch.setattr(sys, "argv", ["same_rows", str(one), str(other)])
-    return main()
-
-
 def test_a_copy_is_the_same_and_another_word_in_a_message_is_not(
-    finished_demo: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    finished_demo: Ran, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     one, other = finished_demo.folder / "prchain.db", tmp_path / "other.db"
     shutil.copy(one, other)
     store = Store.open(str(other))
     with store.transaction() as tx:
         tx.connection.execute(update(Trajectory).values(started_at="long ago", seconds=99.0, decided_by=None))
-    assert compare(monkeypatch, one, other) == 0
+    assert main([str(one), str(other)]) == 0
     assert capsys.readouterr().out.endswith("the same facts\n")
     with store.transaction() as tx:
         found = (TrajectoryMessage.ordinal == 3, TrajectoryMessage.content != "")
         tx.connection.execute(update(TrajectoryMessage).where(*found).values(content="something else"))
     store.close()
-    assert compare(monkeypatch, one, other) == 1
+    assert main([str(one), str(other)]) == 1
     said = capsys.readouterr().out
     assert "only in the second" in said and "something else" in said and "rows unlike" in said
