@@ -179,7 +179,7 @@ _DOCS_NAME = re.compile(
 )
 _CONFIG_NAME = re.compile(
     r"(?i)pyproject\.toml|setup\.(?:py|cfg)|tox\.ini|noxfile\.py|pytest\.ini|mypy\.ini|ruff\.toml|manifest\.in|pipfile"
-    r"|[\w.-]*requirements[\w.-]*\.(?:txt|in)|constraints[\w.-]*\.txt|environment[\w.-]*\.ya?ml|pixi\.toml"
+    r"|(?=[\w.-]*requirements)[\w.-]+\.(?:txt|in)|constraints[\w.-]*\.txt|environment[\w.-]*\.ya?ml|pixi\.toml"
     r"|package\.json|[jt]sconfig.*\.json|lerna\.json|nx\.json|turbo\.json|biome\.jsonc?|pnpm-workspace\.ya?ml"
     r"|deno\.jsonc?|[\w.-]+\.(?:config|conf|workspace)\.[cm]?[jt]s|gruntfile\.\w+|gulpfile\.\w+"
     r"|cargo\.toml|rust-toolchain(?:\.toml)?|rustfmt\.toml|clippy\.toml|deny\.toml|cross\.toml"
