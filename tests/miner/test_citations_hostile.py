@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from miner.citations import extract, is_dependency_bump, looks_like_release_notes, own_number
 from miner.citations.model import Kind
+from tests.growth import assert_linear
 
 REPOSITORY = "acme/rocket"
 KINDS: tuple[Kind, ...] = ("markdown", "commit", "title", "branch")
@@ -179,32 +178,18 @@ ADVERSARIAL: dict[str, str] = {
 }
 IN_COMMITS = ("fences", "tilde fences", "comments", "reverts", "hex", "long hex", "at hex", "names")
 SIZE = 50_000
-FLOOR = 0.01
-"""Below this many seconds a time is noise."""
-LIMIT = 10.0
-
-
-def seconds(text: str, kind: Kind) -> float:
-    started = time.process_time()
-    extract(text, REPOSITORY, kind=kind)
-    looks_like_release_notes(text)
-    is_dependency_bump(text)
-    own_number(text)
-    return time.process_time() - started
 
 
 @pytest.mark.parametrize(
     ("name", "kind"), [*((name, "markdown") for name in ADVERSARIAL), *((name, "commit") for name in IN_COMMITS)]
 )
 def test_time_grows_linearly(name: str, kind: Kind) -> None:
-    """Four times the text takes about four times the time: quadratic would be sixteen. One of three tries must do."""
     piece = ADVERSARIAL[name]
-    small, large = ("commit PR #77 /pull/ " + piece * (size // len(piece)) + " #78 ]: `" for size in (SIZE, 4 * SIZE))
-    ratios = []
-    for _ in range(3):
-        slow = seconds(large, kind)
-        assert slow < LIMIT
-        ratios.append(slow / max(seconds(small, kind), FLOOR))
-        if ratios[-1] < 8:
-            return
-    pytest.fail(f"four times the text took {ratios} times the time")
+
+    def work(text: str) -> None:
+        extract(text, REPOSITORY, kind=kind)
+        looks_like_release_notes(text)
+        is_dependency_bump(text)
+        own_number(text)
+
+    assert_linear(lambda size: "commit PR #77 /pull/ " + piece * (size // len(piece)) + " #78 ]: `", work, SIZE)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from miner.claims import Claim, claims, merged_branch, source_branch, source_owner
+from tests.growth import assert_linear
 
 
 def numbers(message: str) -> list[tuple[int, str]]:
@@ -86,15 +85,7 @@ def test_each_number_is_claimed_once_whatever_the_text(message: str) -> None:
     "unit", ["(#1) ", "Merge #1 ", "#1", "closes #1 from x\n", "PR: ", "\n", "(", "Merge branch '"]
 )
 def test_long_messages_take_time_that_grows_as_they_do(unit: str) -> None:
-    def seconds(size: int) -> float:
-        text = unit * (size // len(unit))
-        started = time.process_time()
-        claims(text)
-        merged_branch(text)
-        return time.process_time() - started
-
-    seconds(1000)
-    assert seconds(400_000) < 1.5
+    assert_linear(lambda size: unit * (size // len(unit)), lambda text: (claims(text), merged_branch(text)), 100_000)
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,6 +16,7 @@ from prchain.identifiers import (
     spellings,
 )
 from prchain.lexing import is_prose, lex
+from tests.growth import assert_linear
 
 
 def test_identifiers_come_in_order_and_do_not_begin_with_digits() -> None:
@@ -148,14 +147,20 @@ HOSTILE = [
 
 @pytest.mark.parametrize("path", ["a.py", "a.ts", "a.rs", "a.go", "a.java", "a.c", "a.sh"])
 @pytest.mark.parametrize("piece", HOSTILE)
-def test_hostile_code_takes_no_long_time(path: str, piece: str) -> None:
-    """One long line, and many that are just short enough to be read whole, once with blanks alone behind the piece."""
-    count = 1990 // len(piece)
-    for lines in ([piece * (100_000 // len(piece))], [piece * count] * 50, [piece + " " * 1980] * 50):
-        start = time.process_time()
+def test_the_time_for_hostile_code_grows_as_it_does(path: str, piece: str) -> None:
+    """One long line, and many that are just short enough to be read whole, once with blanks alone behind the piece.
+
+    How short a line must be to be read whole does not grow, so what is quadratic in a line is seen in the line's own
+    growth, up to that length.
+    """
+
+    def work(lines: list[str]) -> None:
         code_identifiers(lines, path)
         defined_names(lines, path)
-        assert time.process_time() - start < 0.5
+
+    assert_linear(lambda size: [piece * (size // len(piece))], work, 25_000)
+    assert_linear(lambda size: [piece * (size // len(piece))] * 50, work, 440)
+    assert_linear(lambda size: [piece + " " * size] * 50, work, 440)
 
 
 def test_of_a_long_line_the_beginning_is_read_and_no_name_is_cut_in_two() -> None:
