@@ -253,7 +253,7 @@ def _hook_calibration(work: Any, act: Act) -> None:
 
 @contextmanager
 def _rollouts(folder: Path) -> Iterator[Given]:
-    with rollout_world(folder, [(1, 2), (2, 3), (3, 4), (4, 5), (1, 3)]) as world:
+    with rollout_world(folder, [(1, 2), (2,), (3,), (4,), (5,)]) as world:
         lines: list[dict[str, Any]] = [
             {"purpose": "agent", "contains": "WROTE-IT", "tool_calls": [{"name": "submit"}]},
             {"purpose": "agent",

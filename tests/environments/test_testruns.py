@@ -63,7 +63,7 @@ class Shell:
 
 
 def run(
-    folder: Path, files: Mapping[str, str], command: TestCommand = PYTEST, *, timeout: float = 60, **options: object
+    folder: Path, files: Mapping[str, str], command: TestCommand = PYTEST, *, timeout: float = 300, **options: object
 ) -> TestRun:
     """Run `FILE` in a tree of these files."""
     for name, text in files.items():

@@ -39,6 +39,15 @@ def world(tmp_path: Path, bubblewrap: None) -> Iterator[StageWorld]:
         yield made
 
 
+def sandboxes() -> set[Path]:
+    """Folders of the local sandboxes of this process: others run on this machine, too."""
+    return {
+        path.parent
+        for path in Path(tempfile.gettempdir()).glob(f"{leftovers.LOCAL_PREFIX}*/{leftovers.OWNER_FILE}")
+        if path.read_text(encoding="utf-8") == str(leftovers.this_process())
+    }
+
+
 def suite_of(world: StageWorld, position: int, **fields: object) -> StageSuite:
     place = world.workplace(position)
     return StageSuite.of(place, world.chain.stages[position - 1], world.patches(), **fields)  # type: ignore[arg-type]
@@ -170,14 +179,14 @@ def test_tests_that_end_every_sandbox_are_an_unusable_run(world: StageWorld, mon
         raise SandboxLost("the channel is gone")
 
     monkeypatch.setattr("environments.workplace.run_tests", lost)
-    before, most = leftovers.find_local(), 0
+    before, most = sandboxes(), 0
     landed = world.chain.stages[0].landed
     with world.workplace().bench(landed, ["tests/test_prices.py"]) as bench:
         assert bench.run().infra == "sandbox_lost"
         assert len(runs) == 3 and len(set(runs)) == 1 and "total" in runs[0], "each time in a new one, made ready"
         most = 5
         assert bench.run().usable and len(runs) == 5
-    assert leftovers.find_local() == before
+    assert sandboxes() == before
 
 
 def test_what_is_the_engines_fault_is_no_run(world: StageWorld, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,10 +194,10 @@ def test_what_is_the_engines_fault_is_no_run(world: StageWorld, monkeypatch: pyt
         raise EngineUnavailable("gone")
 
     monkeypatch.setattr("environments.workplace.run_tests", gone)
-    before = leftovers.find_local()
+    before = sandboxes()
     with pytest.raises(EngineUnavailable):
         world.workplace().tests(world.chain.stages[0].landed, ["tests/test_prices.py"])
-    assert leftovers.find_local() == before
+    assert sandboxes() == before
 
 
 def test_plain_processes_work_in_a_folder_that_goes_with_them(world: StageWorld) -> None:

@@ -166,7 +166,7 @@ def sandboxes_of(pid: int) -> list[int]:
 
 
 def test_eight_rollouts_under_faults_end_as_without_them(tmp_path: Path) -> None:
-    chains: list[tuple[int, ...]] = [(1, 2), (2, 3), (3, 4), (4, 5)]
+    chains: list[tuple[int, ...]] = [(1, 2), (2,), (3,), (4,)]
     arguments = ("--samples", "2", "--workers", "8")
     with worlds(tmp_path, chains) as (calm, rough):
         with FakeEndpoint(answering()) as endpoint:
