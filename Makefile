@@ -30,7 +30,7 @@ COMPILE_APART := CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile --quiet -
 	--strip-extras --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-emit-options
 
 .DEFAULT_GOAL := help
-.PHONY: help install mini demo mine chains tasks environments rollouts export stats status test test-llm test-consumers check precision leaks reading bench optimality state-pairs real-rollouts engine-faults same-rows lock
+.PHONY: help install mini demo mine chains tasks environments rollouts export stats status test test-fast test-llm test-consumers check precision leaks reading bench optimality state-pairs real-rollouts engine-faults same-rows lock
 
 help: ## Show this
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 24
@@ -68,7 +68,10 @@ stats: $(RUNTIME) ## Say what the rollouts come to, beside the paper's figures
 status: $(RUNTIME) ## Say what became of every pull request: ARGS="--db URL"
 	@$(BIN)/prchain status $(ARGS)
 
-test: $(DEV) $(MINI)/.installed ## Run the tests, offline, on two cores: ARGS="-k citations"
+test-fast: $(DEV) ## Run the tests that were measured to be quick, for a first answer in a minute: ARGS="-k citations"
+	$(BIN)/python -m pytest -n 2 -m "not slow" $(ARGS)
+
+test: $(DEV) $(MINI)/.installed ## Run all tests, offline, on two cores: ARGS="-k citations"; ARGS=--measure says anew which are slow
 	PRCHAIN_TEST_MINI=$(MINI) $(BIN)/python -m pytest -n 2 $(ARGS)
 
 test-llm: $(DEV) $(LLM)/.installed ## Ask a real, tiny model behind a real server: proves the wire, not the prose

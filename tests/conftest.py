@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
+from collections import defaultdict
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,6 +31,13 @@ OPTIONAL = {"postgres": POSTGRES, "github_schema": GITHUB_SCHEMA, "docker": DOCK
 """Marker of a test to the variable that says where the thing is that it needs."""
 
 
+SLOW = Path(__file__).with_name("slow.txt")
+"""Tests that were measured to take long, all cases of one together; `pytest --measure` writes it."""
+
+LONG = 0.5
+"""Seconds."""
+
+
 hypothesis_settings.register_profile("same", derandomize=True, deadline=None)
 """The same examples in every run: what CI says of a commit does not depend on luck, nor on how busy the machine is."""
 hypothesis_settings.register_profile("new", deadline=None)
@@ -44,6 +52,44 @@ def pytest_report_header() -> list[str]:
         MINI: "the tests with mini-swe-agent",
     }
     return [f"{name} is not set: {tests} are skipped" for name, tests in missing.items() if not os.environ.get(name)]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--measure", action="store_true", help=f"write into {SLOW.name} which of the tests run take long")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # Under xdist the process that hands out the tests hears of all of them.
+    if config.getoption("--measure") and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Measured())
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    slow = set(SLOW.read_text(encoding="utf-8").splitlines())
+    for item in items:
+        if _function(item.nodeid) in slow or "finished_demo" in getattr(item, "fixturenames", ()):
+            item.add_marker("slow")
+
+
+def _function(nodeid: str) -> str:
+    """A test without what it is given."""
+    return nodeid.partition("[")[0]
+
+
+class Measured:
+    """Adds up how long tests take, and writes down which take long; what was not run stays as it was."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = defaultdict(float)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self.seconds[_function(report.nodeid)] += report.duration
+
+    def pytest_sessionfinish(self) -> None:
+        kept = set(SLOW.read_text(encoding="utf-8").splitlines()) - self.seconds.keys()
+        slow = kept | {name for name, seconds in self.seconds.items() if seconds > LONG}
+        SLOW.write_text("".join(f"{name}\n" for name in sorted(slow)), encoding="utf-8")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

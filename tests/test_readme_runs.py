@@ -132,6 +132,7 @@ MODULES = {
 ELSEWHERE = {
     "make check": (".ci/run", "make check"),
     "make test": (".ci/run", "make test\n"),
+    "make test-fast": ("Makefile", 'pytest -n 2 -m "not slow" $(ARGS)'),
     "make test-llm": (".ci/run", "make test-llm"),
     "make install": ("Makefile", "demo: $(RUNTIME)"),
     "make test-consumers": ("Makefile", "pytest tests/consumers/consumers.py"),
