@@ -9,11 +9,10 @@ import functools
 import io
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
 from chains.identity import chain_id
@@ -25,7 +24,7 @@ from miner.mine import MineOptions, Miner
 from miner.repositories import parse_entry
 from prchain.llm.desk import Desk, Route
 from prchain.llm.ledger import Ledger, MemoryLedger
-from prchain.llm.model import Reply, Request, Usage
+from prchain.llm.model import Request
 from prchain.llm.price import Price
 from prchain.progress import open_progress
 from sql.store import Store
@@ -40,7 +39,9 @@ from sql.tables import (
     Repository,
     Selection,
 )
+from tests import models
 from tests.miner.gitworld import Content, World
+from tests.models import Answer
 
 NAME = "shop/till"
 CHAIN = (1, 2, 3)
@@ -200,9 +201,6 @@ def desk_of(
     return Desk(ledger or MemoryLedger(), default=route, budget_usd=budget, pause=lambda tries: None)
 
 
-Answer = Callable[[Request], Any]
-
-
 def good_answer(request: Request) -> Any:
     """What a well-behaved model says."""
     if request.purpose == "plan":
@@ -213,31 +211,10 @@ def good_answer(request: Request) -> Any:
 
 
 @dataclass
-class FakeModel:
-    """A model that says what a function says; an exception that the function returns is raised."""
+class FakeModel(models.FakeModel):
+    """The fake model, well-behaved where nothing else is said."""
 
     answer: Answer = good_answer
-    name: str = "fake"
-    asked: list[Request] = field(default_factory=list)
-    _lock: Lock = field(default_factory=Lock)
-
-    def complete(self, request: Request) -> Reply:
-        """See `prchain.llm.model.Model`."""
-        with self._lock:
-            self.asked.append(request)
-        said = self.answer(request)
-        if isinstance(said, Exception):
-            raise said
-        text = said if isinstance(said, str) else json.dumps(said)
-        return Reply(text, self.name, usage=Usage(100, 0, 10))
-
-    def count(self, purpose: str) -> int:
-        """How many requests of a purpose it was sent."""
-        return sum(request.purpose == purpose for request in self.asked)
-
-    def prompts(self, purpose: str) -> list[str]:
-        """Everything that each request of a purpose said."""
-        return ["\n".join(message.content for message in one.messages) for one in self.asked if one.purpose == purpose]
 
 
 def stored(world: TaskWorld, chain: str | None = None) -> dict[str, Any]:

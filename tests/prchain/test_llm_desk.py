@@ -15,6 +15,7 @@ from prchain.llm.price import Price
 from prchain.llm.prompts import Prompt
 from prchain.llm.scripted import ScriptedModel
 from tests.endpoint import wait_for
+from tests.models import FakeModel
 
 PROMPT = Prompt.from_source("greet", b"{% block user %}Greet {{ whom }}.{% endblock %}")
 
@@ -26,20 +27,16 @@ class Verdict(BaseModel):
     why: str = ""
 
 
-class Failing:
+class Failing(FakeModel):
     """A model that fails with these errors in turn, then answers."""
-
-    name = "failing"
 
     def __init__(self, *faults: Exception) -> None:
         self.faults = list(faults)
-        self.requests: list[Request] = []
+        super().__init__(self._next, "failing")
+        self.requests = self.asked
 
-    def complete(self, request: Request) -> Reply:
-        self.requests.append(request)
-        if self.faults:
-            raise self.faults.pop(0)
-        return Reply("fine", self.name, usage=Usage(10, 0, 1))
+    def _next(self, request: Request) -> Reply | Exception:
+        return self.faults.pop(0) if self.faults else Reply("fine", self.name, usage=Usage(10, 0, 1))
 
 
 def question(whom: str = "me", **more: Any) -> Question:

@@ -16,6 +16,7 @@ from prchain.llm.desk import Desk, Route
 from prchain.llm.ledger import Ledger, MemoryLedger
 from prchain.llm.model import Message, Reply, Request, ToolCall, Usage
 from prchain.llm.price import Price
+from tests.models import FakeModel
 from trajectories.model import Entry, Kind
 from trajectories.scaffolds.agent import ReactScaffold
 from trajectories.scaffolds.scaffold import Attempt, Observer, Order
@@ -23,23 +24,19 @@ from trajectories.scaffolds.scaffold import Attempt, Observer, Order
 Said = Reply | LlmError | Callable[[Request], Reply]
 
 
-class Model:
-    """Says these replies in turn, or raises them, and keeps the requests."""
-
-    name = "said"
+class Model(FakeModel):
+    """Says these replies in turn, or raises them."""
 
     def __init__(self, said: Iterable[Said]) -> None:
         self.said = list(said)
-        self.requests: list[Request] = []
+        super().__init__(self._next, "said")
+        self.requests = self.asked
 
-    def complete(self, request: Request) -> Reply:
-        self.requests.append(request)
+    def _next(self, request: Request) -> Reply | LlmError:
         if not self.said:
             raise AssertionError("the model was asked once more than was thought")
         one = self.said.pop(0)
-        if isinstance(one, LlmError):
-            raise one
-        return one if isinstance(one, Reply) else one(request)
+        return one if isinstance(one, Reply | LlmError) else one(request)
 
 
 class Memory:

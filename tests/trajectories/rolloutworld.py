@@ -10,7 +10,6 @@ import functools
 import json
 import re
 import tempfile
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -44,6 +43,7 @@ from sql.tables import (
 from tests.endpoint import Answer, Call, completion
 from tests.environments.folder_sandbox import FolderSandbox
 from tests.miner.gitworld import Content, World
+from tests.models import FakeModel
 from trajectories.options import RolloutOptions
 from trajectories.rollouts.rollout import RolloutContext
 from trajectories.rollouts.run import Choice, RolloutRun
@@ -147,29 +147,22 @@ def answering(policy: Policy = works) -> Callable[[Call], Answer]:
     return part
 
 
-@dataclass
-class PolicyModel:
+class PolicyModel(FakeModel):
     """The policy in this process. `before` is called with each request and may raise."""
 
-    policy: Policy = works
-    before: Callable[[Request], None] = lambda request: None
-    name: str = "fake"
-    asked: list[Request] = field(default_factory=list)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    def __init__(
+        self, policy: Policy = works, before: Callable[[Request], None] = lambda request: None, name: str = "fake"
+    ) -> None:
+        def answer(request: Request) -> Reply:
+            before(request)
+            said = policy([{"role": one.role, "content": one.content} for one in request.messages])
+            calls: tuple[ToolCall, ...] = ()
+            if said.tool is not None:
+                calls = (ToolCall(f"call_{len(request.messages)}", said.tool, json.dumps(dict(said.arguments))),)
+            reason = "tool_calls" if calls else "stop"
+            return Reply(said.text, name, reason, tool_calls=calls, usage=Usage(100, 0, 10))
 
-    def complete(self, request: Request) -> Reply:
-        with self._lock:
-            self.asked.append(request)
-        self.before(request)
-        said = self.policy([{"role": one.role, "content": one.content} for one in request.messages])
-        calls: tuple[ToolCall, ...] = ()
-        if said.tool is not None:
-            calls = (ToolCall(f"call_{len(request.messages)}", said.tool, json.dumps(dict(said.arguments))),)
-        return Reply(said.text, self.name, "tool_calls" if calls else "stop", tool_calls=calls, usage=Usage(100, 0, 10))
-
-    def count(self, purpose: str) -> int:
-        """How many requests of a purpose it was sent."""
-        return sum(request.purpose == purpose for request in self.asked)
+        super().__init__(answer, name)
 
 
 @dataclass

@@ -171,10 +171,9 @@ class Saying(FakeModel):
 
     def __init__(self, *texts: str | Reply) -> None:
         self.texts = list(texts)
-        super().__init__()
+        super().__init__(self._next)
 
-    def complete(self, request: Request) -> Reply:
-        self.asked.append(request)
+    def _next(self, request: Request) -> Reply:
         said = self.texts.pop(0)
         return said if isinstance(said, Reply) else Reply(said, self.name)
 
