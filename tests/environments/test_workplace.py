@@ -22,6 +22,7 @@ from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun
 from environments.workplace import StageSuite, TestBench, Workplace
 from prchain.errors import EngineUnavailable, OutOfMemory, RefreshFailed, SandboxLost
+from prchain.processes import this_process
 from tests.environments.stageworld import CHANGES, RECIPE, Changes, StageWorld, stage_world, test_file, works
 
 TEST = "tests.test_prices.Case.test_halved"
@@ -44,7 +45,7 @@ def sandboxes() -> set[Path]:
     return {
         path.parent
         for path in Path(tempfile.gettempdir()).glob(f"{leftovers.LOCAL_PREFIX}*/{leftovers.OWNER_FILE}")
-        if path.read_text(encoding="utf-8") == str(leftovers.this_process())
+        if path.read_text(encoding="utf-8") == str(this_process())
     }
 
 

@@ -454,9 +454,9 @@ class TestMachines:
     def test_a_full_disk_ends_the_run_by_its_name_and_the_next_call_goes_on(
         self, world: RolloutWorld, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        from trajectories import recorder
+        from trajectories import rows
 
-        written = recorder.write_entries
+        written = rows.write_entries
         left = [6]
 
         def full(tx: Any, name: str, entries: Any) -> None:
@@ -465,7 +465,7 @@ class TestMachines:
                 raise DiskFull("no room is left")
             written(tx, name, entries)
 
-        monkeypatch.setattr(recorder, "write_entries", full)
+        monkeypatch.setattr("trajectories.recorder.write_entries", full)
         with pytest.raises(DiskFull):
             roll(world.context(), world.chains[0], 0)
         model = PolicyModel()
