@@ -152,11 +152,17 @@ class ChainWriter:
         self._tx.upsert(
             Selection,
             [
-                {"strategy": strategy, "chain_id": chain, "score": self._score(numbers), "outcome": SELECTED,
-                 "reason": None, "selected_at": since.get(chain, now)}
+                {
+                    "strategy": strategy,
+                    "chain_id": chain,
+                    "score": self._score(numbers),
+                    "outcome": SELECTED,
+                    "reason": None,
+                    "selected_at": since.get(chain, now),
+                }
                 for chain, numbers in ids.items()
             ],
-        )  # fmt: skip
+        )
         self._drop_orphans()
 
     def _write_chains(self, ids: Mapping[str, Numbers]) -> None:

@@ -105,10 +105,18 @@ def build(
     if strategy != "single" and shortest < 2:
         raise UsageError("a chain of one is --strategy single; give --min 2 or more")
     options = _options(
-        strategy=cast("Strategy", strategy), limits=(shortest, longest), floor=floor, overlap=overlap,
-        reselect=reselect, keep=keep, sizes=(min_lines, max_lines, max_files), languages=language, licences=licence,
-        allow_benchmarks=allow_benchmarks, benchmark_list=benchmark_list,
-    )  # fmt: skip
+        strategy=cast("Strategy", strategy),
+        limits=(shortest, longest),
+        floor=floor,
+        overlap=overlap,
+        reselect=reselect,
+        keep=keep,
+        sizes=(min_lines, max_lines, max_files),
+        languages=language,
+        licences=licence,
+        allow_benchmarks=allow_benchmarks,
+        benchmark_list=benchmark_list,
+    )
     # A run makes signs and lines by the hundred thousand and hardly a cycle to be looked for among them.
     gc.set_threshold(200_000, 20, 50)
     settings = Settings.load(db=db)

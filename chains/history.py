@@ -83,9 +83,10 @@ def repositories(tx: Transaction, full_name: str | None = None) -> list[Mined]:
 def read_landed(tx: Transaction, repository_id: int) -> dict[int, Landed]:
     """Every landed pull request by its number."""
     bots = {
-        number for number, kind in tx.rows(PullRequest, "number", "author_kind", repository_id=repository_id)
+        number
+        for number, kind in tx.rows(PullRequest, "number", "author_kind", repository_id=repository_id)
         if kind == "Bot"
-    }  # fmt: skip
+    }
     texts: dict[int, dict[str, str]] = defaultdict(dict)
     query = select(PullRequestText.number, PullRequestText.field, PullRequestText.body).where(
         PullRequestText.repository_id == repository_id, PullRequestText.field.in_(_WORDS)

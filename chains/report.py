@@ -50,8 +50,12 @@ def print_build(reports: Sequence[BuildReport]) -> None:
             continue
         lengths = ", ".join(f"{count:,} of {length}" for length, count in sorted(report.lengths.items()))
         found = counted(report.chains, "chain") + (f" ({lengths} stages)" if lengths else "")
-        parts = (("new", report.added), ("frozen by their tasks", report.frozen), ("gone", report.gone),
-                 ("retired", report.retired))  # fmt: skip
+        parts = (
+            ("new", report.added),
+            ("frozen by their tasks", report.frozen),
+            ("gone", report.gone),
+            ("retired", report.retired),
+        )
         since = ", ".join(f"{count:,} {what}" for what, count in parts if count)
         say(f"{report.repository}: {found}" + (f"; {since}" if since else ""))
         _print_hints(report)
@@ -122,12 +126,19 @@ def find_chains(
         if repository is not None and repository.lower() not in {name.lower() for name in names.values()}:
             raise UsageError(f"{repository} has not been mined into this database; `prchain status` lists what has")
         query = (
-            select(Chain.id, Chain.repository_id, Chain.length, Chain.language, Chain.licence, Selection.score,
-                   Task.outcome)
+            select(
+                Chain.id,
+                Chain.repository_id,
+                Chain.length,
+                Chain.language,
+                Chain.licence,
+                Selection.score,
+                Task.outcome,
+            )
             .join(Selection, Selection.chain_id == Chain.id)
             .outerjoin(Task, Task.chain_id == Chain.id)
             .where(Selection.strategy == strategy, Selection.outcome == outcome)
-        )  # fmt: skip
+        )
         stages = _stages(tx)
         rows = []
         for chain, repository_id, length, language, licence, score, task in tx.connection.execute(query):
@@ -154,9 +165,23 @@ def find_chains(
 
 
 def _stages(tx: Transaction, chain: str | None = None) -> dict[str, list[dict[str, Any]]]:
-    columns = ("chain_id", "position", "number", "branch", "base_sha", "landed_sha", "landed_at", "subject",
-               "source_files", "source_lines", "test_files", "test_lines", "relation", "confidence",
-               "signs")  # fmt: skip
+    columns = (
+        "chain_id",
+        "position",
+        "number",
+        "branch",
+        "base_sha",
+        "landed_sha",
+        "landed_at",
+        "subject",
+        "source_files",
+        "source_lines",
+        "test_files",
+        "test_lines",
+        "relation",
+        "confidence",
+        "signs",
+    )
     found: dict[str, list[dict[str, Any]]] = {}
     only = {"chain_id": chain} if chain else {}
     titles = _titles(tx, chain)

@@ -81,9 +81,16 @@ def build(
         provider = opened.enter_context(closing(Provider(settings, backend=Backend.DOCKER, store=store, desk=desk)))
         _collect_quietly(provider.engine())
         builds = build_images(
-            store, provider, settings, progress, strategy=strategy, repository=repository, limit=limit, chain=chain,
+            store,
+            provider,
+            settings,
+            progress,
+            strategy=strategy,
+            repository=repository,
+            limit=limit,
+            chain=chain,
             rebuild=rebuild,
-        )  # fmt: skip
+        )
     if as_json:
         click.echo(json.dumps(build_rows(builds), indent=2))
     else:
@@ -171,9 +178,7 @@ def prune(
         with store.reading() as tx:
             keep = frozenset() if every else needed_images(tx)
             own = own_images(tx)
-        removed = prune_images(
-            engine, keep=keep, only=None if everybody else own, repository=repository, before=before
-        )  # fmt: skip
+        removed = prune_images(engine, keep=keep, only=None if everybody else own, repository=repository, before=before)
         with store.transaction() as tx:
             forget_images(tx, [one.name for one in removed])
     if as_json:
@@ -306,8 +311,10 @@ def validate(
 
     where = Backend(backend)
     if unsafe != (where is Backend.UNSAFE_LOCAL):
-        raise UsageError("plain processes run others' code on this machine unprotected; if you mean it, give both "
-                         "--backend unsafe-local and --unsafe-local")  # fmt: skip
+        raise UsageError(
+            "plain processes run others' code on this machine unprotected; if you mean it, give both "
+            "--backend unsafe-local and --unsafe-local"
+        )
     if stage_images and where is not Backend.DOCKER:
         raise UsageError("--stage-images needs the backend docker")
     settings = Settings.load(db=db, workers=workers)

@@ -123,8 +123,11 @@ class BuildHelp:
         """Say it in one line."""
         log = f"read the log in {self.logs}" if self.logs.is_dir() else "read what the step printed"
         repair = "" if self.repaired else "; --repair lets a model change the recipe"
-        say(f"of build_failed: {log}{repair}; or write OWNER--NAME.toml, with keys of a recipe of your own, into "
-            f"{self.recipes} (environments_recipes_dir)", err=True)  # fmt: skip
+        say(
+            f"of build_failed: {log}{repair}; or write OWNER--NAME.toml, with keys of a recipe of your own, into "
+            f"{self.recipes} (environments_recipes_dir)",
+            err=True,
+        )
 
 
 def validation_rows(report: ValidateReport) -> dict[str, Any]:
@@ -142,16 +145,25 @@ def validation_rows(report: ValidateReport) -> dict[str, Any]:
 def _chain_row(proof: ChainProof) -> dict[str, Any]:
     stages = [
         {
-            "position": one.position, "outcome": one.outcome, "reason": one.reason, "image": one.image,
-            "files": len(one.files), "classes": one.classes.sizes(), "removed": len(one.removed),
-            "stage_image": one.stage_image, "seconds": round(one.seconds, 1),
+            "position": one.position,
+            "outcome": one.outcome,
+            "reason": one.reason,
+            "image": one.image,
+            "files": len(one.files),
+            "classes": one.classes.sizes(),
+            "removed": len(one.removed),
+            "stage_image": one.stage_image,
+            "seconds": round(one.seconds, 1),
         }
         for one in proof.stages
-    ]  # fmt: skip
+    ]
     return {
-        "chain_id": proof.chain_id, "outcome": proof.outcome, "reason": proof.reason,
-        "seconds": round(proof.seconds, 1), "stages": stages,
-    }  # fmt: skip
+        "chain_id": proof.chain_id,
+        "outcome": proof.outcome,
+        "reason": proof.reason,
+        "seconds": round(proof.seconds, 1),
+        "stages": stages,
+    }
 
 
 def print_validations(report: ValidateReport, more: BuildHelp) -> None:

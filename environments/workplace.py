@@ -66,10 +66,17 @@ class Workplace:
     """
 
     def __init__(
-        self, provided: Provided, trees: TreeStore, *, backend: Backend = Backend.DOCKER, limits: Limits | None = None,
-        test_timeout: float = TEST_TIMEOUT, labels: Mapping[str, str] | None = None, client: Any = None,
+        self,
+        provided: Provided,
+        trees: TreeStore,
+        *,
+        backend: Backend = Backend.DOCKER,
+        limits: Limits | None = None,
+        test_timeout: float = TEST_TIMEOUT,
+        labels: Mapping[str, str] | None = None,
+        client: Any = None,
         engine: str | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.provided = provided
         self.trees = trees
         self.backend = backend
@@ -94,9 +101,14 @@ class Workplace:
     def sandbox(self) -> Sandbox:
         """A new sandbox of the stage's image, not started; the caller closes it."""
         return make_sandbox(
-            self.backend, self.provided.plan, self.provided.image, limits=self.limits, labels=self._labels,
-            client=self._client, engine=self._engine,
-        )  # fmt: skip
+            self.backend,
+            self.provided.plan,
+            self.provided.image,
+            limits=self.limits,
+            labels=self._labels,
+            client=self._client,
+            engine=self._engine,
+        )
 
     def place(self, sandbox: Sandbox, tree: str, *, history: Sequence[str] = (), begun_from: str | None = None) -> None:
         """Make the sandbox hold exactly `tree`, ready to run, as the work tree of a new repository.
@@ -211,9 +223,12 @@ class TestBench:
             begun = time.monotonic()
             try:
                 return run_tests(
-                    sandbox, self._workplace.command, self._files, timeout=self._workplace.test_timeout,
+                    sandbox,
+                    self._workplace.command,
+                    self._files,
+                    timeout=self._workplace.test_timeout,
                     replaced_by_reference=replaced_by_reference,
-                )  # fmt: skip
+                )
             except SandboxLimit as limit:
                 return _unusable(limit, begun)
             except SandboxLost as lost:
@@ -259,9 +274,15 @@ class StageSuite:
 
     @classmethod
     def of(
-        cls, workplace: Workplace, stage: Stage, patches: Sequence[StagePatch], *, files: Sequence[str] | None = None,
-        replaced_by_reference: Collection[str] = (), limit: int = LIMIT,
-    ) -> StageSuite:  # fmt: skip
+        cls,
+        workplace: Workplace,
+        stage: Stage,
+        patches: Sequence[StagePatch],
+        *,
+        files: Sequence[str] | None = None,
+        replaced_by_reference: Collection[str] = (),
+        limit: int = LIMIT,
+    ) -> StageSuite:
         """The suite of a stage; `patches` are those of the chain's stages from the first one on, at least up to it.
 
         `files` are those that a validation has chosen (`sql.tables.StageTests.files`); without them they are chosen by
@@ -275,9 +296,14 @@ class StageSuite:
         if files is None:
             before = dict.fromkeys(path for patch in earlier for path in patch.test)
             files = choose(
-                runner, here, test_patch=own.test, source_patch=own.source, earlier=before,
-                patterns=patterns, limit=limit,
-            )  # fmt: skip
+                runner,
+                here,
+                test_patch=own.test,
+                source_patch=own.source,
+                earlier=before,
+                patterns=patterns,
+                limit=limit,
+            )
         return cls(
             workplace,
             stage.landed,
@@ -310,9 +336,7 @@ class StageSuite:
         Raises `RefreshFailed`, `PlacementFailed`, `IncompleteRepository`, and `SandboxError` for what is the engine's
         fault. `TestRun.usable` says whether the run says anything of the tree.
         """
-        return self.workplace.tests(
-            self.laid_over(tree), self.files, replaced_by_reference=self.replaced_by_reference
-        )  # fmt: skip
+        return self.workplace.tests(self.laid_over(tree), self.files, replaced_by_reference=self.replaced_by_reference)
 
 
 def _unusable(error: SandboxError, begun: float) -> TestRun:

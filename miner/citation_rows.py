@@ -31,9 +31,19 @@ RULES = "1"
 """Raise it when `miner.citations` or `miner.edges` judge otherwise: stored citations are then made anew."""
 
 _COLUMNS = (
-    "repository_id", "source", "target", "relation", "field", "key", "syntax", "snippet", "counted", "reason",
-    "confidence", "weak_signs",
-)  # fmt: skip
+    "repository_id",
+    "source",
+    "target",
+    "relation",
+    "field",
+    "key",
+    "syntax",
+    "snippet",
+    "counted",
+    "reason",
+    "confidence",
+    "weak_signs",
+)
 
 _TEXT_COLUMNS = ("number", "field", "key", "body", "author", "author_kind")
 _EVENT_COLUMNS = ("number", "key", "kind", "other_repository", "other_number", "other_kind", "closes")
@@ -77,9 +87,19 @@ def rebuild(tx: Transaction, repository_id: int, repository: str, host: str) -> 
             for edge in landscape.edges_of(landscape.pulls[number]):
                 written += 1
                 yield (
-                    repository_id, edge.source, edge.target, edge.relation, edge.field, edge.key, edge.syntax,
-                    edge.snippet, edge.counted, edge.reason, edge.confidence, ",".join(edge.weak_signs) or None,
-                )  # fmt: skip
+                    repository_id,
+                    edge.source,
+                    edge.target,
+                    edge.relation,
+                    edge.field,
+                    edge.key,
+                    edge.syntax,
+                    edge.snippet,
+                    edge.counted,
+                    edge.reason,
+                    edge.confidence,
+                    ",".join(edge.weak_signs) or None,
+                )
 
     tx.bulk(Citation, _COLUMNS, rows())
     return written

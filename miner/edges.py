@@ -193,9 +193,18 @@ class Landscape:
         signs = self._weak_signs(pull, target, text.by_bot)
         confidence = _confidence(relation, signs)
         return Edge(
-            pull.number, target, relation, text.field, text.key, citation.syntax, citation.snippet,
-            reason is None, reason, confidence, signs,
-        )  # fmt: skip
+            pull.number,
+            target,
+            relation,
+            text.field,
+            text.key,
+            citation.syntax,
+            citation.snippet,
+            reason is None,
+            reason,
+            confidence,
+            signs,
+        )
 
     def _weak_signs(self, pull: Pull, target: int, by_bot: bool) -> tuple[str, ...]:
         signs = []
@@ -251,9 +260,18 @@ class Landscape:
                 reason = housekeeping or self._too_late(pull, target)
             signs = self._weak_signs(pull, target, False)
             yield Edge(
-                pull.number, target, relation, "event", key, "event", f"GitHub: #{pull.number} cites #{target}",
-                reason is None, reason, _confidence(relation, signs), signs,
-            )  # fmt: skip
+                pull.number,
+                target,
+                relation,
+                "event",
+                key,
+                "event",
+                f"GitHub: #{pull.number} cites #{target}",
+                reason is None,
+                reason,
+                _confidence(relation, signs),
+                signs,
+            )
 
     def _stacks(self, pull: Pull) -> Iterable[Edge]:
         """Earlier landed pull requests whose heads are among the own commits: the branch was stacked on theirs.
@@ -274,10 +292,18 @@ class Landscape:
             reason = None if shared else "no_common_file"
             signs = (*self._weak_signs(pull, target, False), "ancestry_only")
             yield Edge(
-                pull.number, target, "stacked_on", "history", sha, "ancestry",
-                f"the head of #{target}, {sha[:12]}, is among its own commits", reason is None, reason,
-                _confidence("stacked_on", signs), signs,
-            )  # fmt: skip
+                pull.number,
+                target,
+                "stacked_on",
+                "history",
+                sha,
+                "ancestry",
+                f"the head of #{target}, {sha[:12]}, is among its own commits",
+                reason is None,
+                reason,
+                _confidence("stacked_on", signs),
+                signs,
+            )
 
 
 def _confidence(relation: str, signs: Iterable[str]) -> float:

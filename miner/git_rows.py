@@ -22,12 +22,33 @@ from sql.tables import Commit, Landing, LandingFile, PullRequest, PullRequestCom
 _COMMIT = ("repository_id", "sha", "author", "authored_at", "committed_at", "parents", "message")
 _OWN = ("repository_id", "number", "origin", "sha", "position")
 _LANDING = (
-    "repository_id", "number", "branch", "is_default", "style", "base_sha", "landed_sha", "head_sha", "landed_at",
-    "subject", "position", "claim", "evidence", "counts",
-)  # fmt: skip
+    "repository_id",
+    "number",
+    "branch",
+    "is_default",
+    "style",
+    "base_sha",
+    "landed_sha",
+    "head_sha",
+    "landed_at",
+    "subject",
+    "position",
+    "claim",
+    "evidence",
+    "counts",
+)
 _FILE = (
-    "repository_id", "number", "branch", "path", "status", "old_path", "old_mode", "new_mode", "old_blob", "new_blob",
-)  # fmt: skip
+    "repository_id",
+    "number",
+    "branch",
+    "path",
+    "status",
+    "old_path",
+    "old_mode",
+    "new_mode",
+    "old_blob",
+    "new_blob",
+)
 
 
 def utc(seconds: int) -> str:

@@ -77,9 +77,13 @@ def open_run(settings: Settings, options: MineOptions, *, progress: Progress = S
             from miner.github import GitHubSource  # noqa: PLC0415  the client takes a tenth of a second
 
             github = GitHubSource(
-                store, tokens=tokens, api_url=settings.github_api_url, max_wait=settings.max_wait_seconds,
-                timeout=settings.request_timeout_seconds, progress=progress,
-            )  # fmt: skip
+                store,
+                tokens=tokens,
+                api_url=settings.github_api_url,
+                max_wait=settings.max_wait_seconds,
+                timeout=settings.request_timeout_seconds,
+                progress=progress,
+            )
         host = web_host(settings.github_api_url)
         yield Miner(
             store, options, mirrors=settings.mirrors_dir, progress=progress, github=github, api_host=host, tokens=tokens

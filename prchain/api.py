@@ -126,9 +126,14 @@ class Database:
             for row in sorted(rows, key=lambda row: (row["repository"].lower(), row["id"])):
                 stages = tuple(ChainStage(*stage) for stage in tx.rows(tables.ChainStage, *columns, chain_id=row["id"]))
                 yield Chain(
-                    row["id"], row["repository"], row["score"], row["language"] or None, row["licence"], row["task"],
+                    row["id"],
+                    row["repository"],
+                    row["score"],
+                    row["language"] or None,
+                    row["licence"],
+                    row["task"],
                     stages,
-                )  # fmt: skip
+                )
 
     def tasks(self, *, strategy: str = "reference") -> Iterator[TaskRecord]:
         """The tasks that are ready, of the chains that a strategy chooses: what `prchain tasks export` writes.

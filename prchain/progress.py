@@ -158,9 +158,14 @@ class LineProgress:
     """Plain lines, for logs."""
 
     def __init__(
-        self, stream: TextIO, clean: Callable[[str], str], every: float, alive: float, clock: Callable[[], float],
+        self,
+        stream: TextIO,
+        clean: Callable[[str], str],
+        every: float,
+        alive: float,
+        clock: Callable[[], float],
         heart: Heart,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._stream = stream
         self._clean = clean
         self._lock = threading.Lock()

@@ -17,9 +17,13 @@ def test_each_installation_says_before_it_begins_what_is_installed_and_where(tar
     for name in ("Makefile", "pyproject.toml", *(path.name for path in ROOT.glob("requirements*.txt"))):
         shutil.copy(ROOT / name, tmp_path)
     ran = subprocess.run(
-        ["make", "--dry-run", target], cwd=tmp_path, env={"PATH": os.environ["PATH"]},
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        ["make", "--dry-run", target],
+        cwd=tmp_path,
+        env={"PATH": os.environ["PATH"]},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     lines = [line for line in ran.stdout.splitlines() if " -m venv .venv/" not in line and "rm -rf" not in line]
     installs = [place for place, line in enumerate(lines) if " -m pip " in line]
     assert installs

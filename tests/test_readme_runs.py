@@ -208,8 +208,14 @@ def command_of(words: list[str]) -> str:
 def made(words: list[str]) -> list[list[str]]:
     """What make would run."""
     done = [f"--assume-old=.venv/{name}" for name in (".runtime-installed", ".dev-installed", "mini/.installed")]
-    ran = subprocess.run(["make", "--dry-run", "--no-print-directory", *done, *words], cwd=ROOT, check=True,
-                         env={"PATH": os.environ["PATH"]}, capture_output=True, text=True)  # fmt: skip
+    ran = subprocess.run(
+        ["make", "--dry-run", "--no-print-directory", *done, *words],
+        cwd=ROOT,
+        check=True,
+        env={"PATH": os.environ["PATH"]},
+        capture_output=True,
+        text=True,
+    )
     return [found for line in ran.stdout.split("\n") for found in _of_line(line)]
 
 
@@ -344,9 +350,13 @@ def test_command_lines_are_found_wherever_they_stand() -> None:
         '    .venv/bin/prchain sql --query "SELECT 1"\n\n    make sure, it says\n\n```sh\ngit log --all\n```\n'
     )
     assert list(command_lines(text)) == [
-        ["A=...", "prchain", "tasks", "list"], ["make", "mine"], ["prchain", "show", "a/b#1"],
-        ["prchain", "sql", "--query", "SELECT 1"], ["make", "sure,", "it", "says"], ["git", "log", "--all"],
-    ]  # fmt: skip
+        ["A=...", "prchain", "tasks", "list"],
+        ["make", "mine"],
+        ["prchain", "show", "a/b#1"],
+        ["prchain", "sql", "--query", "SELECT 1"],
+        ["make", "sure,", "it", "says"],
+        ["git", "log", "--all"],
+    ]
     with pytest.raises(AssertionError, match="among command lines"):
         list(command_lines("    make mine\n    frobnicate\n"))
 
@@ -391,9 +401,12 @@ def test_the_readme_shows_a_chain_and_a_sample_of_the_demo(finished_demo: Ran) -
     (chain,) = re.findall(r"^    chain ([0-9a-f]{16})  ", readme(), re.M)
     with chdir(finished_demo.folder):
         ran = subprocess.run(
-            [sys.executable, "-m", "prchain.cli", "chains", "show", chain], capture_output=True, text=True, check=True,
+            [sys.executable, "-m", "prchain.cli", "chains", "show", chain],
+            capture_output=True,
+            text=True,
+            check=True,
             env={**os.environ, "PYTHONPATH": str(ROOT)},
-        )  # fmt: skip
+        )
     shown = [line.strip() for line in ran.stdout.splitlines()]
     for line in re.findall(r"^           (\+\S.*)$|^      (\d\. #.*)$", readme(), re.M):
         assert any(one.startswith("".join(line).strip()) for one in shown), line

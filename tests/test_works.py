@@ -32,16 +32,21 @@ ROOT = Path(__file__).parents[1]
 EVERY = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 
 INFRASTRUCTURE = {
-    "mine": NetworkUnreachable("no way to GitHub"), "tasks": EndpointUnreachable("down"),
-    "proofs": EngineUnavailable("no daemon"), "calibration": EndpointUnreachable("down"),
+    "mine": NetworkUnreachable("no way to GitHub"),
+    "tasks": EndpointUnreachable("down"),
+    "proofs": EngineUnavailable("no daemon"),
+    "calibration": EndpointUnreachable("down"),
     "rollouts": EndpointUnreachable("down"),
-}  # fmt: skip
+}
 """A failure of what each kind needs; of rollouts below also the engine."""
 
 OWN = {
-    "mine": CloneFailed("gone"), "tasks": ScriptUnknown("no such line"), "proofs": CloneFailed("gone"),
-    "calibration": ScriptUnknown("no such line"), "rollouts": ScriptUnknown("no such line"),
-}  # fmt: skip
+    "mine": CloneFailed("gone"),
+    "tasks": ScriptUnknown("no such line"),
+    "proofs": CloneFailed("gone"),
+    "calibration": ScriptUnknown("no such line"),
+    "rollouts": ScriptUnknown("no such line"),
+}
 """A failure of one unit that is no machine's."""
 
 
@@ -299,6 +304,10 @@ def test_two_runs_at_once_share_the_work_or_say_who_has_it(
 def python(folder: Path, given: Given, *arguments: str) -> subprocess.Popen[str]:
     environment = os.environ | {"PYTHONPATH": str(ROOT), **given.environment}
     return subprocess.Popen(
-        [sys.executable, *arguments], cwd=folder, env=environment, text=True, stdout=subprocess.PIPE,
+        [sys.executable, *arguments],
+        cwd=folder,
+        env=environment,
+        text=True,
+        stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-    )  # fmt: skip
+    )

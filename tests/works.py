@@ -129,8 +129,10 @@ def _script(folder: Path, lines: Sequence[Mapping[str, Any]]) -> str:
 
 def _environment(store: Any, folder: Path, **more: str) -> dict[str, str]:
     return {
-        "PRCHAIN_DB": store.url.render_as_string(hide_password=False), "PRCHAIN_DATA_DIR": str(folder / "data"), **more
-    }  # fmt: skip
+        "PRCHAIN_DB": store.url.render_as_string(hide_password=False),
+        "PRCHAIN_DATA_DIR": str(folder / "data"),
+        **more,
+    }
 
 
 # ---- mine
@@ -204,9 +206,10 @@ def _proofs(folder: Path) -> Iterator[Given]:
         runs = ("chain_id", "position", "side", "ordinal", "key", "statuses", "exit_code", "complete", "tampered")
         stages = ("chain_id", "position", "outcome", "reason", "files", "classes", "removed", "tampered", "command")
         facts = lambda: (  # noqa: E731
-            world.rows(ReferenceRun, *runs), world.rows(StageTests, *stages),
+            world.rows(ReferenceRun, *runs),
+            world.rows(StageTests, *stages),
             world.rows(Validation, "chain_id", "outcome", "reason", "backend"),
-        )  # fmt: skip
+        )
         options = ValidateOptions(backend=Backend.LOCAL, runs=1, test_timeout=60.0)
         yield Given(environment, (options, ValidateChoice()), facts, lambda: 0)
 
@@ -256,10 +259,12 @@ def _rollouts(folder: Path) -> Iterator[Given]:
     with rollout_world(folder, [(1, 2), (2,), (3,), (4,), (5,)]) as world:
         lines: list[dict[str, Any]] = [
             {"purpose": "agent", "contains": "WROTE-IT", "tool_calls": [{"name": "submit"}]},
-            {"purpose": "agent",
-             "tool_calls": [{"name": "bash", "arguments": {"command": "echo 1 > n.py; echo WROTE-$(echo IT)"}}]},
+            {
+                "purpose": "agent",
+                "tool_calls": [{"name": "bash", "arguments": {"command": "echo 1 > n.py; echo WROTE-$(echo IT)"}}],
+            },
             {"purpose": "judge", "reply": {"comment": "Good.", "score": 1.0}},
-        ]  # fmt: skip
+        ]
         environment = _environment(world.store, folder, PRCHAIN_LLM_SCRIPT=_script(folder, lines))
 
         def facts() -> Any:

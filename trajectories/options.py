@@ -164,8 +164,11 @@ class RolloutOptions:
     def from_json(cls, text: str) -> Self:
         """The options that `to_json` wrote; one that an older version did not know is as it was then (`DEFAULTS`)."""
         stored: Mapping[str, Any] = json.loads(text)
-        known = {field.name: stored.get(field.name, DEFAULTS.get(field.name)) for field in fields(cls)
-                 if field.name in stored or field.name in DEFAULTS}  # fmt: skip
+        known = {
+            field.name: stored.get(field.name, DEFAULTS.get(field.name))
+            for field in fields(cls)
+            if field.name in stored or field.name in DEFAULTS
+        }
         for name in ("stage_limits", "chain_limits"):
             known[name] = Limits(**known[name])
         return cls(**known)

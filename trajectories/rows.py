@@ -22,9 +22,28 @@ from trajectories.model import Entry, Kind
 from trajectories.sums import calls_of
 
 _ENTRY = (
-    "ordinal", "position", "attempt", "step", "kind", "role", "content", "reasoning", "tool_calls", "tool_call_id",
-    "tool_name", "error", "details", "tokens_in", "tokens_cached", "tokens_out", "usd", "seconds", "tree", "cwd", "at",
-)  # fmt: skip
+    "ordinal",
+    "position",
+    "attempt",
+    "step",
+    "kind",
+    "role",
+    "content",
+    "reasoning",
+    "tool_calls",
+    "tool_call_id",
+    "tool_name",
+    "error",
+    "details",
+    "tokens_in",
+    "tokens_cached",
+    "tokens_out",
+    "usd",
+    "seconds",
+    "tree",
+    "cwd",
+    "at",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +167,7 @@ def row_of(trajectory_id: str, entry: Entry) -> dict[str, Any]:
         "details": _json(dict(entry.details)),
         "cwd": None if entry.cwd is None else clean_text(entry.cwd)[:1024],
         "at": entry.at or now(),
-    }  # fmt: skip
+    }
 
 
 def write_entries(tx: Transaction, trajectory_id: str, entries: Sequence[Entry]) -> None:
@@ -197,9 +216,18 @@ def begin_trajectory(tx: Transaction, row: Mapping[str, Any]) -> None:
     options_hash, prompts, tools, decided_by.
     """
     fresh = {
-        "outcome": "running", "reason": None, "accepted": 0, "overview": None, "usd": 0.0, "tokens_in": 0,
-        "tokens_out": 0, "steps": 0, "seconds": 0.0, "tries": 0, "started_at": now(),
-    }  # fmt: skip
+        "outcome": "running",
+        "reason": None,
+        "accepted": 0,
+        "overview": None,
+        "usd": 0.0,
+        "tokens_in": 0,
+        "tokens_out": 0,
+        "steps": 0,
+        "seconds": 0.0,
+        "tries": 0,
+        "started_at": now(),
+    }
     tx.insert_new(Trajectory, [{**row, **fresh, "worker": None, "finished_at": None}])
     values = {"outcome": "running", "reason": None, "worker": str(this_process()), "finished_at": None}
     tx.connection.execute(update(Trajectory).where(Trajectory.id == row["id"]).values(**values))
@@ -221,10 +249,16 @@ def end_trajectory(
         TrajectoryStage.trajectory_id == trajectory_id
     )
     values = {
-        "outcome": outcome, "reason": None if reason is None else clean_text(reason), "accepted": accepted,
-        "overview": overview, "worker": None, "finished_at": now(), **calls_of(tx, trajectory_id),
-        "steps": tx.connection.execute(steps).scalar_one(), "seconds": tx.connection.execute(seconds).scalar_one(),
-    }  # fmt: skip
+        "outcome": outcome,
+        "reason": None if reason is None else clean_text(reason),
+        "accepted": accepted,
+        "overview": overview,
+        "worker": None,
+        "finished_at": now(),
+        **calls_of(tx, trajectory_id),
+        "steps": tx.connection.execute(steps).scalar_one(),
+        "seconds": tx.connection.execute(seconds).scalar_one(),
+    }
     tx.connection.execute(update(Trajectory).where(Trajectory.id == trajectory_id).values(**values))
 
 

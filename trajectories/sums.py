@@ -20,8 +20,9 @@ def calls_of(tx: Transaction, trajectory_id: str) -> dict[str, Any]:
     those of its parent are the parent's.
     """
     query = select(LlmCall.usd, LlmCall.reserved_usd, LlmCall.tokens_in, LlmCall.tokens_out).where(
-        LlmCall.subject.startswith(f"{trajectory_id}/", autoescape=True), LlmCall.state != "released",
-    )  # fmt: skip
+        LlmCall.subject.startswith(f"{trajectory_id}/", autoescape=True),
+        LlmCall.state != "released",
+    )
     calls = list(tx.connection.execute(query))
     spent = [reserved if usd is None else usd for usd, reserved, _, _ in calls]
     return {

@@ -12,9 +12,31 @@ from prchain.kinds import language_of
 
 _HASH = {"python", "cython", "ruby", "shell", "perl", "r", "julia", "elixir", "nix", "terraform", "powershell", "nim"}
 _SLASHES = {
-    "typescript", "javascript", "vue", "svelte", "astro", "rust", "go", "java", "kotlin", "scala", "groovy", "cuda",
-    "objective-c", "c++", "c", "c#", "f#", "swift", "dart", "zig", "solidity", "protobuf", "php", "grammar",
-}  # fmt: skip
+    "typescript",
+    "javascript",
+    "vue",
+    "svelte",
+    "astro",
+    "rust",
+    "go",
+    "java",
+    "kotlin",
+    "scala",
+    "groovy",
+    "cuda",
+    "objective-c",
+    "c++",
+    "c",
+    "c#",
+    "f#",
+    "swift",
+    "dart",
+    "zig",
+    "solidity",
+    "protobuf",
+    "php",
+    "grammar",
+}
 _DASHES = {"sql", "lua", "haskell"}
 _STARRED = {"typescript", "javascript", "java", "kotlin", "scala", "groovy", "php", "dart", "swift", "c#"}
 """Languages whose block comments begin each line with a star, and in which no statement does."""

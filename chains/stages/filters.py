@@ -50,12 +50,37 @@ from prchain.housekeeping import housekeeping_of
 from prchain.kinds import FileKind, kind_of, language_of
 from prchain.reference import Reference
 
-PERMISSIVE = frozenset({
-    "0BSD", "AFL-3.0", "Apache-2.0", "Artistic-2.0", "BlueOak-1.0.0", "BSD-2-Clause", "BSD-3-Clause",
-    "BSD-3-Clause-Clear", "BSD-4-Clause", "BSL-1.0", "CC0-1.0", "HPND", "ISC", "MIT", "MIT-0", "MPL-2.0",
-    "MulanPSL-2.0", "NCSA", "PostgreSQL", "PSF-2.0", "Python-2.0", "Unlicense", "UPL-1.0", "WTFPL", "X11", "Zlib",
-    "ZPL-2.1",
-})  # fmt: skip
+PERMISSIVE = frozenset(
+    {
+        "0BSD",
+        "AFL-3.0",
+        "Apache-2.0",
+        "Artistic-2.0",
+        "BlueOak-1.0.0",
+        "BSD-2-Clause",
+        "BSD-3-Clause",
+        "BSD-3-Clause-Clear",
+        "BSD-4-Clause",
+        "BSL-1.0",
+        "CC0-1.0",
+        "HPND",
+        "ISC",
+        "MIT",
+        "MIT-0",
+        "MPL-2.0",
+        "MulanPSL-2.0",
+        "NCSA",
+        "PostgreSQL",
+        "PSF-2.0",
+        "Python-2.0",
+        "Unlicense",
+        "UPL-1.0",
+        "WTFPL",
+        "X11",
+        "Zlib",
+        "ZPL-2.1",
+    }
+)
 """SPDX identifiers of licences that let code go on under other terms, and of MPL-2.0, which binds single files only."""
 
 
@@ -121,9 +146,13 @@ def drop(facts: PullFacts, filters: Filters) -> tuple[str, str] | None:
 _Check = Callable[[PullFacts, Filters], str | None]
 
 _ASIDE = {
-    FileKind.DOCS: "docs_only", FileKind.TEST: "tests_only", FileKind.CI: "ci_only", FileKind.LOCK: "lock_only",
-    FileKind.GENERATED: "generated_only", FileKind.VENDORED: "vendored_only",
-}  # fmt: skip
+    FileKind.DOCS: "docs_only",
+    FileKind.TEST: "tests_only",
+    FileKind.CI: "ci_only",
+    FileKind.LOCK: "lock_only",
+    FileKind.GENERATED: "generated_only",
+    FileKind.VENDORED: "vendored_only",
+}
 """Kinds of files that are no part of the work, and what a patch of nothing else is called."""
 
 
@@ -268,12 +297,67 @@ _NUMBER_TAIL = re.compile(r"\s*[(\[](?:#|gh-|GH-|PR #?)[0-9]{1,9}[)\]]\s*")
 _MERGE = re.compile(r"Merged? (?:pull request|PR|branch)\b.*", re.I)
 _PREFIX = re.compile(r"^[a-z/]+(?:\([^)\n]{0,60}\))?!?:\s*", re.I)
 _SAYS_NOTHING = {
-    "fix", "fixes", "fixed", "fixup", "fixing", "bugfix", "hotfix", "update", "updates", "updated", "change", "changes",
-    "wip", "typo", "typos", "patch", "misc", "minor", "cleanup", "clean", "up", "more", "small", "some", "stuff", "pr",
-    "changed", "test", "tests", "commit", "initial", "tweak", "tweaks", "code", "file", "files", "bug", "bugs", "issue",
-    "merge", "the", "a", "and", "of", "for", "to", "in", "improve", "improvements", "edit", "edits", "refactor", "dev",
-    "master", "main", "develop", "feature", "branch", "add", "added",
-}  # fmt: skip
+    "fix",
+    "fixes",
+    "fixed",
+    "fixup",
+    "fixing",
+    "bugfix",
+    "hotfix",
+    "update",
+    "updates",
+    "updated",
+    "change",
+    "changes",
+    "wip",
+    "typo",
+    "typos",
+    "patch",
+    "misc",
+    "minor",
+    "cleanup",
+    "clean",
+    "up",
+    "more",
+    "small",
+    "some",
+    "stuff",
+    "pr",
+    "changed",
+    "test",
+    "tests",
+    "commit",
+    "initial",
+    "tweak",
+    "tweaks",
+    "code",
+    "file",
+    "files",
+    "bug",
+    "bugs",
+    "issue",
+    "merge",
+    "the",
+    "a",
+    "and",
+    "of",
+    "for",
+    "to",
+    "in",
+    "improve",
+    "improvements",
+    "edit",
+    "edits",
+    "refactor",
+    "dev",
+    "master",
+    "main",
+    "develop",
+    "feature",
+    "branch",
+    "add",
+    "added",
+}
 
 
 def _no_text(facts: PullFacts, _: Filters) -> str | None:

@@ -97,8 +97,14 @@ def _print_estimate(run: TaskRun, as_json: bool) -> None:
     from prchain.terminal import say
 
     count, estimate, unread = run.estimate()
-    row = {"tasks": count, "calls": estimate.calls, "tokens_in": estimate.tokens_in, "tokens_out": estimate.tokens_out,
-           "usd": estimate.usd, "unread": len(unread)}  # fmt: skip
+    row = {
+        "tasks": count,
+        "calls": estimate.calls,
+        "tokens_in": estimate.tokens_in,
+        "tokens_out": estimate.tokens_out,
+        "usd": estimate.usd,
+        "unread": len(unread),
+    }
     for task in unread:
         say(f"{task.unit.key}: not counted, {task.outcome}: {task.reason}", err=True)
     if as_json:

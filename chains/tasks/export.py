@@ -241,12 +241,10 @@ def _evidence(tx: Transaction, chain: TaskChain, position: int) -> EvidenceRecor
             for one in json.loads(signs or "[]")
         ),
         citations=tuple(
-            CitationRecord(
-                field=field, relation=kind, syntax=syntax, snippet=scrub_mined(snippet), confidence=sure
-            )
+            CitationRecord(field=field, relation=kind, syntax=syntax, snippet=scrub_mined(snippet), confidence=sure)
             for field, kind, syntax, snippet, sure in cited
         ),
-    )  # fmt: skip
+    )
 
 
 def _findings(rows: Sequence[dict[str, Any]]) -> tuple[FindingRecord, ...]:
@@ -256,9 +254,10 @@ def _findings(rows: Sequence[dict[str, Any]]) -> tuple[FindingRecord, ...]:
 def cost_of(tx: Transaction, chain_id: str) -> CostRecord:
     """What the calls for a chain's task took. Calls in flight and lost ones count with what was reserved for them."""
     query = select(LlmCall.usd, LlmCall.reserved_usd, LlmCall.tokens_in, LlmCall.tokens_out).where(
-        LlmCall.subject.startswith(f"{chain_id}/", autoescape=True), LlmCall.state != "released",
+        LlmCall.subject.startswith(f"{chain_id}/", autoescape=True),
+        LlmCall.state != "released",
         LlmCall.purpose.in_(("plan", "query", "overview")),
-    )  # fmt: skip
+    )
     calls = list(tx.connection.execute(query))
     spent = [reserved if usd is None else usd for usd, reserved, _, _ in calls]
     return CostRecord(

@@ -62,8 +62,13 @@ class Found:
     def row(self) -> dict[str, Any]:
         """As the database and the export keep it."""
         found = self.finding
-        return {"text": self.text, "kind": found.kind, "severity": found.severity, "evidence": found.evidence,
-                "stage": found.stage}  # fmt: skip
+        return {
+            "text": self.text,
+            "kind": found.kind,
+            "severity": found.severity,
+            "evidence": found.evidence,
+            "stage": found.stage,
+        }
 
 
 @dataclass(frozen=True, slots=True)

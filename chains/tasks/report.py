@@ -40,11 +40,17 @@ def list_tasks(
         for chain_id, _, number in tx.rows(ChainStage, "chain_id", "position", "number"):
             numbers.setdefault(chain_id, []).append(number)
         rows = [
-            {"chain_id": chain_id, "repository": f"{owner}/{name}", "numbers": numbers.get(chain_id, []),
-             "outcome": found, "reason": reason, "attempts": attempts}
+            {
+                "chain_id": chain_id,
+                "repository": f"{owner}/{name}",
+                "numbers": numbers.get(chain_id, []),
+                "outcome": found,
+                "reason": reason,
+                "attempts": attempts,
+            }
             for chain_id, found, reason, attempts, owner, name in tx.connection.execute(query)
             if repository is None or f"{owner}/{name}".lower() == repository.lower()
-        ]  # fmt: skip
+        ]
     return sorted(rows, key=lambda row: (row["repository"].lower(), row["chain_id"]))
 
 

@@ -31,11 +31,18 @@ _STAGE = ("position", "outcome", "reason", "plan", "query", "interface", "files"
 def read_task_chain(tx: Transaction, chain_id: str) -> TaskChain:
     """One chain with its stages and repository, by its whole id. Raises `ChainGone`."""
     query = (
-        select(Chain.repository_id, Repository.host, Repository.owner, Repository.name, Repository.location,
-               Chain.licence, Chain.language)
+        select(
+            Chain.repository_id,
+            Repository.host,
+            Repository.owner,
+            Repository.name,
+            Repository.location,
+            Chain.licence,
+            Chain.language,
+        )
         .join(Repository, Repository.id == Chain.repository_id)
         .where(Chain.id == chain_id)
-    )  # fmt: skip
+    )
     row = tx.connection.execute(query).one_or_none()
     if row is None:
         raise ChainGone("`prchain chains build` chose anew, and the chain is gone")
@@ -82,9 +89,16 @@ def read_draft(tx: Transaction, chain_id: str) -> TaskDraft | None:
 def _stage(row: Any) -> StageQuery:
     position, outcome, reason, plan, query, interface, files, findings, attempts = row
     return StageQuery(
-        position, outcome, reason, plan, query, tuple(json.loads(interface)), tuple(json.loads(files)),
-        tuple(json.loads(findings)), attempts,
-    )  # fmt: skip
+        position,
+        outcome,
+        reason,
+        plan,
+        query,
+        tuple(json.loads(interface)),
+        tuple(json.loads(files)),
+        tuple(json.loads(findings)),
+        attempts,
+    )
 
 
 def require_selected(tx: Transaction, strategy: str, chain_id: str) -> None:

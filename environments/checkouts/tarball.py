@@ -15,8 +15,12 @@ from typing import IO, Any, cast
 from prchain.errors import ExtractionFailed
 
 _EXTENSIONS = (
-    tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK, tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE
-)  # fmt: skip
+    tarfile.GNUTYPE_LONGNAME,
+    tarfile.GNUTYPE_LONGLINK,
+    tarfile.XHDTYPE,
+    tarfile.XGLTYPE,
+    tarfile.SOLARIS_XHDTYPE,
+)
 _MOST_EXTENSION = 1 << 20
 """Bytes of a header that carries a name or the like; Linux's longest path has 4,096."""
 

@@ -80,9 +80,12 @@ class Tracker:
 
     def _extract(self, listing: Listing | None) -> Extraction:
         extraction = extract_tree(
-            self._sandbox, self._store, start_tree=self._start_tree, ignore_rules_from=self._rules_tree,
+            self._sandbox,
+            self._store,
+            start_tree=self._start_tree,
+            ignore_rules_from=self._rules_tree,
             workdir=self._workdir,
-        )  # fmt: skip
+        )
         entries = self._store.entries(extraction.tree)
         # What changed between the listing and the extraction has other facts in the next listing.
         blobs = {

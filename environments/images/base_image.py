@@ -29,9 +29,20 @@ PACKAGES = ("git", "python3", "python3-venv", "python3-dev", "build-essential", 
 
 USER = "agent"
 
-_LEFT_OUT = ("proc/*", "sys/*", "dev/*", "tmp/*", "var/cache/apt/*", "var/lib/apt/lists/*", "var/log/*",
-             "var/cache/debconf/*-old", "usr/share/doc/*", "usr/share/man/*",
-             "usr/share/info/*", "usr/share/locale/*")  # fmt: skip
+_LEFT_OUT = (
+    "proc/*",
+    "sys/*",
+    "dev/*",
+    "tmp/*",
+    "var/cache/apt/*",
+    "var/lib/apt/lists/*",
+    "var/log/*",
+    "var/cache/debconf/*-old",
+    "usr/share/doc/*",
+    "usr/share/man/*",
+    "usr/share/info/*",
+    "usr/share/locale/*",
+)
 
 _LONGEST = 1800
 """Seconds in which debootstrap must be done; it takes one to two minutes with a near mirror."""
@@ -120,9 +131,11 @@ def _import(engine: Any, root: Path, name: str) -> str:
     command = ["tar", "--one-file-system", "--numeric-owner", *excluded, "-C", str(root), "-c", "."]
     with in_engine(), subprocess.Popen(command, stdout=subprocess.PIPE) as tar:
         answer = engine.api.import_image_from_stream(
-            tar.stdout, repository=repository, tag=tag or "latest",
+            tar.stdout,
+            repository=repository,
+            tag=tag or "latest",
             changes=['CMD ["/bin/bash"]', f"LABEL {BASE_LABEL}={SUITE}", "ENV LANG=C.UTF-8"],
-        )  # fmt: skip
+        )
     if tar.returncode != 0:
         raise BuildFailed("the base image could not be packed; is the disk full?")
     said = [line for line in engine_words(answer) if line.startswith("sha256:")]

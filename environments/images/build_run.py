@@ -37,9 +37,17 @@ class Build:
 
 
 def build_images(
-    store: Store, provider: Provider, settings: Settings, progress: Progress, *, strategy: str,
-    repository: str | None = None, limit: int | None = None, chain: str | None = None, rebuild: bool = False,
-) -> list[Build]:  # fmt: skip
+    store: Store,
+    provider: Provider,
+    settings: Settings,
+    progress: Progress,
+    *,
+    strategy: str,
+    repository: str | None = None,
+    limit: int | None = None,
+    chain: str | None = None,
+    rebuild: bool = False,
+) -> list[Build]:
     """Build what the stages of the chosen chains need, best chain first; returns what became of it, in that order.
 
     `chain` is the beginning of the id of one chain, whatever chose it; then nothing else chooses. Raises what is no
@@ -74,6 +82,10 @@ def _build(provider: Provider, settings: Settings, chain: ChainStages, stage: St
     except (NoRecipe, GitError) as error:
         return Build(chain.repository, error.name, reason=str(error))
     return Build(
-        chain.repository, CACHED if provided.cached else BUILT, provided.image, seconds=provided.seconds,
-        repairs=provided.repairs, notes=provided.notes,
-    )  # fmt: skip
+        chain.repository,
+        CACHED if provided.cached else BUILT,
+        provided.image,
+        seconds=provided.seconds,
+        repairs=provided.repairs,
+        notes=provided.notes,
+    )

@@ -38,9 +38,16 @@ class BuildContainer:
     """A running container of an image; a context manager that removes it. Its owner's labels let `gc` find it."""
 
     def __init__(
-        self, engine: Any, image: str, *, network: str, deadline: float, files: Mapping[str, bytes] | None = None,
-        variables: Mapping[str, str] | None = None, secrets: tuple[str, ...] = (),
-    ) -> None:  # fmt: skip
+        self,
+        engine: Any,
+        image: str,
+        *,
+        network: str,
+        deadline: float,
+        files: Mapping[str, bytes] | None = None,
+        variables: Mapping[str, str] | None = None,
+        secrets: tuple[str, ...] = (),
+    ) -> None:
         self._engine = engine
         self._image = image
         self._network = network
@@ -57,10 +64,21 @@ class BuildContainer:
         name = f"prchain-build-{secrets.token_hex(6)}"
         with in_engine():
             self._container = self._engine.containers.run(
-                self._image, command=["sleep", "infinity"], entrypoint=[""], detach=True, init=True, user="0",
-                name=name, labels=our_labels(SANDBOX, name), network=self._network, use_config_proxy=False,
-                mem_limit=_MEMORY, memswap_limit=_MEMORY, pids_limit=_PROCESSES, security_opt=["no-new-privileges"],
-            )  # fmt: skip
+                self._image,
+                command=["sleep", "infinity"],
+                entrypoint=[""],
+                detach=True,
+                init=True,
+                user="0",
+                name=name,
+                labels=our_labels(SANDBOX, name),
+                network=self._network,
+                use_config_proxy=False,
+                mem_limit=_MEMORY,
+                memswap_limit=_MEMORY,
+                pids_limit=_PROCESSES,
+                security_opt=["no-new-privileges"],
+            )
             try:
                 self._put(BUILD, self._files)
             except BaseException:
@@ -97,9 +115,12 @@ class BuildContainer:
         with in_engine(), self._killed_after(left) as late:
             api = self._container.client.api
             made = api.exec_create(
-                self._container.id, command, user="0" if root else USER, workdir=WORKDIR if step != "prepare" else "/",
+                self._container.id,
+                command,
+                user="0" if root else USER,
+                workdir=WORKDIR if step != "prepare" else "/",
                 environment=environment,
-            )  # fmt: skip
+            )
             output = _ends(_chunks(api.exec_start(made["Id"], socket=True)))
             if not late.is_set():
                 status = api.exec_inspect(made["Id"])["ExitCode"]

@@ -30,7 +30,7 @@ _CAUSES = (
     r"^\S*(?:Error|Exception)\b.*: .+|^(?:[\w.]+\.)?[A-Z]\w*(?:Error|Exception): ",
     r": command not found|not found in PATH|Permission denied|Killed$|Out of memory|MemoryError",
     r"^(?:error|fatal|ERROR|E): .+|^\s*(?:error|\u00d7|\u2570\u2500\u25b6|\u251c\u2500\u25b6) .+",
-)  # fmt: skip
+)
 
 _PATTERNS = tuple(re.compile(pattern) for pattern in _CAUSES)
 

@@ -13,8 +13,16 @@ from prchain.settings import Settings
 
 _BUNDLE = f"{BUILD}/ca.pem"
 
-_BUNDLE_VARIABLES = ("SSL_CERT_FILE", "PIP_CERT", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS",
-                     "GIT_SSL_CAINFO", "CARGO_HTTP_CAINFO", "npm_config_cafile")  # fmt: skip
+_BUNDLE_VARIABLES = (
+    "SSL_CERT_FILE",
+    "PIP_CERT",
+    "REQUESTS_CA_BUNDLE",
+    "CURL_CA_BUNDLE",
+    "NODE_EXTRA_CA_CERTS",
+    "GIT_SSL_CAINFO",
+    "CARGO_HTTP_CAINFO",
+    "npm_config_cafile",
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,9 +104,14 @@ def find_image(engine: Any, name: str) -> Image | None:
 
 
 def build_image(
-    engine: Any, plan: Plan, tree: BuildTree, settings: BuildSettings, *, as_of: datetime | None = None,
+    engine: Any,
+    plan: Plan,
+    tree: BuildTree,
+    settings: BuildSettings,
+    *,
+    as_of: datetime | None = None,
     rebuild: bool = False,
-) -> Image:  # fmt: skip
+) -> Image:
     """The image of a plan; built from `tree` where the engine does not have it, or where `rebuild` asks for it.
 
     `as_of` is the date as of which dependencies are resolved, where the index tells upload times. An image that is
@@ -137,13 +142,22 @@ def _build(
     date = stamp(as_of) if as_of else ""
     packages = " ".join(dict.fromkeys([*BASE_PACKAGES, *plan.recipe.packages]))
     variables = {
-        "AS_OF": date, "PACKAGES": packages, **_environment(plan.recipe.environment, base),
-        **settings.variables, **plan.variables, **plan.environment,
-    }  # fmt: skip
+        "AS_OF": date,
+        "PACKAGES": packages,
+        **_environment(plan.recipe.environment, base),
+        **settings.variables,
+        **plan.variables,
+        **plan.environment,
+    }
     container = BuildContainer(
-        engine, settings.base_image, network=settings.network, deadline=deadline,
-        files={**plan.files, **settings.files}, variables=variables, secrets=settings.secrets,
-    )  # fmt: skip
+        engine,
+        settings.base_image,
+        network=settings.network,
+        deadline=deadline,
+        files={**plan.files, **settings.files},
+        variables=variables,
+        secrets=settings.secrets,
+    )
     with container:
         container.run("prepare", _PREPARE, root=True)
         container.put_tree(tree)
@@ -203,9 +217,13 @@ def list_images(engine: Any) -> list[Image]:
 
 
 def prune_images(
-    engine: Any, *, keep: Collection[str] = (), only: Collection[str] | None = None, repository: str | None = None,
+    engine: Any,
+    *,
+    keep: Collection[str] = (),
+    only: Collection[str] | None = None,
+    repository: str | None = None,
     before: datetime | None = None,
-) -> list[Image]:  # fmt: skip
+) -> list[Image]:
     """Remove the images that prchain built, but those in `keep`; of one repository, or made before a time, if given.
 
     `only` are the names that may be removed; None: every one, whoever's database it was built for. Returns what was
@@ -256,9 +274,13 @@ def _changes(plan: Plan, base: Mapping[str, str], label: Mapping[str, Any]) -> l
     # JSON quotes as a Dockerfile does, but for $.
     lines = [f"ENV {name}={_quoted(value)}" for name, value in variables.items()]
     return [
-        *lines, f"USER {USER}", f"WORKDIR {WORKDIR}", 'CMD ["/bin/bash"]',
-        f"LABEL {IMAGE_LABEL}={_quoted(json.dumps(label))}", f'LABEL {BASE_LABEL}=""',
-    ]  # fmt: skip
+        *lines,
+        f"USER {USER}",
+        f"WORKDIR {WORKDIR}",
+        'CMD ["/bin/bash"]',
+        f"LABEL {IMAGE_LABEL}={_quoted(json.dumps(label))}",
+        f'LABEL {BASE_LABEL}=""',
+    ]
 
 
 def _quoted(value: str) -> str:

@@ -34,8 +34,19 @@ _PROJECT = ("dependencies", "optional-dependencies", "requires-python", "dynamic
 
 _SETUP_CFG = ("install_requires", "setup_requires", "tests_require", "python_requires", "dependency_links")
 
-_PACKAGE_JSON = ("dependencies", "devDependencies", "peerDependencies", "optionalDependencies", "overrides",
-                 "resolutions", "workspaces", "engines", "packageManager", "bundleDependencies", "type")  # fmt: skip
+_PACKAGE_JSON = (
+    "dependencies",
+    "devDependencies",
+    "peerDependencies",
+    "optionalDependencies",
+    "overrides",
+    "resolutions",
+    "workspaces",
+    "engines",
+    "packageManager",
+    "bundleDependencies",
+    "type",
+)
 
 
 def manifest_paths(paths: Collection[str], recipe: Recipe, pyproject: str = "") -> tuple[str, ...]:

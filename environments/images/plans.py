@@ -53,9 +53,14 @@ class Plan:
 
 
 def make_plan(
-    repository: str, tree: BuildTree, *, base_image: str, folder: Path | None = None, version: str = DEFAULT_VERSION,
+    repository: str,
+    tree: BuildTree,
+    *,
+    base_image: str,
+    folder: Path | None = None,
+    version: str = DEFAULT_VERSION,
     recipe: Recipe | None = None,
-) -> Plan:  # fmt: skip
+) -> Plan:
     """The plan for a tree of `repository` (``owner/name``).
 
     `folder` holds the user's recipes; `version` is what tools are told that would read it from git's tags; `recipe` is

@@ -100,9 +100,14 @@ class Provider:
     """
 
     def __init__(
-        self, settings: Settings, *, backend: Backend, engine: Any = None, desk: Desk | None = None,
+        self,
+        settings: Settings,
+        *,
+        backend: Backend,
+        engine: Any = None,
+        desk: Desk | None = None,
         store: Store | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._settings = settings
         self._backend = backend
         self._engine = engine
@@ -153,9 +158,13 @@ class Provider:
         def planned(recipe: Recipe | None = None) -> Plan:
             folder = self.recipes_dir
             return make_plan(
-                repository, tree, base_image=self._settings.environments_base_image, version=version, recipe=recipe,
+                repository,
+                tree,
+                base_image=self._settings.environments_base_image,
+                version=version,
+                recipe=recipe,
                 folder=folder if self._settings.environments_recipes_dir or folder.is_dir() else None,
-            )  # fmt: skip
+            )
 
         plan = planned()
         if self._backend is not Backend.DOCKER:
@@ -179,9 +188,13 @@ class Provider:
                 raise self._failed[name].with_traceback(None)
             try:
                 image = build_image(
-                    self.engine(), order.plan, order.tree, self._build_settings, as_of=order.landed_at,
+                    self.engine(),
+                    order.plan,
+                    order.tree,
+                    self._build_settings,
+                    as_of=order.landed_at,
                     rebuild=rebuild and name not in self._built,
-                )  # fmt: skip
+                )
             except BuildFailed as failure:
                 self._failed[name] = failure
                 self._keep_log(name, failure.log)
@@ -240,10 +253,18 @@ class Provider:
         if self._store is None:
             return
         row = {
-            "name": image.name, "repository": image.repository, "recipe": image.recipe, "outcome": BUILT,
-            "reason": None, "notes": json.dumps(image.notes), "as_of": image.as_of, "size_bytes": image.size_bytes,
-            "seconds": image.seconds, "repairs": repairs, "built_at": image.created,
-        }  # fmt: skip
+            "name": image.name,
+            "repository": image.repository,
+            "recipe": image.recipe,
+            "outcome": BUILT,
+            "reason": None,
+            "notes": json.dumps(image.notes),
+            "as_of": image.as_of,
+            "size_bytes": image.size_bytes,
+            "seconds": image.seconds,
+            "repairs": repairs,
+            "built_at": image.created,
+        }
         with self._store.transaction() as tx:
             known = next(tx.rows(BuiltImage, "outcome", name=image.name), ("",))[0]
             # A cached image's own row tells how long it took and what it needed.
@@ -255,11 +276,18 @@ class Provider:
             return
         reason = {"message": str(failure), "step": failure.step, "lines": list(failure.lines)}
         row = {
-            "name": plan.image, "repository": plan.repository, "recipe": plan.recipe.name, "outcome": failure.name,
-            "reason": json.dumps(reason), "notes": "[]", "as_of": None, "size_bytes": None,
-            "seconds": failure.seconds, "repairs": repairs,
+            "name": plan.image,
+            "repository": plan.repository,
+            "recipe": plan.recipe.name,
+            "outcome": failure.name,
+            "reason": json.dumps(reason),
+            "notes": "[]",
+            "as_of": None,
+            "size_bytes": None,
+            "seconds": failure.seconds,
+            "repairs": repairs,
             "built_at": datetime.now(UTC).isoformat(timespec="seconds"),
-        }  # fmt: skip
+        }
         with self._store.transaction() as tx:
             tx.upsert(BuiltImage, [row])
 

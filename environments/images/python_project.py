@@ -88,10 +88,16 @@ def read_project(texts: Mapping[str, str]) -> PythonProject:
     poetry = _table(tool, "poetry")
     found = {path.rpartition("/")[0]: _toml(texts[path]) for path in sorted(texts) if path.endswith("/pyproject.toml")}
     members = {folder: table for folder, table in found.items() if _is_member(folder, pyproject)}
-    installable = bool(
-        "setup.py" in texts or config.get("metadata", {}).get("name") or "build-system" in pyproject or project
-        or poetry.get("name")
-    ) and poetry.get("package-mode", True) is not False  # fmt: skip
+    installable = (
+        bool(
+            "setup.py" in texts
+            or config.get("metadata", {}).get("name")
+            or "build-system" in pyproject
+            or project
+            or poetry.get("name")
+        )
+        and poetry.get("package-mode", True) is not False
+    )
     python = (
         project.get("requires-python")
         or poetry_specifier(str(_table(poetry, "dependencies").get("python", "")))

@@ -95,9 +95,15 @@ def question(
 
 
 def repair(
-    desk: Desk, repository: str, recipe: Recipe, manifests: Mapping[str, str], failure: BuildFailed,
-    build: Callable[[Recipe], Built], *, tries: int = MOST_TRIES,
-) -> tuple[Recipe, Built]:  # fmt: skip
+    desk: Desk,
+    repository: str,
+    recipe: Recipe,
+    manifests: Mapping[str, str],
+    failure: BuildFailed,
+    build: Callable[[Recipe], Built],
+    *,
+    tries: int = MOST_TRIES,
+) -> tuple[Recipe, Built]:
     """Ask for changes until `build` succeeds with the changed recipe; returns that recipe and what was built.
 
     Each proposal stands on the ones before it. Raises the last `BuildFailed` after `tries` proposals, `LlmError` where

@@ -58,9 +58,14 @@ def unusable(side: str, run: TestRun) -> str:
 
 
 def prove(
-    before: Sequence[TestRun], after: Sequence[TestRun], *, runner: str, files: Sequence[str],
-    own_files: Collection[str], earlier: Sequence[EarlierTests] = (),
-) -> Proof:  # fmt: skip
+    before: Sequence[TestRun],
+    after: Sequence[TestRun],
+    *,
+    runner: str,
+    files: Sequence[str],
+    own_files: Collection[str],
+    earlier: Sequence[EarlierTests] = (),
+) -> Proof:
     """The proof of a stage by runs of `files` on both sides; runs that are not usable are left out.
 
     `own_files` are those of its own test patch. Without one the stage can be proved of nothing, but earlier stages'

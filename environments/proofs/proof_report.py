@@ -105,8 +105,10 @@ def earlier_broken(proof: StageProof, earlier: Sequence[StageProof]) -> list[str
 
 def print_proof(page: Mapping[str, Any]) -> None:
     """A page of `proof_page` for people."""
-    say(f"{page['chain_id']}  {page['repository']}  {page['outcome']} in {page['seconds']:.0f} s "
-        f"({page['backend']}, {page['validated_at'][:10]})")  # fmt: skip
+    say(
+        f"{page['chain_id']}  {page['repository']}  {page['outcome']} in {page['seconds']:.0f} s "
+        f"({page['backend']}, {page['validated_at'][:10]})"
+    )
     if page["reason"]:
         say(f"  {page['reason']}")
     for stage in page["stages"]:
@@ -135,8 +137,12 @@ def _stage_lines(stage: Mapping[str, Any]) -> Iterator[str]:
         yield "  runs: " + ", ".join(_run_words(run) for run in stage["runs"])
     yield from (f"  | {line}" for line in stage["last_lines"])
     if "tests" in stage:
-        lists = {"files": stage["files"], **stage["tests"], "removed upstream": stage["removed"],
-                 "earlier broken": stage["earlier_broken"]}  # fmt: skip
+        lists = {
+            "files": stage["files"],
+            **stage["tests"],
+            "removed upstream": stage["removed"],
+            "earlier broken": stage["earlier_broken"],
+        }
         for name, tests in lists.items():
             yield from [f"  {_name(name)}:", *(f"    {test}" for test in tests)] if tests else ()
 

@@ -22,9 +22,20 @@ from sql.tables import BuiltImage, Chain, ReferenceRun, StageTests, Validation
 
 _RUN = ("key", "statuses", "exit_code", "timed_out", "complete", "infra", "notes", "tampered", "tail", "seconds")
 _STAGE = (
-    "position", "outcome", "reason", "image", "recipe", "runner", "command", "files", "classes", "removed", "tampered",
-    "stage_image", "seconds",
-)  # fmt: skip
+    "position",
+    "outcome",
+    "reason",
+    "image",
+    "recipe",
+    "runner",
+    "command",
+    "files",
+    "classes",
+    "removed",
+    "tampered",
+    "stage_image",
+    "seconds",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,9 +127,18 @@ def own_images(tx: Transaction) -> set[str]:
 def write_stage_image(tx: Transaction, name: str, repository: str, recipe: str, seconds: float) -> None:
     """Note that the image of a stage's checkout is this database's; the stage's own row goes with its chain."""
     row = {
-        "name": name, "repository": repository, "recipe": recipe, "outcome": BUILT, "reason": None, "notes": "[]",
-        "as_of": None, "size_bytes": None, "seconds": seconds, "repairs": 0, "built_at": now(),
-    }  # fmt: skip
+        "name": name,
+        "repository": repository,
+        "recipe": recipe,
+        "outcome": BUILT,
+        "reason": None,
+        "notes": "[]",
+        "as_of": None,
+        "size_bytes": None,
+        "seconds": seconds,
+        "repairs": 0,
+        "built_at": now(),
+    }
     tx.upsert(BuiltImage, [row])
 
 
@@ -157,8 +177,14 @@ def _stage(row: Sequence[Any]) -> StageProof:
 def write_proof(tx: Transaction, proof: ChainProof, backend: str) -> None:
     """Write a chain's validation with its stages in the place of what was there. Raises `ChainGone`."""
     require_chain(tx, proof.chain_id)
-    row = {"chain_id": proof.chain_id, "outcome": proof.outcome, "reason": proof.reason, "backend": backend,
-           "seconds": proof.seconds, "validated_at": now()}  # fmt: skip
+    row = {
+        "chain_id": proof.chain_id,
+        "outcome": proof.outcome,
+        "reason": proof.reason,
+        "backend": backend,
+        "seconds": proof.seconds,
+        "validated_at": now(),
+    }
     tx.upsert(Validation, [row])
     tx.connection.execute(delete(StageTests).where(StageTests.chain_id == proof.chain_id))
     if proof.stages:

@@ -73,7 +73,14 @@ class ReferenceRuns:
         workplace = self._suite.workplace
         plan, command = workplace.provided.plan, workplace.command
         told = [
-            tree, self._suite.files, sorted(replaced), command.template, command.arguments, dict(command.environment),
-            dict(plan.environment), plan.refresh, self._decides,
-        ]  # fmt: skip
+            tree,
+            self._suite.files,
+            sorted(replaced),
+            command.template,
+            command.arguments,
+            dict(command.environment),
+            dict(plan.environment),
+            plan.refresh,
+            self._decides,
+        ]
         return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()

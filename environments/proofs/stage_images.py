@@ -60,9 +60,11 @@ def stage_image(workplace: Workplace, client: Any, chain: ChainStages, stage: St
         # An entry point that is empty, not missing, is not taken from the container; `changes` cannot say so.
         with in_engine():
             container.commit(
-                repository=repository, tag=tag, changes=[*labels, f'LABEL {STAGE_LABEL}="{digest}"'],
+                repository=repository,
+                tag=tag,
+                changes=[*labels, f'LABEL {STAGE_LABEL}="{digest}"'],
                 conf={"Entrypoint": [], "Cmd": ["/bin/bash"]},
-            )  # fmt: skip
+            )
     return name
 
 

@@ -175,9 +175,13 @@ class ChainProver:
     def _workplace(self, work: _Chain, provided: Provided) -> Workplace:
         options = self.options
         return Workplace(
-            provided, work.trees, backend=options.backend, limits=options.limits, test_timeout=options.test_timeout,
+            provided,
+            work.trees,
+            backend=options.backend,
+            limits=options.limits,
+            test_timeout=options.test_timeout,
             client=work.client,
-        )  # fmt: skip
+        )
 
     def _tested(
         self, work: _Chain, stage: Stage, before: Sequence[StageProof], suite: StageSuite, found: StageProof, tell: Tell
@@ -198,13 +202,15 @@ class ChainProver:
             if one.classes.f2p
         ]
         proof: Proof = prove(
-            runs.before(replaced, tell), after, runner=suite.workplace.runner, files=suite.files,
-            own_files=suite.own_files, earlier=earlier,
-        )  # fmt: skip
+            runs.before(replaced, tell),
+            after,
+            runner=suite.workplace.runner,
+            files=suite.files,
+            own_files=suite.own_files,
+            earlier=earlier,
+        )
         reason = _reason(proof.reason) if proof.reason else None
-        return replace(
-            found, outcome=proof.outcome, reason=reason, classes=proof.classes, removed=proof.removed
-        )  # fmt: skip
+        return replace(found, outcome=proof.outcome, reason=reason, classes=proof.classes, removed=proof.removed)
 
 
 def _state_differs(work: _Chain, stage: Stage) -> str | None:

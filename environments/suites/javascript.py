@@ -21,12 +21,20 @@ ROOT = "/testbed"
 
 STEERING = (r"\.?nycrc(?:\.\w+)?",)
 PROJECT_FILES = (
-    r"package\.json", r"babel\.config\.\w+", r"\.babelrc(?:\.\w+)?", r"tsconfig[^/]*\.json", r"node_modules/(?s:.*)",
-)  # fmt: skip
+    r"package\.json",
+    r"babel\.config\.\w+",
+    r"\.babelrc(?:\.\w+)?",
+    r"tsconfig[^/]*\.json",
+    r"node_modules/(?s:.*)",
+)
 _ENDED = {
-    "passed": Status.passed, "failed": Status.failed, "pending": Status.skipped, "skipped": Status.skipped,
-    "todo": Status.skipped, "disabled": Status.skipped,
-}  # fmt: skip
+    "passed": Status.passed,
+    "failed": Status.failed,
+    "pending": Status.skipped,
+    "skipped": Status.skipped,
+    "todo": Status.skipped,
+    "disabled": Status.skipped,
+}
 _OBJECT = re.compile(r"^\{", re.M)
 _TRIES = 1000
 

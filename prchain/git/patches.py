@@ -16,8 +16,16 @@ from prchain.git.output import path_text
 
 _HUNK = re.compile(rb"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@ ?(.*)", re.S)
 _ESCAPES = {
-    b"a": b"\a", b"b": b"\b", b"t": b"\t", b"n": b"\n", b"v": b"\v", b"f": b"\f", b"r": b"\r", b'"': b'"', b"\\": b"\\"
-}  # fmt: skip
+    b"a": b"\a",
+    b"b": b"\b",
+    b"t": b"\t",
+    b"n": b"\n",
+    b"v": b"\v",
+    b"f": b"\f",
+    b"r": b"\r",
+    b'"': b'"',
+    b"\\": b"\\",
+}
 _ESCAPE = re.compile(rb"\\([0-7]{3}|.)", re.S)
 _STATUS = {b"new file": "A", b"deleted file": "D", b"rename from": "R", b"copy from": "C"}
 
@@ -133,10 +141,21 @@ def _file(lines: _Lines) -> FilePatch:
 
 
 _HEADERS = (
-    b"index ", b"old mode ", b"new mode ", b"new file mode ", b"deleted file mode ", b"similarity index ",
-    b"dissimilarity index ", b"rename from ", b"rename to ", b"copy from ", b"copy to ", b"--- ", b"+++ ",
+    b"index ",
+    b"old mode ",
+    b"new mode ",
+    b"new file mode ",
+    b"deleted file mode ",
+    b"similarity index ",
+    b"dissimilarity index ",
+    b"rename from ",
+    b"rename to ",
+    b"copy from ",
+    b"copy to ",
+    b"--- ",
+    b"+++ ",
     b"Binary files ",
-)  # fmt: skip
+)
 
 
 def _is_header(line: bytes) -> bool:

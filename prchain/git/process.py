@@ -40,19 +40,31 @@ ENVIRONMENT = {
 
 # A repository's own configuration can name programs to run; these settings outrank it.
 SAFE_CONFIG = (
-    "-c", "safe.directory=*",
-    "-c", "core.fsmonitor=false",
-    "-c", "core.hooksPath=/dev/null",
-    "-c", "core.commitGraph=true",
-    "-c", "core.quotePath=false",
-    "-c", "diff.external=",
-    "-c", "diff.renameLimit=1000",
-    "-c", "diff.suppressBlankEmpty=false",
-    "-c", "gc.auto=0",
-    "-c", "log.showSignature=false",
-    "-c", "log.mailmap=false",
-    "-c", "protocol.ext.allow=never",
-)  # fmt: skip
+    "-c",
+    "safe.directory=*",
+    "-c",
+    "core.fsmonitor=false",
+    "-c",
+    "core.hooksPath=/dev/null",
+    "-c",
+    "core.commitGraph=true",
+    "-c",
+    "core.quotePath=false",
+    "-c",
+    "diff.external=",
+    "-c",
+    "diff.renameLimit=1000",
+    "-c",
+    "diff.suppressBlankEmpty=false",
+    "-c",
+    "gc.auto=0",
+    "-c",
+    "log.showSignature=false",
+    "-c",
+    "log.mailmap=false",
+    "-c",
+    "protocol.ext.allow=never",
+)
 
 # Git before 2.39.4 does not know GIT_NO_LAZY_FETCH; it must not reach the remote that a partial clone names either.
 NO_TRANSPORT = {"GIT_ALLOW_PROTOCOL": "none"}

@@ -143,8 +143,19 @@ class GitRepository:
         missing.
         """
         asked = [(old, new) for old, new in pairs]
-        arguments = ("diff-tree", "--stdin", "-r", "-m", "--always", "-p", "-M", f"-U{context}", "--src-prefix=a/",
-                     "--dst-prefix=b/", *_PLAIN_DIFF)  # fmt: skip
+        arguments = (
+            "diff-tree",
+            "--stdin",
+            "-r",
+            "-m",
+            "--always",
+            "-p",
+            "-M",
+            f"-U{context}",
+            "--src-prefix=a/",
+            "--dst-prefix=b/",
+            *_PLAIN_DIFF,
+        )
         with self.stream(*arguments, lines=(f"{new} {old}" for old, new in asked)) as output:
             yield from read_patches(output, [new for _, new in asked])
 
@@ -155,8 +166,22 @@ class GitRepository:
         and nothing below it: where a folder takes the place of a file, git takes the file's name for both. Names that
         are not ASCII are quoted, as git does by itself.
         """
-        arguments = ("-c", "core.quotePath=true", "diff-tree", "-r", "-p", "--binary", "--full-index", "--no-renames",
-                     "--src-prefix=a/", "--dst-prefix=b/", *_PLAIN_DIFF, old, new, "--")  # fmt: skip
+        arguments = (
+            "-c",
+            "core.quotePath=true",
+            "diff-tree",
+            "-r",
+            "-p",
+            "--binary",
+            "--full-index",
+            "--no-renames",
+            "--src-prefix=a/",
+            "--dst-prefix=b/",
+            *_PLAIN_DIFF,
+            old,
+            new,
+            "--",
+        )
         with self.stream(*arguments, *(paths if len(paths) <= _ARGUMENTS else ())) as output:
             patch = output.read()
         return _only(patch, paths) if paths else patch

@@ -29,31 +29,39 @@ _PATCH = "patch|diff|commit|changeset"
 _WORK = _PATCH + "|fix|solution|implementation|change"
 _THIS = "this|the|that|original"
 _MAKING = (
-    rf"(?:{_THIS}) (?:PR|MR|pull[ -]request|merge[ -]request)\b", r"ground[ -]truth",
-    rf"(?:gold|golden|oracle) (?:{_WORK}|answer)\b", rf"reference (?:{_PATCH}|fix|solution|answer)\b",
+    rf"(?:{_THIS}) (?:PR|MR|pull[ -]request|merge[ -]request)\b",
+    r"ground[ -]truth",
+    rf"(?:gold|golden|oracle) (?:{_WORK}|answer)\b",
+    rf"reference (?:{_PATCH}|fix|solution|answer)\b",
     r"(?:hidden|held[ -]out|F2P|P2P|fail[ -]to[ -]pass|pass[ -]to[ -]pass) tests?",
-    r"(?:original|actual|real) patch\b", rf"merged (?:{_WORK})\b",
-    r"upstream (?:patch|diff|solution|implementation)\b", r"upstream(?:'s)? (?:developers?|maintainers?|authors?)",
-)  # fmt: skip
+    r"(?:original|actual|real) patch\b",
+    rf"merged (?:{_WORK})\b",
+    r"upstream (?:patch|diff|solution|implementation)\b",
+    r"upstream(?:'s)? (?:developers?|maintainers?|authors?)",
+)
 _SETUP = (
     rf"(?:this|the provided) (?:{_PATCH})\b",
     r"the (?:patch|changeset) (?:adds|changes|introduces|modifies|removes|replaces|moves|renames|fixes)\b",
     r"the diff (?:adds|introduces|modifies|replaces|renames|fixes)\b",
     r"as the (?:patch|diff|changeset) (?:shows|does)\b",
     r"as (?:seen|shown|done) (?:in|by) the (?:patch|diff|changeset)\b",
-    r"here is the (?:query|text|task|overview)", r"the (?:query|prompt) you (?:requested|asked)", r"\bas an AI\b",
-)  # fmt: skip
+    r"here is the (?:query|text|task|overview)",
+    r"the (?:query|prompt) you (?:requested|asked)",
+    r"\bas an AI\b",
+)
 """What only who knows of the reference, or of the making of this text, would say."""
 _MAYBE_MAKING = (
-    r"pull[ -]request", r"merge request", r"reference implementation\b",
+    r"pull[ -]request",
+    r"merge request",
+    r"reference implementation\b",
     rf"(?:original|upstream|actual|provided|given|supplied|real) (?:{_WORK})\b",
-)  # fmt: skip
+)
 _MAYBE_SETUP = (
     rf"the (?:following|given) (?:{_PATCH})\b",
     r"(?:in|from|of|by|to|per|according to|as) the (?:patch|diff|changeset)\b",
     r"the (?:patch|diff|changeset) (?:adds?|also|changes?|modify|shows?|does|touches|removes?|moves|makes)\b",
     r"(?:this|the) (?:benchmark|sub-?query)\b",
-)  # fmt: skip
+)
 """What a project's own subject may be as well: the solution of an equation, a diff that a formatter prints."""
 
 

@@ -32,9 +32,23 @@ def dictionary() -> frozenset[str]:
 
 
 _ENDINGS = (
-    ("'s", ""), ("s", ""), ("es", ""), ("ies", "y"), ("ed", ""), ("ed", "e"), ("ing", ""), ("ing", "e"), ("ly", ""),
-    ("er", ""), ("er", "e"), ("able", ""), ("able", "e"), ("ability", "able"), ("ness", ""), ("ization", "ize"),
-)  # fmt: skip
+    ("'s", ""),
+    ("s", ""),
+    ("es", ""),
+    ("ies", "y"),
+    ("ed", ""),
+    ("ed", "e"),
+    ("ing", ""),
+    ("ing", "e"),
+    ("ly", ""),
+    ("er", ""),
+    ("er", "e"),
+    ("able", ""),
+    ("able", "e"),
+    ("ability", "able"),
+    ("ness", ""),
+    ("ization", "ize"),
+)
 
 
 @lru_cache(maxsize=65536)

@@ -58,9 +58,15 @@ class OpenAIModel:
                 self.endpoint.be_quiet(sent.retry_after)
             pause = (sent.retry_after or 0.0) + full_jitter(tries, self.endpoint.random)
             log.warning(
-                "%s, try %d of %d for %s: %s%s; again in %.1f s", self.endpoint.shown, tries, self.endpoint.max_tries,
-                request.purpose or self.name, sent.error.name, f" ({sent.status})" if sent.status else "", pause,
-            )  # fmt: skip
+                "%s, try %d of %d for %s: %s%s; again in %.1f s",
+                self.endpoint.shown,
+                tries,
+                self.endpoint.max_tries,
+                request.purpose or self.name,
+                sent.error.name,
+                f" ({sent.status})" if sent.status else "",
+                pause,
+            )
             waited += self._wait(pause, waited, sent.error)
 
     def _wait(self, seconds: float, waited: float, error: LlmError | None) -> float:

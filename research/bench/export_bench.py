@@ -56,10 +56,25 @@ def _measured(folder: Path, trajectories: int, tokens: int) -> dict[str, float]:
     out, peak = folder / "sft.jsonl", folder / "peak"
     began = time.perf_counter()
     subprocess.run(
-        [sys.executable, "-m", "research.bench.child", str(peak), "export", "--out", str(out), "--split", "0.05",
-         "--split-by", "chain", "--db", str(folder / "prchain.db")],
-        check=True, capture_output=True, cwd=Path(__file__).parents[2],
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-m",
+            "research.bench.child",
+            str(peak),
+            "export",
+            "--out",
+            str(out),
+            "--split",
+            "0.05",
+            "--split-by",
+            "chain",
+            "--db",
+            str(folder / "prchain.db"),
+        ],
+        check=True,
+        capture_output=True,
+        cwd=Path(__file__).parents[2],
+    )
     seconds = time.perf_counter() - began
     files = [*folder.glob("sft*.jsonl")]
     size = sum(one.stat().st_size for one in files)
@@ -115,8 +130,16 @@ def _messages(name: str, tokens: int, chosen: random.Random) -> Iterator[dict[st
     ordinal = itertools.count()
 
     def row(kind: str, role: str, content: str, position: int, step: int, **more: Any) -> dict[str, Any]:
-        return {"trajectory_id": name, "ordinal": next(ordinal), "kind": kind, "role": role, "content": content,
-                "position": position, "step": step, **more}  # fmt: skip
+        return {
+            "trajectory_id": name,
+            "ordinal": next(ordinal),
+            "kind": kind,
+            "role": role,
+            "content": content,
+            "position": position,
+            "step": step,
+            **more,
+        }
 
     yield row("system", "system", "You work in a repository.", 1, 0)
     before = 0

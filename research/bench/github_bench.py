@@ -83,22 +83,36 @@ def _measures(name: str, first: list[Exchange], second: list[Exchange], pulls: i
     rest_projected = round(PAPER_PULLS * rest / pulls)
     return [
         Measure(
-            name, "points a pull request", points, "", POINTS_GOAL if enough else None,
+            name,
+            "points a pull request",
+            points,
+            "",
+            POINTS_GOAL if enough else None,
             note="GitHub's formula, applied by the emulator",
         ),
         Measure(name, "GraphQL requests", len(graphql)),
         Measure(name, "REST requests", rest, note="review comments, repository-wide"),
         Measure(
-            name, f"projected for {PAPER_PULLS:,} pull requests", projected, "points",
+            name,
+            f"projected for {PAPER_PULLS:,} pull requests",
+            projected,
+            "points",
             note=f"plus {rest_projected:,} REST requests; plain REST needs {PLAIN_REST:,} requests",
         ),
         Measure(
-            name, "projected hours with one token", max(projected, rest_projected) / HOURLY, "h",
+            name,
+            "projected hours with one token",
+            max(projected, rest_projected) / HOURLY,
+            "h",
             note=f"at {HOURLY:,} points and as many requests an hour; plain REST {PLAIN_REST / HOURLY:.0f} h",
         ),
         Measure(
-            name, "requests of a second, unchanged run", again, "%", AGAIN_GOAL if enough else None,
+            name,
+            "requests of a second, unchanged run",
+            again,
+            "%",
+            AGAIN_GOAL if enough else None,
             note=f"{len(second)} beside {len(first):,}",
         ),
         Measure(name, "seconds of the first run", seconds, "s", note="the emulator's and ours, not GitHub's"),
-    ]  # fmt: skip
+    ]

@@ -164,8 +164,10 @@ def _clone(image: str, bed: Bed) -> float:
         ["docker", "run", "-d", "--init", "--network", "none", "--user", "0", "--label", "prchain.test=bench"]
         + [word for mount in mounts for word in ("-v", f"{mount}:{mount}:ro")]
         + ["--entrypoint", "sleep", image, "infinity"],
-        check=True, capture_output=True, text=True,
-    )  # fmt: skip
+        check=True,
+        capture_output=True,
+        text=True,
+    )
     container = made.stdout.strip()
     try:
         command = ["docker", "exec", container, "bash", "-c", script]

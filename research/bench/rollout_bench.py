@@ -171,8 +171,15 @@ def _measures(runs: Mapping[str, list[Run]], steps: int, turns: int, missing: st
     if missing:
         return [*out, Measure(bench, "mini-swe-agent was not measured", 0, note=missing)]
     for name in (ALONE, SAVING):
-        out.append(Measure(bench, f"{OWN} / {name}", loops[OWN].wall / loops[name].wall, "x",
-                           note=f"CPU {loops[OWN].cpu / loops[name].cpu:.2f} x"))  # fmt: skip
+        out.append(
+            Measure(
+                bench,
+                f"{OWN} / {name}",
+                loops[OWN].wall / loops[name].wall,
+                "x",
+                note=f"CPU {loops[OWN].cpu / loops[name].cpu:.2f} x",
+            )
+        )
     bench = f"the command of a step, which prints {OUTPUT:,} bytes"
     for name in (OWN, ALONE):
         spent = _fastest(runs[name], lambda one: one.commands)
@@ -220,14 +227,38 @@ def _ours(scaffold: ReactScaffold, folder: Path, said: list[str]) -> Run:
     box.measured = run
     try:
         with store.transaction() as tx:
-            tx.upsert(Repository, [{"id": 1, "host": "h", "owner": "o", "name": "n", "location": "l",
-                                    "default_branch": None, "node_id": None}])  # fmt: skip
+            tx.upsert(
+                Repository,
+                [
+                    {
+                        "id": 1,
+                        "host": "h",
+                        "owner": "o",
+                        "name": "n",
+                        "location": "l",
+                        "default_branch": None,
+                        "node_id": None,
+                    }
+                ],
+            )
             tx.upsert(Chain, [{"id": "bench", "repository_id": 1, "length": 1, "licence": None, "language": None}])
-            begin_trajectory(tx, {
-                "id": "bench", "chain_id": "bench", "sample": 0, "parent_id": None, "parent_step": None,
-                "scaffold": scaffold.name, "model": "said", "judge": None, "options": "{}", "options_hash": "",
-                "prompts": "{}", "tools": "[]",
-            })  # fmt: skip
+            begin_trajectory(
+                tx,
+                {
+                    "id": "bench",
+                    "chain_id": "bench",
+                    "sample": 0,
+                    "parent_id": None,
+                    "parent_step": None,
+                    "scaffold": scaffold.name,
+                    "model": "said",
+                    "judge": None,
+                    "options": "{}",
+                    "options_hash": "",
+                    "prompts": "{}",
+                    "tools": "[]",
+                },
+            )
             write_entries(tx, "bench", opening)
         desk = Desk(SqlLedger(store, "bench"), Route(_Model(said, run), Price(1.0, 2.0)), budget_usd=1000.0)
         recorder = StoreRecorder(store, "bench", opening)
@@ -261,9 +292,13 @@ def _alone(package: MiniPackage, folder: Path, said: list[str], *, saves: bool) 
     model.query = _within(run.asking, model.query)
     shell.execute = _within(run.running, shell.execute)
     agent = package.agent(
-        model, shell, system_template=package.system, instance_template=package.task, cost_limit=0,
+        model,
+        shell,
+        system_template=package.system,
+        instance_template=package.task,
+        cost_limit=0,
         output_path=folder / "agent.traj.json" if saves else None,
-    )  # fmt: skip
+    )
     run.begin()
     ended = agent.run("Mend the parser.")
     run.end_step()

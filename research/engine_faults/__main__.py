@@ -47,14 +47,23 @@ class Runs:
         recipes.mkdir()
         (recipes / "plain.toml").write_text(RECIPE)
         given = {
-            "ENVIRONMENTS_ENGINE": engine.url, "ENVIRONMENTS_BASE_IMAGE": image, "ENVIRONMENTS_BUILD_NETWORK": "none",
-            "ENVIRONMENTS_RECIPES_DIR": str(recipes), "LLM_MODEL": "fake", "LLM_PRICE_INPUT": "1.0",
-            "LLM_PRICE_OUTPUT": "4.0", "LLM_TIMEOUT_SECONDS": "20", "DATA_DIR": "data",
-        }  # fmt: skip
+            "ENVIRONMENTS_ENGINE": engine.url,
+            "ENVIRONMENTS_BASE_IMAGE": image,
+            "ENVIRONMENTS_BUILD_NETWORK": "none",
+            "ENVIRONMENTS_RECIPES_DIR": str(recipes),
+            "LLM_MODEL": "fake",
+            "LLM_PRICE_INPUT": "1.0",
+            "LLM_PRICE_OUTPUT": "4.0",
+            "LLM_TIMEOUT_SECONDS": "20",
+            "DATA_DIR": "data",
+        }
         self.environment = {
-            **os.environ, "PYTHONPATH": str(_ROOT), "OPENAI_BASE_URL": endpoint.url, "OPENAI_API_KEY": "",
+            **os.environ,
+            "PYTHONPATH": str(_ROOT),
+            "OPENAI_BASE_URL": endpoint.url,
+            "OPENAI_API_KEY": "",
             **{f"PRCHAIN_{name}": value for name, value in given.items()},
-        }  # fmt: skip
+        }
 
     def start(self) -> subprocess.Popen[str]:
         """Start one."""

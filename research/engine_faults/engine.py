@@ -71,10 +71,21 @@ class OwnEngine:
         """Start the daemon and wait until it answers."""
         # With a network of its own: an engine without a bridge takes away the one of another engine.
         command = [
-            "unshare", "--net", "dockerd", "-H", self.url, "--data-root", f"{self._disk}/docker",
-            "--exec-root", f"{self._place}/exec", "--pidfile", f"{self._place}/docker.pid",
-            "--bridge", "none", "--iptables=false",
-        ]  # fmt: skip
+            "unshare",
+            "--net",
+            "dockerd",
+            "-H",
+            self.url,
+            "--data-root",
+            f"{self._disk}/docker",
+            "--exec-root",
+            f"{self._place}/exec",
+            "--pidfile",
+            f"{self._place}/docker.pid",
+            "--bridge",
+            "none",
+            "--iptables=false",
+        ]
         (self._place / "docker.pid").unlink(missing_ok=True)
         with (self._place / "docker.log").open("ab") as log:
             self._daemon = subprocess.Popen(command, stdout=log, stderr=log)
@@ -115,8 +126,11 @@ class OwnEngine:
             with contextlib.suppress(OSError):
                 while True:
                     free = os.statvfs(self._disk)
-                    os.posix_fallocate(file.fileno(), os.fstat(file.fileno()).st_size, max(
-                        free.f_bavail * free.f_frsize - _PIECE, free.f_frsize))  # fmt: skip
+                    os.posix_fallocate(
+                        file.fileno(),
+                        os.fstat(file.fileno()).st_size,
+                        max(free.f_bavail * free.f_frsize - _PIECE, free.f_frsize),
+                    )
             with contextlib.suppress(OSError):
                 while True:
                     file.seek(0, os.SEEK_END)

@@ -88,9 +88,15 @@ def main(db: str, chain: str, agent: str, tries: int, keep: str | None) -> None:
                 works, missed_by = found.works, found.missed_by
                 say(f"found after {found.tried} tries: {found.piece}, missed by {', '.join(missed_by[:3])}")
         context = RolloutContext(
-            store, _desk(store, []), provider, make_scaffold(OPTIONS), OPTIONS, settings.mirrors_dir, folder / "data",
+            store,
+            _desk(store, []),
+            provider,
+            make_scaffold(OPTIONS),
+            OPTIONS,
+            settings.mirrors_dir,
+            folder / "data",
             engine=settings.environments_engine,
-        )  # fmt: skip
+        )
         with store.reading() as tx:
             name = context.find(tx, chain_id, 0)[1].id
         assert roll(replace(context, desk=_desk(store, script(ground.trees, works, name))), chain_id, 0) == name
@@ -130,7 +136,7 @@ def _ground(store: Store, provider: Provider, settings: Settings, folder: Path, 
     task.require_tests()
     return ChainGround(
         task, mirrors=settings.mirrors_dir, data_dir=folder / "data", provider=provider, make_place=place
-    )  # fmt: skip
+    )
 
 
 def _tell_difference(ground: ChainGround, works: list[StageWork]) -> None:

@@ -37,16 +37,19 @@ def _whole(node: ast.AST, fresh: Collection[int]) -> Iterator[ast.stmt]:
 
 
 def _changed(
-    text: str, node: ast.stmt, by_lines: Callable[[Lines, ast.stmt], Lines | None],
+    text: str,
+    node: ast.stmt,
+    by_lines: Callable[[Lines, ast.stmt], Lines | None],
     by_tree: Callable[[ast.stmt], list[ast.stmt]],
-) -> str:  # fmt: skip
+) -> str:
     lines = text.split("\n")
     place = node.lineno, node.col_offset
     # What was changed further down has left this node where it was, but may have made it longer.
     now = next(
-        one for one in ast.walk(ast.parse(text))
+        one
+        for one in ast.walk(ast.parse(text))
         if isinstance(one, type(node)) and isinstance(one, ast.stmt) and (one.lineno, one.col_offset) == place
-    )  # fmt: skip
+    )
     if not lines[now.lineno - 1].lstrip().startswith(("if ", "if(", "return")):
         return text
     made = by_lines(lines, now)

@@ -30,9 +30,13 @@ def script(store: TreeStore, works: Sequence[StageWork], trajectory: str) -> lis
         for name, arguments in [*calls, ("submit", {})]:
             call = {"name": name, "arguments": arguments, "id": f"call_{len(lines) + 1}"}
             lines.append(
-                {"purpose": "agent", "subject": subject(trajectory, work.position), "reply": "On with it.",
-                 "tool_calls": [call]}
-            )  # fmt: skip
+                {
+                    "purpose": "agent",
+                    "subject": subject(trajectory, work.position),
+                    "reply": "On with it.",
+                    "tool_calls": [call],
+                }
+            )
     return lines
 
 
@@ -54,19 +58,33 @@ def ensure_task(store: Store, chain_id: str) -> bool:
             return False
         positions = [position for (position,) in tx.rows(ChainStage, "position", chain_id=chain_id)]
         task = {
-            "chain_id": chain_id, "outcome": "ready", "reason": None, "overview": OVERVIEW, "findings": "[]",
-            "attempts": 1, "model": "scripted", "prompts": json.dumps({}), "created_at": "2026-01-01T00:00:00Z",
-        }  # fmt: skip
+            "chain_id": chain_id,
+            "outcome": "ready",
+            "reason": None,
+            "overview": OVERVIEW,
+            "findings": "[]",
+            "attempts": 1,
+            "model": "scripted",
+            "prompts": json.dumps({}),
+            "created_at": "2026-01-01T00:00:00Z",
+        }
         tx.upsert(Task, [task])
         tx.upsert(
             TaskStage,
             [
                 {
-                    "chain_id": chain_id, "position": position, "outcome": "ready", "reason": None, "plan": None,
-                    "query": QUERY.format(position=position), "interface": "[]", "files": "[]", "findings": "[]",
+                    "chain_id": chain_id,
+                    "position": position,
+                    "outcome": "ready",
+                    "reason": None,
+                    "plan": None,
+                    "query": QUERY.format(position=position),
+                    "interface": "[]",
+                    "files": "[]",
+                    "findings": "[]",
                     "attempts": 1,
                 }
                 for position in positions
             ],
-        )  # fmt: skip
+        )
     return True

@@ -169,8 +169,11 @@ def _run_once(suite: StageSuite, tree: str, look: Look) -> TestRun:
     with place.sandbox() as sandbox:
         place.place(sandbox, suite.laid_over(tree))
         run = run_tests(
-            sandbox, place.command, suite.files, timeout=place.test_timeout,
+            sandbox,
+            place.command,
+            suite.files,
+            timeout=place.test_timeout,
             replaced_by_reference=suite.replaced_by_reference,
-        )  # fmt: skip
+        )
         look(sandbox)
     return run

@@ -144,21 +144,48 @@ class TaskWorld:
         stages = [
             {
                 **dict(zip(columns, landed[number], strict=True)),
-                "chain_id": id_, "position": place, "repository_id": self.repository_id,
-                "source_files": 1, "source_lines": 2, "test_files": 1, "test_lines": 2,
+                "chain_id": id_,
+                "position": place,
+                "repository_id": self.repository_id,
+                "source_files": 1,
+                "source_lines": 2,
+                "test_files": 1,
+                "test_lines": 2,
                 "relation": "follow_up" if place > 1 else None,
                 "confidence": 0.9 if place > 1 else None,
                 "signs": json.dumps([{"sign": "shared_files", "weight": 0.2, "detail": "src/till/cart.py"}])
-                if place > 1 else None,
+                if place > 1
+                else None,
             }
             for place, number in enumerate(numbers, 1)
-        ]  # fmt: skip
+        ]
         with self.store.transaction() as tx:
-            tx.upsert(Chain, [{"id": id_, "repository_id": self.repository_id, "length": len(numbers),
-                               "licence": "MIT", "language": "python"}])  # fmt: skip
+            tx.upsert(
+                Chain,
+                [
+                    {
+                        "id": id_,
+                        "repository_id": self.repository_id,
+                        "length": len(numbers),
+                        "licence": "MIT",
+                        "language": "python",
+                    }
+                ],
+            )
             tx.upsert(ChainStage, stages)
-            tx.upsert(Selection, [{"strategy": strategy, "chain_id": id_, "score": score, "outcome": "selected",
-                                   "reason": None, "selected_at": "2026-01-01T00:00:00Z"}])  # fmt: skip
+            tx.upsert(
+                Selection,
+                [
+                    {
+                        "strategy": strategy,
+                        "chain_id": id_,
+                        "score": score,
+                        "outcome": "selected",
+                        "reason": None,
+                        "selected_at": "2026-01-01T00:00:00Z",
+                    }
+                ],
+            )
         self.chains.append(id_)
         return id_
 
@@ -168,13 +195,21 @@ class TaskWorld:
             tx.upsert(
                 PullRequestText,
                 [
-                    {"repository_id": self.repository_id, "number": number, "field": name,
-                     "key": "" if name in {"title", "body"} else "1", "author": "ada", "author_kind": "User",
-                     "author_association": None, "body": body, "created_at": "2026-01-01T00:00:00Z",
-                     "path": "src/till/cart.py" if name == "review_comment" else None}
+                    {
+                        "repository_id": self.repository_id,
+                        "number": number,
+                        "field": name,
+                        "key": "" if name in {"title", "body"} else "1",
+                        "author": "ada",
+                        "author_kind": "User",
+                        "author_association": None,
+                        "body": body,
+                        "created_at": "2026-01-01T00:00:00Z",
+                        "path": "src/till/cart.py" if name == "review_comment" else None,
+                    }
                     for name, body in texts.items()
                 ],
-            )  # fmt: skip
+            )
 
     def close_issue(self, number: int, issue: int, title: str, body: str) -> None:
         """Let a pull request close an issue."""
@@ -222,8 +257,11 @@ def stored(world: TaskWorld, chain: str | None = None) -> dict[str, Any]:
     with world.store.reading() as tx:
         draft = read_draft(tx, chain or world.chains[0])
     assert draft is not None
-    return {"task": (draft.outcome, draft.reason, draft.overview, draft.attempts),
-            "stages": [(one.outcome, one.attempts) for one in draft.stages], "draft": draft}  # fmt: skip
+    return {
+        "task": (draft.outcome, draft.reason, draft.overview, draft.attempts),
+        "stages": [(one.outcome, one.attempts) for one in draft.stages],
+        "draft": draft,
+    }
 
 
 def failing(purpose: str, error: Exception, *, position: int | None = None) -> FakeModel:
@@ -234,8 +272,12 @@ def failing(purpose: str, error: Exception, *, position: int | None = None) -> F
     return FakeModel(answer)
 
 
-def shop(folder: Path, *, patches: Mapping[int, Mapping[str | bytes, Content]] | None = None,
-         messages: Mapping[int, str] | None = None) -> World:  # fmt: skip
+def shop(
+    folder: Path,
+    *,
+    patches: Mapping[int, Mapping[str | bytes, Content]] | None = None,
+    messages: Mapping[int, str] | None = None,
+) -> World:
     """The repository; `patches` add files to a pull request, `messages` replace its landing's message."""
     world = World(folder / "till.git")
     world.commit("main", START, "start")
@@ -258,9 +300,12 @@ def shop(folder: Path, *, patches: Mapping[int, Mapping[str | bytes, Content]] |
             "tests/data/golden.bin": b"\0golden",
         },
     }
-    said = {1: "Round as banks do (#1)\n\nHalves of a cent go to the even neighbour.",
-            2: "Count coupons once (#2)\n\nFollow-up to #1.", 3: "Print receipts (#3)\n\nFollow-up to #2.",
-            **(messages or {})}  # fmt: skip
+    said = {
+        1: "Round as banks do (#1)\n\nHalves of a cent go to the even neighbour.",
+        2: "Count coupons once (#2)\n\nFollow-up to #1.",
+        3: "Print receipts (#3)\n\nFollow-up to #2.",
+        **(messages or {}),
+    }
     for number in CHAIN:
         head = world.propose(number, {**changes[number], **(patches or {}).get(number, {})})
         world.commit("main", {"unrelated": f"{number}\n"}, f"push {number}")

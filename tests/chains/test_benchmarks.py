@@ -55,9 +55,16 @@ def test_a_list_of_instances_is_read_in_each_form(tmp_path: Path) -> None:
     )
     benchmarks = Benchmarks.load(path)
     assert benchmarks.instances == {
-        ("owner/name", 12), ("owner/na.me", 13), ("owner/name", 14), ("my-org/jackson-core", 15), ("o/three.js", 16),
-        ("o/x", 17), ("o/x", 18), ("o/x", 19), ("o/x_y", 20),
-    }  # fmt: skip
+        ("owner/name", 12),
+        ("owner/na.me", 13),
+        ("owner/name", 14),
+        ("my-org/jackson-core", 15),
+        ("o/three.js", 16),
+        ("o/x", 17),
+        ("o/x", 18),
+        ("o/x", 19),
+        ("o/x_y", 20),
+    }
     assert benchmarks.contains("OWNER/Name", 12)
     assert not benchmarks.contains("owner/name", 15)
     assert benchmarks.repository("sympy/sympy") == "SWE-bench"

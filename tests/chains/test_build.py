@@ -32,8 +32,17 @@ def edges(store: Store) -> dict[tuple[int, int], str]:
 
 
 def make_task(store: Store, chain: str, outcome: str = "ready") -> None:
-    row = {"chain_id": chain, "outcome": outcome, "reason": None, "overview": "", "findings": "[]", "attempts": 1,
-           "model": None, "prompts": "{}", "created_at": "2026-01-01T00:00:00Z"}  # fmt: skip
+    row = {
+        "chain_id": chain,
+        "outcome": outcome,
+        "reason": None,
+        "overview": "",
+        "findings": "[]",
+        "attempts": 1,
+        "model": None,
+        "prompts": "{}",
+        "created_at": "2026-01-01T00:00:00Z",
+    }
     with store.transaction() as tx:
         tx.upsert(Task, [row])
 
@@ -44,13 +53,23 @@ def test_the_chain_that_builds_on_itself_is_found_and_every_other_landing_says_w
     report = build(store, tmp_path)
     assert list(chosen(store).values()) == [(1, 2, 3)]
     assert outcomes(store) == {
-        1: "chained", 2: "chained", 3: "chained", 4: "reverted", 5: "revert", 6: "docs_only", 7: "unlinked",
+        1: "chained",
+        2: "chained",
+        3: "chained",
+        4: "reverted",
+        5: "revert",
+        6: "docs_only",
+        7: "unlinked",
         8: "unlinked",
-    }  # fmt: skip
+    }
     assert report.candidates.total() == report.landed == 8
     assert edges(store) == {
-        (2, 1): "kept", (3, 2): "kept", (5, 4): "reversal", (6, 3): "stage_dropped", (8, 7): "below_floor",
-    }  # fmt: skip
+        (2, 1): "kept",
+        (3, 2): "kept",
+        (5, 4): "reversal",
+        (6, 3): "stage_dropped",
+        (8, 7): "below_floor",
+    }
 
 
 def test_a_second_run_writes_the_same_rows(store: Store, tmp_path: Path) -> None:

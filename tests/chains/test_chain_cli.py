@@ -166,13 +166,16 @@ def test_a_licence_that_is_not_known_says_of_how_many_pull_requests(capsys: pyte
     ("report", "said", "unsaid"),
     [
         (BuildReport("o/n", landed=3), ["GITHUB_TOKEN", "--strategy temporal"], "--floor"),
-        (BuildReport("o/n", landed=3, by_api=True, edges=Counter(below_floor=4, kept=1)),
-         ["a lower --floor takes 4 more pairs", "a lower --min"], "GITHUB_TOKEN"),
+        (
+            BuildReport("o/n", landed=3, by_api=True, edges=Counter(below_floor=4, kept=1)),
+            ["a lower --floor takes 4 more pairs", "a lower --min"],
+            "GITHUB_TOKEN",
+        ),
         (BuildReport("o/n", landed=3, edges=Counter(stage_dropped=2)), ["--keep FILTER saves some of 2 "], "--min"),
         (BuildReport("o/n", "temporal", landed=3), ["--keep FILTER"], "--strategy temporal"),
         (BuildReport("o/n"), ["no pull request has landed"], "GITHUB_TOKEN"),
     ],
-)  # fmt: skip
+)
 def test_no_chain_says_what_may_bring_one(
     report: BuildReport, said: list[str], unsaid: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

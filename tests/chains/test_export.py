@@ -251,11 +251,23 @@ def test_a_folder_that_replaces_a_file_takes_no_hidden_test_into_the_source_patc
 
 
 ODD: dict[str | bytes, Content] = {
-    "plain.py": "1\n", "a b/c d.py": "2\n", "x b/x": "3\n", 'quo"te': "4\n", "back\\slash": "5\n",
-    b"\a\b\t\n\v\f\r\x01\x1f\x7f": "6\n", "é": "7\n", b"\xff\xfe": "8\n", "-dash": "9\n", ":(top)x": "10\n",
-    "link": ("120000", b"plain.py"), "bin": b"\0\1\2diff --git a/x b/x\n", "folder/deep": "11\n", "[a]*": "12\n",
-    "said": "\ndiff --git a/plain.py b/plain.py\n-diff --git a/link b/link\n", "none": "no line end",
-}  # fmt: skip
+    "plain.py": "1\n",
+    "a b/c d.py": "2\n",
+    "x b/x": "3\n",
+    'quo"te': "4\n",
+    "back\\slash": "5\n",
+    b"\a\b\t\n\v\f\r\x01\x1f\x7f": "6\n",
+    "é": "7\n",
+    b"\xff\xfe": "8\n",
+    "-dash": "9\n",
+    ":(top)x": "10\n",
+    "link": ("120000", b"plain.py"),
+    "bin": b"\0\1\2diff --git a/x b/x\n",
+    "folder/deep": "11\n",
+    "[a]*": "12\n",
+    "said": "\ndiff --git a/plain.py b/plain.py\n-diff --git a/link b/link\n",
+    "none": "no line end",
+}
 
 
 @pytest.mark.parametrize("arguments", [1, 1000])

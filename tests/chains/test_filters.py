@@ -27,9 +27,9 @@ def reference(*paths: str) -> Reference:
 COMMENT = split([FilePatch("src/a.py", hunks=(Hunk(1, 0, 1, 6, "", ("+# why",) * 6),))])
 GOOD = PullFacts(7, "Stream results of the parser", reference("src/a.py", "tests/test_a.py"), licence="MIT")
 
-RENAMED = split([
-    FilePatch("src/shop.py", hunks=(Hunk(1, 5, 1, 5, "", ("-cart = Cart()",) * 5 + ("+cart = Basket()",) * 5),))
-])  # fmt: skip
+RENAMED = split(
+    [FilePatch("src/shop.py", hunks=(Hunk(1, 5, 1, 5, "", ("-cart = Cart()",) * 5 + ("+cart = Basket()",) * 5),))]
+)
 DROPPED = {
     "benchmark_repository": replace(GOOD, benchmark="SWE-bench"),
     "benchmark_instance": replace(GOOD, benchmark_instance=True),

@@ -34,10 +34,12 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TaskWorld]:
             1, body="Sums differ.\n\nWrite to jane@example.org, token ghp_0123456789abcdefghij.", comment="Why even?"
         )
         made.close_issue(
-            1, 77, "Totals are off by a cent",
+            1,
+            77,
+            "Totals are off by a cent",
             "The bank rounds to even, please add round_half_even_cents.\n\n"
             "    return float(Decimal(amount).quantize(Decimal('0.01')))\n\nWe do not.",
-        )  # fmt: skip
+        )
         yield made
 
 

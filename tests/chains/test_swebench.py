@@ -31,33 +31,74 @@ index 0000000..3333333
 """
 
 STAGE = StageRecord(
-    position=2, number=7, title="T", url="https://github.com/shop/till/pull/7", branch="main", base_sha="b" * 40,
-    landed_sha="c" * 40, landed_at="2024-01-01T00:00:00Z", source_patch="diff --git a/cart.py b/cart.py\n",
-    test_patch=TEST_PATCH, lossy=False, files=("cart.py",), test_files=("tests/test_cart.py", "tests/test_more.py"),
-    outcome="ready", query="Do it.", interface=("NEW",), evidence=None, findings=(),
-)  # fmt: skip
+    position=2,
+    number=7,
+    title="T",
+    url="https://github.com/shop/till/pull/7",
+    branch="main",
+    base_sha="b" * 40,
+    landed_sha="c" * 40,
+    landed_at="2024-01-01T00:00:00Z",
+    source_patch="diff --git a/cart.py b/cart.py\n",
+    test_patch=TEST_PATCH,
+    lossy=False,
+    files=("cart.py",),
+    test_files=("tests/test_cart.py", "tests/test_more.py"),
+    outcome="ready",
+    query="Do it.",
+    interface=("NEW",),
+    evidence=None,
+    findings=(),
+)
 
 TASK = TaskRecord(
-    chain_id="0123456789abcdef0123", outcome="ready", language="python", licence="MIT", strategy="reference", score=1.0,
+    chain_id="0123456789abcdef0123",
+    outcome="ready",
+    language="python",
+    licence="MIT",
+    strategy="reference",
+    score=1.0,
     selection="selected",
-    repository=RepositoryRecord(host="github.com", name="shop/till", location=None), overview="All of it.",
-    findings=(), interface_mode="appended", stages=(STAGE.model_copy(update={"position": 1}), STAGE), prompts={},
-    cost=CostRecord(calls=0, tokens_in=0, tokens_out=0, usd=0.0), model=None, created="2024-01-01T00:00:00Z",
-)  # fmt: skip
+    repository=RepositoryRecord(host="github.com", name="shop/till", location=None),
+    overview="All of it.",
+    findings=(),
+    interface_mode="appended",
+    stages=(STAGE.model_copy(update={"position": 1}), STAGE),
+    prompts={},
+    cost=CostRecord(calls=0, tokens_in=0, tokens_out=0, usd=0.0),
+    model=None,
+    created="2024-01-01T00:00:00Z",
+)
 
 TESTS = HarnessTests(
-    image="prchain/shop--till:1", runner="pytest", command="python -m pytest -rA tests/test_cart.py",
-    f2p=("tests/test_cart.py::test_new",), p2p=("tests/test_cart.py::test_ok",),
-)  # fmt: skip
+    image="prchain/shop--till:1",
+    runner="pytest",
+    command="python -m pytest -rA tests/test_cart.py",
+    f2p=("tests/test_cart.py::test_new",),
+    p2p=("tests/test_cart.py::test_ok",),
+)
 
 
 def test_an_instance_has_what_the_harness_reads() -> None:
     made = instance(TASK, STAGE, TESTS)
     needed = {
-        "instance_id", "image", "repo", "version", "FAIL_TO_PASS", "PASS_TO_PASS", "log_parser", "eval_type",
-        "eval_script", "patch", "test_patch", "problem_statement", "hints_text", "created_at", "base_commit",
+        "instance_id",
+        "image",
+        "repo",
+        "version",
+        "FAIL_TO_PASS",
+        "PASS_TO_PASS",
+        "log_parser",
+        "eval_type",
+        "eval_script",
+        "patch",
+        "test_patch",
+        "problem_statement",
+        "hints_text",
+        "created_at",
+        "base_commit",
         "environment_setup_commit",
-    }  # fmt: skip
+    }
     assert needed <= made.keys()
     assert made["instance_id"] == "shop__till-0123456789abcdef__s2"
     assert (made["image"], made["repo"]) == ("prchain/shop--till:1", "shop/till")

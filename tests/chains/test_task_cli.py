@@ -66,9 +66,18 @@ class TestBuild:
         again = call(world, "build", "--json")
         assert again.exit_code == 0
         assert json.loads(again.stdout) == {
-            "worked_on": 0, "outcomes": {}, "reasons": {}, "stood_before": 1, "stood_before_as": {"ready": 1},
-            "outdated": 0, "left": 0, "stopped": None, "calls": 0, "refused": 0, "usd": 0.0,
-        }  # fmt: skip
+            "worked_on": 0,
+            "outcomes": {},
+            "reasons": {},
+            "stood_before": 1,
+            "stood_before_as": {"ready": 1},
+            "outdated": 0,
+            "left": 0,
+            "stopped": None,
+            "calls": 0,
+            "refused": 0,
+            "usd": 0.0,
+        }
 
     def test_a_dry_run_says_what_it_takes_and_leaves_no_row(self, world: TaskWorld) -> None:
         assert "1 tasks to write: 7 calls" in call(world, "build", "--dry-run").stdout
@@ -151,8 +160,16 @@ class TestPages:
 
     def test_the_page_by_the_beginning_of_an_id(self, world: TaskWorld) -> None:
         page = call(world, "show", world.chains[0][:5].upper()).stdout
-        for text in ("#2 Count", "overview", "The work turns a plain till", "round_half_even_cents", "7 calls",
-                     "src/till/coupons.py", "confidence 0.90", "licence MIT"):  # fmt: skip
+        for text in (
+            "#2 Count",
+            "overview",
+            "The work turns a plain till",
+            "round_half_even_cents",
+            "7 calls",
+            "src/till/coupons.py",
+            "confidence 0.90",
+            "licence MIT",
+        ):
             assert text in page
         assert "Sums were off." not in page, "the plan may hold the solution"
         assert "\x1b" not in page and "\u202e" not in page and "\nforged line" not in page
@@ -170,8 +187,16 @@ class TestPages:
     def test_an_id_that_names_several_is_said(self, world: TaskWorld) -> None:
         first = world.chains[0]
         twin = first[:4] + ("0" if first[4] != "0" else "1") + first[5:]
-        row = {"outcome": "ready", "reason": None, "overview": None, "findings": "[]", "attempts": 0, "model": None,
-               "prompts": "{}", "created_at": "2026-01-01T00:00:00Z"}  # fmt: skip
+        row = {
+            "outcome": "ready",
+            "reason": None,
+            "overview": None,
+            "findings": "[]",
+            "attempts": 0,
+            "model": None,
+            "prompts": "{}",
+            "created_at": "2026-01-01T00:00:00Z",
+        }
         with world.store.transaction() as tx:
             from sql.tables import Chain
 
@@ -217,8 +242,16 @@ class TestExport:
 
     def test_rejected_tasks_are_named_beside_the_ready_ones(self, world: TaskWorld, tmp_path: Path) -> None:
         rejected = world.add_chain([2])
-        row = {"outcome": "bad_reply", "reason": None, "overview": None, "findings": "[]", "attempts": 4,
-               "model": None, "prompts": "{}", "created_at": "2026-01-01T00:00:00Z"}  # fmt: skip
+        row = {
+            "outcome": "bad_reply",
+            "reason": None,
+            "overview": None,
+            "findings": "[]",
+            "attempts": 4,
+            "model": None,
+            "prompts": "{}",
+            "created_at": "2026-01-01T00:00:00Z",
+        }
         with world.store.transaction() as tx:
             tx.upsert(Task, [{"chain_id": rejected, **row}])
         result = call(world, "export", "--out", str(tmp_path / "tasks.jsonl"))
@@ -265,11 +298,21 @@ class TestExportForSweBench:
     @staticmethod
     def validated(world: TaskWorld, **values: Any) -> None:
         row = {
-            "chain_id": world.chains[0], "position": 1, "outcome": "proved", "reason": None, "image": "deps:1",
-            "recipe": "python", "runner": "pytest", "command": "python -m pytest -rp tests/test_cart.py",
-            "files": "[]", "classes": json.dumps({"f2p": ["tests/t.py::new"], "p2p": ["tests/t.py::old"], "flaky": []}),
-            "removed": "[]", "tampered": "[]", "stage_image": "shop:stage-1", "seconds": 1.0,
-        }  # fmt: skip
+            "chain_id": world.chains[0],
+            "position": 1,
+            "outcome": "proved",
+            "reason": None,
+            "image": "deps:1",
+            "recipe": "python",
+            "runner": "pytest",
+            "command": "python -m pytest -rp tests/test_cart.py",
+            "files": "[]",
+            "classes": json.dumps({"f2p": ["tests/t.py::new"], "p2p": ["tests/t.py::old"], "flaky": []}),
+            "removed": "[]",
+            "tampered": "[]",
+            "stage_image": "shop:stage-1",
+            "seconds": 1.0,
+        }
         with world.store.transaction() as tx:
             tx.upsert(StageTests, [row | values])
 

@@ -34,9 +34,13 @@ def writes_well(call: Call) -> Answer:
 def build(folder: Path, endpoint: FakeEndpoint, *arguments: str) -> subprocess.Popen[str]:
     """Start `prchain tasks build` as a user does."""
     environment = {
-        **os.environ, "PYTHONPATH": str(ROOT), "OPENAI_BASE_URL": endpoint.url, "PRCHAIN_LLM_MODEL": "fake",
-        "PRCHAIN_LLM_PRICE_INPUT": str(PRICES[0]), "PRCHAIN_LLM_PRICE_OUTPUT": str(PRICES[1]),
-    }  # fmt: skip
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "OPENAI_BASE_URL": endpoint.url,
+        "PRCHAIN_LLM_MODEL": "fake",
+        "PRCHAIN_LLM_PRICE_INPUT": str(PRICES[0]),
+        "PRCHAIN_LLM_PRICE_OUTPUT": str(PRICES[1]),
+    }
     command = [sys.executable, "-m", "prchain.cli", "tasks", "build", "--db", "prchain.db", "--json", *arguments]
     pipe = subprocess.PIPE
     return subprocess.Popen(command, cwd=folder, env=environment, text=True, stdout=pipe, stderr=pipe)

@@ -69,10 +69,14 @@ def tiny_model(size: int) -> Any:
 
     return Qwen2ForCausalLM(
         Qwen2Config(
-            vocab_size=size, hidden_size=8, intermediate_size=8, num_hidden_layers=1, num_attention_heads=1,
+            vocab_size=size,
+            hidden_size=8,
+            intermediate_size=8,
+            num_hidden_layers=1,
+            num_attention_heads=1,
             num_key_value_heads=1,
         )
-    )  # fmt: skip
+    )
 
 
 def rows_of(file: Path) -> Any:
@@ -112,9 +116,13 @@ def swift(file: Path) -> list[dict[str, Any]]:
 
     tokens = tokenizer()
     tokens.model_info = SimpleNamespace(
-        config=Qwen2Config(), task_type="causal_lm", max_model_len=10_000_000, model_dir=".", torch_dtype=torch.float32,
+        config=Qwen2Config(),
+        task_type="causal_lm",
+        max_model_len=10_000_000,
+        model_dir=".",
+        torch_dtype=torch.float32,
         model_type="qwen2",
-    )  # fmt: skip
+    )
     tokens.model_meta = SimpleNamespace(is_multimodal=False, template="qwen2_5", is_reward=False, model_type="qwen2")
     template = get_template(tokens, template_type="qwen2_5", agent_template="hermes")
     template.set_mode("train")

@@ -61,12 +61,18 @@ def consumed(consumer: str, *files: Path) -> list[Any]:
     ran = subprocess.run(
         [os.environ[PYTHON], str(CONSUMER), consumer, *map(str, files)],
         cwd=folder,
-        env=os.environ | {"HF_HUB_OFFLINE": "1", "HF_HOME": str(folder), "MODELSCOPE_CACHE": str(folder),
-                          "CUDA_VISIBLE_DEVICES": "", "WANDB_MODE": "disabled"},
+        env=os.environ
+        | {
+            "HF_HUB_OFFLINE": "1",
+            "HF_HOME": str(folder),
+            "MODELSCOPE_CACHE": str(folder),
+            "CUDA_VISIBLE_DEVICES": "",
+            "WANDB_MODE": "disabled",
+        },
         capture_output=True,
         text=True,
         check=False,
-    )  # fmt: skip
+    )
     assert ran.returncode == 0, ran.stderr[-4000:]
     found = json.loads(ran.stdout.rpartition("\nRESULT ")[2])
     assert isinstance(found, list) and len(found) == len(files)

@@ -213,8 +213,12 @@ def test_the_rate_limit_object_agrees_with_headers_and_log(emulator: Emulator, c
     assert emulator.points(TOKEN) == emulator.points() == sum(exchange.points for exchange in emulator.log) == 2
     last = emulator.log[-1]
     assert (last.operation, last.variables, last.token, last.nodes, last.page_size) == (
-        "Listing", {"first": 100}, TOKEN, 100, 100,
-    )  # fmt: skip
+        "Listing",
+        {"first": 100},
+        TOKEN,
+        100,
+        100,
+    )
 
 
 def test_a_server_without_limits_says_null(world: World) -> None:

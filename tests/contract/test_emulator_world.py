@@ -86,18 +86,41 @@ def test_texts_and_timelines_cite(world: World) -> None:
     everything += [c.commit.message for p in world.home.pulls for c in p.commits]
     text = "\n".join(everything)
     for phrase in (
-        "Reverts acme/widgets#", "This reverts commit ", "(cherry picked from commit ", "Backport", "Follow-up to #",
-        "Stacked on", "Depends on #", "Supersedes #", "Fixes #", "Closes #", "GH-", "gh-", "Duplicate of #",
-        "https://github.example/acme/widgets/pull/", "/commit/", "acme/widgets@", "evil.example", "<!-- Fixes #",
+        "Reverts acme/widgets#",
+        "This reverts commit ",
+        "(cherry picked from commit ",
+        "Backport",
+        "Follow-up to #",
+        "Stacked on",
+        "Depends on #",
+        "Supersedes #",
+        "Fixes #",
+        "Closes #",
+        "GH-",
+        "gh-",
+        "Duplicate of #",
+        "https://github.example/acme/widgets/pull/",
+        "/commit/",
+        "acme/widgets@",
+        "evil.example",
+        "<!-- Fixes #",
         "> Fixes #",
-    ):  # fmt: skip
+    ):
         assert phrase in text, phrase
     kinds = Counter(event.kind for pull in world.home.pulls for event in pull.timeline)
     assert set(kinds) >= {
-        "CrossReferencedEvent", "ReferencedEvent", "HeadRefForcePushedEvent", "BaseRefChangedEvent",
-        "RenamedTitleEvent", "ConnectedEvent", "MarkedAsDuplicateEvent", "MergedEvent", "ClosedEvent",
-        "HeadRefDeletedEvent", "LockedEvent",
-    }  # fmt: skip
+        "CrossReferencedEvent",
+        "ReferencedEvent",
+        "HeadRefForcePushedEvent",
+        "BaseRefChangedEvent",
+        "RenamedTitleEvent",
+        "ConnectedEvent",
+        "MarkedAsDuplicateEvent",
+        "MergedEvent",
+        "ClosedEvent",
+        "HeadRefDeletedEvent",
+        "LockedEvent",
+    }
     crossed = [e for p in world.home.pulls for e in p.timeline if e.kind == "CrossReferencedEvent"]
     assert {event.data["is_cross_repository"] for event in crossed} == {True, False}
     assert {type(event.data["source"]) for event in crossed} == {PullRequest, Issue}

@@ -245,16 +245,27 @@ class History:
         text = f"Note #{pull.number} in the changelog"
         made = self.main.head = self._commit((self.main.head,), {"CHANGELOG.md": log}, text, self.maintainer)
         self.world.event(
-            pull, "ReferencedEvent", self.maintainer, commit=made, commit_repository=self.repository, subject=pull,
-            is_cross_repository=False, is_direct_reference=True,
-        )  # fmt: skip
+            pull,
+            "ReferencedEvent",
+            self.maintainer,
+            commit=made,
+            commit_repository=self.repository,
+            subject=pull,
+            is_cross_repository=False,
+            is_direct_reference=True,
+        )
 
     # -- small parts ---------------------------------------------------------------------------------------------
 
     def _commit(
-        self, parents: tuple[Commit, ...], changes: Changes, message: str, author: Account | None, *,
+        self,
+        parents: tuple[Commit, ...],
+        changes: Changes,
+        message: str,
+        author: Account | None,
+        *,
         committer: Account | None = None,
-    ) -> Commit:  # fmt: skip
+    ) -> Commit:
         signed = self.world.signature(author)
         other = self.world.signature(committer) if committer else signed
         return self.world.enter(commit_on(parents, dict(changes), message, signed, other), author)

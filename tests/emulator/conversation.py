@@ -92,9 +92,13 @@ class Conversation:
         for issue in pull.closing[:1]:
             if self.rng.random() < 0.2:
                 self._event(
-                    pull, "ConnectedEvent", pull.author, source=pull, subject=issue,
+                    pull,
+                    "ConnectedEvent",
+                    pull.author,
+                    source=pull,
+                    subject=issue,
                     is_cross_repository=issue.repository is not pull.repository,
-                )  # fmt: skip
+                )
             if self.rng.random() < 0.05:
                 self._event(
                     pull, "DisconnectedEvent", pull.author, source=pull, subject=issue, is_cross_repository=False
@@ -133,9 +137,18 @@ class Conversation:
         rng, when = self.rng, self._later()
         text = comment(rng) if rng.random() < 0.4 else ""
         made = self.world.add(
-            "PRR", Review, when, self._who(), choose(rng, ASSOCIATIONS), text, when, pull, choose(rng, STATES), when,
+            "PRR",
+            Review,
+            when,
+            self._who(),
+            choose(rng, ASSOCIATIONS),
+            text,
+            when,
+            pull,
+            choose(rng, STATES),
+            when,
             choose(rng, pull.commits).commit,
-        )  # fmt: skip
+        )
         pull.reviews.append(made)
 
     def _thread(self, draft: Draft, count: int) -> None:
@@ -150,10 +163,21 @@ class Conversation:
             review = choose(rng, pull.reviews) if pull.reviews else None
             commit = choose(rng, pull.commits).commit
             made = world.add(
-                "PRRC", ReviewComment, when, self._who(), choose(rng, ASSOCIATIONS), comment(rng), when, pull, thread,
-                review, hunk, None if thread.is_outdated and rng.random() < 0.3 else commit, commit,
+                "PRRC",
+                ReviewComment,
+                when,
+                self._who(),
+                choose(rng, ASSOCIATIONS),
+                comment(rng),
+                when,
+                pull,
+                thread,
+                review,
+                hunk,
+                None if thread.is_outdated and rng.random() < 0.3 else commit,
+                commit,
                 reply_to=thread.comments[0] if thread.comments else None,
-            )  # fmt: skip
+            )
             if review:
                 review.comments.append(made)
             thread.comments.append(made)
@@ -163,7 +187,13 @@ class Conversation:
     def _cited_from_outside(self, pull: PullRequest) -> None:
         source = choose(self.rng, self.foreign if self.rng.random() < 0.5 or not self.issues else self.issues)
         self._event(
-            pull, "CrossReferencedEvent", source.author, source=source, target=pull, will_close_target=False,
-            referenced_at=iso(self.world.now), is_cross_repository=source.repository is not pull.repository,
+            pull,
+            "CrossReferencedEvent",
+            source.author,
+            source=source,
+            target=pull,
+            will_close_target=False,
+            referenced_at=iso(self.world.now),
+            is_cross_repository=source.repository is not pull.repository,
             url=source.url,
-        )  # fmt: skip
+        )

@@ -118,10 +118,22 @@ class _Generator:
         now = iso(world.now)
         home = self.repository if draft.same_repository else self._fork(draft.author)
         pull = world.add(
-            "PR", PullRequest, now, draft.author, "MEMBER" if draft.same_repository else "CONTRIBUTOR", draft.body, now,
-            self.repository, number, draft.title, draft.base.name, draft.base.head.oid, draft.head_name(number), home,
+            "PR",
+            PullRequest,
+            now,
+            draft.author,
+            "MEMBER" if draft.same_repository else "CONTRIBUTOR",
+            draft.body,
+            now,
+            self.repository,
+            number,
+            draft.title,
+            draft.base.name,
+            draft.base.head.oid,
+            draft.head_name(number),
+            home,
             draft.head,
-        )  # fmt: skip
+        )
         pull.is_cross_repository = home is not self.repository
         pull.head_ref = world.add("REF", Ref, pull.head_ref_name, draft.head)
         self.repository.numbered[number] = pull
@@ -299,9 +311,12 @@ class _Generator:
             pull = child.pull
             if pull.base_ref_name != draft.base.name:
                 self.world.event(
-                    pull, "BaseRefChangedEvent", child.author, previous_ref_name=pull.base_ref_name,
+                    pull,
+                    "BaseRefChangedEvent",
+                    child.author,
+                    previous_ref_name=pull.base_ref_name,
                     current_ref_name=draft.base.name,
-                )  # fmt: skip
+                )
                 pull.base_ref_name = draft.base.name
             pull.base_ref_oid = draft.base.head.oid
             if style != "merge":

@@ -140,11 +140,22 @@ class Emulator:
         cost = prepared.cost if prepared else None
         self.log.append(
             Exchange(
-                method, path, query, call.operation, variables, token, answer.status, answer.points,
-                cost.nodes if cost else 0, started, ",".join(fault.kind for fault in struck) or None, resource,
-                page_size, early,
+                method,
+                path,
+                query,
+                call.operation,
+                variables,
+                token,
+                answer.status,
+                answer.points,
+                cost.nodes if cost else 0,
+                started,
+                ",".join(fault.kind for fault in struck) or None,
+                resource,
+                page_size,
+                early,
             )
-        )  # fmt: skip
+        )
         for fault in struck:
             if fault.change is not None:
                 fault.change(self.world)

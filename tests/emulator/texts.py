@@ -11,13 +11,51 @@ from typing import NamedTuple, TypeVar
 T = TypeVar("T")
 
 WORDS = (
-    "parser", "cache", "index", "loader", "schema", "buffer", "socket", "retry", "token", "cursor", "window", "filter",
-    "planner", "writer", "reader", "merge", "lexer", "router", "session", "handler", "timeout", "encoder", "decoder",
-    "matcher", "resolver", "scheduler", "worker", "channel", "stream", "batch",
-)  # fmt: skip
+    "parser",
+    "cache",
+    "index",
+    "loader",
+    "schema",
+    "buffer",
+    "socket",
+    "retry",
+    "token",
+    "cursor",
+    "window",
+    "filter",
+    "planner",
+    "writer",
+    "reader",
+    "merge",
+    "lexer",
+    "router",
+    "session",
+    "handler",
+    "timeout",
+    "encoder",
+    "decoder",
+    "matcher",
+    "resolver",
+    "scheduler",
+    "worker",
+    "channel",
+    "stream",
+    "batch",
+)
 VERBS = (
-    "Add", "Fix", "Speed-up", "Remove", "Rework", "Document", "Test", "Simplify", "Guard", "Split", "Rename", "Extend",
-)  # fmt: skip
+    "Add",
+    "Fix",
+    "Speed-up",
+    "Remove",
+    "Rework",
+    "Document",
+    "Test",
+    "Simplify",
+    "Guard",
+    "Split",
+    "Rename",
+    "Extend",
+)
 PREFIXES = ("", "", "", "", "", "BUG: ", "MAINT: ", "feat(core): ", "fix: ", "[core] ", "DOC: ")
 
 AWKWARD_BODIES: tuple[str | None, ...] = (

@@ -85,9 +85,22 @@ class World(Universe):
             else:
                 fresh = None
             made = self.add(
-                "PR", PullRequest, now, author, "CONTRIBUTOR", body, now, repository, number, title, base, target.oid,
-                head_ref_name or f"topic-{number}", home, head,
-            )  # fmt: skip
+                "PR",
+                PullRequest,
+                now,
+                author,
+                "CONTRIBUTOR",
+                body,
+                now,
+                repository,
+                number,
+                title,
+                base,
+                target.oid,
+                head_ref_name or f"topic-{number}",
+                home,
+                head,
+            )
             made.is_cross_repository = home is not repository
             made.head_ref = self.add("REF", Ref, made.head_ref_name, head)
             repository.numbered[number] = made
@@ -205,9 +218,16 @@ class World(Universe):
             return made
 
     def add_review_comment(
-        self, pull: PullRequest, body: str | None, author: Account | None, *,
-        review: Review | None = None, thread: ReviewThread | None = None, path: str = "README.md", bump: bool = True,
-    ) -> ReviewComment:  # fmt: skip
+        self,
+        pull: PullRequest,
+        body: str | None,
+        author: Account | None,
+        *,
+        review: Review | None = None,
+        thread: ReviewThread | None = None,
+        path: str = "README.md",
+        bump: bool = True,
+    ) -> ReviewComment:
         """Add a comment on a line, in a new thread where none is given."""
         with self.lock:
             now = self.tick()
@@ -217,9 +237,21 @@ class World(Universe):
             hunk = f"@@ -0,0 +1 @@\n+a line of {path}"
             first = thread.comments[0] if thread.comments else None
             made = self.add(
-                "PRRC", ReviewComment, now, author, "MEMBER", body, now, pull, thread, review, hunk, pull.head,
-                pull.head, reply_to=first,
-            )  # fmt: skip
+                "PRRC",
+                ReviewComment,
+                now,
+                author,
+                "MEMBER",
+                body,
+                now,
+                pull,
+                thread,
+                review,
+                hunk,
+                pull.head,
+                pull.head,
+                reply_to=first,
+            )
             thread.comments.append(made)
             if review:
                 review.comments.append(made)
@@ -279,9 +311,16 @@ class World(Universe):
         if not isinstance(target, PullRequest):
             return None
         return self.event(
-            target, "CrossReferencedEvent", source.author, source=source, target=target, will_close_target=closes,
-            referenced_at=iso(self.now), is_cross_repository=source.repository is not target.repository, url=source.url,
-        )  # fmt: skip
+            target,
+            "CrossReferencedEvent",
+            source.author,
+            source=source,
+            target=target,
+            will_close_target=closes,
+            referenced_at=iso(self.now),
+            is_cross_repository=source.repository is not target.repository,
+            url=source.url,
+        )
 
     # -- git -----------------------------------------------------------------------------------------------------
 

@@ -87,9 +87,18 @@ def assert_future_is_out_of_reach(box: Sandbox, folder: Path) -> None:
         for command in (f"cat-file -e {name}", f"show {name}", f"checkout {name}", f"log {name}", f"branch x {name}"):
             assert box.exec(f"git {command}").exit_code != 0, command
     for command in (
-        "fetch --all", "fetch origin", f"fetch origin {future}", "fetch origin refs/pull/1/head", "pull", "stash pop",
-        "log ORIG_HEAD", "log FETCH_HEAD", "log HEAD@{1}", f"fetch {folder}/mirror.git", f"fetch {folder}/store",
-    ):  # fmt: skip
+        "fetch --all",
+        "fetch origin",
+        f"fetch origin {future}",
+        "fetch origin refs/pull/1/head",
+        "pull",
+        "stash pop",
+        "log ORIG_HEAD",
+        "log FETCH_HEAD",
+        "log HEAD@{1}",
+        f"fetch {folder}/mirror.git",
+        f"fetch {folder}/store",
+    ):
         result = box.exec(f"git {command}", timeout=20)
         assert SOLUTION.encode() not in result.output and future.encode() not in result.output, command
     seen = box.exec(

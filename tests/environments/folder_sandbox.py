@@ -47,10 +47,15 @@ class FolderSandbox:
         stdin: bytes = b"",
     ) -> ExecResult:
         done = subprocess.run(
-            ["bash", "-c", command], cwd=cwd or self.folder, input=stdin, timeout=timeout, check=False,
+            ["bash", "-c", command],
+            cwd=cwd or self.folder,
+            input=stdin,
+            timeout=timeout,
+            check=False,
             env={**_CLEAN, "HOME": str(self.home), **(environment or {})},
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        )  # fmt: skip
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
         return ExecResult(done.returncode, done.stdout)
 
     def read(self, path: str) -> bytes:

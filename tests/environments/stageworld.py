@@ -70,7 +70,8 @@ CHANGES: dict[int, Changes] = {
         "till/cart.py": "from till.prices import halved\n\n\ndef total(items, sale=False):\n"
         "    return halved(sum(items)) if sale else sum(items)\n",
         "tests/test_cart.py": test_file(
-            "cart", empty="self.assertEqual(this.total([]), 0)",
+            "cart",
+            empty="self.assertEqual(this.total([]), 0)",
             sale="self.assertEqual(this.total([2, 4], sale=True), 3)",
         ),
     },
@@ -78,7 +79,7 @@ CHANGES: dict[int, Changes] = {
         "till/receipt.py": "from till.cart import total\n\n\ndef line(items):\n    return f'{total(items)}'\n",
         "tests/test_receipt.py": test_file("receipt", line="self.assertEqual(this.line([1, 2]), '3')"),
     },
-}  # fmt: skip
+}
 
 
 def works() -> bool:
@@ -102,9 +103,10 @@ class StageWorld:
     @property
     def settings(self) -> Settings:
         return Settings(
-            db=str(self.store.url.database), data_dir=self.folder / "data",
+            db=str(self.store.url.database),
+            data_dir=self.folder / "data",
             environments_recipes_dir=self.folder / "recipes",
-        )  # fmt: skip
+        )
 
     @property
     def chain_id(self) -> str:
@@ -153,27 +155,59 @@ class StageWorld:
         stages = [
             {
                 **dict(zip(columns, landed[number], strict=True)),
-                "chain_id": id_, "position": place, "repository_id": repository_id,
-                "source_files": 1, "source_lines": 2, "test_files": 1, "test_lines": 2,
-                "relation": None, "confidence": None, "signs": None,
+                "chain_id": id_,
+                "position": place,
+                "repository_id": repository_id,
+                "source_files": 1,
+                "source_lines": 2,
+                "test_files": 1,
+                "test_lines": 2,
+                "relation": None,
+                "confidence": None,
+                "signs": None,
             }
             for place, number in enumerate(numbers, 1)
-        ]  # fmt: skip
+        ]
         with self.store.transaction() as tx:
-            tx.upsert(Chain, [{"id": id_, "repository_id": repository_id, "length": len(numbers), "licence": "MIT",
-                               "language": "python"}])  # fmt: skip
+            tx.upsert(
+                Chain,
+                [
+                    {
+                        "id": id_,
+                        "repository_id": repository_id,
+                        "length": len(numbers),
+                        "licence": "MIT",
+                        "language": "python",
+                    }
+                ],
+            )
             tx.upsert(ChainStage, stages)
-            tx.upsert(Selection, [{"strategy": strategy, "chain_id": id_, "score": score, "outcome": "selected",
-                                   "reason": None, "selected_at": "2026-01-01T00:00:00Z"}])  # fmt: skip
+            tx.upsert(
+                Selection,
+                [
+                    {
+                        "strategy": strategy,
+                        "chain_id": id_,
+                        "score": score,
+                        "outcome": "selected",
+                        "reason": None,
+                        "selected_at": "2026-01-01T00:00:00Z",
+                    }
+                ],
+            )
         self.chain_ids.append(id_)
         return id_
 
 
 @contextmanager
 def stage_world(
-    folder: Path, changes: Mapping[int, Changes] | None = None, *, start: Changes | None = None,
-    between: Mapping[int, Changes] | None = None, recipe: str = RECIPE,
-) -> Iterator[StageWorld]:  # fmt: skip
+    folder: Path,
+    changes: Mapping[int, Changes] | None = None,
+    *,
+    start: Changes | None = None,
+    between: Mapping[int, Changes] | None = None,
+    recipe: str = RECIPE,
+) -> Iterator[StageWorld]:
     """The world with one chain. `changes` replace what a pull request changes, `start` adds to the first commit, and
     `between` is pushed right before a pull request is opened."""
     from miner.mine import MineOptions, Miner

@@ -193,8 +193,13 @@ class TestFuture:
         assert git(box.folder, "fsck", "--unreachable", "--lost-found") == ""
         files = [path for path in (box.folder / ".git").rglob("*") if path.is_file()]
         assert {path.relative_to(box.folder / ".git").as_posix().partition(".")[0][:12] for path in files} == {
-            "HEAD", "config", "index", "info/attribu", "refs/heads/m", "objects/pack",
-        }  # fmt: skip
+            "HEAD",
+            "config",
+            "index",
+            "info/attribu",
+            "refs/heads/m",
+            "objects/pack",
+        }
         everything = b"".join(inflated(path.read_bytes()) for path in files)
         assert b"secret" not in everything
         assert str(world.path).encode() not in everything
@@ -245,8 +250,11 @@ class TestExtract:
         box.exec("echo changed > src/app.py; rm unix.txt; echo new > src/new.py; chmod +x vendored/x")
         done = box.exec(trick)
         assert done.exit_code == 0, done.text
-        wanted = edited(store, start, {"src/app.py": "changed\n", "src/new.py": "new\n", "unix.txt": None,
-                                       "vendored/x": (EXECUTABLE, "x\n")})  # fmt: skip
+        wanted = edited(
+            store,
+            start,
+            {"src/app.py": "changed\n", "src/new.py": "new\n", "unix.txt": None, "vendored/x": (EXECUTABLE, "x\n")},
+        )
         assert extracted(box, store, start) == Extraction(wanted, {}, ())
 
     def test_junk_is_what_the_bases_rules_ignore_and_the_start_does_not_hold(
@@ -262,9 +270,15 @@ class TestExtract:
         assert found.tree == edited(store, start, added)
         assert found.counts == {Left.JUNK: 8}
         assert {note.path for note in found.notes} == {
-            b"build/deep/o", b"src/build/o", b"x.log", b"a/b.log", b"src/a.gen", b"a/__pycache__/m.pyc", b"local/y",
+            b"build/deep/o",
+            b"src/build/o",
+            b"x.log",
+            b"a/b.log",
+            b"src/a.gen",
+            b"a/__pycache__/m.pyc",
+            b"local/y",
             b"build/:(top)x",
-        }  # fmt: skip
+        }
 
     def test_what_the_agent_writes_into_ignore_files_hides_nothing(
         self, box: FolderSandbox, store: TreeStore, start: str
@@ -303,8 +317,10 @@ class TestExtract:
         self, box: FolderSandbox, store: TreeStore, start: str
     ) -> None:
         place_tree(box, store, start)
-        box.exec("mkdir -p sub/deep w; cd sub; git init -q; echo x > deep/x; git add -A; git commit -qm s; "
-                 "echo 'gitdir: ../sub/.git' > ../w/.git; echo y > ../w/y")  # fmt: skip
+        box.exec(
+            "mkdir -p sub/deep w; cd sub; git init -q; echo x > deep/x; git add -A; git commit -qm s; "
+            "echo 'gitdir: ../sub/.git' > ../w/.git; echo y > ../w/y"
+        )
         found = extracted(box, store, start)
         assert found.tree == edited(store, start, {"sub/deep/x": "x\n", "w/y": "y\n"})
         assert set(found.notes) == {Note(Left.NESTED_REPOSITORY, b"sub"), Note(Left.NESTED_REPOSITORY, b"w")}
@@ -319,9 +335,12 @@ class TestExtract:
         found = extracted(box, store, start)
         gone: dict[str, Content | None] = {str(path): None for path in START if str(path).startswith("src/")}
         links: dict[str, Content | None] = {
-            "out": (LINK, "/etc/passwd"), "up": (LINK, "../outside"), "loop": (LINK, "loop"), "src": (LINK, "/etc"),
+            "out": (LINK, "/etc/passwd"),
+            "up": (LINK, "../outside"),
+            "loop": (LINK, "loop"),
+            "src": (LINK, "/etc"),
             "link": (LINK, "new"),
-        }  # fmt: skip
+        }
         assert found.tree == edited(store, start, {**gone, **links})
 
     def test_hard_links_have_the_content_of_what_they_name(
@@ -354,13 +373,27 @@ class TestExtract:
             found = extracted(box, store, start)
         assert found.tree == start
         assert set(found.notes) == {
-            Note(Left.SPECIAL, b"fifo"), Note(Left.BAD_NAME, b".GIT/config"), Note(Left.BAD_NAME, b".gitmodules"),
-        }  # fmt: skip
+            Note(Left.SPECIAL, b"fifo"),
+            Note(Left.BAD_NAME, b".GIT/config"),
+            Note(Left.BAD_NAME, b".gitmodules"),
+        }
 
     def test_names_of_any_bytes(self, box: FolderSandbox, store: TreeStore, start: str) -> None:
         place_tree(box, store, start)
-        names = [b"new\nline", b"\xff\xfe", b"tab\t", b" ", b"-rf", b":(glob)*", b"back\\slash", b'"', b"git~1",
-                 b"\xc3\xa4", b"l" * 255, b"/".join([b"deep" * 20] * 12)]  # fmt: skip
+        names = [
+            b"new\nline",
+            b"\xff\xfe",
+            b"tab\t",
+            b" ",
+            b"-rf",
+            b":(glob)*",
+            b"back\\slash",
+            b'"',
+            b"git~1",
+            b"\xc3\xa4",
+            b"l" * 255,
+            b"/".join([b"deep" * 20] * 12),
+        ]
         for name in names:
             path = os.fsencode(box.folder) + b"/" + name
             os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -381,10 +414,18 @@ class TestExtract:
 
     def test_files_and_folders_that_changed_places(self, box: FolderSandbox, store: TreeStore, start: str) -> None:
         place_tree(box, store, start)
-        box.exec("rm -rf vendored unix.txt .gitignore; echo x > vendored; mkdir unix.txt .gitignore; "
-                 "echo x | tee unix.txt/a .gitignore/b > /dev/null")  # fmt: skip
-        changes = {"vendored": "x\n", "vendored/x": None, "unix.txt": None, "unix.txt/a": "x\n", ".gitignore": None,
-                   ".gitignore/b": "x\n"}  # fmt: skip
+        box.exec(
+            "rm -rf vendored unix.txt .gitignore; echo x > vendored; mkdir unix.txt .gitignore; "
+            "echo x | tee unix.txt/a .gitignore/b > /dev/null"
+        )
+        changes = {
+            "vendored": "x\n",
+            "vendored/x": None,
+            "unix.txt": None,
+            "unix.txt/a": "x\n",
+            ".gitignore": None,
+            ".gitignore/b": "x\n",
+        }
         assert extracted(box, store, start).tree == edited(store, start, changes)
 
     def test_an_emptied_folder_is_the_empty_tree_but_for_submodules(
@@ -486,9 +527,21 @@ class TestHostileArchive:
             padded(member("testbed/p", b"16 size=-1048576\n", type=tarfile.XHDTYPE), member("testbed/a")),
             member("testbed", b"x") + b"\0" * 1024,
         ],
-        ids=["nothing", "empty", "no tar", "cut at the end", "no end", "cut inside", "garbage inside", "absurd size",
-             "negative size", "absurd extension", "negative extension", "no folder"],
-    )  # fmt: skip
+        ids=[
+            "nothing",
+            "empty",
+            "no tar",
+            "cut at the end",
+            "no end",
+            "cut inside",
+            "garbage inside",
+            "absurd size",
+            "negative size",
+            "absurd extension",
+            "negative extension",
+            "no folder",
+        ],
+    )
     def test_a_broken_archive_is_a_failure_and_no_deletion_of_files(
         self, receive: Callable[..., Extraction], archive: bytes
     ) -> None:

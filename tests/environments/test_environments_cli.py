@@ -128,9 +128,7 @@ def test_validate_says_how_chains_ended_and_counts_their_tests(
     arguments = ("validate", "--backend", "local", "--runs", "1")
     assert prchain(*arguments) == 0
     out = capsys.readouterr().out.splitlines()
-    assert re.fullmatch(
-        rf"{world.chain_id} proved in \d+ s; F2P/P2P of stages 1: 1/0, 2: 1/2, 3: 1/3", out[0]
-    )  # fmt: skip
+    assert re.fullmatch(rf"{world.chain_id} proved in \d+ s; F2P/P2P of stages 1: 1/0, 2: 1/2, 3: 1/3", out[0])
     assert out[1:] == ["1 proved; 0 stood before"]
     assert prchain(*arguments) == 0
     assert capsys.readouterr().out == "nothing new to do; 1 stood before\n"
@@ -233,15 +231,33 @@ def an_image(name: str, **fields: Any) -> Image:
 
 
 def image_row(name: str, **fields: Any) -> dict[str, Any]:
-    row = {"name": name, "repository": "shop/till", "recipe": "python", "outcome": "built", "reason": None,
-           "notes": "[]", "as_of": None, "size_bytes": None, "seconds": 1.0, "repairs": 0,
-           "built_at": "2026-01-01T00:00:00Z"}  # fmt: skip
+    row = {
+        "name": name,
+        "repository": "shop/till",
+        "recipe": "python",
+        "outcome": "built",
+        "reason": None,
+        "notes": "[]",
+        "as_of": None,
+        "size_bytes": None,
+        "seconds": 1.0,
+        "repairs": 0,
+        "built_at": "2026-01-01T00:00:00Z",
+    }
     return {**row, **fields}
 
 
 def stage_row(chain_id: str, **fields: Any) -> dict[str, Any]:
-    row = {"chain_id": chain_id, "position": 1, "outcome": "proved", "files": "[]", "classes": "{}", "removed": "[]",
-           "tampered": "[]", "seconds": 1.0}  # fmt: skip
+    row = {
+        "chain_id": chain_id,
+        "position": 1,
+        "outcome": "proved",
+        "files": "[]",
+        "classes": "{}",
+        "removed": "[]",
+        "tampered": "[]",
+        "seconds": 1.0,
+    }
     return {**row, **fields}
 
 
@@ -257,8 +273,10 @@ def test_list_shows_disk_use_and_failed_builds(
     assert prchain("list") == 0
     out = capsys.readouterr().out.splitlines()
     assert out[0] == "  1.2 GB  prchain/shop--till:1  python, 2026-01-02; dated"
-    assert out[2:] == ["  failed  prchain/shop--till:2  python, no compiler",
-                       "2 images, 2.5 GB beyond what they share; 1 failed builds"]  # fmt: skip
+    assert out[2:] == [
+        "  failed  prchain/shop--till:2  python, no compiler",
+        "2 images, 2.5 GB beyond what they share; 1 failed builds",
+    ]
     assert prchain("list", "--repository", "Other/X", "--json") == 0
     shown = json.loads(capsys.readouterr().out)
     assert [one["name"] for one in shown["images"]] == ["prchain/other--x:1"] and shown["failed"] == []
@@ -269,17 +287,35 @@ class Shelf(FakeEngine):
     of another database, and two of which nobody can know whose they are."""
 
     def __init__(self) -> None:
-        self.names = [f"prchain/{name}" for name in ("shop--till:1", "shop--till:s", "shop--till:2", "shop--till:old",
-                                                     "shop--till:theirs", "other--x:1")]  # fmt: skip
+        self.names = [
+            f"prchain/{name}"
+            for name in (
+                "shop--till:1",
+                "shop--till:s",
+                "shop--till:2",
+                "shop--till:old",
+                "shop--till:theirs",
+                "other--x:1",
+            )
+        ]
         self.names += ["<none>", "prchain/shop--till:2-0a1b2c3d"]
         self.api = self  # type: ignore[assignment]
         self.images = self
 
     def df(self) -> dict[str, Any]:
         told = json.dumps({"repository": "shop/till", "recipe": "python"})
-        return {"Images": [{"Id": f"id of {name}", "RepoTags": None if name == "<none>" else [name], "Size": 10,
-                            "Created": "2026-01-02T03:04:05Z", "Labels": {"prchain.image": told}}
-                           for name in self.names]}  # fmt: skip
+        return {
+            "Images": [
+                {
+                    "Id": f"id of {name}",
+                    "RepoTags": None if name == "<none>" else [name],
+                    "Size": 10,
+                    "Created": "2026-01-02T03:04:05Z",
+                    "Labels": {"prchain.image": told},
+                }
+                for name in self.names
+            ]
+        }
 
     def remove(self, name: str) -> None:
         self.names.remove(name.removeprefix("id of "))
@@ -414,11 +450,12 @@ def test_in_docker_a_chain_is_built_validated_listed_and_pruned(
             owner, _, own = name.partition("/")
             tx.connection.execute(update(Repository).values(owner=owner, name=own))
         for setting, value in {
-            "DB": world.settings.db, "DATA_DIR": world.settings.data_dir,
+            "DB": world.settings.db,
+            "DATA_DIR": world.settings.data_dir,
             "ENVIRONMENTS_RECIPES_DIR": world.settings.environments_recipes_dir,
             "ENVIRONMENTS_BASE_IMAGE": os.environ.get("PRCHAIN_TEST_IMAGE", "prchain-base:bookworm"),
             "ENVIRONMENTS_BUILD_NETWORK": "none",
-        }.items():  # fmt: skip
+        }.items():
             monkeypatch.setenv(f"PRCHAIN_{setting}", str(value))
         try:
             assert prchain("build") == 0

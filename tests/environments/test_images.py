@@ -32,23 +32,25 @@ BASE = os.environ.get("PRCHAIN_TEST_IMAGE", "prchain-base:bookworm")
 REPOSITORY = "prchain-test/images"
 SECRET = "s3cret-of-the-index"
 
-RECIPE = Recipe.model_validate({
-    "name": "small",
-    "language": "shell",
-    "detects": ["deps"],
-    "manifests": ["deps"],
-    "keep": {"modules": "/opt/env/modules"},
-    "environment": {"PATH": "/opt/env:$PATH", "QUOTED": 'a "b" $c \\'},
-    "offline": {"ONLY_LATER": "1"},
-    "build": [
-        {
-            "name": "dependencies",
-            "run": "mkdir modules; cp deps modules/; cp deps /opt/env/; echo ${ONLY_LATER:-none} > /opt/env/seen",
-        },
-    ],
-    "refresh": ["test -e /opt/env/deps; cat source > installed"],
-    "check": ["test -e installed"],
-})  # fmt: skip
+RECIPE = Recipe.model_validate(
+    {
+        "name": "small",
+        "language": "shell",
+        "detects": ["deps"],
+        "manifests": ["deps"],
+        "keep": {"modules": "/opt/env/modules"},
+        "environment": {"PATH": "/opt/env:$PATH", "QUOTED": 'a "b" $c \\'},
+        "offline": {"ONLY_LATER": "1"},
+        "build": [
+            {
+                "name": "dependencies",
+                "run": "mkdir modules; cp deps modules/; cp deps /opt/env/; echo ${ONLY_LATER:-none} > /opt/env/seen",
+            },
+        ],
+        "refresh": ["test -e /opt/env/deps; cat source > installed"],
+        "check": ["test -e installed"],
+    }
+)
 
 FAILING = "echo 'fatal error: x.h: No such file'; exit 3"
 
@@ -120,9 +122,10 @@ def test_nothing_of_the_tree_and_nothing_of_the_build_stays_in_the_image(
         "/testbed:\n\n/tmp:\n\n/var/tmp:\n/testbed\nagent\nagent\n"
     )
     found = inside(
-        engine, built.name,
+        engine,
+        built.name,
         f"grep -rlE 'marker-of-the-source|{SECRET}|^planted$' /opt /home /etc /root /var/tmp /tmp 2> /dev/null || true",
-    )  # fmt: skip
+    )
     assert found == ""
     told = json.dumps(engine.api.inspect_image(built.name)) + json.dumps(engine.api.history(built.name))
     assert SECRET not in told and "ca.pem" not in told
@@ -154,7 +157,7 @@ def test_a_try_that_failed_is_noted_with_its_reason(engine: Any, tree: Callable[
         ({"refresh": (FAILING,)}, "refresh"),
         ({"check": (FAILING,)}, "check"),
     ],
-)  # fmt: skip
+)
 def test_a_build_that_fails_says_where_and_why_and_leaves_nothing(
     engine: Any, tree: Callable[..., GitTree], changes: dict[str, Any], step: str
 ) -> None:

@@ -13,8 +13,13 @@ from environments.images.inside import forget_tree
 
 def test_packages_of_the_tree_are_told_from_those_of_an_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     site = tmp_path / "site"
-    for name, origin in (("ours", "file:///testbed"), ("below", "file:///testbed/packages/b"), ("other", "file:///testbed2"),
-                         ("remote", "https://h.example/x.whl"), ("plain", None)):  # fmt: skip
+    for name, origin in (
+        ("ours", "file:///testbed"),
+        ("below", "file:///testbed/packages/b"),
+        ("other", "file:///testbed2"),
+        ("remote", "https://h.example/x.whl"),
+        ("plain", None),
+    ):
         folder = site / f"{name}-1.0.dist-info"
         folder.mkdir(parents=True)
         (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")

@@ -116,12 +116,24 @@ def test_the_hash_does_not_depend_on_the_order_of_the_manifests(manifests: dict[
 
 
 @given(
-    st.sampled_from(["pyproject.toml", "setup.cfg", "setup.py", "tox.ini", "uv.lock", "Pipfile.lock", "package.json",
-                     "package-lock.json", "requirements.txt", "go.mod"]),
+    st.sampled_from(
+        [
+            "pyproject.toml",
+            "setup.cfg",
+            "setup.py",
+            "tox.ini",
+            "uv.lock",
+            "Pipfile.lock",
+            "package.json",
+            "package-lock.json",
+            "requirements.txt",
+            "go.mod",
+        ]
+    ),
     st.one_of(
         st.binary(max_size=200), st.sampled_from([b"project = 1", b"tool = []", b"{}", b"[project]\ndependencies = 3"])
     ),
-)  # fmt: skip
+)
 def test_no_content_of_a_manifest_makes_it_unreadable(name: str, content: bytes) -> None:
     assert isinstance(relevant(name, content), bytes)
     assert read_project({name: content.decode("utf-8", "replace")}) is not None
@@ -382,10 +394,12 @@ def member(name: str) -> str:
 
 def test_the_groups_of_a_workspaces_members_are_wanted_too_but_not_the_members() -> None:
     tree = Tree(
-        pyproject_dot_toml=WORKSPACE, core__pyproject_dot_toml=member("root-core"),
-        libs__a__pyproject_dot_toml=member("a"), libs__old__pyproject_dot_toml=member("old"),
+        pyproject_dot_toml=WORKSPACE,
+        core__pyproject_dot_toml=member("root-core"),
+        libs__a__pyproject_dot_toml=member("a"),
+        libs__old__pyproject_dot_toml=member("old"),
         docs__pyproject_dot_toml=member("docs"),
-    )  # fmt: skip
+    )
     plan = make_plan("o/n", tree, base_image="b")
     assert plan.manifests == ("core/pyproject.toml", "libs/a/pyproject.toml", "pyproject.toml")
     lines = plan.files["requirements.txt"].decode().split()

@@ -10,8 +10,14 @@ from environments.suites.outcomes import Classes, StateCheck, check_state, class
 from environments.suites.testlogs import Status
 
 P, F, E, S, M, T, C = (
-    Status.passed, Status.failed, Status.error, Status.skipped, Status.missing, Status.timed_out, Status.collected
-)  # fmt: skip
+    Status.passed,
+    Status.failed,
+    Status.error,
+    Status.skipped,
+    Status.missing,
+    Status.timed_out,
+    Status.collected,
+)
 
 
 def runs(*statuses: Status) -> list[dict[str, Status]]:
@@ -73,9 +79,12 @@ def test_every_test_of_any_run_has_exactly_one_class(
 
 @given(st.lists(_RUN, min_size=1, max_size=3), st.lists(_RUN, min_size=1, max_size=3), _RUN, _RUN, st.sets(st.text()))
 def test_a_grade_holds_every_gating_test_once_and_passes_only_when_all_pass(
-    before: list[dict[str, Status]], after: list[dict[str, Status]], state: dict[str, Status],
-    agent: dict[str, Status], earlier: set[str],
-) -> None:  # fmt: skip
+    before: list[dict[str, Status]],
+    after: list[dict[str, Status]],
+    state: dict[str, Status],
+    agent: dict[str, Status],
+    earlier: set[str],
+) -> None:
     classes = classify(before, after)
     check = check_state(classes, before, state)
     done = grade(classes, check, agent, earlier_f2p=earlier | set(classes.p2p[:1]))

@@ -75,11 +75,20 @@ def test_an_overlay_changes_nothing_else_and_is_done_at_once(
 @pytest.mark.parametrize(
     "path",
     [
-        b"conftest.py", b"a/b/conftest.py", b"pytest.ini", b".pytest.ini", b"pytest.toml", b"src/sitecustomize.py",
-        b"jest.config.ts", b"web/vitest.config.mts", b".mocharc.yml", b".cargo/config.toml", b".mvn/maven.config",
+        b"conftest.py",
+        b"a/b/conftest.py",
+        b"pytest.ini",
+        b".pytest.ini",
+        b"pytest.toml",
+        b"src/sitecustomize.py",
+        b"jest.config.ts",
+        b"web/vitest.config.mts",
+        b".mocharc.yml",
+        b".cargo/config.toml",
+        b".mvn/maven.config",
         b".config/nextest.toml",
     ],
-)  # fmt: skip
+)
 def test_files_that_only_steer_a_runner_are_known(path: bytes) -> None:
     assert is_steering(path) and not may_steer(path)
 
@@ -154,9 +163,16 @@ def test_test_files_are_told_from_what_lies_beside_them(parser: str, yes: list[s
 
 
 TREE = [
-    "src/till/cart.py", "src/till/tax.py", "tests/conftest.py", "tests/test_cart.py", "tests/till/test_sum.py",
-    "tests/other/test_far.py", "tests/test_new.py", "tests/test_early.py", "tests/test_root.py",
-]  # fmt: skip
+    "src/till/cart.py",
+    "src/till/tax.py",
+    "tests/conftest.py",
+    "tests/test_cart.py",
+    "tests/till/test_sum.py",
+    "tests/other/test_far.py",
+    "tests/test_new.py",
+    "tests/test_early.py",
+    "tests/test_root.py",
+]
 
 
 def test_the_stages_tests_come_first_then_the_chains_then_the_neighbours() -> None:

@@ -30,10 +30,13 @@ def run(**statuses: Status) -> TestRun:
 
 
 def proved(
-    before: list[TestRun], after: list[TestRun], *, own: tuple[str, ...] = (OWN,),
+    before: list[TestRun],
+    after: list[TestRun],
+    *,
+    own: tuple[str, ...] = (OWN,),
     files: tuple[str, ...] = (OWN, OTHER),
     earlier: tuple[EarlierTests, ...] = (),
-) -> tuple[str, tuple[str, ...]]:  # fmt: skip
+) -> tuple[str, tuple[str, ...]]:
     proof = prove(before, after, runner="pytest", files=files, own_files=own, earlier=earlier)
     assert (proof.reason is None) == (proof.outcome == PROVED)
     return proof.outcome, proof.removed
@@ -114,11 +117,15 @@ def test_nothing_is_said_of_an_untouched_file_that_is_not_run() -> None:
         ("unittest", "tests.test_ab.Case.t", [OWN], None),
         ("jest", "src/a.test.ts > cart > adds > up", ["src/a.test.ts"], "src/a.test.ts"),
         ("cargo", "till tests/cart.rs adds::up", ["tests/cart.rs"], "tests/cart.rs"),
-        ("surefire", "org.till.CartTest$Inner#adds", ["src/test/java/org/till/CartTest.java"],
-         "src/test/java/org/till/CartTest.java"),
+        (
+            "surefire",
+            "org.till.CartTest$Inner#adds",
+            ["src/test/java/org/till/CartTest.java"],
+            "src/test/java/org/till/CartTest.java",
+        ),
         ("go", "example.org/till.TestCart", ["cart_test.go"], None),
     ],
-)  # fmt: skip
+)
 def test_a_test_is_of_the_file_that_its_id_tells(runner: str, test: str, files: list[str], file: str | None) -> None:
     assert file_of(runner, test, files) == file
 

@@ -38,13 +38,25 @@ def a_run(tail: str, **fields: Any) -> TestRun:
 def failed_proof(world: StageWorld) -> ChainProof:
     """A chain whose second stage breaks a test of the first one, and has another one removed upstream."""
     first = StageProof(
-        1, PROVED, image="prchain/shop--till:1", runner="pytest", recipe="python", files=(ONE,),
-        classes=Classes(f2p=(f"{ONE}::a", f"{ONE}::b", f"{ONE}::c"), p2p=("p",) * 1200), seconds=12.0,
-    )  # fmt: skip
+        1,
+        PROVED,
+        image="prchain/shop--till:1",
+        runner="pytest",
+        recipe="python",
+        files=(ONE,),
+        classes=Classes(f2p=(f"{ONE}::a", f"{ONE}::b", f"{ONE}::c"), p2p=("p",) * 1200),
+        seconds=12.0,
+    )
     second = StageProof(
-        2, EARLIER_BROKEN, "1 of earlier stages' F2P: ...", runner="pytest", files=(ONE, TWO), removed=(f"{ONE}::b",),
-        classes=Classes(p2p=(f"{ONE}::c",), broken=(f"{ONE}::a",), missing=(f"{ONE}::b",)), seconds=8.0,
-    )  # fmt: skip
+        2,
+        EARLIER_BROKEN,
+        "1 of earlier stages' F2P: ...",
+        runner="pytest",
+        files=(ONE, TWO),
+        removed=(f"{ONE}::b",),
+        classes=Classes(p2p=(f"{ONE}::c",), broken=(f"{ONE}::a",), missing=(f"{ONE}::b",)),
+        seconds=8.0,
+    )
     chain = ChainProof(world.chain_id, EARLIER_BROKEN, "stage 2: ...", (first, second, StageProof(3, NOT_REACHED)), 20)
     with world.store.transaction() as tx:
         write_proof(tx, chain, "docker")
@@ -84,9 +96,20 @@ def test_show_names_the_tests_where_it_is_asked_to(world: StageWorld, capsys: py
     assert run(["environments", "show", world.chain_id, "--tests"]) == 0
     second = capsys.readouterr().out.partition("stage 2 (#2)")[2].partition("stage 3")[0].splitlines()
     assert second[-13:] == [
-        "  files:", f"    {ONE}", f"    {TWO}", "  P2P:", f"    {ONE}::c", "  missing:", f"    {ONE}::b", "  broken:",
-        f"    {ONE}::a", "  removed upstream:", f"    {ONE}::b", "  earlier broken:", f"    {ONE}::a",
-    ]  # fmt: skip
+        "  files:",
+        f"    {ONE}",
+        f"    {TWO}",
+        "  P2P:",
+        f"    {ONE}::c",
+        "  missing:",
+        f"    {ONE}::b",
+        "  broken:",
+        f"    {ONE}::a",
+        "  removed upstream:",
+        f"    {ONE}::b",
+        "  earlier broken:",
+        f"    {ONE}::a",
+    ]
 
 
 def test_machines_get_counts_and_with_tests_the_names(world: StageWorld, capsys: pytest.CaptureFixture[str]) -> None:

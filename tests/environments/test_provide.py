@@ -63,9 +63,16 @@ class Builds:
         finally:
             self.at_once -= 1
         image = Image(
-            plan.image, "id", plan.repository, plan.recipe.name, 10, "2024-06-01T00:00:00+00:00", as_of.isoformat(),
-            notes, seconds=3.0,
-        )  # fmt: skip
+            plan.image,
+            "id",
+            plan.repository,
+            plan.recipe.name,
+            10,
+            "2024-06-01T00:00:00+00:00",
+            as_of.isoformat(),
+            notes,
+            seconds=3.0,
+        )
         self.there[plan.image] = image
         return image
 
@@ -237,8 +244,10 @@ def test_every_build_that_ends_leaves_a_row(shop: Workshop) -> None:
     assert rows[built] == ("built", None, '["why"]', 3.0, 0, "2024-05-01T12:00:00+00:00")
     assert rows[failed][0] == "build_failed"
     assert json.loads(rows[failed][1]) == {
-        "message": "the step dependencies failed: no x.h", "step": "dependencies", "lines": ["no x.h"],
-    }  # fmt: skip
+        "message": "the step dependencies failed: no x.h",
+        "step": "dependencies",
+        "lines": ["no x.h"],
+    }
 
 
 def test_the_log_of_a_build_that_failed_is_kept_for_people_until_the_build_works(shop: Workshop) -> None:

@@ -32,7 +32,7 @@ PYGITHUB = '[tool.pytest.ini_options]\npython_files = "tests/*.py"\n'
         ({"pytest.ini": "", "pyproject.toml": PYGITHUB}, ()),
         ({"tox.ini": "[tox]\n", "pyproject.toml": "[a]\n", "setup.cfg": "[tool:pytest]\npython_files = a\n"}, ("a",)),
     ],
-)  # fmt: skip
+)
 def test_the_first_section_for_pytest_counts(texts: dict[str, str], patterns: tuple[str, ...]) -> None:
     assert python_files(texts) == patterns
 
@@ -82,6 +82,9 @@ def test_a_suite_holds_files_with_names_of_their_own() -> None:
     tree = ["tests/GitRelease.py", "tests/Framework.py", "github/GitRelease.py", "tests/ReplayData/GitRelease.txt"]
     assert choose("pytest", tree, test_patch=["tests/GitRelease.py"], source_patch=["github/GitRelease.py"]) == ()
     assert choose(
-        "pytest", tree, test_patch=["tests/GitRelease.py"], source_patch=["github/GitRelease.py"],
+        "pytest",
+        tree,
+        test_patch=["tests/GitRelease.py"],
+        source_patch=["github/GitRelease.py"],
         patterns=("tests/*.py",),
-    ) == ("tests/GitRelease.py",)  # fmt: skip
+    ) == ("tests/GitRelease.py",)

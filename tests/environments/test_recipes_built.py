@@ -189,8 +189,10 @@ def test_a_python_workspace_is_made_ready_offline_for_each_tree(shop: Shop) -> N
     assert provided.notes == ()
     before, after = run(0, tests), run(1, tests)
     assert {test.rpartition("::")[2]: str(status) for test, status in before.statuses.items()} == {
-        "test_halves": "failed", "test_the_member_is_installed": "passed", "test_the_version_is_of_the_tag": "passed",
-    }  # fmt: skip
+        "test_halves": "failed",
+        "test_the_member_is_installed": "passed",
+        "test_the_version_is_of_the_tag": "passed",
+    }
     assert set(after.statuses.values()) == {Status.passed}
 
 

@@ -76,9 +76,17 @@ def test_a_proposal_that_changes_nothing_is_none(recipe: Recipe) -> None:
 
 @pytest.mark.parametrize(
     "values",
-    [{"packages": ["a b"]}, {"packages": ["-y"]}, {"requirements": ["--index-url x"]}, {"requirements": ["a\nb"]},
-     {"extras": ["a b"]}, {"python": "; rm"}, {"test": "true"}, {"environment": {"A=B": "1"}}],
-)  # fmt: skip
+    [
+        {"packages": ["a b"]},
+        {"packages": ["-y"]},
+        {"requirements": ["--index-url x"]},
+        {"requirements": ["a\nb"]},
+        {"extras": ["a b"]},
+        {"python": "; rm"},
+        {"test": "true"},
+        {"environment": {"A=B": "1"}},
+    ],
+)
 def test_what_is_no_change_of_dependencies_does_not_parse(values: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         Proposal.model_validate({"why": "x", **values})
@@ -117,8 +125,13 @@ def test_what_the_model_reads_of_others_is_fenced_scrubbed_and_bounded(recipe: R
 
 def test_the_stored_recipe_is_the_one_that_worked(recipe: Recipe, tmp_path: Path) -> None:
     proposal = Proposal(
-        why="x", packages=("libx-dev",), requirements=('a ; extra == "\\"',), extras=("test",), python=">=3.9",
-        environment={"FOO": 'a "b" \\ \x7f'}, script='echo "$HOME"\n\tmake \\\n  é',
-    )  # fmt: skip
+        why="x",
+        packages=("libx-dev",),
+        requirements=('a ; extra == "\\"',),
+        extras=("test",),
+        python=">=3.9",
+        environment={"FOO": 'a "b" \\ \x7f'},
+        script='echo "$HOME"\n\tmake \\\n  é',
+    )
     store_recipe(tmp_path / "new", "O/n", recipe, changes(recipe, proposal))
     assert choose({"setup.py"}, "o/N", tmp_path / "new") == apply_proposal(recipe, proposal)

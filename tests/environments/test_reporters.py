@@ -71,7 +71,9 @@ def test_reporters_on_node_sign_what_their_runner_tells_them(tmp_path: Path, run
     subprocess.run([str(NODE), "drive.cjs"], cwd=tmp_path, input=order.encode(), check=True, timeout=60)
     read = read_events((tmp_path / "report").read_bytes(), KEY)
     assert read.statuses == {
-        "t/a.js > cart é > adds": "passed", "t/a.js > cart é > fails": "failed", "t/a.js > cart é > later": "skipped",
+        "t/a.js > cart é > adds": "passed",
+        "t/a.js > cart é > fails": "failed",
+        "t/a.js > cart é > later": "skipped",
         **MORE[runner],
-    }  # fmt: skip
+    }
     assert (read.started, read.exit_code, read.foreign, read.gap) == (True, 1, 0, False)

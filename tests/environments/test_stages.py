@@ -38,8 +38,19 @@ def test_chains_come_by_score_and_only_those_that_still_stand(world: StageWorld)
     high = world.add_chain((2, 3), score=2.0)
     single = world.add_chain((3,), strategy="single")
     with world.store.transaction() as tx:
-        tx.upsert(Selection, [{"strategy": "reference", "chain_id": low, "score": 0.5, "outcome": "retired",
-                               "reason": "x", "selected_at": "2026-01-01T00:00:00Z"}])  # fmt: skip
+        tx.upsert(
+            Selection,
+            [
+                {
+                    "strategy": "reference",
+                    "chain_id": low,
+                    "score": 0.5,
+                    "outcome": "retired",
+                    "reason": "x",
+                    "selected_at": "2026-01-01T00:00:00Z",
+                }
+            ],
+        )
     with world.store.reading() as tx:
         assert selected_ids(tx, "reference") == [high, world.chain_id]
         assert selected_ids(tx, "reference", limit=1) == [high]

@@ -54,8 +54,10 @@ class TestAgent:
     def test_the_agents_version_stands_in_for_the_references(self, store: TreeStore) -> None:
         state = after(store, {**LANDED_1, "app.py": "one\ntwo\nmy three\nfour\nfive\nsix\nseven\n", "mine.py": "x\n"})
         assert harvest(store, state.tree) == {
-            **BASE_2, "app.py": "one\ntwo\nmy three\nfour\nfive\nsix\nSEVEN\n", "mine.py": "x\n",
-        }  # fmt: skip
+            **BASE_2,
+            "app.py": "one\ntwo\nmy three\nfour\nfive\nsix\nSEVEN\n",
+            "mine.py": "x\n",
+        }
         assert (state.conflicts, state.test_paths_reset) == ((), ())
 
     def test_no_line_of_the_reference_comes_with_upstreams_later_work(self, store: TreeStore) -> None:

@@ -129,13 +129,18 @@ PASSED tests/test_a.py::test_after_the_end
 def test_pytest_summaries_are_read_after_their_last_heading_and_the_worse_word_stands() -> None:
     prefix = "tests/test_a.py::"
     assert parse_pytest(PYTEST) == {
-        f"{prefix}test_shown": Status.failed, f"{prefix}test_far[a b]": Status.failed,
-        f"{prefix}test_ok": Status.passed, f"{prefix}test_param[line\\nbreak]": Status.passed,
-        f"{prefix}test_param[[br]ack]": Status.passed, f"{prefix}test_xfail": Status.xfail,
-        f"{prefix}test_xpass": Status.xpass, f"{prefix}test_param[x - y]": Status.failed,
-        f"{prefix}Case::test_sub": Status.failed, f"{prefix}test_setup": Status.error,
+        f"{prefix}test_shown": Status.failed,
+        f"{prefix}test_far[a b]": Status.failed,
+        f"{prefix}test_ok": Status.passed,
+        f"{prefix}test_param[line\\nbreak]": Status.passed,
+        f"{prefix}test_param[[br]ack]": Status.passed,
+        f"{prefix}test_xfail": Status.xfail,
+        f"{prefix}test_xpass": Status.xpass,
+        f"{prefix}test_param[x - y]": Status.failed,
+        f"{prefix}Case::test_sub": Status.failed,
+        f"{prefix}test_setup": Status.error,
         "tests/test_broken.py": Status.error,
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.parametrize("end", ["no tests ran in 0.01s", "Interrupted: 1 error during collection", "INTERNALERROR> x"])
@@ -167,9 +172,16 @@ Traceback (most recent call last):
 def test_unittest_logs_are_read() -> None:
     told = {name.removeprefix("tests.test_a.Till.test_"): status for name, status in parse_unittest(UNITTEST).items()}
     assert told == {
-        "ok": "passed", "doc": "passed", "prints": "passed", "old": "skipped", "sub": "failed", "xf": "xfail",
-        "xp": "xpass", "err": "error", "lies": "failed",
-    }  # fmt: skip
+        "ok": "passed",
+        "doc": "passed",
+        "prints": "passed",
+        "old": "skipped",
+        "sub": "failed",
+        "xf": "xfail",
+        "xp": "xpass",
+        "err": "error",
+        "lies": "failed",
+    }
 
 
 def test_jest_and_vitest_reports_are_read() -> None:
@@ -196,14 +208,19 @@ def test_mocha_reports_are_read() -> None:
         return {"file": "/testbed/test/cart.js", "title": title, "fullTitle": f"cart {title}"}
 
     report = {
-        "stats": {}, "tests": [case("adds"), case("fails"), case("never")], "passes": [case("adds")],
-        "failures": [case("fails"), case('"before each" hook for "never"')], "pending": [case("later")],
-    }  # fmt: skip
+        "stats": {},
+        "tests": [case("adds"), case("fails"), case("never")],
+        "passes": [case("adds")],
+        "failures": [case("fails"), case('"before each" hook for "never"')],
+        "pending": [case("later")],
+    }
     assert parse_mocha('{"stats": {}}\n' + json.dumps(report, indent=2)) == {
-        "test/cart.js > cart adds": "passed", "test/cart.js > cart fails": "failed",
-        "test/cart.js > cart never": "collected", "test/cart.js > cart later": "skipped",
+        "test/cart.js > cart adds": "passed",
+        "test/cart.js > cart fails": "failed",
+        "test/cart.js > cart never": "collected",
+        "test/cart.js > cart later": "skipped",
         'test/cart.js > cart "before each" hook for "never"': "failed",
-    }  # fmt: skip
+    }
 
 
 def go(*events: tuple[str, str | None, str]) -> str:
@@ -220,13 +237,23 @@ END = (("output", None, "PASS\n"), ("pass", None, ""))
 
 def test_go_events_are_read() -> None:
     log = go(
-        ("run", "TestA", ""), ("run", "TestA/one_two", ""), ("pass", "TestA/one_two", ""), ("pass", "TestA", ""),
-        ("run", "TestB", ""), ("skip", "TestB", ""), ("run", "TestC", ""), ("fail", "TestC", ""), ("fail", None, ""),
-    )  # fmt: skip
+        ("run", "TestA", ""),
+        ("run", "TestA/one_two", ""),
+        ("pass", "TestA/one_two", ""),
+        ("pass", "TestA", ""),
+        ("run", "TestB", ""),
+        ("skip", "TestB", ""),
+        ("run", "TestC", ""),
+        ("fail", "TestC", ""),
+        ("fail", None, ""),
+    )
     assert parse_go("# h.org/q\nFAIL\th.org/q [build failed]\nnoise {\n" + log) == {
-        "h.org/p.TestA": "passed", "h.org/p.TestA/one_two": "passed", "h.org/p.TestB": "skipped",
-        "h.org/p.TestC": "failed", "h.org/q": "error",
-    }  # fmt: skip
+        "h.org/p.TestA": "passed",
+        "h.org/p.TestA/one_two": "passed",
+        "h.org/p.TestB": "skipped",
+        "h.org/p.TestC": "failed",
+        "h.org/q": "error",
+    }
     assert parse_go('{"ImportPath":"h.org/q [h.org/q.test]","Action":"build-fail"}') == {"h.org/q": "error"}
 
 
@@ -292,10 +319,13 @@ test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; fini
 
 def test_cargo_logs_are_read() -> None:
     assert parse_cargo(CARGO) == {
-        "till src/lib.rs tests::adds": "passed", "till src/lib.rs tests::slow": "skipped",
-        "till src/lib.rs tests::panics": "passed", "cart tests/cart.rs works": "passed",
-        "cart tests/cart.rs fails": "failed", "till doc src/lib.rs - add (line 2)": "passed",
-    }  # fmt: skip
+        "till src/lib.rs tests::adds": "passed",
+        "till src/lib.rs tests::slow": "skipped",
+        "till src/lib.rs tests::panics": "passed",
+        "cart tests/cart.rs works": "passed",
+        "cart tests/cart.rs fails": "failed",
+        "till doc src/lib.rs - add (line 2)": "passed",
+    }
 
 
 _BINARY = "     Running tests/cart.rs (target/debug/deps/cart-fea60d157c36005c)\n"
@@ -334,9 +364,13 @@ def test_surefire_reports_are_read_one_after_the_other() -> None:
     log = suite(CASES, 'tests="5" failures="1" errors="1" skipped="1"')
     log += suite('<testcase name="ok" classname="shop.TaxTest"/>', 'tests="1" failures="0" errors="0" skipped="0"')
     assert parse_surefire(log) == {
-        "shop.CartTest#adds": "passed", "shop.CartTest#param[a < b]": "passed", "shop.CartTest#fails": "failed",
-        "shop.CartTest#breaks": "error", "shop.CartTest#later": "skipped", "shop.TaxTest#ok": "passed",
-    }  # fmt: skip
+        "shop.CartTest#adds": "passed",
+        "shop.CartTest#param[a < b]": "passed",
+        "shop.CartTest#fails": "failed",
+        "shop.CartTest#breaks": "error",
+        "shop.CartTest#later": "skipped",
+        "shop.TaxTest#ok": "passed",
+    }
 
 
 @pytest.mark.parametrize("counts", ['tests="6" failures="1" errors="1"', 'tests="5" failures="0" errors="1"'])

@@ -21,9 +21,11 @@ from prchain.errors import SandboxFileError
 
 FILE = "tests/test_till.py"
 PYTEST = TestCommand(
-    f"{sys.executable} {{tools}}/python_reporter.py", "pytest", arguments=runners()["pytest"].options,
+    f"{sys.executable} {{tools}}/python_reporter.py",
+    "pytest",
+    arguments=runners()["pytest"].options,
     environment={"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
-)  # fmt: skip
+)
 UNITTEST = TestCommand(f"{sys.executable} {{tools}}/python_reporter.py", "unittest")
 
 
@@ -35,14 +37,25 @@ class Shell:
         self.folders: set[Path] = set()
 
     def exec(
-        self, command: str, *, timeout: float = 60.0, cwd: str | None = None,
-        environment: Mapping[str, str] | None = None, output_limit: int = 0, stdin: bytes = b"",
-    ) -> ExecResult:  # fmt: skip
+        self,
+        command: str,
+        *,
+        timeout: float = 60.0,
+        cwd: str | None = None,
+        environment: Mapping[str, str] | None = None,
+        output_limit: int = 0,
+        stdin: bytes = b"",
+    ) -> ExecResult:
         started = time.monotonic()
         child = subprocess.Popen(
-            ["bash", "-c", command], cwd=cwd, env={"PATH": os.environ["PATH"], **(environment or {})},
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
-        )  # fmt: skip
+            ["bash", "-c", command],
+            cwd=cwd,
+            env={"PATH": os.environ["PATH"], **(environment or {})},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
         try:
             output, late = child.communicate(stdin, timeout=timeout)[0], False
         except subprocess.TimeoutExpired:
@@ -117,11 +130,21 @@ class TestCase(unittest.TestCase):
 """
 
 TRUTH = {
-    "test_ok": "passed", "test_param[x - y]": "failed", "test_param[a b]": "passed", "test_param[\\xfc]": "passed",
-    "test_param[line\\nbreak]": "passed", "test_param[[br]ack]": "passed", "test_skip": "skipped",
-    "test_xfail": "xfail", "test_xpass": "xpass", "test_strict": "failed", "test_setup": "error",
-    "test_teardown": "error", "TestCase::test_sub": "failed", "TestCase::test_fine": "passed",
-}  # fmt: skip
+    "test_ok": "passed",
+    "test_param[x - y]": "failed",
+    "test_param[a b]": "passed",
+    "test_param[\\xfc]": "passed",
+    "test_param[line\\nbreak]": "passed",
+    "test_param[[br]ack]": "passed",
+    "test_skip": "skipped",
+    "test_xfail": "xfail",
+    "test_xpass": "xpass",
+    "test_strict": "failed",
+    "test_setup": "error",
+    "test_teardown": "error",
+    "TestCase::test_sub": "failed",
+    "TestCase::test_fine": "passed",
+}
 
 
 @pytest.mark.parametrize("more", [(), ("-p", "xdist", "-n1")], ids=["one process", "xdist"])
@@ -349,21 +372,29 @@ def test_one_test_without_end_fails_and_leaves_the_others_their_time(
     monkeypatch.setattr("environments.suites.testruns.TEST_SECONDS", 0.7)
     ended = run(tmp_path / "pytest", {FILE: SLOW + SLOW_SETUP}, timeout=40)
     assert {name.rpartition("::")[2]: str(status) for name, status in ended.statuses.items()} == {
-        "test_a": "failed", "test_b": "passed", "test_c": "failed", "test_d": "error", "test_own_alarm": "passed",
-    }  # fmt: skip
+        "test_a": "failed",
+        "test_b": "passed",
+        "test_c": "failed",
+        "test_d": "error",
+        "test_own_alarm": "passed",
+    }
     assert ended.usable and ended.complete and not ended.tampered
     (tmp_path / "unittest").mkdir()
     ended = run(tmp_path / "unittest", {FILE: SLOW, "tests/__init__.py": ""}, UNITTEST, timeout=40)
     assert {name.rpartition(".")[2]: str(status) for name, status in ended.statuses.items()} == {
-        "test_a": "error", "test_b": "passed", "test_c": "error",
-    }  # fmt: skip
+        "test_a": "error",
+        "test_b": "passed",
+        "test_c": "error",
+    }
 
 
 def test_a_test_without_end_is_timed_out_and_what_ran_before_it_counts(tmp_path: Path) -> None:
     ended = run(tmp_path, {FILE: CHECK, "till.py": "import time; time.sleep(60)\n"}, timeout=4)
     assert ended.statuses == {
-        f"{FILE}::test_first": Status.passed, ADD: Status.timed_out, f"{FILE}::test_last": Status.collected,
-    }  # fmt: skip
+        f"{FILE}::test_first": Status.passed,
+        ADD: Status.timed_out,
+        f"{FILE}::test_last": Status.collected,
+    }
     assert (ended.timed_out, ended.complete, ended.usable, ended.infra) == (True, False, False, None)
 
 

@@ -80,9 +80,31 @@ def scene(tmp_path: Path) -> Scene:
     return Scene(tmp_path)
 
 
-NAMES = [b"a", b"d/b", b"d/e/run", b"d/e/new", b"n", b"n/x", b"n/deep/y", b"odd\xff\n-x", b"-C", b"x.log", b"junk/j",
-         b"d/tracked.log", b".gitignore", b"link", b"sub", b"sub/inner", b"c/CACHEDIR.TAG", b"c/cached", b"[a]*?\\",
-         b"n/.git/config", b".GIT/x", b" ", b"caf\xc3\xa9"]  # fmt: skip
+NAMES = [
+    b"a",
+    b"d/b",
+    b"d/e/run",
+    b"d/e/new",
+    b"n",
+    b"n/x",
+    b"n/deep/y",
+    b"odd\xff\n-x",
+    b"-C",
+    b"x.log",
+    b"junk/j",
+    b"d/tracked.log",
+    b".gitignore",
+    b"link",
+    b"sub",
+    b"sub/inner",
+    b"c/CACHEDIR.TAG",
+    b"c/cached",
+    b"[a]*?\\",
+    b"n/.git/config",
+    b".GIT/x",
+    b" ",
+    b"caf\xc3\xa9",
+]
 FOLDERS = [b"d", b"d/e", b"n", b"n/deep", b"junk", b"c", b"m", b"sub", b"d/moved", b"n/.git"]
 
 

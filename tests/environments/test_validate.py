@@ -272,8 +272,10 @@ def test_a_run_that_hangs_is_seen_in_the_log_under_its_own_phase(world: StageWor
         ValidateRun(world.store, world.prover(runs=1), Choice(), progress=progress).run()
     words = [line.partition(f"({world.chain_id}: ")[2].rstrip(")") for line in log.getvalue().splitlines()]
     assert [one for one in words if "stage 2" in one] == [
-        "stage 2: image", "stage 2: after, run 1", "stage 2: before, run 1"
-    ]  # fmt: skip
+        "stage 2: image",
+        "stage 2: after, run 1",
+        "stage 2: before, run 1",
+    ]
 
 
 def test_failures_stand_until_they_are_tried_anew(tmp_path: Path) -> None:

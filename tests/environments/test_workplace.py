@@ -227,9 +227,12 @@ def test_a_recipes_own_command_takes_the_runners_place(world: StageWorld) -> Non
 def test_on_a_host_the_images_folder_is_neither_refreshed_nor_named(world: StageWorld) -> None:
     plan = world.workplace().provided.plan
     recipe = plan.recipe.model_copy(
-        update={"refresh": ("/opt/env/bin/pip install .", "make"), "language": "python",
-                "environment": {"VIRTUAL_ENV": "/opt/env", "PATH": "/opt/env/bin:$PATH", "OWN": "1"}}
-    )  # fmt: skip
+        update={
+            "refresh": ("/opt/env/bin/pip install .", "make"),
+            "language": "python",
+            "environment": {"VIRTUAL_ENV": "/opt/env", "PATH": "/opt/env/bin:$PATH", "OWN": "1"},
+        }
+    )
     changed = replace(plan, recipe=recipe)
     assert refreshes(Backend.LOCAL, changed) == ("make",)
     assert refreshes(Backend.DOCKER, changed) == ("/opt/env/bin/pip install .", "make")
@@ -271,8 +274,13 @@ def test_in_docker_runs_start_alike_and_a_checkout_is_kept_for_swebench(tmp_path
             assert stage_image(place, client, chain, stage) == names[1] and client.images.get(names[1]).id == made.id
             script = "git status --porcelain && git rev-parse HEAD^{tree} && echo $PRETENDED; cat made/*"
             seen = client.containers.run(
-                names[1], ["bash", "-c", script], user="root", network_mode="none", remove=True, working_dir="/testbed",
-            )  # fmt: skip
+                names[1],
+                ["bash", "-c", script],
+                user="root",
+                network_mode="none",
+                remove=True,
+                working_dir="/testbed",
+            )
             assert seen.decode().split() == [trees.tree_of(stage.base), "1.2", "fresh"]
             assert {made.labels.get(name) for name in (leftovers.SANDBOX, leftovers.SNAPSHOT, leftovers.OWNER)} == {""}
         finally:

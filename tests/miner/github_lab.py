@@ -92,9 +92,15 @@ def source(store: Store, emulator: Emulator, **options: Any) -> GitHubSource:
 
 
 def mine(
-    store: Store, emulator: Emulator, *, name: str = "widgets", rescan: bool = False, limit: int | None = None,
-    since: str | None = None, **options: Any,
-) -> ReadSummary:  # fmt: skip
+    store: Store,
+    emulator: Emulator,
+    *,
+    name: str = "widgets",
+    rescan: bool = False,
+    limit: int | None = None,
+    since: str | None = None,
+    **options: Any,
+) -> ReadSummary:
     """Resolve and read acme/NAME."""
     github = source(store, emulator, **options)
     resolved = github.resolve("acme", name)

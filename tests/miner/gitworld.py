@@ -129,9 +129,14 @@ class World:
         return mark
 
     def propose(
-        self, number: int, files: Mapping[str | bytes, Content], *more: Mapping[str | bytes, Content],
-        base: int | str | None = None, author: str = "bob", message: str | None = None,
-    ) -> int:  # fmt: skip
+        self,
+        number: int,
+        files: Mapping[str | bytes, Content],
+        *more: Mapping[str | bytes, Content],
+        base: int | str | None = None,
+        author: str = "bob",
+        message: str | None = None,
+    ) -> int:
         """A pull request with one commit for each mapping, made from `base` (the default branch); returns its head."""
         tip = self.made(base or self.default).number
         for place, changes in enumerate((files, *more)):
@@ -145,15 +150,30 @@ class World:
         after = self.made(head).files
         return {p: after.get(p) for p in {*before, *after} if before.get(p) != after.get(p)}
 
-    def merge(self, branch: str, head: int, message: str, *, extra: Mapping[str | bytes, Content] | None = None,
-              author: str = "maintainer", committer: str | None = None) -> int:  # fmt: skip
+    def merge(
+        self,
+        branch: str,
+        head: int,
+        message: str,
+        *,
+        extra: Mapping[str | bytes, Content] | None = None,
+        author: str = "maintainer",
+        committer: str | None = None,
+    ) -> int:
         """Merge a head with a merge commit, with further changes of the maintainer's own."""
         tip = self.made(branch).number
         files = {**self.own_changes(head, tip), **(extra or {})}
         return self.commit(branch, files, message, parents=[tip, head], author=author, committer=committer)
 
-    def squash(self, branch: str, head: int, message: str, *, extra: Mapping[str | bytes, Content] | None = None,
-               author: str | None = None) -> int:  # fmt: skip
+    def squash(
+        self,
+        branch: str,
+        head: int,
+        message: str,
+        *,
+        extra: Mapping[str | bytes, Content] | None = None,
+        author: str | None = None,
+    ) -> int:
         """One commit with all that the head changed."""
         files = {**self.own_changes(head, self.made(branch).number), **(extra or {})}
         return self.commit(branch, files, message, author=author or self.made(head).author, committer="GitHub")
@@ -205,9 +225,16 @@ class World:
         out += b"reset refs/import/tip\nfrom %s\n\ndone\n" % (self._zeros)
         marks = self.path / "marks"
         git(
-            self.path, "-c", "fastimport.unpackLimit=100000", "fast-import", "--quiet", "--force", "--done",
-            f"--export-marks={marks}", stdin=bytes(out),
-        )  # fmt: skip
+            self.path,
+            "-c",
+            "fastimport.unpackLimit=100000",
+            "fast-import",
+            "--quiet",
+            "--force",
+            "--done",
+            f"--export-marks={marks}",
+            stdin=bytes(out),
+        )
         named = dict(line.split() for line in marks.read_text().splitlines())
         marks.unlink()
         self._shas += [named[f":{made.number}"] for made in self._made[self._written :]]

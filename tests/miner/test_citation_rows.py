@@ -51,9 +51,18 @@ def event_row(number: int, key: str, other: int, **values: Any) -> dict[str, Any
 
 def landing_row(number: int, sha: str, **values: Any) -> dict[str, Any]:
     row = {
-        "branch": "main", "is_default": True, "style": "squash", "base_sha": "0", "landed_sha": sha, "landed_at": TIME,
-        "subject": "", "position": number, "claim": "subject_tail", "evidence": "same_patch", "counts": "none",
-    }  # fmt: skip
+        "branch": "main",
+        "is_default": True,
+        "style": "squash",
+        "base_sha": "0",
+        "landed_sha": sha,
+        "landed_at": TIME,
+        "subject": "",
+        "position": number,
+        "claim": "subject_tail",
+        "evidence": "same_patch",
+        "counts": "none",
+    }
     return {"repository_id": 1, "number": number, **row, **values}
 
 
@@ -71,9 +80,11 @@ def fill(tx: Transaction) -> None:
     tx.upsert(Repository, [{"id": 1, "host": "github.com", "owner": "O", "name": "N", "location": "/x"}])
     tx.upsert(
         PullRequest,
-        [{"repository_id": 1, "number": n, "outcome": "landed" if n < 5 else "open", "head_sha": f"{n}e" * 20}
-         for n in (1, 2, 3, 4, 5, 12)],
-    )  # fmt: skip
+        [
+            {"repository_id": 1, "number": n, "outcome": "landed" if n < 5 else "open", "head_sha": f"{n}e" * 20}
+            for n in (1, 2, 3, 4, 5, 12)
+        ],
+    )
     tx.upsert(
         Commit,
         [
@@ -91,16 +102,30 @@ def fill(tx: Transaction) -> None:
     tx.upsert(Landing, [landing_row(4, "4a" * 20, style="merge", claim="merge_subject")])
     tx.upsert(
         LandingFile,
-        [{"repository_id": 1, "number": n, "branch": "main", "path": "a.py", "status": "M", "old_mode": "100644",
-          "new_mode": "100644", "old_blob": "0", "new_blob": "1"} for n in (1, 2, 3)],
-    )  # fmt: skip
+        [
+            {
+                "repository_id": 1,
+                "number": n,
+                "branch": "main",
+                "path": "a.py",
+                "status": "M",
+                "old_mode": "100644",
+                "new_mode": "100644",
+                "old_blob": "0",
+                "new_blob": "1",
+            }
+            for n in (1, 2, 3)
+        ],
+    )
     own = [(2, "git", "1e" * 20), (2, "git", "2e" * 20), (5, "api", "5d" * 20), (5, "api", "5e" * 20)]
     own.append((1, "git", "1e" * 20))
     tx.upsert(
         PullRequestCommit,
-        [{"repository_id": 1, "number": n, "origin": origin, "sha": sha, "position": i}
-         for i, (n, origin, sha) in enumerate(own)],
-    )  # fmt: skip
+        [
+            {"repository_id": 1, "number": n, "origin": origin, "sha": sha, "position": i}
+            for i, (n, origin, sha) in enumerate(own)
+        ],
+    )
     tx.upsert(
         PullRequestText,
         [
@@ -267,7 +292,7 @@ CHANGES: dict[str, Callable[[Transaction], Any]] = {
         PullRequestCommit, [{"repository_id": 1, "number": 3, "origin": "api", "sha": "5e" * 20, "position": 0}]
     ),
     "another name": lambda tx: tx.connection.execute(update(Repository).values(name="M")),
-}  # fmt: skip
+}
 
 NO_CHANGES: dict[str, Callable[[Transaction], Any]] = {
     "nothing": lambda tx: None,

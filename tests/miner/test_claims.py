@@ -52,7 +52,7 @@ def numbers(message: str) -> list[tuple[int, str]]:
         ("\n", []),
         ("-", []),
     ],
-)  # fmt: skip
+)
 def test_what_a_message_claims(message: str, expected: list[tuple[int, str]]) -> None:
     assert numbers(message) == expected
 

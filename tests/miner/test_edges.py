@@ -384,8 +384,12 @@ PARENT = pull(CITED, head_sha="p" * 40, own=["p" * 40], paths=["src/a.py", "CHAN
 def test_a_branch_with_the_head_of_a_squashed_one_below_it_is_stacked_on_that() -> None:
     [edge] = stacked(["p" * 40, "h" * 40], PARENT)
     assert (edge.target, edge.relation, edge.field, edge.syntax, edge.counted) == (
-        CITED, "stacked_on", "history", "ancestry", True,
-    )  # fmt: skip
+        CITED,
+        "stacked_on",
+        "history",
+        "ancestry",
+        True,
+    )
     assert edge.key == "p" * 40
     assert edge.weak_signs == ("ancestry_only",)
 
@@ -439,11 +443,48 @@ def test_a_branch_that_collects_others_is_built_on_none(count: int, found: int) 
 # Whatever stands in the texts.
 
 PIECES = [
-    "#1", "#2", "#3", "(#2)", "#99", "o/n#1", "GH-2", "fixes ", "reverts ", "Revert \"", "\"", "\n", "\n\n", "> ", "* ",
-    "1. ", "`", "```\n", "<details>", "</details>", "<!--", "-->", "[", "](", ")", sha(1), sha(2)[:7],
-    "https://github.com/o/n/pull/1", "@", "#", "\x00", "\ud800", "\u202e", "\r", "e.g. ", "depends on ",
-    "This reverts commit ", "## What's Changed\n", "word ", "Merge pull request #3 from o/x", " " * 50,
-]  # fmt: skip
+    "#1",
+    "#2",
+    "#3",
+    "(#2)",
+    "#99",
+    "o/n#1",
+    "GH-2",
+    "fixes ",
+    "reverts ",
+    'Revert "',
+    '"',
+    "\n",
+    "\n\n",
+    "> ",
+    "* ",
+    "1. ",
+    "`",
+    "```\n",
+    "<details>",
+    "</details>",
+    "<!--",
+    "-->",
+    "[",
+    "](",
+    ")",
+    sha(1),
+    sha(2)[:7],
+    "https://github.com/o/n/pull/1",
+    "@",
+    "#",
+    "\x00",
+    "\ud800",
+    "\u202e",
+    "\r",
+    "e.g. ",
+    "depends on ",
+    "This reverts commit ",
+    "## What's Changed\n",
+    "word ",
+    "Merge pull request #3 from o/x",
+    " " * 50,
+]
 texts = st.builds(
     lambda field, key, body, copied, by_bot: text(field, body, key, copied=copied, by_bot=by_bot),
     st.sampled_from(["title", "body", "comment", "review", "review_comment", "commit", "landing", "branch"]),

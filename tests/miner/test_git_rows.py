@@ -57,11 +57,39 @@ def test_one_landing_is_stored_whole(store: Store, world: World) -> None:
     base = world.commit("main", {"pushed": "x"}, "push")
     landed = world.squash("main", head, "Fix a\nand b (#1)\n\nBody")
     store_world(store, world)
-    assert rows(store, Landing, "number", "branch", "is_default", "style", "base_sha", "landed_sha", "head_sha",
-                "landed_at", "subject", "position", "claim", "evidence", "counts") == [
-        (1, "main", True, "squash", world.sha(base), world.sha(landed), world.sha(head), "2020-09-13T12:31:40Z",
-         "Fix a and b (#1)", 2, "subject_tail", "same_patch", "none")
-    ]  # fmt: skip
+    assert rows(
+        store,
+        Landing,
+        "number",
+        "branch",
+        "is_default",
+        "style",
+        "base_sha",
+        "landed_sha",
+        "head_sha",
+        "landed_at",
+        "subject",
+        "position",
+        "claim",
+        "evidence",
+        "counts",
+    ) == [
+        (
+            1,
+            "main",
+            True,
+            "squash",
+            world.sha(base),
+            world.sha(landed),
+            world.sha(head),
+            "2020-09-13T12:31:40Z",
+            "Fix a and b (#1)",
+            2,
+            "subject_tail",
+            "same_patch",
+            "none",
+        )
+    ]
     assert rows(store, LandingFile, "path", "status", "old_mode", "new_mode") == [
         ("src/a.py", "M", "100644", "100644"),
         ("src/b.py", "D", "100644", "000000"),
@@ -77,16 +105,26 @@ def test_one_landing_is_stored_whole(store: Store, world: World) -> None:
 
 def test_hostile_texts_are_stored_without_secrets(store: Store, world: World) -> None:
     name = f"Eve {TOKEN} \u202e\U0001f4a9"
-    head = world.propose(1, {b"bad\xff": "1", b"bad\\xff": "2", "new\nline\t\"'": "3", TOKEN: "4"}, author="Eve",
-                         message=f"own https://user:{TOKEN}@example.org/x \x01\x7f")  # fmt: skip
+    head = world.propose(
+        1,
+        {b"bad\xff": "1", b"bad\\xff": "2", "new\nline\t\"'": "3", TOKEN: "4"},
+        author="Eve",
+        message=f"own https://user:{TOKEN}@example.org/x \x01\x7f",
+    )
     base = world.commit("main", {"pushed": "x"}, "push")
     world.commit("main", world.own_changes(head, base), f"Fix {TOKEN} (#1)\n\n{'x' * 100_000}", author=name)
     world.commit("main", {"src/c.py": "!"}, f"{TOKEN} (#99)")
     store_world(store, world)
     assert [path for (path,) in rows(store, LandingFile, "path") if "bad" in path] == ["bad\\x5cxff", "bad\\xff"]
-    stored = [rows(store, table, *columns) for table, columns in (
-        (Commit, ("message",)), (Landing, ("subject",)), (RefusedClaim, ("subject",)), (Commit, ("author",)),
-    )]  # fmt: skip
+    stored = [
+        rows(store, table, *columns)
+        for table, columns in (
+            (Commit, ("message",)),
+            (Landing, ("subject",)),
+            (RefusedClaim, ("subject",)),
+            (Commit, ("author",)),
+        )
+    ]
     assert all(stored)
     assert TOKEN not in repr(stored)
 
@@ -118,8 +156,12 @@ def test_numbers_that_only_the_api_knows_have_outcomes_too(store: Store, world: 
     }
     store_world(store, world, api=api)
     assert dict(rows(store, PullRequest, "number", "outcome")) == {
-        1: "closed", 2: "landed", 3: "merged_unlocated", 4: "open", 5: "gone",
-    }  # fmt: skip
+        1: "closed",
+        2: "landed",
+        3: "merged_unlocated",
+        4: "open",
+        5: "gone",
+    }
     assert rows(store, Landing, "number", "landed_sha", "head_sha", "evidence") == [(2, world.sha(landed), None, "api")]
 
 
@@ -142,11 +184,14 @@ def test_without_history_the_apis_word_settles_and_landings_stay(store: Store, w
                 }
                 for n, state in states.items()
             ],
-        )  # fmt: skip
+        )
         settle_without_history(tx, 1)
     assert dict(rows(store, PullRequest, "number", "outcome")) == {
-        1: "landed", 2: "open", 3: "merged_unlocated", 4: "closed",
-    }  # fmt: skip
+        1: "landed",
+        2: "open",
+        3: "merged_unlocated",
+        4: "closed",
+    }
     assert len(rows(store, Landing, "number")) == 1
 
 

@@ -17,9 +17,12 @@ from prchain.git import GitRepository, process
 from tests.miner.gitworld import LINK, SUBMODULE, Content, Landed, Reading, World, git, lines
 
 NUMBERED = {
-    "merge": "Merge pull request #{} from bob/x", "queue": "Auto merge of #{} - bob:x, r=ada", "squash": "Change (#{})",
-    "trailer": "Change\n\nPR-URL: https://github.com/o/r/pull/{}", "old squash": "Change (gh-{})",
-}  # fmt: skip
+    "merge": "Merge pull request #{} from bob/x",
+    "queue": "Auto merge of #{} - bob:x, r=ada",
+    "squash": "Change (#{})",
+    "trailer": "Change\n\nPR-URL: https://github.com/o/r/pull/{}",
+    "old squash": "Change (gh-{})",
+}
 STYLES = (*NUMBERED, "plain merge", "rebase", "numbered rebase", "fast forward", "open")
 
 

@@ -165,12 +165,28 @@ def node(**more: Any) -> dict[str, Any]:
     """A pull request as GraphQL gives it, with nothing in it."""
     connections = {connection.field: empty() for connection in CONNECTIONS.values()}
     plain = {
-        "id": "PR_1", "number": 7, "title": "T", "body": None, "author": None, "authorAssociation": "NONE",
-        "state": "MERGED", "isDraft": False, "createdAt": "2024-05-01T12:30:00Z", "updatedAt": "2024-05-01T12:30:00Z",
-        "closedAt": None, "mergedAt": "2024-05-01T14:30:00+02:00", "baseRefName": "main", "baseRefOid": "b" * 40,
-        "headRefName": "x", "headRefOid": "a" * 40, "headRepository": None, "mergeCommit": None, "changedFiles": 1,
-        "additions": 2, "deletions": 3,
-    }  # fmt: skip
+        "id": "PR_1",
+        "number": 7,
+        "title": "T",
+        "body": None,
+        "author": None,
+        "authorAssociation": "NONE",
+        "state": "MERGED",
+        "isDraft": False,
+        "createdAt": "2024-05-01T12:30:00Z",
+        "updatedAt": "2024-05-01T12:30:00Z",
+        "closedAt": None,
+        "mergedAt": "2024-05-01T14:30:00+02:00",
+        "baseRefName": "main",
+        "baseRefOid": "b" * 40,
+        "headRefName": "x",
+        "headRefOid": "a" * 40,
+        "headRepository": None,
+        "mergeCommit": None,
+        "changedFiles": 1,
+        "additions": 2,
+        "deletions": 3,
+    }
     return {**plain, **connections, **more}
 
 

@@ -110,8 +110,9 @@ class TestMerge:
         head = world.commit(None, {"lib/y.c": "y"}, "more of it", parents=[root])
         world.pull(1, head)
         base = move_on(world)
-        merge = world.commit("main", {"lib/x.c": "x", "lib/y.c": "y"}, "Merge pull request #1 from a/b",
-                             parents=[base, head])  # fmt: skip
+        merge = world.commit(
+            "main", {"lib/x.c": "x", "lib/y.c": "y"}, "Merge pull request #1 from a/b", parents=[base, head]
+        )
         found = Reading(world)
         assert found.landed == {1: Landed("merge", base, merge, "main", "head_is_parent")}
         assert found.own(1) == [root, head]
@@ -129,11 +130,21 @@ class TestMerge:
 
 
 SQUASH_SUBJECTS = [
-    "Fix a (#1)", "Fix a (gh-1)", "Fix a [#1]", "Fix a (PR #1)", "Auto merge of #1 - bob:x, r=ada", "Merge #1",
-    "Merge PR #1: fix a", "#1 from bob:x", "PR #1: fix a", "Closes #1 from bob/x.", "Fix a\n\nPR-URL: https://github.com/o/r/pull/1",
-    "Fix a\n\nPull Request resolved: https://github.com/o/r/pull/1\n", "Fix a\n\nCloses #1 from bob/x and squashes",
+    "Fix a (#1)",
+    "Fix a (gh-1)",
+    "Fix a [#1]",
+    "Fix a (PR #1)",
+    "Auto merge of #1 - bob:x, r=ada",
+    "Merge #1",
+    "Merge PR #1: fix a",
+    "#1 from bob:x",
+    "PR #1: fix a",
+    "Closes #1 from bob/x.",
+    "Fix a\n\nPR-URL: https://github.com/o/r/pull/1",
+    "Fix a\n\nPull Request resolved: https://github.com/o/r/pull/1\n",
+    "Fix a\n\nCloses #1 from bob/x and squashes",
     "Fix the thing that was too long for one line\nand goes on here (#1)",
-]  # fmt: skip
+]
 
 
 class TestSquash:
@@ -192,8 +203,13 @@ class TestSquash:
     def test_the_head_is_an_ancestor_of_nothing_and_the_branch_was_merged_into_it(self, world: World) -> None:
         head = world.propose(1, {"src/a.py": lines("a", 2)})
         base = move_on(world)
-        synced = world.commit(None, {"pushed.txt": world.made(base).files[b"pushed.txt"]}, "Merge branch 'main' into x",
-                              parents=[head, base], author="bob")  # fmt: skip
+        synced = world.commit(
+            None,
+            {"pushed.txt": world.made(base).files[b"pushed.txt"]},
+            "Merge branch 'main' into x",
+            parents=[head, base],
+            author="bob",
+        )
         world.pull(1, synced)
         commit = world.squash("main", synced, "Fix a (#1)")
         found = Reading(world)

@@ -40,8 +40,15 @@ from sql.tables import (
 from tests.miner.gitworld import EXECUTABLE, SUBMODULE, World, git, lines
 
 FACTS: tuple[type[Base], ...] = (
-    Repository, PullRequest, Commit, PullRequestCommit, Landing, LandingFile, RefusedClaim, Citation,
-)  # fmt: skip
+    Repository,
+    PullRequest,
+    Commit,
+    PullRequestCommit,
+    Landing,
+    LandingFile,
+    RefusedClaim,
+    Citation,
+)
 
 
 ROOT = Path(mining.__file__).parents[1]
@@ -492,7 +499,18 @@ def test_a_run_that_was_killed_is_told_from_one_under_way(lab: Lab) -> None:
     world = build(lab.folder)
     lab.mine(world)
     with lab.store.transaction() as tx:
-        tx.upsert(MineRun, [{"id": 1, "outcome": "running", "finished_at": None, "spec": f"o/r = {world.path}",
-                             "source": "git", "started_at": "2024-01-01T00:00:00Z"}])  # fmt: skip
+        tx.upsert(
+            MineRun,
+            [
+                {
+                    "id": 1,
+                    "outcome": "running",
+                    "finished_at": None,
+                    "spec": f"o/r = {world.path}",
+                    "source": "git",
+                    "started_at": "2024-01-01T00:00:00Z",
+                }
+            ],
+        )
     lab.mine(world)
     assert [outcome for (outcome,) in lab.rows(MineRun, "outcome")] == ["interrupted", "unchanged"]

@@ -89,7 +89,11 @@ def test_foreign_numbers_in_a_merged_history_are_none(world: World) -> None:
     world.propose(1, {"src/a.py": lines("a", 2)})
     root = world.commit("import", {"lib/a.c": "x"}, "root", parents=[])
     world.commit("import", {"lib/b.c": "x"}, "Theirs (#1)", author="eve")
-    world.commit("main", {"lib/a.c": "x", "lib/b.c": "x"}, "Merge branch 'import'",
-                 parents=[world.made("main").number, world.made("import").number])  # fmt: skip
+    world.commit(
+        "main",
+        {"lib/a.c": "x", "lib/b.c": "x"},
+        "Merge branch 'import'",
+        parents=[world.made("main").number, world.made("import").number],
+    )
     world.drop("import")
     assert root and Reading(world).landed == {}

@@ -76,9 +76,19 @@ def fill_at_random(store: Store, repository_id: int, count: int) -> None:
         )
         tx.upsert(
             RefusedClaim,
-            [{**own, "number": n, "sha": f"{n:040d}", "branch": "main", "claim": "subject_tail", "subject": "",
-              "reason": chance.choice(["no_pull_head", "other_patch"])} for n in range(1, count, 3)],
-        )  # fmt: skip
+            [
+                {
+                    **own,
+                    "number": n,
+                    "sha": f"{n:040d}",
+                    "branch": "main",
+                    "claim": "subject_tail",
+                    "subject": "",
+                    "reason": chance.choice(["no_pull_head", "other_patch"]),
+                }
+                for n in range(1, count, 3)
+            ],
+        )
         rows = []
         for number in range(1, count + 1):
             reason = chance.choice([None, *REASONS])
@@ -142,18 +152,40 @@ def page_of_everything(store: Store) -> dict[str, Any]:
     with store.transaction() as tx:
         tx.upsert(
             PullRequest,
-            [{**key, "outcome": "landed", "reason": HOSTILE, "head_sha": "h" * 40, "author": HOSTILE, "state": "merged",
-              "created_at": TIME}],
-        )  # fmt: skip
+            [
+                {
+                    **key,
+                    "outcome": "landed",
+                    "reason": HOSTILE,
+                    "head_sha": "h" * 40,
+                    "author": HOSTILE,
+                    "state": "merged",
+                    "created_at": TIME,
+                }
+            ],
+        )
         tx.upsert(PullRequest, [{"repository_id": 1, "number": 8, "outcome": "open"}])
         tx.upsert(PullRequestText, [text_row(7, "title", f"Title {HOSTILE}"), text_row(7, "body", HOSTILE)])
         tx.upsert(Landing, [landing_row(7, "a" * 40, branch=f"main{HOSTILE}", subject="Subject")])
         tx.upsert(
             LandingFile,
-            [{**key, "branch": f"main{HOSTILE}", "path": f"{i:02} {HOSTILE}", "status": "R", "old_path": HOSTILE,
-              "old_mode": "100644", "new_mode": "100644", "old_blob": "0", "new_blob": "1", "additions": i or None,
-              "deletions": i or None} for i in range(23)],
-        )  # fmt: skip
+            [
+                {
+                    **key,
+                    "branch": f"main{HOSTILE}",
+                    "path": f"{i:02} {HOSTILE}",
+                    "status": "R",
+                    "old_path": HOSTILE,
+                    "old_mode": "100644",
+                    "new_mode": "100644",
+                    "old_blob": "0",
+                    "new_blob": "1",
+                    "additions": i or None,
+                    "deletions": i or None,
+                }
+                for i in range(23)
+            ],
+        )
         tx.upsert(Commit, [commit_row(f"{i:040d}", f"{i} {HOSTILE}\n\nbody") for i in range(22)])
         tx.upsert(Commit, [commit_row("e" * 40, "")])
         own = [

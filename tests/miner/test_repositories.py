@@ -217,12 +217,42 @@ entries = st.one_of(
     st.text(max_size=60),
     st.lists(
         st.sampled_from(
-            ["o", "n", "/", "/", "..", ".", ".git", "=", " ", "https://", "file://", "ssh://", "git@", ":", "@", "-",
-             "~", "::", "ext", "#", "?", "\\", "%2e%2e", "host", "[", "]", "\x00", "\u202e", "\u2100", "1"]
+            [
+                "o",
+                "n",
+                "/",
+                "/",
+                "..",
+                ".",
+                ".git",
+                "=",
+                " ",
+                "https://",
+                "file://",
+                "ssh://",
+                "git@",
+                ":",
+                "@",
+                "-",
+                "~",
+                "::",
+                "ext",
+                "#",
+                "?",
+                "\\",
+                "%2e%2e",
+                "host",
+                "[",
+                "]",
+                "\x00",
+                "\u202e",
+                "\u2100",
+                "1",
+            ]
         ),
         max_size=14,
     ).map("".join),
-)  # fmt: skip
+)
 
 
 @settings(max_examples=400, deadline=None)

@@ -152,9 +152,12 @@ def test_a_reader_that_leaves_early_is_no_failure(tmp_path: Path) -> None:
         "import sys; sys.argv = ['prchain', 'mine']; c.main()"
     )
     with subprocess.Popen(
-        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path,
+        [sys.executable, "-c", code],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=tmp_path,
         env=os.environ | {"PYTHONPATH": str(Path(cli.__file__).parents[1])},
-    ) as process:  # fmt: skip
+    ) as process:
         assert process.stdout
         assert process.stderr
         process.stdout.read(10)

@@ -97,7 +97,10 @@ def test_the_shell_itself_completes_after_what_the_docs_tell_to_type(shell: str,
 
 def test_a_shell_that_click_does_not_know_is_a_failure_without_a_traceback() -> None:
     ran = subprocess.run(
-        [sys.executable, "-m", "prchain"], env=ENVIRONMENT | {COMPLETE: "tcsh_source"},
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        [sys.executable, "-m", "prchain"],
+        env=ENVIRONMENT | {COMPLETE: "tcsh_source"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert (ran.returncode, ran.stdout, ran.stderr) == (1, "", "")

@@ -85,9 +85,11 @@ class TestClean:
         monkeypatch.setenv("GIT_CONFIG_VALUE_0", "false")
         rules: dict[str | bytes, Content] = {".gitattributes": "* merge=union -diff\n"}
         files, conflicts = merged(
-            store, {**rules, "a": "old\n", "b": TEXT}, {**rules, "a": "ours\n", "b": changed(1, to="o")},
+            store,
+            {**rules, "a": "old\n", "b": TEXT},
+            {**rules, "a": "ours\n", "b": changed(1, to="o")},
             {**rules, "a": "theirs\n", "c": TEXT},
-        )  # fmt: skip
+        )
         assert (files["a"], files["c"]) == ("ours\n", changed(1, to="o"))
         assert [conflict.path for conflict in conflicts] == [b"a"]
 
@@ -303,9 +305,24 @@ class TestLaws:
             (folder / ".git/objects/info/alternates").write_text(f"{shared.path / 'objects'}\n")
             git(folder, "checkout", "--quiet", one)
             done = subprocess.run(
-                ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-c", "merge.directoryRenames=false", "merge",
-                 "--no-ff", "-m", "merge", two], cwd=folder, capture_output=True, check=False,
-            )  # fmt: skip
+                [
+                    "git",
+                    "-c",
+                    "user.name=a",
+                    "-c",
+                    "user.email=a@b",
+                    "-c",
+                    "merge.directoryRenames=false",
+                    "merge",
+                    "--no-ff",
+                    "-m",
+                    "merge",
+                    two,
+                ],
+                cwd=folder,
+                capture_output=True,
+                check=False,
+            )
             if b"CONFLICT" in done.stdout:  # also where git exits with 0
                 assert found.conflicts
             elif done.returncode == 0:

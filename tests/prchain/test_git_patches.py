@@ -50,8 +50,9 @@ def test_content_that_looks_like_a_header_is_content(tmp_path: Path) -> None:
 def test_a_line_without_an_end_and_an_emptied_file(tmp_path: Path) -> None:
     files = patch(tmp_path, {"a": "last", "b": "gone\n"}, {"a": "new last", "b": ""})
     assert [(file.path, file.added, file.removed) for file in files] == [
-        ("a", ("new last",), ("last",)), ("b", (), ("gone",)),
-    ]  # fmt: skip
+        ("a", ("new last",), ("last",)),
+        ("b", (), ("gone",)),
+    ]
 
 
 @pytest.mark.parametrize("name", ["with blank.py", 'quo"te.py', "tab\there.py", "new\nline.py", "\u00fcml.py", "b/b/b"])
@@ -70,8 +71,10 @@ def test_renames_deletions_binaries_and_modes(tmp_path: Path) -> None:
     after: Files = {"old.py": None, "new.py": text + "more\n", "gone": None, "pic": b"\0\2"}
     files = patch(tmp_path, before, after)
     assert {(f.path, f.old_path, f.status, f.binary) for f in files} == {
-        ("new.py", "old.py", "R", False), ("gone", None, "D", False), ("pic", None, "M", True),
-    }  # fmt: skip
+        ("new.py", "old.py", "R", False),
+        ("gone", None, "D", False),
+        ("pic", None, "M", True),
+    }
 
 
 def test_one_stream_answers_many_pairs_in_order_and_an_empty_one_too(tmp_path: Path) -> None:

@@ -19,9 +19,22 @@ from tests.prchain.treeworld import Content, harvest, new_store, plant
 
 COMMIT = "1" * 40
 ODD_NAMES = [
-    b"plain", b"with space", b"new\nline", b"tab\there", b'quo"te', b"back\\slash", b"bad\xff\xfebytes", b":(top)x",
-    b"*", b"-dash", b"100644 blob x", b"git~1", b".git~", b"dir/.gitignore", "\u00fcml\u00e4ut/\u4e2d".encode(),
-]  # fmt: skip
+    b"plain",
+    b"with space",
+    b"new\nline",
+    b"tab\there",
+    b'quo"te',
+    b"back\\slash",
+    b"bad\xff\xfebytes",
+    b":(top)x",
+    b"*",
+    b"-dash",
+    b"100644 blob x",
+    b"git~1",
+    b".git~",
+    b"dir/.gitignore",
+    "\u00fcml\u00e4ut/\u4e2d".encode(),
+]
 
 
 @pytest.fixture
@@ -183,9 +196,14 @@ class TestTar:
             "*.txt text eol=crlf\nhidden export-ignore\n*.id ident export-subst\n*.u working-tree-encoding=UTF-16\n"
         )
         texts: dict[str | bytes, Content] = {
-            ".gitattributes": attributes, "a.txt": "one\ntwo\n", "hidden": "seen", "b.id": "$Id$ $Format:%H$",
-            "c.u": "x", "d/x": "x", "n" * 200: "long",
-        }  # fmt: skip
+            ".gitattributes": attributes,
+            "a.txt": "one\ntwo\n",
+            "hidden": "seen",
+            "b.id": "$Id$ $Format:%H$",
+            "c.u": "x",
+            "d/x": "x",
+            "n" * 200: "long",
+        }
         odd: dict[str | bytes, Content] = {
             "d/x": (EXECUTABLE, "x"),
             "link": (LINK, "../out"),

@@ -139,10 +139,42 @@ def test_any_text_is_taken_apart(text: str, path: str) -> None:
 
 
 HOSTILE = [
-    "/*", '"', "'", "`", '"""', 'r#"', "def f(", "public a ", "export {", " ", "\t", "a", "a ", "\n", "(", "x = ",
-    "a: ", "self.a: ", "self.a:", "get set ", "function ", "function*", "const mut", "struct ", "a*", "a<", "@a ", "a(",
-    "{ ", "func (", "#define ", "[a", "readonly ", "this.a ", "a,",
-]  # fmt: skip
+    "/*",
+    '"',
+    "'",
+    "`",
+    '"""',
+    'r#"',
+    "def f(",
+    "public a ",
+    "export {",
+    " ",
+    "\t",
+    "a",
+    "a ",
+    "\n",
+    "(",
+    "x = ",
+    "a: ",
+    "self.a: ",
+    "self.a:",
+    "get set ",
+    "function ",
+    "function*",
+    "const mut",
+    "struct ",
+    "a*",
+    "a<",
+    "@a ",
+    "a(",
+    "{ ",
+    "func (",
+    "#define ",
+    "[a",
+    "readonly ",
+    "this.a ",
+    "a,",
+]
 
 
 @pytest.mark.parametrize("path", ["a.py", "a.ts", "a.rs", "a.go", "a.java", "a.c", "a.sh"])

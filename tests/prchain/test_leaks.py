@@ -95,10 +95,15 @@ def test_technical_english_is_english() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "The pull\nrequest does it.", "This PR does it.", "The ground truth does it.", "As the diff shows, it works.",
-        "Hidden tests check it.", "The reference solution does it.", "Here is the query you requested.",
+        "The pull\nrequest does it.",
+        "This PR does it.",
+        "The ground truth does it.",
+        "As the diff shows, it works.",
+        "Hidden tests check it.",
+        "The reference solution does it.",
+        "Here is the query you requested.",
     ],
-)  # fmt: skip
+)
 def test_talk_about_the_making_leaks(text: str) -> None:
     assert leaks(text) == {"meta"}
 
@@ -106,11 +111,15 @@ def test_talk_about_the_making_leaks(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "The actual solution is in the given solution set.", "The original change of the sign stays.",
-        "Show it in the diff.", "It stands in the patch that the agent submits.", "The agent opens a pull request.",
-        "The subquery is slow.", "It is the reference implementation.",
+        "The actual solution is in the given solution set.",
+        "The original change of the sign stays.",
+        "Show it in the diff.",
+        "It stands in the patch that the agent submits.",
+        "The agent opens a pull request.",
+        "The subquery is slow.",
+        "It is the reference implementation.",
     ],
-)  # fmt: skip
+)
 def test_words_that_may_mean_the_subject_of_a_project_only_warn(text: str) -> None:
     assert leaks(text) == set()
     assert warnings(text) == {"meta"}
@@ -124,10 +133,16 @@ def test_words_that_may_mean_the_subject_leak_when_they_have_two_subjects(text: 
 @pytest.mark.parametrize(
     "text",
     [
-        "This pull request does it.", "The PR does it.", "The reference patch does it.", "This diff does it.",
-        "The hidden tests fail.", "The merged solution has it.", "The patch introduces it.", "As seen in the diff, so.",
+        "This pull request does it.",
+        "The PR does it.",
+        "The reference patch does it.",
+        "This diff does it.",
+        "The hidden tests fail.",
+        "The merged solution has it.",
+        "The patch introduces it.",
+        "As seen in the diff, so.",
     ],
-)  # fmt: skip
+)
 def test_words_that_only_mean_the_reference_leak_at_once(text: str) -> None:
     assert leaks(text) == {"meta"}
 
@@ -190,12 +205,65 @@ def test_any_text_is_judged_twice_alike(text: str, kind: Kind) -> None:
 
 
 HOSTILE = [
-    "a", "(", "a(", "/a", "a.", "`", "`a ", "'a ", "\n", " ", "#1 ", "deadbeef1 ", "_", "a-", "* a\n", "step 1 ", "http://",
-    "a = b\n", "PR  ", "**a", "[a](b)", "&#", "the original ", "let a ", "x[", "return ", "\u0430", "a\u200b", "\uff41",
-    "src/a/b.py ", "max_retries ", "Aa", "\"a\n", "a'", "``a`", "~~~\n", "- ", "!", "1.", "@a", "<!--", "<!-- -->",
-    "a<b", "a**", "a*~`", "a-", "a-b-", "a/b/", "for a in b:\n", "return a\n", "if a:\n", "in the diff ", "e\u0301",
-    "a\u0332", "f(alpha, ", "f(alpha) ", "`f(a)[` ", "while ",
-]  # fmt: skip
+    "a",
+    "(",
+    "a(",
+    "/a",
+    "a.",
+    "`",
+    "`a ",
+    "'a ",
+    "\n",
+    " ",
+    "#1 ",
+    "deadbeef1 ",
+    "_",
+    "a-",
+    "* a\n",
+    "step 1 ",
+    "http://",
+    "a = b\n",
+    "PR  ",
+    "**a",
+    "[a](b)",
+    "&#",
+    "the original ",
+    "let a ",
+    "x[",
+    "return ",
+    "\u0430",
+    "a\u200b",
+    "\uff41",
+    "src/a/b.py ",
+    "max_retries ",
+    "Aa",
+    '"a\n',
+    "a'",
+    "``a`",
+    "~~~\n",
+    "- ",
+    "!",
+    "1.",
+    "@a",
+    "<!--",
+    "<!-- -->",
+    "a<b",
+    "a**",
+    "a*~`",
+    "a-",
+    "a-b-",
+    "a/b/",
+    "for a in b:\n",
+    "return a\n",
+    "if a:\n",
+    "in the diff ",
+    "e\u0301",
+    "a\u0332",
+    "f(alpha, ",
+    "f(alpha) ",
+    "`f(a)[` ",
+    "while ",
+]
 
 
 @pytest.mark.parametrize("piece", HOSTILE)

@@ -150,14 +150,26 @@ def cents_leak(text: str) -> bool:
 @pytest.mark.parametrize(
     "name",
     [
-        "round-half-even-cents", "Round-Half-Even-Cents", "--round-half-even-cents", "round/half/even/cents",
-        "round_half_**even**_cents", "round_~~half~~_even_cents", "round_`half`_even_cents",
-        "round_<b>half</b>_even_cents", "round_&lt;b&gt;half&lt;/b&gt;_even_cents", "round-<i>half</i>-even-cents",
-        "round_<!-- -->half_even_cents", "<!-- round_half_even_cents -->", "a<!-- round_half_even_cents -->b",
-        "round\u203fhalf\u203feven\u203fcents", "round_ha\u0301lf_even_cents", "round_h\u0332alf_even_cents",
-        "round_half\u034f_even_cents", "r\u20ddound_half_even_cents",
+        "round-half-even-cents",
+        "Round-Half-Even-Cents",
+        "--round-half-even-cents",
+        "round/half/even/cents",
+        "round_half_**even**_cents",
+        "round_~~half~~_even_cents",
+        "round_`half`_even_cents",
+        "round_<b>half</b>_even_cents",
+        "round_&lt;b&gt;half&lt;/b&gt;_even_cents",
+        "round-<i>half</i>-even-cents",
+        "round_<!-- -->half_even_cents",
+        "<!-- round_half_even_cents -->",
+        "a<!-- round_half_even_cents -->b",
+        "round\u203fhalf\u203feven\u203fcents",
+        "round_ha\u0301lf_even_cents",
+        "round_h\u0332alf_even_cents",
+        "round_half\u034f_even_cents",
+        "r\u20ddound_half_even_cents",
     ],
-)  # fmt: skip
+)
 def test_a_name_in_parts_or_with_markup_in_it_leaks(name: str) -> None:
     assert cents_leak(f"Use {name} for it.")
 
@@ -178,11 +190,16 @@ def test_a_name_in_parts_that_stands_in_another_spelling_or_is_told_does_not_lea
 @pytest.mark.parametrize(
     "text",
     [
-        "for item in basket:\n    yield item", "for item in basket:\n\n    yield item", "return total / rate\nbreak",
-        "while i < n:", "for name in self.names:", "if not found:\n    raise error", "total = 0\nreturn total",
+        "for item in basket:\n    yield item",
+        "for item in basket:\n\n    yield item",
+        "return total / rate\nbreak",
+        "while i < n:",
+        "for name in self.names:",
+        "if not found:\n    raise error",
+        "total = 0\nreturn total",
         "try:\n    yield item",
     ],
-)  # fmt: skip
+)
 def test_unfenced_lines_of_code_leak(text: str) -> None:
     assert "code_line" in leaks(f"It is\n{text}\nor so.")
 
@@ -190,10 +207,14 @@ def test_unfenced_lines_of_code_leak(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "for use in tests:", "if the pool is full:\nwait for it", "return values\nthat matter to the caller",
-        "with src/net/pool.py as the place:\nyield what is needed there", "pass", "while these wait,\nraise errors.",
+        "for use in tests:",
+        "if the pool is full:\nwait for it",
+        "return values\nthat matter to the caller",
+        "with src/net/pool.py as the place:\nyield what is needed there",
+        "pass",
+        "while these wait,\nraise errors.",
     ],
-)  # fmt: skip
+)
 def test_lines_of_prose_that_begin_as_code_does_do_not_leak(text: str) -> None:
     assert leaks(f"It is\n{text}\nor so.") == set()
 

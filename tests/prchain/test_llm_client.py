@@ -125,7 +125,7 @@ def test_usage_is_taken_where_it_is_counts_and_left_out_where_it_is_not(
         ({"content": f"my key is {KEY}"}, Reply("my key is [redacted]", "small")),
         ({}, Reply("", "small")),
     ],
-)  # fmt: skip
+)
 def test_a_message_of_odd_types_is_read_as_what_it_is_sure_to_say(
     message: Any, read: Reply, fake: FakeEndpoint, model: OpenAIModel
 ) -> None:
@@ -288,7 +288,7 @@ def test_every_other_failure_has_a_name_is_sent_once_and_says_whether_it_may_be_
 @pytest.mark.parametrize(
     "body",
     [b"", b"words", b"[]", b'{"error": "x"}', b'{"detail": [{"loc": 1}]}', b'{"error": {"message": 5}}', b"\xff"],
-)  # fmt: skip
+)
 def test_an_error_whose_body_has_any_form_is_named_all_the_same(
     body: bytes, fake: FakeEndpoint, model: OpenAIModel
 ) -> None:

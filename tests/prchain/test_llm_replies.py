@@ -222,9 +222,13 @@ def test_a_price_is_applied_to_what_was_fresh_cached_and_said() -> None:
 
 
 @given(
-    st.integers(0, 10**6), st.integers(0, 10**5), st.floats(0, 100), st.floats(0, 100), st.none() | st.floats(0, 100),
+    st.integers(0, 10**6),
+    st.integers(0, 10**5),
+    st.floats(0, 100),
+    st.floats(0, 100),
+    st.none() | st.floats(0, 100),
     st.data(),
-)  # fmt: skip
+)
 def test_no_usage_within_the_bounds_costs_more_than_the_most(
     size: int, max_tokens: int, paid_in: float, paid_out: float, cached: float | None, data: st.DataObject
 ) -> None:

@@ -18,15 +18,25 @@ def patch(path: str, added: int = 1, removed: int = 0, old_path: str | None = No
 
 def test_source_tests_and_what_rides_along_are_parted() -> None:
     files = [
-        patch("src/a.py"), patch("src/latest.py"), patch("tests/test_a.py"), patch("docs/a.rst"), patch("uv.lock"),
-        patch("pyproject.toml"), patch("src/data.json"), patch(".github/workflows/ci.yml"), patch("vendor/x.c"),
-    ]  # fmt: skip
+        patch("src/a.py"),
+        patch("src/latest.py"),
+        patch("tests/test_a.py"),
+        patch("docs/a.rst"),
+        patch("uv.lock"),
+        patch("pyproject.toml"),
+        patch("src/data.json"),
+        patch(".github/workflows/ci.yml"),
+        patch("vendor/x.c"),
+    ]
     reference = split(files)
     assert [file.path for file in reference.source] == ["src/a.py", "src/latest.py", "pyproject.toml", "src/data.json"]
     assert [file.path for file in reference.test] == ["tests/test_a.py"]
     assert [file.path for file in reference.other] == [
-        "docs/a.rst", "uv.lock", ".github/workflows/ci.yml", "vendor/x.c",
-    ]  # fmt: skip
+        "docs/a.rst",
+        "uv.lock",
+        ".github/workflows/ci.yml",
+        "vendor/x.c",
+    ]
     assert [file.path for file in reference.code] == ["src/a.py", "src/latest.py"]
 
 

@@ -227,8 +227,17 @@ class TestStop:
 
     def test_defects_and_refusals_of_ones_own_are_no_failures_of_infrastructure(self) -> None:
         kinds = infrastructure_failures()
-        assert not kinds.keys() & {DEFECT, TAKEN, "clone_failed", "repository_not_found", "context_too_long",
-                                   "disk_limit", "out_of_memory", "build_failed", "bad_answer"}  # fmt: skip
+        assert not kinds.keys() & {
+            DEFECT,
+            TAKEN,
+            "clone_failed",
+            "repository_not_found",
+            "context_too_long",
+            "disk_limit",
+            "out_of_memory",
+            "build_failed",
+            "bad_answer",
+        }
         assert kinds["endpoint_timeout"] == kinds["rate_limited"] == "endpoint" and kinds["sandbox_lost"] == "engine"
 
 
@@ -255,9 +264,12 @@ class TestTelling:
         under_way.count("proved")
         under_way.ended("5f0c")
         assert said[1:] == [
-            "5f0c: stage 1: before, run 1; 6a1b: stage 1: image", "5f0c: stage 1: before, run 1; 6a1b: stage 2: image",
-            "5f0c: stage 1: before, run 1", "5f0c: stage 1: before, run 1; 1 proved", "1 proved",
-        ]  # fmt: skip
+            "5f0c: stage 1: before, run 1; 6a1b: stage 1: image",
+            "5f0c: stage 1: before, run 1; 6a1b: stage 2: image",
+            "5f0c: stage 1: before, run 1",
+            "5f0c: stage 1: before, run 1; 1 proved",
+            "1 proved",
+        ]
 
     def test_a_log_says_what_is_done_what_it_cost_and_how_it_ended(self) -> None:
         log = io.StringIO()

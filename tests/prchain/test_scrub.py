@@ -69,7 +69,7 @@ def test_a_secret_as_short_as_a_word_is_left_alone() -> None:
         ("ab\u202ecd\u2066ef\u200bgh\ufeff\U000e0041\U000e007f", "abcdefgh"),
         ("family \U0001f468\u200d\U0001f469 stays", "family \U0001f468\u200d\U0001f469 stays"),
     ],
-)  # fmt: skip
+)
 def test_a_mined_text_is_scrubbed_of_addresses_credentials_and_what_nobody_sees(mined: str, scrubbed: str) -> None:
     assert scrub_mined(mined) == scrubbed
 
@@ -86,7 +86,7 @@ BODY = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj"
         (f'"-----BEGIN PRIVATE KEY-----\\n{BODY}\\n{BODY}\\n", x: 3', f'"{REDACTED}", x: 3'),
         ("if '-----BEGIN PRIVATE KEY-----' in text:\n    stop(text)\n", f"if '{REDACTED}' in text:\n    stop(text)\n"),
     ],
-)  # fmt: skip
+)
 def test_a_key_without_an_end_takes_no_line_with_it_that_is_none_of_a_key(mined: str, scrubbed: str) -> None:
     assert scrub_mined(mined) == scrubbed
 
@@ -132,14 +132,17 @@ def test_scrubbing_is_done_after_one_pass(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        lambda n: "a@" * n, lambda n: "a." * n + "@", lambda n: "x" * 2 * n + "@" + "y." * n,
-        lambda n: "-----BEGIN PRIVATE KEY-----" * (n // 12), lambda n: "-----END PRIVATE KEY-----" * (n // 12),
+        lambda n: "a@" * n,
+        lambda n: "a." * n + "@",
+        lambda n: "x" * 2 * n + "@" + "y." * n,
+        lambda n: "-----BEGIN PRIVATE KEY-----" * (n // 12),
+        lambda n: "-----END PRIVATE KEY-----" * (n // 12),
         lambda n: "A\n" * n + "-----END PRIVATE KEY-----" * (n // 25),
         lambda n: "-----BEGIN PRIVATE KEY-----" + "+a" * n + "!",
         lambda n: "-----BEGIN PRIVATE KEY-----" + "\\n" * n + "!",
         lambda n: f"{BODY}\n" * (n // 33) + "-----END PRIVATE KEY-----\n" * (n // 33),
         lambda n: "-----BEGIN " * (n // 5),
     ],
-)  # fmt: skip
+)
 def test_the_time_to_scrub_hostile_texts_grows_as_they_do(text: Callable[[int], str]) -> None:
     assert_linear(text, scrub_mined, 12_500)

@@ -43,8 +43,9 @@ def test_the_sandbox_bench_measures_what_it_says(tmp_path: Path) -> None:
     notes = [measure.note for measure in measures if measure.bench.startswith("snapshot and restore")]
     assert notes == ["1 MB"] * 4, "both ways keep as much"
     assert {measure.bench for measure in measures if measure.name == "our set-up in a new container"} == {
-        "a stage on a tiny tree of 30 files, median of 1", "a stage on the tip of mirror.git, median of 2"
-    }  # fmt: skip
+        "a stage on a tiny tree of 30 files, median of 1",
+        "a stage on the tip of mirror.git, median of 2",
+    }
     assert [measure.value for measure in measures if measure.name == "load average before"] > [0]
 
 

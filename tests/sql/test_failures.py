@@ -119,8 +119,10 @@ def test_writes_that_the_system_refuses_leave_what_was_committed(tmp_path: Path)
     ran = subprocess.run(
         [sys.executable, "-c", FILE_SIZE_LIMIT, str(file)],
         env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])},
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert (ran.stdout, ran.stderr) == ("store_unavailable\n", "")
     store = Store.open(str(file))
     with store.reading() as tx:

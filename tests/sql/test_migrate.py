@@ -93,8 +93,11 @@ def migrate_and_die(url: str, folder: Path, kill_at: int) -> int:
     """
     ran = subprocess.run(
         [sys.executable, "-c", KILLED_AT, url, str(folder), str(kill_at)],
-        env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert ran.returncode in {0, -signal.SIGKILL}, ran.stderr
     return int(ran.stdout) if ran.returncode == 0 else 0
 
@@ -252,11 +255,13 @@ def test_processes_that_open_a_new_database_at_once_all_succeed(database_url: st
     code = "import sys; from sql.store import Store; Store.open(sys.argv[1]).close()"
     running = [
         subprocess.Popen(
-            [sys.executable, "-c", code, database_url], env=os.environ | {"PYTHONPATH": str(ROOT)},
-            stderr=subprocess.PIPE, text=True,
+            [sys.executable, "-c", code, database_url],
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
+            stderr=subprocess.PIPE,
+            text=True,
         )
         for _ in range(6)
-    ]  # fmt: skip
+    ]
     assert [process.communicate()[1] for process in running] == [""] * 6
     store = Store.open(database_url)
     with store.reading() as tx:

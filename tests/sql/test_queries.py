@@ -199,8 +199,10 @@ def test_csv_and_json_come_back_as_they_went_in() -> None:
     out = io.StringIO()
     write_csv(("a", "b", "c"), rows, out)
     assert list(csv.reader(io.StringIO(out.getvalue(), newline=""))) == [
-        ["a", "b", "c"], [HOSTILE, "1", ""], ['"', "2.5", ""],
-    ]  # fmt: skip
+        ["a", "b", "c"],
+        [HOSTILE, "1", ""],
+        ['"', "2.5", ""],
+    ]
     out = io.StringIO()
     write_json(("a", "b", "c"), rows, out)
     assert [tuple(row.values()) for row in json.loads(out.getvalue())] == rows

@@ -67,12 +67,26 @@ def test_bulk_writes_every_type_and_nulls_and_hostile_text(store: Store) -> None
         fill(tx, landings=[landing(1, "main")])
         tx.bulk(
             Citation,
-            ("repository_id", "source", "target", "relation", "field", "key", "syntax", "snippet", "counted",
-             "reason", "confidence"),
+            (
+                "repository_id",
+                "source",
+                "target",
+                "relation",
+                "field",
+                "key",
+                "syntax",
+                "snippet",
+                "counted",
+                "reason",
+                "confidence",
+            ),
             [(1, 1, 2, "mentions", "body", "", "hash", hostile, False, None, 0.25)],
-        )  # fmt: skip
-        tx.bulk(ArchivedPage, ("id", "repository_id", "stream", "request_key", "fetched_at", "body"),
-                [(1, 1, "sweep", "k", "t", b"\x00\xff\\")])  # fmt: skip
+        )
+        tx.bulk(
+            ArchivedPage,
+            ("id", "repository_id", "stream", "request_key", "fetched_at", "body"),
+            [(1, 1, "sweep", "k", "t", b"\x00\xff\\")],
+        )
         assert [tuple(row) for row in tx.rows(Citation, "snippet", "counted", "reason", "confidence")] == [
             (hostile, False, None, 0.25)
         ]
@@ -161,8 +175,13 @@ def test_rows_come_in_the_order_of_their_key_and_can_be_chosen(store: Store) -> 
         tx.upsert(Repository, [REPOSITORY, REPOSITORY | {"id": 2, "name": "m"}])
         tx.upsert(PullRequest, [pull_request(number, repository_id=one) for number in (3, 1, 2) for one in (2, 1)])
         assert [tuple(row) for row in tx.rows(PullRequest, "repository_id", "number")] == [
-            (1, 1), (1, 2), (1, 3), (2, 1), (2, 2), (2, 3),
-        ]  # fmt: skip
+            (1, 1),
+            (1, 2),
+            (1, 3),
+            (2, 1),
+            (2, 2),
+            (2, 3),
+        ]
         assert [number for (number,) in tx.rows(PullRequest, "number", repository_id=2, number=3)] == [3]
 
 

@@ -99,8 +99,9 @@ def works(messages: Sequence[Mapping[str, Any]]) -> Said:
     everything = "\n".join(str(one["content"]) for one in messages)
     if "You review code" in first:
         draft = "draft" in str(messages[-1]["content"])
-        return Said(json.dumps({"comment": COMMENT if draft else "It does what was asked for.",
-                                "score": 0.3 if draft else 1.0}))  # fmt: skip
+        return Said(
+            json.dumps({"comment": COMMENT if draft else "It does what was asked for.", "score": 0.3 if draft else 1.0})
+        )
     if "You rewrite the introduction" in first:
         return Said(json.dumps({"overview": SHORTER}))
     if "You edit comments" in first:
@@ -225,47 +226,108 @@ class RolloutWorld:
         chain_id = name or f"{len(self.chains) + 1:016x}"
         stages, queries = [], []
         for position, number in enumerate(numbers, 1):
-            stages.append({
-                "chain_id": chain_id, "position": position, "repository_id": 1, "number": number, "branch": "main",
-                "base_sha": self.world.sha(self.bases[number]), "landed_sha": self.world.sha(self.landed[number]),
-                "landed_at": "2026-01-01T00:00:00Z", "subject": f"Part {number} (#{number})", "source_files": 1,
-                "source_lines": 2, "test_files": 0, "test_lines": 0, "relation": None, "confidence": None,
-                "signs": None,
-            })  # fmt: skip
-            queries.append({
-                "chain_id": chain_id, "position": position, "outcome": "ready", "reason": None, "plan": "p",
-                "query": query(number), "interface": "[]", "files": json.dumps([f"src/part_{number}.py"]),
-                "findings": "[]", "attempts": 1,
-            })  # fmt: skip
+            stages.append(
+                {
+                    "chain_id": chain_id,
+                    "position": position,
+                    "repository_id": 1,
+                    "number": number,
+                    "branch": "main",
+                    "base_sha": self.world.sha(self.bases[number]),
+                    "landed_sha": self.world.sha(self.landed[number]),
+                    "landed_at": "2026-01-01T00:00:00Z",
+                    "subject": f"Part {number} (#{number})",
+                    "source_files": 1,
+                    "source_lines": 2,
+                    "test_files": 0,
+                    "test_lines": 0,
+                    "relation": None,
+                    "confidence": None,
+                    "signs": None,
+                }
+            )
+            queries.append(
+                {
+                    "chain_id": chain_id,
+                    "position": position,
+                    "outcome": "ready",
+                    "reason": None,
+                    "plan": "p",
+                    "query": query(number),
+                    "interface": "[]",
+                    "files": json.dumps([f"src/part_{number}.py"]),
+                    "findings": "[]",
+                    "attempts": 1,
+                }
+            )
         with self.store.transaction() as tx:
-            tx.upsert(Chain, [{"id": chain_id, "repository_id": 1, "length": len(numbers), "licence": "MIT",
-                               "language": "python"}])  # fmt: skip
+            tx.upsert(
+                Chain,
+                [{"id": chain_id, "repository_id": 1, "length": len(numbers), "licence": "MIT", "language": "python"}],
+            )
             tx.upsert(ChainStage, stages)
-            tx.upsert(Selection, [{"strategy": "reference", "chain_id": chain_id, "score": score, "reason": None,
-                                   "outcome": "selected", "selected_at": "2026-01-01T00:00:00Z"}])  # fmt: skip
-            tx.upsert(Task, [{"chain_id": chain_id, "outcome": "ready", "reason": None, "overview": OVERVIEW,
-                              "findings": "[]", "attempts": 1, "model": "m", "prompts": "{}",
-                              "created_at": "2026-01-01T00:00:00Z"}])  # fmt: skip
+            tx.upsert(
+                Selection,
+                [
+                    {
+                        "strategy": "reference",
+                        "chain_id": chain_id,
+                        "score": score,
+                        "reason": None,
+                        "outcome": "selected",
+                        "selected_at": "2026-01-01T00:00:00Z",
+                    }
+                ],
+            )
+            tx.upsert(
+                Task,
+                [
+                    {
+                        "chain_id": chain_id,
+                        "outcome": "ready",
+                        "reason": None,
+                        "overview": OVERVIEW,
+                        "findings": "[]",
+                        "attempts": 1,
+                        "model": "m",
+                        "prompts": "{}",
+                        "created_at": "2026-01-01T00:00:00Z",
+                    }
+                ],
+            )
             tx.upsert(TaskStage, queries)
         self.chains.append(chain_id)
         return chain_id
 
     def context(
-        self, model: Any = None, *, budget: float | None = None, run: str = "run",
-        more: Mapping[str, Any] | None = None, **options: Any,
-    ) -> RolloutContext:  # fmt: skip
+        self,
+        model: Any = None,
+        *,
+        budget: float | None = None,
+        run: str = "run",
+        more: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> RolloutContext:
         """A context with a model of this process, and folders for sandboxes where `more` does not say otherwise."""
         chosen = RolloutOptions(**{"backend": Backend.UNSAFE_LOCAL, **options})
         route = Route(model or PolicyModel(), Price(1.0, 2.0))
         desk = Desk(SqlLedger(self.store, run), default=route, budget_usd=budget, pause=lambda tries: None)
         settings = self.settings()
         given: dict[str, Any] = {
-            "pause": lambda tries: None, "make_place": lambda _, trees: FolderPlace(trees, self.folder), **(more or {})
-        }  # fmt: skip
+            "pause": lambda tries: None,
+            "make_place": lambda _, trees: FolderPlace(trees, self.folder),
+            **(more or {}),
+        }
         return RolloutContext(
-            self.store, desk, Provider(settings, backend=chosen.backend), make_scaffold(chosen), chosen,
-            settings.mirrors_dir, settings.data_dir, **given,
-        )  # fmt: skip
+            self.store,
+            desk,
+            Provider(settings, backend=chosen.backend),
+            make_scaffold(chosen),
+            chosen,
+            settings.mirrors_dir,
+            settings.data_dir,
+            **given,
+        )
 
     def run(self, context: RolloutContext, **choice: Any) -> RolloutRun:
         """A run over the chains."""
@@ -292,18 +354,56 @@ class RolloutWorld:
         """Everything that a rollout decided, by natural key: without times, costs, and the marks of a new sandbox."""
         messages = []
         columns = (
-            "ordinal", "position", "attempt", "step", "kind", "role", "content", "reasoning", "tool_calls",
-            "tool_call_id", "tool_name", "error", "details", "tokens_in", "tokens_out", "tree", "cwd",
-        )  # fmt: skip
+            "ordinal",
+            "position",
+            "attempt",
+            "step",
+            "kind",
+            "role",
+            "content",
+            "reasoning",
+            "tool_calls",
+            "tool_call_id",
+            "tool_name",
+            "error",
+            "details",
+            "tokens_in",
+            "tokens_out",
+            "tree",
+            "cwd",
+        )
         for row in self.rows(TrajectoryMessage, *columns, trajectory_id=trajectory):
             one = dict(zip(columns, row, strict=True))
             details = json.loads(one["details"])
             details.pop("restored", None)
             messages.append(one | {"details": details})
-        stage = ("position", "outcome", "reason", "start_tree", "end_tree", "conflicts", "reset_tests", "check",
-                 "endings", "attempts", "steps")  # fmt: skip
-        verdict = ("position", "attempt", "tree", "accepted", "gate", "score", "comment", "shown", "findings",
-                   "judge_error", "tests", "grade")  # fmt: skip
+        stage = (
+            "position",
+            "outcome",
+            "reason",
+            "start_tree",
+            "end_tree",
+            "conflicts",
+            "reset_tests",
+            "check",
+            "endings",
+            "attempts",
+            "steps",
+        )
+        verdict = (
+            "position",
+            "attempt",
+            "tree",
+            "accepted",
+            "gate",
+            "score",
+            "comment",
+            "shown",
+            "findings",
+            "judge_error",
+            "tests",
+            "grade",
+        )
         own = ("chain_id", "sample", "outcome", "reason", "accepted", "overview", "steps")
         return {
             "own": self.rows(Trajectory, *own, id=trajectory),
@@ -344,5 +444,12 @@ def rollout_world(
 
 
 def _repository(world: World) -> dict[str, Any]:
-    return {"id": 1, "host": "github.com", "owner": "shop", "name": "till", "location": str(world.path),
-            "default_branch": "main", "node_id": None}  # fmt: skip
+    return {
+        "id": 1,
+        "host": "github.com",
+        "owner": "shop",
+        "name": "till",
+        "location": str(world.path),
+        "default_branch": "main",
+        "node_id": None,
+    }

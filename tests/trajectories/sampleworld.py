@@ -144,37 +144,80 @@ class SampleWorld:
             number = known.get(repository, len(known) + 1)
             tx.insert_new(
                 Repository,
-                [{"id": number, "host": "github.com", "owner": owner, "name": name, "location": location,
-                  "default_branch": "main", "node_id": None}],
-            )  # fmt: skip
-            tx.upsert(Chain, [{"id": chain_id, "repository_id": number, "length": length, "licence": licence,
-                               "language": "python"}])  # fmt: skip
+                [
+                    {
+                        "id": number,
+                        "host": "github.com",
+                        "owner": owner,
+                        "name": name,
+                        "location": location,
+                        "default_branch": "main",
+                        "node_id": None,
+                    }
+                ],
+            )
+            tx.upsert(
+                Chain,
+                [{"id": chain_id, "repository_id": number, "length": length, "licence": licence, "language": "python"}],
+            )
             tx.upsert(
                 ChainStage,
                 [
-                    {"chain_id": chain_id, "position": place, "repository_id": number, "number": first + place - 1,
-                     "branch": "main", "base_sha": (shas or [("b" * 40, "")] * length)[place - 1][0],
-                     "landed_sha": (shas or [("", "c" * 40)] * length)[place - 1][1],
-                     "landed_at": f"2024-01-0{place}T00:00:00Z", "subject": "s",
-                     "source_files": 1, "source_lines": 1, "test_files": 1, "test_lines": 1, "relation": None,
-                     "confidence": None, "signs": None}
+                    {
+                        "chain_id": chain_id,
+                        "position": place,
+                        "repository_id": number,
+                        "number": first + place - 1,
+                        "branch": "main",
+                        "base_sha": (shas or [("b" * 40, "")] * length)[place - 1][0],
+                        "landed_sha": (shas or [("", "c" * 40)] * length)[place - 1][1],
+                        "landed_at": f"2024-01-0{place}T00:00:00Z",
+                        "subject": "s",
+                        "source_files": 1,
+                        "source_lines": 1,
+                        "test_files": 1,
+                        "test_lines": 1,
+                        "relation": None,
+                        "confidence": None,
+                        "signs": None,
+                    }
                     for place in range(1, length + 1)
                 ],
-            )  # fmt: skip
+            )
             tx.upsert(
                 Task,
-                [{"chain_id": chain_id, "outcome": "ready", "reason": None, "overview": overview, "findings": "[]",
-                  "attempts": 1, "model": "writer-1", "prompts": '{"chains.tasks/query": "f00d"}',
-                  "created_at": "2024-01-01T00:00:00Z"}],
-            )  # fmt: skip
+                [
+                    {
+                        "chain_id": chain_id,
+                        "outcome": "ready",
+                        "reason": None,
+                        "overview": overview,
+                        "findings": "[]",
+                        "attempts": 1,
+                        "model": "writer-1",
+                        "prompts": '{"chains.tasks/query": "f00d"}',
+                        "created_at": "2024-01-01T00:00:00Z",
+                    }
+                ],
+            )
             tx.upsert(
                 TaskStage,
                 [
-                    {"chain_id": chain_id, "position": place, "outcome": "ready", "reason": None, "plan": None,
-                     "query": f"do thing {place}", "interface": "[]", "files": "[]", "findings": "[]", "attempts": 1}
+                    {
+                        "chain_id": chain_id,
+                        "position": place,
+                        "outcome": "ready",
+                        "reason": None,
+                        "plan": None,
+                        "query": f"do thing {place}",
+                        "interface": "[]",
+                        "files": "[]",
+                        "findings": "[]",
+                        "attempts": 1,
+                    }
                     for place in range(1, length + 1)
                 ],
-            )  # fmt: skip
+            )
         return chain_id
 
     def trajectory(
@@ -196,26 +239,56 @@ class SampleWorld:
     ) -> str:
         """A trajectory whose every stage ends with the last attempt that `talk` makes at it; returns the id."""
         entries = (talk or long_talk()).entries
-        rounds = {entry.position: max(one.attempt for one in entries if one.position == entry.position)
-                  for entry in entries}  # fmt: skip
+        rounds = {
+            entry.position: max(one.attempt for one in entries if one.position == entry.position) for entry in entries
+        }
         stages = sorted(rounds)
         kept = len(stages) if accepted is None else accepted
         chosen: dict[str, Any] = {
-            "gate": "judge", "threshold": 0.8, "refinements": 3, "on_fail": "stop", "carry": "agent",
-            "context": "chain", "tools": "full", "temperature": None, "overflow": "stop", **options,
-        }  # fmt: skip
+            "gate": "judge",
+            "threshold": 0.8,
+            "refinements": 3,
+            "on_fail": "stop",
+            "carry": "agent",
+            "context": "chain",
+            "tools": "full",
+            "temperature": None,
+            "overflow": "stop",
+            **options,
+        }
         with self.store.transaction() as tx:
             tx.upsert(
                 Trajectory,
-                [{"id": trajectory_id, "chain_id": chain_id, "sample": sample, "parent_id": None, "parent_step": None,
-                  "scaffold": "react", "model": model, "judge": judge, "options": json.dumps(chosen),
-                  "options_hash": "0" * 64, "prompts": '{"trajectories/query": "beef"}',
-                  "tools": json.dumps([dict(tool) for tool in tools]), "outcome": outcome, "reason": None,
-                  "accepted": kept, "overview": overview, "usd": usd, "tokens_in": 1, "tokens_out": 1,
-                  "steps": sum(entry.kind is Kind.TURN for entry in entries), "seconds": 1.0, "worker": None,
-                  "tries": 0,
-                  "started_at": "2024-01-01T00:00:00Z", "finished_at": None}],
-            )  # fmt: skip
+                [
+                    {
+                        "id": trajectory_id,
+                        "chain_id": chain_id,
+                        "sample": sample,
+                        "parent_id": None,
+                        "parent_step": None,
+                        "scaffold": "react",
+                        "model": model,
+                        "judge": judge,
+                        "options": json.dumps(chosen),
+                        "options_hash": "0" * 64,
+                        "prompts": '{"trajectories/query": "beef"}',
+                        "tools": json.dumps([dict(tool) for tool in tools]),
+                        "outcome": outcome,
+                        "reason": None,
+                        "accepted": kept,
+                        "overview": overview,
+                        "usd": usd,
+                        "tokens_in": 1,
+                        "tokens_out": 1,
+                        "steps": sum(entry.kind is Kind.TURN for entry in entries),
+                        "seconds": 1.0,
+                        "worker": None,
+                        "tries": 0,
+                        "started_at": "2024-01-01T00:00:00Z",
+                        "finished_at": None,
+                    }
+                ],
+            )
             ends = list(trees) if trees is not None else [f"{trajectory_id}-{position}" for position in stages]
             for position, tree in zip(stages, ends, strict=True):
                 self._stage(tx, trajectory_id, position, tree, rounds[position], position <= kept)
@@ -226,20 +299,48 @@ class SampleWorld:
     def _stage(tx: Transaction, trajectory_id: str, position: int, tree: str | None, rounds: int, kept: bool) -> None:
         tx.upsert(
             TrajectoryStage,
-            [{"trajectory_id": trajectory_id, "position": position, "outcome": "accepted" if kept else "rejected",
-              "reason": None, "start_tree": "s", "end_tree": tree, "conflicts": "[]", "reset_tests": "[]",
-              "check": "{}", "endings": "[]", "attempts": rounds, "steps": 1, "seconds": 1.0}],
-        )  # fmt: skip
+            [
+                {
+                    "trajectory_id": trajectory_id,
+                    "position": position,
+                    "outcome": "accepted" if kept else "rejected",
+                    "reason": None,
+                    "start_tree": "s",
+                    "end_tree": tree,
+                    "conflicts": "[]",
+                    "reset_tests": "[]",
+                    "check": "{}",
+                    "endings": "[]",
+                    "attempts": rounds,
+                    "steps": 1,
+                    "seconds": 1.0,
+                }
+            ],
+        )
         tx.upsert(
             Verdict,
             [
-                {"trajectory_id": trajectory_id, "position": position, "attempt": attempt, "tree": tree or "t",
-                 "accepted": kept and attempt == rounds, "gate": "judge", "score": 0.9 if kept and attempt == rounds
-                 else 0.3, "comment": "c", "shown": None, "findings": "[]", "judge_error": None, "tests": None,
-                 "grade": "{}", "usd": 0.1, "seconds": 1.0, "at": "2024-01-01T00:00:00Z"}
+                {
+                    "trajectory_id": trajectory_id,
+                    "position": position,
+                    "attempt": attempt,
+                    "tree": tree or "t",
+                    "accepted": kept and attempt == rounds,
+                    "gate": "judge",
+                    "score": 0.9 if kept and attempt == rounds else 0.3,
+                    "comment": "c",
+                    "shown": None,
+                    "findings": "[]",
+                    "judge_error": None,
+                    "tests": None,
+                    "grade": "{}",
+                    "usd": 0.1,
+                    "seconds": 1.0,
+                    "at": "2024-01-01T00:00:00Z",
+                }
                 for attempt in range(1, rounds + 1)
             ],
-        )  # fmt: skip
+        )
 
     @staticmethod
     def _messages(tx: Transaction, trajectory_id: str, entries: Sequence[Entry]) -> None:

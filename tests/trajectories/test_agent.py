@@ -46,9 +46,16 @@ from trajectories.scaffolds.turns import NOT_RUN
 SENTINEL = "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
 
 VARIABLES = {
-    "repository": "a/b", "overview": "All of it.", "query": "Mend it.", "position": 1, "stages": 2,
-    "workdir": "/testbed", "comment": "Not yet.", "attempt": 2, "earlier": "agent",
-}  # fmt: skip
+    "repository": "a/b",
+    "overview": "All of it.",
+    "query": "Mend it.",
+    "position": 1,
+    "stages": 2,
+    "workdir": "/testbed",
+    "comment": "Not yet.",
+    "attempt": 2,
+    "earlier": "agent",
+}
 
 
 PRICE = Price(1.0, 2.0)
@@ -102,8 +109,10 @@ def test_the_word_somewhere_in_an_output_does_not_submit(output: str) -> None:
     box = sandbox_of(("x", ExecResult(0, output.encode())), OK)
     attempt, _ = work(
         Model([runs("x"), runs("y")]),
-        scaffold=ReactScaffold(tools="bash"), sandbox=box, given=order(stage_limits=Limits(steps=2)),
-    )  # fmt: skip
+        scaffold=ReactScaffold(tools="bash"),
+        sandbox=box,
+        given=order(stage_limits=Limits(steps=2)),
+    )
     assert attempt.ending is Ending.STEP_LIMIT
 
 
@@ -281,8 +290,14 @@ def test_a_stored_reply_counts_against_limits_with_what_it_cost_and_took_when_it
         box = sandbox_of(*[("x", ExecResult(0, b"fine\n"))] * (kill - 1), ("x", errors.SandboxLost("gone")))
         with pytest.raises(errors.SandboxLost):
             used = used_by(entries)
-            work(model, sandbox=box, given=replace(given, entries=entries, stage_used=used), record=record,
-                 ledger=ledger, price=PRICE)  # fmt: skip
+            work(
+                model,
+                sandbox=box,
+                given=replace(given, entries=entries, stage_used=used),
+                record=record,
+                ledger=ledger,
+                price=PRICE,
+            )
         entries, asked = [*entries, *record.entries], asked + len(model.requests)
     last, model = Memory(), Model([slow] * 3)
     given = replace(given, entries=entries, stage_used=used_by(entries))
@@ -479,8 +494,10 @@ def test_commands_get_the_order_s_variables_and_a_session_only_with_its_first_on
         scaffold = ReactScaffold(tools=tools)  # type: ignore[arg-type]
         work(
             Model([runs("a"), runs("b")]),
-            scaffold=scaffold, sandbox=box, given=order(environment={"A": "1"}, stage_limits=Limits(steps=2)),
-        )  # fmt: skip
+            scaffold=scaffold,
+            sandbox=box,
+            given=order(environment={"A": "1"}, stage_limits=Limits(steps=2)),
+        )
         assert given == expected
 
 

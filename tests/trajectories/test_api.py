@@ -99,7 +99,11 @@ def test_reading_changes_nothing_and_neither_does_opening_what_is_no_current_dat
 def test_importing_it_loads_no_stage(tmp_path: Path) -> None:
     code = "import json, sys, prchain.api; print(json.dumps([n.partition('.')[0] for n in sys.modules]))"
     ran = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT)},
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert not {"sqlalchemy", "pydantic", "sql", "chains", "trajectories"} & set(json.loads(ran.stdout))

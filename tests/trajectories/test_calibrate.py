@@ -62,44 +62,140 @@ def prove(world: TaskWorld, outcomes: dict[int, str]) -> None:
     """Rows as `prchain tasks build` and `prchain environments validate` leave them."""
     chain = world.chains[0]
     with world.store.transaction() as tx:
-        tx.upsert(Task, [
-            {"chain_id": chain, "outcome": "ready", "reason": None, "overview": "All of it.", "findings": "[]",
-             "attempts": 1, "model": "m", "prompts": "{}", "created_at": ""}
-        ])  # fmt: skip
-        tx.upsert(TaskStage, [
-            {"chain_id": chain, "position": position, "outcome": "ready", "reason": None, "plan": "p",
-             "query": QUERIES[position], "interface": json.dumps(["round_half_even_cents"] if position == 1 else []),
-             "files": "[]", "findings": "[]", "attempts": 1}
-            for position in outcomes
-        ])  # fmt: skip
-        tx.upsert(StageTests, [
-            {"chain_id": chain, "position": position, "outcome": outcome, "reason": None, "image": None,
-             "recipe": None, "runner": None, "files": "[]", "classes": "{}", "removed": "[]", "tampered": "[]",
-             "stage_image": None, "seconds": 0.0}
-            for position, outcome in outcomes.items()
-        ])  # fmt: skip
+        tx.upsert(
+            Task,
+            [
+                {
+                    "chain_id": chain,
+                    "outcome": "ready",
+                    "reason": None,
+                    "overview": "All of it.",
+                    "findings": "[]",
+                    "attempts": 1,
+                    "model": "m",
+                    "prompts": "{}",
+                    "created_at": "",
+                }
+            ],
+        )
+        tx.upsert(
+            TaskStage,
+            [
+                {
+                    "chain_id": chain,
+                    "position": position,
+                    "outcome": "ready",
+                    "reason": None,
+                    "plan": "p",
+                    "query": QUERIES[position],
+                    "interface": json.dumps(["round_half_even_cents"] if position == 1 else []),
+                    "files": "[]",
+                    "findings": "[]",
+                    "attempts": 1,
+                }
+                for position in outcomes
+            ],
+        )
+        tx.upsert(
+            StageTests,
+            [
+                {
+                    "chain_id": chain,
+                    "position": position,
+                    "outcome": outcome,
+                    "reason": None,
+                    "image": None,
+                    "recipe": None,
+                    "runner": None,
+                    "files": "[]",
+                    "classes": "{}",
+                    "removed": "[]",
+                    "tampered": "[]",
+                    "stage_image": None,
+                    "seconds": 0.0,
+                }
+                for position, outcome in outcomes.items()
+            ],
+        )
 
 
 def verdict(world: TaskWorld, attempt: int, score: float | None, error: str | None, tests: str | None) -> None:
     """A row as a rollout leaves it."""
     with world.store.transaction() as tx:
-        tx.upsert(Trajectory, [
-            {"id": "t", "chain_id": world.chains[0], "sample": 0, "parent_id": None, "parent_step": None,
-             "scaffold": "react", "model": "m", "options": "{}", "options_hash": "", "prompts": "{}", "tools": "[]",
-             "outcome": "running", "reason": None, "accepted": 0, "overview": None, "usd": None, "tokens_in": 0,
-             "tokens_out": 0, "steps": 0, "seconds": 0.0, "worker": None, "tries": 0, "started_at": "",
-             "finished_at": None}
-        ])  # fmt: skip
-        tx.upsert(TrajectoryStage, [
-            {"trajectory_id": "t", "position": 1, "outcome": "running", "reason": None, "start_tree": None,
-             "end_tree": None, "conflicts": "[]", "reset_tests": "[]", "check": "{}", "attempts": 0, "endings": "[]",
-             "steps": 0, "seconds": 0.0}
-        ])  # fmt: skip
-        tx.upsert(Verdict, [
-            {"trajectory_id": "t", "position": 1, "attempt": attempt, "tree": "", "accepted": None, "gate": "judge",
-             "score": score, "comment": None, "shown": None, "findings": "[]", "judge_error": error, "tests": tests,
-             "grade": "{}", "usd": 0.0, "seconds": 0.0, "at": ""}
-        ])  # fmt: skip
+        tx.upsert(
+            Trajectory,
+            [
+                {
+                    "id": "t",
+                    "chain_id": world.chains[0],
+                    "sample": 0,
+                    "parent_id": None,
+                    "parent_step": None,
+                    "scaffold": "react",
+                    "model": "m",
+                    "options": "{}",
+                    "options_hash": "",
+                    "prompts": "{}",
+                    "tools": "[]",
+                    "outcome": "running",
+                    "reason": None,
+                    "accepted": 0,
+                    "overview": None,
+                    "usd": None,
+                    "tokens_in": 0,
+                    "tokens_out": 0,
+                    "steps": 0,
+                    "seconds": 0.0,
+                    "worker": None,
+                    "tries": 0,
+                    "started_at": "",
+                    "finished_at": None,
+                }
+            ],
+        )
+        tx.upsert(
+            TrajectoryStage,
+            [
+                {
+                    "trajectory_id": "t",
+                    "position": 1,
+                    "outcome": "running",
+                    "reason": None,
+                    "start_tree": None,
+                    "end_tree": None,
+                    "conflicts": "[]",
+                    "reset_tests": "[]",
+                    "check": "{}",
+                    "attempts": 0,
+                    "endings": "[]",
+                    "steps": 0,
+                    "seconds": 0.0,
+                }
+            ],
+        )
+        tx.upsert(
+            Verdict,
+            [
+                {
+                    "trajectory_id": "t",
+                    "position": 1,
+                    "attempt": attempt,
+                    "tree": "",
+                    "accepted": None,
+                    "gate": "judge",
+                    "score": score,
+                    "comment": None,
+                    "shown": None,
+                    "findings": "[]",
+                    "judge_error": error,
+                    "tests": tests,
+                    "grade": "{}",
+                    "usd": 0.0,
+                    "seconds": 0.0,
+                    "at": "",
+                }
+            ],
+        )
 
 
 def judged_by(world: TaskWorld, model: str, prompts: Mapping[str, str]) -> None:
@@ -140,12 +236,17 @@ def test_a_judge_that_is_right_gets_full_marks_on_every_proved_stage(world: Task
     assert found.done and found.stages == 2 and len(model.asked) == 2 * CALLS
     said = page(found)
     assert {name: (row["count"], row["accepted"]) for name, row in said["variants"].items()} == {
-        "reference": (8, 1.0), "empty": (2, 0.0), "reverted": (8, 0.0), "other_stage": (8, 0.0), "half": (8, 0.0),
-    }  # fmt: skip
+        "reference": (8, 1.0),
+        "empty": (2, 0.0),
+        "reverted": (8, 0.0),
+        "other_stage": (8, 0.0),
+        "half": (8, 0.0),
+    }
     assert (said["repeats"]["same"], said["orders"]["same"], said["orders"]["apart"]) == (1.0, 1.0, 0.0)
     assert (said["repeats"]["pairs"], said["orders"]["pairs"]) == (2 * 4 * 2, 2 * 4 * 4)
-    assert all((point["precision"], point["recall"], point["accepted"]) == (1.0, 1.0, 0.25)
-               for point in said["known"]["curve"])  # fmt: skip
+    assert all(
+        (point["precision"], point["recall"], point["accepted"]) == (1.0, 1.0, 0.25) for point in said["known"]["curve"]
+    )
     assert [point["threshold"] for point in said["known"]["curve"]] == list(THRESHOLDS)
     assert said["wrong"] == [] and said["unscored"] == {} and said["known"]["verdicts"] == 32
 
@@ -291,9 +392,18 @@ def test_every_stage_is_counted_once_whatever_became_of_it(world: TaskWorld) -> 
 
 def test_stored_verdicts_are_held_against_the_tests(world: TaskWorld) -> None:
     for attempt, (score, error, tests) in enumerate(
-        [(0.9, None, "passed"), (0.85, None, "f2p_failed"), (0.6, None, "passed"), (0.1, None, "p2p_broken"),
-         (0.9, None, None), (0.9, None, "state_broken"), (None, "bad_reply", "passed"), (None, None, "passed")], 1
-    ):  # fmt: skip
+        [
+            (0.9, None, "passed"),
+            (0.85, None, "f2p_failed"),
+            (0.6, None, "passed"),
+            (0.1, None, "p2p_broken"),
+            (0.9, None, None),
+            (0.9, None, "state_broken"),
+            (None, "bad_reply", "passed"),
+            (None, None, "passed"),
+        ],
+        1,
+    ):
         verdict(world, attempt, score, error, tests)
     own = calibrator(world, FakeModel(right), limit=1)
     judged_by(world, own.judge.model, own.judge.prompts)
@@ -334,8 +444,9 @@ def references(tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
 
 
 def code_lines(patch: bytes) -> int:
-    return sum(len(file.added) + len(file.removed) for file in file_patches(patch)
-               if kind_of(file.path) is FileKind.SOURCE)  # fmt: skip
+    return sum(
+        len(file.added) + len(file.removed) for file in file_patches(patch) if kind_of(file.path) is FileKind.SOURCE
+    )
 
 
 def test_half_of_a_patch_lacks_half_of_its_code_and_keeps_the_rest(references: list[bytes]) -> None:
@@ -432,8 +543,12 @@ def test_a_spread_keeps_unscored_ones_apart() -> None:
 
 def run(world: TaskWorld, monkeypatch: pytest.MonkeyPatch, *arguments: str, score: float = 0.9) -> int:
     script = world.folder / "script.jsonl"
-    line = {"purpose": "judge", "repeat": True, "reply": {"comment": "Seen.", "score": score},
-            "usage": {"in": 10, "out": 5}}  # fmt: skip
+    line = {
+        "purpose": "judge",
+        "repeat": True,
+        "reply": {"comment": "Seen.", "score": score},
+        "usage": {"in": 10, "out": 5},
+    }
     script.write_text(json.dumps(line) + "\n")
     monkeypatch.setenv("PRCHAIN_LLM_SCRIPT", str(script))
     monkeypatch.setenv("PRCHAIN_DATA_DIR", str(world.folder))

@@ -74,15 +74,34 @@ def test_a_cost_that_is_not_known_is_null(world: SampleWorld, tmp_path: Path) ->
 def test_the_cost_of_tasks_counts_lost_calls_with_what_was_reserved(world: SampleWorld, tmp_path: Path) -> None:
     world.trajectory("t1", "c1")
     call = {
-        "run": "r", "purpose": "query", "subject": "c1/1", "sample": 0, "attempt": 1, "ordinal": 1, "request_hash": "h",
-        "prompt": "p", "prompt_hash": "h", "model": "m", "reserved_usd": 0.5, "tokens_in": 1, "tokens_cached": None,
-        "tokens_out": 1, "reply": None, "error": None, "started_at": "t", "finished_at": None,
-    }  # fmt: skip
+        "run": "r",
+        "purpose": "query",
+        "subject": "c1/1",
+        "sample": 0,
+        "attempt": 1,
+        "ordinal": 1,
+        "request_hash": "h",
+        "prompt": "p",
+        "prompt_hash": "h",
+        "model": "m",
+        "reserved_usd": 0.5,
+        "tokens_in": 1,
+        "tokens_cached": None,
+        "tokens_out": 1,
+        "reply": None,
+        "error": None,
+        "started_at": "t",
+        "finished_at": None,
+    }
     with world.store.transaction() as tx:
-        tx.upsert(LlmCall, [
-            {**call, "id": 1, "state": "stored", "usd": 0.125}, {**call, "id": 2, "state": "lost", "usd": None},
-            {**call, "id": 3, "state": "released", "usd": None},
-        ])  # fmt: skip
+        tx.upsert(
+            LlmCall,
+            [
+                {**call, "id": 1, "state": "stored", "usd": 0.125},
+                {**call, "id": 2, "state": "lost", "usd": None},
+                {**call, "id": 3, "state": "released", "usd": None},
+            ],
+        )
     assert card(world, tmp_path)["cost"]["tasks_usd"] == 0.625
 
 
@@ -97,8 +116,19 @@ def test_names_cannot_act_in_markdown(world: SampleWorld, tmp_path: Path) -> Non
             assert line.count("|") == 5
 
 
-@pytest.mark.parametrize("name", ["**x**", "~~x~~", "https://bad.example/?q=1", "WWW.bad.example", "@everyone", "_x_",
-                                  "&lt;script&gt;", "joe@example"])  # fmt: skip
+@pytest.mark.parametrize(
+    "name",
+    [
+        "**x**",
+        "~~x~~",
+        "https://bad.example/?q=1",
+        "WWW.bad.example",
+        "@everyone",
+        "_x_",
+        "&lt;script&gt;",
+        "joe@example",
+    ],
+)
 def test_links_stress_and_mentions_in_a_name_stand_there_as_code(world: SampleWorld, tmp_path: Path, name: str) -> None:
     world.trajectory("t1", "c1", model=f"a {name} b")
     assert f"| `a {name} b (react)` |" in markdown(card(world, tmp_path))
@@ -121,11 +151,19 @@ def test_the_card_says_which_chains_hold_pull_requests_of_benchmarks(world: Samp
     world.trajectory("t1", "c1")
     with world.store.transaction() as tx:
         tx.upsert(PullRequest, [{"repository_id": 1, "number": number} for number in (2, 99)])
-        tx.upsert(Candidate, [
-            {"repository_id": 1, "strategy": "reference", "number": number, "outcome": "benchmark_instance",
-             "reason": None}
-            for number in (2, 99)
-        ])  # fmt: skip
+        tx.upsert(
+            Candidate,
+            [
+                {
+                    "repository_id": 1,
+                    "strategy": "reference",
+                    "number": number,
+                    "outcome": "benchmark_instance",
+                    "reason": None,
+                }
+                for number in (2, 99)
+            ],
+        )
     found = card(world, tmp_path)["overlap"]
     assert found == {"benchmark_pull_requests_kept_out": 2, "exported_chains_with_one": ["c1"]}
 
@@ -138,8 +176,12 @@ def test_samples_that_share_thirteen_words_with_a_file_are_named(world: SampleWo
     world.chain("c2", first=9)
     world.trajectory("t2", "c2", Talk().system().query(1).bash("cat x", words).submit())
     file = tmp_path / "bench.jsonl"
-    file.write_text(json.dumps({"id": 1, "deep": [{"problem_statement": "short"}]}) + "\n"
-                    + json.dumps({"id": 2, "deep": [{"problem_statement": f"Well, {words}."}]}) + "\n")  # fmt: skip
+    file.write_text(
+        json.dumps({"id": 1, "deep": [{"problem_statement": "short"}]})
+        + "\n"
+        + json.dumps({"id": 2, "deep": [{"problem_statement": f"Well, {words}."}]})
+        + "\n"
+    )
     found = card(world, tmp_path, overlap=file)["overlap"]["file"]
     assert found["lines"] == 2 and found["samples_looked_at"] == 2
     assert found["hits"] == [{"sample": "t1", "lines": [2], "ngrams": 2}], "what tools printed does not count"

@@ -36,8 +36,14 @@ def test_what_stands_in_generation_is_printed(tmp_path: Path) -> None:
     assert rendered(tmp_path, source) == "a<b>"
 
 
-@pytest.mark.parametrize("stored", [SAID, [{"name": "other", "template": "x"}, {"name": "default", "template": SAID}],
-                                    {"other": "x", "default": SAID}])  # fmt: skip
+@pytest.mark.parametrize(
+    "stored",
+    [
+        SAID,
+        [{"name": "other", "template": "x"}, {"name": "default", "template": SAID}],
+        {"other": "x", "default": SAID},
+    ],
+)
 def test_of_several_templates_the_default_one_is_taken(tmp_path: Path, stored: object) -> None:
     assert configured(tmp_path, stored) == "ab"
 
@@ -50,9 +56,18 @@ def test_no_template_is_none(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "stored",
-    [5, True, {"a": "x"}, [1], ["x"], [{"name": "default"}], [{"name": "a", "template": "x"}], {"default": 5},
-     {"default": {"default": "x"}}],
-)  # fmt: skip
+    [
+        5,
+        True,
+        {"a": "x"},
+        [1],
+        ["x"],
+        [{"name": "default"}],
+        [{"name": "a", "template": "x"}],
+        {"default": 5},
+        {"default": {"default": "x"}},
+    ],
+)
 def test_settings_that_hold_no_template_are_one_line(tmp_path: Path, stored: object) -> None:
     with pytest.raises(UsageError, match="settings"):
         configured(tmp_path, stored)
@@ -60,9 +75,15 @@ def test_settings_that_hold_no_template_are_one_line(tmp_path: Path, stored: obj
 
 @pytest.mark.parametrize(
     "source",
-    ["{{ 1 / 0 }}", "{{ messages[99].content }}", "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}",
-     "{{ 'a' + 1 }}", "{{ range(10 ** 9) | list }}", "{{ raise_exception('no') }}"],
-)  # fmt: skip
+    [
+        "{{ 1 / 0 }}",
+        "{{ messages[99].content }}",
+        "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}",
+        "{{ 'a' + 1 }}",
+        "{{ range(10 ** 9) | list }}",
+        "{{ raise_exception('no') }}",
+    ],
+)
 def test_what_a_template_raises_is_one_line(tmp_path: Path, source: str) -> None:
     with pytest.raises(UsageError, match="refuses a conversation") as caught:
         rendered(tmp_path, source)

@@ -250,9 +250,15 @@ def test_a_comment_that_comes_back_as_it_was_is_not_asked_for_again_and_costs_wh
     for said in (LEAKING, f" {LEAKING}\n"):
         model = rewriting(LEAKING + " Really.", said)
         result = comment_for_agent(
-            desk_of(model, ledger), Judgement(0.2, LEAKING), None, check(hidden), gate="judge", threshold=0.8,
-            query=QUERIES[1], subject="t/1",
-        )  # fmt: skip
+            desk_of(model, ledger),
+            Judgement(0.2, LEAKING),
+            None,
+            check(hidden),
+            gate="judge",
+            threshold=0.8,
+            query=QUERIES[1],
+            subject="t/1",
+        )
         assert (result.text, result.neutral, result.rounds) == (NEUTRAL, True, 2)
         assert result.usd == pytest.approx(ledger.spending().usd), "a run that is taken up tells the same cost"
     assert len(ledger.calls) == 2
@@ -332,15 +338,19 @@ _IDS = st.lists(st.from_regex(r"tests/test_[a-z]{3,8}\.py::test_[a-z0-9_]{4,12}"
 
 @given(_IDS, _IDS, _IDS, _IDS, _IDS)
 def test_of_tests_the_agent_reads_nothing_but_the_kind_of_failure(
-    f2p: tuple[str, ...], passed: tuple[str, ...], broken: tuple[str, ...], earlier: tuple[str, ...],
+    f2p: tuple[str, ...],
+    passed: tuple[str, ...],
+    broken: tuple[str, ...],
+    earlier: tuple[str, ...],
     carried: tuple[str, ...],
-) -> None:  # fmt: skip
+) -> None:
     grade = Grade("f2p_failed", passed, f2p, (), broken, earlier, carried)
     texts = {
-        comment_for_agent(desk_of(FakeModel()), None, one, lambda text: [], gate="tests", threshold=0.8, query="q",
-                          subject="t/1").text
+        comment_for_agent(
+            desk_of(FakeModel()), None, one, lambda text: [], gate="tests", threshold=0.8, query="q", subject="t/1"
+        ).text
         for one in (grade, replace(grade, f2p_failed=f2p and ("other::test",) * 5, f2p_passed=()))
-    }  # fmt: skip
+    }
     assert len(texts) == 1
     [text] = texts
     kinds = ("was asked for works yet", "earlier stages", "worked before", "broken still")

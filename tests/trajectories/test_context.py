@@ -126,9 +126,7 @@ def test_elide_keeps_every_request_within_the_context_and_says_what_was_left_out
 
 def test_elide_ends_where_the_last_steps_alone_are_too_long() -> None:
     model = Model([measured] * 30)
-    attempt, _ = work(
-        model, sandbox=sandbox_of(LONG), scaffold=scaffold(context_tokens=1500, overflow="elide")
-    )  # fmt: skip
+    attempt, _ = work(model, sandbox=sandbox_of(LONG), scaffold=scaffold(context_tokens=1500, overflow="elide"))
     assert attempt.ending is Ending.CONTEXT_LIMIT
 
 

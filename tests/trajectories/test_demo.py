@@ -34,8 +34,16 @@ def ran(finished_demo: Ran) -> Ran:
 def test_the_funnel_leads_from_pull_requests_to_samples(ran: Ran) -> None:
     funnel = ran.printed.partition("The funnel\n")[2]
     counts = {what.strip(): int(count) for count, what in re.findall(r"^ *(\d+)  ([a-z ]+?)  ", funnel, re.M)}
-    assert counts == {"pull requests": 12, "citations": 14, "chains": 3, "tasks": 3, "chains proved": 3,
-                      "trajectories": 3, "verdicts": 11, "samples": 2}  # fmt: skip
+    assert counts == {
+        "pull requests": 12,
+        "citations": 14,
+        "chains": 3,
+        "tasks": 3,
+        "chains proved": 3,
+        "trajectories": 3,
+        "verdicts": 11,
+        "samples": 2,
+    }
     assert "2 accepted, 1 rejected" in funnel
     for name in ("measures", "prchain.db", "samples.jsonl"):
         assert str(ran.folder / name) in funnel
@@ -237,8 +245,12 @@ def test_an_engine_that_does_not_answer_or_has_no_base_image_of_ours_is_passed_o
 
 
 def test_a_real_model_replaces_the_script_and_has_the_users_endpoint_and_prices(tmp_path: Path) -> None:
-    user = Settings(llm_base_url="https://models.example/v1", llm_price_input=0.5, llm_price_output=2,
-                    llm_api_key=SecretStr("sk-planted-key"))  # fmt: skip
+    user = Settings(
+        llm_base_url="https://models.example/v1",
+        llm_price_input=0.5,
+        llm_price_output=2,
+        llm_api_key=SecretStr("sk-planted-key"),
+    )
     prepare(tmp_path, PLAIN, user, "glm-4.6")
     assert not (tmp_path / "script.jsonl").exists()
     written = (tmp_path / "prchain.toml").read_text()

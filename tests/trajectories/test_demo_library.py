@@ -30,8 +30,12 @@ def test_every_commit_has_the_same_sha_everywhere(
     assert git(repository, "rev-parse", "main") == TIP
     settings = tmp_path / "gitconfig"
     settings.write_text("[user]\n\tname = Somebody Else\n[core]\n\tautocrlf = true\n[commit]\n\tgpgSign = true\n")
-    for name, value in {"GIT_CONFIG_GLOBAL": str(settings), "GIT_AUTHOR_NAME": "Nobody", "TZ": "Asia/Tokyo",
-                        "GIT_DEFAULT_HASH": "sha256"}.items():  # fmt: skip
+    for name, value in {
+        "GIT_CONFIG_GLOBAL": str(settings),
+        "GIT_AUTHOR_NAME": "Nobody",
+        "TZ": "Asia/Tokyo",
+        "GIT_DEFAULT_HASH": "sha256",
+    }.items():
         monkeypatch.setenv(name, value)
     assert build(tmp_path / "again")
     for name in ("GIT_CONFIG_GLOBAL", "GIT_DEFAULT_HASH"):
@@ -114,9 +118,7 @@ def test_default_options_find_the_chains_and_what_can_be_no_stage(repository: Pa
             kept = {(row[0], row[1]): row[2] for row in tx.rows(Dependency, "source", "target", "relation")}
         store.close()
     assert chains == CHAINS
-    assert landed == {
-        step.number: str(step.style) for step in HISTORY if step.style in {Style.MERGE, Style.SQUASH}
-    }  # fmt: skip
+    assert landed == {step.number: str(step.style) for step in HISTORY if step.style in {Style.MERGE, Style.SQUASH}}
     assert unlanded == {12}
     assert {number for number, outcome in outcomes.items() if outcome == "chained"} == set(STAGES)
     assert (outcomes[7], outcomes[9]) == ("reverted", "revert")

@@ -96,8 +96,10 @@ def test_the_judge_knows_an_attempt_by_lines_that_stand_neither_in_the_reference
 
 
 def test_one_stage_is_mended_after_a_review_and_one_chain_is_refused_four_times() -> None:
-    rounds = {name: [[one.score >= 0.8 for one in stage.attempts] for stage in chain.stages]
-              for name, chain in ANSWERS.items()}  # fmt: skip
+    rounds = {
+        name: [[one.score >= 0.8 for one in stage.attempts] for stage in chain.stages]
+        for name, chain in ANSWERS.items()
+    }
     assert rounds == {
         "own": [[False] * 4, []],
         "read": [[True], [False, True], [True]],
@@ -109,8 +111,11 @@ def test_without_a_known_folder_files_are_edited_with_bash_and_to_the_same_effec
     lines = [json.loads(line) for line in write_script(None).splitlines()]
     assert {call["name"] for line in lines for call in line.get("tool_calls", ())} == {"bash", "submit"}
     assert "/testbed" not in write_script(None)
-    assert {call["name"] for line in map(json.loads, write_script("/testbed").splitlines())
-            for call in line.get("tool_calls", ())} == {"bash", "submit", "str_replace_editor"}  # fmt: skip
+    assert {
+        call["name"]
+        for line in map(json.loads, write_script("/testbed").splitlines())
+        for call in line.get("tool_calls", ())
+    } == {"bash", "submit", "str_replace_editor"}
 
 
 def test_the_script_of_a_stage_is_asked_by_title(tmp_path: Path) -> None:

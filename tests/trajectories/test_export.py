@@ -92,8 +92,11 @@ def test_a_prefix_that_would_tell_of_stages_that_it_lacks_is_left_out(
 def test_texts_are_scrubbed_wherever_they_stand(world: SampleWorld, tmp_path: Path) -> None:
     token = "ghp_" + "a1B2" * 9
     talk = Talk().system(f"Ask joe@example.org. {token}").query(1, f"{OVERVIEW} Mail: amy@example.org")
-    talk.bash(f"git config user.email bob@example.org; export T={token}", f"dan@example.org \x1b[31m{token}",
-              reasoning="eve@example.org says")  # fmt: skip
+    talk.bash(
+        f"git config user.email bob@example.org; export T={token}",
+        f"dan@example.org \x1b[31m{token}",
+        reasoning="eve@example.org says",
+    )
     talk.turn("", ("str_replace_editor", {"path": "x", "old_str": "line\nmailto:joe@example.org"}))
     talk.seen("fay@example.org", error=None).turn("Ask gus@example.org", ("bash", f'{{"command": "{token}')).seen("no")
     talk.submit()
@@ -327,8 +330,11 @@ def test_parquet_holds_what_json_lines_hold(world: SampleWorld, tmp_path: Path) 
 
 def plain(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: plain(one) if name != "arguments" or isinstance(one, dict) else plain(json.loads(one))
-                for name, one in value.items() if one is not None}  # fmt: skip
+        return {
+            name: plain(one) if name != "arguments" or isinstance(one, dict) else plain(json.loads(one))
+            for name, one in value.items()
+            if one is not None
+        }
     return [plain(one) for one in value] if isinstance(value, list) else value
 
 
@@ -365,8 +371,24 @@ def test_the_command_writes_and_says_what_it_left_out(
     assert run(["export", "--out", str(out), "--force", "--mask", "nope", *db]) == 2
     assert run(["export", "--out", str(out), "--force", "--format", "trl", *db]) == 2
     assert "--rows turns" in capsys.readouterr().err
-    assert run(["export", "--out", str(out), "--force", "--format", "trl", "--unmask", "faulty", "--refinements",
-                "keep", *db]) == 0  # fmt: skip
+    assert (
+        run(
+            [
+                "export",
+                "--out",
+                str(out),
+                "--force",
+                "--format",
+                "trl",
+                "--unmask",
+                "faulty",
+                "--refinements",
+                "keep",
+                *db,
+            ]
+        )
+        == 0
+    )
     assert run(["export", "--out", "-", *db]) == 0
     assert json.loads(capsys.readouterr().out.splitlines()[-1])["messages"]
 

@@ -134,8 +134,9 @@ def test_predictions_are_no_parquet(world: SampleWorld, capsys: pytest.CaptureFi
 def prchain(*arguments: str, stdout: int) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "prchain.cli", *arguments]
     root = str(Path(__file__).parents[2])
-    return subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, text=True, check=False,
-                          env={**os.environ, "PYTHONPATH": root})  # fmt: skip
+    return subprocess.run(
+        command, stdout=stdout, stderr=subprocess.PIPE, text=True, check=False, env={**os.environ, "PYTHONPATH": root}
+    )
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")

@@ -60,8 +60,13 @@ def predicted(world: SampleWorld, folder: Path, **options: object) -> tuple[list
     left_out: list[Unpredicted] = []
     with world.store.reading() as tx:
         found = predictions(
-            tx, folder / "mirrors", folder, outcomes=FINAL, left_out=left_out.append, **options  # type: ignore[arg-type]
-        )  # fmt: skip
+            tx,
+            folder / "mirrors",
+            folder,
+            outcomes=FINAL,
+            left_out=left_out.append,
+            **options,  # type: ignore[arg-type]
+        )
         return list(found), left_out
 
 

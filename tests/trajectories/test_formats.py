@@ -27,20 +27,38 @@ from trajectories.export.samples import Reason, Sample, Stage, Turn, answered, e
 from trajectories.model import Kind
 
 FACTS = {
-    "repository": "shop/till", "licence": "MIT", "language": "python", "sample": 0, "scaffold": "react",
-    "model": "agent-1", "judge": "judge-1", "outcome": "accepted", "usd": 0.5, "tokens": 10, "tokens_by": "estimate",
-}  # fmt: skip
+    "repository": "shop/till",
+    "licence": "MIT",
+    "language": "python",
+    "sample": 0,
+    "scaffold": "react",
+    "model": "agent-1",
+    "judge": "judge-1",
+    "outcome": "accepted",
+    "usd": 0.5,
+    "tokens": 10,
+    "tokens_by": "estimate",
+}
 
 
 def sample(masks: frozenset[Mask] = frozenset(Mask)) -> Sample:
     entries = long_talk().entries
     turns = [
         Turn(
-            entry.role, entry.content, entry.kind, *mark, entry.position, entry.attempt, entry.step, entry.reasoning,
-            entry.tool_calls, entry.tool_call_id, entry.tool_name,
+            entry.role,
+            entry.content,
+            entry.kind,
+            *mark,
+            entry.position,
+            entry.attempt,
+            entry.step,
+            entry.reasoning,
+            entry.tool_calls,
+            entry.tool_call_id,
+            entry.tool_name,
         )
         for entry, mark in zip(entries, marks(entries, {1: 1, 2: 2, 3: 1}, masks), strict=True)
-    ]  # fmt: skip
+    ]
     stages = tuple(Stage(place, 1, 0.9, None, "t") for place in (1, 2, 3))
     return ended(Sample("t1", "t1", "c1", answered(turns), stages, (BASH, EDIT), OVERVIEW, FACTS))
 
@@ -199,10 +217,21 @@ def test_metadata_tells_where_each_stage_begins_and_ends(form: str) -> None:
 def test_a_call_that_nobody_answered_gets_an_empty_answer_unless_it_is_the_end() -> None:
     talk = long_talk()
     turns = [
-        Turn(entry.role, entry.content, entry.kind, False, Reason.TURN, entry.position, 1, entry.step,
-             tool_calls=entry.tool_calls, tool_call_id=entry.tool_call_id)
-        for entry in talk.entries if entry.kind is not Kind.OBSERVATION
-    ]  # fmt: skip
+        Turn(
+            entry.role,
+            entry.content,
+            entry.kind,
+            False,
+            Reason.TURN,
+            entry.position,
+            1,
+            entry.step,
+            tool_calls=entry.tool_calls,
+            tool_call_id=entry.tool_call_id,
+        )
+        for entry in talk.entries
+        if entry.kind is not Kind.OBSERVATION
+    ]
     fixed = answered(turns)
     calls = [call.id for turn in turns for call in turn.tool_calls]
     assert [turn.tool_call_id for turn in fixed if turn.role == "tool"] == calls[:-1]

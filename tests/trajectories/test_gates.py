@@ -14,9 +14,13 @@ from trajectories.verdicts.judge import Judgement
 
 THRESHOLD = 0.8
 OUTCOMES = (
-    outcomes.PASSED, outcomes.STATE_BROKEN, outcomes.F2P_FAILED, outcomes.P2P_BROKEN, outcomes.EARLIER_BROKEN,
+    outcomes.PASSED,
+    outcomes.STATE_BROKEN,
+    outcomes.F2P_FAILED,
+    outcomes.P2P_BROKEN,
+    outcomes.EARLIER_BROKEN,
     outcomes.CARRIED_FAILURE,
-)  # fmt: skip
+)
 JUDGES: list[tuple[Judgement | None, bool | None]] = [
     (None, None),
     (Judgement(None, None, "bad_reply", usd=None), None),
@@ -93,6 +97,10 @@ def test_without_a_threshold_every_verdict_passes_and_what_is_none_still_does_no
 
 def test_every_outcome_of_a_grade_is_known_here() -> None:
     assert {name: voice_of_tests(Grade(name)) for name in OUTCOMES} == {
-        "passed": True, "state_broken": None, "f2p_failed": False, "p2p_broken": False, "earlier_broken": False,
+        "passed": True,
+        "state_broken": None,
+        "f2p_failed": False,
+        "p2p_broken": False,
+        "earlier_broken": False,
         "carried_failure": False,
-    }  # fmt: skip
+    }

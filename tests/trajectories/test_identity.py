@@ -31,12 +31,31 @@ from trajectories.rollouts.standing import StoredTrajectory
 from trajectories.rows import write_entries
 
 OTHER_OPTIONS: dict[str, Any] = {
-    "scaffold": "mini", "tools": "bash", "context": "stage", "carry": "none", "history": 1, "gate": "both",
-    "threshold": 0.5, "refinements": 1, "on_fail": "continue", "min_length": 3, "stage_limits": Limits(steps=7),
-    "chain_limits": Limits(usd=1.0), "temperature": 1.0, "max_tokens": 5, "context_tokens": 8193,
-    "overflow": "elide", "observation_chars": 5, "command_timeout": 5.0, "test_timeout": 5.0,
-    "track_steps": False, "interface": "paper", "tests": "gate", "backend": "local", "observers": ("repetition",),
-}  # fmt: skip
+    "scaffold": "mini",
+    "tools": "bash",
+    "context": "stage",
+    "carry": "none",
+    "history": 1,
+    "gate": "both",
+    "threshold": 0.5,
+    "refinements": 1,
+    "on_fail": "continue",
+    "min_length": 3,
+    "stage_limits": Limits(steps=7),
+    "chain_limits": Limits(usd=1.0),
+    "temperature": 1.0,
+    "max_tokens": 5,
+    "context_tokens": 8193,
+    "overflow": "elide",
+    "observation_chars": 5,
+    "command_timeout": 5.0,
+    "test_timeout": 5.0,
+    "track_steps": False,
+    "interface": "paper",
+    "tests": "gate",
+    "backend": "local",
+    "observers": ("repetition",),
+}
 
 WHOLE = Identity(
     "5f0c" * 4,
@@ -124,12 +143,27 @@ class TestTable:
     def test_no_line_of_the_frozen_table_has_changed(self) -> None:
         # Lines are added, with the value that held before there was the option; none is ever changed.
         frozen = {
-            "backend": "docker", "carry": "agent", "chain_limits": {}, "command_timeout": 120.0, "context": "chain",
-            "context_tokens": None, "gate": "judge", "history": 0, "interface": "appended", "min_length": 2,
-            "observation_chars": 10000, "on_fail": "stop", "overflow": "stop", "refinements": 3,
-            "stage_limits": {"steps": 100}, "test_timeout": 900.0, "tests": "always", "threshold": 0.8,
-            "tools": "full", "track_steps": True,
-        }  # fmt: skip
+            "backend": "docker",
+            "carry": "agent",
+            "chain_limits": {},
+            "command_timeout": 120.0,
+            "context": "chain",
+            "context_tokens": None,
+            "gate": "judge",
+            "history": 0,
+            "interface": "appended",
+            "min_length": 2,
+            "observation_chars": 10000,
+            "on_fail": "stop",
+            "overflow": "stop",
+            "refinements": 3,
+            "stage_limits": {"steps": 100},
+            "test_timeout": 900.0,
+            "tests": "always",
+            "threshold": 0.8,
+            "tools": "full",
+            "track_steps": True,
+        }
         assert {name: DEFAULTS[name] for name in frozen} == frozen
 
     def test_a_limit_that_is_added_later_changes_no_id(self) -> None:
@@ -263,12 +297,24 @@ def edit_prompt(monkeypatch: pytest.MonkeyPatch, wanted: str) -> None:
 
 def prove(world: RolloutWorld, f2p: str = "test_part") -> None:
     rows = [
-        {"chain_id": world.chains[0], "position": position, "outcome": "proved", "reason": None, "image": None,
-         "recipe": None, "runner": None, "command": None, "files": "[]",
-         "classes": json.dumps({"f2p": [f"{f2p}_{position}"]}), "removed": "[]", "tampered": "[]",
-         "stage_image": None, "seconds": 0.0}
+        {
+            "chain_id": world.chains[0],
+            "position": position,
+            "outcome": "proved",
+            "reason": None,
+            "image": None,
+            "recipe": None,
+            "runner": None,
+            "command": None,
+            "files": "[]",
+            "classes": json.dumps({"f2p": [f"{f2p}_{position}"]}),
+            "removed": "[]",
+            "tampered": "[]",
+            "stage_image": None,
+            "seconds": 0.0,
+        }
         for position in (1, 2, 3)
-    ]  # fmt: skip
+    ]
     with world.store.transaction() as tx:
         tx.upsert(StageTests, rows)
 

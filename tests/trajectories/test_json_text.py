@@ -23,9 +23,20 @@ def test_json_is_read_as_it_was_written(value: object) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "{", "NaN", '{"a": [Infinity]}', "-Infinity", "1e999", '{"a": -1e999}', "[" * 100_000, '{"a":' * 100_000,
-     "[" * 66 + "]" * 66, '{"a":' * 900 + "1" + "}" * 900],
-)  # fmt: skip
+    [
+        "",
+        "{",
+        "NaN",
+        '{"a": [Infinity]}',
+        "-Infinity",
+        "1e999",
+        '{"a": -1e999}',
+        "[" * 100_000,
+        '{"a":' * 100_000,
+        "[" * 66 + "]" * 66,
+        '{"a":' * 900 + "1" + "}" * 900,
+    ],
+)
 def test_what_strict_readers_refuse_is_no_json(text: str) -> None:
     with pytest.raises(ValueError):
         parsed(text)

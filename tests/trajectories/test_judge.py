@@ -103,9 +103,7 @@ def test_the_settings_of_its_purpose_hold_where_the_judge_is_not_told_otherwise(
     route = Route(model, Price(1.0, 2.0), temperature=0.3, max_tokens=77)
     desk = Desk(MemoryLedger(), None, {"judge": route})
     for judge in (Judge(desk), Judge(desk, temperature=0.0, max_tokens=99)):
-        judge.judge(
-            subject="t/1", sample=0, attempt=1, query=QUERY, reference_patch=patches[0], agent_patch=patches[1]
-        )  # fmt: skip
+        judge.judge(subject="t/1", sample=0, attempt=1, query=QUERY, reference_patch=patches[0], agent_patch=patches[1])
     assert [(one.temperature, one.max_tokens) for one in model.asked] == [(0.3, 77), (0.0, 99)]
 
 
@@ -224,10 +222,13 @@ def test_a_verdict_is_asked_for_again_and_the_second_one_counts(patches: Patches
 @pytest.mark.parametrize(
     "error",
     [
-        errors.EndpointUnreachable("x"), errors.EndpointRefused("x"), errors.RateLimited("x"),
-        errors.BudgetExceeded("x"), errors.ScriptExhausted("x"),
+        errors.EndpointUnreachable("x"),
+        errors.EndpointRefused("x"),
+        errors.RateLimited("x"),
+        errors.BudgetExceeded("x"),
+        errors.ScriptExhausted("x"),
     ],
-)  # fmt: skip
+)
 def test_what_is_not_the_verdicts_fault_is_raised_and_scores_nothing(error: errors.LlmError, patches: Patches) -> None:
     with pytest.raises(type(error)):
         ask(FakeModel(lambda request: error), *patches[:2])

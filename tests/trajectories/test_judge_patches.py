@@ -85,9 +85,17 @@ def test_bytes_and_characters_that_nobody_sees_are_written_as_escapes(patch: byt
 
 @pytest.mark.parametrize(
     ("char", "written"),
-    [("\u202e", "\\u202e"), ("\u200b", "\\u200b"), ("\U000e0041", "\\U000e0041"), ("\u2028", "\\u2028"), ("é", "é"),
-     ("漢", "漢"), ("\t", "\t"), ("\x85", "\\x85")],
-)  # fmt: skip
+    [
+        ("\u202e", "\\u202e"),
+        ("\u200b", "\\u200b"),
+        ("\U000e0041", "\\U000e0041"),
+        ("\u2028", "\\u2028"),
+        ("é", "é"),
+        ("漢", "漢"),
+        ("\t", "\t"),
+        ("\x85", "\\x85"),
+    ],
+)
 def test_only_what_cannot_be_seen_is_escaped(char: str, written: str) -> None:
     patch = f"diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -0,0 +1 @@\n+x{char}y\n".encode()
     assert texts(patch)["a.py"].endswith(f"\n+x{written}y")
@@ -142,8 +150,15 @@ def test_the_order_is_source_then_config_docs_tests_and_locks_and_shared_files_f
     files = [FileText(path, f"text of {path}") for path in reversed(_PATHS)]
     text = shown(files, 10_000, first={"lib/c.py"}).text
     assert [line.removeprefix("text of ") for line in text.split("\n")] == [
-        "lib/c.py", "src/b.py", "src/a.py", "data.json", "setup.cfg", "docs/x.md", "tests/test_a.py", "poetry.lock"
-    ]  # fmt: skip
+        "lib/c.py",
+        "src/b.py",
+        "src/a.py",
+        "data.json",
+        "setup.cfg",
+        "docs/x.md",
+        "tests/test_a.py",
+        "poetry.lock",
+    ]
 
 
 def test_every_kind_of_file_has_a_place() -> None:

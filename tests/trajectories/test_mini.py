@@ -93,9 +93,16 @@ def test_it_is_a_scaffold_with_the_package_s_own_tool_and_prompts() -> None:
 
 def test_a_query_with_the_overview_stands_in_its_words_on_a_task_and_a_later_one_by_itself() -> None:
     variables = {
-        "repository": "a/b", "overview": "All {{ of }} it.", "query": "Mend {% it %}.", "position": 1, "stages": 2,
-        "workdir": "/testbed", "comment": "Not yet.", "attempt": 2, "earlier": "agent",
-    }  # fmt: skip
+        "repository": "a/b",
+        "overview": "All {{ of }} it.",
+        "query": "Mend {% it %}.",
+        "position": 1,
+        "stages": 2,
+        "workdir": "/testbed",
+        "comment": "Not yet.",
+        "attempt": 2,
+        "earlier": "agent",
+    }
     made = MiniScaffold()
     assert "helpful assistant" in made.opening(Kind.SYSTEM, variables)
     first = made.opening(Kind.QUERY, variables)
@@ -123,8 +130,13 @@ def test_importing_it_leaves_home_environment_and_output_alone(tmp_path: Path) -
         "p = on_the_path(); assert dict(os.environ) == before, 'the environment';"
         "assert not {'litellm', 'openai', 'datasets'} & set(sys.modules), 'heavy packages'; print(p.version)"
     )
-    given = {"HOME": str(tmp_path / "home"), "XDG_CONFIG_HOME": str(tmp_path / "home"), "PATH": os.environ["PATH"],
-             "MSWEA_GLOBAL_CONFIG_DIR": str(config), FOLDER: os.environ[FOLDER]}  # fmt: skip
+    given = {
+        "HOME": str(tmp_path / "home"),
+        "XDG_CONFIG_HOME": str(tmp_path / "home"),
+        "PATH": os.environ["PATH"],
+        "MSWEA_GLOBAL_CONFIG_DIR": str(config),
+        FOLDER: os.environ[FOLDER],
+    }
     ran = subprocess.run([sys.executable, "-c", program], env=given, capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stderr) == (0, "")
     assert re.fullmatch(r"2\.\d+\.\d+\n", ran.stdout)
@@ -294,8 +306,16 @@ def test_in_a_container_nothing_of_a_command_that_took_too_long_runs_on() -> Non
     assert "4242" not in record.entries[3].content and "/proc" in record.entries[3].content
 
 
-COMMANDS = ["echo one; echo two >&2", "cd / && pwd", "pwd | wc -l; exit 3", "seq 1 200000", "printf '%09999d'",
-            "printf '%010000d'", "env | grep -E '^(PAGER|TQDM_DISABLE)='", "printf '\\303\\050'"]  # fmt: skip
+COMMANDS = [
+    "echo one; echo two >&2",
+    "cd / && pwd",
+    "pwd | wc -l; exit 3",
+    "seq 1 200000",
+    "printf '%09999d'",
+    "printf '%010000d'",
+    "env | grep -E '^(PAGER|TQDM_DISABLE)='",
+    "printf '\\303\\050'",
+]
 
 
 def test_it_tells_the_model_what_mini_swe_agent_alone_would_tell_it(plain: LocalSandbox, tmp_path: Path) -> None:
@@ -310,8 +330,10 @@ def test_it_tells_the_model_what_mini_swe_agent_alone_would_tell_it(plain: Local
     agent = package.agent(
         models.DeterministicToolcallModel(outputs=outputs, observation_template=package.observation, cost_per_call=0),
         local.LocalEnvironment(cwd=str(tmp_path), env=package.environment),
-        system_template=package.system, instance_template=package.task, cost_limit=0,
-    )  # fmt: skip
+        system_template=package.system,
+        instance_template=package.task,
+        cost_limit=0,
+    )
     with redirect_stdout(io.StringIO()):
         assert agent.run("Mend it.")["exit_status"] == "Submitted"
     alone = [message["content"] for message in agent.messages if message["role"] == "tool"]
@@ -328,9 +350,10 @@ def test_it_tells_the_model_what_mini_swe_agent_alone_would_tell_it(plain: Local
 
 WHOLE_TURNS = st.one_of(
     st.sampled_from([reply for reply, _ in BAD_TURNS if len(reply.tool_calls) < 2]),
-    st.lists(st.sampled_from(["ls", "false", "cd x && make", HAND_IN, f"{HAND_IN} && cat p"]), min_size=1, max_size=3)
-    .map(lambda given: says("Go.", *(call(command=one, id=f"c{place}") for place, one in enumerate(given)))),
-)  # fmt: skip
+    st.lists(
+        st.sampled_from(["ls", "false", "cd x && make", HAND_IN, f"{HAND_IN} && cat p"]), min_size=1, max_size=3
+    ).map(lambda given: says("Go.", *(call(command=one, id=f"c{place}") for place, one in enumerate(given)))),
+)
 """Replies of which all is run or nothing: of one that is faulty in part mini-swe-agent runs nothing, ours the rest."""
 
 
@@ -344,10 +367,20 @@ def test_both_scaffolds_run_the_same_commands_in_the_same_order(replies: list[Re
             Model([*replies, SUBMIT]), scaffold=scaffold(name), sandbox=box, given=order(stage_limits=Limits(steps=9))
         )
         told = [
-            (one.ordinal, one.step, one.kind, one.role, one.error, one.tool_calls, one.tool_call_id, one.tool_name,
-             one.details, one.content if one.error is None else None)
+            (
+                one.ordinal,
+                one.step,
+                one.kind,
+                one.role,
+                one.error,
+                one.tool_calls,
+                one.tool_call_id,
+                one.tool_name,
+                one.details,
+                one.content if one.error is None else None,
+            )
             for one in record.entries
-        ]  # fmt: skip
+        ]
         found.append((box.asked, attempt.ending, attempt.used.tokens, told))
     assert found[0] == found[1]
 

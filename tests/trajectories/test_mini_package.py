@@ -14,8 +14,13 @@ from trajectories.options import RolloutOptions
 from trajectories.scaffolds.mini_package import load_package
 from trajectories.scaffolds.setup import make_scaffold
 
-MODULES = ("minisweagent", "minisweagent.agents.default", "minisweagent.models.utils.actions_toolcall",
-           "minisweagent.exceptions", "yaml")  # fmt: skip
+MODULES = (
+    "minisweagent",
+    "minisweagent.agents.default",
+    "minisweagent.models.utils.actions_toolcall",
+    "minisweagent.exceptions",
+    "yaml",
+)
 
 
 @pytest.fixture(autouse=True)

@@ -57,9 +57,13 @@ class Asking:
             steps = sum(one.kind is Kind.TURN for one in entries)
             said = f"You watch an agent. {attempt.query} After {steps} steps."
             question = Question(
-                "watch", attempt.subject, prompt, (Message("user", said),), sample=attempt.sample,
+                "watch",
+                attempt.subject,
+                prompt,
+                (Message("user", said),),
+                sample=attempt.sample,
                 attempt=attempt.attempt,
-            )  # fmt: skip
+            )
             words = attempt.desk.ask(question).value
             first = sum(one.kind is Kind.TURN and one.position == attempt.position for one in entries) == 1
             return Advice(words, details={"steps": steps}) if first else None
@@ -230,12 +234,19 @@ class TestCommandLine:
         monkeypatch.chdir(tmp_path)
         script = tmp_path / "script.jsonl"
         lines = [
-            {"purpose": "agent", "contains": "each time it gave the same result", "repeat": True,
-             "tool_calls": [{"name": "submit"}]},
-            {"purpose": "agent", "repeat": True,
-             "tool_calls": [{"name": "bash", "arguments": {"command": "echo x >> new.py"}}]},
+            {
+                "purpose": "agent",
+                "contains": "each time it gave the same result",
+                "repeat": True,
+                "tool_calls": [{"name": "submit"}],
+            },
+            {
+                "purpose": "agent",
+                "repeat": True,
+                "tool_calls": [{"name": "bash", "arguments": {"command": "echo x >> new.py"}}],
+            },
             {"purpose": "judge", "reply": {"comment": "Good.", "score": 1.0}, "repeat": True},
-        ]  # fmt: skip
+        ]
         script.write_text("".join(json.dumps(line) + "\n" for line in lines))
         monkeypatch.setenv("PRCHAIN_LLM_SCRIPT", str(script))
         with rollout_world(tmp_path, [(1, 2, 3)]) as world:

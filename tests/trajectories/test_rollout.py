@@ -85,11 +85,18 @@ def test_a_chain_is_worked_through_stage_by_stage_and_sent_back_where_it_was_rej
     kinds = world.rows(TrajectoryMessage, "kind", "position", "attempt", "step", trajectory_id=name)
     assert [one[0] for one in kinds[:3]] == ["system", "query", "turn"]
     assert [one for one in kinds if one[0] in {"query", "comment"}] == [
-        ("query", 1, 1, 0), ("query", 2, 1, 3), ("comment", 2, 2, 6), ("query", 3, 1, 8)
-    ]  # fmt: skip
+        ("query", 1, 1, 0),
+        ("query", 2, 1, 3),
+        ("comment", 2, 2, 6),
+        ("query", 3, 1, 8),
+    ]
     verdicts = world.rows(Verdict, "position", "attempt", "accepted", "score", "shown", trajectory_id=name)
-    assert verdicts == [(1, 1, True, 1.0, None), (2, 1, False, 0.3, COMMENT), (2, 2, True, 1.0, None),
-                        (3, 1, True, 1.0, None)]  # fmt: skip
+    assert verdicts == [
+        (1, 1, True, 1.0, None),
+        (2, 1, False, 0.3, COMMENT),
+        (2, 2, True, 1.0, None),
+        (3, 1, True, 1.0, None),
+    ]
     assert (model.count("agent"), model.count("judge")) == (11, 4)
     steps, usd, tokens = world.rows(Trajectory, "steps", "usd", "tokens_in", id=name)[0]
     assert (steps, usd, tokens) == (11, pytest.approx(15 * 120 / 1e6), 1500)
@@ -115,8 +122,13 @@ def test_a_stage_starts_on_the_agents_own_work_and_what_others_did_meanwhile(wor
         from trajectories.task import read_task
 
         task = read_task(tx, world.chains[0])
-    ground = ChainGround(task, mirrors=context.mirrors, data_dir=context.data_dir, provider=context.provider,
-                         make_place=lambda _, trees: FolderPlace(trees, world.folder))  # fmt: skip
+    ground = ChainGround(
+        task,
+        mirrors=context.mirrors,
+        data_dir=context.data_dir,
+        provider=context.provider,
+        make_place=lambda _, trees: FolderPlace(trees, world.folder),
+    )
     third = ground.trees.entries(rows[2][1])
     read = {path: ground.trees.blobs([entry.blob])[0] for path, entry in third.items()}
     assert read[b"src/part_1.py"] == b"value = 1\n" and read[b"src/part_2.py"] == b"value = 2\n"
@@ -272,8 +284,12 @@ class TestGates:
         name = roll(world.context(model, gate="tests", more=suited(world)), world.chains[0], 0)
         assert world.outcome(name)[:2] == ("accepted", 3)
         verdicts = world.rows(Verdict, "position", "accepted", "tests", "shown", trajectory_id=name)
-        assert [one[:3] for one in verdicts] == [(1, True, "passed"), (2, False, "f2p_failed"), (2, True, "passed"),
-                                                 (3, True, "passed")]  # fmt: skip
+        assert [one[:3] for one in verdicts] == [
+            (1, True, "passed"),
+            (2, False, "f2p_failed"),
+            (2, True, "passed"),
+            (3, True, "passed"),
+        ]
         assert "test_part" not in str(verdicts[1][3]) and verdicts[1][3]
         assert model.count("judge") == 0
 
@@ -365,15 +381,47 @@ def prove(world: RolloutWorld, outcome: str = "proved") -> None:
             key = {"chain_id": world.chains[0], "position": position}
             earlier = [f"test_part_{n}" for n in range(1, position)]
             classes = {"f2p": [f"test_part_{position}"], "p2p": ["test_old", *earlier]}
-            tx.upsert(StageTests, [{**key, "outcome": outcome, "reason": None, "image": None, "recipe": "python",
-                                    "runner": "pytest", "files": "[]", "classes": json.dumps(classes), "removed": "[]",
-                                    "tampered": "[]", "stage_image": None, "seconds": 0.0}])  # fmt: skip
-            statuses = {"test_old": "passed", f"test_part_{position}": "failed",
-                        **dict.fromkeys(earlier, "passed")}  # fmt: skip
-            tx.upsert(ReferenceRun, [{**key, "side": "before", "ordinal": 1, "key": "k",
-                                      "statuses": json.dumps(statuses), "exit_code": 1, "timed_out": False,
-                                      "complete": True, "infra": None, "notes": "[]", "tampered": "[]", "tail": "",
-                                      "seconds": 0.0, "ran_at": "2026-01-01T00:00:00Z"}])  # fmt: skip
+            tx.upsert(
+                StageTests,
+                [
+                    {
+                        **key,
+                        "outcome": outcome,
+                        "reason": None,
+                        "image": None,
+                        "recipe": "python",
+                        "runner": "pytest",
+                        "files": "[]",
+                        "classes": json.dumps(classes),
+                        "removed": "[]",
+                        "tampered": "[]",
+                        "stage_image": None,
+                        "seconds": 0.0,
+                    }
+                ],
+            )
+            statuses = {"test_old": "passed", f"test_part_{position}": "failed", **dict.fromkeys(earlier, "passed")}
+            tx.upsert(
+                ReferenceRun,
+                [
+                    {
+                        **key,
+                        "side": "before",
+                        "ordinal": 1,
+                        "key": "k",
+                        "statuses": json.dumps(statuses),
+                        "exit_code": 1,
+                        "timed_out": False,
+                        "complete": True,
+                        "infra": None,
+                        "notes": "[]",
+                        "tampered": "[]",
+                        "tail": "",
+                        "seconds": 0.0,
+                        "ran_at": "2026-01-01T00:00:00Z",
+                    }
+                ],
+            )
 
 
 def passing(text: str, position: int) -> dict[str, Status]:
@@ -400,8 +448,10 @@ def suited(world: RolloutWorld, run: Any = None) -> dict[str, Any]:
 
             return Suite()
 
-    return {"make_place": lambda _, trees: Place(trees, world.folder),
-            "make_suite": lambda place, stage, patches: place.suite(stage.position)}  # fmt: skip
+    return {
+        "make_place": lambda _, trees: Place(trees, world.folder),
+        "make_suite": lambda place, stage, patches: place.suite(stage.position),
+    }
 
 
 class TestMachines:

@@ -36,10 +36,16 @@ def start(
 ) -> subprocess.Popen[str]:
     """Start `prchain rollouts run` as a user does, who waits so many seconds for each answer."""
     environment = {
-        **os.environ, "PYTHONPATH": str(ROOT), "OPENAI_BASE_URL": endpoint.url, "PRCHAIN_LLM_MODEL": "fake",
-        "PRCHAIN_LLM_PRICE_INPUT": PRICES[0], "PRCHAIN_LLM_PRICE_OUTPUT": PRICES[1], "PRCHAIN_DATA_DIR": "data",
-        "PRCHAIN_LLM_TIMEOUT_SECONDS": str(patience), "OPENAI_API_KEY": "",
-    }  # fmt: skip
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "OPENAI_BASE_URL": endpoint.url,
+        "PRCHAIN_LLM_MODEL": "fake",
+        "PRCHAIN_LLM_PRICE_INPUT": PRICES[0],
+        "PRCHAIN_LLM_PRICE_OUTPUT": PRICES[1],
+        "PRCHAIN_DATA_DIR": "data",
+        "PRCHAIN_LLM_TIMEOUT_SECONDS": str(patience),
+        "OPENAI_API_KEY": "",
+    }
     command = [sys.executable, "-m", "prchain.cli", "rollouts", "run", "--db", db, "--json"]
     pipe = subprocess.PIPE
     return subprocess.Popen(

@@ -32,18 +32,39 @@ from trajectories.rows import (
 )
 
 ROW = {
-    "chain_id": "c", "sample": 0, "parent_id": None, "parent_step": None, "scaffold": "react", "model": "m",
-    "judge": None, "options": RolloutOptions().to_json(), "options_hash": "h", "prompts": "{}", "tools": "[]",
+    "chain_id": "c",
+    "sample": 0,
+    "parent_id": None,
+    "parent_step": None,
+    "scaffold": "react",
+    "model": "m",
+    "judge": None,
+    "options": RolloutOptions().to_json(),
+    "options_hash": "h",
+    "prompts": "{}",
+    "tools": "[]",
     "decided_by": None,
-}  # fmt: skip
+}
 
 
 @pytest.fixture
 def store(database_url: str) -> Iterator[Store]:
     made = Store.open(database_url)
     with made.transaction() as tx:
-        tx.upsert(Repository, [{"id": 1, "host": "h", "owner": "o", "name": "n", "location": "l",
-                                "default_branch": None, "node_id": None}])  # fmt: skip
+        tx.upsert(
+            Repository,
+            [
+                {
+                    "id": 1,
+                    "host": "h",
+                    "owner": "o",
+                    "name": "n",
+                    "location": "l",
+                    "default_branch": None,
+                    "node_id": None,
+                }
+            ],
+        )
         tx.upsert(Chain, [{"id": "c", "repository_id": 1, "length": 2, "licence": None, "language": None}])
         for name in ("aa11", "aa22"):
             begin_trajectory(tx, {"id": name, **ROW})
@@ -96,9 +117,7 @@ def test_what_befell_the_sandbox_stands_on_the_first_entry_after_it(store: Store
     recorder.add([turn(0, details={"finish": "stop"})])
     recorder.add([turn(1)])
     with store.reading() as tx:
-        assert [one.details for one in read_entries(tx, "aa11")] == [
-            {"finish": "stop", "restored": {"tree": "t"}}, {}
-        ]  # fmt: skip
+        assert [one.details for one in read_entries(tx, "aa11")] == [{"finish": "stop", "restored": {"tree": "t"}}, {}]
 
 
 def test_a_tree_is_kept_where_it_is_another_one(store: Store) -> None:
@@ -118,10 +137,23 @@ def test_the_trees_of_a_scaffold_that_never_asks_for_them_are_kept_all_the_same(
 
 
 def test_stages_and_verdicts_come_back_and_are_replaced_by_what_is_written_later(store: Store) -> None:
-    stage = StageRow(1, "accepted", None, "s", "a", ({"path": "x", "kind": "content"},), ("t.py",), {"done_early": []},
-                     ("submitted",), 1, 3, 2.0)  # fmt: skip
-    verdict = VerdictRow(1, 1, "a", True, "judge", 0.9, "good", findings=({"kind": "sha"},),
-                         grade={"outcome": "passed"}, at="now")  # fmt: skip
+    stage = StageRow(
+        1,
+        "accepted",
+        None,
+        "s",
+        "a",
+        ({"path": "x", "kind": "content"},),
+        ("t.py",),
+        {"done_early": []},
+        ("submitted",),
+        1,
+        3,
+        2.0,
+    )
+    verdict = VerdictRow(
+        1, 1, "a", True, "judge", 0.9, "good", findings=({"kind": "sha"},), grade={"outcome": "passed"}, at="now"
+    )
     with store.transaction() as tx:
         write_stage(tx, "aa11", StageRow(1, "running"))
         write_stage(tx, "aa11", stage)

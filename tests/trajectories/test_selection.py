@@ -205,7 +205,9 @@ def test_the_first_row_of_a_parquet_file_does_not_decide_which_keys_there_are(
     first, second = parquet.read_table(tmp_path / "sft.parquet").to_pylist()
     assert first["tools"] is None and json.loads(second["tools"])
     form = chosen_format("swift", options)
-    uneven = replace(form, row=lambda sample: {key: value for key, value in form.row(sample).items()
-                                               if sample.tools or key != "tools"})  # fmt: skip
+    uneven = replace(
+        form,
+        row=lambda sample: {key: value for key, value in form.row(sample).items() if sample.tools or key != "tools"},
+    )
     with pytest.raises(ValueError, match="no column for tools"):
         export(world.store, uneven, options, tmp_path / "sft.parquet", force=True)

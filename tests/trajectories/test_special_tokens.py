@@ -10,10 +10,20 @@ from trajectories.export.special_tokens import NAMED, THINKING, without_special_
 
 BAR = "\uff5c"
 MARKS = (
-    "<|im_start|>", "<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|start_header_id|>", "<|channel|>", "<|im_middle|>",
-    "<|tool_calls_section_begin|>", "<|/tool_call|>", "<|vision_start|>", f"<{BAR}Assistant{BAR}>",
-    f"<{BAR}end▁of▁sentence{BAR}>", *NAMED,
-)  # fmt: skip
+    "<|im_start|>",
+    "<|im_end|>",
+    "<|endoftext|>",
+    "<|eot_id|>",
+    "<|start_header_id|>",
+    "<|channel|>",
+    "<|im_middle|>",
+    "<|tool_calls_section_begin|>",
+    "<|/tool_call|>",
+    "<|vision_start|>",
+    f"<{BAR}Assistant{BAR}>",
+    f"<{BAR}end▁of▁sentence{BAR}>",
+    *NAMED,
+)
 
 
 @pytest.mark.parametrize("mark", MARKS)

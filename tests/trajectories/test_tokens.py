@@ -46,9 +46,10 @@ def test_a_tokenizer_alone_counts_texts_exactly_and_says_what_it_guesses(tokeniz
     assert found.text("héllo") == 6 and found.text("") == 0
     trained = sum(
         len(text.encode())
-        for turn in sample().turns if turn.train
+        for turn in sample().turns
+        if turn.train
         for text in (turn.content, turn.reasoning or "", *(call.name + call.arguments for call in turn.tool_calls))
-    )  # fmt: skip
+    )
     assert found.sample(sample()).trained == trained
 
 

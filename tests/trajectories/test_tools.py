@@ -133,8 +133,11 @@ def test_a_file_is_shown_with_numbers_and_what_was_shown_is_kept(place: Workspac
     assert result.content.splitlines()[1:] == ["     1\tone", "     2\ttwo", "     3\tthree"]
     view = result.details["view"]
     assert {name: view[name] for name in ("path", "first", "last", "lines")} == {
-        "path": "/testbed/a.py", "first": 1, "last": 3, "lines": 3,
-    }  # fmt: skip
+        "path": "/testbed/a.py",
+        "first": 1,
+        "last": 3,
+        "lines": 3,
+    }
     assert not result.worked
     part = edit(place, "view", "/testbed/./a.py", view_range=[2, -1])
     assert part.content.splitlines()[1:] == ["     2\ttwo", "     3\tthree"]

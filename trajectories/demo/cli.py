@@ -48,8 +48,9 @@ def demo(folder: Path | None, backend: str | None, as_json: bool) -> None:
     with ExitStack() as stack:
         if as_json:
             stack.enter_context(redirect_stdout(sys.stderr))
-        outcome = run_demo((folder or default).absolute(), wanted=Backend(backend) if backend else None, model=model,
-                           run=run)  # fmt: skip
+        outcome = run_demo(
+            (folder or default).absolute(), wanted=Backend(backend) if backend else None, model=model, run=run
+        )
         if not as_json:
             print_outcome(outcome)
     if as_json:

@@ -62,10 +62,16 @@ class Funnel:
         others = {name: count for name, count in self.candidates.items() if name not in {"chained", "frozen"}}
         yield _line(self.chains, "chains", f"of {chained} pull requests; {_counts(others)}")
         yield _line(self.tasks, "tasks", f"with {self.queries} queries that passed the leak check")
-        yield _line(self.proved_chains, "chains proved", f"{self.proved_stages} stages with tests that fail before and "
-                    "pass after")  # fmt: skip
-        yield _line(sum(self.trajectories.values()), "trajectories", f"{_counts(self.trajectories)}; "
-                    f"{self.turns} turns of the agent")  # fmt: skip
+        yield _line(
+            self.proved_chains,
+            "chains proved",
+            f"{self.proved_stages} stages with tests that fail before and pass after",
+        )
+        yield _line(
+            sum(self.trajectories.values()),
+            "trajectories",
+            f"{_counts(self.trajectories)}; {self.turns} turns of the agent",
+        )
         yield _line(self.verdicts, "verdicts", f"on attempts at stages; {self.refused} refused the work")
         yield _line(samples, "samples", "exported")
 

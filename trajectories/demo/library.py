@@ -137,22 +137,26 @@ class _Builder:
         self.git("am", "--quiet", "--committer-date-is-author-date", stdin=mailbox, by=author)
         return author
 
-    def git(
-        self, *arguments: str, stdin: str = "", by: tuple[str, str] = _MAINTAINER, at: str | None = None
-    ) -> str:  # fmt: skip
+    def git(self, *arguments: str, stdin: str = "", by: tuple[str, str] = _MAINTAINER, at: str | None = None) -> str:
         """Run git in the repository and return what it prints, without the last line's end."""
         committer = by if at is None else _SITE
         people = {
-            "GIT_AUTHOR_NAME": by[0], "GIT_AUTHOR_EMAIL": by[1],
-            "GIT_COMMITTER_NAME": committer[0], "GIT_COMMITTER_EMAIL": committer[1],
+            "GIT_AUTHOR_NAME": by[0],
+            "GIT_AUTHOR_EMAIL": by[1],
+            "GIT_COMMITTER_NAME": committer[0],
+            "GIT_COMMITTER_EMAIL": committer[1],
             **({"GIT_AUTHOR_DATE": at, "GIT_COMMITTER_DATE": at} if at is not None else {}),
-        }  # fmt: skip
+        }
         kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
         try:
             ran = subprocess.run(
-                ["git", *_SETTINGS, *arguments], cwd=self._folder, env={**kept, **_ENVIRONMENT, **people},
-                input=stdin.encode(), capture_output=True, check=False,
-            )  # fmt: skip
+                ["git", *_SETTINGS, *arguments],
+                cwd=self._folder,
+                env={**kept, **_ENVIRONMENT, **people},
+                input=stdin.encode(),
+                capture_output=True,
+                check=False,
+            )
         except FileNotFoundError:
             raise GitMissing("git is not installed; install git 2.38 or newer") from None
         if ran.returncode != 0:

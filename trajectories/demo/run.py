@@ -156,8 +156,10 @@ def _introduce(folder: Path, chosen: Chosen, model: str | None, *, fresh: bool) 
     needs = "without network and without a key" if model is None else f"with the model {model}"
     _head("The demo", f"The whole of prchain on a small library of our own, {needs}.")
     say(f"  repository  {folder / LIBRARY}, {'made just now' if fresh else 'there from before'}:")
-    say(f"              {styles[Style.MERGE]} merged, {styles[Style.SQUASH]} squashed and {styles[Style.OPEN]} open "
-        "pull requests, among them fixes, a fix of a fix, and a revert")  # fmt: skip
+    say(
+        f"              {styles[Style.MERGE]} merged, {styles[Style.SQUASH]} squashed and {styles[Style.OPEN]} open "
+        "pull requests, among them fixes, a fix of a fix, and a revert"
+    )
     say(f"  model       {f'{model}, which may cost money' if model else f'scripted: answers from {SCRIPT}'}")
     say(f"  backend     {chosen.backend}: {chosen.why}")
     say(f"  folder      {folder}, where the commands below are run")

@@ -21,9 +21,10 @@ _ACTS = re.compile(r"[*~@&]|://|www\.|(?<!\w)_|_(?!\w)", re.IGNORECASE)
 def markdown(card: Mapping[str, Any]) -> str:
     """The card as Markdown. Names from repositories and models are data: what Markdown or HTML would act on goes."""
     lines = ["# Data card", "", f"Made by prchain {_safe(card['prchain'])}; format `{_safe(card['format'])}`.", ""]
-    lines += _table(("file", "part", "rows", "bytes", "SHA-256"), [
-        (one["name"], one["part"], f"{one['rows']:,}", f"{one['bytes']:,}", one["sha256"]) for one in card["files"]
-    ])  # fmt: skip
+    lines += _table(
+        ("file", "part", "rows", "bytes", "SHA-256"),
+        [(one["name"], one["part"], f"{one['rows']:,}", f"{one['bytes']:,}", one["sha256"]) for one in card["files"]],
+    )
     lines += ["## What it is", ""]
     lines.append(
         f"{card['samples']:,} samples from {card['trajectories']:,} trajectories over {card['chains']:,} chains of "
@@ -35,10 +36,16 @@ def markdown(card: Mapping[str, Any]) -> str:
         f"Special tokens of chat templates stood in {broken['texts']:,} texts of {broken['samples']:,} samples, and "
         "were broken there."
     )
-    lines += ["", *_table(("per sample", "mean", "median", "p90", "max", "total"), [
-        (name, *(_number(card[key].get(figure)) for figure in ("mean", "median", "p90", "max", "total")))
-        for name, key in _FIGURES
-    ])]  # fmt: skip
+    lines += [
+        "",
+        *_table(
+            ("per sample", "mean", "median", "p90", "max", "total"),
+            [
+                (name, *(_number(card[key].get(figure)) for figure in ("mean", "median", "p90", "max", "total")))
+                for name, key in _FIGURES
+            ],
+        ),
+    ]
     lines += _table(("stages", "samples"), list(card["stages"].items()))
     lines += [
         "Hidden tests of the accepted stages; a judge that is the gate alone may accept what fails them.",
@@ -49,9 +56,10 @@ def markdown(card: Mapping[str, Any]) -> str:
     lines += ["## Loss", "", "Assistant turns by the reason why they are under loss (`turn`) or not.", ""]
     lines += _table(("reason", "turns"), list(card["turns_by_reason"].items()))
     lines += ["## Where it is from", ""]
-    lines += _table(("repository", "samples", "chains", "licences"), [
-        (one["name"], one["samples"], one["chains"], ", ".join(one["licences"])) for one in card["repositories"]
-    ])  # fmt: skip
+    lines += _table(
+        ("repository", "samples", "chains", "licences"),
+        [(one["name"], one["samples"], one["chains"], ", ".join(one["licences"])) for one in card["repositories"]],
+    )
     lines += ["## How it was made", ""]
     for title, key in (("agent", "agents"), ("judge", "judges"), ("writer of tasks", "task_writers")):
         lines += _table((title, "trajectories" if key != "task_writers" else "chains"), list(card[key].items()))
@@ -76,18 +84,23 @@ def markdown(card: Mapping[str, Any]) -> str:
 def _overlap(row: Mapping[str, Any]) -> list[str]:
     held = row["exported_chains_with_one"]
     lines = [
-        "## Overlap", "",
+        "## Overlap",
+        "",
         f"The choice of chains kept {row['benchmark_pull_requests_kept_out']:,} pull requests of benchmarks out; "
         f"{len(held):,} exported chains hold one of them.",
-    ]  # fmt: skip
+    ]
     if file := row.get("file"):
         lines.append(
             f"{file['samples_that_share_text']:,} of {file['samples_looked_at']:,} samples share a run of 13 words "
             f"with {_safe(file['name'])} ({file['lines']:,} lines)."
         )
-        lines += ["", *_table(("sample", "n-grams", "lines"), [
-            (one["sample"], one["ngrams"], ", ".join(map(str, one["lines"]))) for one in file["hits"]
-        ])]  # fmt: skip
+        lines += [
+            "",
+            *_table(
+                ("sample", "n-grams", "lines"),
+                [(one["sample"], one["ngrams"], ", ".join(map(str, one["lines"]))) for one in file["hits"]],
+            ),
+        ]
     else:
         lines.append("No file of texts to compare with was given (--overlap).")
     return lines

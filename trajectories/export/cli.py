@@ -191,9 +191,23 @@ def export(
     outcomes = frozenset(_words(outcome)) or KEPT
     masks = DEFAULT_MASKS | _masks(mask, "--mask")
     options = ExportOptions(
-        outcomes, repository, model, rows, masks - _masks(unmask, "--unmask"), refinements, guidance, reasoning,
-        max_tokens, too_long, tokenizer, split, split_by, seed, duplicates, overlap,
-    )  # fmt: skip
+        outcomes,
+        repository,
+        model,
+        rows,
+        masks - _masks(unmask, "--unmask"),
+        refinements,
+        guidance,
+        reasoning,
+        max_tokens,
+        too_long,
+        tokenizer,
+        split,
+        split_by,
+        seed,
+        duplicates,
+        overlap,
+    )
     _samples(settings, form, options, out, force=force, as_json=as_json)
 
 
@@ -275,8 +289,10 @@ def _print(report: ExportReport, *, to_stdout: bool) -> None:
     total = counted(sum(report.samples.values()), "sample")
     say(f"{total}{f' ({parts})' if parts else ''}, {counted(sum(report.rows.values()), 'row')}", err=to_stdout)
     if found := report.overlap:
-        say(f"{len(found.hits):,} of {found.looked_at:,} samples share {WORDS} words in a row with {found.name}",
-            err=to_stdout)  # fmt: skip
+        say(
+            f"{len(found.hits):,} of {found.looked_at:,} samples share {WORDS} words in a row with {found.name}",
+            err=to_stdout,
+        )
         for hit in found.hits[:_HITS_SHOWN] if to_stdout else ():  # there is no card to tell them
             say(f"  {hit.sample}: entries {', '.join(map(str, hit.lines))}", err=True)
     for path in report.files:
@@ -312,9 +328,16 @@ def _swebench(
         check_wanted(tx, outcomes=outcomes, repository=repository, model=model)
         writer = JsonLines(StandardOutput() if to_stdout else files.open(out))
         found = predictions(
-            tx, settings.mirrors_dir, settings.data_dir, outcomes=outcomes, repository=repository, model=model,
-            like=like, sample=sample, left_out=left_out.append,
-        )  # fmt: skip
+            tx,
+            settings.mirrors_dir,
+            settings.data_dir,
+            outcomes=outcomes,
+            repository=repository,
+            model=model,
+            like=like,
+            sample=sample,
+            left_out=left_out.append,
+        )
         for one in found:
             writer.write(one)
         writer.close()

@@ -66,14 +66,27 @@ def candidates(tx: Transaction, options: ExportOptions) -> list[Candidate]:
     """The trajectories of the wanted outcomes, in the order of repository, chain, sample and id."""
     query = (
         select(
-            Trajectory.id, Trajectory.chain_id, Trajectory.sample, Repository.owner, Repository.name,
-            Trajectory.outcome, Trajectory.accepted, Trajectory.scaffold, Trajectory.model, Trajectory.judge,
-            Trajectory.options, Chain.licence, Chain.language, Trajectory.usd, Trajectory.steps, Chain.length,
+            Trajectory.id,
+            Trajectory.chain_id,
+            Trajectory.sample,
+            Repository.owner,
+            Repository.name,
+            Trajectory.outcome,
+            Trajectory.accepted,
+            Trajectory.scaffold,
+            Trajectory.model,
+            Trajectory.judge,
+            Trajectory.options,
+            Chain.licence,
+            Chain.language,
+            Trajectory.usd,
+            Trajectory.steps,
+            Chain.length,
         )
         .join(Chain, Chain.id == Trajectory.chain_id)
         .join(Repository, Repository.id == Chain.repository_id)
         .where(Trajectory.outcome.in_(sorted(options.outcomes)))
-    )  # fmt: skip
+    )
     if options.model:
         query = query.where(Trajectory.model == options.model)
     found: dict[str, Candidate] = {}
@@ -86,9 +99,22 @@ def candidates(tx: Transaction, options: ExportOptions) -> list[Candidate]:
         told = (name, row.outcome, row.scaffold, row.model, row.judge, context, row.licence, row.language)
         repository, outcome, scaffold, model, judge, context, licence, language = map(_once, told)
         found[row.id] = Candidate(
-            row.id, row.chain_id, row.sample, repository, outcome, row.accepted, scaffold, model, judge, context,
-            licence, language, row.usd, row.steps, row.length,
-        )  # fmt: skip
+            row.id,
+            row.chain_id,
+            row.sample,
+            repository,
+            outcome,
+            row.accepted,
+            scaffold,
+            model,
+            judge,
+            context,
+            licence,
+            language,
+            row.usd,
+            row.steps,
+            row.length,
+        )
     columns = ("trajectory_id", "position", "end_tree", "attempts")
     for trajectory, stages in groupby(tx.rows(TrajectoryStage, *columns), key=itemgetter(0)):
         if trajectory in found:

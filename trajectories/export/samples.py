@@ -140,9 +140,17 @@ def answered(turns: Sequence[Turn]) -> tuple[Turn, ...]:
 
 def _nothing(caller: Turn, call: ToolCall) -> Turn:
     return Turn(
-        "tool", "", Kind.OBSERVATION, False, Reason.OBSERVATION, caller.position, caller.attempt, caller.step,
-        tool_call_id=call.id, name=call.name,
-    )  # fmt: skip
+        "tool",
+        "",
+        Kind.OBSERVATION,
+        False,
+        Reason.OBSERVATION,
+        caller.position,
+        caller.attempt,
+        caller.step,
+        tool_call_id=call.id,
+        name=call.name,
+    )
 
 
 def piece(sample: Sample, positions: Sequence[int], number: int, *, lead: bool) -> Sample:

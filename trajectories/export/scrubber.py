@@ -39,11 +39,21 @@ class Scrubber:
             for call in entry.tool_calls
         )
         return Turn(
-            entry.role, content, entry.kind, train, reason, entry.position, entry.attempt, entry.step, thoughts, calls,
+            entry.role,
+            content,
+            entry.kind,
+            train,
+            reason,
+            entry.position,
+            entry.attempt,
+            entry.step,
+            thoughts,
+            calls,
             self._id(entry.tool_call_id) if entry.tool_call_id is not None else None,
             self._name(entry.tool_name) if entry.tool_name is not None else None,
-            elided=bool(entry.details.get("dropped")), broken_marks=self._broken - before,
-        )  # fmt: skip
+            elided=bool(entry.details.get("dropped")),
+            broken_marks=self._broken - before,
+        )
 
     def _name(self, name: str) -> str:
         """A tool's name in the form that endpoints and trainers take; one that a model made up may be any text."""

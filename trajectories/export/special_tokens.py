@@ -13,11 +13,20 @@ from __future__ import annotations
 import re
 
 NAMED = (
-    "<start_of_turn>", "<end_of_turn>",  # Gemma 2 and 3: tokenizer_config.json
-    "[INST]", "[/INST]", "[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]", "[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]",
-    "[TOOL_CALLS]", "[TOOL_RESULTS]", "[/TOOL_RESULTS]",  # Mistral: mistral-common's SpecialTokens
-    "[gMASK]", "<sop>",  # GLM-4: tokenizer_config.json
-)  # fmt: skip
+    "<start_of_turn>",
+    "<end_of_turn>",  # Gemma 2 and 3: tokenizer_config.json
+    "[INST]",
+    "[/INST]",
+    "[SYSTEM_PROMPT]",
+    "[/SYSTEM_PROMPT]",
+    "[AVAILABLE_TOOLS]",
+    "[/AVAILABLE_TOOLS]",
+    "[TOOL_CALLS]",
+    "[TOOL_RESULTS]",
+    "[/TOOL_RESULTS]",  # Mistral: mistral-common's SpecialTokens
+    "[gMASK]",
+    "<sop>",  # GLM-4: tokenizer_config.json
+)
 """Marks that are known by their names alone."""
 
 _WIDE = "\uff5c"

@@ -77,7 +77,7 @@ def shared(tx: Transaction, identity: Identity, options: RolloutOptions, scaffol
             told.stages[row.position] = _reopened(row, last.attempt)
             told.verdicts |= {
                 key: one for key, one in verdicts.items() if key[0] == row.position and key[1] < last.attempt
-            }  # fmt: skip
+            }
     return told
 
 

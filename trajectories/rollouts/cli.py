@@ -58,52 +58,152 @@ def _limit_options(command: Any) -> Any:
 @click.option("--workers", type=click.IntRange(1, 64), help="Rollouts at once.  [default: 2]")
 @click.option("--budget", type=click.FloatRange(min=0), metavar="USD", help="Spend no more than this in this run.")
 @click.option("--dry-run", is_flag=True, help="Say how many calls, tokens and USD it would take; ask nothing.")
-@click.option("--scaffold", type=click.Choice(["react", "mini"]), default="react", show_default=True,
-              help="The kind of agent: ours, or mini-swe-agent with its own tool and prompts.")  # fmt: skip
-@click.option("--tools", type=click.Choice(["full", "bash"]), default="full", show_default=True,
-              help="full: bash, editor, think, submit; bash: that alone, as mini-swe-agent has it.")  # fmt: skip
-@click.option("--context", type=click.Choice(["chain", "stage"]), default="chain", show_default=True,
-              help="Whether the conversation lasts over the chain, or begins anew with each stage.")  # fmt: skip
-@click.option("--carry", type=click.Choice(["agent", "reference", "none"]), default="agent", show_default=True,
-              help="Whose work on the earlier stages a stage starts with.")  # fmt: skip
-@click.option("--gate", type=click.Choice(["judge", "tests", "both", "either"]), default="judge", show_default=True,
-              help="What accepts a stage.")  # fmt: skip
-@click.option("--threshold", type=click.FloatRange(0, 1), default=0.8, show_default=True,
-              help="The judge's score that accepts.")  # fmt: skip
-@click.option("--refinements", type=click.IntRange(min=0), default=3, show_default=True,
-              help="How often a rejected attempt is sent back.")  # fmt: skip
-@click.option("--on-fail", type=click.Choice(["stop", "continue", "reference"]), default="stop", show_default=True,
-              help="After a stage that failed: stop, or go on with the agent's work or the reference.")  # fmt: skip
-@click.option("--min-length", type=click.IntRange(min=1), default=2, show_default=True,
-              help="Accepted stages, from the first on, that make a chain.")  # fmt: skip
+@click.option(
+    "--scaffold",
+    type=click.Choice(["react", "mini"]),
+    default="react",
+    show_default=True,
+    help="The kind of agent: ours, or mini-swe-agent with its own tool and prompts.",
+)
+@click.option(
+    "--tools",
+    type=click.Choice(["full", "bash"]),
+    default="full",
+    show_default=True,
+    help="full: bash, editor, think, submit; bash: that alone, as mini-swe-agent has it.",
+)
+@click.option(
+    "--context",
+    type=click.Choice(["chain", "stage"]),
+    default="chain",
+    show_default=True,
+    help="Whether the conversation lasts over the chain, or begins anew with each stage.",
+)
+@click.option(
+    "--carry",
+    type=click.Choice(["agent", "reference", "none"]),
+    default="agent",
+    show_default=True,
+    help="Whose work on the earlier stages a stage starts with.",
+)
+@click.option(
+    "--gate",
+    type=click.Choice(["judge", "tests", "both", "either"]),
+    default="judge",
+    show_default=True,
+    help="What accepts a stage.",
+)
+@click.option(
+    "--threshold", type=click.FloatRange(0, 1), default=0.8, show_default=True, help="The judge's score that accepts."
+)
+@click.option(
+    "--refinements",
+    type=click.IntRange(min=0),
+    default=3,
+    show_default=True,
+    help="How often a rejected attempt is sent back.",
+)
+@click.option(
+    "--on-fail",
+    type=click.Choice(["stop", "continue", "reference"]),
+    default="stop",
+    show_default=True,
+    help="After a stage that failed: stop, or go on with the agent's work or the reference.",
+)
+@click.option(
+    "--min-length",
+    type=click.IntRange(min=1),
+    default=2,
+    show_default=True,
+    help="Accepted stages, from the first on, that make a chain.",
+)
 @_limit_options
-@click.option("--temperature", type=click.FloatRange(0, 2),
-              help="Of the agent.  [default: that of [purposes.agent], else the endpoint's]")  # fmt: skip
-@click.option("--max-tokens", type=click.IntRange(min=1),
-              help="Of one reply.  [default: those of [purposes.agent], else 8192]")  # fmt: skip
-@click.option("--context-tokens", type=click.IntRange(min=1), metavar="N",
-              help="What the agent's model takes, prompt and reply together.  [default: found out]")  # fmt: skip
-@click.option("--overflow", type=click.Choice(["stop", "elide"]), default="stop", show_default=True,
-              help="When the context is full: end the attempt, or leave out the oldest observations.")  # fmt: skip
-@click.option("--observation-chars", type=click.IntRange(min=200), default=10_000, show_default=True,
-              help="Characters of an observation; more is cut out of its middle.")  # fmt: skip
-@click.option("--command-timeout", type=click.FloatRange(min=1), default=120.0, show_default=True, metavar="SECONDS",
-              help="Of one command of the agent's.")  # fmt: skip
-@click.option("--test-timeout", type=click.FloatRange(min=1), default=900.0, show_default=True, metavar="SECONDS",
-              help="Of one run of a stage's tests.")  # fmt: skip
-@click.option("--history", type=click.IntRange(min=0), default=0, show_default=True,
-              help="Commits of the repository's past that the agent sees.")  # fmt: skip
-@click.option("--interface", type=click.Choice(["appended", "paper"]), default="appended", show_default=True,
-              help="Whether the agent is told the names that hidden tests need.")  # fmt: skip
-@click.option("--tests", type=click.Choice(["always", "gate"]), default="always", show_default=True,
-              help="Run proved tests on every attempt, or only where the gate asks for them.")  # fmt: skip
-@click.option("--track/--no-track", default=True, show_default=True,
-              help="Keep the tree after each step; without it attempts cannot be gone on with.")  # fmt: skip
-@click.option("--backend", type=click.Choice(["docker", "local", "unsafe-local"]), default="docker", show_default=True,
-              help="Where commands run: containers, bubblewrap, or plain processes.")  # fmt: skip
-@click.option("--observer", "observers", multiple=True, metavar="NAME[:SETTING=VALUE,...]",
-              help="Let it watch each step, and speak to the agent; may be given several times.  [repetition: the same "
-              "call with the same result, times=3]")  # fmt: skip
+@click.option(
+    "--temperature",
+    type=click.FloatRange(0, 2),
+    help="Of the agent.  [default: that of [purposes.agent], else the endpoint's]",
+)
+@click.option(
+    "--max-tokens", type=click.IntRange(min=1), help="Of one reply.  [default: those of [purposes.agent], else 8192]"
+)
+@click.option(
+    "--context-tokens",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="What the agent's model takes, prompt and reply together.  [default: found out]",
+)
+@click.option(
+    "--overflow",
+    type=click.Choice(["stop", "elide"]),
+    default="stop",
+    show_default=True,
+    help="When the context is full: end the attempt, or leave out the oldest observations.",
+)
+@click.option(
+    "--observation-chars",
+    type=click.IntRange(min=200),
+    default=10_000,
+    show_default=True,
+    help="Characters of an observation; more is cut out of its middle.",
+)
+@click.option(
+    "--command-timeout",
+    type=click.FloatRange(min=1),
+    default=120.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Of one command of the agent's.",
+)
+@click.option(
+    "--test-timeout",
+    type=click.FloatRange(min=1),
+    default=900.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Of one run of a stage's tests.",
+)
+@click.option(
+    "--history",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Commits of the repository's past that the agent sees.",
+)
+@click.option(
+    "--interface",
+    type=click.Choice(["appended", "paper"]),
+    default="appended",
+    show_default=True,
+    help="Whether the agent is told the names that hidden tests need.",
+)
+@click.option(
+    "--tests",
+    type=click.Choice(["always", "gate"]),
+    default="always",
+    show_default=True,
+    help="Run proved tests on every attempt, or only where the gate asks for them.",
+)
+@click.option(
+    "--track/--no-track",
+    default=True,
+    show_default=True,
+    help="Keep the tree after each step; without it attempts cannot be gone on with.",
+)
+@click.option(
+    "--backend",
+    type=click.Choice(["docker", "local", "unsafe-local"]),
+    default="docker",
+    show_default=True,
+    help="Where commands run: containers, bubblewrap, or plain processes.",
+)
+@click.option(
+    "--observer",
+    "observers",
+    multiple=True,
+    metavar="NAME[:SETTING=VALUE,...]",
+    help="Let it watch each step, and speak to the agent; may be given several times.  [repetition: the same "
+    "call with the same result, times=3]",
+)
 @click.option(
     "--reuse", is_flag=True, help="Take samples that stand under other prompts or task texts for those of now."
 )
@@ -147,8 +247,10 @@ def run(
     settings = Settings.load(db=db, workers=workers)
     options = _options(agent=settings.purposes.get(AGENT), **flags)
     if unsafe != (options.backend is Backend.UNSAFE_LOCAL):
-        raise UsageError("plain processes run an agent's commands on this machine unprotected; if you mean it, give "
-                         "both --backend unsafe-local and --unsafe-local")  # fmt: skip
+        raise UsageError(
+            "plain processes run an agent's commands on this machine unprotected; if you mean it, give "
+            "both --backend unsafe-local and --unsafe-local"
+        )
     choice = Choice(strategy, repository, limit, chain, samples, _parent(settings, branch), reuse)
     with (
         open_progress(secrets=settings.secrets) as progress,
@@ -205,10 +307,15 @@ def _options(
     return RolloutOptions(
         temperature=own.temperature if temperature is None else temperature,
         max_tokens=max_tokens or own.max_tokens or MAX_TOKENS,
-        carry=Carry(carry), gate=Gate(gate), on_fail=OnFail(on_fail), backend=Backend(backend), track_steps=track,
+        carry=Carry(carry),
+        gate=Gate(gate),
+        on_fail=OnFail(on_fail),
+        backend=Backend(backend),
+        track_steps=track,
         stage_limits=limits(stage_steps or STAGE_STEPS, stage_tokens, stage_usd, stage_minutes),
-        chain_limits=limits(chain_steps, chain_tokens, chain_usd, chain_minutes), **flags,
-    )  # fmt: skip
+        chain_limits=limits(chain_steps, chain_tokens, chain_usd, chain_minutes),
+        **flags,
+    )
 
 
 def _parent(settings: Settings, branch: str | None) -> tuple[str, int] | None:
@@ -248,8 +355,14 @@ def _clear_away(provider: Any) -> None:
 
 def _print_forecast(found: Forecast, as_json: bool) -> None:
     estimate = found.estimate
-    row = {"rollouts": found.trajectories, "calls": estimate.calls, "tokens_in": estimate.tokens_in,
-           "tokens_out": estimate.tokens_out, "usd": estimate.usd, "basis": found.basis}  # fmt: skip
+    row = {
+        "rollouts": found.trajectories,
+        "calls": estimate.calls,
+        "tokens_in": estimate.tokens_in,
+        "tokens_out": estimate.tokens_out,
+        "usd": estimate.usd,
+        "basis": found.basis,
+    }
     if as_json:
         click.echo(json.dumps(row, indent=2))
         return
@@ -299,14 +412,18 @@ def _print_report(report: RolloutReport, spent: Spending, tests: Mapping[str, in
         failed = f"{tests['failed']:,} of {counted(run, 'accepted stage')}"
         say(f"{failed} fail their hidden tests; --gate both heeds these")
     if report.without_task:
-        say(f"{counted(report.without_task, 'chain')} without a task that is ready; `prchain tasks build` writes them, "
-            "with --retry also those that were rejected")  # fmt: skip
+        say(
+            f"{counted(report.without_task, 'chain')} without a task that is ready; `prchain tasks build` writes them, "
+            "with --retry also those that were rejected"
+        )
     if report.stopped and report.stopped not in {reason for _, reason in reasons}:
         say(f"stopped early: {report.stopped}", err=True)
     open_ones = report.left + len(report.failed)
     if open_ones:
-        say(f"{counted(open_ones, 'rollout')} not done; mend what is said above, then run the same command again",
-            err=True)  # fmt: skip
+        say(
+            f"{counted(open_ones, 'rollout')} not done; mend what is said above, then run the same command again",
+            err=True,
+        )
 
 
 @rollouts.command("list")

@@ -63,7 +63,7 @@ def stage_suite(place: Any, stage: StageTask, patches: Sequence[StagePatch]) -> 
     tests = stage.tests
     return StageSuite.of(
         place, stage.stage, patches, files=tests.files, replaced_by_reference=tests.replaced_by_reference
-    )  # fmt: skip
+    )
 
 
 class ChainGround:

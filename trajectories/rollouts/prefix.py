@@ -80,9 +80,14 @@ def _question(task: RolloutTask, count: int, words: str, subject: str) -> Questi
     fence = Fence(old, *texts, words)
     stages = "\n\n".join(fence(f"stage_{place}", text) for place, text in enumerate(texts, 1))
     messages = prompt.render(
-        nonce=fence.nonce, repository=task.chain.repository, planned=len(task.stages), count=count,
-        overview=fence("old_introduction", old), stages=stages, findings=fence("findings", words) if words else "",
-    )  # fmt: skip
+        nonce=fence.nonce,
+        repository=task.chain.repository,
+        planned=len(task.stages),
+        count=count,
+        overview=fence("old_introduction", old),
+        stages=stages,
+        findings=fence("findings", words) if words else "",
+    )
     return Question(PURPOSE, subject, prompt, messages)
 
 

@@ -22,15 +22,43 @@ from trajectories.rows import find_trajectory, read_entries, read_stages, read_v
 from trajectories.sums import calls_of
 
 _COLUMNS = (
-    "id", "chain_id", "sample", "parent_id", "parent_step", "scaffold", "model", "judge", "outcome", "reason",
-    "accepted", "overview", "usd", "tokens_in", "tokens_out", "steps", "seconds", "worker", "tries", "started_at",
+    "id",
+    "chain_id",
+    "sample",
+    "parent_id",
+    "parent_step",
+    "scaffold",
+    "model",
+    "judge",
+    "outcome",
+    "reason",
+    "accepted",
+    "overview",
+    "usd",
+    "tokens_in",
+    "tokens_out",
+    "steps",
+    "seconds",
+    "worker",
+    "tries",
+    "started_at",
     "finished_at",
-)  # fmt: skip
+)
 
 _LISTED = (
-    "id", "chain_id", "sample", "scaffold", "model", "outcome", "accepted", "steps", "usd", "reason", "worker",
+    "id",
+    "chain_id",
+    "sample",
+    "scaffold",
+    "model",
+    "outcome",
+    "accepted",
+    "steps",
+    "usd",
+    "reason",
+    "worker",
     "options",
-)  # fmt: skip
+)
 _TOLD_OPTIONS = ("gate", "threshold", "tools", "context", "temperature", "carry", "refinements", "observers")
 
 INTERRUPTED = "interrupted"
@@ -46,12 +74,15 @@ def list_trajectories(
     """One row a trajectory, by repository, chain and sample. Raises `UsageError` for a chain that is not there."""
     query = (
         select(
-            *(getattr(Trajectory, name) for name in _LISTED), Chain.length, Repository.owner, Repository.name,
+            *(getattr(Trajectory, name) for name in _LISTED),
+            Chain.length,
+            Repository.owner,
+            Repository.name,
         )
         .join(Chain, Chain.id == Trajectory.chain_id)
         .join(Repository, Repository.id == Chain.repository_id)
         .order_by(Trajectory.chain_id, Trajectory.sample, Trajectory.id)
-    )  # fmt: skip
+    )
     if outcome is not None:
         query = query.where(Trajectory.outcome == outcome)
     with store.reading() as tx:
@@ -62,10 +93,15 @@ def list_trajectories(
             if repository is None or f"{owner}/{repo}".lower() == repository.lower():
                 row = dict(zip(_LISTED, told, strict=True))
                 options = json.loads(row.pop("options"))
-                rows.append({
-                    **row, **_under_way(tx, row), "stages": length, "repository": f"{owner}/{repo}",
-                    "options": {name: options.get(name) for name in _TOLD_OPTIONS},
-                })  # fmt: skip
+                rows.append(
+                    {
+                        **row,
+                        **_under_way(tx, row),
+                        "stages": length,
+                        "repository": f"{owner}/{repo}",
+                        "options": {name: options.get(name) for name in _TOLD_OPTIONS},
+                    }
+                )
     return sorted(rows, key=lambda row: (row["repository"].lower(), row["chain_id"], row["sample"], row["id"]))
 
 
@@ -117,10 +153,12 @@ def trajectory_page(store: Store, prefix: str, *, messages: bool = False) -> dic
         columns = (*_COLUMNS, "options", "prompts", "tools")
         row = dict(zip(columns, next(iter(tx.rows(Trajectory, *columns, id=name))), strict=True))
         page: dict[str, Any] = {
-            **row, **{key: json.loads(row[key]) for key in ("options", "prompts", "tools")}, **_under_way(tx, row),
+            **row,
+            **{key: json.loads(row[key]) for key in ("options", "prompts", "tools")},
+            **_under_way(tx, row),
             "stages": [asdict(one) for one in read_stages(tx, name)],
             "verdicts": [asdict(one) for one in read_verdicts(tx, name)],
-        }  # fmt: skip
+        }
         if messages:
             page["messages"] = [asdict(one) for one in read_entries(tx, name)]
     return page

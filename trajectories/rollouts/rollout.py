@@ -148,7 +148,9 @@ class RolloutContext:
         agent = self.desk.resolved(AGENT, temperature=options.temperature, max_tokens=options.max_tokens)
         prefix = load_prompt("trajectories.rollouts", PREFIX)
         return Identity(
-            chain_id, sample, parent,
+            chain_id,
+            sample,
+            parent,
             models={AGENT: agent, **{purpose: self.desk.resolved(purpose) for purpose in asked}},
             scaffold=self.scaffold.name,
             observers=tuple({"name": one.name, "settings": dict(one.settings)} for one in observers),
@@ -158,10 +160,11 @@ class RolloutContext:
             prompts={**self.prompts, **({prefix.name: prefix.hash} if cut else {})},
             tools=self._tools,
             versions={
-                "scaffold": self.scaffold.version, "verdicts": VERDICTS,
+                "scaffold": self.scaffold.version,
+                "verdicts": VERDICTS,
                 **{f"observer {one.name}": one.version for one in observers},
             },
-        )  # fmt: skip
+        )
 
     def find(self, tx: Transaction, chain_id: str, sample: int, parent: Parent | None = None) -> tuple[Identity, Found]:
         """What decides a rollout, and the stored trajectories beside it. Raises `ChainGone`, `NoTask`."""
@@ -202,9 +205,13 @@ def roll(context: RolloutContext, chain_id: str, sample: int, *, parent: Parent 
                 if context.options.needs_tests:
                     task.require_tests()
                 ground = ChainGround(
-                    task, mirrors=context.mirrors, data_dir=context.data_dir, provider=context.provider,
-                    make_place=context.make_place or _maker(context, name), make_suite=context.make_suite,
-                )  # fmt: skip
+                    task,
+                    mirrors=context.mirrors,
+                    data_dir=context.data_dir,
+                    provider=context.provider,
+                    make_place=context.make_place or _maker(context, name),
+                    make_suite=context.make_suite,
+                )
                 _Rollout(context, name, sample, ground, losses).run()
                 return name
             except StoreError:
@@ -235,9 +242,14 @@ def _maker(context: RolloutContext, name: str) -> MakePlace:
 
     def make(provided: Provided, trees: TreeStore) -> Workplace:
         return Workplace(
-            provided, trees, backend=options.backend, limits=context.limits, test_timeout=options.test_timeout,
-            labels={"prchain.trajectory": name}, engine=context.engine,
-        )  # fmt: skip
+            provided,
+            trees,
+            backend=options.backend,
+            limits=context.limits,
+            test_timeout=options.test_timeout,
+            labels={"prchain.trajectory": name},
+            engine=context.engine,
+        )
 
     return make
 
@@ -245,13 +257,20 @@ def _maker(context: RolloutContext, name: str) -> MakePlace:
 def _begin(context: RolloutContext, name: str, identity: Identity, told: Told) -> None:
     options, scaffold, parent = context.options, context.scaffold, identity.parent
     row = {
-        "id": name, "chain_id": identity.chain, "sample": identity.sample,
-        "parent_id": parent[0] if parent else None, "parent_step": parent[1] if parent else None,
-        "scaffold": scaffold.name, "model": context.desk.model_name(AGENT), "judge": context.judge_model,
-        "options": options.to_json(), "options_hash": options.hash(),
+        "id": name,
+        "chain_id": identity.chain,
+        "sample": identity.sample,
+        "parent_id": parent[0] if parent else None,
+        "parent_step": parent[1] if parent else None,
+        "scaffold": scaffold.name,
+        "model": context.desk.model_name(AGENT),
+        "judge": context.judge_model,
+        "options": options.to_json(),
+        "options_hash": options.hash(),
         "prompts": json.dumps(dict(identity.prompts), sort_keys=True),
-        "tools": json.dumps([dict(one) for one in scaffold.tools]), "decided_by": identity.to_json(),
-    }  # fmt: skip
+        "tools": json.dumps([dict(one) for one in scaffold.tools]),
+        "decided_by": identity.to_json(),
+    }
     with context.store.transaction() as tx:
         new = read_outcome(tx, name) is None
         begin_trajectory(tx, row)
@@ -309,9 +328,18 @@ class _Rollout:
         self._ground = ground
         judge = Judge(context.desk) if context.options.asks_judge else None
         self._crew = Crew(
-            name, sample, context.store, context.desk, ground, context.scaffold, judge, context.options,
-            context.observers, losses, context.tell,
-        )  # fmt: skip
+            name,
+            sample,
+            context.store,
+            context.desk,
+            ground,
+            context.scaffold,
+            judge,
+            context.options,
+            context.observers,
+            losses,
+            context.tell,
+        )
         with context.store.reading() as tx:
             self._told = Told(
                 read_entries(tx, name),
@@ -366,7 +394,7 @@ class _Rollout:
         rows = [told.stages[one.position] for one in task.stages]
         outcome, accepted = outcome_of(
             [one.outcome for one in rows], length=len(rows), min_length=context.options.min_length
-        )  # fmt: skip
+        )
         failed = next((one for one in rows if one.outcome != ACCEPTED), None)
         reason: str | None = None
         if failed is not None:
@@ -392,10 +420,16 @@ class _Rollout:
             if entry.kind is Kind.QUERY and entry.position <= count:
                 told = entry.details
                 variables = {
-                    "repository": self._ground.task.chain.repository, "query": told["query"], "comment": None,
-                    "overview": overview if told["overview"] else None, "position": entry.position, "stages": count,
-                    "workdir": told["workdir"], "earlier": told["earlier"], "attempt": 1,
-                }  # fmt: skip
+                    "repository": self._ground.task.chain.repository,
+                    "query": told["query"],
+                    "comment": None,
+                    "overview": overview if told["overview"] else None,
+                    "position": entry.position,
+                    "stages": count,
+                    "workdir": told["workdir"],
+                    "earlier": told["earlier"],
+                    "attempt": 1,
+                }
                 words = self._crew.scaffold.opening(Kind.QUERY, variables)
                 out.append(replace(entry, details={**told, "retold": words}))
         return out

@@ -148,9 +148,17 @@ def open_run(
         desk = opened.enter_context(open_desk(settings, store, budget_usd=budget_usd, run=ledger_run))
         provider = opened.enter_context(closing(Provider(settings, backend=options.backend, store=store)))
         context = RolloutContext(
-            store, desk, provider, make_scaffold(options), options, settings.mirrors_dir, settings.data_dir,
-            observers=make_observers(options.observers), secrets=settings.secrets, engine=settings.environments_engine,
-        )  # fmt: skip
+            store,
+            desk,
+            provider,
+            make_scaffold(options),
+            options,
+            settings.mirrors_dir,
+            settings.data_dir,
+            observers=make_observers(options.observers),
+            secrets=settings.secrets,
+            engine=settings.environments_engine,
+        )
         desk.check(*context.purposes)
         if options.limits_cost:
             desk.require_price(AGENT, "a limit in USD")

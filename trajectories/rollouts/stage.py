@@ -158,10 +158,17 @@ class StageRun:
     def _variables(self, **more: Any) -> dict[str, Any]:
         task = self._crew.ground.task
         return {
-            "repository": task.chain.repository, "overview": None, "query": self._stage.query,
-            "position": self._position, "stages": len(task.stages), "workdir": self._box.place.workdir,
-            "comment": None, "attempt": 1, "earlier": self._earlier, **more,
-        }  # fmt: skip
+            "repository": task.chain.repository,
+            "overview": None,
+            "query": self._stage.query,
+            "position": self._position,
+            "stages": len(task.stages),
+            "workdir": self._box.place.workdir,
+            "comment": None,
+            "attempt": 1,
+            "earlier": self._earlier,
+            **more,
+        }
 
     @property
     def _earlier(self) -> str:
@@ -193,14 +200,24 @@ class StageRun:
             return self._end(STATE_BROKEN, f"the state that the stages before left cannot be made ready: {error}")
         try:
             order = Order(
-                subject(crew.trajectory, self._position), crew.sample, self._position, attempt, self._conversation(),
-                crew.options.stage_limits, crew.options.chain_limits, used_by(told.of(self._position)),
+                subject(crew.trajectory, self._position),
+                crew.sample,
+                self._position,
+                attempt,
+                self._conversation(),
+                crew.options.stage_limits,
+                crew.options.chain_limits,
+                used_by(told.of(self._position)),
                 used_by(told.entries),
-            )  # fmt: skip
+            )
             recorder = StoreRecorder(
-                crew.store, crew.trajectory, told.entries, tree_now=self._tree_now(place, start),
-                last_tree=told.tree(self._position), first_details=restored,
-            )  # fmt: skip
+                crew.store,
+                crew.trajectory,
+                told.entries,
+                tree_now=self._tree_now(place, start),
+                last_tree=told.tree(self._position),
+                first_details=restored,
+            )
             # What is stored counts, also where the attempt is cut off.
             told.entries = recorder.entries
             watch = Watched(recorder, lambda step: crew.tell(f"{self._where(attempt)}, step {step}"))
@@ -222,9 +239,15 @@ class StageRun:
     def _observers(self, order: Order) -> list[Observer]:
         crew = self._crew
         attempt = ObservedAttempt(
-            crew.desk, order.subject, order.sample, order.position, order.attempt, crew.ground.task.overview,
-            self._stage.query, crew.scaffold.tools,
-        )  # fmt: skip
+            crew.desk,
+            order.subject,
+            order.sample,
+            order.position,
+            order.attempt,
+            crew.ground.task.overview,
+            self._stage.query,
+            crew.scaffold.tools,
+        )
         return [_named(kind.name, kind.observe(attempt)) for kind in crew.observers]
 
     def _where(self, attempt: int) -> str:
@@ -300,20 +323,27 @@ class StageRun:
         judgement: Judgement | None = None
         if crew.judge is not None and options.asks_judge:
             judgement = crew.judge.judge(
-                subject=subject(crew.trajectory, self._position), sample=crew.sample, attempt=attempt,
-                query=stage.query, reference_patch=crew.ground.reference_patch(stage.stage),
+                subject=subject(crew.trajectory, self._position),
+                sample=crew.sample,
+                attempt=attempt,
+                query=stage.query,
+                reference_patch=crew.ground.reference_patch(stage.stage),
                 agent_patch=patch,
-            )  # fmt: skip
+            )
         decision = decide(options.gate, options.threshold, judgement, graded)
         verdict = VerdictRow(
-            self._position, attempt, tree, decision.accepted, str(options.gate),
+            self._position,
+            attempt,
+            tree,
+            decision.accepted,
+            str(options.gate),
             score=judgement.score if judgement else None,
             comment=judgement.comment if judgement else None,
             judge_error=judgement.error if judgement else None,
             tests=graded.outcome if graded else None,
             grade=asdict(graded) if graded else {},
             usd=judgement.usd if judgement else 0.0,
-        )  # fmt: skip
+        )
         again = decision.accepted is False and row.endings[-1] == Ending.SUBMITTED and attempt <= options.refinements
         if not again or self._used_up():
             verdict = replace(verdict, seconds=time.monotonic() - begun)
@@ -323,10 +353,12 @@ class StageRun:
             return self._end(outcome, reason, verdict=verdict)
         shown = self._comment(judgement, graded, attempt, patch)
         verdict = replace(
-            verdict, shown=shown.text, findings=tuple(asdict(one) for one in shown.findings),
+            verdict,
+            shown=shown.text,
+            findings=tuple(asdict(one) for one in shown.findings),
             usd=None if verdict.usd is None or shown.usd is None else verdict.usd + shown.usd,
             seconds=time.monotonic() - begun,
-        )  # fmt: skip
+        )
         told = crew.scaffold.opening(Kind.COMMENT, self._variables(comment=shown.text, attempt=attempt + 1))
         opening = [self._entry(Kind.COMMENT, "user", told, attempt + 1, details={"comment": shown.text})]
         self._keep(row, opening, verdict)
@@ -337,11 +369,17 @@ class StageRun:
         told = [task.overview, *(one.query for one in task.stages[: self._position])]
         told += [one.shown for one in self._told.verdicts.values() if one.shown]
         return comment_for_agent(
-            crew.desk, judgement, graded,
+            crew.desk,
+            judgement,
+            graded,
             CommentCheck(crew.ground.hidden, self._position, agent_patch=patch, told=told),
-            gate=crew.options.gate, threshold=crew.options.threshold, query=self._stage.query,
-            subject=subject(crew.trajectory, self._position), sample=crew.sample, attempt=attempt,
-        )  # fmt: skip
+            gate=crew.options.gate,
+            threshold=crew.options.threshold,
+            query=self._stage.query,
+            subject=subject(crew.trajectory, self._position),
+            sample=crew.sample,
+            attempt=attempt,
+        )
 
     def _used_up(self) -> bool:
         options = self._crew.options

@@ -18,8 +18,18 @@ from trajectories.outcomes import FINAL, SUPERSEDED
 from trajectories.task import TaskTexts, read_texts
 
 _COLUMNS = (
-    "id", "chain_id", "sample", "parent_id", "parent_step", "scaffold", "model", "judge", "options", "prompts", "tools",
-)  # fmt: skip
+    "id",
+    "chain_id",
+    "sample",
+    "parent_id",
+    "parent_step",
+    "scaffold",
+    "model",
+    "judge",
+    "options",
+    "prompts",
+    "tools",
+)
 
 _OWN = {*PLACE, *CHOICES}
 

@@ -101,9 +101,7 @@ def load_package() -> MiniPackage:
         raise UsageError(f"the scaffold mini needs mini-swe-agent {_MAJOR}x; this is {package.__version__}")
     # Not by its own function, which takes a file of that name in the current folder first.
     folder = Path(package.package_dir) / "config"
-    own, runs = (
-        yaml.safe_load((folder / name).read_text(encoding="utf-8")) for name in (_PROMPTS, _OBSERVATIONS)
-    )  # fmt: skip
+    own, runs = (yaml.safe_load((folder / name).read_text(encoding="utf-8")) for name in (_PROMPTS, _OBSERVATIONS))
     return MiniPackage(
         version=package.__version__,
         agent=agents.DefaultAgent,

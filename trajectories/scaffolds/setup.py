@@ -16,10 +16,14 @@ def make_scaffold(options: RolloutOptions) -> Scaffold:
         from trajectories.scaffolds.agent import ReactScaffold  # noqa: PLC0415  a scaffold may need what others do not
 
         return ReactScaffold(
-            tools=options.tools, temperature=options.temperature, max_tokens=options.max_tokens,
-            context_tokens=options.context_tokens, overflow=options.overflow,
-            observation_chars=options.observation_chars, command_timeout=options.command_timeout,
-        )  # fmt: skip
+            tools=options.tools,
+            temperature=options.temperature,
+            max_tokens=options.max_tokens,
+            context_tokens=options.context_tokens,
+            overflow=options.overflow,
+            observation_chars=options.observation_chars,
+            command_timeout=options.command_timeout,
+        )
     if options.scaffold == "mini":
         from trajectories.scaffolds.mini import MiniScaffold  # noqa: PLC0415  as above
         from trajectories.scaffolds.mini_package import SHOWN_CHARS  # noqa: PLC0415  as above
@@ -27,7 +31,10 @@ def make_scaffold(options: RolloutOptions) -> Scaffold:
         if options.observation_chars != SHOWN_CHARS:
             raise UsageError(f"mini-swe-agent shows {SHOWN_CHARS:,} characters of an output, no other number")
         return MiniScaffold(
-            temperature=options.temperature, max_tokens=options.max_tokens, context_tokens=options.context_tokens,
-            overflow=options.overflow, command_timeout=options.command_timeout,
-        )  # fmt: skip
+            temperature=options.temperature,
+            max_tokens=options.max_tokens,
+            context_tokens=options.context_tokens,
+            overflow=options.overflow,
+            command_timeout=options.command_timeout,
+        )
     raise UsageError(f"there is no scaffold {options.scaffold}; known are {', '.join(SCAFFOLDS)}")

@@ -209,8 +209,9 @@ class Calibrator:
         total, unread = Estimate(), list[Unread]()
         for unit in stages:
             try:
-                asked = (self.judge.estimate(one.case, subject=one.subject, sample=one.repeat)
-                         for one in self._trials(unit))  # fmt: skip
+                asked = (
+                    self.judge.estimate(one.case, subject=one.subject, sample=one.repeat) for one in self._trials(unit)
+                )
                 total = reduce(add, asked, total)
             except (ChainGone, GitError) as error:
                 unread.append(Unread(unit.chain_id, unit.position, scrub_mined(f"{error.name}: {error}")))
@@ -251,17 +252,27 @@ class Calibrator:
         with self._store.reading() as tx:
             verdicts, others = stored_verdicts(tx, self.judge.model, self.judge.prompts)
         return Calibration(
-            tuple(result for unit in units for result in found.get(unit, ())), verdicts, len(found), tuple(unread),
-            others, len(units) - len(found) - len(unread), ended.counts.get(TAKEN, 0), ended.stopped,
-        )  # fmt: skip
+            tuple(result for unit in units for result in found.get(unit, ())),
+            verdicts,
+            len(found),
+            tuple(unread),
+            others,
+            len(units) - len(found) - len(unread),
+            ended.counts.get(TAKEN, 0),
+            ended.stopped,
+        )
 
     def _ask(self, trial: Trial) -> Judgement:
         case = trial.case
         return self.judge.judge(
-            subject=trial.subject, sample=trial.repeat, attempt=0, query=case.query,
-            reference_patch=case.reference_patch, agent_patch=case.agent_patch,
+            subject=trial.subject,
+            sample=trial.repeat,
+            attempt=0,
+            query=case.query,
+            reference_patch=case.reference_patch,
+            agent_patch=case.agent_patch,
             candidate_first=case.candidate_first,
-        )  # fmt: skip
+        )
 
     def _trials(self, unit: StageUnit) -> Iterator[Trial]:
         """Every question about a stage. An empty patch is judged without one, so once is enough."""
@@ -304,13 +315,22 @@ def stored_verdicts(tx: Transaction, model: str, prompts: Mapping[str, str]) -> 
     """
     query = (
         select(
-            Verdict.trajectory_id, Verdict.position, Verdict.attempt, Verdict.at, Verdict.tree, Verdict.score,
-            Verdict.judge_error, Verdict.tests, Trajectory.parent_id, Trajectory.judge, Trajectory.prompts,
+            Verdict.trajectory_id,
+            Verdict.position,
+            Verdict.attempt,
+            Verdict.at,
+            Verdict.tree,
+            Verdict.score,
+            Verdict.judge_error,
+            Verdict.tests,
+            Trajectory.parent_id,
+            Trajectory.judge,
+            Trajectory.prompts,
         )
         .join(Trajectory, Trajectory.id == Verdict.trajectory_id)
         .where(or_(Verdict.score.is_not(None), Verdict.judge_error.is_not(None)))
         .order_by(Verdict.trajectory_id, Verdict.position, Verdict.attempt)
-    )  # fmt: skip
+    )
     rows = list(tx.connection.execute(query))
     given = {(row.trajectory_id, row.position, row.attempt, row.at, row.tree) for row in rows}
     own: list[StoredVerdict] = []
@@ -334,6 +354,12 @@ def _query(tx: Transaction, chain: ChainStages, position: int) -> str:
 
 def _result(trial: Trial, judgement: Judgement) -> Result:
     return Result(
-        trial.chain_id, trial.position, trial.variant, trial.candidate_first, trial.repeat, judgement.score,
-        judgement.error, judgement.stored,
-    )  # fmt: skip
+        trial.chain_id,
+        trial.position,
+        trial.variant,
+        trial.candidate_first,
+        trial.repeat,
+        judgement.score,
+        judgement.error,
+        judgement.stored,
+    )

@@ -109,8 +109,14 @@ def _print_estimate(run: Calibrator, as_json: bool) -> None:
     stages, estimate, unread = run.estimate()
     for one in unread:
         say(f"{one.chain_id} stage {one.position}: not counted, {one.reason}", err=True)
-    row = {"stages": stages, "calls": estimate.calls, "tokens_in": estimate.tokens_in,
-           "tokens_out": estimate.tokens_out, "usd": estimate.usd, "unread": len(unread)}  # fmt: skip
+    row = {
+        "stages": stages,
+        "calls": estimate.calls,
+        "tokens_in": estimate.tokens_in,
+        "tokens_out": estimate.tokens_out,
+        "usd": estimate.usd,
+        "unread": len(unread),
+    }
     if as_json:
         click.echo(json.dumps(row, indent=2))
         return

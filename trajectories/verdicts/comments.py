@@ -110,8 +110,13 @@ def comment_for_agent(
     gate = Gate(gate)
     shown = Shown("")
     if gate is not Gate.TESTS and judgement and judgement.comment and judgement.accepts(threshold) is False:
-        shown = _checked(desk, judgement.comment, check, query, Question(JUDGE, subject, load_prompt(
-            "trajectories.verdicts", AGAIN), (), sample=sample, attempt=attempt))  # fmt: skip
+        shown = _checked(
+            desk,
+            judgement.comment,
+            check,
+            query,
+            Question(JUDGE, subject, load_prompt("trajectories.verdicts", AGAIN), (), sample=sample, attempt=attempt),
+        )
     parts = [shown.text] if shown.text else []
     if gate is not Gate.JUDGE and grade is not None and voice_of_tests(grade) is False:
         parts.append(" ".join(said for name, said in _OF_TESTS if getattr(grade, name)))

@@ -17,8 +17,11 @@ def summary(found: Calibration, *, threshold: float, model: str, prompts: Mappin
     """Everything that was measured; shares are from 0 to 1 and None where there is nothing to take a share of."""
     asked = [one for one in found.results if one.variant is not Variant.EMPTY]
     one_way = grouped(((one.chain_id, one.position, one.variant, one.candidate_first), one.score) for one in asked)
-    sides = [(scores, one_way[*key[:3], True]) for key, scores in one_way.items()
-             if isinstance(key, tuple) and not key[3] and (*key[:3], True) in one_way]  # fmt: skip
+    sides = [
+        (scores, one_way[*key[:3], True])
+        for key, scores in one_way.items()
+        if isinstance(key, tuple) and not key[3] and (*key[:3], True) in one_way
+    ]
     known = [(one.score, one.variant.to_accept) for one in asked if one.score is not None]
     tested = [(one.score, one.passed) for one in found.verdicts if one.score is not None and one.passed is not None]
     wrong = [one for one in asked if one.score is not None and (one.score >= threshold) != one.variant.to_accept]
@@ -45,15 +48,21 @@ def summary(found: Calibration, *, threshold: float, model: str, prompts: Mappin
             "without_tests": sum(one.score is not None and one.passed is None for one in found.verdicts),
         },
         "wrong": [
-            {"chain": one.chain_id, "position": one.position, "variant": str(one.variant), "score": one.score,
-             "candidate_first": one.candidate_first, "repeat": one.repeat}
+            {
+                "chain": one.chain_id,
+                "position": one.position,
+                "variant": str(one.variant),
+                "score": one.score,
+                "candidate_first": one.candidate_first,
+                "repeat": one.repeat,
+            }
             for one in wrong
         ],
         "unread": [{"chain": one.chain_id, "position": one.position, "reason": one.reason} for one in found.unread],
         "left": found.left,
         "taken": found.taken,
         "stopped": found.stopped,
-    }  # fmt: skip
+    }
 
 
 def grouped_errors(found: Calibration) -> dict[str, int]:
@@ -67,8 +76,12 @@ def grouped_errors(found: Calibration) -> dict[str, int]:
 
 def spent(spending: Spending) -> dict[str, Any]:
     """What this run paid for; the price is None where it is not known."""
-    return {"calls": spending.calls, "tokens_in": spending.tokens_in, "tokens_out": spending.tokens_out,
-            "usd": None if spending.unpriced else spending.usd}  # fmt: skip
+    return {
+        "calls": spending.calls,
+        "tokens_in": spending.tokens_in,
+        "tokens_out": spending.tokens_out,
+        "usd": None if spending.unpriced else spending.usd,
+    }
 
 
 _WRONG_SHOWN = 10
@@ -82,8 +95,10 @@ def print_summary(page: Mapping[str, Any], cost: Mapping[str, Any]) -> None:
     say("patch         should be  verdicts  unscored  accepted  score: least  median  most")
     for name, row in page["variants"].items():
         should = "accepted" if row["to_accept"] else "rejected"
-        say(f"{name:<12}  {should:<9}  {row['count']:>8,}  {row['unscored']:>8,}  {_percent(row['accepted']):>8}  "
-            f"{_number(row['least']):>12}  {_number(row['median']):>6}  {_number(row['most']):>4}")  # fmt: skip
+        say(
+            f"{name:<12}  {should:<9}  {row['count']:>8,}  {row['unscored']:>8,}  {_percent(row['accepted']):>8}  "
+            f"{_number(row['least']):>12}  {_number(row['median']):>6}  {_number(row['most']):>4}"
+        )
     say()
     _say_agreement("asked again", page["repeats"])
     _say_agreement("other order", page["orders"])
@@ -125,8 +140,10 @@ def _say_curve(title: str, points: list[Mapping[str, Any]]) -> None:
     say(title)
     say("threshold  accepted  precision  recall")
     for one in points:
-        say(f"{one['threshold']:>9.2f}  {_percent(one['accepted']):>8}  {_percent(one['precision']):>9}  "
-            f"{_percent(one['recall']):>6}")  # fmt: skip
+        say(
+            f"{one['threshold']:>9.2f}  {_percent(one['accepted']):>8}  {_percent(one['precision']):>9}  "
+            f"{_percent(one['recall']):>6}"
+        )
     say()
 
 

@@ -89,8 +89,10 @@ def halved(patch: bytes) -> bytes | None:
         if 2 * sum(hunks[one].size for one in gone) >= total:
             break
     kept = [hunk for place, hunk in enumerate(hunks) if place not in gone]
-    return b"".join(_rebuilt(part, [one for one in kept if one.file == at]) if at in chosen else part
-                    for at, part in enumerate(parts))  # fmt: skip
+    return b"".join(
+        _rebuilt(part, [one for one in kept if one.file == at]) if at in chosen else part
+        for at, part in enumerate(parts)
+    )
 
 
 def _hunks(file: int, section: bytes) -> Iterator[_Hunk]:
@@ -123,5 +125,7 @@ def _with_half(parts: Sequence[bytes], hunk: _Hunk) -> bytes:
     match = _HUNK.match(hunk.head)
     assert match is not None
     head = b"@@ -%b,%d +%b,%d @@\n" % (match[1], old, match[2], new)
-    return b"".join(_rebuilt(part, [hunk._replace(head=head, lines=tuple(lines))]) if at == hunk.file else part
-                    for at, part in enumerate(parts))  # fmt: skip
+    return b"".join(
+        _rebuilt(part, [hunk._replace(head=head, lines=tuple(lines))]) if at == hunk.file else part
+        for at, part in enumerate(parts)
+    )

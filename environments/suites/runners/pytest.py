@@ -20,9 +20,13 @@ from environments.suites.testlogs import Status, join
 
 _TERMINAL = re.compile("\x1b\\[[0-?]*[ -/]*[@-~]")
 _WORDS = {
-    "PASSED": Status.passed, "FAILED": Status.failed, "ERROR": Status.error, "SKIPPED": Status.skipped,
-    "XFAIL": Status.xfail, "XPASS": Status.xpass,
-}  # fmt: skip
+    "PASSED": Status.passed,
+    "FAILED": Status.failed,
+    "ERROR": Status.error,
+    "SKIPPED": Status.skipped,
+    "XFAIL": Status.xfail,
+    "XPASS": Status.xpass,
+}
 _WORD = "|".join(_WORDS) + r"|SUBFAILED(?:\[.*?\]|\(.*?\))*"
 """pytest 9 reports a failed subtest beside its test, which it calls passed."""
 _VERBOSE = re.compile(rf"(?P<test>\S+?::.*) (?P<word>{_WORD})(?: \(.*\))? +\[ *\d+%\]")
@@ -152,9 +156,13 @@ RUNNER = Runner(
     file_of=file_before("::"),
     steering=(r"conftest\.py", r"\.?pytest\.(?:ini|toml)", r"(?:site|user)customize\.py"),
     project_files=(
-        r"pyproject\.toml", r"setup\.cfg", r"tox\.ini",
-        r"pytest\.py", r"_?pytest/__init__\.py", r"pluggy/__init__\.py",
+        r"pyproject\.toml",
+        r"setup\.cfg",
+        r"tox\.ini",
+        r"pytest\.py",
+        r"_?pytest/__init__\.py",
+        r"pluggy/__init__\.py",
     ),
     sections={"pyproject.toml": _pyproject_parts, "setup.cfg": _ini_parts, "tox.ini": _ini_parts},
     own_names=OwnNames(CONFIG_FILES, python_files, is_named_by),
-)  # fmt: skip
+)

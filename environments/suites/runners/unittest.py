@@ -16,9 +16,12 @@ _LINE = re.compile(
 )
 _START = re.compile(r"^(?:  )?[^\s()]+ \([^\s()]+\)", re.M)
 _WORDS = {
-    "ok": Status.passed, "FAIL": Status.failed, "ERROR": Status.error, "expected failure": Status.xfail,
+    "ok": Status.passed,
+    "FAIL": Status.failed,
+    "ERROR": Status.error,
+    "expected failure": Status.xfail,
     "unexpected success": Status.xpass,
-}  # fmt: skip
+}
 _HEADING = re.compile(r"^=+\n(?P<word>ERROR|FAIL): (?P<method>[^\s()]+) \((?P<place>[^\s()]+)\)", re.M)
 
 

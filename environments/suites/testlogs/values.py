@@ -27,9 +27,16 @@ class Status(StrEnum):
 
 
 _RISING = (
-    Status.missing, Status.collected, Status.passed, Status.skipped, Status.xpass, Status.xfail,
-    Status.failed, Status.error, Status.timed_out,
-)  # fmt: skip
+    Status.missing,
+    Status.collected,
+    Status.passed,
+    Status.skipped,
+    Status.xpass,
+    Status.xfail,
+    Status.failed,
+    Status.error,
+    Status.timed_out,
+)
 _RANK = {status: rank for rank, status in enumerate(_RISING)}
 
 

@@ -94,6 +94,7 @@ def _verdict(stage: Stage) -> Json:
 
 
 def _stage(sample: Sample, position: int, places: Sequence[range]) -> Json:
-    inside = [place for turn, where in zip(sample.turns, places, strict=True) if turn.position == position
-              for place in where]  # fmt: skip
+    inside = [
+        place for turn, where in zip(sample.turns, places, strict=True) if turn.position == position for place in where
+    ]
     return {"position": position, "first_message": min(inside, default=None), "last_message": max(inside, default=None)}

@@ -20,24 +20,33 @@ def row(sample: Sample) -> dict[str, Any]:
     """The trajectory of a sample, as ``*.traj.json`` holds it."""
     return {
         "info": {
-            "model_stats": {"instance_cost": sample.facts.get("usd") or 0.0,
-                            "api_calls": sum(turn.role == "assistant" for turn in sample.turns)},
-            "config": {"agent_type": sample.facts.get("scaffold"), "model": {"model_name": sample.facts.get("model")},
-                       "tools": [dict(tool) for tool in sample.tools]},
+            "model_stats": {
+                "instance_cost": sample.facts.get("usd") or 0.0,
+                "api_calls": sum(turn.role == "assistant" for turn in sample.turns),
+            },
+            "config": {
+                "agent_type": sample.facts.get("scaffold"),
+                "model": {"model_name": sample.facts.get("model")},
+                "tools": [dict(tool) for tool in sample.tools],
+            },
             "exit_status": "Submitted" if sample.facts.get("outcome") in KEPT else str(sample.facts.get("outcome")),
             "submission": "",
             "prchain": metadata(sample),
         },
         "messages": [_message(turn) for turn in sample.turns],
         "trajectory_format": VERSION,
-    }  # fmt: skip
+    }
 
 
 def _message(turn: Turn) -> dict[str, Any]:
     extra: dict[str, Any] = {
-        "train": turn.train, "reason": str(turn.reason), "kind": str(turn.kind), "stage": turn.position,
-        "attempt": turn.attempt, "step": turn.step,
-    }  # fmt: skip
+        "train": turn.train,
+        "reason": str(turn.reason),
+        "kind": str(turn.kind),
+        "stage": turn.position,
+        "attempt": turn.attempt,
+        "step": turn.step,
+    }
     if turn.role == "assistant":
         extra["actions"] = [{"command": _command(call.arguments), "tool_call_id": call.id} for call in turn.tool_calls]
     return chat_message(turn, as_text) | {"extra": extra}

@@ -38,11 +38,17 @@ SLIME = Format(
     columns={
         "messages": [
             {
-                "role": "string", "content": "string", "reasoning_content": "string", "tool_calls": TOOL_CALLS,
-                "tool_call_id": "string", "name": "string", "step_loss_mask": "int64", "loss_reason": "string",
+                "role": "string",
+                "content": "string",
+                "reasoning_content": "string",
+                "tool_calls": TOOL_CALLS,
+                "tool_call_id": "string",
+                "name": "string",
+                "step_loss_mask": "int64",
+                "loss_reason": "string",
             }
         ],
         "tools": "string",
         "metadata": METADATA,
     },
-)  # fmt: skip
+)

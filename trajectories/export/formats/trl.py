@@ -15,9 +15,13 @@ from trajectories.export.formats.model import Format
 from trajectories.export.samples import Sample
 
 _MESSAGE = {
-    "role": "string", "content": "string", "reasoning_content": "string", "tool_calls": TOOL_CALLS,
-    "tool_call_id": "string", "name": "string",
-}  # fmt: skip
+    "role": "string",
+    "content": "string",
+    "reasoning_content": "string",
+    "tool_calls": TOOL_CALLS,
+    "tool_call_id": "string",
+    "name": "string",
+}
 
 
 def row(sample: Sample) -> dict[str, Any]:
@@ -42,6 +46,10 @@ TRL = Format(
     per_turn=per_turn,
     turns_hint="completion_only_loss, TRL's default for them, does the rest",
     columns={
-        "messages": [_MESSAGE], "prompt": [_MESSAGE], "completion": [_MESSAGE], "tools": "string", "metadata": METADATA,
+        "messages": [_MESSAGE],
+        "prompt": [_MESSAGE],
+        "completion": [_MESSAGE],
+        "tools": "string",
+        "metadata": METADATA,
     },
-)  # fmt: skip
+)
