@@ -131,7 +131,7 @@ class TestDefects:
         assert (report.counts, report.done, len(report.failed)) == ({"ready": 19, "defect": 1}, False, 1)
         ((outcome, reason),) = many.rows(Task, "outcome", "reason", chain_id=many.chains[4])
         assert outcome == "defect" and re.fullmatch(
-            r"ValueError: no such thing as \[redacted\] at all \(taskworld\.py:\d+\)", reason
+            r"ValueError: no such thing as \[redacted\] at all \(models\.py:\d+\)", reason
         )
         assert many.run(FakeModel(crowd_answer)).run().counts == {"ready": 1}
 
