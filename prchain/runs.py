@@ -160,6 +160,7 @@ class _Run(Generic[U]):
                 if result is not None:
                     results.append(result)
                     self._shown.advance()
+                    self._under_way.count(result.outcome)
         finally:
             self._stop.set()
             pool.shutdown(wait=False, cancel_futures=True)
@@ -180,7 +181,6 @@ class _Run(Generic[U]):
         finally:
             self._under_way.ended(unit.key)
         log.info("%s: %s ended %s after %.1f s", self._work.title, unit.key, result.outcome, monotonic() - begun)
-        self._under_way.count(result.outcome)
         if self._stop_rule.ends(result):
             self._stop.set()
         return result

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -278,3 +279,12 @@ class TestTelling:
         lines = log.getvalue().splitlines()
         assert "things: 0 of 2 (u0: at it; 0.2500 USD so far)" in lines
         assert lines[-1] == "things: 2 of 2 ended"
+
+    def test_no_line_counts_more_outcomes_than_units_that_have_ended(self) -> None:
+        log = io.StringIO()
+        with open_progress(log, every=0) as progress:
+            run(Work(lambda unit: "done"), units(3), progress=progress)
+        said = [
+            (int(one[1]), int(one[2] or 0)) for one in re.finditer(r"(\d) of 3(?: \((?:.*?)(\d) done)?", log.getvalue())
+        ]
+        assert (3, 3) in said and all(counted <= ended for ended, counted in said)
