@@ -68,7 +68,7 @@ stats: $(RUNTIME) ## Say what the rollouts come to, beside the paper's figures
 status: $(RUNTIME) ## Say what became of every pull request: ARGS="--db URL"
 	@$(BIN)/prchain status $(ARGS)
 
-test-fast: $(DEV) ## Run the tests that were measured to be quick, for a first answer in a minute: ARGS="-k citations"
+test-fast: $(DEV) ## Run the tests that were measured to be quick, for a first answer in a minute and a half: ARGS="-k citations"
 	$(BIN)/python -m pytest -n 2 -m "not slow" $(ARGS)
 
 test: $(DEV) $(MINI)/.installed ## Run all tests, offline, on two cores: ARGS="-k citations"; ARGS=--measure says anew which are slow
