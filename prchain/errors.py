@@ -107,7 +107,12 @@ def _snake_case(word: str) -> str:
 @cache
 def infrastructure_failures() -> Mapping[str, str]:
     """The name of every error that is a failure of infrastructure, with its kind (`PrchainError.infrastructure`)."""
-    return {_snake_case(one.__name__): one.infrastructure for one in _errors(PrchainError) if one.infrastructure}
+    return {name: one.infrastructure for name, one in errors_by_name().items() if one.infrastructure}
+
+
+def errors_by_name() -> Mapping[str, type[PrchainError]]:
+    """Every error of this module by the name that it has in rows and reports (`PrchainError.name`)."""
+    return {_snake_case(one.__name__): one for one in _errors(PrchainError)}
 
 
 def _errors(base: type[PrchainError]) -> Iterator[type[PrchainError]]:

@@ -14,7 +14,7 @@ each other's file locks.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from typing import Any, TypeVar
@@ -158,14 +158,7 @@ class Store:
                 if not create and not file.exists():
                     raise StoreUnavailable(f"there is no database at {shown(url)}; run `prchain mine` first")
                 file.parent.mkdir(parents=True, exist_ok=True)
-        store = cls(make_engine(url))
-        try:
-            with named_failures(url):
-                migrate(store.engine)
-        except BaseException:
-            store.close()
-            raise
-        return store
+        return cls._opened(url, migrate)
 
     @classmethod
     def open_for_reading(cls, database: str) -> Store:
@@ -176,10 +169,14 @@ class Store:
         url = parse_url(database)
         if (file := sqlite_file(url)) and not file.exists():
             raise StoreUnavailable(f"there is no database at {shown(url)}; run `prchain mine` first")
+        return cls._opened(url, check_version)
+
+    @classmethod
+    def _opened(cls, url: URL, prepare: Callable[[Engine], None]) -> Store:
         store = cls(make_engine(url))
         try:
             with named_failures(url):
-                check_version(store.engine)
+                prepare(store.engine)
         except BaseException:
             store.close()
             raise

@@ -155,3 +155,12 @@ def finished_demo(tmp_path_factory: pytest.TempPathFactory) -> Ran:
     from tests.trajectories.demoworld import run_through
 
     return run_through(tmp_path_factory.mktemp("demo") / "here")
+
+
+@pytest.fixture(scope="session")
+def bubblewrap() -> None:
+    """For tests that run commands in local sandboxes."""
+    from tests.environments.stageworld import bubblewrap_works
+
+    if not bubblewrap_works():
+        pytest.skip("bubblewrap is missing, or may not make namespaces")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import fields
 
 import pytest
@@ -33,13 +32,6 @@ def names_of(module: object) -> set[str]:
     return {value for value in found if re.fullmatch(r"[a-z0-9_]+", value)}
 
 
-def error_names(base: type[errors.PrchainError] = errors.PrchainError) -> Iterable[str]:
-    for one in base.__subclasses__():
-        if one.__module__ == errors.__name__:
-            yield one.name.fget(one.__new__(one))  # type: ignore[attr-defined]
-            yield from error_names(one)
-
-
 GIVEN = {
     "Runs": {DEFECT, TAKEN},
     "Pull requests": set(OF_PULL_REQUESTS),
@@ -51,7 +43,7 @@ GIVEN = {
     "Attempts": {*Ending, *TurnFault, *names_of(of_tests), *(error("").name for error in _UNSCORED)},
     "Trajectories": names_of(of_trajectories) | of_trajectories.FINAL | {"proof_outdated"},
     "Exports": names_of(duplicates) | names_of(lengths) | names_of(reading) - {"accepted", "accepted_prefix"},
-    "Errors": {*error_names(), *filter(None, errors.infrastructure_failures().values())},
+    "Errors": {*errors.errors_by_name(), *filter(None, errors.infrastructure_failures().values())},
 }
 """Heading of the page to the names that the code has for it."""
 

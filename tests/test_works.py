@@ -24,7 +24,6 @@ from prchain.errors import (
     StoreUnavailable,
 )
 from prchain.runs import DEFECT, GIVES_UP_AFTER
-from tests.environments.stageworld import works as bubblewrap_works
 from tests.works import KINDS, UNITS, Given, Kind, run, units
 
 ROOT = Path(__file__).parents[1]
@@ -55,10 +54,10 @@ class Killed(BaseException):
 
 
 @pytest.fixture(autouse=True)
-def bubblewrap(request: pytest.FixtureRequest) -> None:
+def sandboxes(request: pytest.FixtureRequest) -> None:
     kind = request.getfixturevalue("kind") if "kind" in request.fixturenames else None
-    if kind is not None and kind.name in {"proofs", "rollouts"} and not bubblewrap_works():
-        pytest.skip("bubblewrap is missing, or may not make namespaces")
+    if kind is not None and kind.name in {"proofs", "rollouts"}:
+        request.getfixturevalue("bubblewrap")
 
 
 @contextmanager
@@ -165,11 +164,10 @@ class TestFaults:
     ) -> None:
         self.ends_after_three(kind, INFRASTRUCTURE[kind.name], tmp_path, monkeypatch, calm)
 
+    @pytest.mark.usefixtures("bubblewrap")
     def test_rollouts_end_so_too_when_the_engine_is_gone(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, calm: Callable[[Kind], Any]
     ) -> None:
-        if not bubblewrap_works():
-            pytest.skip("bubblewrap is missing, or may not make namespaces")
         self.ends_after_three(KINDS["rollouts"], EngineUnavailable("no daemon"), tmp_path, monkeypatch, calm)
 
     @staticmethod
@@ -218,11 +216,16 @@ class TestFaults:
 
     @pytest.mark.parametrize("name", ["tasks", "calibration", "rollouts"])
     def test_a_budget_that_ends_ends_the_run_with_its_first_unit(
-        self, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, calm: Callable[[Kind], Any]
+        self,
+        name: str,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        calm: Callable[[Kind], Any],
+        request: pytest.FixtureRequest,
     ) -> None:
         kind = KINDS[name]
-        if name == "rollouts" and not bubblewrap_works():
-            pytest.skip("bubblewrap is missing, or may not make namespaces")
+        if name == "rollouts":
+            request.getfixturevalue("bubblewrap")
         with world(kind, tmp_path, monkeypatch) as given:
             with kind.open(given) as work:
                 kind.hook(work, fails(1, BudgetExceeded("the budget is spent"), on=True))

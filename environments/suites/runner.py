@@ -9,7 +9,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from environments.suites.testlogs import Status
 
@@ -43,9 +43,7 @@ class TestCommand:
     signed: bool = True
     arguments: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
-
-
-TestCommand.__test__ = False  # type: ignore[attr-defined]  # no class of tests, whatever pytest thinks of its name
+    __test__: ClassVar[bool] = False  # no class of tests, whatever pytest thinks of its name
 
 
 def as_paths(files: Sequence[str]) -> list[str]:

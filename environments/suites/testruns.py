@@ -24,6 +24,7 @@ import secrets
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
+from typing import ClassVar
 
 from environments.sandboxes.sandbox import Sandbox
 from environments.suites.runner import TestCommand
@@ -66,14 +67,12 @@ class TestRun:
     """Signs that somebody meddled: foreign lines, gaps, tampered parts of the runner, distrusted passes."""
     tampered: tuple[str, ...] = ()
     """Functions of the runner that the code under test replaced."""
+    __test__: ClassVar[bool] = False  # no class of tests, whatever pytest thinks of its name
 
     @property
     def usable(self) -> bool:
         """Whether tests may be classified by this run: one that was out of time or memory says what the machine can."""
         return self.infra is None and not self.timed_out
-
-
-TestRun.__test__ = False  # type: ignore[attr-defined]
 
 
 def run_tests(

@@ -82,7 +82,7 @@ CHANGES: dict[int, Changes] = {
 }
 
 
-def works() -> bool:
+def bubblewrap_works() -> bool:
     """Whether bubblewrap can make namespaces here."""
     try:
         with LocalSandbox(Place(None)) as box:

@@ -29,7 +29,7 @@ from prchain.errors import BuildFailed, EngineUnavailable
 from prchain.runs import UnitResult
 from sql.store import Store
 from sql.tables import BuiltImage, Repository, StageTests, Validation
-from tests.environments.stageworld import RECIPE, StageWorld, stage_world, works
+from tests.environments.stageworld import RECIPE, StageWorld, stage_world
 
 COMMANDS = ("build", "list", "prune", "gc", "base", "validate", "show")
 
@@ -120,11 +120,10 @@ def test_without_an_engine_commands_end_with_one_line(
     assert capsys.readouterr().err.splitlines()[-1] == "prchain: error: the Docker engine does not answer; start it"
 
 
+@pytest.mark.usefixtures("bubblewrap")
 def test_validate_says_how_chains_ended_and_counts_their_tests(
     world: StageWorld, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    if not works():
-        pytest.skip("bubblewrap is missing, or may not make namespaces")
     arguments = ("validate", "--backend", "local", "--runs", "1")
     assert prchain(*arguments) == 0
     out = capsys.readouterr().out.splitlines()

@@ -43,15 +43,6 @@ def _anybody(word: bytes) -> bool:
     return False
 
 
-def works() -> bool:
-    """Whether bubblewrap can make namespaces here."""
-    try:
-        with LocalSandbox(Place(None)) as box:
-            return box.exec("true").exit_code == 0
-    except (EngineUnavailable, SandboxLost):
-        return False
-
-
 def make_local(**fields: Any) -> LocalSandbox:
     given: dict[str, Any] = {
         "image": None,
@@ -59,12 +50,6 @@ def make_local(**fields: Any) -> LocalSandbox:
         "environment": {"FROM_PLACE": "of the place"},
     }
     return LocalSandbox(Place(**(given | fields)))
-
-
-@pytest.fixture(scope="module")
-def bubblewrap() -> None:
-    if not works():
-        pytest.skip("bubblewrap is missing, or may not make namespaces")
 
 
 @pytest.mark.usefixtures("bubblewrap")

@@ -12,15 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from environments.suites import javascript
 from environments.suites.runners import runners
 from environments.suites.runners.cargo import parse_cargo
 from environments.suites.runners.go import parse_go
-from environments.suites.runners.jest import parse_jest
 from environments.suites.runners.mocha import parse_mocha
 from environments.suites.runners.pytest import parse_pytest
 from environments.suites.runners.surefire import parse_surefire
 from environments.suites.runners.unittest import parse_unittest
-from environments.suites.runners.vitest import parse_vitest
 from environments.suites.testlogs import Status, join, read_events, sign, worst
 
 KEY = b"\x00\xff"
@@ -200,7 +199,7 @@ def test_jest_and_vitest_reports_are_read() -> None:
     expected = dict(zip(states, ["passed", "failed", "skipped", "skipped", "skipped", "collected"], strict=True))
     read = {f"t/a.test.js > cart é > is > {name}": status for name, status in expected.items()}
     read |= {"t/b.test.js": "error", "t/c.test.js > cart é > twice": "failed"}
-    assert parse_jest(noise + json.dumps(report) + "\n") == read == parse_vitest(json.dumps(report))
+    assert javascript.results(noise + json.dumps(report) + "\n") == read == javascript.results(json.dumps(report))
 
 
 def test_mocha_reports_are_read() -> None:

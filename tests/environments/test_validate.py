@@ -32,15 +32,12 @@ from prchain.progress import open_progress
 from sql.lock import alone
 from sql.outcomes import PROVED
 from sql.tables import ReferenceRun, StageTests, Validation
-from tests.environments.stageworld import CHANGES, Changes, StageWorld, stage_world, test_file, works
+from tests.environments.stageworld import CHANGES, Changes, StageWorld, stage_world, test_file
 
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture(scope="module", autouse=True)
-def bubblewrap() -> None:
-    if not works():
-        pytest.skip("bubblewrap is missing, or may not make namespaces")
+pytestmark = pytest.mark.usefixtures("bubblewrap")
 
 
 @pytest.fixture

@@ -23,15 +23,9 @@ from environments.suites.testruns import TestRun
 from environments.workplace import StageSuite, TestBench, Workplace
 from prchain.errors import EngineUnavailable, OutOfMemory, RefreshFailed, SandboxLost
 from prchain.processes import this_process
-from tests.environments.stageworld import CHANGES, RECIPE, Changes, StageWorld, stage_world, test_file, works
+from tests.environments.stageworld import CHANGES, RECIPE, Changes, StageWorld, stage_world, test_file
 
 TEST = "tests.test_prices.Case.test_halved"
-
-
-@pytest.fixture(scope="module")
-def bubblewrap() -> None:
-    if not works():
-        pytest.skip("bubblewrap is missing, or may not make namespaces")
 
 
 @pytest.fixture

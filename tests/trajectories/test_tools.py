@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from environments.sandboxes.local import LocalSandbox
 from environments.sandboxes.sandbox import ExecResult, Limits, Place
 from environments.sandboxes.scripted import Line, ScriptedSandbox
-from prchain.errors import EngineUnavailable, SandboxFileError, SandboxLost
+from prchain.errors import SandboxFileError, SandboxLost
 from tests.trajectories.agentworld import SUBMIT, Memory, Model, call, opening, order, runs, says, work
 from trajectories.model import Ending, Entry, Kind
 from trajectories.model import Limits as AgentLimits
@@ -30,15 +30,8 @@ EDITOR = "str_replace_editor"
 
 
 @pytest.fixture(scope="module")
-def box() -> Iterator[LocalSandbox]:
+def box(bubblewrap: None) -> Iterator[LocalSandbox]:
     sandbox = LocalSandbox(Place(None, limits=Limits(memory_bytes=512 << 20, processes=128, disk_bytes=1 << 30)))
-    try:
-        sandbox.start()
-        works = sandbox.exec("true").exit_code == 0
-    except (EngineUnavailable, SandboxLost):
-        works = False
-    if not works:
-        pytest.skip("bubblewrap is missing, or may not make namespaces")
     with sandbox:
         yield sandbox
 

@@ -4,20 +4,13 @@ from __future__ import annotations
 
 from environments.suites import javascript
 from environments.suites.runner import Runner
-from environments.suites.testlogs import Status
-
-
-def parse_jest(log: str) -> dict[str, Status]:
-    """The tests of ``jest --json``; see `environments.suites.javascript.results`."""
-    return javascript.results(log)
-
 
 RUNNER = Runner(
     name="jest",
     template="jest --ci --runTestsByPath {files} --reporters={tools}/jest_reporter.cjs",
     plain="jest --ci --verbose --colors=false --runTestsByPath {files}",
     files=r"\.(?:test|spec)\.[cm]?[jt]sx?$|(?:^|/)__tests__/(?:[^/]+/)*[^/]+\.[cm]?[jt]sx?$",
-    parse=parse_jest,
+    parse=javascript.results,
     file_of=javascript.file_of,
     steering=(r"jest\.(?:config|setup)\.\w+", *javascript.STEERING),
     project_files=javascript.PROJECT_FILES,

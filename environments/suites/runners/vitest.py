@@ -4,20 +4,13 @@ from __future__ import annotations
 
 from environments.suites import javascript
 from environments.suites.runner import Runner
-from environments.suites.testlogs import Status
-
-
-def parse_vitest(log: str) -> dict[str, Status]:
-    """The tests of ``vitest run --reporter=json``, which has the shape of jest's."""
-    return javascript.results(log)
-
 
 RUNNER = Runner(
     name="vitest",
     template="vitest run {files} --reporter={tools}/vitest_reporter.mjs",
     plain="vitest run --reporter=verbose --no-color {files}",
     files=r"\.(?:test|spec)\.[cm]?[jt]sx?$",
-    parse=parse_vitest,
+    parse=javascript.results,
     file_of=javascript.file_of,
     steering=(r"vitest\.(?:config|workspace|setup)\.\w+", *javascript.STEERING),
     project_files=(r"vite\.config\.\w+", *javascript.PROJECT_FILES),
