@@ -5,7 +5,6 @@ Three pull requests build on each other (`CHAIN`); `crowd` makes as many single 
 
 from __future__ import annotations
 
-import functools
 import io
 import json
 import re
@@ -221,11 +220,8 @@ class TaskWorld:
     def run(self, model: FakeModel | Desk, **options: Any) -> TaskRun:
         """A run over the chains with a model, or with a whole desk."""
         desk = model if isinstance(model, Desk) else desk_of(model)
-        workers = options.pop("workers", 2)
         writer = TaskWriter(self.store, Constructor(desk), self.folder / "mirrors")
-        run = TaskRun(self.store, desk, writer, Options(**options))
-        run.run = functools.partial(run.run, workers)  # type: ignore[method-assign]
-        return run
+        return TaskRun(self.store, desk, writer, Options(**options))
 
 
 def desk_of(

@@ -70,7 +70,7 @@ class TestAtOnce:
                     query = update(Selection).where(Selection.chain_id == gone).values(outcome="retired")
                     tx.connection.execute(query)
 
-        report = many.run(self.meanwhile(f"{gone}/overview", choose_anew), workers=4).run()
+        report = many.run(self.meanwhile(f"{gone}/overview", choose_anew)).run(4)
         assert (report.counts, report.done, report.failed) == ({"ready": 19, "chain_gone": 1}, True, ())
         assert many.rows(Task, "outcome", chain_id=gone) == []
 
@@ -81,7 +81,7 @@ class TestAtOnce:
             with many.store.transaction() as tx:
                 tx.delete(Chain, id=last)
 
-        report = many.run(self.meanwhile(f"{first}/overview", choose_anew), workers=1).run()
+        report = many.run(self.meanwhile(f"{first}/overview", choose_anew)).run(1)
         assert (report.counts, report.done) == ({"ready": 19, "chain_gone": 1}, True)
         assert last not in {one.chain_id for one in many.run(FakeModel()).pending().units}
 
@@ -127,7 +127,7 @@ class TestDefects:
             told = ValueError("no such thing as ghp_0123456789abcdefghij\nat all")
             return told if request.subject == broken and request.purpose == "query" else crowd_answer(request)
 
-        report = many.run(FakeModel(answer), workers=2).run()
+        report = many.run(FakeModel(answer)).run(2)
         assert (report.counts, report.done, len(report.failed)) == ({"ready": 19, "defect": 1}, False, 1)
         ((outcome, reason),) = many.rows(Task, "outcome", "reason", chain_id=many.chains[4])
         assert outcome == "defect" and re.fullmatch(

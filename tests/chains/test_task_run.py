@@ -233,7 +233,7 @@ class TestBudget:
         while True:
             ledger = SqlLedger(many.store, f"run{runs}")
             model = FakeModel(crowd_answer)
-            report = many.run(desk_of(model, ledger, budget=budget, price=price), workers=8).run()
+            report = many.run(desk_of(model, ledger, budget=budget, price=price)).run(8)
             assert ledger.spending().usd <= budget
             runs += 1
             if report.done:
@@ -248,28 +248,28 @@ class TestBudget:
 
     def test_an_endpoint_that_is_down_ends_the_run_before_every_chain_has_tried_it(self, many: TaskWorld) -> None:
         model = FakeModel(lambda request: EndpointUnreachable("down"))
-        report = many.run(model, workers=1).run()
+        report = many.run(model).run(1)
         assert not report.done and report.left >= 14 and "in a row" in (report.stopped or "")
         assert len(model.asked) <= 6
-        assert many.run(FakeModel(crowd_answer), workers=4).run().done
+        assert many.run(FakeModel(crowd_answer)).run(4).done
 
 
 class TestSystematicFaults:
     def test_a_fault_that_every_reply_has_ends_the_run_before_all_are_paid_for(self, many: TaskWorld) -> None:
         model = FakeModel(lambda request: "Sure, here it is.")
-        report = many.run(model, workers=1).run()
+        report = many.run(model).run(1)
         assert (report.counts, report.left, len(model.asked)) == ({"bad_reply": 3}, 17, 9)
         assert str(report.stopped).startswith("3 tasks in a row ended bad_reply, as the others would: ")
         ((reason, count),) = report.reasons("bad_reply")
         assert "no JSON object" in reason and count == 3
-        assert many.run(FakeModel(crowd_answer), workers=4).run().counts == {"ready": 17}
-        assert many.run(FakeModel(crowd_answer), workers=4, retry=True).run().counts == {"ready": 3}
+        assert many.run(FakeModel(crowd_answer)).run(4).counts == {"ready": 17}
+        assert many.run(FakeModel(crowd_answer), retry=True).run(4).counts == {"ready": 3}
 
     def test_an_overview_that_never_fits_ends_the_run_though_queries_do(self, many: TaskWorld) -> None:
         def answer(request: Request) -> Any:
             return "prose" if request.purpose == "overview" else crowd_answer(request)
 
-        assert many.run(FakeModel(answer), workers=1).run().counts == {"bad_reply": 3}
+        assert many.run(FakeModel(answer)).run(1).counts == {"bad_reply": 3}
 
     def test_failures_of_different_kinds_or_with_a_success_between_end_nothing(self, many: TaskWorld) -> None:
         begun: list[str] = []
@@ -280,7 +280,7 @@ class TestSystematicFaults:
             kind = len(dict.fromkeys(begun)) % 4
             return crowd_answer(request) if kind == 0 else ModelRefused("no") if kind == 1 else BadReply("what")
 
-        report = many.run(FakeModel(answer), workers=1).run()
+        report = many.run(FakeModel(answer)).run(1)
         assert (report.counts, report.stopped) == ({"ready": 5, "model_refused": 5, "bad_reply": 10}, None)
 
     def test_a_reply_with_more_than_was_asked_for_is_read(self, world: TaskWorld) -> None:

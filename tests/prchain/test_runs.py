@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import re
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -92,6 +91,14 @@ def run(work: Work, todo: list[Unit], **more: Any) -> RunResult[Unit]:
     return run_units(work, todo, **{"workers": 1, "progress": SILENT, **more})
 
 
+def workers_are_gone() -> None:
+    """A run that raises waits for none of them."""
+    for thread in threading.enumerate():
+        if thread.name.startswith("worker"):
+            thread.join(30)
+            assert not thread.is_alive()
+
+
 def test_every_unit_ends_once_and_the_sums_add_up() -> None:
     work = Work(lambda unit: "done" if unit.key != "u2" else ChainGone("gone"))
     result = run(work, units(5), workers=3)
@@ -133,7 +140,7 @@ def test_what_is_no_units_fault_ends_the_run_at_once_as_an_error(error: Exceptio
     work = Work(lambda unit: error)
     with pytest.raises(type(error)):
         run(work, units(20), workers=2)
-    time.sleep(0.1)
+    workers_are_gone()
     assert len(work.begun) <= 2 and work.stored == []
 
 
@@ -153,7 +160,7 @@ def test_after_such_an_error_no_unit_is_begun_and_nobody_waits_for_those_under_w
     with pytest.raises(DiskFull):
         run(work, units(9), workers=2)
     hangs.set()
-    time.sleep(0.1)
+    workers_are_gone()
     assert len(work.begun) == 2
 
 

@@ -6,7 +6,6 @@ or behind an endpoint in another one.
 
 from __future__ import annotations
 
-import functools
 import json
 import re
 import tempfile
@@ -331,10 +330,7 @@ class RolloutWorld:
 
     def run(self, context: RolloutContext, **choice: Any) -> RolloutRun:
         """A run over the chains."""
-        workers = choice.pop("workers", 2)
-        run = RolloutRun(context, Choice(**choice))
-        run.run = functools.partial(run.run, workers)  # type: ignore[method-assign]
-        return run
+        return RolloutRun(context, Choice(**choice))
 
     def rows(self, table: type[Base], *columns: str, **equals: Any) -> list[tuple[Any, ...]]:
         """Some columns of the rows of a table."""

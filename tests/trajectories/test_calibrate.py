@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -217,10 +216,7 @@ def right(request: Request) -> Any:
 
 def calibrator(world: TaskWorld, model: FakeModel | Desk, **options: Any) -> Calibrator:
     desk = model if isinstance(model, Desk) else desk_of(model)
-    workers = options.pop("workers", 2)
-    run = Calibrator(world.store, Judge(desk), Options(**options), mirrors=world.folder / "mirrors")
-    run.run = functools.partial(run.run, workers)  # type: ignore[method-assign]
-    return run
+    return Calibrator(world.store, Judge(desk), Options(**options), mirrors=world.folder / "mirrors")
 
 
 def page(found: Calibration, threshold: float = 0.8) -> dict[str, Any]:
@@ -287,7 +283,7 @@ def test_a_judge_that_wavers_is_found_out(world: TaskWorld) -> None:
         seen[text] = seen.get(text, 0) + 1
         return {"comment": "Seen.", "score": 0.9 if seen[text] % 2 else 0.2}
 
-    said = page(calibrator(world, FakeModel(answer), workers=1).run())
+    said = page(calibrator(world, FakeModel(answer)).run(1))
     assert said["repeats"]["same"] == 0.0 and said["repeats"]["apart"] == pytest.approx(0.7)
 
 
@@ -322,30 +318,30 @@ def test_a_run_that_was_killed_goes_on_and_pays_nothing_twice(world: TaskWorld, 
             return model.complete(request)
 
     with pytest.raises(Killed):
-        calibrator(world, desk_of(Mortal(), ledger), workers=1).run()
-    found = calibrator(world, desk_of(model, ledger), workers=1).run()
+        calibrator(world, desk_of(Mortal(), ledger)).run(1)
+    found = calibrator(world, desk_of(model, ledger)).run(1)
     assert len(model.asked) == 2 * CALLS
-    assert page(found) == page(calibrator(world, FakeModel(right), workers=1).run())
+    assert page(found) == page(calibrator(world, FakeModel(right)).run(1))
 
 
 def test_a_budget_ends_the_run_and_the_next_one_goes_on(world: TaskWorld) -> None:
     ledger, model = MemoryLedger(), FakeModel(right)
-    first = calibrator(world, desk_of(model, ledger, budget=0.0185, price=PRICED), workers=1).run()
+    first = calibrator(world, desk_of(model, ledger, budget=0.0185, price=PRICED)).run(1)
     asked = len(model.asked)
     assert not first.done and first.stopped is not None and first.stopped.startswith("the budget of ")
     assert 0 < asked < 2 * CALLS and first.left == 2 - first.stages
-    second = calibrator(world, desk_of(model, ledger, price=PRICED), workers=1).run()
+    second = calibrator(world, desk_of(model, ledger, price=PRICED)).run(1)
     assert second.done and len(model.asked) == 2 * CALLS
 
 
 def test_an_endpoint_that_fails_leaves_its_stages_and_says_why(world: TaskWorld) -> None:
     model = FakeModel(lambda request: errors.EndpointRefused("bad key"))
-    found = calibrator(world, model, workers=1).run()
+    found = calibrator(world, model).run(1)
     assert (found.done, found.stages, found.results) == (False, 0, ())
     assert found.unread == tuple(Unread(world.chains[0], n, "endpoint_refused: bad key") for n in (1, 2))
     assert len(model.asked) == 2
     prove(world, {1: "proved", 2: "proved", 3: "proved"})
-    found = calibrator(world, model, workers=1).run()
+    found = calibrator(world, model).run(1)
     assert found.stopped == "3 stages in a row ended endpoint_refused, as the others would: bad key"
 
 
@@ -376,17 +372,17 @@ def test_two_runs_do_not_pay_for_the_same(world: TaskWorld) -> None:
 
     def answer(request: Request) -> Any:
         if not inner:
-            inner.append(calibrator(world, second, workers=1, limit=1).run())
+            inner.append(calibrator(world, second, limit=1).run(1))
         return right(request)
 
-    assert calibrator(world, FakeModel(answer), workers=1).run().done
+    assert calibrator(world, FakeModel(answer)).run(1).done
     assert (inner[0].unread, inner[0].left, inner[0].done) == ((), 1, False) and second.asked == []
 
 
 def test_every_stage_is_counted_once_whatever_became_of_it(world: TaskWorld) -> None:
     prove(world, {1: "proved", 2: "proved", 3: "proved"})
     kinds = iter([errors.EndpointRefused("bad key"), errors.EngineUnavailable("odd"), errors.BudgetExceeded("spent")])
-    found = calibrator(world, FakeModel(lambda request: next(kinds)), workers=1, repeats=1).run()
+    found = calibrator(world, FakeModel(lambda request: next(kinds)), repeats=1).run(1)
     assert (found.stages, len(found.unread), found.left, found.stopped) == (0, 2, 1, "spent")
 
 

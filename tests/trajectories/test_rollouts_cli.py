@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 from click.testing import CliRunner
@@ -59,9 +60,8 @@ def ends(*outcomes: str | Exception, then: str = "accepted") -> Callable[..., st
 
 
 def report_of(world: RolloutWorld, roll_one: Callable[..., str], **choice: Any) -> Any:
-    run = world.run(world.context(), workers=1, **choice)
-    run.roll_one = roll_one
-    return run.run()
+    with mock.patch("trajectories.rollouts.run.roll", roll_one):
+        return world.run(world.context(), **choice).run(1)
 
 
 class TestRun:
@@ -114,7 +114,7 @@ class TestRun:
                 broken.append(True)
                 raise ValueError("no such thing as ghp_0123456789abcdefghij")
 
-        report = world.run(world.context(PolicyModel(before=breaks)), workers=1).run()
+        report = world.run(world.context(PolicyModel(before=breaks))).run(1)
         assert report.counts == {"defect": 1, "accepted": 3} and not report.done
         assert "ghp_" not in str(report.failed[0].reason) and "test_rollouts_cli.py" in str(report.failed[0].reason)
         assert world.outcome(report.failed[0].detail)[0] == "defect"
@@ -130,7 +130,7 @@ class TestRun:
                 raise ValueError("a defect")
 
         context = world.context(PolicyModel(before=breaks))
-        report = world.run(context, workers=1, limit=1).run()
+        report = world.run(context, limit=1).run(1)
         ((usd, steps, accepted),) = world.rows(Trajectory, "usd", "steps", "accepted", id=report.failed[0].detail)
         assert report.failed[0].outcome == "defect" and usd > 0 and (steps, accepted) == (3, 1)
 
@@ -155,20 +155,18 @@ class TestRun:
             time.sleep(0.5)
             return ends()(context, chain_id, sample, parent=parent)
 
-        run = world.run(world.context(), workers=2, samples=2)
-        run.roll_one = one
-        with pytest.raises(DiskFull):
-            run.run()
+        with mock.patch("trajectories.rollouts.run.roll", one), pytest.raises(DiskFull):
+            world.run(world.context(), samples=2).run(2)
         time.sleep(1)
         assert len(begun) == 2
 
     def test_several_rollouts_at_once_end_as_one_after_the_other(self, world: RolloutWorld, tmp_path: Path) -> None:
         (tmp_path / "one").mkdir()
         with rollout_world(tmp_path / "one", CHAINS[:2]) as other:
-            assert other.run(other.context(), workers=1).run().counts == {"accepted": 2}
+            assert other.run(other.context()).run(1).counts == {"accepted": 2}
             names = [name for (name,) in other.rows(Trajectory, "id")]
             expected = [other.stages(name) for name in names]
-        report = world.run(world.context(), workers=4, limit=2).run()
+        report = world.run(world.context(), limit=2).run(4)
         assert report.counts == {"accepted": 2}
         assert [world.stages(name) for name in names] == expected
 
@@ -184,7 +182,7 @@ class TestForecast:
         assert by_tests.estimate.calls == 8 * 60
 
     def test_with_enough_of_them_it_is_by_their_medians(self, world: RolloutWorld) -> None:
-        assert world.run(world.context(), workers=2, samples=2, limit=3).run().counts == {"accepted": 6}
+        assert world.run(world.context(), samples=2, limit=3).run(2).counts == {"accepted": 6}
         found = world.run(world.context(), samples=2).forecast()
         assert found.trajectories == 2 and "medians of 6 ended trajectories of fake" in found.basis
         calls = world.calls()

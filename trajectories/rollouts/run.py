@@ -7,7 +7,7 @@ worked on by one of them, and the others pass it over.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -166,7 +166,7 @@ def open_run(
 
 
 class RolloutRun:
-    """Rolls out the samples of the chains that were chosen (`prchain.runs.Work`); `roll_one` is a seam for tests."""
+    """Rolls out the samples of the chains that were chosen (`prchain.runs.Work`)."""
 
     title = "rollouts"
 
@@ -175,12 +175,10 @@ class RolloutRun:
         context: RolloutContext,
         choice: Choice,
         progress: Progress = SILENT,
-        roll_one: Callable[..., str] = roll,
     ) -> None:
         self.context = context
         self.choice = choice
         self.progress = progress
-        self.roll_one = roll_one
 
     def pending(self) -> Pending:
         """What a run would do. Raises `UsageError`."""
@@ -253,7 +251,7 @@ class RolloutRun:
         """See `Work`."""
         context = replace(self.context, tell=tell)
         try:
-            name = self.roll_one(context, unit.chain_id, unit.sample, parent=unit.parent)
+            name = roll(context, unit.chain_id, unit.sample, parent=unit.parent)
         except (TaskError, RolloutError) as error:
             return UnitResult(unit, error.name, str(error))
         with context.store.reading() as tx:
