@@ -86,6 +86,7 @@ class ChainWriter:
             landed=len(self._survey.landed),
             frozen=len(self._frozen),
             by_api=self._mined.by_api,
+            unfinished=self._mined.unfinished,
         )
         ids = {self._id(numbers): numbers for numbers in chosen}
         self._write_dependencies(report)

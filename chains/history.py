@@ -9,8 +9,9 @@ from datetime import datetime
 
 from sqlalchemy import func, select
 
+from sql.outcomes import ENDED_WELL
 from sql.store import Transaction
-from sql.tables import Citation, Commit, Landing, PullRequest, PullRequestCommit, PullRequestText, Repository
+from sql.tables import Citation, Commit, Landing, MineRun, PullRequest, PullRequestCommit, PullRequestText, Repository
 
 _WORDS = ("title", "body")
 _MERGE = "Merge pull request "
@@ -39,6 +40,8 @@ class Mined:
     default_branch: str | None
     by_api: bool = False
     """Whether GitHub's API was read, too, and not the git repository alone."""
+    unfinished: bool = False
+    """Whether its last run of `prchain mine` has not ended well: citations and landings may lack."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +75,11 @@ class Landed:
 def repositories(tx: Transaction, full_name: str | None = None) -> list[Mined]:
     """The mined repositories, or the one of that name, in the order of their names."""
     columns = ("id", "host", "owner", "name", "location", "default_branch", "node_id")
+    runs = sorted((id_, one, outcome) for id_, one, outcome in tx.rows(MineRun, "id", "repository_id", "outcome"))
+    last = {one: outcome for _, one, outcome in runs}
+    unfinished = {one for one, outcome in last.items() if outcome not in ENDED_WELL}
     found = [
-        Mined(id_, host, f"{owner}/{name}", location, branch, node_id is not None)
+        Mined(id_, host, f"{owner}/{name}", location, branch, node_id is not None, id_ in unfinished)
         for id_, host, owner, name, location, branch, node_id in tx.rows(Repository, *columns)
         if full_name is None or f"{owner}/{name}".lower() == full_name.lower()
     ]

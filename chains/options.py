@@ -58,6 +58,8 @@ class BuildReport:
     """The benchmarks that the repository is part of, where that dropped its pull requests."""
     by_api: bool = False
     """Whether GitHub's API was read, too, which knows of more citations than git does."""
+    unfinished: bool = False
+    """Whether the repository's last run of `prchain mine` has not ended well."""
     error: PrchainError | None = None
 
     @property

@@ -39,6 +39,7 @@ def report_row(report: BuildReport) -> dict[str, Any]:
         "gone": report.gone,
         "retired": report.retired,
         "stale": report.stale,
+        "unfinished": report.unfinished,
     }
 
 
@@ -71,13 +72,15 @@ def print_build(reports: Sequence[BuildReport]) -> None:
 
 
 def _print_hints(report: BuildReport) -> None:
-    """What the user can do about a filter that may take a whole repository, and where no chain was found."""
+    """What the user can do: about mining not ended, a filter that may take a whole repository, and no chain found."""
+    if report.unfinished:
+        say("  mining it has not ended: more may be found; run `prchain mine` again, then this", err=True)
     if report.benchmark:
         say(f"  it is part of a benchmark ({report.benchmark}) and dropped; --allow-benchmarks keeps it")
     for outcome, (why, remedy) in _LICENCES.items():
         if count := report.candidates[outcome]:
             say(f"  {count:,} of {counted(report.landed, 'landed pull request')} dropped: {why}; {remedy}")
-    if not report.chains and not report.benchmark:
+    if not report.chains and not report.benchmark and not report.unfinished:
         say(f"  no chain: {'; '.join(_remedies(report))}")
 
 

@@ -16,6 +16,7 @@ from environments.proofs.proof import UNPROVED
 from environments.proofs.proof_rows import ChainProof
 from environments.proofs.validations import ValidateReport
 from prchain.errors import BuildFailed
+from prchain.runs import what_to_do
 from prchain.terminal import counted, say
 from sql.outcomes import PROVED
 from sql.store import Store
@@ -189,8 +190,8 @@ def print_validations(report: ValidateReport, more: BuildHelp) -> None:
     if report.stopped:
         say(f"stopped early: {report.stopped}", err=True)
     if not report.done:
-        left = report.left + len(report.failed)
-        say(f"{counted(left, 'chain')} not done; mend what is said above, then run the same command again", err=True)
+        outcomes = [one.outcome for one in report.failed] + ["not_begun"] * report.left
+        say(f"{counted(len(outcomes), 'chain')} not done; {what_to_do(outcomes)}", err=True)
 
 
 def _ended_words(report: ValidateReport) -> str:

@@ -26,7 +26,7 @@ from miner.repositories import RepositorySpec, read_list
 from prchain.cli_options import db_option, json_option
 from prchain.errors import UsageError
 from prchain.progress import open_progress
-from prchain.runs import RunResult
+from prchain.runs import RunResult, what_to_do
 from prchain.settings import Settings
 from prchain.terminal import say
 from prchain.timestamps import FORMAT, stamp
@@ -109,12 +109,11 @@ def _print_reports(specs: list[RepositorySpec], ended: RunResult[RepositorySpec]
         for report in reports:
             if report.spec in found:
                 _print_report(report)
-    failed = sum(1 for report in reports if report.error)
+    failed = [report.outcome for report in reports if report.error]
     if ended.stopped:
         say(f"stopped early, {ended.left:,} not begun: {ended.stopped}", err=True)
     if failed and not as_json:
-        done = f"{failed} of {len(specs)} repositories not done"
-        click.echo(f"{done}; mend what is said above, then run the same command again", err=True)
+        say(f"{len(failed)} of {len(specs)} repositories not done; {what_to_do(failed)}", err=True)
 
 
 def _print_report(report: RepositoryReport) -> None:

@@ -26,6 +26,7 @@ from prchain.scrub import redact
 from prchain.settings import Settings
 from prchain.timestamps import now
 from sql.lock import alone
+from sql.outcomes import MINED, UNCHANGED
 from sql.store import Store, Transaction
 from sql.tables import Cursor, Landing, MineRun, PullRequest, Repository, RepositoryAlias
 
@@ -247,7 +248,7 @@ class Miner:
         with self._store.reading() as tx:
             known = list(tx.rows(Cursor, "position", repository_id=repository_id, stream="git"))
         if known and known[0][0] == stamp:
-            task.done("unchanged")
+            task.done(UNCHANGED)
             return
         merges = {number: state.merge_sha for number, state in api.items() if state.merge_sha}
         facts = read(repository, refs, ApiKnowledge(merges), lambda note: task.update(note=note))
@@ -358,7 +359,7 @@ class Miner:
             tx.connection.execute(statement)
 
     def _finish(self, spec: RepositorySpec, run_id: int, work: _Work) -> RepositoryReport:
-        outcome = work.error.name if work.error else "mined" if work.changed else "unchanged"
+        outcome = work.error.name if work.error else MINED if work.changed else UNCHANGED
         reason = redact(str(work.error), self._tokens) if work.error else None
         spent = {
             "graphql_requests": work.usage.graphql_requests,

@@ -67,6 +67,7 @@
     |   |-- ProofOutdated            its gate needs tests, and they were proved in another image
     |   |-- TextsChanged             its task was written anew while it waited to begin
     |   `-- StepUnknown              it is to begin at a step that its parent has not, or has no tree of
+    |-- ObserverFailed        an observer raised what has no name
     |-- PromptError           a prompt's template, or what it was given
     `-- DemoStopped           a command of the demo did not end well
 
@@ -424,6 +425,10 @@ class TaskSuperseded(TaskError):
 
 class RolloutError(PrchainError):
     """A rollout cannot begin."""
+
+
+class ObserverFailed(PrchainError):
+    """An observer raised what has no name: a defect of its author's, who may be anybody."""
 
 
 class NoTask(RolloutError, LookupError):

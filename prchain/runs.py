@@ -15,7 +15,7 @@ import logging
 import threading
 import traceback
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -225,6 +225,13 @@ class _Run(Generic[U]):
 
     def _words(self, text: str) -> str:
         return scrub_mined(redact(text, self._secrets))[:LONGEST_REASON]
+
+
+def what_to_do(outcomes: Collection[str]) -> str:
+    """What a user can do about units that ended in these ways and are not done; none: they were not begun."""
+    if outcomes and set(outcomes) == {TAKEN}:
+        return "another run works on them; when it has ended, the same command says what is left"
+    return "mend what is said above, then run the same command again"
 
 
 def defect_words(error: Exception) -> str:

@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
+MINED = "mined"
+"""Of a run over a repository: it ended, and something was new."""
+
+UNCHANGED = "unchanged"
+"""Of a run over a repository: it ended, and nothing was new."""
+
+ENDED_WELL = frozenset({MINED, UNCHANGED})
+"""Of the runs over a repository: all was read."""
+
 SELECTED = "selected"
 """Of a selection: a strategy chose the chain, and it stands."""
 

@@ -11,7 +11,7 @@ from typing import Any
 from chains.tasks.model import FINAL, SKIPPED
 from prchain.errors import BudgetExceeded
 from prchain.llm.ledger import Spending
-from prchain.runs import RunResult, UnitResult
+from prchain.runs import RunResult, UnitResult, what_to_do
 from prchain.terminal import counted, say
 from sql.outcomes import READY
 
@@ -101,8 +101,8 @@ def print_run(report: TaskRunReport, spent: Spending) -> None:
     failed = report.left + len(report.failed)
     if failed:
         unbegun = f" ({report.left:,} of them not begun)" if report.left else ""
-        mend = "mend what is said above, then run the same command again"
-        said = "a larger --budget goes on" if _BUDGET in report.counts else mend
+        outcomes = [one.outcome for one in report.failed] + ["not_begun"] * report.left
+        said = "a larger --budget goes on" if _BUDGET in report.counts else what_to_do(outcomes)
         say(f"{counted(failed, 'task')} not done{unbegun}; {said}", err=True)
 
 

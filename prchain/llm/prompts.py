@@ -73,7 +73,7 @@ def load_prompt(package: str, name: str) -> Prompt:
     try:
         content = (importlib.resources.files(package) / "prompts" / f"{name}.j2").read_bytes()
     except (OSError, ModuleNotFoundError) as error:
-        raise PromptError(f"the prompt {name} of {package} cannot be read: {type(error).__name__}") from None
+        raise PromptError(f"{package}/prompts/{name}.j2 cannot be read: {type(error).__name__}") from None
     return Prompt.from_source(name, content)
 
 

@@ -15,8 +15,9 @@ from click.testing import CliRunner
 from chains.options import BuildReport
 from chains.report import print_build
 from prchain.cli import cli, run
+from prchain.timestamps import now
 from sql.store import Store
-from sql.tables import PullRequestText
+from sql.tables import MineRun, PullRequestText, Repository
 from tests.chains.chainworld import NAME, grown, mined
 from tests.miner.gitworld import Content
 
@@ -182,6 +183,18 @@ def test_no_chain_says_what_may_bring_one(
     print_build([report])
     (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  no chain: ")]
     assert all(words in line for words in said) and unsaid not in line
+
+
+def test_where_mining_has_not_ended_well_that_is_said_and_nothing_else(
+    database: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with closing(Store.open(database)) as store, store.transaction() as tx:
+        (repository,) = tx.rows(Repository, "id")
+        row = {"repository_id": repository[0], "spec": NAME, "source": "git", "started_at": now()}
+        tx.insert_new(MineRun, [{**row, "outcome": outcome} for outcome in ("mined", "interrupted")])
+    said = call("build", "--db", database, "--min", "4")
+    assert "mining it has not ended" in said.stderr and "no chain:" not in said.stdout
+    assert json.loads(call("build", "--db", database, "--json").stdout)[0]["unfinished"] is True
 
 
 def test_the_next_step_is_not_named_where_there_is_a_chain(database: str) -> None:

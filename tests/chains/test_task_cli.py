@@ -127,7 +127,7 @@ class TestBuild:
         with alone(world.store, f"task-{world.chains[0]}", "prchain tasks build"):
             result = call(world, "build")
             assert result.exit_code == 1 and "1 taken" in result.stdout
-            assert "another run works on it" in result.stderr and "run the same command again" in result.stderr
+            assert "another run works on it" in result.stderr and "the same command says what is left" in result.stderr
             assert call(world, "build", "--dry-run").exit_code == 0
         assert world.rows(LlmCall, "id") == []
 

@@ -73,7 +73,7 @@ def test_a_value_is_data_and_neither_run_nor_escaped(text: str) -> None:
 
 @pytest.mark.parametrize(("name", "package_name"), [("none", "some_stage"), ("hello", "no_such_stage")])
 def test_a_prompt_that_is_not_there_is_named(package: str, name: str, package_name: str) -> None:
-    with pytest.raises(PromptError, match=f"{name} of {package_name}"):
+    with pytest.raises(PromptError, match=f"{package_name}/prompts/{name}.j2 cannot be read"):
         load_prompt(package_name, name)
 
 

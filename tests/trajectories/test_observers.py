@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import pytest
 
 from prchain.cli import run as run_command
-from prchain.errors import UsageError
+from prchain.errors import ObserverFailed, UsageError
 from prchain.llm.desk import Desk, Question, Route
 from prchain.llm.model import Message, Request, ToolCall
 from prchain.llm.price import Price
@@ -142,6 +142,30 @@ class TestInARollout:
         assert world.outcome(name)[0] == "budget_exceeded"
         assert (model.count("agent"), model.count("watch")) == (1, 0)
 
+    def test_one_that_breaks_ends_the_rollout_by_its_name_and_a_later_run_goes_on(self, world: RolloutWorld) -> None:
+        def breaks(attempt: ObservedAttempt) -> Observer:
+            def advise(entries: Sequence[Entry]) -> Advice | None:
+                raise KeyError("no such key")
+
+            return advise
+
+        kind = Asking()
+        kind.observe = breaks  # type: ignore[method-assign]
+        report = world.run(world.context(PolicyModel(watched), more={"observers": (kind,)}), limit=1).run(1)
+        assert report.counts == {"observer_failed": 1}
+        assert str(report.results[0].reason).startswith("the observer asking failed: KeyError: 'no such key' (test_")
+        report = world.run(world.context(PolicyModel(watched), more={"observers": (Asking(),)}), limit=1).run(1)
+        assert report.counts == {"accepted": 1} and len(world.rows(Trajectory, "id")) == 1
+
+    def test_one_that_cannot_be_forecast_is_named(self, world: RolloutWorld) -> None:
+        def breaks(steps: float) -> Mapping[str, tuple[float, float, float]]:
+            raise ZeroDivisionError
+
+        kind = Asking()
+        kind.calls = breaks  # type: ignore[method-assign]
+        with pytest.raises(ObserverFailed, match="the observer asking failed: ZeroDivisionError"):
+            world.run(world.context(more={"observers": (kind,)})).forecast()
+
 
 def turn(step: int, arguments: str, result: str, *, attempt: int = 1) -> list[Entry]:
     ordinal = 2 * step
@@ -195,6 +219,10 @@ class TestRepetition:
         assert kinds == ["system", "query", *["turn", "observation"] * 3, "guidance", "turn", "observation"]
 
 
+def cannot_be_made() -> None:
+    raise KeyError("no such key")
+
+
 class TestCommandLine:
     def test_ours_is_found_by_its_entry_point(self) -> None:
         assert [point.name for point in entry_points(group=GROUP)] == ["repetition"]
@@ -226,6 +254,12 @@ class TestCommandLine:
         point = EntryPoint("x", place, GROUP)
         monkeypatch.setattr("trajectories.observers.setup.entry_points", lambda group: [point])
         with pytest.raises(UsageError, match=says):
+            make_observers(["x"])
+
+    def test_a_strangers_that_cannot_be_made_is_named(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        point = EntryPoint("x", f"{__name__}:cannot_be_made", GROUP)
+        monkeypatch.setattr("trajectories.observers.setup.entry_points", lambda group: [point])
+        with pytest.raises(ObserverFailed, match="the observer x failed: KeyError: 'no such key'"):
             make_observers(["x"])
 
     def test_it_is_named_in_run_list_and_card(

@@ -222,6 +222,8 @@ class TestCommands:
         assert "1 rejected" in said and "0 stood before" in said, "an empty patch is not accepted"
         assert run_command(arguments) == 0
         assert "nothing new to do; 1 stood before" in capsys.readouterr().out
+        assert run_command([*arguments, "--dry-run"]) == 0
+        assert "0 rollouts: about 0 calls; 1 stood before" in capsys.readouterr().out
         _print_report(RolloutReport((), 4, None, 0, 2), Spending(refused=3), {"passed": 1, "failed": 2, "not_run": 0})
         told = capsys.readouterr().out
         assert "nothing ended" in told and "0 calls, 3 refused, 0.0000 USD" in told

@@ -13,6 +13,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pydantic import ValidationError
 
 from prchain.errors import UsageError
+from trajectories.observers.failures import observer_errors
 from trajectories.scaffolds.scaffold import ObserverKind
 
 GROUP = "prchain.observers"
@@ -49,14 +50,15 @@ def _load(point: EntryPoint, settings: dict[str, str]) -> ObserverKind:
         kind = point.load()
     except (ImportError, AttributeError) as error:
         raise UsageError(f"the observer {point.name} cannot be loaded: {error}") from None
-    try:
-        made = kind(**settings)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        raise UsageError(f"the observer {point.name}: {where}: {first['msg']}") from None
-    except (TypeError, ValueError) as error:
-        raise UsageError(f"the observer {point.name}: {error}") from None
+    with observer_errors(point.name):
+        try:
+            made = kind(**settings)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+            where = ".".join(map(str, first["loc"]))
+            raise UsageError(f"the observer {point.name}: {where}: {first['msg']}") from None
+        except (TypeError, ValueError) as error:
+            raise UsageError(f"the observer {point.name}: {error}") from None
     if not isinstance(made, ObserverKind):
         raise UsageError(f"the observer {point.name} is none: {point.value} does not make an ObserverKind")
     return made

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from prchain.llm.ledger import Spending
     from trajectories.options import RolloutOptions
     from trajectories.rollouts.forecast import Forecast
-    from trajectories.rollouts.run import Anew, RolloutReport
+    from trajectories.rollouts.run import Anew, Pending, RolloutReport
 
 
 @click.group()
@@ -259,7 +259,7 @@ def run(
         pending = runner.pending()
         _print_anew(runner.anew(pending))
         if dry_run:
-            _print_forecast(runner.forecast(pending.units), as_json)
+            _print_forecast(runner.forecast(pending.units), pending, as_json)
             return
         _clear_away(runner.context.provider if options.backend is Backend.DOCKER else None)
         report = runner.run(settings.workers, pending)
@@ -353,7 +353,9 @@ def _clear_away(provider: Any) -> None:
         leftovers.remove(engine, leftovers.find(engine))
 
 
-def _print_forecast(found: Forecast, as_json: bool) -> None:
+def _print_forecast(found: Forecast, pending: Pending, as_json: bool) -> None:
+    from prchain.terminal import say
+
     estimate = found.estimate
     row = {
         "rollouts": found.trajectories,
@@ -362,14 +364,32 @@ def _print_forecast(found: Forecast, as_json: bool) -> None:
         "tokens_out": estimate.tokens_out,
         "usd": estimate.usd,
         "basis": found.basis,
+        "stood_before": pending.standing,
+        "reused": pending.reused,
+        "without_task": pending.without_task,
     }
     if as_json:
         click.echo(json.dumps(row, indent=2))
         return
     price = f"about {estimate.usd:.4g} USD" if estimate.usd is not None else "price unknown"
-    click.echo(f"{found.trajectories:,} rollouts: about {estimate.calls:,} calls")
+    stood = f"; {_stood_words(pending.standing, pending.reused)}" if pending.standing else ""
+    click.echo(f"{found.trajectories:,} rollouts: about {estimate.calls:,} calls{stood}")
     click.echo(f"  about {estimate.tokens_in:,} tokens in (cached ones too), {estimate.tokens_out:,} out, {price}")
     click.echo(f"  {found.basis}; nothing has been asked or spent")
+    if pending.without_task:
+        say(_without_task_words(pending.without_task))
+
+
+def _stood_words(standing: int, reused: int) -> str:
+    """How many samples were over before a run, with the same choices."""
+    return f"{standing:,} stood before" + (f" ({reused:,} with other prompts or texts)" if reused else "")
+
+
+def _without_task_words(chains: int) -> str:
+    from prchain.terminal import counted
+
+    words = f"{counted(chains, 'chain')} without a task that is ready; `prchain tasks build` writes them"
+    return f"{words}, with --retry also those that were rejected"
 
 
 def _report_row(report: RolloutReport, spent: Spending, tests: Mapping[str, int]) -> dict[str, Any]:
@@ -390,6 +410,7 @@ def _report_row(report: RolloutReport, spent: Spending, tests: Mapping[str, int]
 
 
 def _print_report(report: RolloutReport, spent: Spending, tests: Mapping[str, int]) -> None:
+    from prchain.runs import what_to_do
     from prchain.terminal import counted, say
     from trajectories.outcomes import FINAL
 
@@ -402,8 +423,7 @@ def _print_report(report: RolloutReport, spent: Spending, tests: Mapping[str, in
         say(f"{names[0]}{more}: {outcome}: {reason}", err=True)
     counts = ", ".join(f"{count:,} {name}" for name, count in sorted(report.outcomes.items()))
     counts = counts or ("nothing ended" if report.results or report.left else "nothing new to do")
-    reused = f" ({report.reused:,} with other prompts or texts)" if report.reused else ""
-    say(f"{counts}; {report.standing:,} stood before{reused}; {spent.words()}")
+    say(f"{counts}; {_stood_words(report.standing, report.reused)}; {spent.words()}")
     if report.infrastructure:
         failures = ", ".join(f"{count:,} {name}" for name, count in sorted(report.infrastructure.items()))
         say(f"failures of machines, not of the agent: {failures}", err=True)
@@ -412,18 +432,11 @@ def _print_report(report: RolloutReport, spent: Spending, tests: Mapping[str, in
         failed = f"{tests['failed']:,} of {counted(run, 'accepted stage')}"
         say(f"{failed} fail their hidden tests; --gate both heeds these")
     if report.without_task:
-        say(
-            f"{counted(report.without_task, 'chain')} without a task that is ready; `prchain tasks build` writes them, "
-            "with --retry also those that were rejected"
-        )
+        say(_without_task_words(report.without_task))
     if report.stopped and report.stopped not in {reason for _, reason in reasons}:
         say(f"stopped early: {report.stopped}", err=True)
-    open_ones = report.left + len(report.failed)
-    if open_ones:
-        say(
-            f"{counted(open_ones, 'rollout')} not done; mend what is said above, then run the same command again",
-            err=True,
-        )
+    if open_ones := [one.outcome for one in report.failed] + ["not_begun"] * report.left:
+        say(f"{counted(len(open_ones), 'rollout')} not done; {what_to_do(open_ones)}", err=True)
 
 
 @rollouts.command("list")

@@ -12,6 +12,7 @@ from prchain.llm.desk import Desk, Estimate
 from sql.store import Transaction
 from sql.tables import LlmCall, Trajectory, TrajectoryStage
 from trajectories.identity import LENGTH
+from trajectories.observers.failures import observer_errors
 from trajectories.options import RolloutOptions
 from trajectories.outcomes import FINAL
 from trajectories.scaffolds.scaffold import ObserverKind
@@ -80,7 +81,9 @@ def forecast(
             for length in todo:
                 total += _priced(desk, purpose, *_assumed(purpose, options, length).times(1))
     for one in observers:
-        for purpose, asked in one.calls(_steps(options)).items():
+        with observer_errors(one.name):
+            calls = one.calls(_steps(options))
+        for purpose, asked in calls.items():
             if purpose not in observing or purpose not in stored:
                 total += _priced(desk, purpose, *PerStage(*asked).times(sum(todo)))
     basis = f"medians of {len(names):,} ended trajectories of {model}" if stored else ASSUMED

@@ -22,6 +22,7 @@ from prchain.errors import ExtractionFailed, PlacementFailed, PrchainError, Refr
 from prchain.git.output import path_text
 from trajectories.identity import subject
 from trajectories.model import Ending, Entry, Kind, Used
+from trajectories.observers.failures import observer_errors
 from trajectories.options import OnFail
 from trajectories.outcomes import (
     ACCEPTED,
@@ -47,7 +48,7 @@ from trajectories.rows import (
     write_verdict,
 )
 from trajectories.scaffolds.context import used_by
-from trajectories.scaffolds.scaffold import Advice, ObservedAttempt, Observer, Order
+from trajectories.scaffolds.scaffold import Advice, ObservedAttempt, Observer, ObserverKind, Order
 from trajectories.task import StageTask
 from trajectories.verdicts.comments import Shown, comment_for_agent
 from trajectories.verdicts.gates import decide
@@ -248,7 +249,7 @@ class StageRun:
             self._stage.query,
             crew.scaffold.tools,
         )
-        return [_named(kind.name, kind.observe(attempt)) for kind in crew.observers]
+        return [_observer(kind, attempt) for kind in crew.observers]
 
     def _where(self, attempt: int) -> str:
         return f"stage {self._position} of {len(self._crew.ground.task.stages)}, attempt {attempt}"
@@ -416,11 +417,14 @@ class StageRun:
         return row
 
 
-def _named(name: str, observer: Observer) -> Observer:
-    """The observer, whose words are stored with its name."""
+def _observer(kind: ObserverKind, attempt: ObservedAttempt) -> Observer:
+    """An observer of the kind, whose words are stored with its name, and whose failures are told with it."""
+    with observer_errors(kind.name):
+        observer = kind.observe(attempt)
 
     def advise(entries: Sequence[Entry]) -> Advice | None:
-        advice = observer(entries)
-        return advice and replace(advice, details={"observer": name, **advice.details})
+        with observer_errors(kind.name):
+            advice = observer(entries)
+            return advice and replace(advice, details={"observer": kind.name, **advice.details})
 
     return advise
