@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from prchain.cli import run as run_command
+from prchain.llm.prompts import load_prompt
 from sql.tables import LlmCall, Trajectory, TrajectoryMessage
 from tests.trajectories.rolloutworld import PolicyModel, RolloutWorld, rollout_world
 from tests.trajectories.test_rollout import suited
@@ -23,6 +24,15 @@ DUMP = Path(__file__).with_name("data") / "database_0004.sql"
 
 OVER, HALF_DONE = "79d217210b82e4d2", "119aaa85b51d3f92"
 """Ids that the code of before gave to samples 0 and 1."""
+
+PROMPTS = {
+    "system_full": "trajectories.scaffolds",
+    "query": "trajectories.scaffolds",
+    "comment": "trajectories.scaffolds",
+    "judge": "trajectories.verdicts",
+    "comment_again": "trajectories.verdicts",
+}
+"""Where the prompts stand that the dump names: it has those of today, so that an edit of one fails nothing here."""
 
 
 @pytest.fixture
@@ -35,6 +45,8 @@ def earlier(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Rollout
     for path in tmp_path.glob("prchain.db*"):
         path.unlink()
     text = DUMP.read_text(encoding="utf-8")
+    for name, package in PROMPTS.items():
+        text = text.replace(f"@{name.upper()}@", load_prompt(package, name).hash)
     with sqlite3.connect(database) as made:
         made.executescript(text.replace("@TILL@", str(tmp_path / "till.git")).replace("@FOLDER@", str(tmp_path)))
     made.close()
