@@ -17,6 +17,7 @@ from prchain import __version__
 from prchain.errors import PrchainError, SettingsError
 from prchain.logs import logged_command, open_log
 from prchain.scrub import redact
+from prchain.terminal import say
 
 COMMANDS = {
     "demo": ("trajectories.demo.cli:demo", "Run every stage on a small repository made on the spot."),
@@ -137,7 +138,7 @@ def run(arguments: list[str]) -> int:
     except (click.exceptions.NoSuchCommand, click.exceptions.NoSuchOption) as error:
         where = error.ctx.command_path if error.ctx else "prchain"
         more = "" if error.possibilities else f" See `{where} --help`."
-        click.echo(f"prchain: error: {error.format_message()}{more}", err=True)
+        say(f"prchain: error: {error.format_message()}{more}", err=True)
         return error.exit_code
     except click.ClickException as error:
         error.show()
@@ -158,8 +159,7 @@ def run(arguments: list[str]) -> int:
 def _fail(error: PrchainError, status: int) -> int:
     if os.environ.get("PRCHAIN_DEBUG"):
         click.echo(redact(traceback.format_exc(), _secrets()), err=True, nl=False)
-    line = " ".join(redact(str(error), _secrets()).split())
-    click.echo(f"prchain: error: {line}", err=True)
+    say(f"prchain: error: {' '.join(redact(str(error), _secrets()).split())}", err=True)
     return status
 
 

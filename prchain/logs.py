@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import re
 import sys
 import time
 import traceback
@@ -20,11 +19,10 @@ from typing import TextIO
 
 from prchain.errors import PrchainError, UsageError
 from prchain.scrub import redact
+from prchain.terminal import clean
 
 PACKAGES = ("prchain", "sql", "miner", "chains", "environments", "trajectories")
 """Whose loggers are heard. What libraries log may hold whole requests."""
-
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
 
 _LONGEST_MESSAGE = 200
 """Characters of an exception's words beside its traceback: they may quote a text."""
@@ -145,14 +143,14 @@ class _Lines(logging.Formatter):
         return self._clean(super().format(record))
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  logging's name
-        return _CONTROL.sub(" ", super().formatMessage(record))
+        return clean(super().formatMessage(record))
 
     def formatException(self, ei: object) -> str:  # noqa: N802  logging's name
         """Where it was raised, and few of its words: those of some exceptions quote all that they were given."""
         error = ei[1] if isinstance(ei, tuple) else None
         parts: list[str] = []
         while isinstance(error, BaseException) and len(parts) < 10:
-            words = _CONTROL.sub(" ", self._clean(str(error)))[:_LONGEST_MESSAGE]  # a secret must not be cut in two
+            words = clean(self._clean(str(error)))[:_LONGEST_MESSAGE]  # a secret must not be cut in two
             frames = "".join(traceback.format_tb(error.__traceback__)).rstrip("\n")
             parts.append(f"{frames}\n{type(error).__qualname__}: {words}")
             error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)

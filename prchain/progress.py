@@ -13,7 +13,6 @@ Tasks can be used from any thread.
 from __future__ import annotations
 
 import os
-import re
 import sys
 import threading
 import time
@@ -23,11 +22,10 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Protocol, TextIO
 
 from prchain.scrub import redact
+from prchain.terminal import clean as cleaned
 
 if TYPE_CHECKING:
     import rich.progress
-
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
 
 _NO_TERMINALS = ("dumb", "unknown")
 """Values of TERM under which a bar is drawn once, at its end; so it is lines there."""
@@ -107,7 +105,7 @@ def open_progress(
     stream = stream or sys.stderr
 
     def clean(text: str) -> str:
-        return _CONTROL.sub(" ", redact(text, secrets)).strip()
+        return cleaned(redact(text, secrets)).strip()
 
     if stream.isatty() and os.environ.get("TERM", "").lower() not in _NO_TERMINALS:
         with _bars(stream) as bars:

@@ -15,7 +15,7 @@ import logging
 import threading
 import traceback
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -35,6 +35,7 @@ from prchain.errors import (
 )
 from prchain.progress import Progress, Task
 from prchain.scrub import redact, scrub_mined
+from prchain.terminal import dollars, tally
 
 log = logging.getLogger(__name__)
 
@@ -318,10 +319,6 @@ class UnderWay:
 
     def _show(self) -> None:
         parts = [f"{key}: {words}" for key, words in self._words.items()]
-        parts += [f"{self._usd:.4f} USD so far"] if self._usd is not None else []
-        parts += [_counted(self._counts)] if self._counts else []
+        parts += [f"{dollars(self._usd)} so far"] if self._usd is not None else []
+        parts += [tally(dict(sorted(self._counts.items())))] if self._counts else []
         self._shown.update(note="; ".join(parts))
-
-
-def _counted(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{count:,} {name}" for name, count in sorted(counts.items()))

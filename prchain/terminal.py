@@ -1,20 +1,139 @@
-"""Printing lines that hold mined text."""
+"""What commands print, each kind in one way: lines, JSON, tables, lists, and the words for numbers.
+
+Mined text stands in all of it, and cannot steer a terminal or forge lines.
+"""
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import zip_longest
+from typing import Any, ParamSpec
 
 import click
 
-_STEERING = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+_P = ParamSpec("_P")
+
+STEERING = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]+")
 """Control characters, line breaks, and the marks that turn the direction of writing."""
+
+_FIGURE = re.compile(r"|[-?]|-?[\d.,]+(%| [kMGT]?B)?")
+"""What a table's cell to the right holds."""
+
+_LABEL = 10
+_TITLE = 44
+_REASONS_SHOWN = 3
+_LONGEST_REASON = 400
+
+
+def clean(text: str) -> str:
+    """The text in one line, in which nothing steers a terminal."""
+    return STEERING.sub(" ", text)
 
 
 def say(line: str = "", *, err: bool = False) -> None:
-    """Print one line, whatever stands in it: mined text and git's words cannot steer a terminal or forge lines."""
-    click.echo(_STEERING.sub(" ", line), err=err)
+    """Print one line, whatever stands in it."""
+    click.echo(clean(line), err=err)
+
+
+def json_text(value: Any) -> str:
+    """JSON as every command prints it: indented, and in ASCII, so that no mined text acts where it is shown."""
+    return json.dumps(value, indent=2)
+
+
+def present(as_json: bool, row: Any, print_text: Callable[_P, None], *args: _P.args, **kwargs: _P.kwargs) -> None:
+    """Print `row` for machines, or call `print_text` with the rest for people."""
+    if as_json:
+        click.echo(json_text(row))
+    else:
+        print_text(*args, **kwargs)
+
+
+def say_facts(facts: Mapping[str, Any], *, indent: int = 2) -> None:
+    """Print names with their values beside each other; what is None or empty is left out."""
+    for name, value in facts.items():
+        if value not in (None, ""):
+            say(f"{'':<{indent}}{name:<{_LABEL - 1}} {value}")
+
+
+def say_counts(title: str, counts: Mapping[str, int], *, total: int | None = None, indent: int = 2) -> None:
+    """Print a number, that of all counts where no other `total` is given, and below it those it is made of."""
+    say(f"{'':<{indent}}{title:<{_TITLE - indent}}{sum(counts.values()) if total is None else total:>8,}")
+    for name, count in counts.items():
+        say(f"{'':<{indent + 2}}{name:<{_TITLE - indent - 2}}{count:>8,}")
+
+
+def say_some(lines: Collection[str], most: int, *, indent: int = 4, rest: str = "", err: bool = False) -> None:
+    """Print `most` lines, and of how many more there are the number; `rest` says where they stand."""
+    for line in list(lines)[:most]:
+        say(f"{'':<{indent}}{line}", err=err)
+    if len(lines) > most:
+        say(f"{'':<{indent}}... {len(lines) - most:,} more" + (f"; {rest}" if rest else ""), err=err)
+
+
+def say_reasons(ended: Iterable[tuple[str, str, str | None]], *, rest: str = "") -> None:
+    """Print to standard error why things ended as they did: name, outcome and reason of each.
+
+    Of each outcome the commonest reasons are told, with the first that ended so and how many more did.
+    """
+    outcomes: dict[str, dict[str, list[str]]] = {}
+    for name, outcome, reason in ended:
+        outcomes.setdefault(outcome, {}).setdefault(reason or "no reason given", []).append(name)
+    for outcome, reasons in outcomes.items():
+        ordered = sorted(reasons.items(), key=lambda found: -len(found[1]))
+        for reason, names in ordered[:_REASONS_SHOWN]:
+            say(f"{listed(names, 1)}: {outcome}: {shortened(reason, _LONGEST_REASON)}", err=True)
+        if others := sum(len(names) for _, names in ordered[_REASONS_SHOWN:]):
+            say(f"{others:,} more: {outcome}: other reasons" + (f"; {rest}" if rest else ""), err=True)
+
+
+def say_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Print rows below the names of their columns, each in one line. Cells are as `table_lines` takes them."""
+    for line in table_lines(columns, rows):
+        say(line)
+
+
+def table_lines(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, width: int | None = None) -> Iterator[str]:
+    """Columns of texts to the left, of figures to the right; where `width` is given, long cells are folded into it."""
+    from rich.console import Console  # noqa: PLC0415  only a table needs it
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    cells = [["" if cell is None else clean(str(cell)) for cell in row] for row in rows]
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for column, found in zip_longest(columns, zip(*cells, strict=True), fillvalue=()):
+        figures = all(map(_FIGURE.fullmatch, found))
+        table.add_column(Text(clean(str(column))), justify="right" if figures else "left", overflow="fold")
+    for row in cells:
+        table.add_row(*map(Text, row))
+    console = Console(width=width or 1_000_000, color_system=None, legacy_windows=False)
+    with console.capture() as printed:
+        console.print(table)
+    yield from (line.rstrip() for line in printed.get().splitlines())
 
 
 def counted(count: int, noun: str) -> str:
-    """A number with its noun, in the singular or the plural: ``1 chain``, ``1,204 chains``."""
-    return f"{count:,} {noun}" + ("" if count == 1 else "s")
+    """A number with its noun, in the singular or the plural: ``1 chain``, ``1,204 chains``, ``2 repositories``."""
+    return f"{count:,} {noun if count == 1 else re.sub('(?<=[^aeiou])y$', 'ie', noun) + 's'}"
+
+
+def tally(counts: Mapping[str, int]) -> str:
+    """Counts with their names: ``3 accepted, 1 rejected``; what is 0 is left out."""
+    return ", ".join(f"{count:,} {name}" for name, count in counts.items() if count)
+
+
+def dollars(usd: float | None) -> str:
+    """An amount with its unit; None is a price that is not known."""
+    return "price unknown" if usd is None else f"{usd:,.4f} USD"
+
+
+def listed(names: Sequence[str], most: int) -> str:
+    """The first names, and the number of the others: ``a, b and 3 more``."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most:,} more" if len(names) > most else "")
+
+
+def shortened(text: str, most: int) -> str:
+    """The text in one line of so many characters at most, with a mark where it was cut."""
+    line = " ".join(text.split())
+    return line if len(line) <= most else f"{line[: most - 4].rstrip()} ..."

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import csv
-import json
-import re
+import shutil
 from collections.abc import Iterable, Sequence
+from textwrap import indent
 from typing import Any, TextIO
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+from prchain.terminal import STEERING, json_text, table_lines
 
 _PLACES = 6
 """Of a number that people read: a millionth of a dollar. JSON and CSV keep all digits."""
@@ -17,10 +17,10 @@ _SMALL = 1e-4
 
 
 def write_json(columns: Sequence[str], rows: Iterable[Sequence[Any]], out: TextIO) -> None:
-    """A JSON array with one object a row, one row a line."""
+    """A JSON array with one object a row, written row by row."""
     before = "[\n"
     for row in rows:
-        out.write(before + json.dumps(dict(zip(columns, map(_plain, row), strict=True))))
+        out.write(before + indent(json_text(dict(zip(columns, map(_plain, row), strict=True))), "  "))
         before = ",\n"
     out.write("[]\n" if before == "[\n" else "\n]\n")
 
@@ -40,17 +40,8 @@ def write_lines(columns: Sequence[str], rows: Iterable[Sequence[Any]], out: Text
 
 def write_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], out: TextIO) -> None:
     """A table as wide as the terminal."""
-    from rich import box  # noqa: PLC0415  only a terminal needs it
-    from rich.console import Console  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
-
-    table = Table(box=box.SIMPLE, pad_edge=False)
-    for column in columns:
-        table.add_column(Text(column), overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(_visible(cell), justify="right" if _is_number(cell) else "left") for cell in row))
-    Console(file=out, markup=False, highlight=False).print(table)
+    lines = table_lines(columns, [list(map(_visible, row)) for row in rows], width=shutil.get_terminal_size().columns)
+    out.writelines(f"{line}\n" for line in lines)
 
 
 def _plain(cell: Any) -> Any:
@@ -61,13 +52,9 @@ def _plain(cell: Any) -> Any:
 
 def _visible(cell: Any) -> str:
     text = "" if cell is None else _readable(cell) if isinstance(cell, float) else str(_plain(cell))
-    return _CONTROL.sub(lambda match: repr(match[0])[1:-1], text)
+    return STEERING.sub(lambda match: repr(match[0])[1:-1], text)
 
 
 def _readable(number: float) -> str:
     """A number without the digits that only adding up made; of a very small one the first three."""
     return f"{number:.3g}" if 0 < abs(number) < _SMALL else str(round(number, _PLACES))
-
-
-def _is_number(cell: Any) -> bool:
-    return isinstance(cell, int | float) and not isinstance(cell, bool)

@@ -96,6 +96,15 @@ class Estimate:
             self.calls + other.calls, self.tokens_in + other.tokens_in, self.tokens_out + other.tokens_out, usd
         )
 
+    @property
+    def price(self) -> str:
+        """The price for people."""
+        return "price unknown" if self.usd is None else f"about {self.usd:.4g} USD"
+
+    def words(self) -> str:
+        """What a dry run says of tokens and price."""
+        return f"about {self.tokens_in:,} tokens in, at most {self.tokens_out:,} out, {self.price}"
+
 
 @dataclass(frozen=True, slots=True)
 class Route:

@@ -14,7 +14,7 @@ from typing import NoReturn, Protocol
 
 from prchain.errors import BudgetExceeded
 from prchain.llm.model import Reply
-from prchain.terminal import counted
+from prchain.terminal import counted, dollars
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +64,6 @@ class Spending:
         """What every command says of it, e.g. ``7 calls, 2 refused, 0.0310 USD``; `prchain sql spending` counts so."""
         refused = f"{self.refused:,} refused, " if self.refused else ""
         return f"{counted(self.calls, 'call')}, {refused}{dollars(self.cost)}"
-
-
-def dollars(usd: float | None) -> str:
-    """An amount with its unit; None is a price that is not known."""
-    return "price unknown" if usd is None else f"{usd:.4f} USD"
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,6 @@ import pytest
 from miner.outcomes import OUTCOMES
 from miner.report import find_pull_request, funnel, print_funnel, print_pull_request
 from prchain.errors import UsageError
-from prchain.terminal import say
 from sql.store import Store
 from sql.tables import (
     Citation,
@@ -243,19 +242,6 @@ def test_an_unknown_number_or_repository_is_named(store: Store) -> None:
         find_pull_request(store, "o/n", 3)
     with pytest.raises(UsageError, match=r"^o/x has not been mined"):
         find_pull_request(store, "o/x", 3)
-
-
-@pytest.mark.parametrize(
-    "character", [chr(code) for code in (*range(32), *range(127, 160), 0x61C, 0x202E, 0x2028, 0x2066)]
-)
-def test_no_character_that_steers_is_printed(character: str, capsys: pytest.CaptureFixture[str]) -> None:
-    say(f"a{character}b")
-    assert capsys.readouterr().out == "a b\n"
-
-
-def test_other_scripts_and_markup_are_printed_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
-    say("[red]héllo[/red] שלום 你好 👩‍💻")
-    assert capsys.readouterr().out == "[red]héllo[/red] שלום 你好 👩‍💻\n"
 
 
 def test_status_goes_on_to_chains_and_their_tasks_and_its_sums_add_up(

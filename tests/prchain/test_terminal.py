@@ -1,0 +1,139 @@
+"""What commands print: lines, JSON, tables, lists, and the words for numbers."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from prchain.cli import run
+from prchain.terminal import (
+    counted,
+    dollars,
+    listed,
+    present,
+    say,
+    say_counts,
+    say_facts,
+    say_reasons,
+    say_some,
+    say_table,
+    shortened,
+    table_lines,
+    tally,
+)
+
+HOSTILE = "\x1b[2Ja\nb\u202ec"
+
+
+@pytest.mark.parametrize(
+    "character", [chr(code) for code in (*range(32), *range(127, 160), 0x61C, 0x202E, 0x2028, 0x2066)]
+)
+def test_no_character_that_steers_is_printed(character: str, capsys: pytest.CaptureFixture[str]) -> None:
+    say(f"a{character}b")
+    assert capsys.readouterr().out == "a b\n"
+
+
+def test_other_scripts_and_markup_are_printed_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    say("[red]héllo[/red] שלום 你好 👩‍💻")
+    assert capsys.readouterr().out == "[red]héllo[/red] שלום 你好 👩‍💻\n"
+
+
+def test_json_is_indented_and_holds_nothing_that_acts(capsys: pytest.CaptureFixture[str]) -> None:
+    row = {"title": f"{HOSTILE} \x9b é", "usd": None}
+    present(True, row, say, "for people")
+    out = capsys.readouterr().out
+    assert json.loads(out) == row
+    assert out.isascii() and "\x1b" not in out
+    assert out.splitlines()[0] == "{" and out.splitlines()[-2] == '  "usd": null'
+    present(False, row, say, "for people")
+    assert capsys.readouterr().out == "for people\n"
+
+
+def test_a_table_has_texts_to_the_left_and_figures_to_the_right(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [("5f0c", "1,204", "0.50", "12%", "1.2 GB", "a/b  x"), ("81c2", 3, None, "-", "?", f"{HOSTILE}你")]
+    say_table(("id", "lines", "score", "share", "size", "[b]what"), rows)
+    assert capsys.readouterr().out.splitlines() == [
+        "id    lines  score  share    size  [b]what",
+        "5f0c  1,204   0.50    12%  1.2 GB  a/b  x",
+        "81c2      3             -       ?   [2Ja b c你",
+    ]
+
+
+def test_a_long_row_is_one_line_unless_a_width_is_given() -> None:
+    assert list(table_lines(("a",), [("word " * 400,)]))[1] == ("word " * 400).rstrip()
+    folded = list(table_lines(("a", "b"), [("x" * 90, "y")], width=40))
+    assert len(folded) > 2 and max(map(len, folded)) <= 40
+    assert list(table_lines(("a", "b"), [])) == ["a  b"]
+
+
+def test_facts_stand_below_each_other_without_what_is_not_known(capsys: pytest.CaptureFixture[str]) -> None:
+    say_facts({"outcome": "ready", "reason": None, "author": "", "files": 0})
+    assert capsys.readouterr().out == "  outcome   ready\n  files     0\n"
+
+
+def test_counts_stand_below_their_sum(capsys: pytest.CaptureFixture[str]) -> None:
+    say_counts("edges", {"kept": 1200, "dropped": 3})
+    say_counts("citations", {}, total=7, indent=4)
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split() for line in lines] == [
+        ["edges", "1,203"],
+        ["kept", "1,200"],
+        ["dropped", "3"],
+        ["citations", "7"],
+    ]
+    assert len({len(line) for line in lines}) == 1
+    assert [len(line) - len(line.lstrip()) for line in lines] == [2, 4, 4, 4]
+
+
+def test_a_long_list_says_how_much_more_there_is(capsys: pytest.CaptureFixture[str]) -> None:
+    say_some(["a", "b"], 2)
+    assert capsys.readouterr().out == "    a\n    b\n"
+    say_some("abc", 1, indent=2, rest="--json names all")
+    assert capsys.readouterr().out == "  a\n  ... 2 more; --json names all\n"
+
+
+def test_the_commonest_reasons_of_each_outcome_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    say_reasons(
+        [
+            ("1", "bad_reply", "no JSON"),
+            ("2", "bad_reply", None),
+            ("3", "bad_reply", None),
+            ("4", "bad_reply", f"{HOSTILE} {'long ' * 200}"),
+            *((str(number), "git_error", f"reason {number}") for number in range(5, 10)),
+        ],
+        rest="`prchain tasks list` names them",
+    )
+    out, err = capsys.readouterr()
+    lines = err.splitlines()
+    assert out == ""
+    assert lines[:2] == ["2 and 1 more: bad_reply: no reason given", "1: bad_reply: no JSON"]
+    assert lines[2].startswith("4: bad_reply:  [2Ja b c long") and lines[2].endswith(" ...")
+    assert lines[3:] == [
+        *(f"{number}: git_error: reason {number}" for number in (5, 6, 7)),
+        "2 more: git_error: other reasons; `prchain tasks list` names them",
+    ]
+
+
+def test_numbers_have_one_form() -> None:
+    assert [counted(1, "chain"), counted(1204, "chain"), counted(0, "trajectory"), counted(2, "day")] == [
+        "1 chain",
+        "1,204 chains",
+        "0 trajectories",
+        "2 days",
+    ]
+    assert tally({"accepted": 3, "rejected": 0, "git_error": 1200}) == "3 accepted, 1,200 git_error"
+    assert tally({}) == ""
+    assert [dollars(None), dollars(0.031), dollars(1234.5)] == ["price unknown", "0.0310 USD", "1,234.5000 USD"]
+
+
+def test_what_is_cut_says_so() -> None:
+    assert [listed("ab", 2), listed("abcd", 2), listed("", 2)] == ["a, b", "a, b and 2 more", ""]
+    assert shortened(" a\n b ", 3) == "a b"
+    assert shortened("a text of some words", 12) == "a text o ..."
+
+
+def test_an_error_that_quotes_mined_text_cannot_steer(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["sql", "\x1b[2J"]) == 2
+    assert run(["\x1b[2J"]) == 2
+    assert "\x1b" not in capsys.readouterr().err
