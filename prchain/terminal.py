@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any, ParamSpec
@@ -121,6 +122,12 @@ def counted(count: int, noun: str) -> str:
 def tally(counts: Mapping[str, int]) -> str:
     """Counts with their names: ``3 accepted, 1 rejected``; what is 0 is left out."""
     return ", ".join(f"{count:,} {name}" for name, count in counts.items() if count)
+
+
+def summed(noun: str, outcomes: Iterable[str]) -> str:
+    """How many there are, and how many of each outcome: ``4 tasks, 1 bad_reply, 3 ready``."""
+    counts = Counter(outcomes)
+    return ", ".join(filter(None, (counted(counts.total(), noun), tally(dict(sorted(counts.items()))))))
 
 
 def dollars(usd: float | None) -> str:

@@ -136,6 +136,7 @@ def test_what_another_run_holds_is_passed_over_and_said() -> None:
         ([TAKEN, TAKEN], "another run works on them"),
         ([TAKEN, "endpoint_refused"], "mend what is said above"),
         (["not_begun"], "mend what is said above"),
+        (["budget_exceeded", "not_begun"], "a larger --budget goes on"),
         ([], "mend what is said above"),
     ],
 )

@@ -19,6 +19,7 @@ from prchain.terminal import (
     say_some,
     say_table,
     shortened,
+    summed,
     table_lines,
     tally,
 )
@@ -124,6 +125,8 @@ def test_numbers_have_one_form() -> None:
     ]
     assert tally({"accepted": 3, "rejected": 0, "git_error": 1200}) == "3 accepted, 1,200 git_error"
     assert tally({}) == ""
+    assert summed("task", ["ready", "bad_reply", "ready"]) == "3 tasks, 1 bad_reply, 2 ready"
+    assert summed("trajectory", []) == "0 trajectories"
     assert [dollars(None), dollars(0.031), dollars(1234.5)] == ["price unknown", "0.0310 USD", "1,234.5000 USD"]
 
 
