@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import json
 import re
 from contextlib import closing
 from datetime import datetime
@@ -14,21 +13,14 @@ import click
 
 from miner.git_rows import Selection
 from miner.mine import MineOptions, RepositoryReport, SourceName, open_run, web_host
-from miner.report import (
-    find_pull_request,
-    funnel,
-    not_mined,
-    print_funnel,
-    print_not_mined,
-    print_pull_request,
-)
+from miner.report import find_pull_request, funnel, not_mined, print_funnel, print_pull_request
 from miner.repositories import RepositorySpec, read_list
 from prchain.cli_options import db_option, json_option
 from prchain.errors import UsageError
 from prchain.progress import open_progress
-from prchain.runs import RunResult, what_to_do
+from prchain.runs import RunResult, say_end
 from prchain.settings import Settings
-from prchain.terminal import say
+from prchain.terminal import counted, present, say
 from prchain.timestamps import FORMAT, stamp
 from sql.store import Store
 
@@ -103,28 +95,21 @@ def _print_reports(specs: list[RepositorySpec], ended: RunResult[RepositorySpec]
     found = {one.unit: one.detail or RepositoryReport(one.unit, one.outcome, one.reason) for one in ended.results}
     not_begun = "not begun: the run ended early"
     reports = [found.get(spec) or RepositoryReport(spec, "not_begun", not_begun) for spec in specs]
-    if as_json:
-        click.echo(json.dumps([_report_row(report) for report in reports], indent=2))
-    else:
-        for report in reports:
-            if report.spec in found:
-                _print_report(report)
-    failed = [report.outcome for report in reports if report.error]
-    if ended.stopped:
-        say(f"stopped early, {ended.left:,} not begun: {ended.stopped}", err=True)
-    if failed and not as_json:
-        say(f"{len(failed)} of {len(specs)} repositories not done; {what_to_do(failed)}", err=True)
+    rows = [_report_row(report) for report in reports]
+    present(as_json, rows, _print_each, [report for report in reports if report.spec in found])
+    say_end("repository", [report.outcome for report in found.values() if report.error], ended.left, ended.stopped)
 
 
-def _print_report(report: RepositoryReport) -> None:
-    name = report.spec.full_name
-    if report.error:
-        say(f"{name}: {report.outcome}: {report.error}", err=True)
-    if report.pull_requests or not report.error:
-        requests = report.graphql_requests + report.rest_requests
-        cost = f", {requests:,} requests, {report.points:,} points" if requests else ""
-        state = "incomplete" if report.error else report.outcome
-        click.echo(f"{name}: {state}: {report.pull_requests:,} pull requests, {report.landed:,} landed{cost}")
+def _print_each(reports: list[RepositoryReport]) -> None:
+    for report in reports:
+        name = report.spec.full_name
+        if report.error:
+            say(f"{name}: {report.outcome}: {report.error}", err=True)
+        if report.pull_requests or not report.error:
+            requests = report.graphql_requests + report.rest_requests
+            cost = f", {counted(requests, 'request')}, {counted(report.points, 'point')}" if requests else ""
+            state = "incomplete" if report.error else report.outcome
+            say(f"{name}: {state}: {counted(report.pull_requests, 'pull request')}, {report.landed:,} landed{cost}")
 
 
 def _report_row(report: RepositoryReport) -> dict[str, Any]:
@@ -155,11 +140,7 @@ def status(repository: str | None, db: str | None, as_json: bool) -> None:
     with closing(Store.open(Settings.load(db=db).db, create=False)) as store:
         rows = funnel(store, repository)
         failed = not_mined(store) if repository is None else []
-    if as_json:
-        click.echo(json.dumps(rows, indent=2))
-    else:
-        print_funnel(rows)
-        print_not_mined(failed)
+    present(as_json, rows, print_funnel, rows, failed)
 
 
 @click.command()
@@ -178,7 +159,4 @@ def show(pull_request: str, db: str | None, as_json: bool) -> None:
         raise UsageError(f"{pull_request!r} is not OWNER/NAME#N; quote it, a shell may take # for a comment")
     with closing(Store.open(Settings.load(db=db).db, create=False)) as store:
         page = find_pull_request(store, match[1], int(match[2]))
-    if as_json:
-        click.echo(json.dumps(page, indent=2))
-    else:
-        print_pull_request(page)
+    present(as_json, page, print_pull_request, page)

@@ -24,6 +24,7 @@ from prchain.progress import SILENT, Progress, Task
 from prchain.runs import RunResult, Tell, UnitResult, run_units
 from prchain.scrub import redact
 from prchain.settings import Settings
+from prchain.terminal import counted, listed
 from prchain.timestamps import now
 from sql.lock import alone
 from sql.outcomes import MINED, UNCHANGED
@@ -204,9 +205,9 @@ class Miner:
         work.usage.add(summary.usage)
         work.changed = work.changed or summary.changed
         if summary.missing:
-            named = ", ".join(f"#{number}" for number in summary.missing[:5])
-            more = ", ..." if len(summary.missing) > 5 else ""
-            work.fail(BadAnswer(f"GitHub did not deliver {len(summary.missing)} pull requests whole: {named}{more}"))
+            missing = counted(len(summary.missing), "pull request")
+            named = listed([f"#{number}" for number in summary.missing], 5)
+            work.fail(BadAnswer(f"GitHub did not deliver {missing} whole: {named}"))
 
     def _replay(self, spec: RepositorySpec, run_id: int, work: _Work) -> None:
         with self._store.reading() as tx:

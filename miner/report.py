@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import func, select
 
 from miner.outcomes import OUTCOMES
 from prchain.errors import UsageError
-from prchain.terminal import say
+from prchain.terminal import counted, say, say_counts, say_facts, say_some
 from sql.store import Store, Transaction
 from sql.tables import (
     Candidate,
@@ -129,46 +130,35 @@ def not_mined(store: Store) -> list[dict[str, Any]]:
     ]
 
 
-def print_not_mined(rows: list[dict[str, Any]]) -> None:
-    """Print the lines that came to nothing."""
-    for row in rows:
-        say(f"not mined: {row['spec']}: {row['outcome']}, {row['started_at']}: {row['reason']}")
-
-
-def print_funnel(rows: list[dict[str, Any]]) -> None:
-    """Print the funnel as text."""
+def print_funnel(rows: list[dict[str, Any]], failed: Sequence[dict[str, Any]] = ()) -> None:
+    """Print the funnel as text, and the lines of a list that came to nothing."""
     if not rows:
         say("nothing mined yet; run `prchain mine repos.txt`")
     for row in rows:
         run = row["last_run"]
         say(row["repository"])
         if run:
-            cost = f", {run['graphql_requests'] + run['rest_requests']:,} requests" if run["graphql_requests"] else ""
+            requests = run["graphql_requests"] + run["rest_requests"]
+            cost = f", {counted(requests, 'request')}" if run["graphql_requests"] else ""
             said = f": {run['reason']}" if run["reason"] else ""
-            say(f"  last run           {run['outcome']}, {run['started_at']}, source {run['source']}{cost}{said}")
-        say(f"  pull requests {row['pull_requests']:>10,}")
-        for outcome in OUTCOMES:
-            if count := row["outcomes"].get(outcome):
-                say(f"    {outcome:<22} {count:>10,}")
-                for style, styled in row["landed"].items() if outcome == "landed" else ():
-                    say(f"      {style:<36} {styled:>8,}")
-        _print_group("  claims refused", row["refused_claims"])
-        say(f"  citations     {row['citations']:>10,}")
-        _print_group("    counted", row["counted"])
-        _print_group("    not counted", row["refused"])
+            say(f"  last run  {run['outcome']}, {run['started_at']}, source {run['source']}{cost}{said}")
+        outcomes = {name: count for name in OUTCOMES if (count := row["outcomes"].get(name))}
+        say_counts("pull requests", outcomes, total=row["pull_requests"])
+        if row["landed"]:
+            say_counts("landed as", row["landed"], indent=4)
+        say_counts("claims refused", row["refused_claims"])
+        say_counts("citations", {}, total=row["citations"])
+        say_counts("counted", row["counted"], indent=4)
+        say_counts("not counted", row["refused"], indent=4)
         for strategy, chained in row["chaining"].items():
-            _print_group(f"  landed, by {strategy}", chained["candidates"])
-            _print_group(f"  chains, by {strategy}", chained["chains"])
+            say_counts(f"landed, by {strategy}", chained["candidates"])
+            say_counts(f"chains, by {strategy}", chained["chains"])
             for step in ("tasks", "proofs", "rollouts"):
                 if chained[step].keys() - {_NONE_YET} or step == "tasks":
-                    _print_group(f"    their {step}", chained[step])
-        say("")
-
-
-def _print_group(title: str, counts: dict[str, int]) -> None:
-    say(f"{title:<26} {sum(counts.values()):>10,}")
-    for name, count in counts.items():
-        say(f"      {name:<32} {count:>10,}")
+                    say_counts(f"their {step}", chained[step], indent=4)
+        say()
+    for row in failed:
+        say(f"not mined: {row['spec']}: {row['outcome']}, {row['started_at']}: {row['reason']}")
 
 
 def find_pull_request(store: Store, repository: str, number: int) -> dict[str, Any]:
@@ -240,35 +230,34 @@ def print_pull_request(page: dict[str, Any]) -> None:
     title = title or next((_title(landing) for landing in page["landings"]), "")
     title = title or next((commit["message"].split("\n", 1)[0] for commit in page["commits"]), "")
     say(f"{page['repository']}#{page['number']}  {title}")
-    say(f"  outcome   {page['outcome']}" + (f" ({page['reason']})" if page["reason"] else ""))
-    say(f"  head      {page['head_sha'] or 'none'}")
-    if page["author"]:
-        say(f"  author    {page['author']}, {page['state']}, created {page['created_at']}")
+    reason = f" ({page['reason']})" if page["reason"] else ""
+    author = f"{page['author']}, {page['state']}, created {page['created_at']}" if page["author"] else ""
+    say_facts({"outcome": f"{page['outcome']}{reason}", "head": page["head_sha"] or "none", "author": author})
     for landing in page["landings"]:
-        say(f"  landed    {landing['landed_sha']} on {landing['branch']}, {landing['landed_at']}")
-        say(f"  base      {landing['base_sha']}")
-        say(f"  files     {len(landing['files'])}")
-        for file in landing["files"][:_FILES_SHOWN]:
-            moved = f" (from {file['old_path']})" if file["old_path"] else ""
-            counts = f"  +{file['additions']} -{file['deletions']}" if file["additions"] is not None else ""
-            say(f"    {file['status']} {file['path']}{moved}{counts}")
-        if len(landing["files"]) > _FILES_SHOWN:
-            say(f"    ... {len(landing['files']) - _FILES_SHOWN} more")
-    say(f"  commits   {len(page['commits'])}")
-    for commit in page["commits"][:_COMMITS_SHOWN]:
-        say(f"    {commit['sha'][:12]} {commit['message'].splitlines()[0] if commit['message'] else ''}")
+        landed = f"{landing['landed_sha']} on {landing['branch']}, {landing['landed_at']}"
+        say_facts({"landed": landed, "base": landing["base_sha"], "files": len(landing["files"])})
+        say_some([_file_words(file) for file in landing["files"]], _SHOWN)
+    say_facts({"commits": len(page["commits"])})
+    subjects = [f"{commit['sha'][:12]} {next(iter(commit['message'].splitlines()), '')}" for commit in page["commits"]]
+    say_some(subjects, _SHOWN)
     for issue in page["closes"]:
-        say(f"  closes    {issue['issue_repository']}#{issue['issue_number']}")
+        say_facts({"closes": f"{issue['issue_repository']}#{issue['issue_number']}"})
     _print_citations("cites", page["cites"], "target")
     _print_citations("cited by", page["cited_by"], "source")
 
 
-_FILES_SHOWN = 20
-_COMMITS_SHOWN = 20
+_SHOWN = 20
+"""So many files and commits are told."""
+
+
+def _file_words(file: dict[str, Any]) -> str:
+    moved = f" (from {file['old_path']})" if file["old_path"] else ""
+    counts = f"  +{file['additions']} -{file['deletions']}" if file["additions"] is not None else ""
+    return f"{file['status']} {file['path']}{moved}{counts}"
 
 
 def _print_citations(title: str, citations: list[dict[str, Any]], other: str) -> None:
-    say(f"  {title:<9} {sum(1 for citation in citations if citation['counted'])} counted of {len(citations)}")
+    say_facts({title: f"{sum(citation['counted'] for citation in citations)} counted of {len(citations)}"})
     for citation in sorted(citations, key=lambda citation: (not citation["counted"], citation[other])):
         verdict = f"{citation['confidence']:.2f}" if citation["counted"] else f"no: {citation['reason']}"
         say(f"    #{citation[other]} {citation['relation']} [{citation['field']}, {citation['syntax']}] {verdict}")

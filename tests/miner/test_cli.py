@@ -297,7 +297,7 @@ def test_a_repository_that_fails_is_reported_and_the_others_are_mined(
     lines = [line for line in err.splitlines() if line.startswith(f"o/bad: {outcome}: ")]
     assert len(lines) == 1
     assert said in lines[0]
-    assert err.endswith("1 of 2 repositories not done; mend what is said above, then run the same command again\n")
+    assert err.endswith("1 repository not done; mend what is said above, then run the same command again\n")
     assert "Traceback" not in err
     with closing(Store.open("p.db")) as store, store.reading() as tx:
         assert sorted(map(tuple, tx.rows(MineRun, "spec", "outcome"))) == [
@@ -345,7 +345,7 @@ def test_a_token_never_leaves_the_environment_when_the_api_cannot_be_reached(
     done = run("mine", "repos.txt", "--db", "p.db", env={"GITHUB_TOKEN": TOKEN, **api})
     assert done.returncode == 1
     assert done.stdout == "o/n: incomplete: 4 pull requests, 3 landed\n"
-    assert "1 of 1 repositories not done" in done.stderr
+    assert "1 repository not done" in done.stderr
     assert "Traceback" not in done.stderr
     assert TOKEN not in done.stderr
     written = [path for path in tmp_path.rglob("*") if path.is_file()]
