@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import json
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -14,6 +13,7 @@ from prchain.cli_options import STRATEGIES, db_option, json_option, repository_o
 from prchain.errors import UsageError
 from prchain.progress import open_progress
 from prchain.settings import Settings
+from prchain.terminal import present
 from sql.store import Store
 
 if TYPE_CHECKING:
@@ -128,10 +128,7 @@ def build(
         reports = builder.build(repository)
     if repository is not None and not reports:
         raise UsageError(f"{repository} has not been mined into this database; `prchain status` lists what has")
-    if as_json:
-        click.echo(json.dumps([report_row(report) for report in reports], indent=2))
-    else:
-        print_build(reports)
+    present(as_json, [report_row(report) for report in reports], print_build, reports)
     if any(report.error for report in reports):
         click.get_current_context().exit(1)
 
@@ -231,10 +228,7 @@ def list_chains(
     descending = sort != "repository"
     rows.sort(key=lambda row: row["id"])
     rows.sort(key=lambda row: row[sort], reverse=descending)
-    if as_json:
-        click.echo(json.dumps(rows[:limit], indent=2))
-    else:
-        print_chains(rows[:limit], len(rows))
+    present(as_json, rows[:limit], print_chains, rows[:limit], len(rows))
 
 
 @chains.command()
@@ -252,7 +246,4 @@ def show(chain: str, db: str | None, as_json: bool) -> None:
 
     with closing(Store.open(Settings.load(db=db).db, create=False)) as store:
         page = chain_page(store, chain)
-    if as_json:
-        click.echo(json.dumps(page, indent=2))
-    else:
-        print_chain(page)
+    present(as_json, page, print_chain, page)

@@ -13,13 +13,14 @@ from chains import outcomes
 from chains.history import without_merge
 from chains.options import BuildReport
 from prchain.errors import UsageError
-from prchain.terminal import counted, say
+from prchain.terminal import counted, say, say_counts, say_facts, say_table, shortened, tally
 from sql.chosen import find_chain
 from sql.outcomes import SELECTED
 from sql.store import Store, Transaction
 from sql.tables import Candidate, Chain, ChainStage, PullRequestText, Repository, Selection, Task
 
-_WIDTH = 44
+_WIDTH = 100
+"""Characters of a subject, or of what is said of a sign."""
 
 
 def report_row(report: BuildReport) -> dict[str, Any]:
@@ -49,24 +50,19 @@ def print_build(reports: Sequence[BuildReport]) -> None:
         if report.error:
             say(f"{report.repository}: {report.error.name}: {report.error}", err=True)
             continue
-        lengths = ", ".join(f"{count:,} of {length}" for length, count in sorted(report.lengths.items()))
+        lengths = tally({f"of {length}": count for length, count in sorted(report.lengths.items())})
         found = counted(report.chains, "chain") + (f" ({lengths} stages)" if lengths else "")
-        parts = (
-            ("new", report.added),
-            ("frozen by their tasks", report.frozen),
-            ("gone", report.gone),
-            ("retired", report.retired),
-        )
-        since = ", ".join(f"{count:,} {what}" for what, count in parts if count)
+        changes = {"new": report.added, "frozen by their tasks": report.frozen}
+        since = tally(changes | {"gone": report.gone, "retired": report.retired})
         say(f"{report.repository}: {found}" + (f"; {since}" if since else ""))
         _print_hints(report)
         if report.stale:
             stale = counted(report.stale, "frozen chain")
             say(f"  history was rewritten: {stale} with stages that are no longer landed so; --reselect retires them")
-        _print_counts("landed pull requests", report.candidates)
+        say_counts("landed pull requests", dict(report.candidates.most_common()))
         if report.edges:
-            _print_counts("cited or stacked pairs", report.edges)
-            _print_counts("edges by relation", report.relations)
+            say_counts("cited or stacked pairs", dict(report.edges.most_common()))
+            say_counts("edges by relation", dict(report.relations.most_common()))
     if not reports:
         say("nothing mined yet; run `prchain mine repos.txt`")
 
@@ -111,12 +107,6 @@ def _remedies(report: BuildReport) -> Iterator[str]:
     if report.edges[outcomes.KEPT]:
         yield "a lower --min takes shorter ones"
     yield "--strategy temporal needs no citations"
-
-
-def _print_counts(title: str, counts: Counter[str]) -> None:
-    say(f"  {title:<{_WIDTH - 2}}{counts.total():>8,}")
-    for name, count in counts.most_common():
-        say(f"    {name:<{_WIDTH - 4}}{count:>8,}")
 
 
 def find_chains(
@@ -212,14 +202,15 @@ def _titles(tx: Transaction, chain: str | None) -> dict[tuple[str, int], str]:
 
 def print_chains(rows: Sequence[dict[str, Any]], total: int) -> None:
     """Print the list."""
-    if rows:
-        say(f"{'id':<16}  score  weakest  lines  repository and pull requests")
+    lines: list[tuple[str, ...]] = []
     for row in rows:
         numbers = " > ".join(f"#{number}" for number in row["numbers"])
         task = f"  task {row['task']}" if row["task"] else ""
-        figures = f"{row['score']:5.2f}  {row['confidence']:7.2f}  {row['lines']:>5}"
-        say(f"{row['id']}  {figures}  {row['repository']}  {numbers}{task}")
-        say(f"{'':<40}{row['subject'][:100]}")
+        figures = (f"{row['score']:.2f}", f"{row['confidence']:.2f}", f"{row['lines']:,}")
+        lines.append((row["id"], *figures, f"{row['repository']}  {numbers}{task}"))
+        lines.append(("", "", "", "", shortened(row["subject"], _WIDTH)))
+    if rows:
+        say_table(("id", "score", "weakest", "lines", "repository and pull requests"), lines)
     if total:
         say(f"{len(rows):,} of {counted(total, 'chain')}")
     else:
@@ -259,9 +250,8 @@ def print_chain(page: dict[str, Any]) -> None:
     for selection in page["selections"]:
         reason = f" ({selection['reason']})" if selection["reason"] else ""
         say(f"  {selection['strategy']:<10}{selection['outcome']}{reason}, score {selection['score']:.2f}")
-    say(f"  licence   {page['licence'] or 'unknown'}")
-    say(f"  language  {page['language'] or 'unknown'}")
-    say(f"  task      {page['task'] or 'none yet'}")
+    facts = {"licence": page["licence"] or "unknown", "language": page["language"] or "unknown"}
+    say_facts(facts | {"task": page["task"] or "none yet"})
     for stage in page["stages"]:
         say()
         say(f"  {stage['position']}. #{stage['number']}  {stage['subject']}")
@@ -269,13 +259,13 @@ def print_chain(page: dict[str, Any]) -> None:
             relation = stage["relation"].replace("_", " ")
             say(f"     builds on the one before ({relation}), confidence {stage['confidence']:.2f}:")
             for sign in stage["signs"]:
-                say(f"       {sign['weight']:+.1f}  {sign['sign']:<18}  {sign['detail'][:110]}")
-        say(f"     landed  {stage['landed_sha']} on {stage['branch']}, {stage['landed_at']}")
-        say(f"     base    {stage['base_sha']}")
+                say(f"       {sign['weight']:+.1f}  {sign['sign']:<18}  {shortened(sign['detail'], _WIDTH)}")
+        landed = f"{stage['landed_sha']} on {stage['branch']}, {stage['landed_at']}"
+        say_facts({"landed": landed, "base": stage["base_sha"]}, indent=5)
         for part in ("source", "test"):
-            lines, files = counted(stage[f"{part}_lines"], "line"), counted(stage[f"{part}_files"], "file")
-            say(f"     {part:<6}  {lines} in {files}")
-        say(f"     {stage['url']}")
+            files = counted(stage[f"{part}_files"], "file")
+            say_facts({part: f"{counted(stage[f'{part}_lines'], 'line')} in {files}"}, indent=5)
+        say_facts({"page": stage["url"]}, indent=5)
 
 
 def candidates(store: Store, strategy: str) -> dict[str, Counter[str]]:

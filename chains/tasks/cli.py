@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from contextlib import closing
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from prchain.cli_options import STRATEGIES, db_option, json_option, repository_o
 from prchain.errors import UsageError
 from prchain.progress import open_progress
 from prchain.settings import Settings
+from prchain.terminal import counted, present, say
 from sql.store import Store
 
 if TYPE_CHECKING:
@@ -85,35 +86,22 @@ def build(
             return
         report = run.run(settings.workers)
         spent = run.desk.spending()
-    if as_json:
-        click.echo(json.dumps(run_row(report, spent), indent=2))
-    else:
-        print_run(report, spent)
+    present(as_json, run_row(report, spent), print_run, report, spent)
     if not report.done:
         click.get_current_context().exit(1)
 
 
 def _print_estimate(run: TaskRun, as_json: bool) -> None:
-    from prchain.terminal import say
-
     count, estimate, unread = run.estimate()
-    row = {
-        "tasks": count,
-        "calls": estimate.calls,
-        "tokens_in": estimate.tokens_in,
-        "tokens_out": estimate.tokens_out,
-        "usd": estimate.usd,
-        "unread": len(unread),
-    }
     for task in unread:
         say(f"{task.unit.key}: not counted, {task.outcome}: {task.reason}", err=True)
-    if as_json:
-        click.echo(json.dumps(row, indent=2))
-        return
-    price = f"about {estimate.usd:.4g} USD" if estimate.usd is not None else "price unknown"
-    click.echo(f"{count:,} tasks to write: {estimate.calls:,} calls if every text is clean at once")
-    click.echo(f"  about {estimate.tokens_in:,} tokens in, at most {estimate.tokens_out:,} out, {price}")
-    click.echo("  each text that leaks takes up to three more calls; nothing has been asked or spent")
+
+    def print_text() -> None:
+        say(f"{counted(count, 'task')} to write: {counted(estimate.calls, 'call')} if every text is clean at once")
+        say(f"  {estimate.words()}")
+        say("  each text that leaks takes up to three more calls; nothing has been asked or spent")
+
+    present(as_json, {"tasks": count, **asdict(estimate), "unread": len(unread)}, print_text)
 
 
 @tasks.command("list")
@@ -133,10 +121,7 @@ def list_(strategy: str | None, repository: str | None, outcome: str | None, db:
 
     with closing(Store.open(Settings.load(db=db).db, create=False)) as store:
         rows = list_tasks(store, strategy, repository, outcome)
-    if as_json:
-        click.echo(json.dumps(rows, indent=2))
-    else:
-        print_tasks(rows)
+    present(as_json, rows, print_tasks, rows)
 
 
 @tasks.command()
@@ -154,10 +139,7 @@ def show(task: str, db: str | None, as_json: bool) -> None:
 
     with closing(Store.open(Settings.load(db=db).db, create=False)) as store:
         page = task_page(store, task)
-    if as_json:
-        click.echo(json.dumps(page, indent=2))
-    else:
-        print_task(page)
+    present(as_json, page, print_task, page)
 
 
 @tasks.command()
@@ -221,7 +203,6 @@ def export(
         write_lines,
     )
     from chains.tasks.harness import LeftOut, harness_lines
-    from prchain.terminal import counted, say
 
     settings = Settings.load(db=db)
     to_stdout = str(out) == "-"
@@ -235,16 +216,16 @@ def export(
         lines = harness_lines(store, tasks, ungraded.append) if form == "swebench" else task_lines(tasks)
         count = print_lines(lines, sys.stdout.buffer) if to_stdout else write_lines(lines, out, force=force)
         found = outcomes_of_chains(store, options)
-    for one in left_out:
-        say(f"{one.chain_id} ({one.repository}): left out, {one.outcome}: {one.reason}", err=True)
+    for task in left_out:
+        say(f"{task.chain_id} ({task.repository}): left out, {task.outcome}: {task.reason}", err=True)
     for stage in ungraded:
         say(f"{stage.chain_id}, stage {stage.position}: left out: {stage.reason}", err=True)
     noun = "instance" if form == "swebench" else "task"
-    if as_json:
-        report = {f"{noun}s": count, "file": str(out) if count else None, "left_out": len(left_out), "stand_as": found}
-        click.echo(json.dumps(report | ({"stages_left_out": len(ungraded)} if form == "swebench" else {}), indent=2))
-    elif not to_stdout and count:
-        click.echo(f"{counted(count, noun)} written to {out}")
+    row = {f"{noun}s": count, "file": str(out) if count else None, "left_out": len(left_out), "stand_as": found}
+    if form == "swebench":
+        row["stages_left_out"] = len(ungraded)
+    if as_json or (count and not to_stdout):
+        present(as_json, row, say, f"{counted(count, noun)} written to {out}")
     _print_others(found, outcome)
     if not count:
         say(f"no {noun} to write" + ("" if to_stdout else f", so {out} was not written"), err=True)
@@ -258,7 +239,6 @@ def _print_others(found: Mapping[str, int], outcome: str) -> None:
     """What became of the chains whose tasks are not of the outcome that is exported."""
     from chains.tasks.model import FINAL
     from chains.tasks.run_report import outcome_words
-    from prchain.terminal import counted, say
     from sql.outcomes import READY
 
     others = {name: count for name, count in found.items() if name != outcome}

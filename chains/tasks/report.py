@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections import Counter
 from typing import Any
 
 from sqlalchemy import select
@@ -13,7 +12,7 @@ from chains.tasks.export import cost_of
 from chains.tasks.rows import read_draft, read_task_chain
 from chains.tasks.texts import read_title
 from prchain.errors import UsageError
-from prchain.terminal import say
+from prchain.terminal import counted, dollars, say, say_facts, say_some, say_table, summed
 from sql.chosen import find_chain
 from sql.store import Store, Transaction
 from sql.tables import Chain, ChainStage, Repository, Selection, Task
@@ -56,11 +55,11 @@ def list_tasks(
 
 def print_tasks(rows: list[dict[str, Any]]) -> None:
     """Print the list, and below it how many ended how."""
-    for row in rows:
-        numbers = " > ".join(f"#{number}" for number in row["numbers"])
-        say(f"{row['chain_id']}  {row['outcome']:<18} {row['repository']}  {numbers}")
-    counts = Counter(row["outcome"] for row in rows)
-    say(f"{len(rows):,} tasks" + "".join(f", {count:,} {name}" for name, count in sorted(counts.items())))
+    names = ("chain_id", "outcome", "repository")
+    lines = [(*map(row.get, names), " > ".join(f"#{number}" for number in row["numbers"])) for row in rows]
+    if rows:
+        say_table(("chain", "outcome", "repository", "pull requests"), lines)
+    say(summed("task", (row["outcome"] for row in rows)))
 
 
 def task_page(store: Store, prefix: str) -> dict[str, Any]:
@@ -118,32 +117,43 @@ def print_task(page: dict[str, Any]) -> None:
     """Print the page of a task. The plan is no part of it: it may hold the solution."""
     numbers = " > ".join(f"#{stage['number']}" for stage in page["stages"])
     say(f"task {page['chain_id']}  {page['repository']}  {numbers}")
-    say(f"  outcome   {page['outcome']}" + (f" ({page['reason']})" if page["reason"] else ""))
-    say(f"  language  {page['language'] or 'unknown'}, licence {page['licence'] or 'unknown'}")
     cost = page["cost"]
-    price = f"{cost['usd']:.4f} USD" if cost["usd"] is not None else "price unknown"
-    say(f"  made      {page['created']} by {page['model'] or 'no model'}")
-    say(f"  cost      {cost['calls']:,} calls, {cost['tokens_in']:,} + {cost['tokens_out']:,} tokens, {price}")
+    tokens = f"{cost['tokens_in']:,} + {cost['tokens_out']:,} tokens"
+    say_facts(
+        {
+            "outcome": _ended(page),
+            "language": f"{page['language'] or 'unknown'}, licence {page['licence'] or 'unknown'}",
+            "made": f"{page['created']} by {page['model'] or 'no model'}",
+            "cost": f"{counted(cost['calls'], 'call')}, {tokens}, {dollars(cost['usd'])}",
+        }
+    )
     _print_text("overview", page["overview"], page["findings"])
     for stage in page["stages"]:
         say()
         say(f"stage {stage['position']}: #{stage['number']} {stage['title']}")
-        say(f"  outcome   {stage['outcome']}" + (f" ({stage['reason']})" if stage["reason"] else ""))
-        say(f"  page      {stage['url']}")
-        say(f"  base      {stage['base_sha']}")
-        say(f"  landed    {stage['landed_sha']}, {stage['landed_at']}")
-        if stage["relation"]:
-            say(f"  follows   by {stage['relation']}, confidence {stage['confidence'] or 0:.2f}")
+        follows = f"by {stage['relation']}, confidence {stage['confidence'] or 0:.2f}" if stage["relation"] else ""
+        say_facts(
+            {
+                "outcome": _ended(stage),
+                "page": stage["url"],
+                "base": stage["base_sha"],
+                "landed": f"{stage['landed_sha']}, {stage['landed_at']}",
+                "follows": follows,
+            }
+        )
         _print_list("files", stage["files"] or [])
         _print_list("interface", stage["interface"] or [])
         _print_text("query", stage["query"], stage["findings"] or [])
 
 
+def _ended(row: dict[str, Any]) -> str:
+    return f"{row['outcome']} ({row['reason']})" if row["reason"] else str(row["outcome"])
+
+
 def _print_list(title: str, items: list[str]) -> None:
-    for place, item in enumerate(items[:_SHOWN]):
-        say(f"  {title if place == 0 else '':<9} {item}")
-    if len(items) > _SHOWN:
-        say(f"  {'':<9} ... {len(items) - _SHOWN} more")
+    if items:
+        say(f"  {title}")
+        say_some(items, _SHOWN)
 
 
 def _print_text(title: str, text: str | None, findings: list[dict[str, Any]]) -> None:
@@ -151,5 +161,5 @@ def _print_text(title: str, text: str | None, findings: list[dict[str, Any]]) ->
     for paragraph in (text or "").splitlines():
         for line in textwrap.wrap(paragraph, _WIDTH) or [""]:
             say(f"    {line}")
-    for finding in findings[:_SHOWN]:
-        say(f"    {finding['severity']}: {finding['kind']} in {finding['text']}: {finding['evidence']}")
+    kinds = [f"{found['severity']}: {found['kind']} in {found['text']}: {found['evidence']}" for found in findings]
+    say_some(kinds, _SHOWN)

@@ -11,19 +11,14 @@ from typing import Any
 from chains.tasks.model import FINAL, SKIPPED
 from prchain.errors import BudgetExceeded
 from prchain.llm.ledger import Spending
-from prchain.runs import RunResult, UnitResult, what_to_do
-from prchain.terminal import counted, say
+from prchain.runs import RunResult, UnitResult, say_end
+from prchain.terminal import counted, say, say_reasons, tally
 from sql.outcomes import READY
 
 _BUDGET = BudgetExceeded("").name
 
 _PLACE = re.compile(r"^(?:stage \d+|overview): |\b\w+ of [0-9a-f]{16}/\w+: ")
 """Where a reason came up: the stage, and the purpose and subject of the call."""
-
-_SHOWN = 3
-"""So many reasons of an outcome are told, the commonest first."""
-
-_LONGEST = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +53,7 @@ class TaskRunReport(RunResult[Any]):
 
 def outcome_words(counts: Mapping[str, int]) -> str:
     """Counts by outcome, ready ones first: ``1 ready, 14 query_rejected``."""
-    ordered = sorted(counts.items(), key=lambda one: (one[0] != READY, one[0]))
-    return ", ".join(f"{count:,} {name}" for name, count in ordered)
+    return tally(dict(sorted(counts.items(), key=lambda found: (found[0] != READY, found[0]))))
 
 
 def run_row(report: TaskRunReport, spent: Spending) -> dict[str, Any]:
@@ -85,36 +79,20 @@ def run_row(report: TaskRunReport, spent: Spending) -> dict[str, Any]:
 
 def print_run(report: TaskRunReport, spent: Spending) -> None:
     """Print a run: the counts, why tasks ended as they did, what stands, and what to do about it."""
-    left = {"not begun": report.left} if report.left else {}
-    words = ", ".join(part for part in (outcome_words(report.counts), outcome_words(left)) if part)
+    words = ", ".join(filter(None, (outcome_words(report.counts), tally({"not begun": report.left}))))
     before = f" ({outcome_words(report.before)})" if report.before else ""
     say(f"{words or 'nothing new to do'}; {report.standing:,} stood before{before}; {spent.words()}")
-    for name in sorted(report.counts):
-        if name not in {READY, _BUDGET}:
-            _print_reasons(report, name)
+    ended = [
+        (result.unit.key, result.outcome, _PLACE.sub("", result.reason or ""))
+        for result in report.results
+        if result.outcome not in {READY, _BUDGET}
+    ]
+    say_reasons(ended, rest="`prchain tasks list` and `prchain tasks show ID` say which")
     _print_given_up(report)
     if report.outdated:
         said = f"{counted(report.outdated, 'task')} that stood: written with other prompts or by another model"
         say(f"{said}; --renew writes such anew, and `--renew --dry-run` says for how much")
-    if report.stopped:
-        say(f"stopped early: {report.stopped}", err=True)
-    failed = report.left + len(report.failed)
-    if failed:
-        unbegun = f" ({report.left:,} of them not begun)" if report.left else ""
-        outcomes = [one.outcome for one in report.failed] + ["not_begun"] * report.left
-        said = "a larger --budget goes on" if _BUDGET in report.counts else what_to_do(outcomes)
-        say(f"{counted(failed, 'task')} not done{unbegun}; {said}", err=True)
-
-
-def _print_reasons(report: TaskRunReport, outcome: str) -> None:
-    reasons = report.reasons(outcome)
-    first = next(one.unit.key for one in report.results if one.outcome == outcome)
-    say(f"{counted(report.counts[outcome], 'task')} ended {outcome}, {first} the first:", err=True)
-    for reason, count in reasons[:_SHOWN]:
-        say(f"  {count:,} x {reason[:_LONGEST]}", err=True)
-    if len(reasons) > _SHOWN:
-        rest = sum(count for _, count in reasons[_SHOWN:])
-        say(f"  {rest:,} x other reasons; `prchain tasks list` and `prchain tasks show ID` say which", err=True)
+    say_end("task", [result.outcome for result in report.failed], report.left, report.stopped)
 
 
 def _print_given_up(report: TaskRunReport) -> None:

@@ -80,7 +80,7 @@ class TestBuild:
         }
 
     def test_a_dry_run_says_what_it_takes_and_leaves_no_row(self, world: TaskWorld) -> None:
-        assert "1 tasks to write: 7 calls" in call(world, "build", "--dry-run").stdout
+        assert "1 task to write: 7 calls" in call(world, "build", "--dry-run").stdout
         row = json.loads(call(world, "build", "--dry-run", "--json").stdout)
         assert (row["tasks"], row["calls"], row["usd"]) == (1, 7, 0.0)
         assert world.rows(LlmCall, "id") == world.rows(Task, "chain_id") == []
@@ -103,7 +103,7 @@ class TestBuild:
     def test_one_chain_can_be_named_by_the_beginning_of_its_id(self, world: TaskWorld) -> None:
         world.add_chain([1], score=9.0)
         other = world.add_chain([2], strategy="single")
-        assert "1 tasks to write" in call(world, "build", "--dry-run", "--chain", world.chains[0][:6]).stdout
+        assert "1 task to write" in call(world, "build", "--dry-run", "--chain", world.chains[0][:6]).stdout
         assert "1 ready" in call(world, "build", "--chain", world.chains[0][:6]).stdout
         assert world.rows(Task, "chain_id") == [(world.chains[0],)]
         call(world, "build", "--chain", "zz", fails=UsageError)
@@ -152,7 +152,11 @@ class TestPages:
 
     def test_the_list(self, world: TaskWorld) -> None:
         lines = call(world, "list").stdout.splitlines()
-        assert lines == [f"{world.chains[0]}  ready              shop/till  #1 > #2 > #3", "1 tasks, 1 ready"]
+        assert lines == [
+            "chain             outcome  repository  pull requests",
+            f"{world.chains[0]}  ready    shop/till   #1 > #2 > #3",
+            "1 task, 1 ready",
+        ]
         assert call(world, "list", "--outcome", "query_rejected").stdout == "0 tasks\n"
         assert call(world, "list", "--strategy", "single").stdout == "0 tasks\n"
         (row,) = json.loads(call(world, "list", "--repository", "SHOP/till", "--json").stdout)
