@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from prchain.cli_options import db_option, json_option, repository_option, strat
 from prchain.errors import UsageError
 from prchain.progress import open_progress
 from prchain.settings import Settings
+from prchain.terminal import present, say
 from sql.store import Store
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def build(
     """
     from environments.images.build_run import build_images
     from environments.images.provide import Backend, Provider, build_logs
-    from environments.report import BuildHelp, build_rows, print_builds
+    from environments.report import BuildHelp, print_builds
 
     settings = Settings.load(db=db)
     with ExitStack() as opened:
@@ -91,10 +92,8 @@ def build(
             chain=chain,
             rebuild=rebuild,
         )
-    if as_json:
-        click.echo(json.dumps(build_rows(builds), indent=2))
-    else:
-        print_builds(builds, BuildHelp(build_logs(settings), provider.recipes_dir, repaired=repair))
+    more = BuildHelp(build_logs(settings), provider.recipes_dir, repaired=repair)
+    present(as_json, [asdict(build) for build in builds], print_builds, builds, more)
     if any(not one.ok for one in builds):
         click.get_current_context().exit(1)
 
@@ -138,10 +137,8 @@ def list_(repository: str | None, everybody: bool, db: str | None, as_json: bool
         with store.reading() as tx:
             own = own_images(tx)
     images = [one for one in found if everybody or one.name in own]
-    if as_json:
-        click.echo(json.dumps({"images": image_rows(images, own), "failed": failed}, indent=2))
-    else:
-        print_images(images, failed, own, hidden=len(found) - len(images))
+    row = {"images": image_rows(images, own), "failed": failed}
+    present(as_json, row, print_images, images, failed, own, hidden=len(found) - len(images))
 
 
 def _is_of(name: str, wanted: str | None) -> bool:
@@ -181,10 +178,7 @@ def prune(
         removed = prune_images(engine, keep=keep, only=None if everybody else own, repository=repository, before=before)
         with store.transaction() as tx:
             forget_images(tx, [one.name for one in removed])
-    if as_json:
-        click.echo(json.dumps(image_rows(removed, own), indent=2))
-    else:
-        print_pruned(removed)
+    present(as_json, image_rows(removed, own), print_pruned, removed)
 
 
 @environments.command()
@@ -212,10 +206,7 @@ def gc(everybody: bool, db: str | None, as_json: bool) -> None:
     names = [*(str(path) for path in folders), *(f"{one.kind} {one.name}" for one in found)]
     left = [*stuck, *(f"{one.kind} {one.name}" for one in kept)]
     removed = [name for name in names if name not in left]
-    if as_json:
-        click.echo(json.dumps({"removed": removed, "left": left}, indent=2))
-    else:
-        print_leftovers(removed, left)
+    present(as_json, {"removed": removed, "left": left}, print_leftovers, removed, left)
     if left:
         click.get_current_context().exit(1)
 
@@ -241,10 +232,7 @@ def base(name: str, suite: str, mirror: str | None, db: str | None, as_json: boo
     settings = Settings.load(db=db)
     with _engine(settings) as engine:
         made = make_base_image(engine, name, suite=suite, mirror=mirror)
-    if as_json:
-        click.echo(json.dumps({"name": name, "id": made}, indent=2))
-    else:
-        click.echo(f"{name} is there; set environments_base_image to its name")
+    present(as_json, {"name": name, "id": made}, say, f"{name} is there; set environments_base_image to its name")
 
 
 @environments.command()
@@ -328,10 +316,8 @@ def validate(
         provider = run.prover.provider
         _collect_quietly(provider.engine() if where is Backend.DOCKER else None)
         report = run.run(settings.workers)
-    if as_json:
-        click.echo(json.dumps(validation_rows(report), indent=2))
-    else:
-        print_validations(report, BuildHelp(build_logs(settings), provider.recipes_dir, repaired=repair))
+    more = BuildHelp(build_logs(settings), provider.recipes_dir, repaired=repair)
+    present(as_json, validation_rows(report), print_validations, report, more)
     if not report.done:
         click.get_current_context().exit(1)
 
@@ -352,10 +338,7 @@ def show(chain: str, tests: bool, db: str | None, as_json: bool) -> None:
 
     with closing(Store.open(Settings.load(db=db).db, create=False)) as store:
         page = proof_page(store, chain, tests=tests)
-    if as_json:
-        click.echo(json.dumps(page, indent=2))
-    else:
-        print_proof(page)
+    present(as_json, page, print_proof, page)
 
 
 def _collect_quietly(engine: Any) -> None:

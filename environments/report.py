@@ -16,13 +16,16 @@ from environments.proofs.proof import UNPROVED
 from environments.proofs.proof_rows import ChainProof
 from environments.proofs.validations import ValidateReport
 from prchain.errors import BuildFailed
-from prchain.runs import what_to_do
-from prchain.terminal import counted, say
+from prchain.runs import say_end
+from prchain.terminal import counted, say, say_reasons, say_table, shortened, tally
 from sql.outcomes import PROVED
 from sql.store import Store
 from sql.tables import BuiltImage
 
 BUILD_FAILED = BuildFailed("").name
+
+_WIDTH = 300
+"""Characters of what is said of a build."""
 
 
 def size_text(count: int | None) -> str:
@@ -56,15 +59,19 @@ def print_images(
     images: Sequence[Image], failed: Sequence[dict[str, Any]], own: Collection[str], *, hidden: int = 0
 ) -> None:
     """One line an image with what it takes alone, and one a failed build; `hidden` images are not shown."""
+    lines = []
     for image in images:
-        notes = f"; {'; '.join(image.notes)}" if image.notes else ""
         whose = "" if image.name in own else " (not of this database)"
-        told = f"{image.recipe}, {image.created[:10]}{notes[:300]}"
-        say(f"{size_text(image.own_bytes):>8}  {image.name}{whose}  {told}")
-    for one in failed:
-        say(f"  failed  {one['name']}  {one['recipe']}, {one['reason'].get('message', one['outcome'])}")
+        told = "; ".join((f"{image.recipe}, {image.created[:10]}", *image.notes))
+        lines.append((size_text(image.own_bytes), f"{image.name}{whose}", shortened(told, _WIDTH)))
+    for build in failed:
+        told = f"{build['recipe']}, {build['reason'].get('message', build['outcome'])}"
+        lines.append(("-", build["name"], shortened(f"failed: {told}", _WIDTH)))
+    if lines:
+        say_table(("size", "image", "recipe"), lines)
     takes = sum(image.own_bytes or 0 for image in images)
-    say(f"{counted(len(images), 'image')}, {size_text(takes)} beyond what they share; {len(failed):,} failed builds")
+    builds = counted(len(failed), "failed build")
+    say(f"{counted(len(images), 'image')}, {size_text(takes)} beyond what they share; {builds}")
     if hidden:
         say(f"{counted(hidden, 'more image')} of prchain on the engine, not of this database; --everybody lists them")
 
@@ -86,11 +93,6 @@ def print_leftovers(removed: Sequence[str], left: Sequence[str]) -> None:
     say(f"{counted(len(removed), 'leftover')} removed" if removed else "nothing was left behind")
 
 
-def build_rows(builds: Sequence[Build]) -> list[dict[str, Any]]:
-    """Builds as rows."""
-    return [dataclasses.asdict(one) for one in builds]
-
-
 def print_builds(builds: Sequence[Build], more: BuildHelp) -> None:
     """One line an image or failure, the sum, and what to do where a build failed."""
     for one in builds:
@@ -98,7 +100,7 @@ def print_builds(builds: Sequence[Build], more: BuildHelp) -> None:
         if one.ok:
             took = f" in {one.seconds:.0f} s" if one.seconds else ""
             repairs = f", {counted(one.repairs, 'repair')}" if one.repairs else ""
-            notes = f"; {'; '.join(one.notes)}"[:300] if one.notes else ""
+            notes = f"; {shortened('; '.join(one.notes), _WIDTH)}" if one.notes else ""
             say(f"{one.outcome}{took}: {one.image} ({stages}{repairs}){notes}")
         else:
             say(f"{one.outcome}: {one.repository} ({stages}): {one.reason}", err=True)
@@ -178,8 +180,7 @@ def print_validations(report: ValidateReport, more: BuildHelp) -> None:
         )
         why = f"; {proof.reason}" if proof.reason else ""
         say(f"{proof.chain_id} {proof.outcome} in {proof.seconds:.0f} s; F2P/P2P of stages {tests}{why}")
-    for one in report.failed:
-        say(f"{one.unit.key}: {one.outcome}: {one.reason}", err=True)
+    say_reasons((result.unit.key, result.outcome, result.reason) for result in report.failed)
     say(f"{_ended_words(report)}; {report.standing:,} stood before")
     failed = sum(count for name, count in report.outcomes.items() if name not in {PROVED, UNPROVED})
     if failed:
@@ -187,18 +188,13 @@ def print_validations(report: ValidateReport, more: BuildHelp) -> None:
         say(f"{counted(failed, 'chain')} failed; {told}")
     if BUILD_FAILED in report.outcomes:
         more.print()
-    if report.stopped:
-        say(f"stopped early: {report.stopped}", err=True)
-    if not report.done:
-        outcomes = [one.outcome for one in report.failed] + ["not_begun"] * report.left
-        say(f"{counted(len(outcomes), 'chain')} not done; {what_to_do(outcomes)}", err=True)
+    say_end("chain", [result.outcome for result in report.failed], report.left, report.stopped)
 
 
 def _ended_words(report: ValidateReport) -> str:
     """How many chains ended how, and what became of those that did not: ``0 done, 1 image_missing, 3 not begun``."""
     if report.done and not report.proofs:
         return "nothing new to do"
-    ended = [f"{count:,} {name}" for name, count in report.outcomes.items()] or ["0 done"]
-    stopped = sorted(Counter(one.outcome for one in report.failed).items())
-    left = [f"{report.left:,} not begun"] if report.left else []
-    return ", ".join([*ended, *(f"{count:,} {name}" for name, count in stopped), *left])
+    stopped = dict(sorted(Counter(result.outcome for result in report.failed).items()))
+    ended = (tally(report.outcomes) or "0 done", tally(stopped), tally({"not begun": report.left}))
+    return ", ".join(filter(None, ended))

@@ -12,6 +12,7 @@ from environments.suites.outcomes import Classes, classify, removed_upstream
 from environments.suites.runners import runners
 from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun
+from prchain.terminal import listed, tally
 from sql.outcomes import PROVED
 
 UNPROVED = "unproved"
@@ -79,15 +80,17 @@ def prove(
     classes = classify([run.statuses for run in usable[0]], [run.statuses for run in usable[1]])
     removed, broken = _earlier(classes, usable[1], runner, files, earlier)
     if broken:
-        return Proof(EARLIER_BROKEN, f"{len(broken)} of earlier stages' F2P: {_some(broken)}", classes, removed)
+        return Proof(
+            EARLIER_BROKEN, f"{len(broken)} of earlier stages' F2P: {listed(broken, _SHOWN)}", classes, removed
+        )
     if not own_files:
         return Proof(UNPROVED, "the test patch holds no test file", classes, removed)
     if classes.f2p:
         return Proof(PROVED, None, classes, removed)
-    sizes = ", ".join(f"{count} {name}" for name, count in classes.sizes().items() if count) or "no test was found"
+    sizes = tally(classes.sizes()) or "no test was found"
     wrong = [test for test in (*classes.failing, *classes.broken) if _may_be_of(test, runner, files, own_files)]
     if wrong:
-        return Proof(REFERENCE_FAILS, f"{len(wrong)} fail on M_t: {_some(wrong)}", classes, removed)
+        return Proof(REFERENCE_FAILS, f"{len(wrong)} fail on M_t: {listed(wrong, _SHOWN)}", classes, removed)
     return Proof(NO_F2P, sizes, classes, removed)
 
 
@@ -126,8 +129,3 @@ def file_of(runner: str, test: str, files: Collection[str]) -> str | None:
 def _may_be_of(test: str, runner: str, files: Sequence[str], own: Collection[str]) -> bool:
     file = file_of(runner, test, files)
     return file is None or file in own
-
-
-def _some(tests: Sequence[str]) -> str:
-    more = f" and {len(tests) - _SHOWN} more" if len(tests) > _SHOWN else ""
-    return ", ".join(tests[:_SHOWN]) + more
