@@ -578,7 +578,7 @@ def test_the_command_prints_tables(
     assert re.search(r"empty +rejected +2 +0 +0\.0%", out)
     assert "other order: nothing to compare" in out
     assert re.search(r"0\.85 +100\.0% +25\.0% +100\.0%", out)
-    assert "against tests, 1 stored verdicts, 0.0% agree" in out
+    assert "against tests, 1 stored verdict, 0.0% agree" in out
     assert "wrong: " in out
 
 

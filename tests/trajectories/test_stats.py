@@ -13,7 +13,7 @@ from sqlalchemy import update
 from prchain.cli import run
 from sql.tables import Trajectory, Verdict
 from tests.trajectories.sampleworld import SampleWorld, Talk, sample_world
-from trajectories.export.stats import PAPER, lines, stats
+from trajectories.export.stats import PAPER, print_stats, stats
 
 
 @pytest.fixture
@@ -122,11 +122,12 @@ def test_a_view_is_redundant_when_all_of_it_had_been_shown_as_it_is(
     assert found["redundant"] == redundant, "what another trajectory was shown does not count"
 
 
-def test_an_empty_database_has_no_means_and_no_rates(world: SampleWorld) -> None:
+def test_an_empty_database_has_no_means_and_no_rates(world: SampleWorld, capsys: pytest.CaptureFixture[str]) -> None:
     row = figures(world)
     assert row["samples"] == 0 and row["acceptance"] == []
     assert row["tokens"]["mean"] is None and row["cost"]["usd_per_sample"] is None
-    assert "none" in "\n".join(lines(row))
+    print_stats(row)
+    assert "none" in capsys.readouterr().out
 
 
 def test_the_command_prints_ours_beside_the_papers(
@@ -141,7 +142,8 @@ def test_the_command_prints_ours_beside_the_papers(
     assert json.loads(capsys.readouterr().out)["paper"] == dict(PAPER)
 
 
-def test_a_price_that_is_not_known_makes_no_sum(world: SampleWorld) -> None:
+def test_a_price_that_is_not_known_makes_no_sum(world: SampleWorld, capsys: pytest.CaptureFixture[str]) -> None:
     world.trajectory("t1", "c1", usd=None)
     assert figures(world)["cost"] == {"usd": None, "usd_per_sample": None}
-    assert "not known" in "\n".join(lines(figures(world)))
+    print_stats(figures(world))
+    assert "cost of all rollouts: price unknown" in capsys.readouterr().out

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import re
 import sys
-from contextlib import ExitStack, redirect_stdout
+from contextlib import nullcontext, redirect_stdout
+from dataclasses import asdict
 from pathlib import Path
 
 import click
 
 from prchain.cli_options import json_option
+from prchain.terminal import present
 
 
 @click.command()
@@ -39,19 +41,14 @@ def demo(folder: Path | None, backend: str | None, as_json: bool) -> None:
     """
     from environments.images.provide import Backend
     from prchain.cli import run
-    from trajectories.demo.funnel import as_json as funnel_as_json
     from trajectories.demo.run import MODEL_VARIABLE, print_outcome, run_demo
 
     model = os.environ.get(MODEL_VARIABLE) or None
     # Another model's tasks and rollouts are kept apart from the script's.
     default = Path("data", "demo" if model is None else f"demo-{re.sub(r'[^A-Za-z0-9.-]+', '-', model)}")
-    with ExitStack() as stack:
-        if as_json:
-            stack.enter_context(redirect_stdout(sys.stderr))
+    with redirect_stdout(sys.stderr) if as_json else nullcontext():
         outcome = run_demo(
             (folder or default).absolute(), wanted=Backend(backend) if backend else None, model=model, run=run
         )
-        if not as_json:
-            print_outcome(outcome)
-    if as_json:
-        click.echo(funnel_as_json(outcome.funnel, outcome.samples, outcome.files))
+    row = {**asdict(outcome.funnel), "samples": outcome.samples, "files": outcome.files}
+    present(as_json, row, print_outcome, outcome)

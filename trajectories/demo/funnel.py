@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from environments.suites.outcomes import PASSED
+from prchain.terminal import shortened, tally
 from sql.outcomes import PROVED, READY, SELECTED
 from sql.store import Store, Transaction
 from sql.tables import (
@@ -60,7 +59,7 @@ class Funnel:
         yield _line(self.citations, "citations", "among them that count")
         chained = self.candidates.get("chained", 0) + self.candidates.get("frozen", 0)
         others = {name: count for name, count in self.candidates.items() if name not in {"chained", "frozen"}}
-        yield _line(self.chains, "chains", f"of {chained} pull requests; {_counts(others)}")
+        yield _line(self.chains, "chains", f"of {chained} pull requests; {tally(others)}")
         yield _line(self.tasks, "tasks", f"with {self.queries} queries that passed the leak check")
         yield _line(
             self.proved_chains,
@@ -70,7 +69,7 @@ class Funnel:
         yield _line(
             sum(self.trajectories.values()),
             "trajectories",
-            f"{_counts(self.trajectories)}; {self.turns} turns of the agent",
+            f"{tally(self.trajectories)}; {self.turns} turns of the agent",
         )
         yield _line(self.verdicts, "verdicts", f"on attempts at stages; {self.refused} refused the work")
         yield _line(samples, "samples", "exported")
@@ -125,7 +124,7 @@ def _stages(tx: Transaction, trajectory_id: str, numbers: dict[int, int]) -> Ite
                 what = str(outcomes.get(position, what))
             yield f"  stage {position} (#{number}), attempt {attempt}: {what}; {_said(score, tests)}"
             if not accepted and comment:
-                yield f"      judge: {_cut(comment)}"
+                yield f"      judge: {shortened(comment, _WIDTH)}"
         if not rounds:
             yield f"  stage {position} (#{number}): {outcomes.get(position, 'not_reached')}"
 
@@ -136,20 +135,5 @@ def _said(score: float | None, tests: str | None) -> str:
     return f"{judge}, {ran}"
 
 
-def _cut(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _WIDTH else f"{line[: _WIDTH - 3].rsplit(' ', 1)[0]} ..."
-
-
-def _counts(outcomes: dict[str, int]) -> str:
-    return ", ".join(f"{count} {name}" for name, count in outcomes.items())
-
-
 def _line(count: int, what: str, more: str) -> str:
     return f"{count:>6}  {what:<14} {more}".rstrip()
-
-
-def as_json(funnel: Funnel, samples: int, files: dict[str, Any]) -> str:
-    """The funnel and where the files are, for machines."""
-    columns = {name: getattr(funnel, name) for name in Funnel.__dataclass_fields__}
-    return json.dumps({**columns, "samples": samples, "files": files}, indent=2)

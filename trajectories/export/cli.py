@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -13,6 +12,7 @@ import click
 from prchain.cli_options import db_option, json_option, repository_option
 from prchain.errors import UsageError
 from prchain.settings import Settings
+from prchain.terminal import counted, present, say, say_some, tally
 from sql.store import Store
 from trajectories.export.formats.registry import NAMES, SWEBENCH
 
@@ -261,10 +261,7 @@ def _samples(settings: Settings, form: str, options: ExportOptions, out: Path, *
             report = export_to(store, chosen, options, StandardOutput(), secrets=settings.secrets)
         else:
             report = write(store, chosen, options, out, force=force, progress=progress, secrets=settings.secrets)
-    if as_json:
-        click.echo(json.dumps(_report_row(report), indent=2))
-    else:
-        _print(report, to_stdout=to_stdout)
+    present(as_json, _report_row(report), _print, report, to_stdout=to_stdout)
 
 
 def _report_row(report: ExportReport) -> dict[str, Any]:
@@ -279,13 +276,12 @@ def _report_row(report: ExportReport) -> dict[str, Any]:
 
 
 def _print(report: ExportReport, *, to_stdout: bool) -> None:
-    from prchain.terminal import counted, say
     from trajectories.export.overlap import WORDS
 
-    for name, count in sorted(report.left_out.items()):
-        say(f"left out: {count:,} {name}", err=to_stdout)
+    if report.left_out:
+        say(f"left out: {tally(dict(sorted(report.left_out.items())))}", err=to_stdout)
     say(f"tokens are {report.tokens_how}", err=to_stdout)
-    parts = ", ".join(f"{count:,} for {part}" for part, count in report.samples.items() if len(report.samples) > 1)
+    parts = tally({f"for {part}": count for part, count in report.samples.items() if len(report.samples) > 1})
     total = counted(sum(report.samples.values()), "sample")
     say(f"{total}{f' ({parts})' if parts else ''}, {counted(sum(report.rows.values()), 'row')}", err=to_stdout)
     if found := report.overlap:
@@ -293,8 +289,9 @@ def _print(report: ExportReport, *, to_stdout: bool) -> None:
             f"{len(found.hits):,} of {found.looked_at:,} samples share {WORDS} words in a row with {found.name}",
             err=to_stdout,
         )
-        for hit in found.hits[:_HITS_SHOWN] if to_stdout else ():  # there is no card to tell them
-            say(f"  {hit.sample}: entries {', '.join(map(str, hit.lines))}", err=True)
+        if to_stdout:  # there is no card to tell them
+            hits = [f"{hit.sample}: entries {', '.join(map(str, hit.lines))}" for hit in found.hits]
+            say_some(hits, _HITS_SHOWN, indent=2, err=True)
     for path in report.files:
         say(f"  {path}")
 
@@ -311,7 +308,6 @@ def _swebench(
     force: bool,
     as_json: bool,
 ) -> None:
-    from prchain.terminal import counted, say
     from trajectories.export.predictions import Unpredicted, predictions
     from trajectories.export.wanted import check_wanted
     from trajectories.export.write import Files, JsonLines, StandardOutput, check_inputs
@@ -343,10 +339,9 @@ def _swebench(
         writer.close()
     for missing in left_out:
         say(f"{missing.instance}: left out, {missing.outcome}{f': {missing.reason}' * bool(missing.reason)}", err=True)
-    if as_json:
-        click.echo(json.dumps({"predictions": writer.count, "left_out": len(left_out), "file": str(out)}, indent=2))
-    elif not to_stdout:
-        say(f"{counted(writer.count, 'prediction')} written to {out}")
+    if not to_stdout:
+        row = {"predictions": writer.count, "left_out": len(left_out), "file": str(out)}
+        present(as_json, row, say, f"{counted(writer.count, 'prediction')} written to {out}")
 
 
 def _words(text: str) -> list[str]:
@@ -372,14 +367,9 @@ def stats(db: str | None, as_json: bool) -> None:
     Example:
       prchain stats
     """
-    from prchain.terminal import say
-    from trajectories.export.stats import lines
+    from trajectories.export.stats import print_stats
     from trajectories.export.stats import stats as figures
 
     with closing(Store.open(Settings.load(db=db).db, create=False)) as store, store.reading() as tx:
         row = figures(tx)
-    if as_json:
-        click.echo(json.dumps(row, indent=2))
-    else:
-        for line in lines(row):
-            say(line)
+    present(as_json, row, print_stats, row)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack
@@ -12,6 +11,7 @@ from typing import Any
 
 from prchain.errors import UsageError
 from prchain.progress import Progress
+from prchain.terminal import json_text
 from sql.store import Store, Transaction
 from trajectories.export.card import Card, card_of
 from trajectories.export.card_text import markdown
@@ -81,7 +81,7 @@ def export(
         for place in stale:
             files.remove(place)
         files.open(cards[0]).write(markdown(card).encode("utf-8"))
-        files.open(cards[1]).write((json.dumps(card, indent=2) + "\n").encode("ascii"))
+        files.open(cards[1]).write((json_text(card) + "\n").encode("ascii"))
     report.files = [*places.values(), *cards]
     report.rows.update({part: rows[part].count for part in rows})
     report.card = card

@@ -15,6 +15,7 @@ from typing import Any
 from sqlalchemy import case, exists, func, select
 from sqlalchemy.orm import aliased
 
+from prchain.terminal import dollars, say, say_table, tally
 from sql.outcomes import READY
 from sql.store import Transaction
 from sql.tables import PullRequest, TaskStage, Trajectory, TrajectoryMessage, Verdict
@@ -211,48 +212,39 @@ def _scores(tx: Transaction) -> dict[str, Any]:
     }
 
 
-def lines(row: Mapping[str, Any]) -> list[str]:
-    """The figures for people."""
+def print_stats(row: Mapping[str, Any]) -> None:
+    """Print the figures for people."""
     paper = row["paper"]
-    stages = max((int(length) for length in row["stages"]), default=None)
     pairs: list[tuple[str, float | None, float | None]] = [
         ("pull requests mined", row["pull_requests"], paper["pull_requests"]),
         ("queries written", row["queries"], paper["queries"]),
         ("samples kept", row["samples"], paper["samples"]),
         ("tokens a sample, mean", row["tokens"]["mean"], paper["tokens"]),
         ("tool calls a sample, mean", row["tool_calls"]["mean"], paper["tool_calls"]),
-        ("stages, most", stages, paper["stages"]),
+        ("stages, most", max(map(int, row["stages"]), default=None), paper["stages"]),
     ]
-    out = [f"{'':<28}{'here':>12}{'paper':>12}"]
-    out += [f"{name:<28}{_number(ours):>12}{_number(theirs):>12}" for name, ours, theirs in pairs]
-    out += ["", f"tokens: {row['tokens']['by']}"]
-    counts = ", ".join(f"{count:,} {name}" for name, count in row["outcomes"].items())
-    out.append(f"trajectories: {counts or 'none'}")
-    lengths = ", ".join(f"{count:,} with {length}" for length, count in row["stages"].items())
-    out.append(f"samples by accepted stages: {lengths or 'none'}")
-    tests = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in row["hidden_tests"].items() if count)
-    out.append(f"hidden tests of their stages: {tests or 'none'}")
-    for one in row["acceptance"]:
-        rate = "no rate" if one["rate"] is None else f"{one['rate']:.0%}"
-        out.append(
-            f"round {one['round']}: {rate} accepted ({one['accepted']:,} of {one['accepted'] + one['rejected']:,}; "
-            f"{one['unscored']:,} unscored)"
-        )
+    say_table(("", "here", "paper"), [(name, _number(ours), _number(theirs)) for name, ours, theirs in pairs])
+    say()
+    say(f"tokens: {row['tokens']['by']}")
+    say(f"trajectories: {tally(row['outcomes']) or 'none'}")
+    lengths = {f"with {length}": count for length, count in row["stages"].items()}
+    say(f"samples by accepted stages: {tally(lengths) or 'none'}")
+    tests = {name.replace("_", " "): count for name, count in row["hidden_tests"].items()}
+    say(f"hidden tests of their stages: {tally(tests) or 'none'}")
+    for turn in row["acceptance"]:
+        rate = "no rate" if turn["rate"] is None else f"{turn['rate']:.0%}"
+        scored = f"{turn['accepted']:,} of {turn['accepted'] + turn['rejected']:,}; {turn['unscored']:,} unscored"
+        say(f"round {turn['round']}: {rate} accepted ({scored})")
     scores = row["scores"]
     if scores["count"]:
         spread = " ".join(f"{tenth}:{count}" for tenth, count in scores["tenths"].items() if count)
-        out.append(f"scores: mean {scores['mean']:.2f}, median {scores['median']:.2f}; from {spread}")
+        say(f"scores: mean {scores['mean']:.2f}, median {scores['median']:.2f}; from {spread}")
     views = row["views"]
     share = "none seen" if views["redundancy"] is None else f"{views['redundancy']:.1%} of {views['all']:,}"
-    out.append(f"file views that showed what was seen already: {share}")
-    each, total = row["cost"]["usd_per_sample"], row["cost"]["usd"]
-    out.append(f"cost of all rollouts: {_usd(total)}; for each sample: {_usd(each)}")
-    return out
+    say(f"file views that showed what was seen already: {share}")
+    cost = row["cost"]
+    say(f"cost of all rollouts: {dollars(cost['usd'])}; for each sample: {dollars(cost['usd_per_sample'])}")
 
 
 def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:,.0f}"
-
-
-def _usd(value: float | None) -> str:
-    return "not known" if value is None else f"{value:,.4f} USD"

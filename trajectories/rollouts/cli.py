@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from contextlib import closing
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,6 +13,7 @@ from prchain.cli_options import db_option, json_option, repository_option, strat
 from prchain.errors import UsageError
 from prchain.progress import open_progress
 from prchain.settings import PurposeSettings, Settings
+from prchain.terminal import counted, present, say, say_reasons, tally
 from sql.store import Store
 
 if TYPE_CHECKING:
@@ -266,10 +267,7 @@ def run(
         spent = runner.context.desk.spending()
         with runner.context.store.reading() as tx:
             tests = hidden_tests(tx, [one.detail for one in report.results if one.detail is not None])
-    if as_json:
-        click.echo(json.dumps(_report_row(report, spent, tests), indent=2))
-    else:
-        _print_report(report, spent, tests)
+    present(as_json, _report_row(report, spent, tests), _print_report, report, spent, tests)
     if not report.done:
         click.get_current_context().exit(1)
 
@@ -332,12 +330,9 @@ def _parent(settings: Settings, branch: str | None) -> tuple[str, int] | None:
 
 def _print_anew(found: Anew) -> None:
     """Say what stands under other prompts, and about what it costs to roll it out anew, before anything is asked."""
-    from prchain.terminal import counted, say
-
     if not found.samples:
         return
-    usd = found.estimate.usd
-    price = f"about {usd:.4g} USD" if usd is not None else f"about {found.estimate.calls:,} calls, price unknown"
+    price = f"about {counted(found.estimate.calls, 'call')}, {found.estimate.price}"
     half = f" ({found.half_done:,} half done, to be given up)" if found.half_done else ""
     what = f"{counted(found.samples, 'sample')}{half} stored with other {', '.join(found.fields)} than now"
     say(f"{what}, to be rolled out anew: {price}; --reuse takes those that are over", err=True)
@@ -354,30 +349,25 @@ def _clear_away(provider: Any) -> None:
 
 
 def _print_forecast(found: Forecast, pending: Pending, as_json: bool) -> None:
-    from prchain.terminal import say
-
     estimate = found.estimate
     row = {
         "rollouts": found.trajectories,
-        "calls": estimate.calls,
-        "tokens_in": estimate.tokens_in,
-        "tokens_out": estimate.tokens_out,
-        "usd": estimate.usd,
+        **asdict(estimate),
         "basis": found.basis,
         "stood_before": pending.standing,
         "reused": pending.reused,
         "without_task": pending.without_task,
     }
-    if as_json:
-        click.echo(json.dumps(row, indent=2))
-        return
-    price = f"about {estimate.usd:.4g} USD" if estimate.usd is not None else "price unknown"
-    stood = f"; {_stood_words(pending.standing, pending.reused)}" if pending.standing else ""
-    click.echo(f"{found.trajectories:,} rollouts: about {estimate.calls:,} calls{stood}")
-    click.echo(f"  about {estimate.tokens_in:,} tokens in (cached ones too), {estimate.tokens_out:,} out, {price}")
-    click.echo(f"  {found.basis}; nothing has been asked or spent")
-    if pending.without_task:
-        say(_without_task_words(pending.without_task))
+
+    def print_text() -> None:
+        stood = f"; {_stood_words(pending.standing, pending.reused)}" if pending.standing else ""
+        say(f"{counted(found.trajectories, 'rollout')}: about {counted(estimate.calls, 'call')}{stood}")
+        tokens = f"about {estimate.tokens_in:,} tokens in (cached ones too), {estimate.tokens_out:,} out"
+        say(f"  {tokens}, {estimate.price}")
+        say(f"  {found.basis}; nothing has been asked or spent")
+        _print_without_task(pending.without_task)
+
+    present(as_json, row, print_text)
 
 
 def _stood_words(standing: int, reused: int) -> str:
@@ -385,11 +375,10 @@ def _stood_words(standing: int, reused: int) -> str:
     return f"{standing:,} stood before" + (f" ({reused:,} with other prompts or texts)" if reused else "")
 
 
-def _without_task_words(chains: int) -> str:
-    from prchain.terminal import counted
-
-    words = f"{counted(chains, 'chain')} without a task that is ready; `prchain tasks build` writes them"
-    return f"{words}, with --retry also those that were rejected"
+def _print_without_task(chains: int) -> None:
+    if chains:
+        words = f"{counted(chains, 'chain')} without a task that is ready; `prchain tasks build` writes them"
+        say(f"{words}, with --retry also those that were rejected")
 
 
 def _report_row(report: RolloutReport, spent: Spending, tests: Mapping[str, int]) -> dict[str, Any]:
@@ -410,33 +399,21 @@ def _report_row(report: RolloutReport, spent: Spending, tests: Mapping[str, int]
 
 
 def _print_report(report: RolloutReport, spent: Spending, tests: Mapping[str, int]) -> None:
-    from prchain.runs import what_to_do
-    from prchain.terminal import counted, say
+    from prchain.runs import say_end
     from trajectories.outcomes import FINAL
 
-    reasons: dict[tuple[str, str | None], list[str]] = {}
-    for one in report.results:
-        if one.outcome not in FINAL:
-            reasons.setdefault((one.outcome, one.reason), []).append(one.unit.key)
-    for (outcome, reason), names in reasons.items():
-        more = f" and {len(names) - 1:,} more" if len(names) > 1 else ""
-        say(f"{names[0]}{more}: {outcome}: {reason}", err=True)
-    counts = ", ".join(f"{count:,} {name}" for name, count in sorted(report.outcomes.items()))
-    counts = counts or ("nothing ended" if report.results or report.left else "nothing new to do")
+    failed = [result for result in report.results if result.outcome not in FINAL]
+    say_reasons((result.unit.key, result.outcome, result.reason) for result in failed)
+    counts = tally(report.outcomes) or ("nothing ended" if report.results or report.left else "nothing new to do")
     say(f"{counts}; {_stood_words(report.standing, report.reused)}; {spent.words()}")
     if report.infrastructure:
-        failures = ", ".join(f"{count:,} {name}" for name, count in sorted(report.infrastructure.items()))
-        say(f"failures of machines, not of the agent: {failures}", err=True)
+        say(f"failures of machines, not of the agent: {tally(report.infrastructure)}", err=True)
     if tests["failed"]:
         run = tests["passed"] + tests["failed"]
-        failed = f"{tests['failed']:,} of {counted(run, 'accepted stage')}"
-        say(f"{failed} fail their hidden tests; --gate both heeds these")
-    if report.without_task:
-        say(_without_task_words(report.without_task))
-    if report.stopped and report.stopped not in {reason for _, reason in reasons}:
-        say(f"stopped early: {report.stopped}", err=True)
-    if open_ones := [one.outcome for one in report.failed] + ["not_begun"] * report.left:
-        say(f"{counted(len(open_ones), 'rollout')} not done; {what_to_do(open_ones)}", err=True)
+        say(f"{tests['failed']:,} of {counted(run, 'accepted stage')} fail their hidden tests; --gate both heeds these")
+    _print_without_task(report.without_task)
+    stopped = None if report.stopped in {result.reason for result in failed} else report.stopped
+    say_end("rollout", [result.outcome for result in report.failed], report.left, stopped)
 
 
 @rollouts.command("list")
@@ -456,10 +433,7 @@ def list_(repository: str | None, chain: str | None, outcome: str | None, db: st
 
     with closing(Store.open(Settings.load(db=db).db, create=False)) as store:
         rows = list_trajectories(store, repository, chain, outcome)
-    if as_json:
-        click.echo(json.dumps(rows, indent=2))
-    else:
-        print_trajectories(rows)
+    present(as_json, rows, print_trajectories, rows)
 
 
 @rollouts.command()
@@ -479,7 +453,4 @@ def show(trajectory: str, messages: bool, db: str | None, as_json: bool) -> None
 
     with closing(Store.open(Settings.load(db=db).db, create=False)) as store:
         page = trajectory_page(store, trajectory, messages=messages)
-    if as_json:
-        click.echo(json.dumps(page, indent=2))
-    else:
-        print_trajectory(page)
+    present(as_json, page, print_trajectory, page)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict
 from itertools import takewhile
@@ -11,8 +10,9 @@ from typing import Any
 
 from sqlalchemy import select
 
+from prchain.excerpt import cut
 from prchain.processes import Process
-from prchain.terminal import say
+from prchain.terminal import counted, dollars, say, say_table, shortened, summed
 from sql.chosen import find_chain
 from sql.store import Store, Transaction
 from sql.tables import Chain, Repository, Trajectory, TrajectoryMessage
@@ -107,15 +107,22 @@ def list_trajectories(
 
 def print_trajectories(rows: list[dict[str, Any]]) -> None:
     """Print the list, and below it how many ended how."""
-    for row in rows:
-        usd = "" if row["usd"] is None else f"  {row['usd']:.4f} USD"
-        say(
-            f"{row['id']}  {row['outcome']:<18} {row['accepted']} of {row['stages']} stages  {row['steps']:>4} steps"
-            f"{usd}  {row['repository']}  {row['chain_id']} sample {row['sample']}  {_options(row['options'])}"
+    lines = [
+        (
+            row["id"],
+            row["outcome"],
+            f"{row['accepted']} of {row['stages']} stages",
+            f"{row['steps']:,}",
+            "" if row["usd"] is None else f"{row['usd']:,.4f}",
+            row["repository"],
+            f"{row['chain_id']} sample {row['sample']}",
+            _options(row["options"]),
         )
-    counts = Counter(row["outcome"] for row in rows)
-    ended = "".join(f", {count:,} {name}" for name, count in sorted(counts.items()))
-    say(f"{len(rows):,} {'trajectory' if len(rows) == 1 else 'trajectories'}{ended}")
+        for row in rows
+    ]
+    if rows:
+        say_table(("id", "outcome", "accepted", "steps", "USD", "repository", "chain", "options"), lines)
+    say(summed("trajectory", (row["outcome"] for row in rows)))
 
 
 def _under_way(tx: Transaction, row: Mapping[str, Any]) -> dict[str, Any]:
@@ -173,13 +180,13 @@ def print_trajectory(page: dict[str, Any]) -> None:
     say(f"  chain {page['chain_id']}, sample {page['sample']}{begun}")
     judge = f", judged by {page['judge']}" if page["judge"] else ""
     say(f"  {page['scaffold']} with {page['model']}{judge}; {_options(page['options'])}")
-    price = "price unknown" if page["usd"] is None else f"{page['usd']:.4f} USD"
-    say(f"  {page['steps']:,} steps, {page['tokens_in']:,} tokens in, {page['tokens_out']:,} out, {price}")
+    tokens = f"{page['tokens_in']:,} tokens in, {page['tokens_out']:,} out"
+    say(f"  {counted(page['steps'], 'step')}, {tokens}, {dollars(page['usd'])}")
     if page["worker"]:
         say(f"  {'was' if page['outcome'] == INTERRUPTED else 'is'} worked on by {page['worker']}")
     for stage in page["stages"]:
         say()
-        say(f"stage {stage['position']}: {stage['outcome']}, {stage['steps']} steps")
+        say(f"stage {stage['position']}: {stage['outcome']}, {counted(stage['steps'], 'step')}")
         if stage["reason"]:
             say(f"  {stage['reason']}")
         for conflict in stage["conflicts"]:
@@ -201,20 +208,16 @@ def _print_verdict(verdict: dict[str, Any], endings: list[str]) -> None:
     tests = "" if verdict["tests"] is None else f", tests {verdict['tests']}"
     say(f"  attempt {attempt} ({ending}): {said}{score}{tests}")
     if verdict["comment"]:
-        say(f"    judge: {_cut(verdict['comment'])}")
+        say(f"    judge: {shortened(verdict['comment'], _SHOWN)}")
     if verdict["shown"] and verdict["shown"] != verdict["comment"]:
-        say(f"    shown: {_cut(verdict['shown'])}")
+        say(f"    shown: {shortened(verdict['shown'], _SHOWN)}")
 
 
 def _print_message(entry: dict[str, Any]) -> None:
     error = f", {entry['error']}" if entry["error"] else ""
     place = f"step {entry['step']}, stage {entry['position']}.{entry['attempt']}"
     say(f"[{entry['ordinal']}] {place}: {entry['kind']}{error}")
-    for line in _cut(entry["content"]).splitlines():
+    for line in cut(entry["content"], _SHOWN).splitlines():
         say(f"  {line}")
     for call in entry["tool_calls"]:
-        say(f"  -> {call['name']} {_cut(call['arguments'])}")
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]} [... {len(text) - _SHOWN:,} characters more]"
+        say(f"  -> {call['name']} {shortened(call['arguments'], _SHOWN)}")

@@ -6,7 +6,6 @@ worked on by one of them, and the others pass it over.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -111,12 +110,12 @@ class RolloutReport(RunResult[Unit]):
     @property
     def outcomes(self) -> dict[str, int]:
         """Outcome to number of trajectories, of this run; failures of machines are counted apart."""
-        return dict(Counter(one.outcome for one in self.results if one.outcome not in INFRASTRUCTURE))
+        return {name: count for name, count in self.counts.items() if name not in INFRASTRUCTURE}
 
     @property
     def infrastructure(self) -> dict[str, int]:
         """The name of what failed to number of trajectories that can be gone on with."""
-        return dict(Counter(one.outcome for one in self.results if one.outcome in INFRASTRUCTURE))
+        return {name: count for name, count in self.counts.items() if name in INFRASTRUCTURE}
 
     @property
     def failed(self) -> tuple[UnitResult[Unit], ...]:

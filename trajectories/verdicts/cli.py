@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
@@ -10,6 +10,7 @@ import click
 from prchain.cli_options import db_option, json_option, repository_option, strategy_option
 from prchain.progress import open_progress
 from prchain.settings import Settings
+from prchain.terminal import counted, present, say
 
 if TYPE_CHECKING:
     from trajectories.verdicts.calibrate import Calibrator, Orders
@@ -95,32 +96,19 @@ def calibrate(
         found = run.run(settings.workers)
         page = summary(found, threshold=threshold, model=run.judge.model, prompts=run.judge.prompts)
         cost = spent(run.judge.desk.spending())
-    if as_json:
-        click.echo(json.dumps({**page, "cost": cost}, indent=2))
-    else:
-        print_summary(page, cost)
+    present(as_json, {**page, "cost": cost}, print_summary, page, cost)
     if not found.done:
         click.get_current_context().exit(1)
 
 
 def _print_estimate(run: Calibrator, as_json: bool) -> None:
-    from prchain.terminal import counted, say
-
     stages, estimate, unread = run.estimate()
-    for one in unread:
-        say(f"{one.chain_id} stage {one.position}: not counted, {one.reason}", err=True)
-    row = {
-        "stages": stages,
-        "calls": estimate.calls,
-        "tokens_in": estimate.tokens_in,
-        "tokens_out": estimate.tokens_out,
-        "usd": estimate.usd,
-        "unread": len(unread),
-    }
-    if as_json:
-        click.echo(json.dumps(row, indent=2))
-        return
-    price = f"about {estimate.usd:.4g} USD" if estimate.usd is not None else "price unknown"
-    say(f"{counted(stages, 'stage')} with proved tests: {counted(estimate.calls, 'call')} to the judge")
-    say(f"  about {estimate.tokens_in:,} tokens in, at most {estimate.tokens_out:,} out, {price}")
-    say("  verdicts that are stored cost nothing; nothing has been asked or spent")
+    for stage in unread:
+        say(f"{stage.chain_id} stage {stage.position}: not counted, {stage.reason}", err=True)
+
+    def print_text() -> None:
+        say(f"{counted(stages, 'stage')} with proved tests: {counted(estimate.calls, 'call')} to the judge")
+        say(f"  {estimate.words()}")
+        say("  verdicts that are stored cost nothing; nothing has been asked or spent")
+
+    present(as_json, {"stages": stages, **asdict(estimate), "unread": len(unread)}, print_text)

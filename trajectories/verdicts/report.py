@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
 from prchain.llm.ledger import Spending
-from prchain.terminal import counted, say
+from prchain.terminal import counted, dollars, say, say_some, say_table, tally
 from trajectories.verdicts.agreement import Agreement, agreement, agreement_across, curve, grouped, spread
 from trajectories.verdicts.calibrate import Calibration
 from trajectories.verdicts.variants import Variant
@@ -67,11 +68,7 @@ def summary(found: Calibration, *, threshold: float, model: str, prompts: Mappin
 
 def grouped_errors(found: Calibration) -> dict[str, int]:
     """Name of the failure to number of verdicts that did not come."""
-    counts: dict[str, int] = {}
-    for one in found.results:
-        if one.error is not None:
-            counts[one.error] = counts.get(one.error, 0) + 1
-    return counts
+    return Counter(result.error for result in found.results if result.error is not None)
 
 
 def spent(spending: Spending) -> dict[str, Any]:
@@ -92,35 +89,44 @@ def print_summary(page: Mapping[str, Any], cost: Mapping[str, Any]) -> None:
     threshold = page["threshold"]
     say(f"{page['model']} on {counted(page['stages'], 'stage')}, threshold {threshold:g}")
     say()
-    say("patch         should be  verdicts  unscored  accepted  score: least  median  most")
-    for name, row in page["variants"].items():
-        should = "accepted" if row["to_accept"] else "rejected"
-        say(
-            f"{name:<12}  {should:<9}  {row['count']:>8,}  {row['unscored']:>8,}  {_percent(row['accepted']):>8}  "
-            f"{_number(row['least']):>12}  {_number(row['median']):>6}  {_number(row['most']):>4}"
-        )
+    columns = ("patch", "should be", "verdicts", "unscored", "accepted", "score: least", "median", "most")
+    say_table(
+        columns,
+        [
+            (
+                name,
+                "accepted" if row["to_accept"] else "rejected",
+                f"{row['count']:,}",
+                f"{row['unscored']:,}",
+                _percent(row["accepted"]),
+                *map(_number, (row["least"], row["median"], row["most"])),
+            )
+            for name, row in page["variants"].items()
+        ],
+    )
     say()
     _say_agreement("asked again", page["repeats"])
     _say_agreement("other order", page["orders"])
-    _say_curve(f"against patches of known worth, {page['known']['verdicts']:,} verdicts", page["known"]["curve"])
+    known = page["known"]
+    _say_curve(f"against patches of known worth, {counted(known['verdicts'], 'verdict')}", known["curve"])
     tests = page["tests"]
     if tests["verdicts"]:
         agree = _percent(tests["agree"])
-        _say_curve(f"against tests, {tests['verdicts']:,} stored verdicts, {agree} agree", tests["curve"])
+        _say_curve(f"against tests, {counted(tests['verdicts'], 'stored verdict')}, {agree} agree", tests["curve"])
     else:
         say("against tests: no stored verdict has a score and a test result")
     if tests["of_other_judges"]:
         say(f"{counted(tests['of_other_judges'], 'stored verdict')} of another model or prompt, left aside")
-    for one in page["wrong"][:_WRONG_SHOWN]:
-        say(f"wrong: {one['chain']} stage {one['position']}, {one['variant']}: {one['score']:g}")
-    if len(page["wrong"]) > _WRONG_SHOWN:
-        say(f"and {len(page['wrong']) - _WRONG_SHOWN:,} more; --json names all")
-    for name, count in page["unscored"].items():
-        say(f"unscored: {count:,} {name}", err=True)
-    for one in page["unread"]:
-        say(f"{one['chain']} stage {one['position']}: left out, {one['reason']}", err=True)
-    price = f"{cost['usd']:.4f} USD" if cost["usd"] is not None else "price unknown"
-    say(f"{cost['calls']:,} calls, {price}")
+    wrong = [
+        f"wrong: {verdict['chain']} stage {verdict['position']}, {verdict['variant']}: {verdict['score']:g}"
+        for verdict in page["wrong"]
+    ]
+    say_some(wrong, _WRONG_SHOWN, indent=0, rest="--json names all")
+    if page["unscored"]:
+        say(f"unscored: {tally(page['unscored'])}", err=True)
+    for stage in page["unread"]:
+        say(f"{stage['chain']} stage {stage['position']}: left out, {stage['reason']}", err=True)
+    say(f"{counted(cost['calls'], 'call')}, {dollars(cost['usd'])}")
     if page["stopped"]:
         say(f"stopped early, {counted(page['left'], 'stage')} left: {page['stopped']}", err=True)
     if page["taken"]:
@@ -130,7 +136,9 @@ def print_summary(page: Mapping[str, Any], cost: Mapping[str, Any]) -> None:
 def _say_agreement(name: str, row: Mapping[str, Any]) -> None:
     found = Agreement(**row)
     if found.pairs:
-        say(f"{name}: {_percent(found.same)} decide alike, {_number(found.apart)} apart, {found.pairs:,} pairs")
+        say(
+            f"{name}: {_percent(found.same)} decide alike, {_number(found.apart)} apart, {counted(found.pairs, 'pair')}"
+        )
     else:
         say(f"{name}: nothing to compare")
 
@@ -138,12 +146,9 @@ def _say_agreement(name: str, row: Mapping[str, Any]) -> None:
 def _say_curve(title: str, points: list[Mapping[str, Any]]) -> None:
     say()
     say(title)
-    say("threshold  accepted  precision  recall")
-    for one in points:
-        say(
-            f"{one['threshold']:>9.2f}  {_percent(one['accepted']):>8}  {_percent(one['precision']):>9}  "
-            f"{_percent(one['recall']):>6}"
-        )
+    shares = ("accepted", "precision", "recall")
+    rows = [(_number(point["threshold"]), *(_percent(point[name]) for name in shares)) for point in points]
+    say_table(("threshold", *shares), rows)
     say()
 
 
