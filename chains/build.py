@@ -18,6 +18,7 @@ from chains.survey import Survey
 from prchain.errors import PrchainError
 from prchain.git import open_mined
 from prchain.progress import Progress, Task
+from prchain.terminal import counted
 from sql.store import Store
 
 
@@ -43,7 +44,7 @@ class ChainBuilder:
         except PrchainError as error:
             task.done(error.name)
             return BuildReport(mined.full_name, error=error)
-        task.done(f"{report.chains:,} chains")
+        task.done(counted(report.chains, "chain"))
         return report
 
     def _chains_of(self, mined: Mined, task: Task) -> BuildReport:

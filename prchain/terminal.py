@@ -22,7 +22,7 @@ STEERING = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066
 _FIGURE = re.compile(r"|[-?]|-?[\d.,]+(%| [kMGT]?B)?")
 """What a table's cell to the right holds."""
 
-_LABEL = 10
+_LABEL = 9
 _TITLE = 44
 _REASONS_SHOWN = 3
 _LONGEST_REASON = 400
@@ -53,9 +53,10 @@ def present(as_json: bool, row: Any, print_text: Callable[_P, None], *args: _P.a
 
 def say_facts(facts: Mapping[str, Any], *, indent: int = 2) -> None:
     """Print names with their values beside each other; what is None or empty is left out."""
+    width = max(_LABEL, *map(len, facts))
     for name, value in facts.items():
         if value not in (None, ""):
-            say(f"{'':<{indent}}{name:<{_LABEL - 1}} {value}")
+            say(f"{'':<{indent}}{name:<{width}} {value}")
 
 
 def say_counts(title: str, counts: Mapping[str, int], *, total: int | None = None, indent: int = 2) -> None:
@@ -96,14 +97,17 @@ def say_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
 
 
 def table_lines(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, width: int | None = None) -> Iterator[str]:
-    """Columns of texts to the left, of figures to the right; where `width` is given, long cells are folded into it."""
+    """Columns of texts to the left, of figures to the right, without a head where they have no names.
+
+    Where `width` is given, long cells are folded into it.
+    """
     from rich.console import Console  # noqa: PLC0415  only a table needs it
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
     cells = [["" if cell is None else clean(str(cell)) for cell in row] for row in rows]
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for column, found in zip_longest(columns, zip(*cells, strict=True), fillvalue=()):
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=bool(columns))
+    for column, found in zip_longest(columns, zip(*cells, strict=True), fillvalue=""):
         figures = all(map(_FIGURE.fullmatch, found))
         table.add_column(Text(clean(str(column))), justify="right" if figures else "left", overflow="fold")
     for row in cells:

@@ -118,7 +118,7 @@ def print_task(page: dict[str, Any]) -> None:
     numbers = " > ".join(f"#{stage['number']}" for stage in page["stages"])
     say(f"task {page['chain_id']}  {page['repository']}  {numbers}")
     cost = page["cost"]
-    tokens = f"{cost['tokens_in']:,} + {cost['tokens_out']:,} tokens"
+    tokens = f"{cost['tokens_in']:,} tokens in, {cost['tokens_out']:,} out"
     say_facts(
         {
             "outcome": _ended(page),

@@ -40,6 +40,7 @@ from prchain.git.repository import GitRepository
 from prchain.git.trees import TreeStore
 from prchain.runs import Tell
 from prchain.settings import Settings
+from prchain.terminal import counted
 from sql.outcomes import PROVED
 from sql.store import Store
 
@@ -223,7 +224,7 @@ def _state_differs(work: _Chain, stage: Stage) -> str | None:
         work.trees, landed_before=previous.landed, agent_tree=previous.landed, base=stage.base, test_paths=tests
     )
     changes = work.trees.diff(stage.base, state.tree)
-    return f"{len(changes)} paths, e.g. {path_text(changes[0].path)}" if changes else None
+    return f"{counted(len(changes), 'path')}, e.g. {path_text(changes[0].path)}" if changes else None
 
 
 def _at_stage(stage: Stage, tell: Tell) -> Tell:

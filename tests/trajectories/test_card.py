@@ -144,7 +144,7 @@ def test_the_card_says_how_samples_were_counted_and_where_special_tokens_were_br
     assert found["samples_counted_by"] == {"estimate": 2}
     assert found["broken_marks"] == {"samples": 1, "texts": 2}
     text = (tmp_path / "sft.jsonl.card.md").read_text(encoding="utf-8")
-    assert "| estimate | 2 |" in text and "in 2 texts of 1 samples" in text
+    assert "| estimate | 2 |" in text and "in 2 texts of 1 sample," in text
 
 
 def test_the_card_says_which_chains_hold_pull_requests_of_benchmarks(world: SampleWorld, tmp_path: Path) -> None:

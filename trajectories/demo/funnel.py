@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from environments.suites.outcomes import PASSED
-from prchain.terminal import shortened, tally
+from prchain.terminal import counted, say_table, shortened, tally
 from sql.outcomes import PROVED, READY, SELECTED
 from sql.store import Store, Transaction
 from sql.tables import (
@@ -53,26 +53,23 @@ class Funnel:
     """Verdicts that sent the agent's work back."""
     turns: int
 
-    def lines(self, samples: int) -> Iterator[str]:
-        """The funnel for people, one line a step."""
-        yield _line(self.pull_requests, "pull requests", f"of which {self.landed} landed")
-        yield _line(self.citations, "citations", "among them that count")
+    def print(self, samples: int) -> None:
+        """Print the funnel for people, one line a step."""
         chained = self.candidates.get("chained", 0) + self.candidates.get("frozen", 0)
         others = {name: count for name, count in self.candidates.items() if name not in {"chained", "frozen"}}
-        yield _line(self.chains, "chains", f"of {chained} pull requests; {tally(others)}")
-        yield _line(self.tasks, "tasks", f"with {self.queries} queries that passed the leak check")
-        yield _line(
-            self.proved_chains,
-            "chains proved",
-            f"{self.proved_stages} stages with tests that fail before and pass after",
-        )
-        yield _line(
-            sum(self.trajectories.values()),
-            "trajectories",
-            f"{tally(self.trajectories)}; {self.turns} turns of the agent",
-        )
-        yield _line(self.verdicts, "verdicts", f"on attempts at stages; {self.refused} refused the work")
-        yield _line(samples, "samples", "exported")
+        proved = f"{counted(self.proved_stages, 'stage')} with tests that fail before and pass after"
+        ended = f"{tally(self.trajectories)}; {counted(self.turns, 'turn')} of the agent"
+        rows = [
+            (self.pull_requests, "pull requests", f"of which {self.landed} landed"),
+            (self.citations, "citations", "among them that count"),
+            (self.chains, "chains", f"of {chained} pull requests; {tally(others)}"),
+            (self.tasks, "tasks", f"with {self.queries} queries that passed the leak check"),
+            (self.proved_chains, "chains proved", proved),
+            (sum(self.trajectories.values()), "trajectories", ended),
+            (self.verdicts, "verdicts", f"on attempts at stages; {self.refused} refused the work"),
+            (samples, "samples", "exported"),
+        ]
+        say_table((), rows)
 
 
 def read_funnel(store: Store) -> Funnel:
@@ -133,7 +130,3 @@ def _said(score: float | None, tests: str | None) -> str:
     judge = "the judge gave no score" if score is None else f"the judge gives {score:g}"
     ran = "no tests ran" if tests is None else "the hidden tests pass" if tests == PASSED else "hidden tests fail"
     return f"{judge}, {ran}"
-
-
-def _line(count: int, what: str, more: str) -> str:
-    return f"{count:>6}  {what:<14} {more}".rstrip()

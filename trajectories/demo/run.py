@@ -18,7 +18,7 @@ from pathlib import Path
 from environments.images.provide import Backend
 from prchain.errors import DemoStopped
 from prchain.settings import Settings, variable
-from prchain.terminal import say
+from prchain.terminal import say, say_facts
 from sql.store import Store
 from trajectories.demo.backend import Chosen, choose
 from trajectories.demo.folder import LIBRARY, LIST, SCRIPT, claim, prepare
@@ -138,11 +138,9 @@ def steps(chosen: Chosen) -> list[Step]:
 def print_outcome(outcome: Outcome) -> None:
     """The funnel, where the files are, and what to try next."""
     _head("The funnel", "From pull requests to samples; each row is made from the one above it.")
-    for line in outcome.funnel.lines(outcome.samples):
-        say(line)
+    outcome.funnel.print(outcome.samples)
     _head("The files")
-    for what, path in outcome.files.items():
-        say(f"  {what:<12} {path}")
+    say_facts(outcome.files)
     _head("What next")
     say(f"  cd {shlex.quote(str(outcome.folder))}     # its prchain.toml leads every command to these files")
     program = "prchain" if shutil.which("prchain") else str(Path(sys.argv[0]).absolute())
@@ -155,14 +153,16 @@ def _introduce(folder: Path, chosen: Chosen, model: str | None, *, fresh: bool) 
     styles = Counter(step.style for step in HISTORY if step.number)
     needs = "without network and without a key" if model is None else f"with the model {model}"
     _head("The demo", f"The whole of prchain on a small library of our own, {needs}.")
-    say(f"  repository  {folder / LIBRARY}, {'made just now' if fresh else 'there from before'}:")
-    say(
-        f"              {styles[Style.MERGE]} merged, {styles[Style.SQUASH]} squashed and {styles[Style.OPEN]} open "
-        "pull requests, among them fixes, a fix of a fix, and a revert"
+    merged = f"{styles[Style.MERGE]} merged, {styles[Style.SQUASH]} squashed and {styles[Style.OPEN]} open"
+    say_facts(
+        {
+            "repository": f"{folder / LIBRARY}, {'made just now' if fresh else 'there from before'}",
+            "with": f"{merged} pull requests, among them fixes, a fix of a fix, and a revert",
+            "model": f"{model}, which may cost money" if model else f"scripted: answers from {SCRIPT}",
+            "backend": f"{chosen.backend}: {chosen.why}",
+            "folder": f"{folder}, where the commands below are run",
+        }
     )
-    say(f"  model       {f'{model}, which may cost money' if model else f'scripted: answers from {SCRIPT}'}")
-    say(f"  backend     {chosen.backend}: {chosen.why}")
-    say(f"  folder      {folder}, where the commands below are run")
 
 
 def _head(title: str, words: str = "") -> None:

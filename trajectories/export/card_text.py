@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from prchain.terminal import counted
+
 _FIGURES = (
     ("tokens", "tokens"),
     ("tokens under loss", "tokens_under_loss"),
@@ -27,13 +29,14 @@ def markdown(card: Mapping[str, Any]) -> str:
     )
     lines += ["## What it is", ""]
     lines.append(
-        f"{card['samples']:,} samples from {card['trajectories']:,} trajectories over {card['chains']:,} chains of "
-        f"pull requests. Tokens are {_safe(card['tokens_how'])}."
+        f"{counted(card['samples'], 'sample')} from {counted(card['trajectories'], 'trajectory')} over "
+        f"{counted(card['chains'], 'chain')} of pull requests. Tokens are {_safe(card['tokens_how'])}."
     )
     lines += ["", *_table(("tokens counted by", "samples"), list(card["samples_counted_by"].items()))]
     broken = card["broken_marks"]
     lines.append(
-        f"Special tokens of chat templates stood in {broken['texts']:,} texts of {broken['samples']:,} samples, and "
+        f"Special tokens of chat templates stood in {counted(broken['texts'], 'text')} of "
+        f"{counted(broken['samples'], 'sample')}, and "
         "were broken there."
     )
     lines += [
@@ -86,13 +89,13 @@ def _overlap(row: Mapping[str, Any]) -> list[str]:
     lines = [
         "## Overlap",
         "",
-        f"The choice of chains kept {row['benchmark_pull_requests_kept_out']:,} pull requests of benchmarks out; "
-        f"{len(held):,} exported chains hold one of them.",
+        f"Pull requests of benchmarks that the choice of chains kept out: "
+        f"{row['benchmark_pull_requests_kept_out']:,}; exported chains that hold one: {len(held):,}.",
     ]
     if file := row.get("file"):
         lines.append(
             f"{file['samples_that_share_text']:,} of {file['samples_looked_at']:,} samples share a run of 13 words "
-            f"with {_safe(file['name'])} ({file['lines']:,} lines)."
+            f"with {_safe(file['name'])} ({counted(file['lines'], 'line')})."
         )
         lines += [
             "",

@@ -9,6 +9,7 @@ from statistics import median
 from sqlalchemy import func, select
 
 from prchain.llm.desk import Desk, Estimate
+from prchain.terminal import counted
 from sql.store import Transaction
 from sql.tables import LlmCall, Trajectory, TrajectoryStage
 from trajectories.identity import LENGTH
@@ -86,7 +87,7 @@ def forecast(
         for purpose, asked in calls.items():
             if purpose not in observing or purpose not in stored:
                 total += _priced(desk, purpose, *PerStage(*asked).times(sum(todo)))
-    basis = f"medians of {len(names):,} ended trajectories of {model}" if stored else ASSUMED
+    basis = f"medians of {counted(len(names), 'ended trajectory')} of {model}" if stored else ASSUMED
     return Forecast(len(todo), total, basis)
 
 
