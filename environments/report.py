@@ -9,6 +9,8 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
+from rich.filesize import decimal
+
 from environments.images.build_run import Build
 from environments.images.images import Image
 from environments.images.provide import BUILT
@@ -30,14 +32,7 @@ _WIDTH = 300
 
 def size_text(count: int | None) -> str:
     """Bytes for people: ``1.2 GB``, in powers of ten, as docker prints them."""
-    if count is None:
-        return "?"
-    value, unit = float(count), "B"
-    for larger in ("kB", "MB", "GB", "TB"):
-        if value < 1000:
-            break
-        value, unit = value / 1000, larger
-    return f"{value:.0f} {unit}" if value >= 10 or unit == "B" else f"{value:.1f} {unit}"
+    return "?" if count is None else decimal(count)
 
 
 def failed_builds(store: Store) -> list[dict[str, Any]]:

@@ -19,7 +19,7 @@ _P = ParamSpec("_P")
 STEERING = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]+")
 """Control characters, line breaks, and the marks that turn the direction of writing."""
 
-_FIGURE = re.compile(r"|[-?]|-?[\d.,]+(%| [kMGT]?B)?")
+_FIGURE = re.compile(r"|[-?]|-?[\d.,]+(%| bytes?| [kMGT]B)?")
 """What a table's cell to the right holds."""
 
 _LABEL = 9

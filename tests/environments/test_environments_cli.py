@@ -362,16 +362,16 @@ def test_prune_of_an_empty_database_removes_nothing_of_other_databases(
     monkeypatch.setattr("environments.sandboxes.engine.connect", lambda *a, **k: made)
     assert prchain("prune", "--all") == 0
     assert len(made.names) == 8
-    assert capsys.readouterr().out == "0 images removed, 0 B\n"
+    assert capsys.readouterr().out == "0 images removed, 0 bytes\n"
 
 
 def test_prune_spares_what_is_too_young_and_forgets_the_rows_of_what_is_gone(
     world: StageWorld, shelf: Shelf, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert prchain("prune", "--older-than", "36500") == 0
-    assert len(shelf.names) == 8 and capsys.readouterr().out == "0 images removed, 0 B\n"
+    assert len(shelf.names) == 8 and capsys.readouterr().out == "0 images removed, 0 bytes\n"
     assert prchain("prune", "--older-than", "0") == 0
-    assert capsys.readouterr().out.splitlines()[-1] == "2 images removed, 20 B"
+    assert capsys.readouterr().out.splitlines()[-1] == "2 images removed, 20 bytes"
     assert world.rows(BuiltImage, "name") == [("prchain/shop--till:1",)]
 
 
@@ -422,7 +422,7 @@ def test_base_names_the_image_and_the_setting(
 
 
 @pytest.mark.parametrize(
-    ("count", "text"), [(0, "0 B"), (999, "999 B"), (1000, "1.0 kB"), (12_345_678, "12 MB"), (None, "?")]
+    ("count", "text"), [(0, "0 bytes"), (999, "999 bytes"), (1000, "1.0 kB"), (12_345_678, "12.3 MB"), (None, "?")]
 )
 def test_sizes_are_for_people(count: int | None, text: str) -> None:
     assert size_text(count) == text

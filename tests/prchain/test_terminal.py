@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 
@@ -24,6 +26,8 @@ from prchain.terminal import (
     tally,
 )
 
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("prchain", "sql", "miner", "chains", "environments", "trajectories")
 HOSTILE = "\x1b[2Ja\nb\u202ec"
 
 
@@ -140,3 +144,15 @@ def test_an_error_that_quotes_mined_text_cannot_steer(capsys: pytest.CaptureFixt
     assert run(["sql", "\x1b[2J"]) == 2
     assert run(["\x1b[2J"]) == 2
     assert "\x1b" not in capsys.readouterr().err
+
+
+def test_nothing_is_printed_past_this_module() -> None:
+    own = {"prchain/terminal.py", "prchain/cli.py"}  # the latter prints tracebacks, which have lines
+    prints = re.compile(r"\bclick\.echo\(|\bjson\.dumps\([^\n]*indent=2\)")
+    found = {
+        str(path.relative_to(ROOT))
+        for package in PACKAGES
+        for path in (ROOT / package).rglob("*.py")
+        if prints.search(path.read_text(encoding="utf-8"))
+    }
+    assert found <= own
