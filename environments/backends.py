@@ -17,7 +17,7 @@ from environments.sandboxes.leftovers import LOCAL_PREFIX, OWNER_FILE
 from environments.sandboxes.local import LocalSandbox, ProcessTransport
 from environments.sandboxes.sandbox import Limits, Place, Sandbox
 from environments.suites.runner import PIPED, TestCommand
-from environments.suites.runners import runners
+from environments.suites.runners import RUNNERS
 from prchain.processes import this_process
 
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -67,7 +67,7 @@ def command_for(backend: Backend, plan: Plan) -> TestCommand:
 
     A command of a recipe's that does not start our reporter is read by what it prints, which is not signed.
     """
-    command = runners()[plan.runner].command
+    command = RUNNERS[plan.runner].command
     if plan.test:
         signed = command.signed and "{tools}" in plan.test
         own = plan.test if signed or "{report}" in plan.test else f"{plan.test} {PIPED}"

@@ -32,7 +32,7 @@ from environments.images.provide import Backend, Provided
 from environments.sandboxes.sandbox import Limits, Sandbox
 from environments.stages import Stage, StagePatch
 from environments.suites.runner import TestCommand
-from environments.suites.runners import runners
+from environments.suites.runners import RUNNERS
 from environments.suites.testfiles import LIMIT, choose, is_test_file
 from environments.suites.testruns import TestRun, run_tests
 from prchain.errors import RefreshFailed, SandboxError, SandboxLimit, SandboxLost
@@ -350,7 +350,7 @@ def _pattern(path: bytes) -> bytes:
 
 def _patterns(runner: str, trees: TreeStore, entries: Mapping[bytes, Entry]) -> tuple[str, ...]:
     """The repository's own patterns for the runner's test files; symbolic links are not followed."""
-    own = runners()[runner].own_names
+    own = RUNNERS[runner].own_names
     if own is None:
         return ()
     found = {name: entries[name.encode()] for name in own.files if name.encode() in entries}

@@ -27,6 +27,8 @@ OUTSIDE = {"research", "tests"}
 NAMES_STAGES_AS_STRINGS = "prchain/cli.py"
 """The one module that loads what stands above it, when a command is called."""
 
+LISTS_ITS_CALLERS = "prchain/catalogue.py"
+"""The one module that loads modules of the folder which asks it to, and of no other: see `imports`."""
 
 CALLS_STAGES = "prchain/api.py"
 """The one module of functions that stands above all stages and is found where its users look for it. It imports them
@@ -40,7 +42,7 @@ def modules() -> list[Path]:
 def imports(source: str) -> Iterator[str]:
     """Every module that the source imports, at its top or inside a function, and those of ``import_module("...")``.
 
-    Of ``import_module(f"a.b.{name}")``, which takes modules of one folder alone, that folder.
+    What is computed is ``?``, and so is a `Catalogue` of another folder than that of the module which makes it.
     """
     for node in ast.walk(ast.parse(source)):
         match node:
@@ -51,16 +53,10 @@ def imports(source: str) -> Iterator[str]:
             case ast.ImportFrom(level=level) if level:
                 yield "."
             case ast.Call(func=ast.Attribute(attr="import_module") | ast.Name(id="import_module" | "__import__")):
-                yield _called(node.args[0])
-
-
-def _called(argument: ast.expr) -> str:
-    match argument:
-        case ast.Constant(value=value):
-            return str(value)
-        case ast.JoinedStr(values=[ast.Constant(value=str(folder)), ast.FormattedValue()]) if folder.endswith("."):
-            return folder.removesuffix(".")
-    return "?"
+                yield str(node.args[0].value) if isinstance(node.args[0], ast.Constant) else "?"
+            case ast.Call(func=ast.Name(id="Catalogue") | ast.Subscript(value=ast.Name(id="Catalogue"))):
+                if not isinstance(node.args[0], ast.Name) or node.args[0].id != "__name__":
+                    yield "?"
 
 
 def trespasses(module: str, source: str) -> list[str]:
@@ -69,7 +65,8 @@ def trespasses(module: str, source: str) -> list[str]:
     allowed = MAY_IMPORT.keys() if module == CALLS_STAGES else MAY_IMPORT[package] | {package}
     barred = MAY_IMPORT.keys() - allowed | OUTSIDE
     wrong = [name for name in imports(source) if name.partition(".")[0] in barred]
-    computed = [name for name in imports(source) if name in {"?", "."} and module != NAMES_STAGES_AS_STRINGS]
+    knows = module in {NAMES_STAGES_AS_STRINGS, LISTS_ITS_CALLERS}
+    computed = [name for name in imports(source) if name in {"?", "."} and not knows]
     above = [name for name in imports(source) if f"{name.replace('.', '/')}.py" == CALLS_STAGES]
     return wrong + computed + above
 
@@ -127,6 +124,8 @@ def test_a_module_imports_only_what_lies_below_its_package(path: Path) -> None:
         ("environments/x.py", "import importlib\nimportlib.import_module(f'chains.edges.{name}')"),
         ("environments/x.py", "import importlib\nimportlib.import_module(f'{name}.edges')"),
         ("prchain/x.py", "import importlib\nimportlib.import_module(name)"),
+        ("environments/x.py", "Catalogue('chains.edges', 'EDGE')"),
+        ("environments/x.py", "Catalogue[Edge](folder, 'EDGE')"),
         ("sql/x.py", "from ..miner import mine"),
         ("trajectories/x.py", "import prchain.api"),
         ("prchain/api.py", "from tests.emulator import World"),

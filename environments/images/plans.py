@@ -15,7 +15,7 @@ from environments.images.manifests import image_name, manifest_hash, manifest_pa
 from environments.images.python_project import PythonProject, read_project
 from environments.images.recipes import Recipe, choose, matches
 from environments.images.requirement_lines import flat_lines, plain_lines
-from environments.suites.runners import runners
+from environments.suites.runners import RUNNERS
 
 WORKDIR = "/testbed"
 
@@ -87,7 +87,7 @@ def make_plan(
 
 def runner_for(recipe: Recipe, texts: Mapping[str, str]) -> str:
     """The name of the runner whose sign the manifests show for the recipe's language, or else the recipe's own."""
-    signs = [(runner.sign, runner.name) for runner in runners().values() if runner.sign]
+    signs = [(runner.sign, runner.name) for runner in RUNNERS.values() if runner.sign]
     shown = [
         (sign.rank, name)
         for sign, name in signs

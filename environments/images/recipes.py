@@ -21,7 +21,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError, field_validator
 
-from environments.suites.runners import DEFAULT, runners
+from environments.suites.runners import DEFAULT, RUNNERS
 from prchain.errors import NoRecipe, RecipeError
 
 Script = Annotated[str, StringConstraints(min_length=1, max_length=20_000)]
@@ -118,8 +118,8 @@ class Recipe(BaseModel):
     @field_validator("runner")
     @classmethod
     def _there_is(cls, value: str) -> str:
-        if value not in runners():
-            raise ValueError(f"there is no test runner {value!r}; known are {', '.join(runners())}")
+        if value not in RUNNERS:
+            raise ValueError(f"there is no test runner {value!r}; known are {', '.join(RUNNERS)}")
         return value
 
     def fits(self, paths: Iterable[str]) -> bool:

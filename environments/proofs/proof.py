@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from environments.suites.outcomes import Classes, classify, removed_upstream
-from environments.suites.runners import runners
+from environments.suites.runners import RUNNERS
 from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun
 from prchain.terminal import listed, tally
@@ -122,7 +122,7 @@ def _earlier(
 
 def file_of(runner: str, test: str, files: Collection[str]) -> str | None:
     """The one of `files` that a test is of, as far as its id tells."""
-    known = runners().get(runner)
+    known = RUNNERS.get(runner)
     return known.file_of(test, files) if known else None
 
 

@@ -32,7 +32,7 @@ from environments.sandboxes.engine import connect, in_engine
 from environments.sandboxes.sandbox import Limits
 from environments.stages import ChainStages, Stage, StagePatch, open_git, open_trees, read_chain, stage_patches
 from environments.suites.plaincommands import plain_command
-from environments.suites.runners import runners
+from environments.suites.runners import RUNNERS
 from environments.workplace import TEST_TIMEOUT, StageSuite, Workplace
 from prchain.errors import BuildFailed, IncompleteRepository, NoRecipe, StateError
 from prchain.git.output import path_text
@@ -235,7 +235,7 @@ def _command(place: Workplace, files: Sequence[str]) -> str:
     """One line that runs the files and prints how each test ended: the recipe's own command where it has one."""
     plan = place.provided.plan
     if plan.test and "{tools}" not in plan.test and "\n" not in plan.test:
-        return plan.test.replace("{files}", shlex.join(runners()[plan.runner].arguments(files)))
+        return plan.test.replace("{files}", shlex.join(RUNNERS[plan.runner].arguments(files)))
     return plain_command(plan.runner, files)
 
 

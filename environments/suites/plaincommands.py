@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from environments.suites.runners import runners
+from environments.suites.runners import RUNNERS
 
 
 def plain_command(runner: str, files: Sequence[str]) -> str:
     """One line of shell, for the tree's root; `runner` is a name of `environments.suites.runners`."""
-    known = runners()[runner]
+    known = RUNNERS[runner]
     return known.plain.format(files=known.shown(files)).strip()

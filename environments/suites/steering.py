@@ -11,7 +11,7 @@ from configparser import Error
 from functools import cache
 from typing import Any
 
-from environments.suites.runners import runners
+from environments.suites.runners import RUNNERS
 
 
 def is_steering(path: bytes) -> bool:
@@ -21,13 +21,13 @@ def is_steering(path: bytes) -> bool:
 
 def steering_files(paths: Iterable[bytes]) -> set[bytes]:
     """Those of the paths that `is_steering` holds for."""
-    ending = _ending(tuple(one for runner in runners().values() for one in runner.steering))
+    ending = _ending(tuple(one for runner in RUNNERS.values() for one in runner.steering))
     return {path for path in paths if ending.search(path)}
 
 
 def may_steer(path: bytes) -> bool:
     """Whether a file that has other work too can steer a runner: project files, transforms, the runner's own name."""
-    return bool(_ending(tuple(one for runner in runners().values() for one in runner.project_files)).search(path))
+    return bool(_ending(tuple(one for runner in RUNNERS.values() for one in runner.project_files)).search(path))
 
 
 def steering_changed(path: bytes, old: bytes | None, new: bytes | None) -> tuple[str, ...]:
@@ -49,7 +49,7 @@ def _sections(name: bytes, text: bytes | None) -> dict[str, Any] | None:
     """The steering sections of a project file; None where they cannot be told from the rest."""
     try:
         file, shown = name.decode(), (text or b"").decode()
-        read = [runner.sections[file] for runner in runners().values() if file in runner.sections]
+        read = [runner.sections[file] for runner in RUNNERS.values() if file in runner.sections]
         return {part: value for sections in read for part, value in sections(shown).items()} if read else None
     except (ValueError, TypeError, AttributeError, Error, RecursionError):
         return None

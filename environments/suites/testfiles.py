@@ -15,7 +15,7 @@ import posixpath
 import re
 from collections.abc import Collection, Iterable
 
-from environments.suites.runners import runners
+from environments.suites.runners import RUNNERS
 
 _AFFIX = re.compile(r"(?i)^test[_-]?|[._-]?(?:tests?|spec|testcase|it)$")
 _TEST_FOLDERS = {"test", "tests", "__tests__", "spec", "specs", "unit", "unit_tests", "java", "main"}
@@ -30,7 +30,7 @@ def is_test_file(path: str, runner: str, patterns: tuple[str, ...] = ()) -> bool
 
     `patterns` are the repository's own, which hold instead where the runner knows such (`Runner.own_names`).
     """
-    known = runners()[runner]
+    known = RUNNERS[runner]
     if patterns and known.own_names:
         return known.own_names.takes(path, patterns)
     return bool(re.search(known.files, path))

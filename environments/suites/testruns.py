@@ -28,7 +28,7 @@ from typing import ClassVar
 
 from environments.sandboxes.sandbox import Sandbox
 from environments.suites.runner import TestCommand
-from environments.suites.runners import runners
+from environments.suites.runners import RUNNERS
 from environments.suites.testlogs import Status, failures, read_events
 from prchain.errors import SandboxFileError
 
@@ -97,7 +97,7 @@ def run_tests(
     report, key = f"{tools}/{secrets.token_hex(8)}", secrets.token_bytes(32)
     for name, content in _reporters().items():
         sandbox.write(f"{tools}/{name}", content)
-    runner = runners()[command.runner]
+    runner = RUNNERS[command.runner]
     order = {
         "key": key.hex(),
         "report": report,

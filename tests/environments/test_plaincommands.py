@@ -7,11 +7,11 @@ import sys
 from pathlib import Path
 
 from environments.suites.plaincommands import plain_command
-from environments.suites.runners import runners
+from environments.suites.runners import RUNNERS
 
 
 def test_every_runner_has_a_plain_command() -> None:
-    assert all(plain_command(runner, ["tests/test_a.py"]) for runner in runners())
+    assert all(plain_command(runner, ["tests/test_a.py"]) for runner in RUNNERS)
 
 
 def test_files_are_named_as_the_runner_takes_them_and_quoted_for_the_shell() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from environments.images.recipes import choose, matches, override_name, parse_recipe, shipped_recipes, with_values
-from environments.suites.runners import runners
+from environments.suites.runners import RUNNERS
 from prchain.errors import NoRecipe, RecipeError
 
 
@@ -36,7 +36,7 @@ def test_a_manifest_below_the_top_folder_does_not_choose_a_recipe() -> None:
 
 @pytest.mark.parametrize("recipe", shipped_recipes(), ids=lambda recipe: recipe.name)
 def test_every_shipped_recipe_names_a_runner_that_there_is_and_checks_its_image(recipe: object) -> None:
-    assert recipe.runner in runners()  # type: ignore[attr-defined]
+    assert recipe.runner in RUNNERS  # type: ignore[attr-defined]
     assert recipe.build and recipe.check and recipe.manifests and recipe.detects  # type: ignore[attr-defined]
 
 

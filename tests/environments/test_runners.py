@@ -19,7 +19,7 @@ from environments.proofs.proof import file_of
 from environments.sandboxes.sandbox import Limits
 from environments.suites import runners as folder
 from environments.suites.plaincommands import plain_command
-from environments.suites.runners import DEFAULT, runners
+from environments.suites.runners import DEFAULT, RUNNERS
 from environments.suites.testfiles import choose, is_test_file
 from environments.suites.testlogs import Status
 from environments.suites.testruns import run_tests
@@ -31,15 +31,14 @@ from sql.tables import StageTests
 ROOT = Path(__file__).parents[2]
 
 
-def test_each_module_holds_the_runner_of_its_name() -> None:
-    modules = {path.stem for path in Path(str(folder.__file__)).parent.glob("[!_]*.py")}
-    assert runners().keys() == modules and DEFAULT in modules
+def test_names_of_runners_fit_their_column() -> None:
     longest = StageTests.__table__.c.runner.type.length  # type: ignore[attr-defined]
-    assert all(re.fullmatch(r"[a-z]+", name) and len(name) <= longest for name in modules)
+    assert DEFAULT in RUNNERS
+    assert all(re.fullmatch(r"[a-z]+", name) and len(name) <= longest for name in RUNNERS)
 
 
 def test_only_runners_that_there_are_have_a_log_parser_of_swebench() -> None:
-    assert LOG_PARSERS.keys() <= runners().keys()
+    assert LOG_PARSERS.keys() <= RUNNERS.keys()
 
 
 NAMES_RUNNERS = {
@@ -54,10 +53,10 @@ def test_no_other_module_names_a_runner() -> None:
     found: dict[str, set[str]] = {}
     for path in (ROOT / "environments").rglob("*.py"):
         place = path.relative_to(ROOT).as_posix()
-        if path.parent.name == "runners" and path.stem in runners():
+        if path.parent.name == "runners" and path.stem in RUNNERS:
             continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in runners():
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in RUNNERS:
                 found.setdefault(place, set()).add(node.value)
     assert found == NAMES_RUNNERS
 
@@ -120,9 +119,7 @@ def rspec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Plan]:
     (modules / "rspec.py").write_text(MODULE)
     (recipes / "ruby.toml").write_text(RECIPE)
     monkeypatch.setattr(folder, "__path__", [*folder.__path__, str(modules)])
-    runners.cache_clear()
     yield make_plan("o/n", Tree(), base_image="base", folder=recipes)
-    runners.cache_clear()
     del sys.modules[f"{folder.__name__}.rspec"]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from environments.sandboxes.sandbox import Sandbox
-from environments.suites.runners import runners
+from environments.suites.runners import RUNNERS
 from environments.suites.testlogs import Status
 from environments.suites.testruns import distrust, run_tests
 
@@ -31,16 +31,16 @@ def test_an_unsigned_report_that_contradicts_the_exit_code_passes_nothing() -> N
     ],
 )
 def test_files_are_named_as_the_runner_takes_them(runner: str, files: list[str], named: list[str]) -> None:
-    assert runners()[runner].arguments(files) == named
+    assert RUNNERS[runner].arguments(files) == named
 
 
 def test_without_files_nothing_is_run() -> None:
     sandbox: Sandbox = None  # type: ignore[assignment]
-    assert run_tests(sandbox, runners()["pytest"].command, [], timeout=1).statuses == {}
+    assert run_tests(sandbox, RUNNERS["pytest"].command, [], timeout=1).statuses == {}
 
 
 def test_every_command_says_where_its_results_go() -> None:
-    for runner in runners().values():
+    for runner in RUNNERS.values():
         command = runner.command
         assert "{tools}" in command.template if command.signed else "{report}" in command.template
         assert command.signed is ("_reporter." in command.template) and command.runner == runner.name

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from environments.suites import javascript
-from environments.suites.runners import runners
+from environments.suites.runners import RUNNERS
 from environments.suites.runners.cargo import parse_cargo
 from environments.suites.runners.go import parse_go
 from environments.suites.runners.mocha import parse_mocha
@@ -88,15 +88,15 @@ def test_a_test_of_several_words_passes_only_if_none_is_worse(statuses: list[Sta
 
 
 @given(st.text())
-@pytest.mark.parametrize("name", runners())
+@pytest.mark.parametrize("name", RUNNERS)
 def test_no_text_breaks_a_parser(name: str, log: str) -> None:
-    assert all(isinstance(status, Status) for status in runners()[name].parse(log).values())
+    assert all(isinstance(status, Status) for status in RUNNERS[name].parse(log).values())
 
 
 @pytest.mark.parametrize("name", ["jest", "mocha", "vitest", "go", "surefire"])
 def test_deep_nesting_breaks_no_parser(name: str) -> None:
     for log in ("[" * 100_000, '{"a":' * 20_000, "<a>" * 20_000, '{"Action":' + "[" * 50_000):
-        assert runners()[name].parse(log) == {}
+        assert RUNNERS[name].parse(log) == {}
 
 
 PYTEST = """

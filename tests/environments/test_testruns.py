@@ -14,7 +14,7 @@ import pytest
 
 from environments.sandboxes.sandbox import ExecResult, Place, Sandbox
 from environments.suites.runner import TestCommand
-from environments.suites.runners import runners
+from environments.suites.runners import RUNNERS
 from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun, run_tests
 from prchain.errors import SandboxFileError
@@ -23,7 +23,7 @@ FILE = "tests/test_till.py"
 PYTEST = TestCommand(
     f"{sys.executable} {{tools}}/python_reporter.py",
     "pytest",
-    arguments=runners()["pytest"].options,
+    arguments=RUNNERS["pytest"].options,
     environment={"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
 )
 UNITTEST = TestCommand(f"{sys.executable} {{tools}}/python_reporter.py", "unittest")

@@ -7,20 +7,10 @@ log parser for it, a line of `prchain.logparsers` says so; where a reporter of o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import cache
-from importlib import import_module
-from pkgutil import iter_modules
-
 from environments.suites.runner import Runner
+from prchain.catalogue import Catalogue
 
 DEFAULT = "pytest"
 """The runner of a recipe that names none."""
 
-
-@cache
-def runners() -> Mapping[str, Runner]:
-    """All runners by name, sorted."""
-    names = sorted(module.name for module in iter_modules(__path__))
-    found: list[Runner] = [import_module(f"environments.suites.runners.{name}").RUNNER for name in names]
-    return {runner.name: runner for runner in found}
+RUNNERS = Catalogue[Runner](__name__, "RUNNER")
