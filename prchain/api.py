@@ -154,7 +154,7 @@ class Database:
         `outcomes` of trajectories (accepted ones, whole or in part, where it is None), `repository` and `model` leave
         out all others. Raises `UsageError` for one that nothing has, and `StoreError`.
         """
-        from trajectories.export.formats.registry import chosen_format
+        from trajectories.export.formats import chosen_format
         from trajectories.export.options import ExportOptions
         from trajectories.export.selection import Selection
         from trajectories.export.wanted import check_wanted

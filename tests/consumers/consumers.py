@@ -18,9 +18,9 @@ from typing import Any
 import pytest
 
 from tests.trajectories.sampleworld import SampleWorld, long_talk, sample_world
+from trajectories.export.chat import arguments_of, think
 from trajectories.export.export import export
-from trajectories.export.formats.chat import arguments_of, think
-from trajectories.export.formats.registry import chosen_format
+from trajectories.export.formats import chosen_format
 from trajectories.export.masks import Mask
 from trajectories.export.options import ExportOptions
 from trajectories.export.reading import candidates, read_sample

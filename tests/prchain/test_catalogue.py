@@ -13,6 +13,7 @@ import pytest
 from environments.suites.runners import RUNNERS
 from prchain.catalogue import Catalogue
 from prchain.errors import UsageError
+from trajectories.export.formats import FORMATS
 
 FOLDER = "fruits_of_a_test"
 
@@ -53,6 +54,6 @@ def test_a_name_that_somebody_gave_and_is_not_there_is_answered_with_those_that_
         fruits.named("rotten")
 
 
-@pytest.mark.parametrize("catalogue", [RUNNERS])
+@pytest.mark.parametrize("catalogue", [RUNNERS, FORMATS])
 def test_each_thing_of_ours_has_the_name_of_its_module(catalogue: Catalogue[Any]) -> None:
     assert catalogue and {name: thing.name for name, thing in catalogue.items()} == {name: name for name in catalogue}

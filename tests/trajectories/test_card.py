@@ -15,7 +15,7 @@ from tests.trajectories.sampleworld import SampleWorld, Talk, sample_world
 from trajectories.export.card_text import markdown
 from trajectories.export.distribution import Distribution
 from trajectories.export.export import export
-from trajectories.export.formats.registry import chosen_format
+from trajectories.export.formats import chosen_format
 from trajectories.export.options import ExportOptions
 from trajectories.export.overlap import Overlap
 

@@ -17,7 +17,7 @@ from prchain.errors import DiskFull, UsageError
 from sql.store import Transaction
 from tests.trajectories.sampleworld import OVERVIEW, SHORTER, SampleWorld, Talk, long_talk, sample_world
 from trajectories.export.export import ExportReport, export, export_to
-from trajectories.export.formats.registry import chosen_format
+from trajectories.export.formats import chosen_format
 from trajectories.export.options import ExportOptions
 from trajectories.export.reading import candidates, read_sample
 from trajectories.export.samples import Sample

@@ -18,9 +18,9 @@ from pydantic import TypeAdapter
 from prchain.errors import UsageError
 from prchain.llm.model import ToolCall
 from tests.trajectories.sampleworld import BASH, EDIT, OVERVIEW, SYSTEM, long_talk
-from trajectories.export.formats.chat import arguments_of, think
-from trajectories.export.formats.columns import METADATA
-from trajectories.export.formats.registry import FORMATS, chosen_format
+from trajectories.export.chat import arguments_of, think
+from trajectories.export.columns import METADATA
+from trajectories.export.formats import FORMATS, chosen_format
 from trajectories.export.masks import Mask, marks
 from trajectories.export.options import ExportOptions
 from trajectories.export.samples import Reason, Sample, Stage, Turn, answered, ended, per_turn

@@ -14,7 +14,7 @@ from prchain.errors import UsageError
 from tests.trajectories.sampleworld import OVERVIEW, SHORTER, SampleWorld, Talk, sample_world
 from tests.trajectories.test_export import written
 from trajectories.export.export import export
-from trajectories.export.formats.registry import chosen_format
+from trajectories.export.formats import chosen_format
 from trajectories.export.options import ExportOptions
 
 

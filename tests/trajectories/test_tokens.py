@@ -11,7 +11,7 @@ import pytest
 
 from prchain.errors import UsageError
 from tests.trajectories.test_formats import sample
-from trajectories.export.formats.chat import chat_messages
+from trajectories.export.chat import chat_messages
 from trajectories.export.tokens import Estimate, TokenizerCounter, counter, up_to_each_turn
 
 TEMPLATE = (

@@ -14,7 +14,7 @@ from prchain.errors import UsageError
 from prchain.settings import Settings
 from prchain.terminal import counted, present, say, say_some, tally
 from sql.store import Store
-from trajectories.export.formats.registry import NAMES, SWEBENCH
+from trajectories.export.formats import NAMES, SWEBENCH
 
 if TYPE_CHECKING:
     from trajectories.export.export import ExportReport
@@ -44,8 +44,8 @@ _HITS_SHOWN = 100
     required=True,
     type=click.Path(path_type=Path, allow_dash=True),
     metavar="FILE",
-    help="Where to write: JSON lines, or Parquet where the name ends in .parquet (not with openai, mini and swebench); "
-    "- is standard output.",
+    help="Where to write: JSON lines, or Parquet where the name ends in .parquet and the format has columns; - is "
+    "standard output.",
 )
 @click.option(
     "--rows",
@@ -243,7 +243,7 @@ def _samples(settings: Settings, form: str, options: ExportOptions, out: Path, *
     from prchain.progress import open_progress
     from trajectories.export.export import VALIDATION, export_to
     from trajectories.export.export import export as write
-    from trajectories.export.formats.registry import chosen_format
+    from trajectories.export.formats import chosen_format
     from trajectories.export.wanted import check_wanted
     from trajectories.export.write import StandardOutput, beside, card_places, check_inputs
 

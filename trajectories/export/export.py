@@ -15,8 +15,8 @@ from prchain.terminal import json_text
 from sql.store import Store, Transaction
 from trajectories.export.card import Card, card_of
 from trajectories.export.card_text import markdown
-from trajectories.export.formats.chat import think
-from trajectories.export.formats.model import Format
+from trajectories.export.chat import think
+from trajectories.export.format import Format
 from trajectories.export.options import ExportOptions
 from trajectories.export.overlap import Overlap
 from trajectories.export.parquet import ParquetRows

@@ -18,7 +18,7 @@ class ParquetRows:
     """Writes rows under one schema that is said beforehand, so that no row's missing key decides another's type."""
 
     def __init__(self, stream: Stream, columns: Mapping[str, Any]) -> None:
-        """`columns` as in `trajectories.export.formats.columns`. Raises `UsageError` where pyarrow is not installed."""
+        """`columns` as in `trajectories.export.columns`. Raises `UsageError` where pyarrow is not installed."""
         self.count = 0
         self._stream = stream
         self._arrow, self._parquet = _pyarrow()

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from sql.store import Transaction
 from trajectories.export.duplicates import SAME_CONVERSATION, SAME_TREES, Conversations, same_trees
-from trajectories.export.formats.model import Format
+from trajectories.export.format import Format
 from trajectories.export.lengths import fit
 from trajectories.export.options import ExportOptions
 from trajectories.export.reading import Candidate, candidates, chain_pulls, read_sample

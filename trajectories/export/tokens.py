@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from prchain.errors import UsageError
-from trajectories.export.formats.chat import chat_messages
+from trajectories.export.chat import chat_messages
 from trajectories.export.samples import Sample, Turn
 
 if TYPE_CHECKING:

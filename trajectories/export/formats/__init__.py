@@ -1,1 +1,32 @@
-"""The formats of exports: one module each, functions from a sample to a line."""
+"""The formats of exports, one a module: each module of this folder holds one, as `FORMAT`."""
+
+from __future__ import annotations
+
+from prchain.catalogue import Catalogue
+from prchain.errors import UsageError
+from trajectories.export.format import Format
+from trajectories.export.options import ExportOptions
+
+FORMATS = Catalogue[Format](__name__, "FORMAT")
+"""Formats of samples."""
+
+SWEBENCH = "swebench"
+"""The one format of predictions (`trajectories.export.predictions`)."""
+
+NAMES = (*FORMATS, SWEBENCH)
+"""Of all formats."""
+
+
+def chosen_format(name: str, options: ExportOptions) -> Format:
+    """The format of a name. Raises `UsageError` where it cannot leave turns out of the loss as the options want it."""
+    found = FORMATS[name]
+    if not found.trains and options.rows == "turns":
+        raise UsageError(f"{name} tells whole trajectories; --rows turns is for formats that trainers read")
+    if not found.trains and options.max_tokens is not None:
+        raise UsageError(f"{name} tells whole trajectories; --max-tokens is for formats that trainers read")
+    if found.loss is None and options.rows == "conversations" and not options.masks_nothing:
+        raise UsageError(
+            f"{name} cannot leave turns out of the loss: write one row a turn with --rows turns ({found.turns_hint}), "
+            "or put every turn under loss with --unmask faulty --refinements keep (or drop)"
+        )
+    return found

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from trajectories.export.formats.chat import as_text, chat_message, metadata
-from trajectories.export.formats.model import Format
+from trajectories.export.chat import as_text, chat_message, metadata
+from trajectories.export.format import Format
 from trajectories.export.json_text import parsed
 from trajectories.export.samples import Sample, Turn
 from trajectories.outcomes import KEPT
@@ -62,4 +62,4 @@ def _command(arguments: str) -> str:
     return command if isinstance(command, str) else arguments
 
 
-MINI = Format("mini", row, loss="extra.train", trains=False)
+FORMAT = Format("mini", row, loss="extra.train", trains=False)

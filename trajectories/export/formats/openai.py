@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from trajectories.export.formats.chat import as_text
-from trajectories.export.formats.model import Format
+from trajectories.export.chat import as_text
+from trajectories.export.format import Format
 from trajectories.export.samples import Sample, Turn
 
 
@@ -35,4 +35,4 @@ def _message(turn: Turn) -> dict[str, Any]:
     return message
 
 
-OPENAI = Format("openai", row, loss="weight", takes_reasoning=False)
+FORMAT = Format("openai", row, loss="weight", takes_reasoning=False)

@@ -13,9 +13,9 @@ import json
 import re
 from typing import Any
 
-from trajectories.export.formats.chat import arguments_of, metadata, think, tools_text
-from trajectories.export.formats.columns import METADATA
-from trajectories.export.formats.model import Format
+from trajectories.export.chat import arguments_of, metadata, think, tools_text
+from trajectories.export.columns import METADATA
+from trajectories.export.format import Format
 from trajectories.export.samples import Sample, Turn
 
 _ASKED = ("human", "observation")
@@ -66,7 +66,7 @@ def _message(turn: Turn) -> dict[str, str]:
     return {"from": "function_call", "value": think(thoughts, value) if thoughts else value}
 
 
-SHAREGPT = Format(
+FORMAT = Format(
     "sharegpt",
     row,
     loss=None,

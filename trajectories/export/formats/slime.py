@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from trajectories.export.formats.chat import chat_message, metadata, tools_text
-from trajectories.export.formats.columns import METADATA, TOOL_CALLS
-from trajectories.export.formats.model import Format
+from trajectories.export.chat import chat_message, metadata, tools_text
+from trajectories.export.columns import METADATA, TOOL_CALLS
+from trajectories.export.format import Format
 from trajectories.export.samples import Sample
 
 
@@ -31,7 +31,7 @@ def row(sample: Sample) -> dict[str, Any]:
     }
 
 
-SLIME = Format(
+FORMAT = Format(
     "slime",
     row,
     loss="step_loss_mask",

@@ -11,9 +11,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from trajectories.export.formats.chat import arguments_of, metadata, think, tools_text
-from trajectories.export.formats.columns import METADATA
-from trajectories.export.formats.model import Format
+from trajectories.export.chat import arguments_of, metadata, think, tools_text
+from trajectories.export.columns import METADATA
+from trajectories.export.format import Format
 from trajectories.export.samples import Sample, Turn
 
 
@@ -54,7 +54,7 @@ def _messages(turn: Turn) -> list[dict[str, Any]]:
     return [*(said if content or not calls else []), *calls]
 
 
-SWIFT = Format(
+FORMAT = Format(
     "swift",
     row,
     loss="loss",

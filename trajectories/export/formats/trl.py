@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from trajectories.export.formats.chat import chat_messages, metadata, tools_text
-from trajectories.export.formats.columns import METADATA, TOOL_CALLS
-from trajectories.export.formats.model import Format
+from trajectories.export.chat import chat_messages, metadata, tools_text
+from trajectories.export.columns import METADATA, TOOL_CALLS
+from trajectories.export.format import Format
 from trajectories.export.samples import Sample
 
 _MESSAGE = {
@@ -39,7 +39,7 @@ def _rest(sample: Sample) -> dict[str, Any]:
     return {"tools": tools_text(sample), "metadata": metadata(sample)}
 
 
-TRL = Format(
+FORMAT = Format(
     "trl",
     row,
     loss=None,
