@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from copy import copy
 from typing import Any, TypeVar
 
 import click
+
+from prchain.catalogue import Catalogue
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -38,3 +41,17 @@ def strategy_option(command: _Command) -> _Command:
 def repository_option(command: _Command) -> _Command:
     """Add ``--repository``; the parameter is None where it was not given."""
     return click.option("--repository", metavar="OWNER/NAME", help="Of one repository only.")(command)
+
+
+class CatalogueOption(click.Option):
+    """Takes a name of a catalogue of things with a ``help``, and tells it of each: only then are they imported."""
+
+    def __init__(self, flags: Sequence[str], *, of: Catalogue[Any], **given: Any) -> None:
+        super().__init__(flags, type=click.Choice(list(of)), **given)
+        self._of = of
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """See `click.Option.get_help_record`."""
+        told = copy(self)
+        told.help = f"{self.help} {'; '.join(f'{name}: {thing.help}' for name, thing in self._of.items())}."
+        return super(CatalogueOption, told).get_help_record(ctx)

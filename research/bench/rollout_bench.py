@@ -35,8 +35,8 @@ from tests.trajectories.miniworld import on_the_path
 from trajectories.model import Ending, Entry, Kind
 from trajectories.recorder import StoreRecorder
 from trajectories.rows import begin_trajectory, write_entries
-from trajectories.scaffolds.agent import ReactScaffold
-from trajectories.scaffolds.mini import MiniScaffold
+from trajectories.scaffolds.kinds.mini import MiniScaffold
+from trajectories.scaffolds.kinds.react import ReactScaffold
 from trajectories.scaffolds.mini_package import MiniPackage
 from trajectories.scaffolds.observations import SUBMISSION
 from trajectories.scaffolds.scaffold import Order

@@ -43,7 +43,7 @@ from sql.store import Store
 from trajectories.options import Gate, RolloutOptions
 from trajectories.rollouts.ground import ChainGround
 from trajectories.rollouts.rollout import RolloutContext, roll
-from trajectories.scaffolds.setup import make_scaffold
+from trajectories.scaffolds.kinds import SCAFFOLDS
 from trajectories.task import read_task
 
 OPTIONS = RolloutOptions(gate=Gate.TESTS, refinements=0)
@@ -91,7 +91,7 @@ def main(db: str, chain: str, agent: str, tries: int, keep: str | None) -> None:
             store,
             _desk(store, []),
             provider,
-            make_scaffold(OPTIONS),
+            SCAFFOLDS[OPTIONS.scaffold].make(OPTIONS),
             OPTIONS,
             settings.mirrors_dir,
             folder / "data",

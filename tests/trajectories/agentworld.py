@@ -18,7 +18,7 @@ from prchain.llm.model import Message, Reply, Request, ToolCall, Usage
 from prchain.llm.price import Price
 from tests.models import FakeModel
 from trajectories.model import Entry, Kind
-from trajectories.scaffolds.agent import ReactScaffold
+from trajectories.scaffolds.kinds.react import ReactScaffold
 from trajectories.scaffolds.scaffold import Attempt, Observer, Order
 
 Said = Reply | LlmError | Callable[[Request], Reply]

@@ -46,7 +46,7 @@ from tests.models import FakeModel
 from trajectories.options import RolloutOptions
 from trajectories.rollouts.rollout import RolloutContext
 from trajectories.rollouts.run import Choice, RolloutRun
-from trajectories.scaffolds.setup import make_scaffold
+from trajectories.scaffolds.kinds import SCAFFOLDS
 
 NAME = "shop/till"
 STAGES = 5
@@ -321,7 +321,7 @@ class RolloutWorld:
             self.store,
             desk,
             Provider(settings, backend=chosen.backend),
-            make_scaffold(chosen),
+            SCAFFOLDS[chosen.scaffold].make(chosen),
             chosen,
             settings.mirrors_dir,
             settings.data_dir,

@@ -37,8 +37,8 @@ from tests.trajectories.agentworld import (
     work,
 )
 from trajectories.model import Ending, Entry, Kind, Limits, Used
-from trajectories.scaffolds.agent import ReactScaffold
 from trajectories.scaffolds.context import used_by
+from trajectories.scaffolds.kinds.react import ReactScaffold
 from trajectories.scaffolds.scaffold import Advice, Scaffold
 from trajectories.scaffolds.tools.bash import SESSION
 from trajectories.scaffolds.turns import NOT_RUN

@@ -9,8 +9,8 @@ from prchain.llm.ledger import MemoryLedger
 from prchain.llm.model import Message, Reply, Request, Usage
 from tests.trajectories.agentworld import SUBMIT, Model, opening, order, requires_valid, runs, sandbox_of, work
 from trajectories.model import Ending, Entry, Kind, Limits, Used
-from trajectories.scaffolds.agent import ReactScaffold
 from trajectories.scaffolds.context import BYTES_PER_TOKEN, Conversation, left_out, used_by
+from trajectories.scaffolds.kinds.react import ReactScaffold
 
 LONG = Line(lambda _: True, ExecResult(0, b"x" * 4000), repeat=True)
 TOO_LONG = errors.ContextTooLong("too long")

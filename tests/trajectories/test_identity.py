@@ -291,7 +291,7 @@ def edit_prompt(monkeypatch: pytest.MonkeyPatch, wanted: str) -> None:
         made = real(package, name)
         return replace(made, hash="edited") if made.name == wanted else made
 
-    for module in ("scaffolds.agent", "verdicts.judge", "rollouts.rollout", "verdicts.comments"):
+    for module in ("scaffolds.kinds.react", "verdicts.judge", "rollouts.rollout", "verdicts.comments"):
         monkeypatch.setattr(f"trajectories.{module}.load_prompt", load)
 
 

@@ -49,12 +49,12 @@ from tests.trajectories.rolloutworld import FolderPlace, PolicyModel, Said, bash
 from trajectories.model import Ending, Entry, Kind, Limits, Used
 from trajectories.options import RolloutOptions
 from trajectories.rollouts.rollout import roll
-from trajectories.scaffolds import mini as mini_module
-from trajectories.scaffolds.agent import ReactScaffold
-from trajectories.scaffolds.mini import MiniScaffold
+from trajectories.scaffolds.kinds import SCAFFOLDS
+from trajectories.scaffolds.kinds import mini as mini_module
+from trajectories.scaffolds.kinds.mini import MiniScaffold
+from trajectories.scaffolds.kinds.react import ReactScaffold
 from trajectories.scaffolds.observations import SUBMISSION
 from trajectories.scaffolds.scaffold import Advice, Scaffold
-from trajectories.scaffolds.setup import make_scaffold
 from trajectories.scaffolds.turns import NOT_RUN
 
 pytestmark = pytest.mark.mini
@@ -114,11 +114,11 @@ def test_a_query_with_the_overview_stands_in_its_words_on_a_task_and_a_later_one
 
 
 def test_options_choose_it_and_what_its_template_fixes_cannot_be_chosen() -> None:
-    made = make_scaffold(RolloutOptions(scaffold="mini", command_timeout=7, max_tokens=99, overflow="elide"))
+    made = SCAFFOLDS["mini"].make(RolloutOptions(command_timeout=7, max_tokens=99, overflow="elide"))
     assert isinstance(made, MiniScaffold)
     assert (made.command_timeout, made.max_tokens, made.overflow) == (7, 99, "elide")
     with pytest.raises(errors.UsageError, match="10,000"):
-        make_scaffold(RolloutOptions(scaffold="mini", observation_chars=500))
+        SCAFFOLDS["mini"].make(RolloutOptions(observation_chars=500))
 
 
 def test_importing_it_leaves_home_environment_and_output_alone(tmp_path: Path) -> None:

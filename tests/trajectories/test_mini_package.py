@@ -11,8 +11,8 @@ import pytest
 
 from prchain.errors import UsageError
 from trajectories.options import RolloutOptions
+from trajectories.scaffolds.kinds import SCAFFOLDS
 from trajectories.scaffolds.mini_package import load_package
-from trajectories.scaffolds.setup import make_scaffold
 
 MODULES = (
     "minisweagent",
@@ -33,7 +33,7 @@ def _asked_anew() -> Iterator[None]:
 def test_what_is_missing_is_told_with_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "minisweagent", None)
     with pytest.raises(UsageError, match=r"make mini.*prchain\[mini\]"):
-        make_scaffold(RolloutOptions(scaffold="mini"))
+        SCAFFOLDS["mini"].make(RolloutOptions())
 
 
 def test_a_version_with_other_interfaces_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

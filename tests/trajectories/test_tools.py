@@ -19,7 +19,7 @@ from prchain.errors import SandboxFileError, SandboxLost
 from tests.trajectories.agentworld import SUBMIT, Memory, Model, call, opening, order, runs, says, work
 from trajectories.model import Ending, Entry, Kind
 from trajectories.model import Limits as AgentLimits
-from trajectories.scaffolds.agent import ReactScaffold
+from trajectories.scaffolds.kinds.react import ReactScaffold
 from trajectories.scaffolds.tools.edits import Edits
 from trajectories.scaffolds.tools.texts import Text, numbered
 from trajectories.scaffolds.tools.tool import Result, Workspace

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from prchain.cli_options import db_option, json_option, repository_option, strategy_option
+from prchain.cli_options import CatalogueOption, db_option, json_option, repository_option, strategy_option
 from prchain.errors import UsageError
 from prchain.progress import open_progress
 from prchain.settings import PurposeSettings, Settings
 from prchain.terminal import counted, present, say, say_reasons, tally
 from sql.store import Store
+from trajectories.scaffolds.kinds import SCAFFOLDS
 
 if TYPE_CHECKING:
     from prchain.llm.ledger import Spending
@@ -60,11 +61,7 @@ def _limit_options(command: Any) -> Any:
 @click.option("--budget", type=click.FloatRange(min=0), metavar="USD", help="Spend no more than this in this run.")
 @click.option("--dry-run", is_flag=True, help="Say how many calls, tokens and USD it would take; ask nothing.")
 @click.option(
-    "--scaffold",
-    type=click.Choice(["react", "mini"]),
-    default="react",
-    show_default=True,
-    help="The kind of agent: ours, or mini-swe-agent with its own tool and prompts.",
+    "--scaffold", cls=CatalogueOption, of=SCAFFOLDS, default="react", show_default=True, help="The kind of agent."
 )
 @click.option(
     "--tools",

@@ -31,7 +31,7 @@ from trajectories.rollouts.forecast import Forecast, forecast
 from trajectories.rollouts.rollout import RolloutContext, roll
 from trajectories.rollouts.standing import Found, find, read_rows
 from trajectories.scaffolds.attempt_loop import PURPOSE as AGENT
-from trajectories.scaffolds.setup import make_scaffold
+from trajectories.scaffolds.kinds import SCAFFOLDS
 from trajectories.task import read_texts
 
 
@@ -150,7 +150,7 @@ def open_run(
             store,
             desk,
             provider,
-            make_scaffold(options),
+            SCAFFOLDS.named(options.scaffold).make(options),
             options,
             settings.mirrors_dir,
             settings.data_dir,

@@ -39,7 +39,7 @@ PURPOSE = "agent"
 
 @dataclass(frozen=True, slots=True)
 class LoopSettings:
-    """What an attempt is made with; `trajectories.scaffolds.agent.ReactScaffold` tells what each is."""
+    """What an attempt is made with; `trajectories.scaffolds.kinds.react.ReactScaffold` tells what each is."""
 
     prompt: Prompt
     """The one that the ledger names with the agent's calls."""

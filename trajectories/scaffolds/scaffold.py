@@ -1,9 +1,9 @@
 """What a scaffold is: the way in which a model works in a sandbox.
 
-Ours is `trajectories.scaffolds.agent`; `trajectories.scaffolds.mini` runs mini-swe-agent. An agent program that runs
-unchanged in the container, and is recorded at its endpoint, would be a third. It needs two things that are not here: a
-process in the sandbox whose output is read as it comes (`Sandbox.exec` returns when a command has ended), and a way for
-it to a model, since a sandbox has no network.
+One module of `trajectories.scaffolds.kinds` holds one. An agent program that runs unchanged in the container, and is
+recorded at its endpoint, would be another. It needs two things that are not here: a process in the sandbox whose output
+is read as it comes (`Sandbox.exec` returns when a command has ended), and a way for it to a model, since a sandbox has
+no network.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any, Protocol, runtime_checkable
 from environments.sandboxes.sandbox import Sandbox
 from prchain.llm.desk import Desk
 from trajectories.model import NO_LIMITS, NOTHING_USED, Ending, Entry, Kind, Limits, Used
+from trajectories.options import RolloutOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,3 +162,15 @@ class Scaffold(Protocol):
         self, desk: Desk, sandbox: Sandbox, order: Order, record: Recorder, observers: Sequence[Observer] = ()
     ) -> Attempt:
         """Work until the agent submits or a limit ends it. Raises `LlmError`, `SandboxError`, `StoreError`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScaffoldKind:
+    """One of the scaffolds that there are."""
+
+    name: str
+    """In options and stored rows."""
+    help: str
+    """What it is, in few words."""
+    make: Callable[[RolloutOptions], Scaffold]
+    """Raises `UsageError` for options that it does not take, and where something that it needs is not installed."""

@@ -11,9 +11,10 @@ from prchain.errors import PrchainError, SandboxLimit
 from prchain.llm.desk import Desk
 from prchain.llm.prompts import Prompt, load_prompt
 from trajectories.model import Ending, Entry, Kind
+from trajectories.options import RolloutOptions
 from trajectories.scaffolds.attempt_loop import AttemptLoop, LoopSettings
 from trajectories.scaffolds.context import Overflow
-from trajectories.scaffolds.scaffold import Attempt, Observer, Order, Recorder
+from trajectories.scaffolds.scaffold import Attempt, Observer, Order, Recorder, ScaffoldKind
 from trajectories.scaffolds.taking_up import ended_by, ended_words
 from trajectories.scaffolds.tools.tool import Result
 from trajectories.scaffolds.tools.toolset import Toolset, ToolsetName, toolset
@@ -168,3 +169,18 @@ class _Stepper:
         if call.tool is None or call.arguments is None:
             return Result(call.words, str(call.fault))
         return call.tool.run(call.arguments, self._loop.workspace)
+
+
+def _make(options: RolloutOptions) -> ReactScaffold:
+    return ReactScaffold(
+        tools=options.tools,
+        temperature=options.temperature,
+        max_tokens=options.max_tokens,
+        context_tokens=options.context_tokens,
+        overflow=options.overflow,
+        observation_chars=options.observation_chars,
+        command_timeout=options.command_timeout,
+    )
+
+
+SCAFFOLD = ScaffoldKind("react", "our own", _make)

@@ -18,18 +18,20 @@ from types import SimpleNamespace
 from typing import Any
 
 from environments.sandboxes.sandbox import Sandbox
+from prchain.errors import UsageError
 from prchain.llm.desk import Desk
 from prchain.llm.model import Reply, ToolCall
 from prchain.llm.prompts import Prompt, load_prompt
 from prchain.scrub import clean_text
 from trajectories.model import Ending, Entry, Kind, TurnFault
-from trajectories.scaffolds.agent import ReactScaffold
+from trajectories.options import RolloutOptions
 from trajectories.scaffolds.attempt_loop import AttemptLoop, Said
 from trajectories.scaffolds.context import Overflow
+from trajectories.scaffolds.kinds.react import ReactScaffold
 from trajectories.scaffolds.mini_package import SHOWN_CHARS, MiniPackage, load_package
 from trajectories.scaffolds.mini_shell import SYSTEM, Ran, Shell
 from trajectories.scaffolds.observations import command_details, command_error, is_submission
-from trajectories.scaffolds.scaffold import Attempt, Observer, Order, Recorder
+from trajectories.scaffolds.scaffold import Attempt, Observer, Order, Recorder, ScaffoldKind
 from trajectories.scaffolds.taking_up import ended_by
 from trajectories.scaffolds.turns import NOT_RUN, Call, Turn, sent, shown_name
 
@@ -305,3 +307,18 @@ def _as_theirs(entry: Entry) -> dict[str, Any]:
     if message.tool_call_id is not None:
         out["tool_call_id"] = message.tool_call_id
     return out
+
+
+def _make(options: RolloutOptions) -> MiniScaffold:
+    if options.observation_chars != SHOWN_CHARS:
+        raise UsageError(f"mini-swe-agent shows {SHOWN_CHARS:,} characters of an output, no other number")
+    return MiniScaffold(
+        temperature=options.temperature,
+        max_tokens=options.max_tokens,
+        context_tokens=options.context_tokens,
+        overflow=options.overflow,
+        command_timeout=options.command_timeout,
+    )
+
+
+SCAFFOLD = ScaffoldKind("mini", "mini-swe-agent with its own tool and prompts", _make)
