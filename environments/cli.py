@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from prchain.cli_options import db_option, json_option, repository_option, strategy_option
+from environments.backends import BACKENDS, DEFAULT, chosen_backend
+from prchain.cli_options import CatalogueOption, db_option, json_option, repository_option, strategy_option
 from prchain.errors import UsageError
 from prchain.progress import open_progress
 from prchain.settings import Settings
@@ -71,16 +72,17 @@ def build(
       prchain environments build --chain 5f0c --repair --budget 1
     """
     from environments.images.build_run import build_images
-    from environments.images.provide import Backend, Provider, build_logs
+    from environments.images.provide import Provider, build_logs
     from environments.report import BuildHelp, print_builds
+    from environments.sandboxes import leftovers
 
     settings = Settings.load(db=db)
     with ExitStack() as opened:
         store = opened.enter_context(closing(Store.open(settings.db, create=False)))
         progress = opened.enter_context(open_progress(secrets=settings.secrets))
         desk = _desk(opened, settings, store, repair, budget)
-        provider = opened.enter_context(closing(Provider(settings, backend=Backend.DOCKER, store=store, desk=desk)))
-        _collect_quietly(provider.engine())
+        provider = opened.enter_context(closing(Provider(settings, store=store, desk=desk)))
+        leftovers.remove(provider.engine(), leftovers.find(provider.engine()))
         builds = build_images(
             store,
             provider,
@@ -188,24 +190,22 @@ def prune(
 def gc(everybody: bool, db: str | None, as_json: bool) -> None:
     """Remove containers, snapshots and folders that a crash of prchain left behind.
 
-    `build` and `validate` begin with it. Nothing without a label of ours is touched.
+    `build`, `validate` and `rollouts run` begin with it, each for its own backend. Nothing without a label of ours is
+    touched.
 
     \b
     Example:
       prchain environments gc
     """
     from environments.report import print_leftovers
-    from environments.sandboxes import leftovers
 
     settings = Settings.load(db=db)
-    folders = leftovers.find_local()
-    stuck = [str(path) for path in leftovers.remove_local(folders)]
-    with _engine(settings) as engine:
-        found = leftovers.find(engine, everybody=everybody)
-        kept = leftovers.remove(engine, found)
-    names = [*(str(path) for path in folders), *(f"{one.kind} {one.name}" for one in found)]
-    left = [*stuck, *(f"{one.kind} {one.name}" for one in kept)]
-    removed = [name for name in names if name not in left]
+    found: dict[str, bool] = {}
+    # What needs no engine comes first: it is gone then, too, where no engine answers.
+    for backend in sorted(BACKENDS.values(), key=lambda backend: backend.needs_image):
+        found |= backend.of(settings).clear_away(everybody=everybody)
+    removed = [name for name, gone in found.items() if gone]
+    left = [name for name, gone in found.items() if not gone]
     present(as_json, {"removed": removed, "left": left}, print_leftovers, removed, left)
     if left:
         click.get_current_context().exit(1)
@@ -239,11 +239,7 @@ def base(name: str, suite: str, mirror: str | None, db: str | None, as_json: boo
 @_chain_options
 @click.option("--runs", type=click.IntRange(1, 20), default=3, show_default=True, help="Test runs on each side.")
 @click.option(
-    "--backend",
-    type=click.Choice(["docker", "local", "unsafe-local"]),
-    default="docker",
-    show_default=True,
-    help="local: bubblewrap, with this machine's programs; unsafe-local: plain processes.",
+    "--backend", cls=CatalogueOption, of=BACKENDS, default=DEFAULT, show_default=True, help="Where tests run."
 )
 @click.option("--unsafe-local", "unsafe", is_flag=True, help="Yes, run others' code on this machine unprotected.")
 @click.option(
@@ -292,21 +288,16 @@ def validate(
       prchain environments validate --repository pallets/click --workers 4
       prchain environments validate --chain 5f0c --stage-images
     """
-    from environments.images.provide import Backend, build_logs
+    from environments.images.provide import build_logs
     from environments.proofs.validate import ValidateOptions
     from environments.proofs.validations import Choice, open_run
     from environments.report import BuildHelp, print_validations, validation_rows
 
-    where = Backend(backend)
-    if unsafe != (where is Backend.UNSAFE_LOCAL):
-        raise UsageError(
-            "plain processes run others' code on this machine unprotected; if you mean it, give both "
-            "--backend unsafe-local and --unsafe-local"
-        )
-    if stage_images and where is not Backend.DOCKER:
-        raise UsageError("--stage-images needs the backend docker")
+    needs_image = chosen_backend(backend, unsafe=unsafe).needs_image
+    if stage_images and not needs_image:
+        raise UsageError("--stage-images needs a backend that needs images, as docker does")
     settings = Settings.load(db=db, workers=workers)
-    options = ValidateOptions(backend=where, runs=runs, test_timeout=timeout, stage_images=stage_images)
+    options = ValidateOptions(backend=backend, runs=runs, test_timeout=timeout, stage_images=stage_images)
     choice = Choice(strategy, repository, limit, chain, retry, renew)
     _require_repair(repair, budget)
     with (
@@ -314,7 +305,7 @@ def validate(
         open_run(settings, options, choice, repair=repair, budget_usd=budget, progress=progress) as run,
     ):
         provider = run.prover.provider
-        _collect_quietly(provider.engine() if where is Backend.DOCKER else None)
+        run.prover.backend.clear_away()
         report = run.run(settings.workers)
     more = BuildHelp(build_logs(settings), provider.recipes_dir, repaired=repair)
     present(as_json, validation_rows(report), print_validations, report, more)
@@ -339,14 +330,6 @@ def show(chain: str, tests: bool, db: str | None, as_json: bool) -> None:
     with closing(Store.open(Settings.load(db=db).db, create=False)) as store:
         page = proof_page(store, chain, tests=tests)
     present(as_json, page, print_proof, page)
-
-
-def _collect_quietly(engine: Any) -> None:
-    from environments.sandboxes import leftovers
-
-    leftovers.remove_local(leftovers.find_local())
-    if engine is not None:
-        leftovers.remove(engine, leftovers.find(engine))
 
 
 @contextmanager

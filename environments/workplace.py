@@ -1,6 +1,6 @@
 """One stage's place to work: sandboxes with its image, trees put into them made ready, and test runs on trees.
 
-    workplace = Workplace(provided, trees, backend=Backend.DOCKER)
+    workplace = Workplace(provided, trees, backend=BACKENDS["docker"])
     with workplace.sandbox() as sandbox:                  # the agent's
         workplace.place(sandbox, start_tree)
         ...
@@ -22,13 +22,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
-from environments.backends import command_for, make_sandbox, refreshes
+from environments.backend import Backend
 from environments.checkouts.checkout import Extraction, extract_tree, place_repository, place_tree
 from environments.checkouts.overlay import Overlay, overlay
 from environments.images.buildlogs import decisive_lines
-from environments.images.provide import Backend, Provided
+from environments.images.provide import Provided
 from environments.sandboxes.sandbox import Limits, Sandbox
 from environments.stages import Stage, StagePatch
 from environments.suites.runner import TestCommand
@@ -61,8 +61,7 @@ class Workplace:
     """Where trees of one stage are worked on and tested; safe for threads.
 
     `provided` is what `environments.images.provide.Provider` gives for the stage. `limits` hold for every sandbox, and
-    `labels` stand on every container besides our own. `test_timeout` is in seconds, for one run. `client` is a
-    `docker.DockerClient` that all sandboxes share; without one each makes its own, to the engine at the URL `engine`.
+    `labels` stand on every container besides our own. `test_timeout` is in seconds, for one run.
     """
 
     def __init__(
@@ -70,12 +69,10 @@ class Workplace:
         provided: Provided,
         trees: TreeStore,
         *,
-        backend: Backend = Backend.DOCKER,
+        backend: Backend,
         limits: Limits | None = None,
         test_timeout: float = TEST_TIMEOUT,
         labels: Mapping[str, str] | None = None,
-        client: Any = None,
-        engine: str | None = None,
     ) -> None:
         self.provided = provided
         self.trees = trees
@@ -83,15 +80,13 @@ class Workplace:
         self.limits = limits or Limits()
         self.test_timeout = test_timeout
         self._labels = dict(labels or {})
-        self._client = client
-        self._engine = engine
         self._lock = threading.Lock()
         self._made: set[bytes] = set()
 
     @property
     def command(self) -> TestCommand:
         """How tests are run here."""
-        return command_for(self.backend, self.provided.plan)
+        return self.backend.command(self.provided.plan)
 
     @property
     def runner(self) -> str:
@@ -100,15 +95,8 @@ class Workplace:
 
     def sandbox(self) -> Sandbox:
         """A new sandbox of the stage's image, not started; the caller closes it."""
-        return make_sandbox(
-            self.backend,
-            self.provided.plan,
-            self.provided.image,
-            limits=self.limits,
-            labels=self._labels,
-            client=self._client,
-            engine=self._engine,
-        )
+        plan, image = self.provided.plan, self.provided.image
+        return self.backend.sandbox(plan, image, limits=self.limits, labels=self._labels)
 
     def place(self, sandbox: Sandbox, tree: str, *, history: Sequence[str] = (), begun_from: str | None = None) -> None:
         """Make the sandbox hold exactly `tree`, ready to run, as the work tree of a new repository.
@@ -120,7 +108,7 @@ class Workplace:
         `PlacementFailed`, `IncompleteRepository`, `SandboxError`.
         """
         place_tree(sandbox, self.trees, tree, history=history)
-        scripts = refreshes(self.backend, self.provided.plan)
+        scripts = self.backend.refreshes(self.provided.plan)
         for script in scripts:
             ran = sandbox.exec(f"set -euo pipefail\n{script}", timeout=REFRESH_TIMEOUT)
             if ran.exit_code != 0:

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from chains.tasks.run import Options as TaskOptions
-from environments.images.provide import Backend
 from environments.proofs.validate import ValidateOptions
 from environments.proofs.validations import Choice as ValidateChoice
 from miner.mine import MineOptions
@@ -210,7 +209,7 @@ def _proofs(folder: Path) -> Iterator[Given]:
             world.rows(StageTests, *stages),
             world.rows(Validation, "chain_id", "outcome", "reason", "backend"),
         )
-        options = ValidateOptions(backend=Backend.LOCAL, runs=1, test_timeout=60.0)
+        options = ValidateOptions(backend="local", runs=1, test_timeout=60.0)
         yield Given(environment, (options, ValidateChoice()), facts, lambda: 0)
 
 
@@ -275,7 +274,7 @@ def _rollouts(folder: Path) -> Iterator[Given]:
             said = {name for (name,) in world.rows(TrajectoryMessage, "trajectory_id")}
             return len(world.rows(Trajectory, "id", outcome="running")) if said else 0
 
-        options = RolloutOptions(backend=Backend.LOCAL, refinements=0)
+        options = RolloutOptions(backend="local", refinements=0)
         yield Given(environment, (options, RolloutChoice()), facts, running)
 
 

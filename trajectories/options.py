@@ -10,8 +10,8 @@ from enum import StrEnum
 from hashlib import sha256
 from typing import Any, Literal, Self
 
+from environments.backends import BACKENDS, DEFAULT
 from environments.checkouts.state import Carry
-from environments.images.provide import Backend
 from prchain.errors import UsageError
 from trajectories.model import NO_LIMITS, Limits
 
@@ -74,7 +74,7 @@ today: ids that were made would change with it. A new option comes with the valu
 ELSEWHERE = frozenset({"scaffold", "observers", "temperature", "max_tokens"})
 """Options that identities name in another place: as scaffold, as observers, and as sampling settings of the agent."""
 
-_ENUMS: Mapping[str, type[StrEnum]] = {"carry": Carry, "gate": Gate, "on_fail": OnFail, "backend": Backend}
+_ENUMS: Mapping[str, type[StrEnum]] = {"carry": Carry, "gate": Gate, "on_fail": OnFail}
 """Fields whose value may be given as a word."""
 
 
@@ -114,13 +114,15 @@ class RolloutOptions:
     interface: Literal["appended", "paper"] = "appended"
     tests: Literal["always", "gate"] = "always"
     """Whether a stage's proved tests run on every attempt, or only where the gate asks for them."""
-    backend: Backend = Backend.DOCKER
+    backend: str = DEFAULT
+    """A name of `environments.backends`."""
     observers: tuple[str, ...] = ()
     """Each as ``--observer`` takes it: ``NAME`` or ``NAME:setting=value,...`` (`trajectories.observers.setup`)."""
 
     def __post_init__(self) -> None:
         for name, kind in _ENUMS.items():
             object.__setattr__(self, name, kind(getattr(self, name)))
+        BACKENDS.named(self.backend)
         object.__setattr__(self, "observers", tuple(self.observers))
         for name in ("threshold", "command_timeout", "test_timeout"):
             object.__setattr__(self, name, float(getattr(self, name)))  # 60 is 60.0, also in an identity

@@ -15,7 +15,6 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from enum import StrEnum
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Protocol
@@ -27,7 +26,7 @@ from environments.images.images import Image, build_image
 from environments.images.plans import Plan, make_plan, version_of_tags
 from environments.images.recipes import Recipe, named_recipe
 from environments.images.repair import changed_keys, repair, store_recipe
-from environments.sandboxes.engine import connect
+from environments.sandboxes.engine import LONG, connect
 from prchain.errors import BuildFailed, GitError
 from prchain.git.repository import GitRepository
 from prchain.git.trees import TreeStore
@@ -40,19 +39,8 @@ from sql.tables import BuiltImage
 BUILT = "built"
 """The outcome of an image that is there."""
 
-_ENGINE_TIMEOUT = 900
-"""Seconds for one answer of the engine: to commit some gigabytes takes minutes."""
-
 _MUCH_LATER = 90
 """Days between a stage and what its image holds from which on a note says so."""
-
-
-class Backend(StrEnum):
-    """Where commands of a stage run."""
-
-    DOCKER = "docker"
-    LOCAL = "local"
-    UNSAFE_LOCAL = "unsafe-local"
 
 
 class Based(Protocol):
@@ -94,22 +82,23 @@ class _Order:
 class Provider:
     """Makes plans and images for stages; safe for threads.
 
-    `engine` is a `docker.DockerClient`, made when it is first needed. With a `desk`, a recipe that does not build is
-    repaired by a model (`environments.images.repair`), and the one that worked is stored among the user's. With a
-    `store`, every build that ends leaves a row of `BuiltImage`; one that fails leaves its log in `build_logs`.
+    Without `images` it makes plans alone. `engine` is a `docker.DockerClient`, made when it is first needed. With a
+    `desk`, a recipe that does not build is repaired by a model (`environments.images.repair`), and the one that worked
+    is stored among the user's. With a `store`, every build that ends leaves a row of `BuiltImage`; one that fails
+    leaves its log in `build_logs`.
     """
 
     def __init__(
         self,
         settings: Settings,
         *,
-        backend: Backend,
+        images: bool = True,
         engine: Any = None,
         desk: Desk | None = None,
         store: Store | None = None,
     ) -> None:
         self._settings = settings
-        self._backend = backend
+        self._images = images
         self._engine = engine
         self._own_engine = engine is None
         self._desk = desk
@@ -132,7 +121,7 @@ class Provider:
         """The client of the engine; raises `EngineUnavailable`."""
         with self._guard:
             if self._engine is None:
-                self._engine = connect(self._settings.environments_engine, timeout=_ENGINE_TIMEOUT)
+                self._engine = connect(self._settings.environments_engine, timeout=LONG)
             return self._engine
 
     def close(self) -> None:
@@ -167,7 +156,7 @@ class Provider:
             )
 
         plan = planned()
-        if self._backend is not Backend.DOCKER:
+        if not self._images:
             return Provided(plan, None)
         landed = datetime.fromisoformat(stage.landed_at)
         landed = landed if landed.tzinfo else landed.replace(tzinfo=UTC)

@@ -31,12 +31,13 @@ def stage_image_name(chain: ChainStages, stage: Stage) -> str:
     return image_name(chain.repository, f"stage-{chain.id}-{stage.position}")
 
 
-def stage_image(workplace: Workplace, client: Any, chain: ChainStages, stage: Stage) -> str:
+def stage_image(workplace: Workplace, chain: ChainStages, stage: Stage) -> str:
     """The name of the image of a stage's checkout, made where the engine does not have it as it would be made now.
 
-    `workplace` is the stage's, in docker; `client` a `docker.DockerClient`. Raises as `Workplace.place`, and
-    `ImageError` where the engine refuses.
+    `workplace` is the stage's, in docker, and connected. Raises as `Workplace.place`, and `ImageError` where the engine
+    refuses.
     """
+    client = workplace.backend.client
     name = stage_image_name(chain, stage)
     with in_engine():
         ground = str(client.images.get(workplace.provided.image).id)

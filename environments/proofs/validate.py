@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
+from environments.backend import Backend
+from environments.backends import BACKENDS, DEFAULT
 from environments.checkouts.state import next_state
-from environments.images.provide import Backend, Provided, Provider
+from environments.images.provide import Provided, Provider
 from environments.proofs.proof import (
     NOT_REACHED,
     STATE_DIFFERS,
@@ -28,7 +28,7 @@ from environments.proofs.proof import (
 from environments.proofs.proof_rows import ChainProof, StageProof, StoredRuns, write_proof, write_stage_image
 from environments.proofs.reference_runs import ReferenceRuns
 from environments.proofs.stage_images import stage_image
-from environments.sandboxes.engine import connect, in_engine
+from environments.sandboxes.engine import in_engine
 from environments.sandboxes.sandbox import Limits
 from environments.stages import ChainStages, Stage, StagePatch, open_git, open_trees, read_chain, stage_patches
 from environments.suites.plaincommands import plain_command
@@ -47,9 +47,6 @@ from sql.store import Store
 RUNS = 3
 """Runs of a stage's tests on each side."""
 
-_ENGINE_TIMEOUT = 900
-"""Seconds for one answer of the engine: to commit some gigabytes takes minutes."""
-
 _LONGEST_REASON = 1000
 
 
@@ -57,7 +54,8 @@ _LONGEST_REASON = 1000
 class ValidateOptions:
     """How chains are proved."""
 
-    backend: Backend = Backend.DOCKER
+    backend: str = DEFAULT
+    """A name of `environments.backends`."""
     runs: int = RUNS
     test_timeout: float = TEST_TIMEOUT
     """Seconds for one run of a stage's test files."""
@@ -74,7 +72,7 @@ class _Chain:
     git: GitRepository
     trees: TreeStore
     patches: tuple[StagePatch, ...]
-    client: Any
+    backend: Backend
 
 
 class ChainProver:
@@ -84,6 +82,7 @@ class ChainProver:
         self._store = store
         self.provider = provider
         self.options = options
+        self.backend = BACKENDS.named(options.backend).of(settings)
         self._settings = settings
 
     def prove(self, chain_id: str, tell: Tell = lambda words: None) -> ChainProof:
@@ -104,24 +103,12 @@ class ChainProver:
             stages = tuple(StageProof(stage.position, NOT_REACHED) for stage in chain.stages)
             proof = ChainProof(chain_id, error.name, str(error), stages)
         else:
-            with self._client() as client:
-                proof = self._stages(_Chain(chain, git, trees, patches, client), tell)
+            with self.backend.connected() as backend:
+                proof = self._stages(_Chain(chain, git, trees, patches, backend), tell)
         proof = replace(proof, seconds=time.monotonic() - begun)
         with self._store.transaction() as tx:
             write_proof(tx, proof, self.options.backend)
         return proof
-
-    @contextmanager
-    def _client(self) -> Iterator[Any]:
-        """A client of the engine for the sandboxes of one chain; None where none is needed."""
-        if self.options.backend is not Backend.DOCKER:
-            yield None
-            return
-        client = connect(self._settings.environments_engine, timeout=_ENGINE_TIMEOUT)
-        try:
-            yield client
-        finally:
-            client.close()
 
     def _stages(self, work: _Chain, tell: Tell) -> ChainProof:
         """Every stage in order; none after the first failure, which an unproved one is not."""
@@ -155,7 +142,7 @@ class ChainProver:
             suite = StageSuite.of(place, stage, work.patches)
             found = replace(found, files=suite.files, command=_command(place, suite.files))
             found = self._tested(work, stage, before, suite, found, tell)
-            if self.options.stage_images and found.outcome == PROVED and work.client is not None:
+            if self.options.stage_images and found.outcome == PROVED and work.backend.needs_image:
                 tell("image of its checkout")
                 found = replace(found, stage_image=self._checkout(work, stage, place))
         except BuildFailed as error:
@@ -167,7 +154,7 @@ class ChainProver:
     def _checkout(self, work: _Chain, stage: Stage, place: Workplace) -> str:
         """The image of a stage's checkout, with its row, which outlives the chain's: `prune` needs it."""
         begun = time.monotonic()
-        name = stage_image(place, work.client, work.chain, stage)
+        name = stage_image(place, work.chain, stage)
         recipe = place.provided.plan.recipe.name
         with self._store.transaction() as tx:
             write_stage_image(tx, name, work.chain.repository, recipe, time.monotonic() - begun)
@@ -178,10 +165,9 @@ class ChainProver:
         return Workplace(
             provided,
             work.trees,
-            backend=options.backend,
+            backend=work.backend,
             limits=options.limits,
             test_timeout=options.test_timeout,
-            client=work.client,
         )
 
     def _tested(
@@ -240,10 +226,10 @@ def _command(place: Workplace, files: Sequence[str]) -> str:
 
 
 def _image_id(work: _Chain, image: str | None) -> str:
-    if image is None or work.client is None:
+    if image is None:
         return ""
     with in_engine():
-        return str(work.client.images.get(image).id)
+        return str(work.backend.client.images.get(image).id)
 
 
 def _changed(trees: TreeStore, old: str, new: str) -> frozenset[str]:

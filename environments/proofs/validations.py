@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, ExitStack, closing, contextmanage
 from dataclasses import dataclass
 from typing import Any
 
+from environments.backends import BACKENDS
 from environments.images.images import list_images
 from environments.images.provide import Provider
 from environments.images.repair import PURPOSE
@@ -100,11 +101,11 @@ def open_run(
         desk: Desk | None = None
         if repair:
             desk = opened.enter_context(open_desk(settings, store, (PURPOSE,), budget_usd=budget_usd, run=ledger_run))
-        provider = Provider(settings, backend=options.backend, store=store, desk=desk)
-        opened.enter_context(closing(provider))
-        images = {one.name for one in list_images(provider.engine())} if options.stage_images else None
+        images = BACKENDS.named(options.backend).needs_image
+        provider = opened.enter_context(closing(Provider(settings, images=images, store=store, desk=desk)))
+        there = {one.name for one in list_images(provider.engine())} if options.stage_images else None
         prover = ChainProver(store, provider, settings, options)
-        yield ValidateRun(store, prover, choice, progress=progress, images=images, secrets=settings.secrets)
+        yield ValidateRun(store, prover, choice, progress=progress, images=there, secrets=settings.secrets)
 
 
 class ValidateRun:

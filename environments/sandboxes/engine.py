@@ -16,6 +16,9 @@ from prchain.scrub import redact
 LABEL = "prchain"
 """The prefix of every label of ours; nothing without it is listed or removed."""
 
+LONG = 900
+"""Seconds for one answer of an engine at work: to commit some gigabytes takes minutes."""
+
 BASE_LABEL = f"{LABEL}.base"
 IMAGE_LABEL = f"{LABEL}.image"
 """On base images, and on images of repositories."""

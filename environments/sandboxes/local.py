@@ -38,7 +38,9 @@ from prchain.errors import (
 )
 from prchain.processes import this_process
 
-_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+"""Where commands look for programs."""
+
 _HOME = "/home/sandbox"
 _NOBODY = 65_534
 _FOLDERS = ("work", "tmp", "home", "shm")
@@ -136,7 +138,7 @@ class LocalSandbox(ChannelledSandbox):
     def _spawn(self, folder: Path, state: Path) -> subprocess.Popen[bytes]:
         limits = self.place.limits
         bounds = f"ulimit -c 0; ulimit -f {limits.file_bytes // 1024}; ulimit -d {limits.memory_bytes // 1024}\n"
-        environment = {"PATH": _PATH, "HOME": _HOME, "LANG": "C.UTF-8", **self.place.environment}
+        environment = {"PATH": PATH, "HOME": _HOME, "LANG": "C.UTF-8", **self.place.environment}
         server = ["bash", "--noprofile", "--norc", "-c"]
         if self._unsafe:
             (folder / "server").mkdir()

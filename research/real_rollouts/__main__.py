@@ -24,7 +24,8 @@ from typing import Any
 
 import click
 
-from environments.images.provide import Backend, Provided, Provider
+from environments.backends import BACKENDS
+from environments.images.provide import Provided, Provider
 from environments.workplace import Workplace
 from prchain.git import path_text
 from prchain.git.trees import TreeStore
@@ -64,7 +65,7 @@ def main(db: str, chain: str, agent: str, tries: int, keep: str | None) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         copy(Path(db), folder / "prchain.db")
         store = opened.enter_context(closing(Store.open(str(folder / "prchain.db"), create=False)))
-        provider = opened.enter_context(closing(Provider(settings, backend=Backend.DOCKER)))
+        provider = opened.enter_context(closing(Provider(settings)))
         with store.reading() as tx:
             chain_id = find_chain(tx, chain)
         ensure_task(store, chain_id)
@@ -91,11 +92,11 @@ def main(db: str, chain: str, agent: str, tries: int, keep: str | None) -> None:
             store,
             _desk(store, []),
             provider,
+            BACKENDS[OPTIONS.backend].of(settings),
             SCAFFOLDS[OPTIONS.scaffold].make(OPTIONS),
             OPTIONS,
             settings.mirrors_dir,
             folder / "data",
-            engine=settings.environments_engine,
         )
         with store.reading() as tx:
             name = context.find(tx, chain_id, 0)[1].id
@@ -128,8 +129,8 @@ def _ground(store: Store, provider: Provider, settings: Settings, folder: Path, 
     """The chain's ground for what is worked out before the rollout."""
 
     def place(provided: Provided, trees: TreeStore) -> Workplace:
-        client: Any = provider.engine()
-        return Workplace(provided, trees, test_timeout=OPTIONS.test_timeout, client=client)
+        backend = replace(BACKENDS[OPTIONS.backend], client=provider.engine())
+        return Workplace(provided, trees, backend=backend, test_timeout=OPTIONS.test_timeout)
 
     with store.reading() as tx:
         task = read_task(tx, chain_id)

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from environments.images.provide import Backend, Provider
+from environments.backends import BACKENDS
+from environments.images.provide import Provider
 from environments.proofs.proof_rows import StageProof, read_stages
 from environments.proofs.validate import ChainProver, ValidateOptions
 from environments.sandboxes.local import LocalSandbox
@@ -134,16 +135,16 @@ class StageWorld:
     def patches(self) -> tuple[StagePatch, ...]:
         return tuple(stage_patches(self.git(), self.trees(), self.chain.stages))
 
-    def provider(self, backend: Backend = Backend.LOCAL) -> Provider:
-        return Provider(self.settings, backend=backend, store=self.store)
+    def provider(self, backend: str = "local") -> Provider:
+        return Provider(self.settings, images=BACKENDS[backend].needs_image, store=self.store)
 
-    def workplace(self, position: int = 1, backend: Backend = Backend.LOCAL, **fields: Any) -> Workplace:
+    def workplace(self, position: int = 1, backend: str = "local", **fields: Any) -> Workplace:
         stage, trees = self.chain.stages[position - 1], self.trees()
         provided = self.provider(backend).provide(NAME, trees, self.git(), stage)
-        return Workplace(provided, trees, backend=backend, test_timeout=60, **fields)
+        return Workplace(provided, trees, backend=BACKENDS[backend], test_timeout=60, **fields)
 
     def prover(self, **options: Any) -> ChainProver:
-        given: dict[str, Any] = {"backend": Backend.LOCAL, "runs": 2, "test_timeout": 60.0, **options}
+        given: dict[str, Any] = {"backend": "local", "runs": 2, "test_timeout": 60.0, **options}
         return ChainProver(self.store, self.provider(given["backend"]), self.settings, ValidateOptions(**given))
 
     def add_chain(self, numbers: Sequence[int], *, strategy: str = "reference", score: float = 1.0) -> str:

@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
+from environments.backends import BACKENDS
 from environments.images.build_run import Build
 from environments.images.images import Image
 from environments.images.plans import Plan
-from environments.images.provide import Backend, Provided, Provider
+from environments.images.provide import Provided, Provider
 from environments.proofs.proof_rows import ChainProof, forget, needed_images, own_images, write_stage_image
 from environments.proofs.validations import ProofUnit, ValidateReport
 from environments.report import BuildHelp, print_builds, print_validations, size_text
@@ -57,6 +58,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StageWorl
     with stage_world(tmp_path) as made:
         monkeypatch.setattr("environments.sandboxes.engine.connect", lambda *a, **k: FakeEngine())
         monkeypatch.setattr("environments.images.provide.connect", lambda *a, **k: FakeEngine())
+        monkeypatch.setattr("environments.backends.docker.connect", lambda *a, **k: FakeEngine())
         monkeypatch.setenv("PRCHAIN_DB", made.settings.db)
         monkeypatch.setenv("PRCHAIN_DATA_DIR", str(made.settings.data_dir))
         monkeypatch.setenv("PRCHAIN_ENVIRONMENTS_RECIPES_DIR", str(made.settings.environments_recipes_dir))
@@ -116,6 +118,7 @@ def test_without_an_engine_commands_end_with_one_line(
 
     monkeypatch.setattr("environments.sandboxes.engine.connect", gone)
     monkeypatch.setattr("environments.images.provide.connect", gone)
+    monkeypatch.setattr("environments.backends.docker.connect", gone)
     assert prchain(*arguments) == 1
     assert capsys.readouterr().err.splitlines()[-1] == "prchain: error: the Docker engine does not answer; start it"
 
@@ -437,8 +440,9 @@ def test_what_a_test_run_may_take_is_one_default_and_the_help_says_what_is_limit
     assert "all test files of a stage" in told and "environments_build_timeout_seconds limits builds" in told
 
 
-def test_backends_are_named_alike_in_the_settings_and_on_the_command_line() -> None:
-    assert [str(one) for one in Backend] == ["docker", "local", "unsafe-local"]
+def test_names_of_backends_are_those_that_rows_hold() -> None:
+    longest = Validation.__table__.c.backend.type.length  # type: ignore[attr-defined]
+    assert list(BACKENDS) == ["docker", "local", "unsafe-local"] and all(len(name) <= longest for name in BACKENDS)
 
 
 @pytest.mark.docker

@@ -16,7 +16,7 @@ import pytest
 from environments.images import provide
 from environments.images.images import Image
 from environments.images.plans import Plan
-from environments.images.provide import Backend, Provider, version_at
+from environments.images.provide import Provider, version_at
 from environments.images.recipes import choose, override_name
 from environments.images.repair import Proposal
 from prchain.errors import BuildFailed, EngineUnavailable, NoRecipe
@@ -99,9 +99,9 @@ class Workshop:
             work.git.tag(tag)
         return Point(str(work.head.commit))
 
-    def provider(self, backend: Backend = Backend.DOCKER, **more: Any) -> Provider:
+    def provider(self, **more: Any) -> Provider:
         settings = Settings.load(data_dir=self.folder / "data")
-        return Provider(settings, backend=backend, engine=object(), store=self.store, **more)
+        return Provider(settings, engine=object(), store=self.store, **more)
 
     def provide(self, provider: Provider, stage: Point, *, rebuild: bool = False) -> provide.Provided:
         return provider.provide(REPOSITORY, self.trees, self.git, stage, rebuild=rebuild)
@@ -309,10 +309,9 @@ def test_an_image_of_another_time_is_told(shop: Workshop) -> None:
     )
 
 
-@pytest.mark.parametrize("backend", [Backend.LOCAL, Backend.UNSAFE_LOCAL])
-def test_local_backends_need_no_engine_and_get_a_plan_all_the_same(shop: Workshop, backend: Backend) -> None:
+def test_where_no_image_is_needed_no_engine_is_and_there_is_a_plan_all_the_same(shop: Workshop) -> None:
     stage = shop.commit(pyproject_dot_toml='[build-system]\nrequires = ["setuptools_scm"]\n', tag="2.0")
-    found = shop.provide(shop.provider(backend), stage)
+    found = shop.provide(shop.provider(images=False), stage)
     assert (found.image, found.plan.runner) == (None, "pytest")
     assert found.plan.environment == {"SETUPTOOLS_SCM_PRETEND_VERSION": "2.0"}
     assert shop.builds.made == []

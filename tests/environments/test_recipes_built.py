@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import git
 import pytest
 
+from environments.backends import BACKENDS
 from environments.images.images import prune_images
-from environments.images.provide import Backend, Provided, Provider
+from environments.images.provide import Provided, Provider
 from environments.sandboxes.engine import connect
 from environments.stages import Stage
 from environments.suites.testlogs import Status
@@ -141,9 +142,10 @@ class Shop:
         settings = Settings.load(
             environments_base_image=BASE, environments_ca_bundle=BUNDLE, data_dir=self.folder / "data"
         )
-        provider = Provider(settings, backend=Backend.DOCKER, engine=self.engine)
+        provider = Provider(settings, engine=self.engine)
         provided = provider.provide(REPOSITORY, trees, GitRepository.open(self.folder / "r"), stage)
-        place = Workplace(provided, trees, labels={"prchain.test": "images"}, client=self.engine)
+        backend = replace(BACKENDS["docker"], client=self.engine)
+        place = Workplace(provided, trees, backend=backend, labels={"prchain.test": "images"})
 
         def run(which: int, tests: list[str]) -> TestRun:
             return place.tests(trees.tree_of(commits[which]), tests)

@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from environments.backends import command_for, make_sandbox
+from environments.backends import BACKENDS
 from environments.checkouts.overlay import overlay
 from environments.images.plans import Plan, make_plan
-from environments.images.provide import Backend
 from environments.images.recipes import parse_recipe
 from environments.proofs.proof import file_of
 from environments.sandboxes.sandbox import Limits
@@ -143,11 +142,11 @@ def test_a_new_runner_is_one_module_and_one_recipe(rspec: Plan) -> None:
     ],
 )
 def test_tests_of_a_new_runner_are_run_and_read(rspec: Plan, log: str, statuses: dict[str, Status]) -> None:
-    command = command_for(Backend.UNSAFE_LOCAL, rspec)
-    with make_sandbox(Backend.UNSAFE_LOCAL, rspec, None, limits=Limits(), labels={}) as sandbox:
+    plain = BACKENDS["unsafe-local"]
+    with plain.sandbox(rspec, None, limits=Limits(), labels={}) as sandbox:
         sandbox.write(f"{sandbox.place.workdir}/rspec", PROGRAM.encode())
         sandbox.write(f"{sandbox.place.workdir}/{CART}", log.encode())
-        ended = run_tests(sandbox, command, [CART], timeout=30)
+        ended = run_tests(sandbox, plain.command(rspec), [CART], timeout=30)
     assert ended.statuses == {f"{CART} {test}": status for test, status in statuses.items()}
     assert ended.usable
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from environments.backends import command_for, make_sandbox, refreshes
+from environments.backends import BACKENDS
 from environments.images.images import list_images
-from environments.images.provide import Backend, Provided
+from environments.images.provide import Provided
 from environments.proofs.stage_images import stage_image
 from environments.sandboxes import leftovers
 from environments.sandboxes.engine import IMAGE_LABEL, connect
@@ -196,7 +196,7 @@ def test_what_is_the_engines_fault_is_no_run(world: StageWorld, monkeypatch: pyt
 
 
 def test_plain_processes_work_in_a_folder_that_goes_with_them(world: StageWorld) -> None:
-    place, stage = world.workplace(backend=Backend.UNSAFE_LOCAL), world.chain.stages[0]
+    place, stage = world.workplace(backend="unsafe-local"), world.chain.stages[0]
     box = place.sandbox()
     work = Path(box.place.workdir)
     assert work.is_relative_to(tempfile.gettempdir()) and not work.exists()
@@ -211,11 +211,12 @@ def test_plain_processes_work_in_a_folder_that_goes_with_them(world: StageWorld)
 
 def test_a_recipes_own_command_takes_the_runners_place(world: StageWorld) -> None:
     plan = world.workplace().provided.plan
-    own = command_for(Backend.DOCKER, replace(plan, test="make test FILES='{files}'"))
+    docker = BACKENDS["docker"]
+    own = docker.command(replace(plan, test="make test FILES='{files}'"))
     assert not own.signed and own.template.startswith("make test") and "{report}" in own.template
-    signed = command_for(Backend.DOCKER, replace(plan, test="xvfb-run python {tools}/python_reporter.py"))
+    signed = docker.command(replace(plan, test="xvfb-run python {tools}/python_reporter.py"))
     assert signed.signed and signed.template == "xvfb-run python {tools}/python_reporter.py"
-    assert command_for(Backend.DOCKER, plan).template == "python {tools}/python_reporter.py"
+    assert docker.command(plan).template == "python {tools}/python_reporter.py"
 
 
 def test_on_a_host_the_images_folder_is_neither_refreshed_nor_named(world: StageWorld) -> None:
@@ -228,9 +229,10 @@ def test_on_a_host_the_images_folder_is_neither_refreshed_nor_named(world: Stage
         }
     )
     changed = replace(plan, recipe=recipe)
-    assert refreshes(Backend.LOCAL, changed) == ("make",)
-    assert refreshes(Backend.DOCKER, changed) == ("/opt/env/bin/pip install .", "make")
-    told = make_sandbox(Backend.LOCAL, changed, None, limits=Limits(), labels={}).place.environment
+    local = BACKENDS["local"]
+    assert local.refreshes(changed) == ("make",)
+    assert BACKENDS["docker"].refreshes(changed) == ("/opt/env/bin/pip install .", "make")
+    told = local.sandbox(changed, None, limits=Limits(), labels={}).place.environment
     assert told["OWN"] == "1" and told["PYTHONPATH"] == "src:." and "VIRTUAL_ENV" not in told
     assert told["PATH"].endswith(":/usr/sbin:/usr/bin:/sbin:/bin")
 
@@ -253,7 +255,8 @@ def test_in_docker_runs_start_alike_and_a_checkout_is_kept_for_swebench(tmp_path
         container = client.containers.create(IMAGE, command=["true"])
         container.commit(repository=ground.rpartition(":")[0], tag="1", changes=labels)
         container.remove()
-        place = Workplace(Provided(plan, ground), trees, backend=Backend.DOCKER, test_timeout=60, client=client)
+        docker = replace(BACKENDS["docker"], client=client)
+        place = Workplace(Provided(plan, ground), trees, backend=docker, test_timeout=60)
         names = [ground]
         try:
             with place.bench(stage.landed, ["tests/test_prices.py"]) as bench:
@@ -262,10 +265,10 @@ def test_in_docker_runs_start_alike_and_a_checkout_is_kept_for_swebench(tmp_path
                 listed = [one.name for one in list_images(client)]
                 assert client.images.list("prchain-snapshot") and ground in listed
                 assert not any("prchain-snapshot" in name for name in listed)
-            names.append(stage_image(place, client, chain, stage))
+            names.append(stage_image(place, chain, stage))
             assert names[1] == f"prchain/shop--till:stage-{chain.id}-1"
             made = client.images.get(names[1])
-            assert stage_image(place, client, chain, stage) == names[1] and client.images.get(names[1]).id == made.id
+            assert stage_image(place, chain, stage) == names[1] and client.images.get(names[1]).id == made.id
             script = "git status --porcelain && git rev-parse HEAD^{tree} && echo $PRETENDED; cat made/*"
             seen = client.containers.run(
                 names[1],

@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from environments.backends import BACKENDS
 from environments.checkouts.checkout import Extraction, extract_tree, place_repository, place_tree
-from environments.images.provide import Backend, Provider
+from environments.images.provide import Provider
 from environments.sandboxes.sandbox import ExecResult, Sandbox
 from prchain.git.trees import TreeStore
 from prchain.llm.desk import Desk, Route
@@ -308,7 +309,7 @@ class RolloutWorld:
         **options: Any,
     ) -> RolloutContext:
         """A context with a model of this process, and folders for sandboxes where `more` does not say otherwise."""
-        chosen = RolloutOptions(**{"backend": Backend.UNSAFE_LOCAL, **options})
+        chosen = RolloutOptions(**{"backend": "unsafe-local", **options})
         route = Route(model or PolicyModel(), Price(1.0, 2.0))
         desk = Desk(SqlLedger(self.store, run), default=route, budget_usd=budget, pause=lambda tries: None)
         settings = self.settings()
@@ -320,7 +321,8 @@ class RolloutWorld:
         return RolloutContext(
             self.store,
             desk,
-            Provider(settings, backend=chosen.backend),
+            Provider(settings, images=BACKENDS[chosen.backend].needs_image),
+            BACKENDS[chosen.backend],
             SCAFFOLDS[chosen.scaffold].make(chosen),
             chosen,
             settings.mirrors_dir,

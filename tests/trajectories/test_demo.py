@@ -11,18 +11,20 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from environments.images.provide import Backend
+from environments.backend import Usable
+from environments.backends import BACKENDS
+from environments.backends.docker import DockerBackend
+from environments.backends.local import LocalBackend
 from prchain.cli import run
 from prchain.errors import DemoStopped, EngineUnavailable, UsageError
 from prchain.settings import Settings
 from sql.tables import LlmCall, TrajectoryMessage, TrajectoryStage
 from tests.trajectories.demoworld import Ran
-from trajectories.demo import backend as backends
 from trajectories.demo.backend import Chosen, choose
 from trajectories.demo.folder import claim, prepare
 from trajectories.demo.run import run_demo, steps
 
-PLAIN = Chosen(Backend.UNSAFE_LOCAL, "a test")
+PLAIN = Chosen(BACKENDS["unsafe-local"], "a test")
 
 
 @pytest.fixture
@@ -139,7 +141,7 @@ def test_a_command_that_fails_ends_the_demo_with_its_code(
         return 0 if len(asked) < 3 else 7
 
     with pytest.raises(DemoStopped, match="`prchain chains list` ended with code 7"):
-        run_demo(tmp_path / "demo", wanted=Backend.UNSAFE_LOCAL, run=fails)
+        run_demo(tmp_path / "demo", wanted="unsafe-local", run=fails)
     assert [one[0] for one in asked] == ["mine", "chains", "chains"]
     assert run(["demo", "--folder", str(tmp_path / "demo"), "--backend", "nowhere"]) == 2
 
@@ -177,7 +179,7 @@ def test_a_folder_is_claimed_before_anything_else_is_made_in_it(
 
     monkeypatch.setattr("trajectories.demo.run.build", killed)
     with pytest.raises(KeyboardInterrupt):
-        run_demo(tmp_path / "demo", wanted=Backend.UNSAFE_LOCAL, run=lambda arguments: 0)
+        run_demo(tmp_path / "demo", wanted="unsafe-local", run=lambda arguments: 0)
     claim(tmp_path / "demo")
 
 
@@ -188,33 +190,36 @@ def test_a_folder_that_cannot_be_made_is_said_in_one_line(tmp_path: Path) -> Non
 
 
 def answers(monkeypatch: pytest.MonkeyPatch, *, docker: str | None, bubblewrap: bool) -> None:
-    monkeypatch.setattr(backends, "_docker", lambda settings: (docker, "docker says so"))
-    monkeypatch.setattr(backends, "_bubblewrap", lambda: None if bubblewrap else "no bubblewrap")
+    monkeypatch.setattr(DockerBackend, "usable", lambda _: Usable(docker is not None, "docker says so", docker))
+    monkeypatch.setattr(
+        LocalBackend, "usable", lambda _: Usable(bubblewrap, "bubblewrap" if bubblewrap else "no bubblewrap")
+    )
 
 
 @pytest.mark.parametrize(
     ("docker", "bubblewrap", "chosen"),
     [
-        ("base:1", True, Backend.DOCKER),
-        (None, True, Backend.LOCAL),
-        (None, False, Backend.UNSAFE_LOCAL),
+        ("base:1", True, "docker"),
+        (None, True, "local"),
+        (None, False, "unsafe-local"),
     ],
 )
 def test_the_first_backend_that_works_is_taken_and_the_reason_told(
-    docker: str | None, bubblewrap: bool, chosen: Backend, monkeypatch: pytest.MonkeyPatch
+    docker: str | None, bubblewrap: bool, chosen: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answers(monkeypatch, docker=docker, bubblewrap=bubblewrap)
     found = choose(Settings())
-    assert (found.backend, found.image) == (chosen, docker)
-    assert ("docker says so" in found.why) and (("no bubblewrap" in found.why) == (chosen is Backend.UNSAFE_LOCAL))
+    assert (found.backend.name, found.image) == (chosen, docker)
+    assert ("docker says so" in found.why) and (("no bubblewrap" in found.why) == (chosen == "unsafe-local"))
+    assert found.why.endswith("the code is our own") == found.backend.unsafe == ("--unsafe-local" in found.flags)
 
 
 def test_a_backend_that_was_asked_for_is_not_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     answers(monkeypatch, docker=None, bubblewrap=False)
     with pytest.raises(UsageError, match="docker says so"):
-        choose(Settings(), Backend.DOCKER)
+        choose(Settings(), "docker")
     with pytest.raises(UsageError, match="no bubblewrap"):
-        choose(Settings(), Backend.LOCAL)
+        choose(Settings(), "local")
 
 
 def test_an_engine_that_does_not_answer_or_has_no_base_image_of_ours_is_passed_over(
@@ -236,12 +241,13 @@ def test_an_engine_that_does_not_answer_or_has_no_base_image_of_ours_is_passed_o
     def refuses(*arguments: Any, **options: Any) -> Any:
         raise EngineUnavailable("nobody is there")
 
-    monkeypatch.setattr(backends, "connect", refuses)
-    assert backends._docker(Settings()) == (None, "no Docker engine answers")
-    monkeypatch.setattr(backends, "connect", lambda *arguments, **options: Engine())
-    assert backends._docker(Settings())[0] is None
+    docker = BACKENDS["docker"]
+    monkeypatch.setattr("environments.backends.docker.connect", refuses)
+    assert docker.usable() == Usable(False, "no Docker engine answers")
+    monkeypatch.setattr("environments.backends.docker.connect", lambda *arguments, **options: Engine())
+    assert not docker.usable().works
     Engine.labels = {"prchain.base": "bookworm"}
-    assert backends._docker(Settings(environments_base_image="mine:2"))[0] == "mine:2"
+    assert docker.of(Settings(environments_base_image="mine:2")).usable().image == "mine:2"
 
 
 def test_a_real_model_replaces_the_script_and_has_the_users_endpoint_and_prices(tmp_path: Path) -> None:
@@ -272,7 +278,7 @@ def test_commands_of_a_real_model_have_its_name_and_the_users_key_and_nothing_el
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OPENAI_BASE_URL", "https://models.example/v1")
     with pytest.raises(DemoStopped):
-        run_demo(tmp_path / "demo", wanted=Backend.UNSAFE_LOCAL, model="glm-4.6", run=looks)
+        run_demo(tmp_path / "demo", wanted="unsafe-local", model="glm-4.6", run=looks)
     (found,) = seen
     assert (found.llm_model, found.llm_script, found.workers) == ("glm-4.6", None, 2)
     assert found.llm_base_url == "https://models.example/v1"

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import pytest
 from sqlalchemy import update
 
+from environments.backends import BACKENDS
 from prchain.errors import EndpointRefused, UsageError
 from prchain.llm.desk import Desk, Route
 from prchain.llm.prompts import Prompt
@@ -273,7 +274,7 @@ class TestTable:
             world.context(run="another-run"),
             replace(world.context(), retries=9),
             replace(world.context(), data_dir=tmp_path / "elsewhere"),
-            replace(world.context(), engine="tcp://127.0.0.1:1"),
+            replace(world.context(), backend=BACKENDS["docker"].of(Settings(environments_engine="tcp://127.0.0.1:1"))),
             replace(world.context(), tell=lambda words: None),
             replace(world.context(), secrets=("secret",)),
         ]
@@ -377,7 +378,7 @@ class TestOldRows:
         [
             {"model": "another"},
             {"judge": "another"},
-            {"options": RolloutOptions(refinements=2, backend="unsafe-local").to_json()},  # type: ignore[arg-type]
+            {"options": RolloutOptions(refinements=2, backend="unsafe-local").to_json()},
             {"parent_id": "p", "parent_step": 3},
             {"scaffold": "mini"},
         ],
@@ -622,7 +623,7 @@ def test_a_run_opened_from_settings_and_options_has_the_ids_of_one_made_by_hand(
     script.write_text("")
     monkeypatch.setenv("PRCHAIN_LLM_SCRIPT", str(script))
     settings = Settings.load(db=world.store.url.render_as_string(hide_password=False), data_dir=tmp_path / "data")
-    options = RolloutOptions(backend="local")  # type: ignore[arg-type]
+    options = RolloutOptions(backend="local")
     with open_run(settings, options, Choice()) as run:
         assert isinstance(run, RolloutRun)
         opened = identity(world, run.context)

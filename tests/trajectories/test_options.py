@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from environments.backends import BACKENDS
 from environments.checkouts.state import Carry
-from environments.images.provide import Backend
 from prchain.errors import UsageError
 from trajectories.model import Limits
 from trajectories.options import DEFAULTS, ELSEWHERE, MAX_TOKENS, Gate, OnFail, RolloutOptions
@@ -23,7 +23,7 @@ options = st.builds(
     carry=st.sampled_from(Carry),
     gate=st.sampled_from(Gate),
     on_fail=st.sampled_from(OnFail),
-    backend=st.sampled_from(Backend),
+    backend=st.sampled_from(list(BACKENDS)),
     threshold=st.floats(0, 1),
     refinements=st.integers(0, 9),
     stage_limits=st.builds(Limits, steps=amounts, tokens=amounts, usd=st.none() | st.floats(0, 9, exclude_min=True)),

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import click
 
-from prchain.cli_options import json_option
+from environments.backends import BACKENDS
+from prchain.cli_options import CatalogueOption, json_option
 from prchain.terminal import present
 
 
@@ -23,8 +24,9 @@ from prchain.terminal import present
 )
 @click.option(
     "--backend",
-    type=click.Choice(["docker", "local", "unsafe-local"]),
-    help="Where code runs.  [default: the first of docker, bubblewrap and plain processes that works here]",
+    cls=CatalogueOption,
+    of=BACKENDS,
+    help="Where code runs, if not on the best that works here.",
 )
 @json_option
 def demo(folder: Path | None, backend: str | None, as_json: bool) -> None:
@@ -39,7 +41,6 @@ def demo(folder: Path | None, backend: str | None, as_json: bool) -> None:
       prchain demo --folder /var/tmp/demo
       DEMO_MODEL=glm-4.6 prchain demo
     """
-    from environments.images.provide import Backend
     from prchain.cli import run
     from trajectories.demo.run import MODEL_VARIABLE, print_outcome, run_demo
 
@@ -47,8 +48,6 @@ def demo(folder: Path | None, backend: str | None, as_json: bool) -> None:
     # Another model's tasks and rollouts are kept apart from the script's.
     default = Path("data", "demo" if model is None else f"demo-{re.sub(r'[^A-Za-z0-9.-]+', '-', model)}")
     with redirect_stdout(sys.stderr) if as_json else nullcontext():
-        outcome = run_demo(
-            (folder or default).absolute(), wanted=Backend(backend) if backend else None, model=model, run=run
-        )
+        outcome = run_demo((folder or default).absolute(), wanted=backend, model=model, run=run)
     row = {**asdict(outcome.funnel), "samples": outcome.samples, "files": outcome.files}
     present(as_json, row, print_outcome, outcome)

@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from environments.images.provide import Backend
 from environments.images.recipes import override_name
 from prchain.errors import UsageError
 from prchain.settings import FILE, Settings
@@ -61,7 +60,7 @@ def prepare(folder: Path, chosen: Chosen, user: Settings, model: str | None) -> 
     settings: dict[str, str | float] = {"db": "sqlite:///prchain.db", "data_dir": "."}
     if model is None:
         settings["llm_script"] = SCRIPT
-        _write(folder / SCRIPT, write_script(chosen.workdir))
+        _write(folder / SCRIPT, write_script(chosen.backend.workdir))
     else:
         settings |= {"llm_model": model, "llm_base_url": user.llm_base_url}
         prices = {name: getattr(user, f"llm_price_{name}") for name in ("input", "cached", "output")}
@@ -72,7 +71,7 @@ def prepare(folder: Path, chosen: Chosen, user: Settings, model: str | None) -> 
     _write(folder / FILE, "".join([_CLAIM, *lines]))
     _write(folder / LIST, f"{REPOSITORY} = {LIBRARY}    # a git repository beside this file\n")
     (folder / "recipes").mkdir(exist_ok=True)
-    variables = path_with_python() if chosen.backend is Backend.UNSAFE_LOCAL else {}
+    variables = path_with_python() if chosen.backend.unsafe else {}
     _write(folder / "recipes" / override_name(REPOSITORY), _RECIPE + _table("environment", variables))
     return settings
 

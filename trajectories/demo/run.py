@@ -15,7 +15,6 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from environments.images.provide import Backend
 from prchain.errors import DemoStopped
 from prchain.settings import Settings, variable
 from prchain.terminal import say, say_facts
@@ -67,7 +66,7 @@ class Outcome:
 
 
 def run_demo(
-    folder: Path, *, wanted: Backend | None = None, model: str | None = None, run: Callable[[list[str]], int]
+    folder: Path, *, wanted: str | None = None, model: str | None = None, run: Callable[[list[str]], int]
 ) -> Outcome:
     """Run the demo in `folder`, which is its own (`claim`); `run` runs one command line and gives its exit code.
 
@@ -159,7 +158,7 @@ def _introduce(folder: Path, chosen: Chosen, model: str | None, *, fresh: bool) 
             "repository": f"{folder / LIBRARY}, {'made just now' if fresh else 'there from before'}",
             "with": f"{merged} pull requests, among them fixes, a fix of a fix, and a revert",
             "model": f"{model}, which may cost money" if model else f"scripted: answers from {SCRIPT}",
-            "backend": f"{chosen.backend}: {chosen.why}",
+            "backend": f"{chosen.backend.name}: {chosen.why}",
             "folder": f"{folder}, where the commands below are run",
         }
     )

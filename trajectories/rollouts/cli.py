@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from environments.backends import BACKENDS, DEFAULT, chosen_backend
 from prchain.cli_options import CatalogueOption, db_option, json_option, repository_option, strategy_option
 from prchain.errors import UsageError
 from prchain.progress import open_progress
@@ -188,11 +189,7 @@ def _limit_options(command: Any) -> Any:
     help="Keep the tree after each step; without it attempts cannot be gone on with.",
 )
 @click.option(
-    "--backend",
-    type=click.Choice(["docker", "local", "unsafe-local"]),
-    default="docker",
-    show_default=True,
-    help="Where commands run: containers, bubblewrap, or plain processes.",
+    "--backend", cls=CatalogueOption, of=BACKENDS, default=DEFAULT, show_default=True, help="Where commands run."
 )
 @click.option(
     "--observer",
@@ -237,18 +234,13 @@ def run(
       prchain rollouts run --chain 5f0c --gate both --on-fail continue
       prchain rollouts run --chain 5f0c --branch 81c2:17 --temperature 1
     """
-    from environments.images.provide import Backend
     from trajectories.rollouts.run import Choice, open_run
     from trajectories.scaffolds.attempt_loop import PURPOSE as AGENT
     from trajectories.sums import hidden_tests
 
     settings = Settings.load(db=db, workers=workers)
     options = _options(agent=settings.purposes.get(AGENT), **flags)
-    if unsafe != (options.backend is Backend.UNSAFE_LOCAL):
-        raise UsageError(
-            "plain processes run an agent's commands on this machine unprotected; if you mean it, give "
-            "both --backend unsafe-local and --unsafe-local"
-        )
+    chosen_backend(options.backend, unsafe=unsafe)
     choice = Choice(strategy, repository, limit, chain, samples, _parent(settings, branch), reuse)
     with (
         open_progress(secrets=settings.secrets) as progress,
@@ -259,7 +251,7 @@ def run(
         if dry_run:
             _print_forecast(runner.forecast(pending.units), pending, as_json)
             return
-        _clear_away(runner.context.provider if options.backend is Backend.DOCKER else None)
+        runner.context.backend.clear_away()
         report = runner.run(settings.workers, pending)
         spent = runner.context.desk.spending()
         with runner.context.store.reading() as tx:
@@ -277,7 +269,6 @@ def _options(
     carry: str,
     gate: str,
     on_fail: str,
-    backend: str,
     track: bool,
     stage_steps: int | None,
     stage_tokens: int | None,
@@ -291,7 +282,6 @@ def _options(
 ) -> RolloutOptions:
     """What the flags say, and of the agent's replies what the settings say where no flag does."""
     from environments.checkouts.state import Carry
-    from environments.images.provide import Backend
     from trajectories.model import Limits
     from trajectories.options import MAX_TOKENS, STAGE_STEPS, Gate, OnFail, RolloutOptions
 
@@ -305,7 +295,6 @@ def _options(
         carry=Carry(carry),
         gate=Gate(gate),
         on_fail=OnFail(on_fail),
-        backend=Backend(backend),
         track_steps=track,
         stage_limits=limits(stage_steps or STAGE_STEPS, stage_tokens, stage_usd, stage_minutes),
         chain_limits=limits(chain_steps, chain_tokens, chain_usd, chain_minutes),
@@ -333,16 +322,6 @@ def _print_anew(found: Anew) -> None:
     half = f" ({found.half_done:,} half done, to be given up)" if found.half_done else ""
     what = f"{counted(found.samples, 'sample')}{half} stored with other {', '.join(found.fields)} than now"
     say(f"{what}, to be rolled out anew: {price}; --reuse takes those that are over", err=True)
-
-
-def _clear_away(provider: Any) -> None:
-    """Remove what killed runs left behind: sandboxes of processes that are gone."""
-    from environments.sandboxes import leftovers
-
-    leftovers.remove_local(leftovers.find_local())
-    if provider is not None:
-        engine = provider.engine()
-        leftovers.remove(engine, leftovers.find(engine))
 
 
 def _print_forecast(found: Forecast, pending: Pending, as_json: bool) -> None:

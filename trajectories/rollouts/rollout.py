@@ -15,6 +15,7 @@ from pathlib import Path
 from random import random
 from time import sleep
 
+from environments.backend import Backend
 from environments.checkouts.state import Carry
 from environments.images.provide import Provided
 from environments.sandboxes.sandbox import Limits
@@ -99,6 +100,7 @@ class RolloutContext:
     store: Store
     desk: Desk
     provider: Provides
+    backend: Backend
     scaffold: Scaffold
     options: RolloutOptions
     mirrors: Path
@@ -114,8 +116,6 @@ class RolloutContext:
     """Is told where a rollout is, for people."""
     make_place: MakePlace | None = None
     make_suite: MakeSuite = stage_suite
-    engine: str | None = None
-    """The URL of the Docker engine that sandboxes run in; None: the one that DOCKER_HOST names."""
 
     @property
     def judge_model(self) -> str | None:
@@ -244,11 +244,10 @@ def _maker(context: RolloutContext, name: str) -> MakePlace:
         return Workplace(
             provided,
             trees,
-            backend=options.backend,
+            backend=context.backend,
             limits=context.limits,
             test_timeout=options.test_timeout,
             labels={"prchain.trajectory": name},
-            engine=context.engine,
         )
 
     return make

@@ -13,6 +13,7 @@ from typing import Any
 
 from sqlalchemy import select
 
+from environments.backends import BACKENDS
 from environments.images.provide import Provider
 from prchain.errors import RolloutError, TaskError, UsageError
 from prchain.llm.desk import Estimate
@@ -145,18 +146,19 @@ def open_run(
     with ExitStack() as opened:
         store = opened.enter_context(closing(Store.open(settings.db, create=False)))
         desk = opened.enter_context(open_desk(settings, store, budget_usd=budget_usd, run=ledger_run))
-        provider = opened.enter_context(closing(Provider(settings, backend=options.backend, store=store)))
+        backend = BACKENDS.named(options.backend).of(settings)
+        provider = opened.enter_context(closing(Provider(settings, images=backend.needs_image, store=store)))
         context = RolloutContext(
             store,
             desk,
             provider,
+            backend,
             SCAFFOLDS.named(options.scaffold).make(options),
             options,
             settings.mirrors_dir,
             settings.data_dir,
             observers=make_observers(options.observers),
             secrets=settings.secrets,
-            engine=settings.environments_engine,
         )
         desk.check(*context.purposes)
         if options.limits_cost:

@@ -1,0 +1,30 @@
+"""The sandbox backends, one a module: each module of this folder holds one, as `BACKEND`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from prchain.catalogue import Catalogue
+from prchain.errors import UsageError
+
+if TYPE_CHECKING:
+    from environments.backend import Backend
+
+DEFAULT = "docker"
+"""The backend of commands that name none."""
+
+BACKENDS: Catalogue[Backend] = Catalogue(__name__, "BACKEND")
+
+
+def chosen_backend(name: str, *, unsafe: bool) -> Backend:
+    """The backend of a name; `unsafe` is whether somebody said yes to code of others on this machine.
+
+    Raises `UsageError` where it takes that and nobody did, and where somebody did and it does not.
+    """
+    backend = BACKENDS.named(name)
+    if unsafe != backend.unsafe:
+        raise UsageError(
+            "plain processes run others' code on this machine unprotected; if you mean it, give both "
+            "--backend unsafe-local and --unsafe-local"
+        )
+    return backend

@@ -1,0 +1,70 @@
+"""Containers of a Docker engine."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from typing import Self
+
+from environments.backend import Backend, Usable
+from environments.images.base_image import NAME
+from environments.images.plans import WORKDIR, Plan
+from environments.sandboxes import leftovers
+from environments.sandboxes.docker import DockerSandbox
+from environments.sandboxes.engine import BASE_LABEL, LONG, connect, in_engine
+from environments.sandboxes.sandbox import Limits, Place, Sandbox
+from prchain.errors import PrchainError
+from prchain.settings import Settings
+
+_PATIENCE = 10
+"""Seconds that an engine has to say whether it is there."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DockerBackend(Backend):
+    """Sandboxes share the client, where it is `connected`, and else make their own."""
+
+    engine: str | None = None
+    """The engine's URL; None: the one that DOCKER_HOST names."""
+    base_image: str = NAME
+    """What images stand on; our own (`environments.images.base_image`) does, too."""
+
+    def of(self, settings: Settings) -> Self:
+        """See `Backend.of`."""
+        return replace(self, engine=settings.environments_engine, base_image=settings.environments_base_image)
+
+    @contextmanager
+    def connected(self) -> Iterator[Self]:
+        """See `Backend.connected`."""
+        with closing(connect(self.engine, timeout=LONG)) as client:
+            yield replace(self, client=client)
+
+    def sandbox(self, plan: Plan, image: str | None, *, limits: Limits, labels: Mapping[str, str]) -> Sandbox:
+        """See `Backend.sandbox`."""
+        place = Place(image, workdir=WORKDIR, limits=limits, labels=labels, environment=dict(plan.environment))
+        return DockerSandbox(place, client=self.client, engine=self.engine)
+
+    def clear_away(self, *, everybody: bool = False) -> Mapping[str, bool]:
+        """See `Backend.clear_away`."""
+        with self.connected() as backend:
+            found = leftovers.find(backend.client, everybody=everybody)
+            kept = leftovers.remove(backend.client, found)
+        return {f"{item.kind} {item.name}": item not in kept for item in found}
+
+    def usable(self) -> Usable:
+        """See `Backend.usable`: whether an engine answers and has a base image of ours, which holds all that a build
+        needs."""
+        try:
+            with closing(connect(self.engine, timeout=_PATIENCE)) as client:
+                for name in dict.fromkeys((self.base_image, NAME)):
+                    with contextlib.suppress(PrchainError), in_engine():
+                        if (client.images.get(name).labels or {}).get(BASE_LABEL):
+                            return Usable(True, f"a Docker engine answers and has the image {name}", name)
+        except PrchainError:
+            return Usable(False, "no Docker engine answers")
+        return Usable(False, "the Docker engine has no base image (`prchain environments base` makes one)")
+
+
+BACKEND = DockerBackend(name="docker", help="containers", rank=10, needs_image=True)

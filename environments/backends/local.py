@@ -1,0 +1,73 @@
+"""Namespaces of bubblewrap on this machine, with its programs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from environments.backend import Backend, Usable
+from environments.images.plans import WORKDIR, Plan
+from environments.sandboxes import leftovers
+from environments.sandboxes.local import PATH, LocalSandbox
+from environments.sandboxes.sandbox import Limits, Place, Sandbox
+from environments.suites.runner import TestCommand
+from prchain.errors import PrchainError
+
+_PATIENCE = 10
+"""Seconds that bubblewrap has to answer in."""
+
+_IMAGE_ONLY = "/opt/env"
+"""Where images keep dependencies (`environments.images.plans`): no such folder is on a host."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalBackend(Backend):
+    """Of this machine's programs: there is no environment of an image to use or to mend."""
+
+    made: ClassVar[type[LocalSandbox]] = LocalSandbox
+
+    def sandbox(self, plan: Plan, image: str | None, *, limits: Limits, labels: Mapping[str, str]) -> Sandbox:
+        """See `Backend.sandbox`."""
+        return self.made(Place(None, workdir=WORKDIR, limits=limits, labels=labels, environment=_environment(plan)))
+
+    def command(self, plan: Plan) -> TestCommand:
+        """See `Backend.command`; Debian's python3 comes without a program called python."""
+        command = super().command(plan)
+        if plan.test or not command.template.startswith("python "):
+            return command
+        named = "$(command -v python || command -v python3) " + command.template.removeprefix("python ")
+        return replace(command, template=named)
+
+    def refreshes(self, plan: Plan) -> tuple[str, ...]:
+        """See `Backend.refreshes`."""
+        return tuple(script for script in plan.refresh if _IMAGE_ONLY not in script)
+
+    def clear_away(self, *, everybody: bool = False) -> Mapping[str, bool]:
+        """See `Backend.clear_away`; folders of running processes stay."""
+        folders = leftovers.find_local()
+        stuck = leftovers.remove_local(folders)
+        return {str(path): path not in stuck for path in folders}
+
+    def usable(self) -> Usable:
+        """See `Backend.usable`."""
+        try:
+            with LocalSandbox(Place(None, workdir=WORKDIR)) as sandbox:
+                ran = sandbox.exec("python3 --version && git --version", timeout=_PATIENCE)
+        except PrchainError as error:
+            return Usable(False, f"bubblewrap does not work ({' '.join(str(error).split())[:100]})")
+        if ran.exit_code != 0:
+            return Usable(False, "bubblewrap shows /usr alone, and there is no python3 or no git in it")
+        return Usable(True, "bubblewrap works")
+
+
+def _environment(plan: Plan) -> dict[str, str]:
+    """What an image would tell its commands, and, as nothing is installed, where Python finds the tree's packages."""
+    recipe = plan.recipe
+    told = {name: value.replace("$PATH", PATH) for name, value in {**recipe.environment, **recipe.offline}.items()}
+    kept = {name: value for name, value in told.items() if name == "PATH" or _IMAGE_ONLY not in value}
+    imports = {"PYTHONPATH": "src:."} if recipe.language == "python" else {}
+    return {**imports, **kept, **plan.environment}
+
+
+BACKEND = LocalBackend(name="local", help="bubblewrap, with this machine's programs", rank=20)

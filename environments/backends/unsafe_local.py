@@ -1,0 +1,49 @@
+"""Plain processes on this machine, which nothing keeps off it."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import ClassVar
+
+from environments.backend import Usable
+from environments.backends.local import LocalBackend
+from environments.sandboxes.leftovers import LOCAL_PREFIX, OWNER_FILE
+from environments.sandboxes.local import LocalSandbox, ProcessTransport
+from environments.sandboxes.sandbox import Place
+from prchain.processes import this_process
+
+
+class PlainSandbox(LocalSandbox):
+    """Plain processes in a folder of their own among the temporary ones, which goes when the sandbox is closed."""
+
+    def __init__(self, place: Place) -> None:
+        self._own = Path(tempfile.gettempdir()) / f"{LOCAL_PREFIX}{secrets.token_hex(6)}"
+        super().__init__(replace(place, workdir=str(self._own / "work")), unsafe=True)
+
+    def _make(self) -> ProcessTransport:
+        self._own.mkdir(mode=0o700, exist_ok=True)
+        (self._own / OWNER_FILE).write_text(str(this_process()), encoding="utf-8")
+        return super()._make()
+
+    def close(self) -> None:
+        """See `environments.sandboxes.sandbox.Sandbox.close`."""
+        super().close()
+        shutil.rmtree(self._own, ignore_errors=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlainBackend(LocalBackend):
+    """As bubblewrap's, without bubblewrap."""
+
+    made: ClassVar[type[LocalSandbox]] = PlainSandbox
+
+    def usable(self) -> Usable:
+        """See `environments.backend.Backend.usable`."""
+        return Usable(True, "plain processes need nothing")
+
+
+BACKEND = PlainBackend(name="unsafe-local", help="plain processes", rank=30, unsafe=True, workdir=None)
