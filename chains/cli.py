@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from prchain.cli_options import STRATEGIES, db_option, json_option, repository_option, strategy_option
+from prchain.cli_options import STRATEGIES, choice_option, db_option, json_option, repository_option, strategy_option
 from prchain.errors import UsageError
 from prchain.progress import open_progress
 from prchain.settings import Settings
@@ -186,12 +186,10 @@ def _options(
 @click.option("--language", metavar="NAME", help="Only chains mostly in this language.")
 @click.option("--min-score", type=float, help="Only chains of at least this total confidence.")
 @click.option("--retired", is_flag=True, help="List those that were retired instead.")
-@click.option(
+@choice_option(
     "--sort",
-    type=click.Choice(["score", "confidence", "length", "lines", "date", "repository"]),
-    default="score",
-    show_default=True,
-    help="Largest or latest first; confidence is that of the weakest edge.",
+    ["score", "confidence", "length", "lines", "date", "repository"],
+    "Largest or latest first; confidence is that of the weakest edge.",
 )
 @click.option("--limit", type=click.IntRange(min=1), help="Only the first N.")
 @db_option

@@ -15,7 +15,7 @@ from miner.git_rows import Selection
 from miner.mine import MineOptions, RepositoryReport, SourceName, open_run, web_host
 from miner.report import find_pull_request, funnel, not_mined, print_funnel, print_pull_request
 from miner.repositories import RepositorySpec, read_list
-from prchain.cli_options import db_option, json_option
+from prchain.cli_options import choice_option, db_option, json_option
 from prchain.errors import UsageError
 from prchain.progress import open_progress
 from prchain.runs import RunResult, say_end
@@ -27,12 +27,10 @@ from sql.store import Store
 
 @click.command()
 @click.argument("repositories", type=click.Path(path_type=Path), metavar="LIST")
-@click.option(
+@choice_option(
     "--source",
-    type=click.Choice(["auto", "github", "git"]),
-    default="auto",
-    show_default=True,
-    help="github: API and git; git: git alone, no token; auto: github where a token is set.",
+    ["auto", "github", "git"],
+    "github: API and git; git: git alone, no token; auto: github where a token is set.",
 )
 @click.option("--since", metavar="DATE", help="Only pull requests landed or changed since (YYYY-MM-DD, UTC).")
 @click.option("--limit", type=click.IntRange(min=1), help="Only the N newest pull requests of each repository.")

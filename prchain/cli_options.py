@@ -27,15 +27,18 @@ def json_option(command: _Command) -> _Command:
     return click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")(command)
 
 
+def choice_option(flag: str, choices: Sequence[str], words: str) -> Callable[[_Command], _Command]:
+    """Add an option that takes one of the choices; the first is meant where it was not given."""
+    return click.option(flag, type=click.Choice(choices), default=choices[0], show_default=True, help=words)
+
+
 STRATEGIES = click.Choice(["reference", "temporal", "single"])
 """How chains are chosen."""
 
 
 def strategy_option(command: _Command) -> _Command:
     """Add ``--strategy``, which names one; reference where it is not given."""
-    return click.option(
-        "--strategy", type=STRATEGIES, default="reference", show_default=True, help="Of the chains chosen how."
-    )(command)
+    return choice_option("--strategy", STRATEGIES.choices, "Of the chains chosen how.")(command)
 
 
 def repository_option(command: _Command) -> _Command:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from prchain.cli_options import STRATEGIES, db_option, json_option, repository_option, strategy_option
+from prchain.cli_options import STRATEGIES, choice_option, db_option, json_option, repository_option, strategy_option
 from prchain.errors import UsageError
 from prchain.progress import open_progress
 from prchain.settings import Settings
@@ -151,12 +151,10 @@ def show(task: str, db: str | None, as_json: bool) -> None:
     help="Where to write; - is standard output.",
 )
 @strategy_option
-@click.option(
+@choice_option(
     "--interface",
-    type=click.Choice(["appended", "paper"]),
-    default="appended",
-    show_default=True,
-    help="appended: with the names that hidden tests need; paper: without, and such tests cannot gate.",
+    ["appended", "paper"],
+    "appended: with the names that hidden tests need; paper: without, and such tests cannot gate.",
 )
 @click.option("--outcome", default="ready", show_default=True, metavar="NAME", help="Tasks of this outcome.")
 @click.option(

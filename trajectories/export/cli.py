@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from prchain.cli_options import db_option, json_option, repository_option
+from prchain.cli_options import choice_option, db_option, json_option, repository_option
 from prchain.errors import UsageError
 from prchain.settings import Settings
 from prchain.terminal import counted, present, say, say_some, tally
@@ -47,44 +47,28 @@ _HITS_SHOWN = 100
     help="Where to write: JSON lines, or Parquet where the name ends in .parquet and the format has columns; - is "
     "standard output.",
 )
-@click.option(
+@choice_option(
     "--rows",
-    type=click.Choice(["conversations", "turns"]),
-    default="conversations",
-    show_default=True,
-    help="turns: a row for every turn under loss, for trainers that cannot leave turns out of it.",
+    ["conversations", "turns"],
+    "turns: a row for every turn under loss, for trainers that cannot leave turns out of it.",
 )
 @click.option("--mask", metavar="LIST", default="", help="Leave these out of the loss, too: tool_errors, guidance.")
 @click.option("--unmask", metavar="LIST", default="", help="Put these under loss: faulty.")
-@click.option(
+@choice_option(
     "--refinements",
-    type=click.Choice(["mask", "keep", "drop"]),
-    default="mask",
-    show_default=True,
-    help="Rejected rounds: out of the loss, under loss as any other, or leave their samples out.",
+    ["mask", "keep", "drop"],
+    "Rejected rounds: out of the loss, under loss as any other, or leave their samples out.",
 )
-@click.option(
-    "--guidance",
-    type=click.Choice(["keep", "drop"]),
-    default="keep",
-    show_default=True,
-    help="Whether an observer's words stay in the conversation; they are never under loss.",
+@choice_option(
+    "--guidance", ["keep", "drop"], "Whether an observer's words stay in the conversation; they are never under loss."
 )
-@click.option(
+@choice_option(
     "--reasoning",
-    type=click.Choice(["field", "inline", "drop"]),
-    default="field",
-    show_default=True,
-    help="A turn's reasoning: a field of its own where the format has one; before the content in <think>; nowhere.",
+    ["field", "inline", "drop"],
+    "A turn's reasoning: a field of its own where the format has one; before the content in <think>; nowhere.",
 )
 @click.option("--max-tokens", type=click.IntRange(min=1), metavar="N", help="The longest sample that is wanted.")
-@click.option(
-    "--too-long",
-    type=click.Choice(["drop", "split"]),
-    default="drop",
-    show_default=True,
-    help="Longer ones: leave them out, or split them at stage boundaries.",
-)
+@choice_option("--too-long", ["drop", "split"], "Longer ones: leave them out, or split them at stage boundaries.")
 @click.option(
     "--tokenizer",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
@@ -98,20 +82,16 @@ _HITS_SHOWN = 100
     metavar="SHARE",
     help="So much of the samples goes into a second file, for validation.",
 )
-@click.option(
+@choice_option(
     "--split-by",
-    type=click.Choice(["repository", "chain"]),
-    default="repository",
-    show_default=True,
-    help="What is never in both files; chain: nor any chain that shares a pull request with it.",
+    ["repository", "chain"],
+    "What is never in both files; chain: nor any chain that shares a pull request with it.",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the split.")
-@click.option(
+@choice_option(
     "--duplicates",
-    type=click.Choice(["trees", "conversation", "keep"]),
-    default="trees",
-    show_default=True,
-    help="Leave out samples of a chain that end with the same trees; only equal conversations; none.",
+    ["trees", "conversation", "keep"],
+    "Leave out samples of a chain that end with the same trees; only equal conversations; none.",
 )
 @click.option(
     "--outcome",

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from environments.backends import BACKENDS, DEFAULT, chosen_backend
-from prchain.cli_options import CatalogueOption, db_option, json_option, repository_option, strategy_option
+from prchain.cli_options import (
+    CatalogueOption,
+    choice_option,
+    db_option,
+    json_option,
+    repository_option,
+    strategy_option,
+)
 from prchain.errors import UsageError
 from prchain.progress import open_progress
 from prchain.settings import PurposeSettings, Settings
@@ -64,34 +71,14 @@ def _limit_options(command: Any) -> Any:
 @click.option(
     "--scaffold", cls=CatalogueOption, of=SCAFFOLDS, default="react", show_default=True, help="The kind of agent."
 )
-@click.option(
-    "--tools",
-    type=click.Choice(["full", "bash"]),
-    default="full",
-    show_default=True,
-    help="full: bash, editor, think, submit; bash: that alone, as mini-swe-agent has it.",
+@choice_option(
+    "--tools", ["full", "bash"], "full: bash, editor, think, submit; bash: that alone, as mini-swe-agent has it."
 )
-@click.option(
-    "--context",
-    type=click.Choice(["chain", "stage"]),
-    default="chain",
-    show_default=True,
-    help="Whether the conversation lasts over the chain, or begins anew with each stage.",
+@choice_option(
+    "--context", ["chain", "stage"], "Whether the conversation lasts over the chain, or begins anew with each stage."
 )
-@click.option(
-    "--carry",
-    type=click.Choice(["agent", "reference", "none"]),
-    default="agent",
-    show_default=True,
-    help="Whose work on the earlier stages a stage starts with.",
-)
-@click.option(
-    "--gate",
-    type=click.Choice(["judge", "tests", "both", "either"]),
-    default="judge",
-    show_default=True,
-    help="What accepts a stage.",
-)
+@choice_option("--carry", ["agent", "reference", "none"], "Whose work on the earlier stages a stage starts with.")
+@choice_option("--gate", ["judge", "tests", "both", "either"], "What accepts a stage.")
 @click.option(
     "--threshold", type=click.FloatRange(0, 1), default=0.8, show_default=True, help="The judge's score that accepts."
 )
@@ -102,12 +89,10 @@ def _limit_options(command: Any) -> Any:
     show_default=True,
     help="How often a rejected attempt is sent back.",
 )
-@click.option(
+@choice_option(
     "--on-fail",
-    type=click.Choice(["stop", "continue", "reference"]),
-    default="stop",
-    show_default=True,
-    help="After a stage that failed: stop, or go on with the agent's work or the reference.",
+    ["stop", "continue", "reference"],
+    "After a stage that failed: stop, or go on with the agent's work or the reference.",
 )
 @click.option(
     "--min-length",
@@ -131,12 +116,8 @@ def _limit_options(command: Any) -> Any:
     metavar="N",
     help="What the agent's model takes, prompt and reply together.  [default: found out]",
 )
-@click.option(
-    "--overflow",
-    type=click.Choice(["stop", "elide"]),
-    default="stop",
-    show_default=True,
-    help="When the context is full: end the attempt, or leave out the oldest observations.",
+@choice_option(
+    "--overflow", ["stop", "elide"], "When the context is full: end the attempt, or leave out the oldest observations."
 )
 @click.option(
     "--observation-chars",
@@ -168,19 +149,9 @@ def _limit_options(command: Any) -> Any:
     show_default=True,
     help="Commits of the repository's past that the agent sees.",
 )
-@click.option(
-    "--interface",
-    type=click.Choice(["appended", "paper"]),
-    default="appended",
-    show_default=True,
-    help="Whether the agent is told the names that hidden tests need.",
-)
-@click.option(
-    "--tests",
-    type=click.Choice(["always", "gate"]),
-    default="always",
-    show_default=True,
-    help="Run proved tests on every attempt, or only where the gate asks for them.",
+@choice_option("--interface", ["appended", "paper"], "Whether the agent is told the names that hidden tests need.")
+@choice_option(
+    "--tests", ["always", "gate"], "Run proved tests on every attempt, or only where the gate asks for them."
 )
 @click.option(
     "--track/--no-track",
@@ -266,9 +237,6 @@ def _options(
     agent: PurposeSettings | None,
     temperature: float | None,
     max_tokens: int | None,
-    carry: str,
-    gate: str,
-    on_fail: str,
     track: bool,
     stage_steps: int | None,
     stage_tokens: int | None,
@@ -281,9 +249,8 @@ def _options(
     **flags: Any,
 ) -> RolloutOptions:
     """What the flags say, and of the agent's replies what the settings say where no flag does."""
-    from environments.checkouts.state import Carry
     from trajectories.model import Limits
-    from trajectories.options import MAX_TOKENS, STAGE_STEPS, Gate, OnFail, RolloutOptions
+    from trajectories.options import MAX_TOKENS, STAGE_STEPS, RolloutOptions
 
     def limits(steps: int | None, tokens: int | None, usd: float | None, minutes: float | None) -> Limits:
         return Limits(steps, tokens, usd, None if minutes is None else minutes * 60)
@@ -292,9 +259,6 @@ def _options(
     return RolloutOptions(
         temperature=own.temperature if temperature is None else temperature,
         max_tokens=max_tokens or own.max_tokens or MAX_TOKENS,
-        carry=Carry(carry),
-        gate=Gate(gate),
-        on_fail=OnFail(on_fail),
         track_steps=track,
         stage_limits=limits(stage_steps or STAGE_STEPS, stage_tokens, stage_usd, stage_minutes),
         chain_limits=limits(chain_steps, chain_tokens, chain_usd, chain_minutes),
