@@ -37,6 +37,7 @@ from tests.trajectories.agentworld import (
     work,
 )
 from trajectories.model import Ending, Entry, Kind, Limits, Used
+from trajectories.scaffolds.attempt_loop import LoopSettings
 from trajectories.scaffolds.context import used_by
 from trajectories.scaffolds.kinds.react import ReactScaffold
 from trajectories.scaffolds.scaffold import Advice, Scaffold
@@ -474,7 +475,7 @@ def test_a_broken_call_goes_back_as_valid_json_and_stays_as_it_was_in_the_record
 def test_reasoning_goes_back_once_a_model_gave_some_and_only_where_it_is_wanted() -> None:
     for wanted, sent in [(True, [None, "hm", ""]), (False, [None, None, None])]:
         model = Model([runs("a"), runs("b", reasoning="hm"), runs("c"), SUBMIT])
-        work(model, scaffold=ReactScaffold(tools="full", send_reasoning=wanted))
+        work(model, scaffold=ReactScaffold("full", LoopSettings(send_reasoning=wanted)))
         turns = [message for message in model.requests[-1].messages if message.role == "assistant"]
         assert [message.reasoning for message in turns] == sent
 
@@ -517,7 +518,7 @@ def test_a_scripted_model_drives_it() -> None:
 
 @pytest.mark.parametrize("tools", ["bash", "full"])
 def test_openings_are_written_from_the_rollout_s_variables(tools: Any) -> None:
-    scaffold = ReactScaffold(tools=tools, command_timeout=90)
+    scaffold = ReactScaffold(tools, LoopSettings(command_timeout=90))
     system = scaffold.opening(Kind.SYSTEM, VARIABLES)
     assert "/testbed" in system and "90 seconds" in system
     assert ("COMPLETE_TASK" in system) == (tools == "bash")

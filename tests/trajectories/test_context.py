@@ -9,6 +9,7 @@ from prchain.llm.ledger import MemoryLedger
 from prchain.llm.model import Message, Reply, Request, Usage
 from tests.trajectories.agentworld import SUBMIT, Model, opening, order, requires_valid, runs, sandbox_of, work
 from trajectories.model import Ending, Entry, Kind, Limits, Used
+from trajectories.scaffolds.attempt_loop import LoopSettings
 from trajectories.scaffolds.context import BYTES_PER_TOKEN, Conversation, left_out, used_by
 from trajectories.scaffolds.kinds.react import ReactScaffold
 
@@ -36,7 +37,7 @@ def elided(messages: tuple[Message, ...] | list[Message]) -> list[bool]:
 
 
 def scaffold(**more: object) -> ReactScaffold:
-    return ReactScaffold(tools="full", max_tokens=100, **more)  # type: ignore[arg-type]
+    return ReactScaffold("full", LoopSettings(max_tokens=100, **more))  # type: ignore[arg-type]
 
 
 def test_without_usage_the_size_is_an_estimate_and_says_so() -> None:

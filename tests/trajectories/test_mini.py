@@ -49,6 +49,7 @@ from tests.trajectories.rolloutworld import FolderPlace, PolicyModel, Said, bash
 from trajectories.model import Ending, Entry, Kind, Limits, Used
 from trajectories.options import RolloutOptions
 from trajectories.rollouts.rollout import roll
+from trajectories.scaffolds.attempt_loop import LoopSettings
 from trajectories.scaffolds.kinds import SCAFFOLDS
 from trajectories.scaffolds.kinds import mini as mini_module
 from trajectories.scaffolds.kinds.mini import MiniScaffold
@@ -71,7 +72,8 @@ def _package() -> None:
 
 
 def scaffold(name: str = "mini", **more: Any) -> ReactScaffold:
-    return MiniScaffold(**more) if name == "mini" else ReactScaffold(tools="bash", **more)
+    settings = LoopSettings(**more)
+    return MiniScaffold(settings) if name == "mini" else ReactScaffold("bash", settings)
 
 
 def mini(model: Model, **how: Any) -> tuple[Any, Memory]:
@@ -116,7 +118,7 @@ def test_a_query_with_the_overview_stands_in_its_words_on_a_task_and_a_later_one
 def test_options_choose_it_and_what_its_template_fixes_cannot_be_chosen() -> None:
     made = SCAFFOLDS["mini"].make(RolloutOptions(command_timeout=7, max_tokens=99, overflow="elide"))
     assert isinstance(made, MiniScaffold)
-    assert (made.command_timeout, made.max_tokens, made.overflow) == (7, 99, "elide")
+    assert made.settings == LoopSettings(command_timeout=7, max_tokens=99, overflow="elide")
     with pytest.raises(errors.UsageError, match="10,000"):
         SCAFFOLDS["mini"].make(RolloutOptions(observation_chars=500))
 

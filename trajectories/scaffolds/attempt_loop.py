@@ -8,9 +8,9 @@ question again and finds its reply in the ledger.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from time import perf_counter
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 from environments.sandboxes.sandbox import Sandbox
 from prchain.errors import ContextTooLong, PrchainError, SandboxError
@@ -20,6 +20,7 @@ from prchain.llm.prompts import Prompt
 from prchain.scrub import clean_text
 from prchain.timestamps import now
 from trajectories.model import NOTHING_USED, Ending, Entry, Kind
+from trajectories.options import MAX_TOKENS, RolloutOptions
 from trajectories.scaffolds.context import Conversation, Overflow, cut_to, estimate, used_by
 from trajectories.scaffolds.scaffold import Attempt, Observer, Order, Recorder
 from trajectories.scaffolds.taking_up import (
@@ -39,19 +40,31 @@ PURPOSE = "agent"
 
 @dataclass(frozen=True, slots=True)
 class LoopSettings:
-    """What an attempt is made with; `trajectories.scaffolds.kinds.react.ReactScaffold` tells what each is."""
+    """What an attempt is made with, whichever scaffold makes it."""
 
-    prompt: Prompt
-    """The one that the ledger names with the agent's calls."""
-    tools: Sequence[Mapping[str, Any]]
-    temperature: float | None
-    max_tokens: int
-    context_tokens: int | None
-    overflow: Overflow
-    observation_chars: int
-    command_timeout: float
-    faults_in_a_row: int
-    send_reasoning: bool
+    temperature: float | None = None
+    max_tokens: int = MAX_TOKENS
+    """Of a reply."""
+    context_tokens: int | None = None
+    """What the model takes, prompt and reply together; None: nobody knows until the endpoint refuses."""
+    overflow: Overflow = "stop"
+    observation_chars: int = 10_000
+    command_timeout: float = 120.0
+    """Seconds."""
+    faults_in_a_row: int = 3
+    """After so many turns of which nothing could be run an attempt ends."""
+    send_reasoning: bool = True
+    """Whether the reasoning that an endpoint gave goes back to it; thinking models with tools want that, and some
+    refuse a conversation without it."""
+
+    @classmethod
+    def of(cls, options: RolloutOptions) -> Self:
+        """What the options say of it."""
+        own = {field.name for field in fields(cls)} & {field.name for field in fields(options)}
+        return cls(**{name: getattr(options, name) for name in own})
+
+
+USUAL = LoopSettings()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +98,8 @@ class AttemptLoop:
     def __init__(
         self,
         settings: LoopSettings,
+        prompt: Prompt,
+        tools: Sequence[Mapping[str, Any]],
         desk: Desk,
         sandbox: Sandbox,
         order: Order,
@@ -92,17 +107,20 @@ class AttemptLoop:
         observers: Sequence[Observer],
         stepper: Callable[[AttemptLoop], Stepper],
     ) -> None:
+        """`prompt` is the one that the ledger names with the agent's calls."""
         self.order = order
         self.workspace = workspace(sandbox, order, timeout=settings.command_timeout, most=settings.observation_chars)
         """Where commands of its steps run."""
         self.number = max((entry.step for entry in order.entries), default=0)
         """Of the step that is under way, or was last."""
         self._settings = settings
+        self._prompt = prompt
+        self._tools = tools
         self._desk = desk
         self._record = record
         self._observers = observers
         self._talk = Conversation(
-            order.entries, position=order.position, tools=settings.tools, reasoning=settings.send_reasoning
+            order.entries, position=order.position, tools=tools, reasoning=settings.send_reasoning
         )
         self._ordinal = order.entries[-1].ordinal + 1 if order.entries else 0
         self._in_vain = turns_in_vain(order)
@@ -228,14 +246,14 @@ class AttemptLoop:
         question = Question(
             purpose=PURPOSE,
             subject=order.subject,
-            prompt=settings.prompt,
+            prompt=self._prompt,
             messages=self._talk.messages(),
             max_tokens=settings.max_tokens,
             temperature=settings.temperature,
             sample=order.sample,
             attempt=order.attempt,
         )
-        return self._desk.complete(question, settings.tools)
+        return self._desk.complete(question, self._tools)
 
     # ---- around a step
 

@@ -17,21 +17,17 @@ from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from environments.sandboxes.sandbox import Sandbox
 from prchain.errors import UsageError
-from prchain.llm.desk import Desk
 from prchain.llm.model import Reply, ToolCall
 from prchain.llm.prompts import Prompt, load_prompt
 from prchain.scrub import clean_text
 from trajectories.model import Ending, Entry, Kind, TurnFault
-from trajectories.options import RolloutOptions
-from trajectories.scaffolds.attempt_loop import AttemptLoop, Said
-from trajectories.scaffolds.context import Overflow
+from trajectories.scaffolds.attempt_loop import USUAL, AttemptLoop, LoopSettings, Said, Stepper
 from trajectories.scaffolds.kinds.react import ReactScaffold
 from trajectories.scaffolds.mini_package import SHOWN_CHARS, MiniPackage, load_package
 from trajectories.scaffolds.mini_shell import SYSTEM, Ran, Shell
 from trajectories.scaffolds.observations import command_details, command_error, is_submission
-from trajectories.scaffolds.scaffold import Attempt, Observer, Order, Recorder, ScaffoldKind
+from trajectories.scaffolds.scaffold import ScaffoldKind
 from trajectories.scaffolds.taking_up import ended_by
 from trajectories.scaffolds.turns import NOT_RUN, Call, Turn, sent, shown_name
 
@@ -42,33 +38,15 @@ _NO_LIMITS = {"step_limit": 0, "cost_limit": 0.0, "wall_time_limit_seconds": 0, 
 class MiniScaffold(ReactScaffold):
     """The scaffold ``mini``; see `trajectories.scaffolds.scaffold.Scaffold`, and `ReactScaffold` for what it is given.
 
-    Raises `UsageError` where mini-swe-agent is not installed.
+    Raises `UsageError` where mini-swe-agent is not installed, and for settings that its template fixes.
     """
 
     name = "mini"
 
-    def __init__(
-        self,
-        *,
-        temperature: float | None = None,
-        max_tokens: int = 8192,
-        context_tokens: int | None = None,
-        overflow: Overflow = "stop",
-        command_timeout: float = 120.0,
-        faults_in_a_row: int = 3,
-        send_reasoning: bool = True,
-    ) -> None:
-        super().__init__(
-            tools="bash",
-            temperature=temperature,
-            max_tokens=max_tokens,
-            context_tokens=context_tokens,
-            overflow=overflow,
-            observation_chars=SHOWN_CHARS,
-            command_timeout=command_timeout,
-            faults_in_a_row=faults_in_a_row,
-            send_reasoning=send_reasoning,
-        )
+    def __init__(self, settings: LoopSettings = USUAL) -> None:
+        if settings.observation_chars != SHOWN_CHARS:
+            raise UsageError(f"mini-swe-agent shows {SHOWN_CHARS:,} characters of an output, no other number")
+        super().__init__("bash", settings)
         self.package: MiniPackage = load_package()
         self.version = f"1 with mini-swe-agent {self.package.version}"
 
@@ -94,13 +72,9 @@ class MiniScaffold(ReactScaffold):
             return words
         return self.package.render("task", {**SYSTEM, "task": words}).strip()
 
-    def attempt(
-        self, desk: Desk, sandbox: Sandbox, order: Order, record: Recorder, observers: Sequence[Observer] = ()
-    ) -> Attempt:
-        """See `trajectories.scaffolds.scaffold.Scaffold.attempt`."""
-        return AttemptLoop(
-            self.settings, desk, sandbox, order, record, observers, lambda loop: _Stepper(loop, self.package)
-        ).run()
+    def stepper(self, loop: AttemptLoop) -> Stepper:
+        """See `ReactScaffold.stepper`."""
+        return _Stepper(loop, self.package)
 
 
 class _NoRoom(Exception):
@@ -309,16 +283,6 @@ def _as_theirs(entry: Entry) -> dict[str, Any]:
     return out
 
 
-def _make(options: RolloutOptions) -> MiniScaffold:
-    if options.observation_chars != SHOWN_CHARS:
-        raise UsageError(f"mini-swe-agent shows {SHOWN_CHARS:,} characters of an output, no other number")
-    return MiniScaffold(
-        temperature=options.temperature,
-        max_tokens=options.max_tokens,
-        context_tokens=options.context_tokens,
-        overflow=options.overflow,
-        command_timeout=options.command_timeout,
-    )
-
-
-SCAFFOLD = ScaffoldKind("mini", "mini-swe-agent with its own tool and prompts", _make)
+SCAFFOLD = ScaffoldKind(
+    "mini", "mini-swe-agent with its own tool and prompts", lambda options: MiniScaffold(LoopSettings.of(options))
+)

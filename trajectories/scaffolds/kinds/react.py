@@ -11,9 +11,7 @@ from prchain.errors import PrchainError, SandboxLimit
 from prchain.llm.desk import Desk
 from prchain.llm.prompts import Prompt, load_prompt
 from trajectories.model import Ending, Entry, Kind
-from trajectories.options import RolloutOptions
-from trajectories.scaffolds.attempt_loop import AttemptLoop, LoopSettings
-from trajectories.scaffolds.context import Overflow
+from trajectories.scaffolds.attempt_loop import USUAL, AttemptLoop, LoopSettings, Stepper
 from trajectories.scaffolds.scaffold import Attempt, Observer, Order, Recorder, ScaffoldKind
 from trajectories.scaffolds.taking_up import ended_by, ended_words
 from trajectories.scaffolds.tools.tool import Result
@@ -26,39 +24,14 @@ _OUT_OF_TIME = "This was not run: there is no time left."
 
 
 class ReactScaffold:
-    """The scaffold ``react``; see `trajectories.scaffolds.scaffold.Scaffold`.
-
-    `max_tokens` is a reply's; `context_tokens` is what the model takes, prompt and reply together (None: nobody knows
-    until the endpoint refuses). `observation_chars` is in characters, `command_timeout` in seconds. After
-    `faults_in_a_row` turns of which nothing could be run an attempt ends. `send_reasoning`: whether the reasoning that
-    an endpoint gave goes back to it; thinking models with tools want that, and some refuse a conversation without it.
-    """
+    """The scaffold ``react``; see `trajectories.scaffolds.scaffold.Scaffold`."""
 
     name = "react"
     version: str = "1"
 
-    def __init__(
-        self,
-        *,
-        tools: ToolsetName,
-        temperature: float | None = None,
-        max_tokens: int = 8192,
-        context_tokens: int | None = None,
-        overflow: Overflow = "stop",
-        observation_chars: int = 10_000,
-        command_timeout: float = 120.0,
-        faults_in_a_row: int = 3,
-        send_reasoning: bool = True,
-    ) -> None:
+    def __init__(self, tools: ToolsetName, settings: LoopSettings = USUAL) -> None:
         self.toolset: Toolset = toolset(tools)
-        self.temperature = temperature
-        self.max_tokens = max_tokens
-        self.context_tokens = context_tokens
-        self.overflow = overflow
-        self.observation_chars = observation_chars
-        self.command_timeout = command_timeout
-        self.faults_in_a_row = faults_in_a_row
-        self.send_reasoning = send_reasoning
+        self.settings = settings
 
     @property
     def tools(self) -> tuple[Mapping[str, Any], ...]:
@@ -70,22 +43,6 @@ class ReactScaffold:
         """See `trajectories.scaffolds.scaffold.Scaffold.prompts`."""
         return {prompt.name: prompt.hash for prompt in map(self.prompt, (Kind.SYSTEM, Kind.QUERY, Kind.COMMENT))}
 
-    @property
-    def settings(self) -> LoopSettings:
-        """What the loop of an attempt goes by. Raises `PromptError`."""
-        return LoopSettings(
-            prompt=self.prompt(Kind.SYSTEM),
-            tools=self.tools,
-            temperature=self.temperature,
-            max_tokens=self.max_tokens,
-            context_tokens=self.context_tokens,
-            overflow=self.overflow,
-            observation_chars=self.observation_chars,
-            command_timeout=self.command_timeout,
-            faults_in_a_row=self.faults_in_a_row,
-            send_reasoning=self.send_reasoning,
-        )
-
     def prompt(self, kind: Kind) -> Prompt:
         """The prompt that a kind of opening is written with. Raises `PromptError`."""
         name = f"system_{self.toolset.name}" if kind is Kind.SYSTEM else str(kind)
@@ -93,16 +50,20 @@ class ReactScaffold:
 
     def opening(self, kind: Kind, variables: Mapping[str, Any]) -> str:
         """See `trajectories.scaffolds.scaffold.Scaffold.opening`."""
-        own = {"timeout": f"{self.command_timeout:g}", "most": f"{self.observation_chars:,}"}
+        own = {"timeout": f"{self.settings.command_timeout:g}", "most": f"{self.settings.observation_chars:,}"}
         return self.prompt(kind).render(**{**own, **variables})[0].content
 
     def attempt(
         self, desk: Desk, sandbox: Sandbox, order: Order, record: Recorder, observers: Sequence[Observer] = ()
     ) -> Attempt:
         """See `trajectories.scaffolds.scaffold.Scaffold.attempt`."""
-        return AttemptLoop(
-            self.settings, desk, sandbox, order, record, observers, lambda loop: _Stepper(loop, self.toolset)
-        ).run()
+        system = self.prompt(Kind.SYSTEM)
+        loop = AttemptLoop(self.settings, system, self.tools, desk, sandbox, order, record, observers, self.stepper)
+        return loop.run()
+
+    def stepper(self, loop: AttemptLoop) -> Stepper:
+        """What takes the steps of an attempt."""
+        return _Stepper(loop, self.toolset)
 
 
 class _Stepper:
@@ -171,16 +132,4 @@ class _Stepper:
         return call.tool.run(call.arguments, self._loop.workspace)
 
 
-def _make(options: RolloutOptions) -> ReactScaffold:
-    return ReactScaffold(
-        tools=options.tools,
-        temperature=options.temperature,
-        max_tokens=options.max_tokens,
-        context_tokens=options.context_tokens,
-        overflow=options.overflow,
-        observation_chars=options.observation_chars,
-        command_timeout=options.command_timeout,
-    )
-
-
-SCAFFOLD = ScaffoldKind("react", "our own", _make)
+SCAFFOLD = ScaffoldKind("react", "our own", lambda options: ReactScaffold(options.tools, LoopSettings.of(options)))
