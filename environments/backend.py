@@ -17,6 +17,9 @@ from environments.suites.runner import PIPED, TestCommand
 from environments.suites.runners import RUNNERS
 from prchain.settings import Settings
 
+PATIENCE = 10
+"""Seconds that a backend has to show whether it works."""
+
 
 @dataclass(frozen=True, slots=True)
 class Usable:

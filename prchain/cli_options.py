@@ -27,9 +27,9 @@ def json_option(command: _Command) -> _Command:
     return click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")(command)
 
 
-def choice_option(flag: str, choices: Sequence[str], words: str) -> Callable[[_Command], _Command]:
+def choice_option(flag: str, choices: Sequence[str], words: str, *name: str) -> Callable[[_Command], _Command]:
     """Add an option that takes one of the choices; the first is meant where it was not given."""
-    return click.option(flag, type=click.Choice(choices), default=choices[0], show_default=True, help=words)
+    return click.option(flag, *name, type=click.Choice(choices), default=choices[0], show_default=True, help=words)
 
 
 STRATEGIES = click.Choice(["reference", "temporal", "single"])

@@ -157,13 +157,11 @@ def show(task: str, db: str | None, as_json: bool) -> None:
     "appended: with the names that hidden tests need; paper: without, and such tests cannot gate.",
 )
 @click.option("--outcome", default="ready", show_default=True, metavar="NAME", help="Tasks of this outcome.")
-@click.option(
+@choice_option(
     "--format",
+    ["tasks", "swebench"],
+    "tasks: a line a task; swebench: a SWE-bench instance a validated stage, graded by `swebench eval`.",
     "form",
-    type=click.Choice(["tasks", "swebench"]),
-    default="tasks",
-    show_default=True,
-    help="tasks: a line a task; swebench: a SWE-bench instance a validated stage, graded by `swebench eval`.",
 )
 @click.option("--retired", is_flag=True, help="Also those of chains that were chosen once and are not any more.")
 @click.option("--force", is_flag=True, help="Replace the file if it is there.")

@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from typing import Self
 
-from environments.backend import Backend, Usable
+from environments.backend import PATIENCE, Backend, Usable
 from environments.images.base_image import NAME
 from environments.images.plans import WORKDIR, Plan
 from environments.sandboxes import leftovers
@@ -17,9 +17,6 @@ from environments.sandboxes.engine import BASE_LABEL, LONG, connect, in_engine
 from environments.sandboxes.sandbox import Limits, Place, Sandbox
 from prchain.errors import PrchainError
 from prchain.settings import Settings
-
-_PATIENCE = 10
-"""Seconds that an engine has to say whether it is there."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +54,7 @@ class DockerBackend(Backend):
         """See `Backend.usable`: whether an engine answers and has a base image of ours, which holds all that a build
         needs."""
         try:
-            with closing(connect(self.engine, timeout=_PATIENCE)) as client:
+            with closing(connect(self.engine, timeout=PATIENCE)) as client:
                 for name in dict.fromkeys((self.base_image, NAME)):
                     with contextlib.suppress(PrchainError), in_engine():
                         if (client.images.get(name).labels or {}).get(BASE_LABEL):

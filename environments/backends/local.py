@@ -6,16 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from environments.backend import Backend, Usable
+from environments.backend import PATIENCE, Backend, Usable
 from environments.images.plans import WORKDIR, Plan
 from environments.sandboxes import leftovers
 from environments.sandboxes.local import PATH, LocalSandbox
 from environments.sandboxes.sandbox import Limits, Place, Sandbox
 from environments.suites.runner import TestCommand
 from prchain.errors import PrchainError
-
-_PATIENCE = 10
-"""Seconds that bubblewrap has to answer in."""
 
 _IMAGE_ONLY = "/opt/env"
 """Where images keep dependencies (`environments.images.plans`): no such folder is on a host."""
@@ -45,15 +42,13 @@ class LocalBackend(Backend):
 
     def clear_away(self, *, everybody: bool = False) -> Mapping[str, bool]:
         """See `Backend.clear_away`; folders of running processes stay."""
-        folders = leftovers.find_local()
-        stuck = leftovers.remove_local(folders)
-        return {str(path): path not in stuck for path in folders}
+        return {str(path): gone for path, gone in leftovers.clear_local().items()}
 
     def usable(self) -> Usable:
         """See `Backend.usable`."""
         try:
             with LocalSandbox(Place(None, workdir=WORKDIR)) as sandbox:
-                ran = sandbox.exec("python3 --version && git --version", timeout=_PATIENCE)
+                ran = sandbox.exec("python3 --version && git --version", timeout=PATIENCE)
         except PrchainError as error:
             return Usable(False, f"bubblewrap does not work ({' '.join(str(error).split())[:100]})")
         if ran.exit_code != 0:

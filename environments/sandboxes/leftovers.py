@@ -88,22 +88,19 @@ def remove(client: Any, leftovers: list[Leftover]) -> list[Leftover]:
     return [item for item in kept if item.id in left]
 
 
-def find_local(folder: Path | None = None) -> list[Path]:
-    """Folders of local sandboxes whose process is gone. `folder` is where temporary folders lie."""
-    found = []
+def clear_local(folder: Path | None = None) -> dict[Path, bool]:
+    """Remove the folders of local sandboxes whose process is gone: which these were, and whether they are gone.
+
+    `folder` is where temporary folders lie.
+    """
+    found = {}
     for path in sorted((folder or Path(tempfile.gettempdir())).glob(f"{LOCAL_PREFIX}*")):
         with contextlib.suppress(OSError, UnicodeDecodeError):
             owner = Process.parse((path / OWNER_FILE).read_text(encoding="utf-8"))
             if owner is not None and owner.is_gone:
-                found.append(path)
+                shutil.rmtree(path, ignore_errors=True)
+                found[path] = not path.exists()
     return found
-
-
-def remove_local(folders: list[Path]) -> list[Path]:
-    """Remove them; returns those that could not be."""
-    for path in folders:
-        shutil.rmtree(path, ignore_errors=True)
-    return [path for path in folders if path.exists()]
 
 
 def _is_left(labels: dict[str, str], everybody: bool) -> bool:

@@ -133,10 +133,9 @@ class TestLocal(conformance.Conformance):
         own = tmp_path / f"{leftovers.LOCAL_PREFIX}own"
         own.mkdir()
         (own / leftovers.OWNER_FILE).write_text(str(this_process()))
-        found = leftovers.find_local(tmp_path)
-        assert len(found) == 2 and own not in found
         time.sleep(0.2)
-        assert leftovers.remove_local(found) == []
+        found = leftovers.clear_local(tmp_path)
+        assert list(found.values()) == [True, True] and own not in found
         assert list(tmp_path.iterdir()) == [own]
 
 

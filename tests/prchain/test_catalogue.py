@@ -12,6 +12,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from environments.backends import BACKENDS
 from environments.suites.runners import RUNNERS
 from prchain.catalogue import Catalogue
 from prchain.cli_options import CatalogueOption
@@ -77,6 +78,6 @@ def test_an_option_takes_the_names_and_only_its_help_imports_what_they_name(frui
         assert "[fig|red-apple] To eat. fig: is sweet; red-apple: grows on a tree. [default: fig]" in told
 
 
-@pytest.mark.parametrize("catalogue", [RUNNERS, FORMATS, SCAFFOLDS])
+@pytest.mark.parametrize("catalogue", [BACKENDS, FORMATS, RUNNERS, SCAFFOLDS])
 def test_each_thing_of_ours_has_the_name_of_its_module(catalogue: Catalogue[Any]) -> None:
     assert catalogue and {name: thing.name for name, thing in catalogue.items()} == {name: name for name in catalogue}

@@ -14,7 +14,7 @@ from prchain.errors import UsageError
 from prchain.settings import Settings
 from prchain.terminal import counted, present, say, say_some, tally
 from sql.store import Store
-from trajectories.export.formats import NAMES, SWEBENCH
+from trajectories.export.formats import FORMATS, SWEBENCH
 
 if TYPE_CHECKING:
     from trajectories.export.export import ExportReport
@@ -34,7 +34,7 @@ _HITS_SHOWN = 100
 @click.option(
     "--format",
     "form",
-    type=click.Choice(NAMES),
+    type=click.Choice([*FORMATS, SWEBENCH]),
     default="slime",
     show_default=True,
     help="Who reads it; docs/export.md tells what each can express.",

@@ -238,30 +238,24 @@ def _options(
     temperature: float | None,
     max_tokens: int | None,
     track: bool,
-    stage_steps: int | None,
-    stage_tokens: int | None,
-    stage_usd: float | None,
-    stage_minutes: float | None,
-    chain_steps: int | None,
-    chain_tokens: int | None,
-    chain_usd: float | None,
-    chain_minutes: float | None,
     **flags: Any,
 ) -> RolloutOptions:
     """What the flags say, and of the agent's replies what the settings say where no flag does."""
     from trajectories.model import Limits
     from trajectories.options import MAX_TOKENS, STAGE_STEPS, RolloutOptions
 
-    def limits(steps: int | None, tokens: int | None, usd: float | None, minutes: float | None) -> Limits:
-        return Limits(steps, tokens, usd, None if minutes is None else minutes * 60)
+    def limits(of: str, most_steps: int | None) -> Limits:
+        steps, tokens, usd, minutes = (flags.pop(f"{of}_{unit}") for unit in ("steps", "tokens", "usd", "minutes"))
+        return Limits(steps or most_steps, tokens, usd, None if minutes is None else minutes * 60)
 
     own = agent or PurposeSettings()
+    stage, chain = limits("stage", STAGE_STEPS), limits("chain", None)
     return RolloutOptions(
         temperature=own.temperature if temperature is None else temperature,
         max_tokens=max_tokens or own.max_tokens or MAX_TOKENS,
         track_steps=track,
-        stage_limits=limits(stage_steps or STAGE_STEPS, stage_tokens, stage_usd, stage_minutes),
-        chain_limits=limits(chain_steps, chain_tokens, chain_usd, chain_minutes),
+        stage_limits=stage,
+        chain_limits=chain,
         **flags,
     )
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from prchain.cli_options import db_option, json_option, repository_option, strategy_option
+from prchain.cli_options import choice_option, db_option, json_option, repository_option, strategy_option
 from prchain.progress import open_progress
 from prchain.settings import Settings
 from prchain.terminal import counted, present, say
@@ -37,14 +37,7 @@ def judge() -> None:
     show_default=True,
     help="How often each patch is judged in each order.",
 )
-@click.option(
-    "--order",
-    "orders",
-    type=click.Choice(["both", "reference", "candidate"]),
-    default="both",
-    show_default=True,
-    help="Which patch stands first in the prompt.",
-)
+@choice_option("--order", ["both", "reference", "candidate"], "Which patch stands first in the prompt.", "orders")
 @click.option(
     "--threshold",
     type=click.FloatRange(0, 1),

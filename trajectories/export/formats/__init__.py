@@ -13,9 +13,6 @@ FORMATS = Catalogue[Format](__name__, "FORMAT")
 SWEBENCH = "swebench"
 """The one format of predictions (`trajectories.export.predictions`)."""
 
-NAMES = (*FORMATS, SWEBENCH)
-"""Of all formats."""
-
 
 def chosen_format(name: str, options: ExportOptions) -> Format:
     """The format of a name. Raises `UsageError` where it cannot leave turns out of the loss as the options want it."""
