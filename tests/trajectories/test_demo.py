@@ -190,6 +190,9 @@ def test_a_folder_that_cannot_be_made_is_said_in_one_line(tmp_path: Path) -> Non
 
 
 def answers(monkeypatch: pytest.MonkeyPatch, *, docker: str | None, bubblewrap: bool) -> None:
+    """Let the backends say so of themselves, and those that may come to these work nowhere."""
+    for name in BACKENDS.keys() - {"docker", "local", "unsafe-local"}:
+        monkeypatch.setattr(type(BACKENDS[name]), "usable", lambda _: Usable(False, "not here"))
     monkeypatch.setattr(DockerBackend, "usable", lambda _: Usable(docker is not None, "docker says so", docker))
     monkeypatch.setattr(
         LocalBackend, "usable", lambda _: Usable(bubblewrap, "bubblewrap" if bubblewrap else "no bubblewrap")
