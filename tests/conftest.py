@@ -140,13 +140,23 @@ def postgres_url() -> Iterator[str]:
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
-def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The URL of a database that is empty: SQLite, and PostgreSQL where there is one."""
+def bare_database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The URL of a database that has no tables yet: SQLite, and PostgreSQL where there is one."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path / 'prchain.db'}"
     url = request.getfixturevalue("postgres_url")
     assert isinstance(url, str)
     return url
+
+
+@pytest.fixture
+def database_url(bare_database_url: str, tmp_path: Path) -> str:
+    """The URL of a database that has no rows: SQLite, and PostgreSQL where there is one."""
+    from tests.databases import new_database
+
+    if bare_database_url.startswith("sqlite:"):
+        new_database(tmp_path / "prchain.db")
+    return bare_database_url
 
 
 @pytest.fixture(scope="session")

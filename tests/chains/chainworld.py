@@ -16,6 +16,7 @@ from miner.repositories import parse_entry
 from prchain.progress import open_progress
 from sql.store import Store
 from sql.tables import Chain, ChainStage, Selection
+from tests.databases import new_database
 from tests.miner.gitworld import Content, World
 
 NAME = "shop/till"
@@ -91,7 +92,7 @@ def grown(folder: Path) -> Shop:
 def mined(folder: Path, world: World, database: str | None = None) -> Iterator[Store]:
     """The world in a database."""
     world.save()
-    store = Store.open(database or str(folder / "prchain.db"))
+    store = Store.open(database or new_database(folder / "prchain.db"))
     spec = parse_entry(f"{NAME} = {world.path}", "github.com", folder)
     with open_progress(stream=io.StringIO()) as progress:
         report = Miner(store, MineOptions(source="git"), mirrors=folder, progress=progress).mine(spec)

@@ -39,6 +39,7 @@ from sql.tables import (
     Selection,
 )
 from tests import models
+from tests.databases import open_new
 from tests.miner.gitworld import Content, World
 from tests.models import Answer
 
@@ -348,7 +349,7 @@ def crowd(folder: Path, count: int) -> World:
 @contextmanager
 def mined(folder: Path, world: World, chains: Sequence[Sequence[int]]) -> Iterator[TaskWorld]:
     """The world in a database, with these chains."""
-    store = Store.open(str(folder / "prchain.db"))
+    store = open_new(folder / "prchain.db")
     spec = parse_entry(f"{NAME} = {world.path}", "github.com", folder)
     with open_progress(stream=io.StringIO()) as progress:
         miner = Miner(store, MineOptions(source="git"), mirrors=folder / "mirrors", progress=progress)

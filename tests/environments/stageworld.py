@@ -27,6 +27,7 @@ from prchain.git.trees import TreeStore
 from prchain.settings import Settings
 from sql.store import Store
 from sql.tables import Base, Chain, ChainStage, Landing, Repository, Selection
+from tests.databases import open_new
 from tests.miner.gitworld import Content, World
 
 NAME = "shop/till"
@@ -225,7 +226,7 @@ def stage_world(
     world.save()
     (folder / "recipes").mkdir()
     (folder / "recipes" / "plain.toml").write_text(recipe)
-    store = Store.open(str(folder / "prchain.db"))
+    store = open_new(folder / "prchain.db")
     spec = parse_entry(f"{NAME} = {world.path}", "github.com", folder)
     with open_progress(stream=io.StringIO()) as progress:
         miner = Miner(store, MineOptions(source="git"), mirrors=folder / "mirrors", progress=progress)

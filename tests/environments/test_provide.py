@@ -26,6 +26,7 @@ from prchain.llm.desk import Desk
 from prchain.settings import Settings
 from sql.store import Store
 from sql.tables import BuiltImage
+from tests.databases import open_new
 
 REPOSITORY = "o/n"
 DAY = "2024-05-01T12:00:00Z"
@@ -118,7 +119,7 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workshop]:
     git.Repo.init(tmp_path / "r")
     builds = Builds()
     monkeypatch.setattr(provide, "build_image", builds)
-    store = Store.open(f"sqlite:///{tmp_path / 'p.db'}")
+    store = open_new(tmp_path / "p.db")
     yield Workshop(
         tmp_path,
         GitRepository.open(tmp_path / "r"),

@@ -13,6 +13,7 @@ from miner import archive
 from miner.archive import Page
 from sql.store import Store
 from sql.tables import Repository
+from tests.databases import open_new
 
 AT = "2024-01-01T00:00:00Z"
 SECRET = "s3cret-t0ken-of-no-known-shape"
@@ -20,7 +21,7 @@ SECRET = "s3cret-t0ken-of-no-known-shape"
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store.open(f"sqlite:///{tmp_path}/archive.db")
+    opened = open_new(tmp_path / "archive.db")
     with opened.transaction() as tx:
         tx.upsert(Repository, [{"id": 1, "host": "h", "owner": "o", "name": "n", "location": "l"}])
     yield opened

@@ -24,6 +24,7 @@ from sql.tables import (
     RepositoryAlias,
     TimelineEvent,
 )
+from tests.databases import open_new
 
 TIME = "2024-01-01T00:00:00Z"
 COLUMNS = [column.name for column in Citation.__table__.columns]
@@ -68,7 +69,7 @@ def landing_row(number: int, sha: str, **values: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store.open(str(tmp_path / "p.db"))
+    opened = open_new(tmp_path / "p.db")
     with opened.transaction() as tx:
         fill(tx)
     yield opened

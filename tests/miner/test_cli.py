@@ -22,6 +22,7 @@ from prchain import cli
 from prchain.errors import RepositoryListError, UsageError
 from sql.store import Store
 from sql.tables import MineRun
+from tests.databases import open_new
 from tests.emulator import Emulator, generate_world
 from tests.miner.small_history import LANDED, UNLANDED, git, make_history
 
@@ -190,7 +191,7 @@ def test_click_raises_the_named_errors_to_whoever_calls_a_command() -> None:
 
 
 def _newer(path: Path) -> None:
-    Store.open(str(path)).close()
+    open_new(path).close()
     with sqlite3.connect(path) as connection:
         connection.execute("UPDATE prchain_version SET version_num = '9999'")
     connection.close()
@@ -402,7 +403,7 @@ def test_reading_commands_print_json(command: list[str], mined: Path, capsys: py
 
 
 def test_status_of_an_empty_database_says_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
-    Store.open("p.db").close()
+    open_new(Path("p.db")).close()
     assert cli.run(["status", "--db", "p.db"]) == 0
     assert capsys.readouterr().out == "nothing mined yet; run `prchain mine repos.txt`\n"
     assert cli.run(["status", "--db", "p.db", "--json"]) == 0

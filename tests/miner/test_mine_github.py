@@ -13,8 +13,8 @@ from miner.github import GitHubSource
 from miner.mine import MineOptions, Miner, RepositoryReport
 from miner.repositories import parse_entry
 from prchain.progress import open_progress
-from sql.store import Store
 from sql.tables import Base, Citation, Commit, Landing, MineRun, PullRequest
+from tests.databases import open_new
 from tests.emulator import Emulator, World, generate_world
 
 PULLS = 150
@@ -27,7 +27,7 @@ class Lab:
         self.folder = folder
         self.world: World = generate_world(seed, PULLS, git_dir=folder / "r.git")
         self.emulator = Emulator(self.world)
-        self.store = Store.open(str(folder / "prchain.db"))
+        self.store = open_new(folder / "prchain.db")
 
     def mine(self, **options: Any) -> RepositoryReport:
         """Mine the world's repository."""

@@ -29,6 +29,7 @@ from sql.tables import (
     RefusedClaim,
     Repository,
 )
+from tests.databases import open_new
 from tests.miner.test_citation_rows import TIME, commit_row, landing_row, text_row
 from tests.trajectories.demoworld import Ran
 
@@ -39,7 +40,7 @@ REASONS = ("number_list", "quote", "not_a_pull_request")
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store.open(str(tmp_path / "p.db"))
+    opened = open_new(tmp_path / "p.db")
     yield opened
     opened.close()
 

@@ -25,7 +25,7 @@ from prchain.llm.model import Message, Request
 from prchain.progress import SILENT
 from prchain.runs import run_units
 from sql.lock import alone, one_after_the_other
-from sql.store import Store
+from tests.databases import open_new
 from tests.endpoint import FakeClock, FakeEndpoint, completion, error, in_turn
 from tests.prchain.test_runs import Work, units
 
@@ -197,7 +197,7 @@ def test_fetching_a_mirror_and_waiting_for_a_lock_are_logged(tmp_path: Path, cap
         with one_after_the_other(store, "image-1", "prchain environments"):
             pass
 
-    with closing(Store.open(str(tmp_path / "prchain.db"))) as store:
+    with closing(open_new(tmp_path / "prchain.db")) as store:
         waiting = threading.Thread(target=wait)
         with alone(store, "image-1", "prchain environments"):
             waiting.start()

@@ -16,6 +16,7 @@ from prchain.errors import DiskFull, SettingsError, StoreCorrupt, StoreError, St
 from sql import failures
 from sql.store import Store
 from sql.tables import PullRequest
+from tests.databases import open_new
 from tests.sql.rows import fill, pull_request
 
 
@@ -30,7 +31,7 @@ def failure(kind: type[StoreError], database: str) -> str:
 @pytest.fixture
 def filled(tmp_path: Path) -> Path:
     file = tmp_path / "filled.db"
-    store = Store.open(str(file))
+    store = open_new(file)
     with store.transaction() as tx:
         fill(tx, pulls=2000)
     store.close()
@@ -142,7 +143,7 @@ def test_an_input_output_error_on_a_full_disk_is_called_what_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     usage = shutil.disk_usage(tmp_path)
-    store = Store.open(str(tmp_path / "x.db"))
+    store = open_new(tmp_path / "x.db")
     error = sqlite3.OperationalError("disk I/O error")
     error.sqlite_errorcode = sqlite3.SQLITE_IOERR | (19 << 8)
     with pytest.raises(StoreUnavailable), failures.named_failures(store.url):

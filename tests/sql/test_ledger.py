@@ -21,6 +21,7 @@ from prchain.llm.model import Reply, ToolCall, Usage
 from sql.ledger import SqlLedger
 from sql.store import Store, Transaction
 from sql.tables import LlmCall
+from tests.databases import new_database, open_new
 
 ROOT = Path(__file__).parents[2]
 
@@ -47,8 +48,8 @@ def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ledger]:
     if request.param == "memory":
         yield MemoryLedger()
         return
-    url = f"sqlite:///{tmp_path / 'x.db'}" if request.param == "sqlite" else request.getfixturevalue("postgres_url")
-    store = Store.open(url)
+    sqlite = request.param == "sqlite"
+    store = Store.open(new_database(tmp_path / "x.db") if sqlite else request.getfixturevalue("postgres_url"))
     yield SqlLedger(store, "this run")
     store.close()
 
@@ -227,7 +228,7 @@ def test_whatever_happens_spending_keeps_the_budget_in_the_database(
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    opened = Store.open(f"sqlite:///{tmp_path_factory.mktemp('ledger') / 'x.db'}")
+    opened = open_new(tmp_path_factory.mktemp("ledger") / "x.db")
     yield opened
     opened.close()
 

@@ -14,6 +14,7 @@ import pytest
 from prchain.errors import StoreInUse
 from sql.lock import alone, one_after_the_other
 from sql.store import Store
+from tests.databases import open_new
 from tests.endpoint import wait_for
 
 ROOT = Path(__file__).parents[2]
@@ -96,7 +97,7 @@ def test_a_lock_that_was_given_back_is_free_at_once_also_while_programs_are_star
 
 
 def test_a_database_opened_by_another_name_is_the_same_one(tmp_path: Path) -> None:
-    first = Store.open(str(tmp_path / "prchain.db"))
+    first = open_new(tmp_path / "prchain.db")
     (tmp_path / "link.db").symlink_to(tmp_path / "prchain.db")
     second = Store.open(str(tmp_path / "link.db"))
     with alone(first, "tasks", "x"), pytest.raises(StoreInUse), alone(second, "tasks", "x"):
@@ -106,7 +107,7 @@ def test_a_database_opened_by_another_name_is_the_same_one(tmp_path: Path) -> No
 
 
 def test_locks_of_which_there_are_thousands_leave_no_files_and_still_keep_others_out(tmp_path: Path) -> None:
-    store = Store.open(str(tmp_path / "prchain.db"))
+    store = open_new(tmp_path / "prchain.db")
     inside = most = 0
     counting = threading.Lock()
 

@@ -136,49 +136,51 @@ def test_the_check_for_developers_passes(capsys: pytest.CaptureFixture[str]) -> 
     assert "exactly" in capsys.readouterr().out
 
 
-def test_opening_again_changes_nothing(database_url: str) -> None:
-    with_rows = Store.open(database_url)
+def test_opening_again_changes_nothing(bare_database_url: str) -> None:
+    with_rows = Store.open(bare_database_url)
     with with_rows.transaction() as tx:
         fill(tx)
     with_rows.close()
-    before = tables_and_views(database_url)
-    Store.open(database_url).close()
-    assert tables_and_views(database_url) == before
+    before = tables_and_views(bare_database_url)
+    Store.open(bare_database_url).close()
+    assert tables_and_views(bare_database_url) == before
     assert {"landed_pull_requests", "citation_edges", VERSION_TABLE} <= before
 
 
-def test_a_database_from_a_newer_version_is_refused_and_left_alone(database_url: str, newer: Path) -> None:
-    Store.open(database_url).close()
-    engine = make_engine(parse_url(database_url))
+def test_a_database_from_a_newer_version_is_refused_and_left_alone(bare_database_url: str, newer: Path) -> None:
+    Store.open(bare_database_url).close()
+    engine = make_engine(parse_url(bare_database_url))
     migrate(engine, newer)
     engine.dispose()
-    before = tables_and_views(database_url)
+    before = tables_and_views(bare_database_url)
     with pytest.raises(StoreTooNew, match="update prchain") as caught:
-        Store.open(database_url)
+        Store.open(bare_database_url)
     assert "\n" not in str(caught.value)
-    assert tables_and_views(database_url) == before
+    assert tables_and_views(bare_database_url) == before
 
 
 @pytest.mark.parametrize("version", ["0001", "0002", "0003"])
 def test_a_database_of_before_the_baseline_is_refused_with_what_to_do_and_left_alone(
-    database_url: str, version: str
+    bare_database_url: str, version: str
 ) -> None:
-    Store.open(database_url).close()
-    engine = make_engine(parse_url(database_url))
+    Store.open(bare_database_url).close()
+    engine = make_engine(parse_url(bare_database_url))
     with writer(engine).begin() as connection:
         connection.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '{version}'"))
     engine.dispose()
     with pytest.raises(StoreTooOld, match="mine into a new database") as caught:
-        Store.open(database_url)
+        Store.open(bare_database_url)
     assert "\n" not in str(caught.value) and version in str(caught.value)
-    assert {"landed_pull_requests", "trajectories"} <= tables_and_views(database_url)
+    assert {"landed_pull_requests", "trajectories"} <= tables_and_views(bare_database_url)
 
 
-def test_a_database_of_the_baseline_gets_what_came_later_and_keeps_its_rows(database_url: str, tmp_path: Path) -> None:
+def test_a_database_of_the_baseline_gets_what_came_later_and_keeps_its_rows(
+    bare_database_url: str, tmp_path: Path
+) -> None:
     baseline = tmp_path / "baseline"
     later = [f"m{version}_*" for version in known_versions()[1:]]
     shutil.copytree(MIGRATIONS, baseline, ignore=shutil.ignore_patterns("__pycache__", *later))
-    engine = make_engine(parse_url(database_url))
+    engine = make_engine(parse_url(bare_database_url))
     migrate(engine, baseline)
     chain = "INSERT INTO chains (id, repository_id, length) VALUES ('c', 1, 2)"
     row = (
@@ -191,14 +193,14 @@ def test_a_database_of_the_baseline_gets_what_came_later_and_keeps_its_rows(data
         for statement in (repository, chain, row):
             connection.execute(text(statement))
     engine.dispose()
-    store = Store.open(database_url)
+    store = Store.open(bare_database_url)
     with store.reading() as tx:
         assert list(tx.rows(Trajectory, "id", "outcome", "decided_by")) == [("t", "accepted", None)]
         assert drift(tx.connection) == ""
     store.close()
 
 
-def test_kill_9_in_the_first_migration_leaves_nothing_or_all_of_it(database_url: str, tmp_path: Path) -> None:
+def test_kill_9_in_the_first_migration_leaves_nothing_or_all_of_it(bare_database_url: str, tmp_path: Path) -> None:
     first = tmp_path / "first"
     later = [f"m{version}_*" for version in known_versions()[1:]]
     shutil.copytree(MIGRATIONS, first, ignore=shutil.ignore_patterns("__pycache__", *later))
@@ -207,55 +209,55 @@ def test_kill_9_in_the_first_migration_leaves_nothing_or_all_of_it(database_url:
     assert statements > 15
     whole = tables_and_views(str(tmp_path / "rehearsal.db"))
     for kill_at in (1, statements // 3, statements // 2, statements - 2, COMMIT):
-        assert migrate_and_die(database_url, first, kill_at) == 0
-        assert tables_and_views(database_url) == set()
-    engine = make_engine(parse_url(database_url))
+        assert migrate_and_die(bare_database_url, first, kill_at) == 0
+        assert tables_and_views(bare_database_url) == set()
+    engine = make_engine(parse_url(bare_database_url))
     migrate(engine, first)
     engine.dispose()
-    assert tables_and_views(database_url) == whole
+    assert tables_and_views(bare_database_url) == whole
 
 
 def test_kill_9_in_a_later_migration_leaves_rows_and_tables_before_or_after_it(
-    database_url: str, newer: Path, tmp_path: Path
+    bare_database_url: str, newer: Path, tmp_path: Path
 ) -> None:
     rehearsal = str(tmp_path / "rehearsal.db")
     Store.open(rehearsal).close()
     statements = migrate_and_die(rehearsal, newer, 0)
-    store = Store.open(database_url)
+    store = Store.open(bare_database_url)
     with store.transaction() as tx:
         fill(tx, pulls=2)
     store.close()
-    before = tables_and_views(database_url)
+    before = tables_and_views(bare_database_url)
     for kill_at in (*range(1, statements, 2), COMMIT):
-        assert migrate_and_die(database_url, newer, kill_at) == 0
-        assert tables_and_views(database_url) == before
-        Store.open(database_url).close()  # this version still takes it for its own
-    assert migrate_and_die(database_url, newer, 0) > 0
-    assert tables_and_views(database_url) == before - {"citation_edges"} | {"second"}
-    engine = make_engine(parse_url(database_url))
+        assert migrate_and_die(bare_database_url, newer, kill_at) == 0
+        assert tables_and_views(bare_database_url) == before
+        Store.open(bare_database_url).close()  # this version still takes it for its own
+    assert migrate_and_die(bare_database_url, newer, 0) > 0
+    assert tables_and_views(bare_database_url) == before - {"citation_edges"} | {"second"}
+    engine = make_engine(parse_url(bare_database_url))
     with engine.connect() as connection:
         assert connection.execute(text("SELECT DISTINCT added FROM pull_requests")).all() == [("by 0002",)]
     engine.dispose()
 
 
-def test_a_migration_that_fails_leaves_nothing_behind(database_url: str, newer: Path) -> None:
-    Store.open(database_url).close()
-    before = tables_and_views(database_url)
+def test_a_migration_that_fails_leaves_nothing_behind(bare_database_url: str, newer: Path) -> None:
+    Store.open(bare_database_url).close()
+    before = tables_and_views(bare_database_url)
     last = max((newer / "versions").glob("m*.py"))
     last.write_text(last.read_text() + "    raise ZeroDivisionError\n")
-    engine = make_engine(parse_url(database_url))
+    engine = make_engine(parse_url(bare_database_url))
     with pytest.raises(ZeroDivisionError):
         migrate(engine, newer)
     engine.dispose()
-    assert tables_and_views(database_url) == before
-    Store.open(database_url).close()
+    assert tables_and_views(bare_database_url) == before
+    Store.open(bare_database_url).close()
 
 
-def test_processes_that_open_a_new_database_at_once_all_succeed(database_url: str) -> None:
+def test_processes_that_open_a_new_database_at_once_all_succeed(bare_database_url: str) -> None:
     code = "import sys; from sql.store import Store; Store.open(sys.argv[1]).close()"
     running = [
         subprocess.Popen(
-            [sys.executable, "-c", code, database_url],
+            [sys.executable, "-c", code, bare_database_url],
             env=os.environ | {"PYTHONPATH": str(ROOT)},
             stderr=subprocess.PIPE,
             text=True,
@@ -263,17 +265,17 @@ def test_processes_that_open_a_new_database_at_once_all_succeed(database_url: st
         for _ in range(6)
     ]
     assert [process.communicate()[1] for process in running] == [""] * 6
-    store = Store.open(database_url)
+    store = Store.open(bare_database_url)
     with store.reading() as tx:
         assert tx.connection.execute(text(f"SELECT count(*) FROM {VERSION_TABLE}")).scalar() == 1
         assert drift(tx.connection) == ""
     store.close()
 
 
-def test_an_empty_record_of_versions_is_taken_for_none(database_url: str) -> None:
-    engine = make_engine(parse_url(database_url))
+def test_an_empty_record_of_versions_is_taken_for_none(bare_database_url: str) -> None:
+    engine = make_engine(parse_url(bare_database_url))
     with writer(engine).begin() as connection:
         connection.execute(text(f"CREATE TABLE {VERSION_TABLE} (version_num VARCHAR(32) NOT NULL)"))
     engine.dispose()
-    Store.open(database_url).close()
-    assert "pull_requests" in tables_and_views(database_url)
+    Store.open(bare_database_url).close()
+    assert "pull_requests" in tables_and_views(bare_database_url)

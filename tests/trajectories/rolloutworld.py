@@ -40,6 +40,7 @@ from sql.tables import (
     TrajectoryStage,
     Verdict,
 )
+from tests.databases import new_database
 from tests.endpoint import Answer, Call, completion
 from tests.environments.folder_sandbox import FolderSandbox
 from tests.miner.gitworld import Content, World
@@ -429,7 +430,7 @@ def rollout_world(
         part = f"def part_number_{number}():\n    return {number}\n"
         landed[number] = world.commit("main", {f"src/part_{number}.py": part}, f"Part {number} (#{number})")
     world.save()
-    store = Store.open(url or str(folder / "prchain.db"))
+    store = Store.open(url or new_database(folder / "prchain.db"))
     with store.transaction() as tx:
         tx.upsert(Repository, [_repository(world)])
     made = RolloutWorld(folder, store, world, bases=bases, landed=landed)

@@ -12,6 +12,7 @@ from typing import Any
 from prchain.llm.model import Role, ToolCall
 from sql.store import Store, Transaction
 from sql.tables import Chain, ChainStage, Repository, Task, TaskStage, Trajectory, TrajectoryStage, Verdict
+from tests.databases import new_database
 from trajectories.model import Entry, Kind
 from trajectories.rows import row_of
 
@@ -352,7 +353,7 @@ class SampleWorld:
 @contextmanager
 def sample_world(folder: Path, *, url: str | None = None) -> Iterator[SampleWorld]:
     """A world in the database at `url`; None: a SQLite file below `folder`."""
-    store = Store.open(url or str(folder / "prchain.db"))
+    store = Store.open(url or new_database(folder / "prchain.db"))
     try:
         yield SampleWorld(store)
     finally:

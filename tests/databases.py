@@ -1,0 +1,32 @@
+"""Databases to test on: migrated once in each process, and copied from then on."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from sql.store import Store
+
+
+def new_database(file: Path) -> str:
+    """Make a database of this version without rows where there is none; returns its path.
+
+    What migrations do is tested in `tests/sql/test_migrate.py`; they take twenty times as long as a copy of their work.
+    """
+    with file.open("xb") as out:
+        out.write(_migrated())
+    return str(file)
+
+
+def open_new(file: Path) -> Store:
+    """A store in a new database."""
+    return Store.open(new_database(file))
+
+
+@cache
+def _migrated() -> bytes:
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "migrated.db"
+        Store.open(str(file)).close()
+        return file.read_bytes()
