@@ -11,13 +11,11 @@ from typing import Any
 from chains.build import ChainBuilder
 from chains.options import BuildOptions, BuildReport
 from chains.stages.filters import Filters
-from miner.mine import MineOptions, Miner
-from miner.repositories import parse_entry
 from prchain.progress import open_progress
 from sql.store import Store
 from sql.tables import Chain, ChainStage, Selection
-from tests.databases import new_database
 from tests.miner.gitworld import Content, World
+from tests.miner.minedworld import mine_by_git, mined_store
 
 NAME = "shop/till"
 
@@ -92,11 +90,11 @@ def grown(folder: Path) -> Shop:
 def mined(folder: Path, world: World, database: str | None = None) -> Iterator[Store]:
     """The world in a database."""
     world.save()
-    store = Store.open(database or new_database(folder / "prchain.db"))
-    spec = parse_entry(f"{NAME} = {world.path}", "github.com", folder)
-    with open_progress(stream=io.StringIO()) as progress:
-        report = Miner(store, MineOptions(source="git"), mirrors=folder, progress=progress).mine(spec)
-    assert report.error is None, report.error
+    if database is None:
+        store = mined_store(folder, world, NAME)
+    else:
+        store = Store.open(database)
+        mine_by_git(store, folder, world, NAME)
     try:
         yield store
     finally:

@@ -5,7 +5,6 @@ Three pull requests build on each other (`CHAIN`); `crowd` makes as many single 
 
 from __future__ import annotations
 
-import io
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,13 +18,10 @@ from chains.tasks.query import Constructor
 from chains.tasks.rows import read_draft
 from chains.tasks.run import Options, TaskRun
 from chains.tasks.writer import TaskWriter
-from miner.mine import MineOptions, Miner
-from miner.repositories import parse_entry
 from prchain.llm.desk import Desk, Route
 from prchain.llm.ledger import Ledger, MemoryLedger
 from prchain.llm.model import Request
 from prchain.llm.price import Price
-from prchain.progress import open_progress
 from sql.store import Store
 from sql.tables import (
     Base,
@@ -39,8 +35,8 @@ from sql.tables import (
     Selection,
 )
 from tests import models
-from tests.databases import open_new
 from tests.miner.gitworld import Content, World
+from tests.miner.minedworld import mined_store
 from tests.models import Answer
 
 NAME = "shop/till"
@@ -349,12 +345,7 @@ def crowd(folder: Path, count: int) -> World:
 @contextmanager
 def mined(folder: Path, world: World, chains: Sequence[Sequence[int]]) -> Iterator[TaskWorld]:
     """The world in a database, with these chains."""
-    store = open_new(folder / "prchain.db")
-    spec = parse_entry(f"{NAME} = {world.path}", "github.com", folder)
-    with open_progress(stream=io.StringIO()) as progress:
-        miner = Miner(store, MineOptions(source="git"), mirrors=folder / "mirrors", progress=progress)
-        report = miner.mine(spec)
-    assert report.error is None, report.error
+    store = mined_store(folder, world, NAME)
     made = TaskWorld(folder, store, world)
     for numbers in chains:
         made.add_chain(numbers)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -259,8 +260,9 @@ def _resolver(type_name: str, name: str) -> Callable[..., Any]:
     return _event_field(name) if type_name.endswith("Event") else _attribute(name)
 
 
+@cache
 def load_schema() -> GraphQLSchema:
-    """Return the emulator's schema, every field with its resolver."""
+    """Return the emulator's schema, every field with its resolver: one for all emulators of a process."""
     schema = build_schema(SCHEMA_FILE.read_text(encoding="utf-8"))
     for type_ in schema.type_map.values():
         if isinstance(type_, GraphQLObjectType) and not type_.name.startswith("__"):

@@ -6,7 +6,6 @@ it is about.
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -27,8 +26,8 @@ from prchain.git.trees import TreeStore
 from prchain.settings import Settings
 from sql.store import Store
 from sql.tables import Base, Chain, ChainStage, Landing, Repository, Selection
-from tests.databases import open_new
 from tests.miner.gitworld import Content, World
+from tests.miner.minedworld import mined_store
 
 NAME = "shop/till"
 CHAIN = (1, 2, 3)
@@ -212,10 +211,6 @@ def stage_world(
 ) -> Iterator[StageWorld]:
     """The world with one chain. `changes` replace what a pull request changes, `start` adds to the first commit, and
     `between` is pushed right before a pull request is opened."""
-    from miner.mine import MineOptions, Miner
-    from miner.repositories import parse_entry
-    from prchain.progress import open_progress
-
     world = World(folder / "till.git")
     world.commit("main", {**START, **(start or {})}, "start")
     for number in CHAIN:
@@ -226,12 +221,7 @@ def stage_world(
     world.save()
     (folder / "recipes").mkdir()
     (folder / "recipes" / "plain.toml").write_text(recipe)
-    store = open_new(folder / "prchain.db")
-    spec = parse_entry(f"{NAME} = {world.path}", "github.com", folder)
-    with open_progress(stream=io.StringIO()) as progress:
-        miner = Miner(store, MineOptions(source="git"), mirrors=folder / "mirrors", progress=progress)
-        report = miner.mine(spec)
-    assert report.error is None, report.error
+    store = mined_store(folder, world, NAME)
     made = StageWorld(folder, store, world)
     made.add_chain(CHAIN)
     try:

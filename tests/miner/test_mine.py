@@ -24,6 +24,7 @@ from miner.repositories import parse_entry
 from prchain.errors import StoreUnavailable
 from prchain.git import path_text, process
 from prchain.progress import open_progress
+from sql.store import Store
 from sql.tables import (
     Base,
     Citation,
@@ -84,11 +85,12 @@ def build(path: Path, count: int = 12, *, name: str = "r") -> World:
 
 
 class Lab:
-    """A database and the runs over it."""
+    """A database, a new one unless it is there, and the runs over it."""
 
     def __init__(self, folder: Path, name: str = "prchain.db") -> None:
         self.folder = folder
-        self.store = open_new(folder / name)
+        file = folder / name
+        self.store = Store.open(str(file)) if file.exists() else open_new(file)
 
     def mine(self, source: World | str, *, name: str = "o/r", **options: Any) -> RepositoryReport:
         """Mine one repository and return its report."""
