@@ -197,9 +197,8 @@ def _hook_tasks(work: Any, act: Act) -> None:
 
 @contextmanager
 def _proofs(folder: Path) -> Iterator[Given]:
-    with stage_world(folder) as world:
-        for numbers in ((1,), (2,), (3,), (1, 2)):
-            world.add_chain(numbers)
+    # Chains of one stage each, some of them twice: what a proof of many stages does is tested where proofs are.
+    with stage_world(folder, chains=[(1,), (2,), (3,), (1,), (2,)]) as world:
         recipes = str(folder / "recipes")
         environment = _environment(world.store, folder, PRCHAIN_ENVIRONMENTS_RECIPES_DIR=recipes)
         runs = ("chain_id", "position", "side", "ordinal", "key", "statuses", "exit_code", "complete", "tampered")

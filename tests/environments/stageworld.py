@@ -208,8 +208,9 @@ def stage_world(
     start: Changes | None = None,
     between: Mapping[int, Changes] | None = None,
     recipe: str = RECIPE,
+    chains: Sequence[Sequence[int]] = (CHAIN,),
 ) -> Iterator[StageWorld]:
-    """The world with one chain. `changes` replace what a pull request changes, `start` adds to the first commit, and
+    """The world with these chains. `changes` replace what a pull request changes, `start` adds to the first commit, and
     `between` is pushed right before a pull request is opened."""
     world = World(folder / "till.git")
     world.commit("main", {**START, **(start or {})}, "start")
@@ -223,7 +224,8 @@ def stage_world(
     (folder / "recipes" / "plain.toml").write_text(recipe)
     store = mined_store(folder, world, NAME)
     made = StageWorld(folder, store, world)
-    made.add_chain(CHAIN)
+    for numbers in chains:
+        made.add_chain(numbers)
     try:
         yield made
     finally:
