@@ -27,6 +27,9 @@ STRICT = "PRCHAIN_TEST_STRICT"
 RANDOM = "PRCHAIN_TEST_RANDOM"
 """Set to look for new examples; `make test` runs the same ones every time."""
 
+OURS_ALONE = {"PYTEST_ADDOPTS", "PYTEST_PLUGINS", "PYTEST_DISABLE_PLUGIN_AUTOLOAD"}
+"""Variables that say how these tests are run, and nothing of what they start."""
+
 OPTIONAL = {"postgres": POSTGRES, "github_schema": GITHUB_SCHEMA, "docker": DOCKER, "mini": MINI}
 """Marker of a test to the variable that says where the thing is that it needs."""
 
@@ -112,6 +115,15 @@ def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest
     if os.environ.get(STRICT) and report.skipped:
         report.outcome, report.longrepr = "failed", f"skipped, but {STRICT} is set: {report.longrepr}"
     return report
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_options_of_the_users_pytest() -> Iterator[None]:
+    """What tests start may be pytest itself: what was meant for ours stays with ours."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in os.environ.keys() & OURS_ALONE:
+            patch.delenv(name)
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -113,10 +113,14 @@ def test_a_page_size_that_always_fails_is_halved_and_remembered(kind: Kind, stor
 
 
 def test_an_answer_that_takes_too_long_halves_the_page(store: Store, wanted: Facts) -> None:
-    with Emulator(WORLD, faults=[Fault(Kind.SLOW, operation="Sweep", nth=2, delay=1.4)]) as github:
+    # Late enough that no busy machine is in time; nobody waits for it.
+    with Emulator(WORLD, faults=[Fault(Kind.SLOW, operation="Sweep", nth=2, delay=30.0)]) as github:
         mine(store, github, timeout=1.0)
         assert_same(facts(store), wanted)
-        assert [e.page_size for e in github.log if e.operation == "Sweep"][:3] == [20, 20, 10]
+        sweeps = [(exchange.fault, exchange.page_size or 0) for exchange in github.log if exchange.operation == "Sweep"]
+    # On a busy machine other answers may take too long, too, so that pages are smaller before.
+    late = [fault for fault, _ in sweeps].index(Kind.SLOW)
+    assert sweeps[late + 1][1] == sweeps[late][1] // 2
 
 
 @pytest.mark.parametrize("kind", [Kind.LOST_CURSOR, Kind.REPEATED_CURSOR, Kind.SHORT_PAGE])
