@@ -33,6 +33,7 @@ from sql.tables import (
 from tests.chains.taskworld import OVERVIEW, PLAN, crowd, crowd_query, mined, shop
 from tests.environments.stageworld import stage_world
 from tests.miner.gitworld import World
+from tests.models import FakeModel
 from tests.trajectories.rolloutworld import rollout_world
 from trajectories.options import RolloutOptions
 from trajectories.rollouts.run import Choice as RolloutChoice
@@ -95,28 +96,16 @@ def run(work: Any, given: Given, workers: int = 1) -> Any:
     return work.run(list(given.specs), workers) if given.specs else work.run(workers)
 
 
-@dataclass
-class Hooked:
-    """A model that tells of which unit it is asked."""
-
-    inner: Any
-    act: Act
-    key: Callable[[Request], str]
-
-    @property
-    def name(self) -> str:
-        return str(self.inner.name)
-
-    def complete(self, request: Request) -> Reply:
-        self.act(self.key(request))
-        reply: Reply = self.inner.complete(request)
-        return reply
-
-
 def _hook_model(desk: Desk, act: Act, key: Callable[[Request], str]) -> None:
     route = desk.default
     assert isinstance(route, Route)
-    desk.default = replace(route, model=Hooked(route.model, act, key))
+    model = route.model
+
+    def answer(request: Request) -> Reply:
+        act(key(request))
+        return model.complete(request)
+
+    desk.default = replace(route, model=FakeModel(answer, model.name))
     desk.pause = lambda tries: None
 
 

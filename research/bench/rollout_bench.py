@@ -31,6 +31,7 @@ from research.bench.measures import Measure
 from sql.ledger import SqlLedger
 from sql.store import Store
 from sql.tables import Chain, Repository
+from tests.models import FakeModel
 from tests.trajectories.miniworld import on_the_path
 from trajectories.model import Ending, Entry, Kind
 from trajectories.recorder import StoreRecorder
@@ -193,17 +194,15 @@ def _measures(runs: Mapping[str, list[Run]], steps: int, turns: int, missing: st
 # ---- ours
 
 
-class _Model:
-    name = "said"
+def _model(said: list[str], run: Run) -> FakeModel:
+    commands = iter(said)
 
-    def __init__(self, said: list[str], run: Run) -> None:
-        self._said = iter(said)
-        self._run = run
+    def answer(request: Request) -> Reply:
+        with run.asking():
+            call = ToolCall("call_1", "bash", json.dumps({"command": next(commands)}))
+            return Reply("On it.", "said", "tool_calls", tool_calls=(call,), usage=Usage(100, 0, 10))
 
-    def complete(self, request: Request) -> Reply:
-        with self._run.asking():
-            call = ToolCall("call_1", "bash", json.dumps({"command": next(self._said)}))
-            return Reply("On it.", self.name, "tool_calls", tool_calls=(call,), usage=Usage(100, 0, 10))
+    return FakeModel(answer, "said")
 
 
 class _Sandbox(LocalSandbox):
@@ -260,7 +259,7 @@ def _ours(scaffold: ReactScaffold, folder: Path, said: list[str]) -> Run:
                 },
             )
             write_entries(tx, "bench", opening)
-        desk = Desk(SqlLedger(store, "bench"), Route(_Model(said, run), Price(1.0, 2.0)), budget_usd=1000.0)
+        desk = Desk(SqlLedger(store, "bench"), Route(_model(said, run), Price(1.0, 2.0)), budget_usd=1000.0)
         recorder = StoreRecorder(store, "bench", opening)
         with box:
             run.begin()

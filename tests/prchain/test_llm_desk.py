@@ -33,7 +33,6 @@ class Failing(FakeModel):
     def __init__(self, *faults: Exception) -> None:
         self.faults = list(faults)
         super().__init__(self._next, "failing")
-        self.requests = self.asked
 
     def _next(self, request: Request) -> Reply | Exception:
         return self.faults.pop(0) if self.faults else Reply("fine", self.name, usage=Usage(10, 0, 1))
@@ -85,24 +84,17 @@ def test_a_reply_is_stored_before_it_is_read() -> None:
 
 
 def test_what_does_not_fit_is_asked_again_with_the_validators_words() -> None:
-    class Recording(ScriptedModel):
-        seen: list[Request] = []  # noqa: RUF012
-
-        def complete(self, request: Request) -> Reply:
-            self.seen.append(request)
-            return super().complete(request)
-
-    desk = desk_of(Recording([{"reply": {"score": "9"}}, {"reply": "??"}, {"reply": {"score": 9}}]))
-    answer = desk.ask_for(question(), Verdict)
+    model = FakeModel(ScriptedModel([{"reply": {"score": "9"}}, {"reply": "??"}, {"reply": {"score": 9}}]).complete)
+    answer = desk_of(model).ask_for(question(), Verdict)
     assert answer.value == Verdict(score=9)
-    first, second, third = (request.messages for request in Recording.seen)
+    first, second, third = (request.messages for request in model.asked)
     assert second[: len(first)] == third[: len(first)] == first
     assert [message.role for message in second] == ["user", "assistant", "user"]
     assert second[1].content == '{"score": "9"}'
     assert "score: Input should be a valid integer" in second[2].content
     assert third[1].content == "??"
-    assert Recording.seen[0].schema is not None
-    assert (Recording.seen[0].purpose, Recording.seen[0].subject) == ("query", "c:me")
+    assert model.asked[0].schema is not None
+    assert (model.asked[0].purpose, model.asked[0].subject) == ("query", "c:me")
 
 
 def test_a_rerun_walks_over_the_stored_repeats_and_pays_only_for_what_is_missing() -> None:
@@ -179,11 +171,10 @@ def test_a_call_that_cost_nothing_gives_its_reservation_back(kind: type[errors.L
 
 
 def test_an_interrupted_call_stays_reserved() -> None:
-    class Interrupted(Failing):
-        def complete(self, request: Request) -> Reply:
-            raise KeyboardInterrupt
+    def interrupted(request: Request) -> None:
+        raise KeyboardInterrupt
 
-    desk = desk_of(Interrupted())
+    desk = desk_of(FakeModel(interrupted))
     with pytest.raises(KeyboardInterrupt):
         desk.ask(question())
     assert states(desk) == ["reserved"]
@@ -204,7 +195,7 @@ def test_a_budget_without_a_price_is_refused_before_anything_is_sent() -> None:
     for attempt in (lambda: desk.check("query"), lambda: desk.ask(question())):
         with pytest.raises(errors.SettingsError, match=r"price of failing.*llm_price_input"):
             attempt()
-    assert model.requests == []
+    assert model.asked == []
     desk_of(model, price=None).check("query")
 
 
@@ -225,19 +216,18 @@ def test_a_budget_that_is_too_small_stops_before_the_call() -> None:
     desk = desk_of(model, budget_usd=0.001)
     with pytest.raises(errors.BudgetExceeded, match="larger budget"):
         desk.ask(question())
-    assert model.requests == []
+    assert model.asked == []
 
 
 def test_a_call_waits_for_reservations_of_calls_in_flight_before_it_gives_up() -> None:
     begun, go_on = threading.Event(), threading.Event()
 
-    class Slow(Failing):
-        def complete(self, request: Request) -> Reply:
-            begun.set()
-            assert go_on.wait(10)
-            return super().complete(request)
+    def slowly(request: Request) -> str:
+        begun.set()
+        assert go_on.wait(10)
+        return "fine"
 
-    desk = desk_of(Slow(), budget_usd=0.06)  # one reservation is 0.042, one call is 0.00002
+    desk = desk_of(FakeModel(slowly), budget_usd=0.06)  # one reservation is 0.042, one call is 0.0002
     with ThreadPoolExecutor(2) as pool:
         first = pool.submit(desk.ask, question("a"))
         assert begun.wait(10)
@@ -267,8 +257,8 @@ def test_a_purpose_has_a_model_and_limits_of_its_own() -> None:
     desk = Desk(MemoryLedger(), Route(other), {"judge": Route(judge, None, temperature=0.0, max_tokens=7)})
     assert (desk.model_name("judge"), desk.model_name("query")) == ("the judge", "failing")
     desk.ask(Question("judge", "s", PROMPT, (Message("user", "x"),)))
-    assert (judge.requests[0].max_tokens, judge.requests[0].temperature) == (7, 0.0)
-    assert other.requests == []
+    assert (judge.asked[0].max_tokens, judge.asked[0].temperature) == (7, 0.0)
+    assert other.asked == []
 
 
 def test_what_a_question_says_itself_wins_over_the_settings_of_its_purpose() -> None:
@@ -276,13 +266,13 @@ def test_what_a_question_says_itself_wins_over_the_settings_of_its_purpose() -> 
     desk = Desk(MemoryLedger(), None, {"judge": Route(model, None, temperature=0.2, max_tokens=7)})
     for said in ({}, {"temperature": 0.0}, {"max_tokens": 9}):
         desk.ask(Question("judge", "s", PROMPT, (Message("user", "x"),), **said))
-    assert [(one.max_tokens, one.temperature) for one in model.requests] == [(7, 0.2), (7, 0.0), (9, 0.2)]
+    assert [(one.max_tokens, one.temperature) for one in model.asked] == [(7, 0.2), (7, 0.0), (9, 0.2)]
 
 
 def test_where_neither_question_nor_settings_say_it_replies_have_a_limit_of_ours() -> None:
     model = Failing()
     desk_of(model).ask(question())
-    assert (model.requests[0].max_tokens, model.requests[0].temperature) == (MAX_TOKENS, None)
+    assert (model.asked[0].max_tokens, model.asked[0].temperature) == (MAX_TOKENS, None)
 
 
 def test_a_limit_in_usd_wants_a_price() -> None:
@@ -307,22 +297,18 @@ def test_a_purpose_without_a_model_is_wrong_usage() -> None:
         desk.ask(question())
 
 
-class Slow:
+class Slow(FakeModel):
     """A model that answers when it is let, and fails the first `faults` times."""
-
-    name = "slow"
 
     def __init__(self, faults: int = 0) -> None:
         self.faults = faults
-        self.asked = 0
         self.go = threading.Event()
+        super().__init__(self._when_let, "slow")
 
-    def complete(self, request: Request) -> Reply:
-        self.asked += 1
+    def _when_let(self, request: Request) -> str | Exception:
+        number = len(self.asked)
         assert self.go.wait(10)
-        if self.asked <= self.faults:
-            raise errors.EndpointRefused("no")
-        return Reply(f"answer {self.asked}", self.name, usage=Usage(10, 0, 1))
+        return errors.EndpointRefused("no") if number <= self.faults else f"answer {number}"
 
 
 def test_threads_that_ask_the_same_at_once_pay_once_and_keep_no_other_question_waiting() -> None:
@@ -331,12 +317,12 @@ def test_threads_that_ask_the_same_at_once_pay_once_and_keep_no_other_question_w
     with ThreadPoolExecutor(9) as pool:
         same = [pool.submit(desk.ask, question()) for _ in range(8)]
         other = pool.submit(desk.ask, question("another"))
-        wait_for(lambda: model.asked == 2)
+        wait_for(lambda: len(model.asked) == 2)
         model.go.set()
         answers = [one.result(10) for one in same]
     assert len({one.value for one in answers}) == 1 and sum(not one.stored for one in answers) == 1
     assert not other.result().stored
-    assert states(desk) == ["stored"] * 2 and model.asked == 2
+    assert states(desk) == ["stored"] * 2 and len(model.asked) == 2
 
 
 def test_when_the_thread_that_asks_fails_the_next_one_asks() -> None:
@@ -344,7 +330,7 @@ def test_when_the_thread_that_asks_fails_the_next_one_asks() -> None:
     desk = desk_of(model)
     with ThreadPoolExecutor(3) as pool:
         same = [pool.submit(desk.ask, question()) for _ in range(3)]
-        wait_for(lambda: model.asked == 1)
+        wait_for(lambda: len(model.asked) == 1)
         model.go.set()
         errors_seen = [one.exception(10) for one in same]
     assert sorted(type(one).__name__ for one in errors_seen) == ["EndpointRefused", "NoneType", "NoneType"]

@@ -19,7 +19,7 @@ from prchain.git import GitRepository
 from prchain.kinds import FileKind, kind_of
 from prchain.llm.desk import Desk
 from prchain.llm.ledger import MemoryLedger
-from prchain.llm.model import Request
+from prchain.llm.model import Reply, Request
 from prchain.llm.price import Price
 from sql.tables import LlmCall, StageTests, Task, TaskStage, Trajectory, TrajectoryStage, Verdict
 from tests.chains.taskworld import CHAIN, QUERIES, FakeModel, TaskWorld, desk_of, mined, shop
@@ -309,16 +309,15 @@ def test_a_run_that_was_killed_goes_on_and_pays_nothing_twice(world: TaskWorld, 
     model = FakeModel(right)
     killed: list[bool] = []
 
-    class Mortal(FakeModel):
-        def complete(self, request: Request) -> Any:
-            # A thread of the killed run may still be about to ask, while the next run is at work.
-            if killed or len(model.asked) == after:
-                killed.append(True)
-                raise Killed
-            return model.complete(request)
+    def until_killed(request: Request) -> Reply:
+        # A thread of the killed run may still be about to ask, while the next run is at work.
+        if killed or len(model.asked) == after:
+            killed.append(True)
+            raise Killed
+        return model.complete(request)
 
     with pytest.raises(Killed):
-        calibrator(world, desk_of(Mortal(), ledger)).run(1)
+        calibrator(world, desk_of(FakeModel(until_killed), ledger)).run(1)
     found = calibrator(world, desk_of(model, ledger)).run(1)
     assert len(model.asked) == 2 * CALLS
     assert page(found) == page(calibrator(world, FakeModel(right)).run(1))

@@ -13,6 +13,7 @@ from prchain.leaks import Finding
 from prchain.llm.desk import Desk, Route
 from prchain.llm.ledger import MemoryLedger
 from prchain.llm.scripted import ScriptedModel
+from tests.models import FakeModel
 from trajectories.model import Entry, Kind
 from trajectories.rollouts.prefix import REPEATS, neutral_overview, prefix_overview, retold
 from trajectories.task import RolloutTask, StageTask, told_query
@@ -48,15 +49,11 @@ def test_where_every_version_leaks_a_neutral_one_is_told_and_says_why() -> None:
 
 
 def test_the_model_reads_of_no_stage_that_is_gone_and_is_told_its_faults() -> None:
-    seen: list[str] = []
-
-    class Watching(ScriptedModel):
-        def complete(self, request):  # type: ignore[no-untyped-def]
-            seen.append("\n".join(message.content for message in request.messages))
-            return super().complete(request)
-
-    model = Watching([{"reply": {"overview": text}} for text in ("CouponLedger", "Fine.")])
+    script = ScriptedModel([{"reply": {"overview": text}} for text in ("CouponLedger", "Fine.")])
+    model = FakeModel(script.complete)
     prefix_overview(Desk(MemoryLedger(), Route(model)), TASK, 2, leaks, subject="t/0")
+    seen = model.prompts("prefix")
+    assert len(seen) == len(model.asked) == 2
     assert all("Query 1." in text and "Query 2." in text and "Query 3." not in text for text in seen)
     assert "'CouponLedger'" not in seen[0] and "'CouponLedger'" in seen[1]
 
@@ -66,14 +63,9 @@ def test_a_model_that_cannot_say_it_costs_the_neutral_text_and_an_endpoint_that_
     text, why = prefix_overview(Desk(MemoryLedger(), Route(script)), TASK, 2, leaks, subject="t/0")
     assert text == neutral_overview("shop/till", 2) and why == "overview of the prefix: bad_reply"
 
-    class Down:
-        name = "down"
-
-        def complete(self, request):  # type: ignore[no-untyped-def]
-            raise EndpointUnreachable("no route")
-
+    down = FakeModel(lambda request: EndpointUnreachable("no route"))
     with pytest.raises(EndpointUnreachable):
-        prefix_overview(Desk(MemoryLedger(), Route(Down())), TASK, 2, leaks, subject="t/0")
+        prefix_overview(Desk(MemoryLedger(), Route(down)), TASK, 2, leaks, subject="t/0")
 
 
 def test_only_queries_that_hold_another_telling_are_retold() -> None:
