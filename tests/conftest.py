@@ -44,6 +44,8 @@ LONG = 0.5
 hypothesis_settings.register_profile("same", derandomize=True, deadline=None)
 """The same examples in every run: what CI says of a commit does not depend on luck, nor on how busy the machine is."""
 hypothesis_settings.register_profile("new", deadline=None)
+hypothesis_settings.register_profile("fast", hypothesis_settings.get_profile("same"), max_examples=25)
+"""The first of the same examples, for `make test-fast`."""
 hypothesis_settings.load_profile("new" if os.environ.get(RANDOM) else "same")
 
 
