@@ -46,6 +46,13 @@ def world(tmp_path: Path) -> Iterator[StageWorld]:
         yield made
 
 
+@pytest.fixture
+def short(tmp_path: Path) -> Iterator[StageWorld]:
+    """The world with a chain of one stage, where more of them would show no more."""
+    with stage_world(tmp_path, chains=[(1,)]) as made:
+        yield made
+
+
 def validate(world: StageWorld, *, runs: int = 1, **choice: Any) -> ValidateReport:
     workers = choice.pop("workers", 1)
     return ValidateRun(world.store, world.prover(runs=runs), Choice(**choice)).run(workers)
@@ -83,13 +90,13 @@ def test_a_chain_whose_tests_show_its_work_is_proved(world: StageWorld) -> None:
     assert world.rows(Validation, "outcome", "reason", "backend") == [(PROVED, None, "local")]
 
 
-def test_what_is_proved_is_not_run_again(world: StageWorld, monkeypatch: pytest.MonkeyPatch) -> None:
-    validate(world)
+def test_what_is_proved_is_not_run_again(short: StageWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    validate(short)
     monkeypatch.setattr("environments.workplace.run_tests", lambda *a, **k: pytest.fail("run again"))
-    assert validate(world, retry=True) == ValidateReport((), 0, None, 1)
-    with world.store.transaction() as tx:
-        tx.delete(Validation, chain_id=world.chain_id)
-    assert validate(world).counts == {PROVED: 1}
+    assert validate(short, retry=True) == ValidateReport((), 0, None, 1)
+    with short.store.transaction() as tx:
+        tx.delete(Validation, chain_id=short.chain_id)
+    assert validate(short).counts == {PROVED: 1}
 
 
 def test_a_stage_without_tests_leaves_the_chain_unproved_and_the_others_proved(tmp_path: Path) -> None:
@@ -116,21 +123,21 @@ def test_the_first_failure_names_the_chain_and_ends_it(tmp_path: Path, body: str
 
 def test_work_that_breaks_what_an_earlier_stage_showed_is_found(tmp_path: Path) -> None:
     broken: Changes = {"till/prices.py": "def halved(amount):\n    return 0\n"}
-    with stage_world(tmp_path, between={3: broken}) as world:
+    with stage_world(tmp_path, between={3: broken}, chains=[(1, 3)]) as world:
         assert validate(world).counts == {EARLIER_BROKEN: 1}
-        assert "test_halved" in str(world.stages()[2].reason)
+        assert "test_halved" in str(world.stages()[1].reason)
 
 
 def test_a_test_that_upstream_took_away_does_not_gate(tmp_path: Path) -> None:
     other = test_file("prices", quartered="self.assertEqual(this.halved(this.halved(4)), 1)")
-    with stage_world(tmp_path, between={3: {"tests/test_prices.py": other}}) as world:
+    with stage_world(tmp_path, between={3: {"tests/test_prices.py": other}}, chains=[(1, 3)]) as world:
         assert validate(world).counts == {PROVED: 1}
-        assert world.stages()[2].removed == ("tests.test_prices.Case.test_halved",)
+        assert world.stages()[1].removed == ("tests.test_prices.Case.test_halved",)
     second = tmp_path / "second"
     second.mkdir()
-    with stage_world(second, between={3: {"tests/test_prices.py": None}}) as world:
+    with stage_world(second, between={3: {"tests/test_prices.py": None}}, chains=[(1, 3)]) as world:
         assert validate(world).counts == {PROVED: 1}
-        assert world.stages()[2].removed == ("tests.test_prices.Case.test_halved",)
+        assert world.stages()[1].removed == ("tests.test_prices.Case.test_halved",)
 
 
 def test_a_flaky_test_is_of_no_gating_class(world: StageWorld, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -286,28 +293,29 @@ def test_failures_stand_until_they_are_tried_anew(tmp_path: Path) -> None:
 
 
 def test_a_chain_proved_with_fewer_runs_than_are_wanted_goes_on_with_those_that_lack(
-    world: StageWorld, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert validate(world, runs=1).counts == {PROVED: 1}
-    assert validate(world, runs=1).standing == 1
     made: list[int] = []
 
     def counted(*args: Any, **named: Any) -> Any:
         made.append(1)
         return run_tests(*args, **named)
 
-    monkeypatch.setattr("environments.workplace.run_tests", counted)
-    assert validate(world, runs=2).counts == {PROVED: 1}
-    assert len(made) == 3 * 2, "one more on each side of each stage"
-    assert validate(world, runs=2).standing == validate(world, runs=1).standing == 1
+    with stage_world(tmp_path, chains=[(1, 2)]) as world:
+        assert validate(world, runs=1).counts == {PROVED: 1}
+        assert validate(world, runs=1).standing == 1
+        monkeypatch.setattr("environments.workplace.run_tests", counted)
+        assert validate(world, runs=2).counts == {PROVED: 1}
+        assert len(made) == 2 * 2, "one more on each side of each stage"
+        assert validate(world, runs=2).standing == validate(world, runs=1).standing == 1
 
 
 def test_a_proof_is_renewed_without_a_test_run_that_would_be_the_same(
-    world: StageWorld, monkeypatch: pytest.MonkeyPatch
+    short: StageWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    validate(world)
+    validate(short)
     monkeypatch.setattr("environments.workplace.run_tests", lambda *a, **k: pytest.fail("run again"))
-    assert validate(world, renew=True).counts == {PROVED: 1}
+    assert validate(short, renew=True).counts == {PROVED: 1}
 
 
 def test_looking_for_what_to_retry_takes_nothing_from_a_run_at_work(tmp_path: Path) -> None:
@@ -322,22 +330,22 @@ def test_looking_for_what_to_retry_takes_nothing_from_a_run_at_work(tmp_path: Pa
         assert world.rows(ReferenceRun, "side", "ran_at") == before
 
 
-def test_a_validation_elsewhere_does_not_stand_here(world: StageWorld) -> None:
-    validate(world)
-    with world.store.transaction() as tx:
+def test_a_validation_elsewhere_does_not_stand_here(short: StageWorld) -> None:
+    validate(short)
+    with short.store.transaction() as tx:
         tx.connection.execute(update(Validation).values(backend="docker"))
-    assert validate(world).counts == {PROVED: 1}
+    assert validate(short).counts == {PROVED: 1}
 
 
 def test_a_checkout_that_is_gone_is_made_again_without_another_test_run(
-    world: StageWorld, monkeypatch: pytest.MonkeyPatch
+    short: StageWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    validate(world)
-    with world.store.transaction() as tx:
+    validate(short)
+    with short.store.transaction() as tx:
         tx.connection.execute(update(StageTests).values(stage_image="prchain/shop--till:stage"))
     monkeypatch.setattr("environments.workplace.run_tests", lambda *a, **k: pytest.fail("run again"))
     for images, again in (({"prchain/shop--till:stage"}, 0), (set[str](), 1)):
-        run = ValidateRun(world.store, world.prover(runs=1), Choice(), images=images)
+        run = ValidateRun(short.store, short.prover(runs=1), Choice(), images=images)
         assert len(run.run().proofs) == again
 
 
