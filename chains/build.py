@@ -7,17 +7,17 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from chains import outcomes
-from chains.chain_rows import ChainWriter, Frozen, frozen_chains, lock
+from chains.chain_rows import ChainWriter, FrozenChain, frozen_chains, lock
 from chains.choice.select import Chain as Numbers
 from chains.choice.select import choose_chains, choose_single, choose_temporal
 from chains.edges.graph import build_graph
-from chains.history import Mined, read_citations, read_landed, repositories, text_lengths
+from chains.history import MinedRepository, read_citations, read_landed, repositories, text_lengths
 from chains.options import BuildOptions, BuildReport
 from chains.stages.candidates import Examiner
 from chains.survey import Survey
 from prchain.errors import PrchainError
 from prchain.git import open_mined
-from prchain.progress import Progress, Task
+from prchain.progress import Progress, ProgressTask
 from prchain.terminal import counted
 from sql.store import Store
 
@@ -37,7 +37,7 @@ class ChainBuilder:
             mined = repositories(tx, full_name)
         return [self._build(one) for one in mined]
 
-    def _build(self, mined: Mined) -> BuildReport:
+    def _build(self, mined: MinedRepository) -> BuildReport:
         task = self._progress.task(f"{mined.full_name}: chains")
         try:
             report = self._chains_of(mined, task)
@@ -47,7 +47,7 @@ class ChainBuilder:
         task.done(counted(report.chains, "chain"))
         return report
 
-    def _chains_of(self, mined: Mined, task: Task) -> BuildReport:
+    def _chains_of(self, mined: MinedRepository, task: ProgressTask) -> BuildReport:
         with self._store.reading() as tx:
             landed = read_landed(tx, mined.id)
             citations = read_citations(tx, mined.id)
@@ -69,7 +69,7 @@ class ChainBuilder:
             chosen = self._choose(survey, frozen)
             return ChainWriter(tx, mined, self._options, survey, frozen).write(chosen)
 
-    def _choose(self, survey: Survey, frozen: Mapping[str, Frozen]) -> list[Numbers]:
+    def _choose(self, survey: Survey, frozen: Mapping[str, FrozenChain]) -> list[Numbers]:
         kept = [one.numbers for one in frozen.values()]
         taken = {number for numbers in kept for number in numbers} if self._options.disjoint else set()
         shortest, longest = self._options.shortest, self._options.longest

@@ -13,7 +13,7 @@ from sqlalchemy import delete, select, update
 from chains import outcomes
 from chains.choice.select import Chain as Numbers
 from chains.edges.link import Link, rows_of
-from chains.history import Mined
+from chains.history import MinedRepository
 from chains.identity import chain_id
 from chains.options import BuildOptions, BuildReport
 from chains.survey import Survey
@@ -26,7 +26,7 @@ from sql.tables import Task as TaskRow
 
 
 @dataclass(frozen=True, slots=True)
-class Frozen:
+class FrozenChain:
     """A selected chain that a task was made of."""
 
     numbers: tuple[int, ...]
@@ -39,7 +39,7 @@ def lock(tx: Transaction, repository_id: int) -> None:
     tx.connection.execute(select(Repository.id).where(Repository.id == repository_id).with_for_update())
 
 
-def frozen_chains(tx: Transaction, repository_id: int, strategy: str) -> dict[str, Frozen]:
+def frozen_chains(tx: Transaction, repository_id: int, strategy: str) -> dict[str, FrozenChain]:
     """The selected chains of a strategy that a task was made of, by id.
 
     A task that an error ended before any of its stages was ready freezes nothing.
@@ -61,7 +61,7 @@ def frozen_chains(tx: Transaction, repository_id: int, strategy: str) -> dict[st
     for chain, number, landed in tx.connection.execute(query):
         found[chain].append((number, landed))
     return {
-        chain: Frozen(tuple(number for number, _ in stages), tuple(landed for _, landed in stages))
+        chain: FrozenChain(tuple(number for number, _ in stages), tuple(landed for _, landed in stages))
         for chain, stages in found.items()
     }
 
@@ -70,7 +70,12 @@ class ChainWriter:
     """Writes what one strategy came to in one repository."""
 
     def __init__(
-        self, tx: Transaction, mined: Mined, options: BuildOptions, survey: Survey, frozen: Mapping[str, Frozen]
+        self,
+        tx: Transaction,
+        mined: MinedRepository,
+        options: BuildOptions,
+        survey: Survey,
+        frozen: Mapping[str, FrozenChain],
     ) -> None:
         self._tx = tx
         self._mined = mined
@@ -98,7 +103,7 @@ class ChainWriter:
         report.stale = sum(not self._still_landed(one) for one in self._frozen.values())
         return report
 
-    def _still_landed(self, frozen: Frozen) -> bool:
+    def _still_landed(self, frozen: FrozenChain) -> bool:
         landed = (self._survey.landed.get(number) for number in frozen.numbers)
         return all(one and one.landed_sha == sha for one, sha in zip(landed, frozen.landed, strict=True))
 

@@ -19,7 +19,7 @@ _MERGED_BRANCH = re.compile(r"Merge pull request #\d+ from [^/\s]+/(\S+)")
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class CountedCitation:
     """One counted citation of a pair, as the miner stored it."""
 
     relation: str
@@ -30,7 +30,7 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class Mined:
+class MinedRepository:
     """A mined repository."""
 
     id: int
@@ -45,7 +45,7 @@ class Mined:
 
 
 @dataclass(frozen=True, slots=True)
-class Landed:
+class LandedPullRequest:
     """A pull request with the landing that counts: on the default branch where there is one, else the first."""
 
     number: int
@@ -72,21 +72,21 @@ class Landed:
         return self.branch, self.position, self.number
 
 
-def repositories(tx: Transaction, full_name: str | None = None) -> list[Mined]:
+def repositories(tx: Transaction, full_name: str | None = None) -> list[MinedRepository]:
     """The mined repositories, or the one of that name, in the order of their names."""
     columns = ("id", "host", "owner", "name", "location", "default_branch", "node_id")
     runs = sorted((id_, one, outcome) for id_, one, outcome in tx.rows(MineRun, "id", "repository_id", "outcome"))
     last = {one: outcome for _, one, outcome in runs}
     unfinished = {one for one, outcome in last.items() if outcome not in ENDED_WELL}
     found = [
-        Mined(id_, host, f"{owner}/{name}", location, branch, node_id is not None, id_ in unfinished)
+        MinedRepository(id_, host, f"{owner}/{name}", location, branch, node_id is not None, id_ in unfinished)
         for id_, host, owner, name, location, branch, node_id in tx.rows(Repository, *columns)
         if full_name is None or f"{owner}/{name}".lower() == full_name.lower()
     ]
     return sorted(found, key=lambda mined: (mined.full_name.lower(), mined.host))
 
 
-def read_landed(tx: Transaction, repository_id: int) -> dict[int, Landed]:
+def read_landed(tx: Transaction, repository_id: int) -> dict[int, LandedPullRequest]:
     """Every landed pull request by its number."""
     bots = {
         number
@@ -100,13 +100,13 @@ def read_landed(tx: Transaction, repository_id: int) -> dict[int, Landed]:
     for number, field, body in tx.connection.execute(query):
         texts[number][field] = body
     merges = _merge_titles(tx, repository_id)
-    found: dict[int, Landed] = {}
+    found: dict[int, LandedPullRequest] = {}
     columns = ("number", "branch", "is_default", "position", "base_sha", "landed_sha", "landed_at", "subject")
     for row in tx.rows(Landing, *columns, repository_id=repository_id):
         said = texts.get(row[0], {})
         title = said.get("title") or merges.get(row[5], "")
         facts = dict(zip(columns, row, strict=True))
-        one = Landed(**facts, by_bot=row[0] in bots, title=title, body=said.get("body", ""))
+        one = LandedPullRequest(**facts, by_bot=row[0] in bots, title=title, body=said.get("body", ""))
         known = found.get(one.number)
         if known is None or _rank(one) < _rank(known):
             found[one.number] = one
@@ -134,19 +134,19 @@ def _merge_titles(tx: Transaction, repository_id: int) -> dict[str, str]:
     return found
 
 
-def _rank(landed: Landed) -> tuple[bool, str, str]:
+def _rank(landed: LandedPullRequest) -> tuple[bool, str, str]:
     return not landed.is_default, landed.landed_at, landed.branch
 
 
-def read_citations(tx: Transaction, repository_id: int) -> dict[tuple[int, int], list[Said]]:
+def read_citations(tx: Transaction, repository_id: int) -> dict[tuple[int, int], list[CountedCitation]]:
     """The counted citations of each (source, target) pair."""
-    found: dict[tuple[int, int], list[Said]] = defaultdict(list)
+    found: dict[tuple[int, int], list[CountedCitation]] = defaultdict(list)
     columns = ("source", "target", "relation", "field", "key", "snippet", "weak_signs")
     for source, target, relation, field, key, snippet, weak in tx.rows(
         Citation, *columns, repository_id=repository_id, counted=True
     ):
         signs = tuple(weak.split(",")) if weak else ()
-        found[source, target].append(Said(relation, field, key, snippet, signs))
+        found[source, target].append(CountedCitation(relation, field, key, snippet, signs))
     return dict(found)
 
 

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from chains.edges.ancestry import Ancestry
 from chains.edges.evidence import REPEATS, REVERSALS
 from chains.edges.link import Citations, Link, Linker
-from chains.edges.reversals import Reversals, Turn, find_reversals, is_whole
-from chains.history import Landed
-from chains.stages.candidates import Examiner, Study, traces_of
+from chains.edges.reversals import Reversal, Reversals, find_reversals, is_whole
+from chains.history import LandedPullRequest
+from chains.stages.candidates import Examination, Examiner, traces_of
 from prchain.git import GitRepository
-from prchain.progress import Task
+from prchain.progress import ProgressTask
 
 
 class Survey:
@@ -20,16 +20,16 @@ class Survey:
     def __init__(
         self,
         repository: GitRepository,
-        landed: Mapping[int, Landed],
+        landed: Mapping[int, LandedPullRequest],
         pairs: Citations,
         examiner: Examiner,
-        task: Task,
+        task: ProgressTask,
     ) -> None:
         self.repository = repository
         self.landed = landed
         self.pairs = pairs
         self.links: list[Link] = []
-        self.study = Study()
+        self.study = Examination()
         self._examiner = examiner
         self._task = task
         self.reversals = self._find_reversals()
@@ -47,7 +47,7 @@ class Survey:
         involved = sorted({number for source, target, _ in said for number in (source, target)})
         traces = traces_of(self.repository, [self.landed[number] for number in involved])
         return find_reversals(
-            (Turn(*turn, counts=self._lands_there(*turn[:2])) for turn in said),
+            (Reversal(*turn, counts=self._lands_there(*turn[:2])) for turn in said),
             lambda source, target: is_whole(self.landed[source].headline, traces.get(source), traces.get(target)),
         )
 

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from environments.images.plans import WORKDIR, Plan
-from environments.sandboxes.sandbox import Limits, Sandbox
+from environments.images.plans import WORKDIR, ImagePlan
+from environments.sandboxes.sandbox import ResourceLimits, Sandbox
 from environments.suites.runner import PIPED, TestCommand
 from environments.suites.runners import RUNNERS
 from prchain.settings import Settings
@@ -59,10 +59,12 @@ class Backend(ABC):
         yield self
 
     @abstractmethod
-    def sandbox(self, plan: Plan, image: str | None, *, limits: Limits, labels: Mapping[str, str]) -> Sandbox:
+    def sandbox(
+        self, plan: ImagePlan, image: str | None, *, limits: ResourceLimits, labels: Mapping[str, str]
+    ) -> Sandbox:
         """A new sandbox for a plan, not started."""
 
-    def command(self, plan: Plan) -> TestCommand:
+    def command(self, plan: ImagePlan) -> TestCommand:
         """How the plan's tests are run: the runner's command, or the recipe's own in its place.
 
         A command of a recipe's that does not start our reporter is read by what it prints, which is not signed.
@@ -74,7 +76,7 @@ class Backend(ABC):
         own = plan.test if signed or "{report}" in plan.test else f"{plan.test} {PIPED}"
         return replace(command, template=own, signed=signed)
 
-    def refreshes(self, plan: Plan) -> tuple[str, ...]:
+    def refreshes(self, plan: ImagePlan) -> tuple[str, ...]:
         """The refresh scripts that mean something in its sandboxes."""
         return plan.refresh
 

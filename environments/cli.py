@@ -19,7 +19,7 @@ from prchain.terminal import present, say
 from sql.store import Store
 
 if TYPE_CHECKING:
-    from prchain.llm.desk import Desk
+    from prchain.llm.gateway import Gateway
 
 
 def _chain_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -105,7 +105,7 @@ def _require_repair(repair: bool, budget: float | None) -> None:
         raise UsageError("--budget is what repairs may cost; give --repair, too")
 
 
-def _desk(opened: ExitStack, settings: Settings, store: Store, repair: bool, budget: float | None) -> Desk | None:
+def _desk(opened: ExitStack, settings: Settings, store: Store, repair: bool, budget: float | None) -> Gateway | None:
     _require_repair(repair, budget)
     if not repair:
         return None
@@ -290,7 +290,7 @@ def validate(
     """
     from environments.images.provide import build_logs
     from environments.proofs.validate import ValidateOptions
-    from environments.proofs.validations import Choice, open_run
+    from environments.proofs.validations import ValidationChoice, open_run
     from environments.report import BuildHelp, print_validations, validation_rows
 
     needs_image = chosen_backend(backend, unsafe=unsafe).needs_image
@@ -298,7 +298,7 @@ def validate(
         raise UsageError("--stage-images needs a backend that needs images, as docker does")
     settings = Settings.load(db=db, workers=workers)
     options = ValidateOptions(backend=backend, runs=runs, test_timeout=timeout, stage_images=stage_images)
-    choice = Choice(strategy, repository, limit, chain, retry, renew)
+    choice = ValidationChoice(strategy, repository, limit, chain, retry, renew)
     _require_repair(repair, budget)
     with (
         open_progress(secrets=settings.secrets) as progress,

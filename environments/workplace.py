@@ -28,8 +28,8 @@ from environments.backend import Backend
 from environments.checkouts.checkout import Extraction, extract_tree, place_repository, place_tree
 from environments.checkouts.overlay import Overlay, overlay
 from environments.images.buildlogs import decisive_lines
-from environments.images.provide import Provided
-from environments.sandboxes.sandbox import Limits, Sandbox
+from environments.images.provide import StageImage
+from environments.sandboxes.sandbox import ResourceLimits, Sandbox
 from environments.stages import Stage, StagePatch
 from environments.suites.runner import TestCommand
 from environments.suites.runners import RUNNERS
@@ -37,7 +37,7 @@ from environments.suites.testfiles import LIMIT, choose, is_test_file
 from environments.suites.testruns import TestRun, run_tests
 from prchain.errors import RefreshFailed, SandboxError, SandboxLimit, SandboxLost
 from prchain.git.output import path_text
-from prchain.git.trees import EXECUTABLE, FILE, Entry, TreeStore
+from prchain.git.trees import EXECUTABLE, FILE, TreeEntry, TreeStore
 
 log = logging.getLogger(__name__)
 
@@ -66,18 +66,18 @@ class Workplace:
 
     def __init__(
         self,
-        provided: Provided,
+        provided: StageImage,
         trees: TreeStore,
         *,
         backend: Backend,
-        limits: Limits | None = None,
+        limits: ResourceLimits | None = None,
         test_timeout: float = TEST_TIMEOUT,
         labels: Mapping[str, str] | None = None,
     ) -> None:
         self.provided = provided
         self.trees = trees
         self.backend = backend
-        self.limits = limits or Limits()
+        self.limits = limits or ResourceLimits()
         self.test_timeout = test_timeout
         self._labels = dict(labels or {})
         self._lock = threading.Lock()
@@ -146,7 +146,7 @@ class Workplace:
         if not self._made:
             return tree
         new = (change.path for change in self.trees.diff(start_tree, tree) if change.old is None)
-        made: dict[bytes, Entry | None] = dict.fromkeys(path for path in new if self._is_made(path))
+        made: dict[bytes, TreeEntry | None] = dict.fromkeys(path for path in new if self._is_made(path))
         return self.trees.edit(tree, made) if made else tree
 
     def _is_made(self, path: bytes) -> bool:
@@ -303,7 +303,7 @@ class StageSuite:
         )
 
     @cached_property
-    def _landed_entries(self) -> dict[bytes, Entry]:
+    def _landed_entries(self) -> dict[bytes, TreeEntry]:
         return self.workplace.trees.entries(self.landed)
 
     def overlay(self, tree: str) -> Overlay:
@@ -336,7 +336,7 @@ def _pattern(path: bytes) -> bytes:
     return re.sub(rb"([\\*?\[ ])", rb"\\\1", path)
 
 
-def _patterns(runner: str, trees: TreeStore, entries: Mapping[bytes, Entry]) -> tuple[str, ...]:
+def _patterns(runner: str, trees: TreeStore, entries: Mapping[bytes, TreeEntry]) -> tuple[str, ...]:
     """The repository's own patterns for the runner's test files; symbolic links are not followed."""
     own = RUNNERS[runner].own_names
     if own is None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from miner.history import History, Line, branch_commits
-from miner.landing import Decisions
+from miner.history import FirstParentLine, History, branch_commits
+from miner.landing import LandingDecisions
 
 
 def other_branches(
-    history: History, branches: Mapping[str, str], heads: Collection[str], trunk: Line
+    history: History, branches: Mapping[str, str], heads: Collection[str], trunk: FirstParentLine
 ) -> list[tuple[str, list[int], int]]:
     """The other branches, those that live longest first: what two share landed on the one that others fork from.
 
@@ -27,7 +27,7 @@ def other_branches(
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class UnlandedEvidence:
     """What would show that a pull request which has not landed yet did so on another branch."""
 
     heads: frozenset[int]
@@ -35,7 +35,7 @@ class Waiting:
     """Merge commits by the API's word."""
 
     @classmethod
-    def of(cls, heads: Mapping[int, int], settled: Decisions, api: Mapping[int, int]) -> Waiting:
+    def of(cls, heads: Mapping[int, int], settled: LandingDecisions, api: Mapping[int, int]) -> UnlandedEvidence:
         """What waits after the decisions so far."""
         return cls(
             frozenset(head for number, head in heads.items() if number not in settled.landed),
@@ -44,7 +44,11 @@ class Waiting:
 
 
 def worth_a_line(
-    history: History, commits: Iterable[int], heads: Mapping[int, int], settled: Decisions, waiting: Waiting
+    history: History,
+    commits: Iterable[int],
+    heads: Mapping[int, int],
+    settled: LandingDecisions,
+    waiting: UnlandedEvidence,
 ) -> bool:
     """Whether the commits of another branch name, or merge, a pull request that has not landed yet."""
     for commit in commits:

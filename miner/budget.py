@@ -31,7 +31,7 @@ OnWait = Callable[[float, str], None]
 
 
 @dataclass
-class Usage:
+class ApiUsage:
     """What was spent on GitHub's API. Every attempt counts, also the failed ones."""
 
     graphql_requests: int = 0
@@ -39,7 +39,7 @@ class Usage:
     points: int = 0
     waited_seconds: float = 0.0
 
-    def add(self, other: Usage) -> None:
+    def add(self, other: ApiUsage) -> None:
         """Add what `other` spent."""
         self.graphql_requests += other.graphql_requests
         self.rest_requests += other.rest_requests

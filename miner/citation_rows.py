@@ -12,7 +12,7 @@ from sqlalchemy import select
 from miner.citations import may_cite
 from miner.claims import source_branch, source_owner
 from miner.copies import CommitText, Provenance, copied_commits
-from miner.edges import Landscape, Pull, SourceText
+from miner.edges import PullRequestFacts, PullRequestIndex, SourceText
 from sql.store import Transaction
 from sql.tables import (
     Citation,
@@ -124,10 +124,10 @@ def _note_aliases(tx: Transaction, repository_id: int, repository: str) -> None:
         tx.insert_new(RepositoryAlias, [alias])
 
 
-def _landscape(tx: Transaction, repository_id: int, repository: str, host: str) -> Landscape:
+def _landscape(tx: Transaction, repository_id: int, repository: str, host: str) -> PullRequestIndex:
     commits = _commits(tx, repository_id, host)
     pulls = {
-        number: Pull(number, head_sha=head, by_bot=kind == "Bot")
+        number: PullRequestFacts(number, head_sha=head, by_bot=kind == "Bot")
         for number, head, kind in tx.rows(PullRequest, "number", "head_sha", "author_kind", repository_id=repository_id)
     }
     own = _own(tx, repository_id)
@@ -160,7 +160,7 @@ def _landscape(tx: Transaction, repository_id: int, repository: str, host: str) 
         pull.subject = pull.subject or _first_subject([commits[sha] for sha in pull.own if sha in commits])
     aliases = [alias for (alias,) in tx.rows(RepositoryAlias, "alias", repository_id=repository_id)]
     _add_events(tx, repository_id, {repository.lower(), *aliases}, pulls)
-    return Landscape(repository, aliases, host, pulls, provenance, shas)
+    return PullRequestIndex(repository, aliases, host, pulls, provenance, shas)
 
 
 def _commits(tx: Transaction, repository_id: int, host: str) -> dict[str, CommitText]:
@@ -206,7 +206,9 @@ def _paths(tx: Transaction, repository_id: int) -> Iterator[tuple[int, list[str]
         yield current, paths
 
 
-def _add_git_texts(pull: Pull, own: list[CommitText], landing: CommitText | None, style: str | None) -> None:
+def _add_git_texts(
+    pull: PullRequestFacts, own: list[CommitText], landing: CommitText | None, style: str | None
+) -> None:
     for commit in own:
         if commit.cites:
             pull.texts.append(SourceText("commit", commit.sha, commit.message, "commit"))
@@ -223,7 +225,7 @@ def _add_git_texts(pull: Pull, own: list[CommitText], landing: CommitText | None
         pull.texts.append(SourceText("landing", landing.sha, landing.message, "commit"))
 
 
-def _mark_copies(pull: Pull, own: list[CommitText], provenance: Provenance) -> None:
+def _mark_copies(pull: PullRequestFacts, own: list[CommitText], provenance: Provenance) -> None:
     copied = copied_commits(pull.number, own, provenance)
     if copied:
         pull.texts = [
@@ -238,7 +240,9 @@ def _first_subject(own: list[CommitText]) -> str:
     return next((commit.message.split("\n", 1)[0] for commit in own if commit.parents < 2), "")
 
 
-def _add_api_texts(tx: Transaction, repository_id: int, pulls: dict[int, Pull], provenance: Provenance) -> None:
+def _add_api_texts(
+    tx: Transaction, repository_id: int, pulls: dict[int, PullRequestFacts], provenance: Provenance
+) -> None:
     for number, branch in tx.rows(PullRequest, "number", "head_branch", repository_id=repository_id):
         if branch:
             pulls[number].texts = [text for text in pulls[number].texts if text.field != "branch"]
@@ -252,7 +256,9 @@ def _add_api_texts(tx: Transaction, repository_id: int, pulls: dict[int, Pull], 
         pull.texts.append(SourceText(field, key, body, "title" if field == "title" else "markdown", by_bot))
 
 
-def _add_events(tx: Transaction, repository_id: int, names: Collection[str], pulls: dict[int, Pull]) -> None:
+def _add_events(
+    tx: Transaction, repository_id: int, names: Collection[str], pulls: dict[int, PullRequestFacts]
+) -> None:
     for cited, key, kind, other, citing, other_kind, closes in tx.rows(
         TimelineEvent, *_EVENT_COLUMNS, repository_id=repository_id
     ):

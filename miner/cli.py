@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from miner.git_rows import Selection
+from miner.git_rows import PullRequestSelection
 from miner.mine import MineOptions, RepositoryReport, SourceName, open_run, web_host
 from miner.report import find_pull_request, funnel, not_mined, print_funnel, print_pull_request
 from miner.repositories import RepositorySpec, read_list
@@ -71,7 +71,7 @@ def mine(
     # A run makes rows by the hundred thousand and hardly a cycle; looking for cycles among them cost a seventh of it.
     gc.set_threshold(200_000, 20, 50)
     specs = read_list(repositories, web_host(settings.github_api_url))
-    options = MineOptions(source, Selection(since, limit), rescan, from_archive, line_counts)
+    options = MineOptions(source, PullRequestSelection(since, limit), rescan, from_archive, line_counts)
     with open_progress(secrets=settings.secrets) as progress, open_run(settings, options, progress=progress) as run:
         ended = run.run(specs, settings.workers)
     _print_reports(specs, ended, as_json)

@@ -69,7 +69,7 @@ class SourceText:
 
 
 @dataclass(slots=True)
-class Pull:
+class PullRequestFacts:
     """What the rules need to know of a pull request."""
 
     number: int
@@ -88,7 +88,7 @@ class Pull:
 
 
 @dataclass(frozen=True, slots=True)
-class Edge:
+class CitationEdge:
     """One citation of one pull request by another; the columns of `sql.tables.Citation`."""
 
     source: int
@@ -104,7 +104,7 @@ class Edge:
     weak_signs: tuple[str, ...]
 
 
-class Landscape:
+class PullRequestIndex:
     """The pull requests of one repository, as the rules see them."""
 
     def __init__(
@@ -112,7 +112,7 @@ class Landscape:
         repository: str,
         aliases: Collection[str],
         host: str,
-        pulls: Mapping[int, Pull],
+        pulls: Mapping[int, PullRequestFacts],
         provenance: Provenance,
         shas: Mapping[str, int],
     ) -> None:
@@ -126,11 +126,11 @@ class Landscape:
             self._shas.setdefault(sha[:7], []).append((sha, number))
         self._heads = {pull.head_sha: pull.number for pull in pulls.values() if pull.head_sha and pull.order}
 
-    def edges_of(self, pull: Pull) -> list[Edge]:
+    def edges_of(self, pull: PullRequestFacts) -> list[CitationEdge]:
         """Every citation of a pull request by this one, counted or with the reason why not."""
-        found: dict[tuple[int, str, str, str], Edge] = {}
+        found: dict[tuple[int, str, str, str], CitationEdge] = {}
 
-        def keep(edge: Edge) -> None:
+        def keep(edge: CitationEdge) -> None:
             place = (edge.target, edge.relation, edge.field, edge.key)
             known = found.get(place)
             if known is None or (edge.counted, edge.confidence) > (known.counted, known.confidence):
@@ -146,7 +146,9 @@ class Landscape:
             keep(edge)
         return _without_lists(list(found.values()))
 
-    def _edges_of_text(self, pull: Pull, text: SourceText, housekeeping: str | None) -> Iterable[Edge]:
+    def _edges_of_text(
+        self, pull: PullRequestFacts, text: SourceText, housekeeping: str | None
+    ) -> Iterable[CitationEdge]:
         bumps = housekeeping == "dependency_bump" or (text.kind == "commit" and is_dependency_bump(text.text[:200]))
         citations = extract(
             text.text[:_BUMP_READ] if bumps else text.text,
@@ -188,11 +190,17 @@ class Landscape:
         return citation.number if citation.repository == self.repository else None
 
     def _edge(
-        self, pull: Pull, target: int, relation: str, text: SourceText, citation: Citation, reason: str | None
-    ) -> Edge:
+        self,
+        pull: PullRequestFacts,
+        target: int,
+        relation: str,
+        text: SourceText,
+        citation: Citation,
+        reason: str | None,
+    ) -> CitationEdge:
         signs = self._weak_signs(pull, target, text.by_bot)
         confidence = _confidence(relation, signs)
-        return Edge(
+        return CitationEdge(
             pull.number,
             target,
             relation,
@@ -206,7 +214,7 @@ class Landscape:
             signs,
         )
 
-    def _weak_signs(self, pull: Pull, target: int, by_bot: bool) -> tuple[str, ...]:
+    def _weak_signs(self, pull: PullRequestFacts, target: int, by_bot: bool) -> tuple[str, ...]:
         signs = []
         if target > pull.number:
             signs.append("cites_larger_number")
@@ -219,7 +227,7 @@ class Landscape:
             signs.append("unlanded")
         return tuple(signs)
 
-    def _copied_subject(self, pull: Pull, text: SourceText, citation: Citation, target: int) -> str | None:
+    def _copied_subject(self, pull: PullRequestFacts, text: SourceText, citation: Citation, target: int) -> str | None:
         if text.kind not in {"commit", "markdown"} or citation.relation in {"reverts", "relands", "backports"}:
             return None
         line = line_at(text.text, citation.start)
@@ -231,7 +239,7 @@ class Landscape:
             return "copied_subject"
         return None
 
-    def _too_late(self, pull: Pull, target: int) -> str | None:
+    def _too_late(self, pull: PullRequestFacts, target: int) -> str | None:
         cited = self.pulls[target]
         if pull.order is None or cited.order is None:
             return None
@@ -243,9 +251,11 @@ class Landscape:
         """A landed pull request is closed already: who closes its number means an issue of another tracker."""
         return "closes_landed" if relation == "closes" and self.pulls[target].order is not None else None
 
-    def _events(self, pull: Pull, known: Sequence[Edge], housekeeping: str | None) -> Iterable[Edge]:
+    def _events(
+        self, pull: PullRequestFacts, known: Sequence[CitationEdge], housekeeping: str | None
+    ) -> Iterable[CitationEdge]:
         """GitHub's own cross-references: a second witness of a text, or the only one of a text we do not have."""
-        by_target: dict[int, list[Edge]] = defaultdict(list)
+        by_target: dict[int, list[CitationEdge]] = defaultdict(list)
         for edge in known:
             by_target[edge.target].append(edge)
         for target, key, relation in pull.events:
@@ -259,7 +269,7 @@ class Landscape:
             else:
                 reason = housekeeping or self._too_late(pull, target)
             signs = self._weak_signs(pull, target, False)
-            yield Edge(
+            yield CitationEdge(
                 pull.number,
                 target,
                 relation,
@@ -273,7 +283,7 @@ class Landscape:
                 signs,
             )
 
-    def _stacks(self, pull: Pull) -> Iterable[Edge]:
+    def _stacks(self, pull: PullRequestFacts) -> Iterable[CitationEdge]:
         """Earlier landed pull requests whose heads are among the own commits: the branch was stacked on theirs.
 
         Where their landed commits are among them too, a whole branch was carried over, and nothing was stacked. And
@@ -291,7 +301,7 @@ class Landscape:
             shared = {path for path in {*pull.paths} & {*cited.paths} if not is_housekeeping(path)}
             reason = None if shared else "no_common_file"
             signs = (*self._weak_signs(pull, target, False), "ancestry_only")
-            yield Edge(
+            yield CitationEdge(
                 pull.number,
                 target,
                 "stacked_on",
@@ -313,7 +323,7 @@ def _confidence(relation: str, signs: Iterable[str]) -> float:
     return round(confidence, 4)
 
 
-def _without_lists(edges: list[Edge]) -> list[Edge]:
+def _without_lists(edges: list[CitationEdge]) -> list[CitationEdge]:
     """Refuse what is left of a pull request that cites too many others to depend on them."""
     if len({edge.target for edge in edges if edge.counted}) > MOST_IN_PULL_REQUEST:
         believed: set[int] = set()
@@ -322,7 +332,7 @@ def _without_lists(edges: list[Edge]) -> list[Edge]:
     else:
         return edges
 
-    def doubted(edge: Edge) -> bool:
+    def doubted(edge: CitationEdge) -> bool:
         said_plainly = edge.relation not in _BARE or edge.field == "event"
         return edge.counted and not (said_plainly and edge.target in believed)
 

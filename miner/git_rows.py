@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import bindparam, delete, exists, update
 
 from miner.git_source import GitFacts, count_lines
-from miner.landing import Candidate
+from miner.landing import LandingCandidate
 from miner.outcomes import Evidence, choose
 from prchain.ahead import ahead
 from prchain.git import GitRepository, RawChange
@@ -68,7 +68,7 @@ class ApiState:
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class PullRequestSelection:
     """Which pull requests a run looks at: landed (or, unlanded, last committed to) since a time, or the newest N."""
 
     since: str | None = None
@@ -95,7 +95,7 @@ class Selection:
         return chosen
 
 
-WHOLE = Selection()
+WHOLE = PullRequestSelection()
 
 
 def _last(facts: GitFacts, number: int) -> int:
@@ -108,7 +108,7 @@ def write(
     repository_id: int,
     repository: GitRepository,
     facts: GitFacts,
-    selection: Selection,
+    selection: PullRequestSelection,
     api: Mapping[int, ApiState],
     *,
     keep_landings: bool = True,
@@ -153,7 +153,7 @@ def _pull_requests(
     repository_id: int,
     facts: GitFacts,
     numbers: Collection[int],
-    selection: Selection,
+    selection: PullRequestSelection,
     api: Mapping[int, ApiState],
     known: Mapping[int, str],
 ) -> Iterator[dict[str, Any]]:
@@ -232,7 +232,7 @@ def _own(repository_id: int, facts: GitFacts, numbers: Collection[int]) -> Itera
             yield (repository_id, number, "git", shas[commit], position)
 
 
-def _landing(repository_id: int, facts: GitFacts, landed: Candidate) -> tuple[Any, ...]:
+def _landing(repository_id: int, facts: GitFacts, landed: LandingCandidate) -> tuple[Any, ...]:
     history = facts.history
     return (
         repository_id,

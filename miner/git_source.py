@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import chain
 
-from miner.branches import Waiting, other_branches, worth_a_line
-from miner.history import History, Line, branch_line, default_line
+from miner.branches import UnlandedEvidence, other_branches, worth_a_line
+from miner.history import FirstParentLine, History, branch_line, default_line
 from miner.landing import (
-    Candidate,
-    Decisions,
+    LandingCandidate,
+    LandingDecisions,
     claimed,
     judge_patch,
     settle,
@@ -83,7 +83,7 @@ class GitFacts:
 
     refs: Refs
     history: History
-    decisions: Decisions
+    decisions: LandingDecisions
     own: dict[int, Sequence[int]]
     """Number to own commits, oldest first."""
     patches: dict[int, list[RawChange]]
@@ -98,7 +98,7 @@ class GitFacts:
         are there: real mirrors lack a few.
         """
         shas = self.history.shas
-        maybe: list[tuple[Candidate, list[RawChange]]] = []
+        maybe: list[tuple[LandingCandidate, list[RawChange]]] = []
         for candidate, changes in self._plain_patches(repository, numbers):
             if {"A", "D"} <= {change.status for change in changes}:
                 maybe.append((candidate, changes))
@@ -127,7 +127,7 @@ class GitFacts:
 
     def _plain_patches(
         self, repository: GitRepository, numbers: Iterable[int]
-    ) -> Iterator[tuple[Candidate, list[RawChange]]]:
+    ) -> Iterator[tuple[LandingCandidate, list[RawChange]]]:
         shas = self.history.shas
         unread = []
         for number in numbers:
@@ -153,7 +153,7 @@ def read(repository: GitRepository, refs: Refs, api: ApiKnowledge, note: Note = 
     history = History(repository.commits(dict.fromkeys(chain(refs.branches.values(), refs.heads.values()))))
     heads = {number: history.index[sha] for number, sha in refs.heads.items()}
     merges = {number: history.index[sha] for number, sha in api.merges.items() if sha in history.index}
-    decisions = Decisions()
+    decisions = LandingDecisions()
     patches: dict[int, list[RawChange]] = {}
     trunk = default_line(history, refs.default_branch, history.index[refs.branches[refs.default_branch]])
 
@@ -163,7 +163,7 @@ def read(repository: GitRepository, refs: Refs, api: ApiKnowledge, note: Note = 
     _decide(repository, history, [c for c in candidates if not c.may_be_picked], decisions, patches)
     _decide(repository, history, nested(history, heads, decisions, trunk, refs.branches), decisions, patches)
     lines = [trunk]
-    waiting = Waiting.of(heads, decisions, merges)
+    waiting = UnlandedEvidence.of(heads, decisions, merges)
     for branch, commits, fork in other_branches(history, refs.branches, refs.heads.values(), trunk):
         if worth_a_line(history, commits, heads, decisions, waiting):
             line = branch_line(history, branch, commits, fork, trunk)
@@ -171,7 +171,7 @@ def read(repository: GitRepository, refs: Refs, api: ApiKnowledge, note: Note = 
             _decide(repository, history, claimed(history, line, heads, decisions, merges), decisions, patches)
             if len(decisions.landed) > before:
                 lines.append(line)
-                waiting = Waiting.of(heads, decisions, merges)
+                waiting = UnlandedEvidence.of(heads, decisions, merges)
     still = [candidate for candidate in picked if candidate.number not in decisions.landed]
     _decide(repository, history, still, decisions, patches)
     unclaimed(history, trunk, heads, decisions)
@@ -181,8 +181,8 @@ def read(repository: GitRepository, refs: Refs, api: ApiKnowledge, note: Note = 
 def _decide(
     repository: GitRepository,
     history: History,
-    candidates: Sequence[Candidate],
-    decisions: Decisions,
+    candidates: Sequence[LandingCandidate],
+    decisions: LandingDecisions,
     patches: dict[int, list[RawChange]],
 ) -> None:
     waiting = [candidate for candidate in candidates if candidate.needs_patch]
@@ -201,7 +201,7 @@ def _decide(
             patches[candidate.number] = patch
 
 
-def _fork(candidate: Candidate) -> int:
+def _fork(candidate: LandingCandidate) -> int:
     assert candidate.own is not None and candidate.own.fork is not None
     return candidate.own.fork
 
@@ -211,7 +211,7 @@ def _patch(changes: Iterable[RawChange]) -> dict[str, str]:
 
 
 def _own(
-    history: History, heads: Mapping[int, int], decisions: Decisions, lines: Sequence[Line]
+    history: History, heads: Mapping[int, int], decisions: LandingDecisions, lines: Sequence[FirstParentLine]
 ) -> dict[int, Sequence[int]]:
     own: dict[int, Sequence[int]] = {}
     for number, head in heads.items():

@@ -82,7 +82,7 @@ def _without_number(subject: str) -> str:
 
 
 @dataclass(slots=True)
-class Line:
+class FirstParentLine:
     """The first-parent line of one branch, and for every commit reachable from it the position that brought it in.
 
     A line of another branch begins above the commit where it forks from the default branch's line; positions go on
@@ -97,7 +97,7 @@ class Line:
     """Position on the default line of the commit below `commits[0]`; -1 where there is none."""
     brought: Mapping[int, int] = field(repr=False)
     """Commit to position, for commits brought in above the fork."""
-    trunk: Line | None = field(default=None, repr=False)
+    trunk: FirstParentLine | None = field(default=None, repr=False)
 
     def order(self, commit: int) -> int | None:
         """The position at which the line first contained `commit`; None where it never did."""
@@ -120,13 +120,13 @@ class Line:
         return place if place is not None and self.at(place) == commit else None
 
 
-def default_line(history: History, branch: str, tip: int) -> Line:
+def default_line(history: History, branch: str, tip: int) -> FirstParentLine:
     """The whole first-parent line of the default branch."""
     commits = list(history.first_parents(tip))[::-1]
-    return Line(branch, True, commits, -1, bring_in(history, commits, 0, lambda _commit: False))
+    return FirstParentLine(branch, True, commits, -1, bring_in(history, commits, 0, lambda _commit: False))
 
 
-def branch_commits(history: History, tip: int, trunk: Line) -> tuple[list[int], int]:
+def branch_commits(history: History, tip: int, trunk: FirstParentLine) -> tuple[list[int], int]:
     """The commits of a branch's first-parent line above its fork, oldest first, and the fork's position on `trunk`."""
     above: list[int] = []
     for commit in history.first_parents(tip):
@@ -137,14 +137,16 @@ def branch_commits(history: History, tip: int, trunk: Line) -> tuple[list[int], 
     return above[::-1], -1
 
 
-def branch_line(history: History, branch: str, commits: list[int], fork: int, trunk: Line) -> Line:
+def branch_line(
+    history: History, branch: str, commits: list[int], fork: int, trunk: FirstParentLine
+) -> FirstParentLine:
     """The line of another branch from the commits above its fork."""
 
     def below(commit: int) -> bool:
         place = trunk.order(commit)
         return place is not None and place <= fork
 
-    return Line(branch, False, commits, fork, bring_in(history, commits, fork + 1, below), trunk)
+    return FirstParentLine(branch, False, commits, fork, bring_in(history, commits, fork + 1, below), trunk)
 
 
 def bring_in(history: History, commits: list[int], start: int, below: Callable[[int], bool]) -> dict[int, int]:

@@ -1,6 +1,7 @@
 """Which pull requests landed, where, and how: claims and signs of the graph, each borne out by the pull head.
 
-Pure: values in, values out. Whoever calls it runs git for the patches that some claims need (`Candidate.needs_patch`).
+Pure: values in, values out. The caller runs git for the patches that some claims need
+(`LandingCandidate.needs_patch`).
 
 A number on a commit proves nothing: imported histories, trac tickets and pasted merge lines carry numbers of other
 places. A claim stands when the pull head bears it out, in this order of strength:
@@ -27,7 +28,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from miner.claims import MERGE_SUBJECTS, Claim, claims
-from miner.history import History, Line
+from miner.history import FirstParentLine, History
 from prchain.paths import is_housekeeping
 
 OWN_COMMITS_LIMIT = 5000
@@ -57,7 +58,7 @@ Patch = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Own:
+class OwnCommits:
     """The commits that a head has and the base of its landing has not, newest first, and where it forked."""
 
     commits: tuple[int, ...]
@@ -68,7 +69,7 @@ class Own:
 
 
 @dataclass(slots=True)
-class Candidate:
+class LandingCandidate:
     """A commit that may be where pull request `number` landed."""
 
     number: int
@@ -76,12 +77,12 @@ class Candidate:
     """None where only the API vouches for the landing."""
     commit: int
     base: int
-    line: Line
+    line: FirstParentLine
     position: int
     claim: str
     evidence: str | None = None
     style: str = "squash"
-    own: Own | None = None
+    own: OwnCommits | None = None
     weak: bool = False
     inner: bool = False
 
@@ -110,10 +111,10 @@ class Refusal:
 
 
 @dataclass(slots=True)
-class Decisions:
+class LandingDecisions:
     """What is settled so far; each pass over a line adds to it."""
 
-    landed: dict[int, Candidate] = field(default_factory=dict)
+    landed: dict[int, LandingCandidate] = field(default_factory=dict)
     refused: list[Refusal] = field(default_factory=list)
     carried: dict[int, int] = field(default_factory=dict)
     """Number to the line commit with which its head came in, where it did not land by itself."""
@@ -130,13 +131,13 @@ class Decisions:
             found = self._claims[commit] = claims(history.message(commit))
         return found
 
-    def accept(self, candidate: Candidate) -> None:
+    def accept(self, candidate: LandingCandidate) -> None:
         """Settle a candidate."""
         self.landed[candidate.number] = candidate
         self.taken.setdefault(candidate.commit, candidate.number)
 
 
-def own_commits(history: History, head: int, line: Line, position: int | None) -> Own | None:
+def own_commits(history: History, head: int, line: FirstParentLine, position: int | None) -> OwnCommits | None:
     """The commits of `head` that `line` did not have below `position`, or never had; None when there are too many."""
     own: list[int] = []
     fork: int | None = None
@@ -162,10 +163,10 @@ def own_commits(history: History, head: int, line: Line, position: int | None) -
                 seen.add(parent)
                 pending.append(parent)
     own.sort()
-    return Own(tuple(own), fork, ahead)
+    return OwnCommits(tuple(own), fork, ahead)
 
 
-def unlanded_commits(history: History, head: int, lines: Sequence[Line]) -> Own | None:
+def unlanded_commits(history: History, head: int, lines: Sequence[FirstParentLine]) -> OwnCommits | None:
     """The commits of a head that none of the lines has; None when there are too many."""
     landed = [line.brought for line in lines]
     own: list[int] = []
@@ -184,12 +185,12 @@ def unlanded_commits(history: History, head: int, lines: Sequence[Line]) -> Own 
                 if parent not in seen:
                     seen.add(parent)
                     pending.append(parent)
-    return Own(tuple(sorted(own)), None)
+    return OwnCommits(tuple(sorted(own)), None)
 
 
 def claimed(
-    history: History, line: Line, heads: Mapping[int, int], settled: Decisions, api: Mapping[int, int]
-) -> list[Candidate]:
+    history: History, line: FirstParentLine, heads: Mapping[int, int], settled: LandingDecisions, api: Mapping[int, int]
+) -> list[LandingCandidate]:
     """Candidates for every number that a commit of the line claims (or that the API says landed with it)."""
     by_api = {commit: number for number, commit in api.items()}
     candidates = []
@@ -208,7 +209,7 @@ def claimed(
                 if not claim.weak:
                     settled.refused.append(Refusal(claim.number, commit, line.branch, claim.syntax, "no_pull_head"))
                 continue
-            candidate = Candidate(claim.number, head, commit, parents[0], line, position, claim.syntax)
+            candidate = LandingCandidate(claim.number, head, commit, parents[0], line, position, claim.syntax)
             candidate.weak, candidate.inner = claim.weak, claim.inner
             candidate.style = "merge" if len(parents) > 1 else "squash"
             if head is None:
@@ -220,7 +221,7 @@ def claimed(
     return candidates
 
 
-def _bear_out_by_graph(history: History, candidate: Candidate, head: int, api: Mapping[int, int]) -> None:
+def _bear_out_by_graph(history: History, candidate: LandingCandidate, head: int, api: Mapping[int, int]) -> None:
     parents = history.parents[candidate.commit]
     line, position = candidate.line, candidate.position
     if head == candidate.commit:
@@ -243,7 +244,7 @@ def _bear_out_by_graph(history: History, candidate: Candidate, head: int, api: M
         candidate.evidence = "api"
 
 
-def judge_patch(history: History, candidate: Candidate, landed: Patch, proposed: Patch) -> str | None:
+def judge_patch(history: History, candidate: LandingCandidate, landed: Patch, proposed: Patch) -> str | None:
     """What the patch of the head says of a claim: the evidence's name, or None where it does not bear it out.
 
     The numbers of imported histories meet pull requests that touch the same files by chance. So contents that differ
@@ -275,7 +276,7 @@ _AT_ONCE = 30 * 86400
 _SOON = 180 * 86400
 
 
-def _age(history: History, candidate: Candidate) -> int | None:
+def _age(history: History, candidate: LandingCandidate) -> int | None:
     """Seconds from the newest own work to the landing; None for a landing before the oldest of it."""
     assert candidate.own is not None
     times = [history.author_times[c] for c in candidate.own.commits if len(history.parents[c]) < 2]
@@ -285,19 +286,19 @@ def _age(history: History, candidate: Candidate) -> int | None:
     return max(0, landed - max(times))
 
 
-def _shares_author(history: History, candidate: Candidate) -> bool:
+def _shares_author(history: History, candidate: LandingCandidate) -> bool:
     assert candidate.own is not None
     authors = {history.authors[commit] for commit in candidate.own.commits[:200]}
     name, mail = history.authors[candidate.commit]
     return name in {name for name, _ in authors} or mail in {mail for _, mail in authors}
 
 
-def settle(history: History, candidates: Sequence[Candidate], settled: Decisions) -> None:
+def settle(history: History, candidates: Sequence[LandingCandidate], settled: LandingDecisions) -> None:
     """Choose among borne-out candidates: one landing a number, the strongest evidence and then the earliest.
 
     Claims of one number on consecutive commits are one rebase landing.
     """
-    by_number: dict[int, list[Candidate]] = defaultdict(list)
+    by_number: dict[int, list[LandingCandidate]] = defaultdict(list)
     for candidate in candidates:
         if candidate.evidence is None:
             settled.doubted.add((candidate.number, candidate.commit))
@@ -324,13 +325,13 @@ def settle(history: History, candidates: Sequence[Candidate], settled: Decisions
                 settled.refused.append(_refusal(other, "number_landed_elsewhere"))
 
 
-def _refusal(candidate: Candidate, reason: str) -> Refusal:
+def _refusal(candidate: LandingCandidate, reason: str) -> Refusal:
     return Refusal(candidate.number, candidate.commit, candidate.line.branch, candidate.claim, reason)
 
 
 def _with_rebase(
-    history: History, best: Candidate, options: Sequence[Candidate], claimed_by: Mapping[int, int]
-) -> tuple[Candidate, list[int]]:
+    history: History, best: LandingCandidate, options: Sequence[LandingCandidate], claimed_by: Mapping[int, int]
+) -> tuple[LandingCandidate, list[int]]:
     """The same landing as a rebase, with the commits of its run, where own commits stand there under other shas.
 
     Where several commits of the run name the number, the newest of them is the landing.
@@ -352,7 +353,7 @@ def _with_rebase(
 
 def run_below(
     history: History,
-    line: Line,
+    line: FirstParentLine,
     last: int,
     signatures: Collection[tuple[str, int, str]],
     claimed_by: Mapping[int, int],

@@ -14,13 +14,13 @@ from urllib.parse import urlsplit
 from sqlalchemy import update
 
 from miner import citation_rows, git_rows
-from miner.budget import Usage
-from miner.git_rows import WHOLE, ApiState, Selection
+from miner.budget import ApiUsage
+from miner.git_rows import WHOLE, ApiState, PullRequestSelection
 from miner.git_source import ApiKnowledge, Refs, read, read_refs
 from miner.repositories import RepositorySpec
 from prchain.errors import BadAnswer, DiskFull, GitHubError, PrchainError, RepositoryNotFound, StoreError
 from prchain.git import GitRepository, mirror_path, update_mirror
-from prchain.progress import SILENT, Progress, Task
+from prchain.progress import SILENT, Progress, ProgressTask
 from prchain.runs import RunResult, Tell, UnitResult, run_units
 from prchain.scrub import redact
 from prchain.settings import Settings
@@ -47,7 +47,7 @@ class MineOptions:
     """What a run of `prchain mine` was asked to do."""
 
     source: SourceName = "auto"
-    selection: Selection = WHOLE
+    selection: PullRequestSelection = WHOLE
     rescan: bool = False
     from_archive: bool = False
     line_counts: bool = False
@@ -242,7 +242,7 @@ class Miner:
             raise
 
     def _write_history(
-        self, repository_id: int, repository: GitRepository, refs: Refs, task: Task, work: _Work
+        self, repository_id: int, repository: GitRepository, refs: Refs, task: ProgressTask, work: _Work
     ) -> None:
         api = self._api_states(repository_id)
         stamp = self._git_stamp(refs.fingerprint, api)
@@ -383,7 +383,7 @@ class _Work:
     """What one repository's run has come to so far."""
 
     repository_id: int | None = None
-    usage: Usage = field(default_factory=Usage)
+    usage: ApiUsage = field(default_factory=ApiUsage)
     changed: bool = False
     error: PrchainError | None = None
 
@@ -392,7 +392,7 @@ class _Work:
         self.error = self.error or error
 
 
-def count_stored(store: Store, repository_id: int, repository: GitRepository, task: Task) -> int:
+def count_stored(store: Store, repository_id: int, repository: GitRepository, task: ProgressTask) -> int:
     """The second pass: line counts of every stored landing that has none yet; returns how many were counted.
 
     Each batch is a transaction, so a killed pass goes on where it was.

@@ -6,13 +6,17 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from miner.claims import MERGE_SUBJECTS, merged_branch
-from miner.history import History, Line, bring_in
-from miner.landing import OWN_COMMITS_LIMIT, Candidate, Decisions, Own
+from miner.history import FirstParentLine, History, bring_in
+from miner.landing import OWN_COMMITS_LIMIT, LandingCandidate, LandingDecisions, OwnCommits
 
 
 def nested(
-    history: History, heads: Mapping[int, int], settled: Decisions, trunk: Line, branches: Collection[str]
-) -> list[Candidate]:
+    history: History,
+    heads: Mapping[int, int],
+    settled: LandingDecisions,
+    trunk: FirstParentLine,
+    branches: Collection[str],
+) -> list[LandingCandidate]:
     """Candidates that stand on no first-parent line but inside what the trunk merged.
 
     They landed on a branch that was then merged (a release branch, a development branch), or on the trunk itself
@@ -32,7 +36,7 @@ def nested(
                 continue  # a merge that was picked over to another branch
             branch = carriers.branch(commit)
             place = replace(trunk, branch=branch, is_default=branch == trunk.branch)
-            candidate = Candidate(claim.number, head, commit, parents[0], place, position, claim.syntax)
+            candidate = LandingCandidate(claim.number, head, commit, parents[0], place, position, claim.syntax)
             candidate.inner = claim.inner
             candidate.style = "merge" if len(parents) > 1 else "squash"
             if head in parents[1:]:
@@ -45,7 +49,7 @@ def nested(
     return found
 
 
-def _own_beside(history: History, head: int, base: int, line: Line, position: int) -> Own | None:
+def _own_beside(history: History, head: int, base: int, line: FirstParentLine, position: int) -> OwnCommits | None:
     """The commits of `head` that `base` does not have, both inside what the line brought in at `position`."""
     inside: set[int] = set()
     pending = [base]
@@ -72,17 +76,17 @@ def _own_beside(history: History, head: int, base: int, line: Line, position: in
         if len(own) > OWN_COMMITS_LIMIT:
             return None
         pending.extend(history.parents[commit])
-    return Own(tuple(sorted(own)), fork)
+    return OwnCommits(tuple(sorted(own)), fork)
 
 
 class _Carriers:
     """Tells which branch a commit was on before merges carried it to the trunk."""
 
-    def __init__(self, history: History, trunk: Line, branches: Collection[str]) -> None:
+    def __init__(self, history: History, trunk: FirstParentLine, branches: Collection[str]) -> None:
         self._history = history
         self._trunk = trunk
         self._branches = branches
-        self._sides: dict[int, list[Line]] = {}
+        self._sides: dict[int, list[FirstParentLine]] = {}
 
     def branch(self, commit: int) -> str:
         """The name that the innermost merge of the commit's own first-parent line gives; else the trunk's.
@@ -112,7 +116,7 @@ class _Carriers:
                 return side.commits[place]
         return None
 
-    def _side(self, tip: int, order: int) -> Line:
+    def _side(self, tip: int, order: int) -> FirstParentLine:
         commits = []
         for commit in self._history.first_parents(tip):
             if self._trunk.brought.get(commit) != order:
@@ -123,4 +127,4 @@ class _Carriers:
         def elsewhere(commit: int) -> bool:
             return self._trunk.brought.get(commit) != order
 
-        return Line("", False, commits, -1, bring_in(self._history, commits, 0, elsewhere))
+        return FirstParentLine("", False, commits, -1, bring_in(self._history, commits, 0, elsewhere))

@@ -6,11 +6,11 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
 
-from miner.history import History, Line
-from miner.landing import Candidate, Decisions, Own, is_plain, own_commits, run_below
+from miner.history import FirstParentLine, History
+from miner.landing import LandingCandidate, LandingDecisions, OwnCommits, is_plain, own_commits, run_below
 
 
-def unclaimed(history: History, line: Line, heads: Mapping[int, int], settled: Decisions) -> None:
+def unclaimed(history: History, line: FirstParentLine, heads: Mapping[int, int], settled: LandingDecisions) -> None:
     """Settle numbers that no message names: merges of the head, rebases, fast-forwards, equal trees, carried heads.
 
     For the trunk only: another branch may be a contributor's, which holds its own heads and copies of others'.
@@ -33,7 +33,9 @@ def unclaimed(history: History, line: Line, heads: Mapping[int, int], settled: D
     _equal_trees(history, line, waiting, free, settled)
 
 
-def _merges_of_heads(history: History, line: Line, waiting: dict[int, int], settled: Decisions) -> None:
+def _merges_of_heads(
+    history: History, line: FirstParentLine, waiting: dict[int, int], settled: LandingDecisions
+) -> None:
     numbers_of: dict[int, list[int]] = defaultdict(list)
     for number, head in waiting.items():
         numbers_of[head].append(number)
@@ -51,13 +53,15 @@ def _merges_of_heads(history: History, line: Line, waiting: dict[int, int], sett
             *others, number = sorted(numbers_of[parent])
             own = own_commits(history, parent, line, position)
             settled.accept(
-                Candidate(number, parent, commit, parents[0], line, position, "head", "head_is_parent", "merge", own)
+                LandingCandidate(
+                    number, parent, commit, parents[0], line, position, "head", "head_is_parent", "merge", own
+                )
             )
             for other in others:
                 settled.carried.setdefault(other, commit)
 
 
-def _free(history: History, line: Line, settled: Decisions) -> dict[int, int]:
+def _free(history: History, line: FirstParentLine, settled: LandingDecisions) -> dict[int, int]:
     """The commits of the line that nothing landed with, and their positions."""
     return {
         commit: position
@@ -67,14 +71,18 @@ def _free(history: History, line: Line, settled: Decisions) -> dict[int, int]:
 
 
 def _rebases(
-    history: History, line: Line, waiting: Mapping[int, int], free: Mapping[int, int], settled: Decisions
+    history: History,
+    line: FirstParentLine,
+    waiting: Mapping[int, int],
+    free: Mapping[int, int],
+    settled: LandingDecisions,
 ) -> set[int]:
     """Land heads whose own commits all stand on the line under other shas; where two fit, the larger number did."""
     positions: dict[tuple[str, int, str], int] = {}
     for commit, position in free.items():
         if len(history.parents[commit]) == 1:
             positions.setdefault(history.signature(commit), position)
-    found: dict[int, tuple[int, int, Candidate, set[tuple[str, int, str]]]] = {}
+    found: dict[int, tuple[int, int, LandingCandidate, set[tuple[str, int, str]]]] = {}
     matched: set[int] = set()
     for number, head in sorted(waiting.items()):
         if number in settled.landed or line.order(head) is not None:
@@ -90,7 +98,7 @@ def _rebases(
             continue
         last = max(positions[signature] for signature in signatures)
         commit = line.at(last)
-        candidate = Candidate(number, head, commit, commit, line, last, "commits", "same_commits", "rebase", own)
+        candidate = LandingCandidate(number, head, commit, commit, line, last, "commits", "same_commits", "rebase", own)
         matched.add(number)
         size = len(run_below(history, line, commit, signatures, settled.taken, number))
         if commit not in found or (size, number) > found[commit][:2]:
@@ -105,7 +113,7 @@ def _rebases(
     return matched
 
 
-def _may_be_pushed(history: History, settled: Decisions, commit: int, number: int) -> bool:
+def _may_be_pushed(history: History, settled: LandingDecisions, commit: int, number: int) -> bool:
     """Whether a head on the line may have been fast-forwarded to.
 
     A contributor who resets a branch to the trunk leaves a head that stands on the line too; where the commit names
@@ -116,8 +124,8 @@ def _may_be_pushed(history: History, settled: Decisions, commit: int, number: in
 
 
 def _fast_forward(
-    history: History, line: Line, number: int, head: int, free: Mapping[int, int], settled: Decisions
-) -> Candidate:
+    history: History, line: FirstParentLine, number: int, head: int, free: Mapping[int, int], settled: LandingDecisions
+) -> LandingCandidate:
     """The landing of a head that stands on the line: its author's unbroken run of commits that nobody else landed."""
     position = free[head]
     own = [head]
@@ -131,11 +139,17 @@ def _fast_forward(
         own.append(below)
         first -= 1
     base = history.parents[own[-1]][0]
-    return Candidate(number, head, head, base, line, position, "head", "is_head", "fast_forward", Own(tuple(own), base))
+    return LandingCandidate(
+        number, head, head, base, line, position, "head", "is_head", "fast_forward", OwnCommits(tuple(own), base)
+    )
 
 
 def _equal_trees(
-    history: History, line: Line, waiting: Mapping[int, int], free: Mapping[int, int], settled: Decisions
+    history: History,
+    line: FirstParentLine,
+    waiting: Mapping[int, int],
+    free: Mapping[int, int],
+    settled: LandingDecisions,
 ) -> None:
     by_tree: dict[str, list[int]] = defaultdict(list)
     for commit in free:
@@ -153,7 +167,7 @@ def _equal_trees(
             continue
         style = "squash" if len(history.parents[commit]) == 1 else "merge"
         settled.accept(
-            Candidate(
+            LandingCandidate(
                 number, head, commit, history.parents[commit][0], line, free[commit], "tree", "same_tree", style, own
             )
         )

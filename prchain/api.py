@@ -141,9 +141,9 @@ class Database:
         Patches are read from the git repositories that were mined, so these must be there. Raises `GitError` where one
         is not, and `StoreError`.
         """
-        from chains.tasks.export import ExportOptions, records
+        from chains.tasks.export import TaskExportOptions, records
 
-        return records(self._store, self._settings.mirrors_dir, ExportOptions(strategy))
+        return records(self._store, self._settings.mirrors_dir, TaskExportOptions(strategy))
 
     def samples(
         self, *, outcomes: Collection[str] | None = None, repository: str | None = None, model: str | None = None
@@ -156,14 +156,14 @@ class Database:
         """
         from trajectories.export.formats import chosen_format
         from trajectories.export.options import ExportOptions
-        from trajectories.export.selection import Selection
+        from trajectories.export.selection import SampleSelection
         from trajectories.export.wanted import check_wanted
         from trajectories.outcomes import KEPT
 
         options = ExportOptions(frozenset(KEPT if outcomes is None else outcomes), repository, model)
         with self._store.reading() as tx:
             check_wanted(tx, outcomes=options.outcomes, repository=repository, model=model)
-            selection = Selection(tx, chosen_format("openai", options), options, self._settings.secrets)
+            selection = SampleSelection(tx, chosen_format("openai", options), options, self._settings.secrets)
             for chosen in selection.samples():
                 yield from (one.sample for one in chosen)
 

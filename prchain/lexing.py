@@ -58,7 +58,7 @@ _KEYWORDS = _words(
 
 
 @dataclass(frozen=True, slots=True)
-class Lexed:
+class LexedCode:
     """`code` without strings and comments, lines kept; `strings` and `comments` in order, without their marks."""
 
     code: str
@@ -78,11 +78,11 @@ def family_of(path: str) -> str | None:
     return _FAMILY_OF.get(PurePosixPath(path).suffix[1:].lower())
 
 
-def lex(lines: Iterable[str], path: str) -> Lexed:
+def lex(lines: Iterable[str], path: str) -> LexedCode:
     """Take apart a run of lines of the file at `path`; for a file that is no code, nothing is found."""
     family = family_of(path)
     if family is None:
-        return Lexed("", ())
+        return LexedCode("", ())
     text = "\n".join(lines)
     return _Scanner(text, family).lexed()
 
@@ -107,7 +107,7 @@ class _Scanner:
         self.text, self.family = _balanced(text) if family == "python" else text, family
         self.absent: set[str] = set()
 
-    def lexed(self) -> Lexed:
+    def lexed(self) -> LexedCode:
         code: list[str] = []
         strings: list[str] = []
         comments: list[str] = []
@@ -125,7 +125,7 @@ class _Scanner:
             code.append("\n" * skipped.count("\n"))
             at = span.end
         code.append(self.text[at:])
-        return Lexed("".join(code), tuple(strings), tuple(comments))
+        return LexedCode("".join(code), tuple(strings), tuple(comments))
 
     def span(self, opener: str, start: int) -> _Span:
         if opener in {"#", "//"}:

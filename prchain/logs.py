@@ -48,10 +48,10 @@ def open_log(verbosity: int, file: Path | None, secrets: Callable[[], tuple[str,
     elif verbosity:
         handlers.append(_Terminal())
     for handler in handlers:
-        handler.setFormatter(_Lines(secrets))
+        handler.setFormatter(_LineFormatter(secrets))
     if file is not None or not verbosity:
         bare = _Terminal(logging.ERROR)
-        bare.setFormatter(_Lines(secrets, "%(message)s"))
+        bare.setFormatter(_LineFormatter(secrets, "%(message)s"))
         handlers.append(bare)
     level = logging.DEBUG if verbosity > 1 else logging.INFO if verbosity or file is not None else logging.NOTSET
     loggers = [logging.getLogger(name) for name in PACKAGES]
@@ -125,7 +125,7 @@ class _Terminal(_Ours, logging.StreamHandler[TextIO]):
         return sys.stderr
 
 
-class _Lines(logging.Formatter):
+class _LineFormatter(logging.Formatter):
     """One line a record, and one for each frame of a traceback; without secrets, times in UTC."""
 
     converter = staticmethod(time.gmtime)

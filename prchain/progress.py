@@ -33,7 +33,7 @@ _NO_TERMINALS = ("dumb", "unknown")
 _SHORTEST_WAIT = 0.05
 
 
-class Task(Protocol):
+class ProgressTask(Protocol):
     """One thing that is under way."""
 
     def advance(self, count: int = 1) -> None:
@@ -49,34 +49,34 @@ class Task(Protocol):
 class Progress(Protocol):
     """Where a command shows what it is doing."""
 
-    def task(self, name: str, total: int | None = None) -> Task:
+    def task(self, name: str, total: int | None = None) -> ProgressTask:
         """Begin a task of `total` units; None where nobody knows how many."""
 
 
-class _Silent:
+class _SilentProgress:
     """Shows nothing: the progress of who is not asked for any, and its tasks."""
 
-    def task(self, name: str, total: int | None = None) -> Task:
+    def task(self, name: str, total: int | None = None) -> ProgressTask:
         return self
 
     def advance(self, count: int = 1) -> None:
-        """See `Task`."""
+        """See `ProgressTask`."""
 
     def update(self, *, total: int | None = None, note: str | None = None) -> None:
-        """See `Task`."""
+        """See `ProgressTask`."""
 
     def done(self, message: str = "") -> None:
-        """See `Task`."""
+        """See `ProgressTask`."""
 
 
-SILENT: Progress = _Silent()
+SILENT: Progress = _SilentProgress()
 """Shows nothing."""
 
 Tick = Callable[[], float]
 """Says what is due, and gives the seconds after which it is to be called again."""
 
 
-class Heart(Protocol):
+class Ticker(Protocol):
     """Calls a `Tick` when it is due, as long as it beats."""
 
     def beats(self, tick: Tick) -> AbstractContextManager[None]:
@@ -94,7 +94,7 @@ def open_progress(
     every: float = 5.0,
     alive: float = 30.0,
     clock: Callable[[], float] = time.monotonic,
-    heart: Heart | None = None,
+    heart: Ticker | None = None,
 ) -> Iterator[Progress]:
     """Show progress on `stream` (standard error): a bar where it is a terminal that can, else lines.
 
@@ -162,7 +162,7 @@ class LineProgress:
         every: float,
         alive: float,
         clock: Callable[[], float],
-        heart: Heart,
+        heart: Ticker,
     ) -> None:
         self._stream = stream
         self._clean = clean
@@ -173,7 +173,7 @@ class LineProgress:
         self.clock = clock
         self.hurry = heart.hurry
 
-    def task(self, name: str, total: int | None = None) -> Task:
+    def task(self, name: str, total: int | None = None) -> ProgressTask:
         self.say(name)
         task = _LineTask(self, name, total)
         with self._lock:
@@ -277,7 +277,7 @@ class BarProgress:
         self._bars = bars
         self._clean = clean
 
-    def task(self, name: str, total: int | None = None) -> Task:
+    def task(self, name: str, total: int | None = None) -> ProgressTask:
         return _BarTask(self._bars, self._clean, self._bars.add_task(self._clean(name), total=total, note=""))
 
 

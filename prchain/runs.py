@@ -33,7 +33,7 @@ from prchain.errors import (
     UsageError,
     infrastructure_failures,
 )
-from prchain.progress import Progress, Task
+from prchain.progress import Progress, ProgressTask
 from prchain.scrub import redact, scrub_mined
 from prchain.terminal import counted, dollars, say, tally
 
@@ -290,7 +290,7 @@ class StopRule:
 class UnderWay:
     """What is being done for the units that are worked on, as one note of a progress task: what hangs is seen."""
 
-    def __init__(self, shown: Task, spent: Callable[[], float | None] = lambda: None) -> None:
+    def __init__(self, shown: ProgressTask, spent: Callable[[], float | None] = lambda: None) -> None:
         self._shown = shown
         self._spent = spent
         self._usd: float | None = None

@@ -12,8 +12,8 @@ from typing import Any
 from sqlalchemy import case, func, insert, select, text, update
 from sqlalchemy.sql.elements import ColumnElement
 
-from prchain.llm.desk import Desk
-from prchain.llm.ledger import CallKey, CallNote, Found, Spending, refuse
+from prchain.llm.gateway import Gateway
+from prchain.llm.ledger import CallKey, CallNote, Spending, StoredReply, refuse
 from prchain.llm.model import Reply
 from prchain.llm.setup import make_desk
 from prchain.scrub import clean_text
@@ -38,7 +38,7 @@ class SqlLedger:
         self._store = store
         self._run = run
 
-    def find(self, key: CallKey) -> Found | None:
+    def find(self, key: CallKey) -> StoredReply | None:
         """See `prchain.llm.ledger.Ledger`. Raises `StoreError`."""
         columns = (LlmCall.reply, _COUNTED.label("usd"), LlmCall.started_at, LlmCall.finished_at)
         stored = select(*columns).where(*_is(key), LlmCall.state == "stored")
@@ -46,7 +46,7 @@ class SqlLedger:
             found = tx.connection.execute(stored.order_by(LlmCall.id).limit(1)).one_or_none()
         if found is None:
             return None
-        return Found(Reply.from_json(found.reply), found.usd, _seconds(found.started_at, found.finished_at))
+        return StoredReply(Reply.from_json(found.reply), found.usd, _seconds(found.started_at, found.finished_at))
 
     def reserve(self, key: CallKey, note: CallNote, usd: float | None, budget_usd: float | None) -> int:
         """See `prchain.llm.ledger.Ledger`. Raises `BudgetExceeded` and `StoreError`."""
@@ -133,7 +133,7 @@ def open_desk(
     *,
     budget_usd: float | None = None,
     run: str | None = None,
-) -> Iterator[Desk]:
+) -> Iterator[Gateway]:
     """The models of the settings over the store's ledger, closed afterwards.
 
     `run` names the run whose budget it is; None: a new one. Raises `UsageError` and `SettingsError` where one of the

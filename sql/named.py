@@ -39,7 +39,7 @@ class NamedQuery:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class QueryResult:
     """A query's columns, and its rows as they stream in."""
 
     columns: tuple[str, ...]
@@ -61,7 +61,7 @@ def find_query(name: str) -> NamedQuery:
 
 
 @contextmanager
-def run_query(store: Store, query: NamedQuery, values: Mapping[str, str]) -> Iterator[Result]:
+def run_query(store: Store, query: NamedQuery, values: Mapping[str, str]) -> Iterator[QueryResult]:
     """Run a named query in a transaction that cannot write; a parameter without a value is null.
 
     Raises `UsageError` for a value whose name is no parameter of the query.
@@ -76,7 +76,7 @@ def run_query(store: Store, query: NamedQuery, values: Mapping[str, str]) -> Ite
 
 
 @contextmanager
-def run_sql(store: Store, statement: str) -> Iterator[Result]:
+def run_sql(store: Store, statement: str) -> Iterator[QueryResult]:
     """Run the user's own statement in a transaction that cannot write.
 
     Raises `UsageError` with the database's words where it refuses the statement.
@@ -97,11 +97,11 @@ def run_sql(store: Store, statement: str) -> Iterator[Result]:
 
 
 @contextmanager
-def _run(store: Store, statement: TextClause, parameters: Mapping[str, str | None]) -> Iterator[Result]:
+def _run(store: Store, statement: TextClause, parameters: Mapping[str, str | None]) -> Iterator[QueryResult]:
     with store.reading() as tx:
         # A server-side cursor streams; and PostgreSQL takes nothing but one query for it.
         answer = tx.connection.execute(statement, parameters, execution_options={"yield_per": 1000})
-        yield Result(tuple(answer.keys()), iter(answer))
+        yield QueryResult(tuple(answer.keys()), iter(answer))
 
 
 def _load(path: Path) -> NamedQuery:

@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from chains.tasks.run import Options as TaskOptions
+from chains.tasks.run import TaskRunOptions
 from environments.proofs.validate import ValidateOptions
-from environments.proofs.validations import Choice as ValidateChoice
+from environments.proofs.validations import ValidationChoice
 from miner.mine import MineOptions
 from miner.repositories import parse_entry
-from prchain.llm.desk import Desk, Route
+from prchain.llm.gateway import Gateway, Route
 from prchain.llm.model import Reply, Request
 from prchain.settings import Settings
 from sql.tables import (
@@ -36,8 +36,8 @@ from tests.miner.gitworld import World
 from tests.models import FakeModel
 from tests.trajectories.rolloutworld import rollout_world
 from trajectories.options import RolloutOptions
-from trajectories.rollouts.run import Choice as RolloutChoice
-from trajectories.verdicts.calibrate import Options as CalibrateOptions
+from trajectories.rollouts.run import RolloutChoice
+from trajectories.verdicts.calibrate import CalibrationOptions
 
 UNITS = 5
 """Of every world here."""
@@ -96,7 +96,7 @@ def run(work: Any, given: Given, workers: int = 1) -> Any:
     return work.run(list(given.specs), workers) if given.specs else work.run(workers)
 
 
-def _hook_model(desk: Desk, act: Act, key: Callable[[Request], str]) -> None:
+def _hook_model(desk: Gateway, act: Act, key: Callable[[Request], str]) -> None:
     route = desk.default
     assert isinstance(route, Route)
     model = route.model
@@ -174,7 +174,7 @@ def _tasks(folder: Path) -> Iterator[Given]:
         task = ("chain_id", "outcome", "reason", "overview", "findings", "attempts", "model", "prompts")
         stage = ("chain_id", "position", "outcome", "plan", "query", "interface", "files", "findings", "attempts")
         facts = lambda: (world.rows(Task, *task), world.rows(TaskStage, *stage))  # noqa: E731
-        yield Given(environment, (TaskOptions(),), facts, lambda: 0)
+        yield Given(environment, (TaskRunOptions(),), facts, lambda: 0)
 
 
 def _hook_tasks(work: Any, act: Act) -> None:
@@ -198,7 +198,7 @@ def _proofs(folder: Path) -> Iterator[Given]:
             world.rows(Validation, "chain_id", "outcome", "reason", "backend"),
         )
         options = ValidateOptions(backend="local", runs=1, test_timeout=60.0)
-        yield Given(environment, (options, ValidateChoice()), facts, lambda: 0)
+        yield Given(environment, (options, ValidationChoice()), facts, lambda: 0)
 
 
 def _hook_proofs(work: Any, act: Act) -> None:
@@ -227,7 +227,7 @@ def _calibration(folder: Path) -> Iterator[Given]:
         environment = _environment(world.store, folder, PRCHAIN_LLM_SCRIPT=_script(folder, lines))
         key = ("purpose", "subject", "sample", "attempt", "ordinal", "request_hash")
         facts = lambda: sorted(world.rows(LlmCall, *key, state="stored"))  # noqa: E731
-        yield Given(environment, (CalibrateOptions(repeats=1),), facts, lambda: 0)
+        yield Given(environment, (CalibrationOptions(repeats=1),), facts, lambda: 0)
 
 
 def _hook_calibration(work: Any, act: Act) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 from prchain.llm.model import Message, Role, ToolCall
 
 
-class Kind(StrEnum):
+class EntryKind(StrEnum):
     """What a message is to the trajectory."""
 
     SYSTEM = "system"
@@ -53,7 +53,7 @@ class Entry:
     position: int
     attempt: int
     step: int
-    kind: Kind
+    kind: EntryKind
     role: Role
     content: str
     reasoning: str | None = None
@@ -93,7 +93,7 @@ class Ending(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class AgentLimits:
     """What an agent may use, for one stage (all of its attempts together) or for a chain. None: no limit.
 
     Tokens are those of replies and of prompts, cached ones included; cost is in USD, as far as prices are known.
@@ -111,7 +111,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Used:
+class AgentUsage:
     """What was used of limits so far."""
 
     steps: int = 0
@@ -119,12 +119,12 @@ class Used:
     usd: float = 0.0
     seconds: float = 0.0
 
-    def __add__(self, other: Used) -> Used:
-        return Used(
+    def __add__(self, other: AgentUsage) -> AgentUsage:
+        return AgentUsage(
             self.steps + other.steps, self.tokens + other.tokens, self.usd + other.usd, self.seconds + other.seconds
         )
 
-    def over(self, limits: Limits) -> Ending | None:
+    def over(self, limits: AgentLimits) -> Ending | None:
         """The first limit that is reached; None where there is room for another step."""
         pairs = (
             (self.steps, limits.steps, Ending.STEP_LIMIT),
@@ -135,5 +135,5 @@ class Used:
         return next((ending for used, most, ending in pairs if most is not None and used >= most), None)
 
 
-NO_LIMITS = Limits()
-NOTHING_USED = Used()
+NO_LIMITS = AgentLimits()
+NOTHING_USED = AgentUsage()

@@ -13,7 +13,7 @@ from typing import Any, Literal, Self
 from environments.backends import BACKENDS, DEFAULT
 from environments.checkouts.state import Carry
 from prchain.errors import UsageError
-from trajectories.model import NO_LIMITS, Limits
+from trajectories.model import NO_LIMITS, AgentLimits
 
 STAGE_STEPS = 100
 """Steps of a stage, where nothing else is said."""
@@ -21,7 +21,7 @@ STAGE_STEPS = 100
 MAX_TOKENS = 8192
 """Tokens of a reply of the agent's, where neither a flag nor the settings say it."""
 
-_STAGE_LIMITS = Limits(steps=STAGE_STEPS)
+_STAGE_LIMITS = AgentLimits(steps=STAGE_STEPS)
 
 
 class Gate(StrEnum):
@@ -96,8 +96,8 @@ class RolloutOptions:
     on_fail: OnFail = OnFail.STOP
     min_length: int = 2
     """Accepted stages, from the first one on, that make a chain."""
-    stage_limits: Limits = _STAGE_LIMITS
-    chain_limits: Limits = NO_LIMITS
+    stage_limits: AgentLimits = _STAGE_LIMITS
+    chain_limits: AgentLimits = NO_LIMITS
     temperature: float | None = None
     max_tokens: int = MAX_TOKENS
     """Of one reply."""
@@ -172,7 +172,7 @@ class RolloutOptions:
             if field.name in stored or field.name in DEFAULTS
         }
         for name in ("stage_limits", "chain_limits"):
-            known[name] = Limits(**known[name])
+            known[name] = AgentLimits(**known[name])
         return cls(**known)
 
     @property

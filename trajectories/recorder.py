@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from sql.store import Store
-from trajectories.model import Entry, Kind
+from trajectories.model import Entry, EntryKind
 from trajectories.rows import write_entries
 
 
@@ -44,7 +44,7 @@ class StoreRecorder:
         if [one.ordinal for one in entries] != list(range(start, start + len(entries))):
             raise ValueError(f"entries must be numbered from {start} on")
         kept = list(entries)
-        if not self._asked_for_trees and any(one.kind is Kind.OBSERVATION for one in kept):
+        if not self._asked_for_trees and any(one.kind is EntryKind.OBSERVATION for one in kept):
             # A scaffold that never asks leaves it to us: without its tree no step could be gone on from.
             kept[-1] = replace(kept[-1], tree=self._changed_tree())
         if self._first_details:
@@ -69,7 +69,7 @@ class StoreRecorder:
         return tree
 
 
-class Watched:
+class ReportingRecorder:
     """A recorder that tells the step that was kept."""
 
     def __init__(self, inner: StoreRecorder, tell: Callable[[int], None]) -> None:

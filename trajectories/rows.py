@@ -18,7 +18,7 @@ from prchain.scrub import clean_text
 from prchain.timestamps import now
 from sql.store import Transaction
 from sql.tables import Trajectory, TrajectoryMessage, TrajectoryStage, Verdict
-from trajectories.model import Entry, Kind
+from trajectories.model import Entry, EntryKind
 from trajectories.sums import calls_of
 
 _ENTRY = (
@@ -99,7 +99,7 @@ def _entry(row: Sequence[Any]) -> Entry:
     return Entry(
         **values
         | {
-            "kind": Kind(values["kind"]),
+            "kind": EntryKind(values["kind"]),
             "role": cast(Role, values["role"]),
             "tool_calls": calls,
             "details": json.loads(values["details"]),
@@ -243,7 +243,7 @@ def end_trajectory(
 ) -> None:
     """Write how a trajectory ended, with its sums: steps and times of its messages, tokens and cost of its calls."""
     steps = select(func.count()).where(
-        TrajectoryMessage.trajectory_id == trajectory_id, TrajectoryMessage.kind == str(Kind.TURN)
+        TrajectoryMessage.trajectory_id == trajectory_id, TrajectoryMessage.kind == str(EntryKind.TURN)
     )
     seconds = select(func.coalesce(func.sum(TrajectoryStage.seconds), 0.0)).where(
         TrajectoryStage.trajectory_id == trajectory_id

@@ -34,16 +34,16 @@ WIDTH = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class PathSwap:
     """Paths to take out and to put in, and what the total weight gains by it."""
 
     removed: list[Path]
     added: list[Path]
     gain: float
 
-    def reversed(self) -> Change:
+    def reversed(self) -> PathSwap:
         """What undoes it."""
-        return Change(self.added, self.removed, -self.gain)
+        return PathSwap(self.added, self.removed, -self.gain)
 
 
 @dataclass(slots=True)
@@ -99,7 +99,7 @@ class Packing:
             earlier = later
         return total
 
-    def plan(self, path: Path) -> Change:
+    def plan(self, path: Path) -> PathSwap:
         """What putting a path in means: the paths that its nodes are on lose them; rests that are long enough stay."""
         members = set(path)
         removed = {found[0]: found for node in path if (found := self.path_of[node]) is not None}
@@ -110,9 +110,9 @@ class Packing:
                 if len(rest) >= self.shortest:
                     added.append(rest)
                     gain += self.weight(rest)
-        return Change(list(removed.values()), added, gain)
+        return PathSwap(list(removed.values()), added, gain)
 
-    def apply(self, change: Change) -> None:
+    def apply(self, change: PathSwap) -> None:
         """Do it."""
         for path in change.removed:
             for node in path:
@@ -162,7 +162,7 @@ class Packing:
             new = best_cut(line, self.before, self.shortest, self.longest)
             gain = sum(map(self.weight, new)) - sum(map(self.weight, old))
             if gain > 0:
-                self.apply(Change(old, new, gain))
+                self.apply(PathSwap(old, new, gain))
 
     def insert_paths(self) -> None:
         """Put in paths that gain, the greatest gain first, until none does."""
@@ -265,7 +265,7 @@ class Packing:
         if change is None:
             return False
         total, kept = 0.0, {(earlier, later)}
-        done: list[Change] = []
+        done: list[PathSwap] = []
         for _ in range(DEPTH + 1):
             self.apply(change)
             done.append(change)
@@ -285,7 +285,7 @@ class Packing:
             self.apply(change.reversed())
         return False
 
-    def _loose(self, change: Change) -> Iterator[tuple[int, int]]:
+    def _loose(self, change: PathSwap) -> Iterator[tuple[int, int]]:
         """Edges at the ends that a change has left loose."""
         for path in change.removed:
             for earlier, later in pairwise(path):
@@ -300,7 +300,7 @@ class Packing:
                     if other != earlier:
                         yield other, later
 
-    def _joining(self, earlier: int, later: int, kept: AbstractSet[tuple[int, int]]) -> Change | None:
+    def _joining(self, earlier: int, later: int, kept: AbstractSet[tuple[int, int]]) -> PathSwap | None:
         """The best change that puts an edge in between what leads to it and what follows; none breaks a kept edge."""
         head, tail = self.path_of[earlier] or (earlier,), self.path_of[later] or (later,)
         head, tail = head[: head.index(earlier) + 1], tail[tail.index(later) :]
@@ -317,7 +317,7 @@ class Packing:
         return best
 
 
-def _breaks(change: Change, kept: AbstractSet[tuple[int, int]]) -> bool:
+def _breaks(change: PathSwap, kept: AbstractSet[tuple[int, int]]) -> bool:
     stays = {edge for path in change.added for edge in pairwise(path)}
     return any(edge in kept and edge not in stays for path in change.removed for edge in pairwise(path))
 

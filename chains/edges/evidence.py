@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import exp
 
+from chains.edges.footprints import PatchOverlap
 from chains.edges.graph import Sign
-from chains.edges.traces import Touch
-from chains.history import Said
+from chains.history import CountedCitation
 
 RELATIONS = {
     "follow_up": 1.6,
@@ -49,7 +49,7 @@ _BUILDS = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class EvidenceScore:
     """The relation that tells most, the confidence in [0, 1] and its reasons."""
 
     relation: str
@@ -57,7 +57,7 @@ class Judged:
     signs: tuple[Sign, ...]
 
 
-def judge(said: Sequence[Said], touch: Touch | None, *, days: float) -> Judged:
+def judge(said: Sequence[CountedCitation], touch: PatchOverlap | None, *, days: float) -> EvidenceScore:
     """Judge one pair from its citations, from where its patches meet (None where one cannot be read), and from the
     days between the landings."""
     first = max(said, key=lambda one: (RELATIONS.get(one.relation, 0.0), one.field != "event", one.snippet))
@@ -69,7 +69,7 @@ def judge(said: Sequence[Said], touch: Touch | None, *, days: float) -> Judged:
     if days > _LONG:
         signs.append(Sign("far_apart", -0.5, f"{days:,.0f} days between the landings"))
     total = sum(sign.weight for sign in signs)
-    return Judged(first.relation, round(1 / (1 + exp(-total)), 4), tuple(signs))
+    return EvidenceScore(first.relation, round(1 / (1 + exp(-total)), 4), tuple(signs))
 
 
 _LONG = 730
@@ -77,7 +77,7 @@ _SMALL = 0.03
 """A patch of hundreds of lines meets some line of any earlier one."""
 
 
-def _wording(said: Sequence[Said]) -> list[Sign]:
+def _wording(said: Sequence[CountedCitation]) -> list[Sign]:
     for one in said:
         if one.relation in {"mentions", "closes", "stacked_on"} and (match := _BUILDS.search(one.snippet)):
             return [Sign("builds_on_wording", 0.7, match[0])]
@@ -87,7 +87,7 @@ def _wording(said: Sequence[Said]) -> list[Sign]:
     return []
 
 
-def _witnesses(said: Sequence[Said]) -> list[Sign]:
+def _witnesses(said: Sequence[CountedCitation]) -> list[Sign]:
     """Independent witnesses: the pull request's texts, its commits, GitHub's timeline, the history."""
     kinds = {_WITNESS.get(one.field, one.field) for one in said}
     return [Sign("several_sources", 0.5, ", ".join(sorted(kinds)))] if len(kinds) > 1 else []
@@ -97,12 +97,12 @@ _WITNESS = {"landing": "commits", "commit": "commits", "event": "GitHub", "histo
 _WITNESS |= dict.fromkeys(("title", "body", "comment", "review", "review_comment"), "texts")
 
 
-def _weak(said: Sequence[Said]) -> list[Sign]:
+def _weak(said: Sequence[CountedCitation]) -> list[Sign]:
     common = set.intersection(*(set(one.weak_signs) for one in said)) if said else set()
     return [Sign(name, _WEAK[name], "") for name in sorted(common) if _WEAK.get(name)]
 
 
-def _code(touch: Touch | None) -> list[Sign]:
+def _code(touch: PatchOverlap | None) -> list[Sign]:
     if touch is None:
         return [Sign("patch_unread", 0.0, "a patch cannot be read")]
     signs = []

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 from chains import outcomes
 from chains.edges.evidence import REPEATS, REVERSALS, judge
+from chains.edges.footprints import PatchFootprint, PatchOverlap, touch
 from chains.edges.graph import Edge, Sign
 from chains.edges.reversals import Reversals
-from chains.edges.traces import Touch, Trace, touch
-from chains.history import Landed, Said, days_between
+from chains.history import CountedCitation, LandedPullRequest, days_between
 
 _SAME = 0.8
 """Two patches that add so much of the same are one change that landed twice, with a revert between."""
 
-Citations = Mapping[tuple[int, int], Sequence[Said]]
+Citations = Mapping[tuple[int, int], Sequence[CountedCitation]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +30,8 @@ class Link:
 class Linker:
     """What the edges of one repository are judged by."""
 
-    landed: Mapping[int, Landed]
-    traces: Mapping[int, Trace]
+    landed: Mapping[int, LandedPullRequest]
+    traces: Mapping[int, PatchFootprint]
     stages: Collection[int]
     """Those that may be stages."""
     reversals: Reversals
@@ -42,7 +42,7 @@ class Linker:
 
     def link(self, citations: Citations) -> list[Link]:
         """Judge every pair; an edge to what landed again leads to the later landing. In the order of the pairs."""
-        pairs: dict[tuple[int, int], list[Said]] = {}
+        pairs: dict[tuple[int, int], list[CountedCitation]] = {}
         for (source, target), said in citations.items():
             stands = self.reversals.stands_for.get(target, target)
             moved = stands if stands != source and self._precedes(stands, source) else target
@@ -52,7 +52,7 @@ class Linker:
     def _precedes(self, target: int, source: int) -> bool:
         return self.contains(self.landed[source].base_sha, self.landed[target].landed_sha)
 
-    def _judge(self, source: int, target: int, said: Sequence[Said]) -> Link:
+    def _judge(self, source: int, target: int, said: Sequence[CountedCitation]) -> Link:
         later, earlier = self.landed[source], self.landed[target]
         traces = self.traces.get(source), self.traces.get(target)
         met = touch(traces[0], traces[1]) if traces[0] and traces[1] else None
@@ -78,7 +78,7 @@ class Linker:
         return source in found.reverts or found.stands_for.get(target) == source or target in found.reverts
 
 
-def _lands_again(met: Touch | None) -> bool:
+def _lands_again(met: PatchOverlap | None) -> bool:
     return met is not None and met.repeated >= _SAME
 
 

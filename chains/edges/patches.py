@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from chains.history import Landed
+from chains.history import LandedPullRequest
 from prchain.errors import IncompleteRepository
 from prchain.git import FilePatch, GitRepository
 
@@ -16,8 +16,8 @@ _SPLIT = 64
 
 
 def read_patches(
-    repository: GitRepository, landed: Sequence[Landed]
-) -> Iterator[tuple[Landed, list[FilePatch] | None]]:
+    repository: GitRepository, landed: Sequence[LandedPullRequest]
+) -> Iterator[tuple[LandedPullRequest, list[FilePatch] | None]]:
     """Each landing with its patch B_t to M_t, in the order given; None where blobs are missing or damaged."""
     start = 0
     while start < len(landed):
@@ -33,7 +33,7 @@ def read_patches(
             start += _SPLIT
 
 
-def _alone(repository: GitRepository, landed: Landed) -> list[FilePatch] | None:
+def _alone(repository: GitRepository, landed: LandedPullRequest) -> list[FilePatch] | None:
     try:
         return next(repository.patches([(landed.base_sha, landed.landed_sha)], context=CONTEXT))
     except IncompleteRepository:

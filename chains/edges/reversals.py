@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from chains.edges.traces import Trace
+from chains.edges.footprints import PatchFootprint
 
 _WHOLE = 0.5
 """A patch of which more than this puts the code back is a revert; the rest of it is conflicts that were resolved."""
@@ -23,7 +23,7 @@ _PARTLY = re.compile(r"(?i)\bpart(?:s|ly|ial|ially)?\b")
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class Reversal:
     """One pull request that takes another one back, or lands it again (`relation` is ``reverts`` or ``relands``)."""
 
     source: int
@@ -45,7 +45,7 @@ class Reversals:
     """What was taken back and landed again: as what, and that stands."""
 
 
-def is_whole(subject: str, revert: Trace | None, reverted: Trace | None) -> bool:
+def is_whole(subject: str, revert: PatchFootprint | None, reverted: PatchFootprint | None) -> bool:
     """Whether a pull request of this subject takes another one back and hardly does anything else.
 
     Its subject says so, or most lines of its patch undo lines of the other's.
@@ -59,7 +59,7 @@ def is_whole(subject: str, revert: Trace | None, reverted: Trace | None) -> bool
     return gone + back > _WHOLE * revert.lines
 
 
-def find_reversals(turns: Iterable[Turn], whole: Callable[[int, int], bool]) -> Reversals:
+def find_reversals(turns: Iterable[Reversal], whole: Callable[[int, int], bool]) -> Reversals:
     """What a history of turns, in the order of landing, comes to.
 
     `whole(source, target)` says whether the source takes the target back whole.

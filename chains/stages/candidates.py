@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from chains.edges.footprints import PatchFootprint, trace
 from chains.edges.patches import read_patches
 from chains.edges.reversals import Reversals
-from chains.edges.traces import Trace, trace
-from chains.history import Landed, Mined
+from chains.history import LandedPullRequest, MinedRepository
 from chains.stages.benchmarks import Benchmarks
 from chains.stages.filters import Filters, PullFacts, drop
 from chains.stages.licence import is_licence_name, licence_of
-from chains.stages.undressed import is_same_undressed, may_be_dress
+from chains.stages.normalized import is_same_undressed, may_be_dress
 from prchain.errors import GitError
 from prchain.git import GitRepository
 from prchain.reference import Reference, split
 
 
 @dataclass(frozen=True, slots=True)
-class Size:
+class PatchSize:
     """How much a reference patch changes; lines are those added and removed that are not blank."""
 
     source_files: int
@@ -29,7 +29,7 @@ class Size:
     language: str | None
 
     @classmethod
-    def of(cls, reference: Reference) -> Size:
+    def of(cls, reference: Reference) -> PatchSize:
         """The size of a reference patch."""
         return cls(
             len(reference.code), reference.source_lines, len(reference.test), reference.test_lines, reference.language
@@ -37,12 +37,12 @@ class Size:
 
 
 @dataclass(slots=True)
-class Study:
+class Examination:
     """What was found out about the pull requests that were looked at."""
 
-    sizes: dict[int, Size] = field(default_factory=dict)
+    sizes: dict[int, PatchSize] = field(default_factory=dict)
     """Of those that may be stages."""
-    traces: dict[int, Trace] = field(default_factory=dict)
+    traces: dict[int, PatchFootprint] = field(default_factory=dict)
     """Of all whose patch can be read, where traces were asked for."""
     dropped: dict[int, tuple[str, str]] = field(default_factory=dict)
     """(outcome, reason) of those that may not."""
@@ -53,7 +53,7 @@ class Study:
 class Examiner:
     """Looks at the pull requests of one repository under one set of filters."""
 
-    mined: Mined
+    mined: MinedRepository
     repository: GitRepository
     filters: Filters
     benchmarks: Benchmarks
@@ -64,18 +64,18 @@ class Examiner:
 
     def examine(
         self,
-        pulls: Sequence[Landed],
+        pulls: Sequence[LandedPullRequest],
         *,
         reversals: Reversals,
         backports: Mapping[int, int],
         traced: bool,
-    ) -> Study:
+    ) -> Examination:
         """Judge every one of `pulls` by the filters; `traced` keeps the traces of their patches.
 
         `backports` says which landed pull request each backport repeats. What is in a benchmark, or under a licence
         that is not allowed, is not read at all.
         """
-        study = Study(licences=licences_of(self.repository, pulls))
+        study = Examination(licences=licences_of(self.repository, pulls))
         known = {facts.number: facts for facts in map(self._before_reading(study, reversals, backports), pulls)}
         readable = []
         for landed in pulls:
@@ -93,12 +93,12 @@ class Examiner:
             if verdict:
                 study.dropped[landed.number] = verdict
             elif reference is not None:
-                study.sizes[landed.number] = Size.of(reference)
+                study.sizes[landed.number] = PatchSize.of(reference)
             if traced and patch is not None:
                 study.traces[landed.number] = trace(patch)
         return study
 
-    def _is_same_undressed(self, landed: Landed, reference: Reference) -> bool:
+    def _is_same_undressed(self, landed: LandedPullRequest, reference: Reference) -> bool:
         if not reference.code or not may_be_dress(reference.code):
             return False
         try:
@@ -115,11 +115,11 @@ class Examiner:
         return self.repository.blob(f"{commit}:{path}").decode("utf-8", "replace")
 
     def _before_reading(
-        self, study: Study, reversals: Reversals, backports: Mapping[int, int]
-    ) -> Callable[[Landed], PullFacts]:
+        self, study: Examination, reversals: Reversals, backports: Mapping[int, int]
+    ) -> Callable[[LandedPullRequest], PullFacts]:
         benchmark = self.benchmarks.repository(self.mined.full_name)
 
-        def facts(landed: Landed) -> PullFacts:
+        def facts(landed: LandedPullRequest) -> PullFacts:
             number = landed.number
             return PullFacts(
                 number=number,
@@ -141,12 +141,12 @@ class Examiner:
 _WITHOUT_PATCH = frozenset({"benchmark_repository", "benchmark_instance", "licence_unknown", "licence"})
 
 
-def traces_of(repository: GitRepository, pulls: Sequence[Landed]) -> dict[int, Trace]:
+def traces_of(repository: GitRepository, pulls: Sequence[LandedPullRequest]) -> dict[int, PatchFootprint]:
     """The traces of some pull requests whose patches can be read."""
     return {landed.number: trace(patch) for landed, patch in read_patches(repository, pulls) if patch is not None}
 
 
-def licences_of(repository: GitRepository, pulls: Collection[Landed]) -> dict[int, str | None]:
+def licences_of(repository: GitRepository, pulls: Collection[LandedPullRequest]) -> dict[int, str | None]:
     """The licence of each pull request's base; bases with the same licence files are asked for once."""
     known: dict[tuple[tuple[str, str], ...], str | None] = {}
     found: dict[int, str | None] = {}

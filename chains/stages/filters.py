@@ -124,7 +124,7 @@ class PullFacts:
     licence: str | None = None
     """SPDX expression of the repository's licence; `chains.stages.licence`."""
     undressed_same: bool = False
-    """Whether its program text is the same without docstrings and annotations; `chains.stages.undressed`."""
+    """Whether its program text is the same without docstrings and annotations; `chains.stages.normalized`."""
     benchmark: str | None = None
     """The benchmark that is made from the repository; `chains.stages.benchmarks`."""
     benchmark_instance: bool = False

@@ -72,11 +72,11 @@ def build(
       prchain tasks build --repository pallets/click --budget 2.50 --workers 8
       prchain tasks build --chain 5f0c --retry
     """
-    from chains.tasks.run import Options, open_run
+    from chains.tasks.run import TaskRunOptions, open_run
     from chains.tasks.run_report import print_run, run_row
 
     settings = Settings.load(db=db, workers=workers)
-    options = Options(strategy, repository, limit, chain, retry, renew)
+    options = TaskRunOptions(strategy, repository, limit, chain, retry, renew)
     with (
         open_progress(secrets=settings.secrets) as progress,
         open_run(settings, options, budget_usd=budget, progress=progress) as run,
@@ -190,24 +190,24 @@ def export(
       prchain tasks export --out - --interface paper | head -1
     """
     from chains.tasks.export import (
-        ExportOptions,
-        Unread,
+        TaskExportOptions,
+        UnreadableTask,
         outcomes_of_chains,
         print_lines,
         records,
         task_lines,
         write_lines,
     )
-    from chains.tasks.harness import LeftOut, harness_lines
+    from chains.tasks.harness import OmittedStage, harness_lines
 
     settings = Settings.load(db=db)
     to_stdout = str(out) == "-"
     if to_stdout and as_json:
         raise UsageError("--json reports on standard output, where --out - writes; give a file's name")
-    left_out: list[Unread] = []
-    ungraded: list[LeftOut] = []
+    left_out: list[UnreadableTask] = []
+    ungraded: list[OmittedStage] = []
     with closing(Store.open(settings.db, create=False)) as store:
-        options = ExportOptions(strategy, outcome, interface, retired)
+        options = TaskExportOptions(strategy, outcome, interface, retired)
         tasks = records(store, settings.mirrors_dir, options, left_out.append)
         lines = harness_lines(store, tasks, ungraded.append) if form == "swebench" else task_lines(tasks)
         count = print_lines(lines, sys.stdout.buffer) if to_stdout else write_lines(lines, out, force=force)

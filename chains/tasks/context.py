@@ -13,7 +13,7 @@ from functools import cached_property
 from chains.edges.patches import CONTEXT
 from chains.tasks.excerpt import file_texts
 from chains.tasks.interface import interface
-from chains.tasks.model import Found, Stage, TaskChain
+from chains.tasks.model import LocatedFinding, SelectedStage, TaskChain
 from chains.tasks.texts import IssueText, PullTexts, read_texts
 from prchain.git import GitRepository
 from prchain.leaks import Finding, StageFacts, candidate_names, check, stage_facts
@@ -29,7 +29,7 @@ _WORD = re.compile(r"\w+")
 class StageContext:
     """Everything that the query of one stage is made from."""
 
-    stage: Stage
+    stage: SelectedStage
     texts: PullTexts
     reference: Reference
     paths_at_base: frozenset[str]
@@ -38,7 +38,7 @@ class StageContext:
     facts: StageFacts
     issues: tuple[str, ...] = ()
     """The issues it closes, without passages that leak."""
-    issue_findings: tuple[Found, ...] = ()
+    issue_findings: tuple[LocatedFinding, ...] = ()
     """Why passages of the issues were left out."""
 
     @property
@@ -84,7 +84,7 @@ def read_chain(store: Store, repository: GitRepository, chain: TaskChain) -> lis
     return [_with_issues(one, facts) for one in stages]
 
 
-def _stage(repository: GitRepository, stage: Stage, texts: PullTexts, reference: Reference) -> StageContext:
+def _stage(repository: GitRepository, stage: SelectedStage, texts: PullTexts, reference: Reference) -> StageContext:
     names_at_base = repository.words_at(stage.base_sha, candidate_names(reference.source, reference.test))
     # The prose never names what the hidden tests need, so the facts exempt nothing; `full_query` adds the names below.
     facts = stage_facts(
@@ -106,7 +106,7 @@ def _stage(repository: GitRepository, stage: Stage, texts: PullTexts, reference:
 
 def _with_issues(context: StageContext, facts: Sequence[StageFacts]) -> StageContext:
     shown: list[str] = []
-    found: list[Found] = []
+    found: list[LocatedFinding] = []
     for issue in context.texts.issues:
         text, findings = checked_issue(issue, facts, context)
         shown.append(text)
@@ -114,12 +114,14 @@ def _with_issues(context: StageContext, facts: Sequence[StageFacts]) -> StageCon
     return replace(context, issues=tuple(shown), issue_findings=tuple(found))
 
 
-def checked_issue(issue: IssueText, facts: Sequence[StageFacts], context: StageContext) -> tuple[str, list[Found]]:
+def checked_issue(
+    issue: IssueText, facts: Sequence[StageFacts], context: StageContext
+) -> tuple[str, list[LocatedFinding]]:
     """The text of an issue without the paragraphs that leak, and what was found in these.
 
     Where the rest still leaks as a whole, nothing is left of it.
     """
-    found: list[Found] = []
+    found: list[LocatedFinding] = []
 
     def leaks(text: str) -> list[Finding]:
         findings = check(text, facts, context.stage.position, kind="issue", paths_at_base=context.paths_at_base)
@@ -133,7 +135,7 @@ def checked_issue(issue: IssueText, facts: Sequence[StageFacts], context: StageC
         if len(paragraphs) > 1:
             middle = len(paragraphs) // 2
             return clean(paragraphs[:middle]) + clean(paragraphs[middle:])
-        found.extend(Found(f"issue {issue.name}", one) for one in findings)
+        found.extend(LocatedFinding(f"issue {issue.name}", one) for one in findings)
         return [_LEFT_OUT]
 
     paragraphs = [one.strip() for one in (issue.title, *_PARAGRAPHS.split(issue.body)) if one.strip()]
@@ -141,7 +143,7 @@ def checked_issue(issue: IssueText, facts: Sequence[StageFacts], context: StageC
         return text, []
     text = _joined(clean(paragraphs))
     if findings := leaks(text):
-        return _LEFT_OUT, [*found, *(Found(f"issue {issue.name}", one) for one in findings)]
+        return _LEFT_OUT, [*found, *(LocatedFinding(f"issue {issue.name}", one) for one in findings)]
     return text, found
 
 

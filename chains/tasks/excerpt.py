@@ -14,7 +14,7 @@ _NAMED = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ExcerptLimits:
     """Room in a prompt, in characters. About 120,000 in all: some 30,000 tokens, which every current model takes."""
 
     patch: int = 64_000
@@ -24,9 +24,9 @@ class Limits:
     commits: int = 6_000
     issues: int = 12_000
 
-    def halved(self) -> Limits:
+    def halved(self) -> ExcerptLimits:
         """Half of it everywhere."""
-        return Limits(**{one.name: getattr(self, one.name) // 2 for one in fields(self)})
+        return ExcerptLimits(**{one.name: getattr(self, one.name) // 2 for one in fields(self)})
 
 
 def excerpts(texts: Sequence[str], limit: int) -> list[str]:

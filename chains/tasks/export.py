@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 from sqlalchemy import func, select
 
 from chains.outcomes import RETIRED
-from chains.tasks.model import NOT_REACHED, Interface, Stage, StageQuery, TaskChain
+from chains.tasks.model import NOT_REACHED, Interface, SelectedStage, StageQuery, TaskChain
 from chains.tasks.record import (
     CitationRecord,
     CostRecord,
@@ -47,7 +47,7 @@ _ESCAPED_BYTE = re.compile(r"\\x([89a-f][0-9a-f]|5c)")
 
 
 @dataclass(frozen=True, slots=True)
-class ExportOptions:
+class TaskExportOptions:
     """Which tasks are exported, and how."""
 
     strategy: str = "reference"
@@ -58,7 +58,7 @@ class ExportOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Unread:
+class UnreadableTask:
     """A task that cannot be exported, because its repository does not hold what it needs."""
 
     chain_id: str
@@ -68,7 +68,7 @@ class Unread:
 
 
 def records(
-    store: Store, mirrors: Path, options: ExportOptions, unread: Callable[[Unread], None] | None = None
+    store: Store, mirrors: Path, options: TaskExportOptions, unread: Callable[[UnreadableTask], None] | None = None
 ) -> Iterator[TaskRecord]:
     """The records of the tasks that a strategy's chains have, in the order of repository and chain id.
 
@@ -98,12 +98,12 @@ def records(
             except GitError as error:
                 if unread is None:
                     raise
-                unread(Unread(chain.id, chain.full_name, error.name, scrub_mined(str(error))))
+                unread(UnreadableTask(chain.id, chain.full_name, error.name, scrub_mined(str(error))))
                 continue
             yield record
 
 
-def outcomes_of_chains(store: Store, options: ExportOptions) -> dict[str, int]:
+def outcomes_of_chains(store: Store, options: TaskExportOptions) -> dict[str, int]:
     """Outcome to number of tasks of the chains that the options are about; `NO_TASK` counts chains without one."""
     query = (
         select(func.coalesce(Task.outcome, NO_TASK), func.count())
@@ -116,7 +116,7 @@ def outcomes_of_chains(store: Store, options: ExportOptions) -> dict[str, int]:
         return {str(outcome): int(count) for outcome, count in tx.connection.execute(query)}
 
 
-def _stands(options: ExportOptions) -> tuple[str, ...]:
+def _stands(options: TaskExportOptions) -> tuple[str, ...]:
     return (SELECTED, RETIRED) if options.retired else (SELECTED,)
 
 
@@ -126,7 +126,7 @@ def _record(
     chain: TaskChain,
     score: float,
     standing: Standing,
-    options: ExportOptions,
+    options: TaskExportOptions,
 ) -> TaskRecord:
     _require_commits(repository, chain)
     draft = read_draft(tx, chain.id)
@@ -168,7 +168,7 @@ def _require_commits(repository: GitRepository, chain: TaskChain) -> None:
                 )
 
 
-def _unwritten(stage: Stage) -> StageQuery:
+def _unwritten(stage: SelectedStage) -> StageQuery:
     return StageQuery(stage.position, NOT_REACHED)
 
 
@@ -176,10 +176,10 @@ def _stage(
     tx: Transaction,
     repository: GitRepository,
     chain: TaskChain,
-    stage: Stage,
+    stage: SelectedStage,
     query: StageQuery,
     patch: Sequence[FilePatch],
-    options: ExportOptions,
+    options: TaskExportOptions,
 ) -> StageRecord:
     reference = split(patch)
     source, lossy_source = _patch(repository, stage, (*reference.source, *reference.other))
@@ -206,7 +206,7 @@ def _stage(
     )
 
 
-def _patch(repository: GitRepository, stage: Stage, files: Sequence[FilePatch]) -> tuple[str, bool]:
+def _patch(repository: GitRepository, stage: SelectedStage, files: Sequence[FilePatch]) -> tuple[str, bool]:
     """The patch of some files as git prints it, and whether characters of it had to be replaced."""
     if not files:
         return "", False  # git takes no path for every path

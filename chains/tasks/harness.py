@@ -18,7 +18,7 @@ _COLUMNS = ("position", "outcome", "stage_image", "runner", "command", "classes"
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class OmittedStage:
     """A stage without an instance, and why."""
 
     chain_id: str
@@ -27,7 +27,7 @@ class LeftOut:
 
 
 def harness_lines(
-    store: Store, tasks: Iterable[TaskRecord], left_out: Callable[[LeftOut], None]
+    store: Store, tasks: Iterable[TaskRecord], left_out: Callable[[OmittedStage], None]
 ) -> Iterator[dict[str, Any]]:
     """The SWE-bench instances of the tasks' stages, in order; stages that have none go to `left_out`. `StoreError`."""
     for task in tasks:
@@ -39,7 +39,7 @@ def harness_lines(
                     raise UsageError(tests)
                 yield instance(task, stage, tests)
             except UsageError as error:
-                left_out(LeftOut(task.chain_id, stage.position, str(error)))
+                left_out(OmittedStage(task.chain_id, stage.position, str(error)))
 
 
 def read_tests(store: Store, chain_id: str) -> dict[int, HarnessTests | str]:

@@ -24,7 +24,7 @@ Interface = Literal["appended", "paper"]
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class SelectedStage:
     """One stage of a chain, as it was chosen."""
 
     position: int
@@ -49,11 +49,11 @@ class TaskChain:
     """Where the repository was mined from: a path of this machine, or a clone URL."""
     licence: str | None
     language: str | None
-    stages: tuple[Stage, ...]
+    stages: tuple[SelectedStage, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class LocatedFinding:
     """A finding of the leak check, and the text it was found in: ``query``, ``overview`` or ``issue OWNER/NAME#N``."""
 
     text: str

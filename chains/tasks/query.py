@@ -14,12 +14,12 @@ from typing import TypeVar
 from pydantic import BaseModel, Field, field_validator
 
 from chains.tasks.context import StageContext
-from chains.tasks.excerpt import Limits, excerpts, patch_excerpt
-from chains.tasks.model import Found, TaskChain
+from chains.tasks.excerpt import ExcerptLimits, excerpts, patch_excerpt
+from chains.tasks.model import LocatedFinding, TaskChain
 from prchain.errors import ContextTooLong
 from prchain.excerpt import cut
 from prchain.leaks import Finding, check, leak_words, leaking, until_clean
-from prchain.llm.desk import Desk, Estimate, Question
+from prchain.llm.gateway import CostEstimate, Gateway, Question
 from prchain.llm.model import Message
 from prchain.llm.prompts import Fence, Prompt, load_prompt
 from prchain.scrub import scrub_mined
@@ -77,7 +77,7 @@ class OverviewReply(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class CheckedText:
     """A text and what the leak check says of it."""
 
     text: str
@@ -91,12 +91,12 @@ class Written:
         return not leaking(self.findings)
 
 
-class Constructor:
+class QueryConstructor:
     """Writes plans, queries and overviews. Safe for several threads, as its desk is."""
 
-    def __init__(self, desk: Desk, limits: Limits | None = None) -> None:
+    def __init__(self, desk: Gateway, limits: ExcerptLimits | None = None) -> None:
         self._desk = desk
-        self._limits = limits or Limits()
+        self._limits = limits or ExcerptLimits()
         self._prompts = {name: load_prompt("chains.tasks", name) for name in _PROMPTS}
 
     @property
@@ -112,7 +112,7 @@ class Constructor:
     def plan(self, chain: TaskChain, context: StageContext, round_: int = 0) -> str:
         """The execution plan of a stage. Raises `LlmError`."""
 
-        def ask(limits: Limits) -> str:
+        def ask(limits: ExcerptLimits) -> str:
             reply = self._desk.ask_for(self._plan_question(chain, context, limits, round_), PlanReply).value
             return "\n\n".join(f"{name}: {text.strip()}" for name, text in reply)
 
@@ -122,12 +122,12 @@ class Constructor:
 
     def query(
         self, chain: TaskChain, contexts: Sequence[StageContext], position: int, plan: str, start: int = 0
-    ) -> Written:
+    ) -> CheckedText:
         """The query of the stage at a 1-based position, from attempt `start` on. Raises `LlmError`."""
         context = contexts[position - 1]
         facts = [one.facts for one in contexts]
 
-        def messages(limits: Limits) -> tuple[Message, ...]:
+        def messages(limits: ExcerptLimits) -> tuple[Message, ...]:
             return self._query_messages(chain, context, plan, limits)
 
         def findings(text: str) -> list[Finding]:
@@ -138,12 +138,12 @@ class Constructor:
 
     def overview(
         self, chain: TaskChain, contexts: Sequence[StageContext], queries: Sequence[str], start: int = 0
-    ) -> Written:
+    ) -> CheckedText:
         """The overview of a chain whose queries are written. Raises `LlmError`."""
         facts = [one.facts for one in contexts]
         titles = [one.texts.title for one in contexts]
 
-        def messages(limits: Limits) -> tuple[Message, ...]:
+        def messages(limits: ExcerptLimits) -> tuple[Message, ...]:
             return self._overview_messages(chain, titles, queries, limits)
 
         def findings(text: str) -> list[Finding]:
@@ -153,7 +153,7 @@ class Constructor:
 
     def estimates(
         self, chain: TaskChain, contexts: Sequence[StageContext], starts: Mapping[int, int], start: int = 0
-    ) -> Iterator[Estimate]:
+    ) -> Iterator[CostEstimate]:
         """What the calls for some stages and for the overview take if every text is clean.
 
         `starts` are the positions of the stages, each with the attempt that it begins at; `start` is the overview's.
@@ -172,15 +172,15 @@ class Constructor:
         self,
         purpose: str,
         subject: str,
-        messages: Callable[[Limits], tuple[Message, ...]],
+        messages: Callable[[ExcerptLimits], tuple[Message, ...]],
         shape: type[_Shape],
         findings: Callable[[str], list[Finding]],
         start: int,
-    ) -> Written:
+    ) -> CheckedText:
         turns: tuple[Message, ...] = ()
 
         def ask(attempt: int) -> str:
-            def asked(limits: Limits) -> str:
+            def asked(limits: ExcerptLimits) -> str:
                 question = self._question(purpose, subject, (*messages(limits), *turns), attempt)
                 return str(getattr(self._desk.ask_for(question, shape).value, purpose))
 
@@ -192,7 +192,7 @@ class Constructor:
             return ask(start + number)
 
         versions = until_clean(ask(start), findings, again, REPEATS)
-        return Written(versions.text, versions.findings[-1], start + len(versions.findings))
+        return CheckedText(versions.text, versions.findings[-1], start + len(versions.findings))
 
     def _rejection(self, purpose: str, text: str, found: Sequence[Finding]) -> tuple[Message, ...]:
         """The rejected text as the model's turn, and the findings as ours."""
@@ -202,7 +202,7 @@ class Constructor:
         asked = self._prompts["again"].render(nonce=fence.nonce, findings=fence("findings", words))
         return Message("assistant", shown), *asked
 
-    def _fitting(self, ask: Callable[[Limits], _T], shown: Callable[[Limits], tuple[Message, ...]]) -> _T:
+    def _fitting(self, ask: Callable[[ExcerptLimits], _T], shown: Callable[[ExcerptLimits], tuple[Message, ...]]) -> _T:
         """What `ask` returns with the largest limits that fit the model; `shown` is what a prompt then says.
 
         Limits that cut nothing more than those before are passed over. Raises `ContextTooLong` where none fits.
@@ -222,7 +222,7 @@ class Constructor:
         prompt: Prompt = self._prompts[purpose]
         return Question(purpose=purpose, subject=subject, prompt=prompt, messages=messages, attempt=attempt)
 
-    def _plan_question(self, chain: TaskChain, context: StageContext, limits: Limits, round_: int) -> Question:
+    def _plan_question(self, chain: TaskChain, context: StageContext, limits: ExcerptLimits, round_: int) -> Question:
         texts = context.texts
         material = {
             "title": cut(texts.title, _TITLE),
@@ -237,7 +237,7 @@ class Constructor:
         return self._question(PLAN, stage_subject(chain.id, context.stage.position), messages, round_)
 
     def _query_messages(
-        self, chain: TaskChain, context: StageContext, plan: str, limits: Limits
+        self, chain: TaskChain, context: StageContext, plan: str, limits: ExcerptLimits
     ) -> tuple[Message, ...]:
         texts = context.texts
         # Paths that stand before the work, a renamed file's old one among them; new ones only where there is no other.
@@ -255,7 +255,7 @@ class Constructor:
         return self._render(QUERY, material, repository=chain.full_name)
 
     def _overview_messages(
-        self, chain: TaskChain, titles: Sequence[str], queries: Sequence[str], limits: Limits
+        self, chain: TaskChain, titles: Sequence[str], queries: Sequence[str], limits: ExcerptLimits
     ) -> tuple[Message, ...]:
         # An overview is made of what an agent may read; only the titles can leak, and they are checked with it.
         texts = excerpts(list(queries), limits.patch)
@@ -282,7 +282,7 @@ def overview_subject(chain_id: str) -> str:
     return f"{chain_id}/overview"
 
 
-def all_findings(context: StageContext, written: Written) -> tuple[dict[str, object], ...]:
+def all_findings(context: StageContext, written: CheckedText) -> tuple[dict[str, object], ...]:
     """What a stage's row keeps: the findings of its query, and why passages of its issues were left out."""
-    found = [*(Found("query", one) for one in written.findings), *context.issue_findings]
+    found = [*(LocatedFinding("query", one) for one in written.findings), *context.issue_findings]
     return tuple(one.row() for one in found)

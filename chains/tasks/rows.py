@@ -12,7 +12,7 @@ from sqlalchemy import select, update
 
 from chains.tasks.model import (
     FINAL,
-    Stage,
+    SelectedStage,
     StageQuery,
     TaskChain,
     TaskDraft,
@@ -48,7 +48,7 @@ def read_task_chain(tx: Transaction, chain_id: str) -> TaskChain:
         raise ChainGone("`prchain chains build` chose anew, and the chain is gone")
     repository_id, host, owner, name, location, licence, language = row
     columns = ("position", "number", "branch", "base_sha", "landed_sha", "landed_at", "subject")
-    stages = tuple(Stage(*row) for row in tx.rows(ChainStage, *columns, chain_id=chain_id))
+    stages = tuple(SelectedStage(*row) for row in tx.rows(ChainStage, *columns, chain_id=chain_id))
     return TaskChain(chain_id, repository_id, host, f"{owner}/{name}", location, licence, language, stages)
 
 

@@ -17,7 +17,7 @@ from functools import reduce
 from operator import add
 
 from chains.tasks.model import FINAL, NOT_REACHED, TaskDraft
-from chains.tasks.query import OVERVIEW, PLAN, QUERY, Constructor
+from chains.tasks.query import OVERVIEW, PLAN, QUERY, QueryConstructor
 from chains.tasks.rows import (
     StoredTask,
     count_attempts,
@@ -33,7 +33,7 @@ from chains.tasks.rows import (
 from chains.tasks.run_report import TaskRunReport
 from chains.tasks.writer import TaskWriter
 from prchain.errors import ChainGone, GitError, UsageError
-from prchain.llm.desk import Desk, Estimate
+from prchain.llm.gateway import CostEstimate, Gateway
 from prchain.progress import SILENT, Progress
 from prchain.runs import DEFECT, Tell, UnitResult, run_units
 from prchain.scrub import scrub_mined
@@ -50,7 +50,7 @@ _STAYS = "the task that stood stays"
 
 
 @dataclass(frozen=True)
-class Options(ChainChoice):
+class TaskRunOptions(ChainChoice):
     """Which chains a run is about, and what it does with those that have tasks. A chain that is named has to be one
     that the strategy chose."""
 
@@ -68,7 +68,7 @@ class TaskUnit(ChainUnit):
 
 
 @dataclass(frozen=True, slots=True)
-class Pending:
+class PendingTasks:
     """What a run would do."""
 
     units: tuple[TaskUnit, ...]
@@ -82,7 +82,7 @@ class Pending:
 @contextmanager
 def open_run(
     settings: Settings,
-    options: Options,
+    options: TaskRunOptions,
     *,
     budget_usd: float | None = None,
     progress: Progress = SILENT,
@@ -96,7 +96,7 @@ def open_run(
         closing(Store.open(settings.db, create=False)) as store,
         open_desk(settings, store, PURPOSES, budget_usd=budget_usd, run=ledger_run) as desk,
     ):
-        writer = TaskWriter(store, Constructor(desk), settings.mirrors_dir)
+        writer = TaskWriter(store, QueryConstructor(desk), settings.mirrors_dir)
         yield TaskRun(store, desk, writer, options, progress=progress, secrets=settings.secrets)
 
 
@@ -108,9 +108,9 @@ class TaskRun:
     def __init__(
         self,
         store: Store,
-        desk: Desk,
+        desk: Gateway,
         writer: TaskWriter,
-        options: Options,
+        options: TaskRunOptions,
         *,
         progress: Progress = SILENT,
         secrets: tuple[str, ...] = (),
@@ -122,7 +122,7 @@ class TaskRun:
         self._progress = progress
         self._secrets = secrets
 
-    def pending(self) -> Pending:
+    def pending(self) -> PendingTasks:
         """What is to be written. Raises `UsageError` for a chain or a repository that is not there."""
         options = self._options
         with self._store.reading() as tx:
@@ -133,16 +133,16 @@ class TaskRun:
         standing = {one: tasks[one] for one in wanted if one in tasks and self._stands(tasks[one])}
         units = (TaskUnit(one, tasks[one].attempts if one in tasks else 0) for one in wanted if one not in standing)
         counts = Counter(one.outcome for one in standing.values())
-        return Pending(tuple(units), dict(counts), sum(self._outdated(one) for one in standing.values()))
+        return PendingTasks(tuple(units), dict(counts), sum(self._outdated(one) for one in standing.values()))
 
-    def estimate(self) -> tuple[int, Estimate, tuple[UnitResult[TaskUnit], ...]]:
+    def estimate(self) -> tuple[int, CostEstimate, tuple[UnitResult[TaskUnit], ...]]:
         """How many tasks a run would work on, what their calls take, and the chains that cannot be read now.
 
         Nothing is asked. Raises `PrchainError`.
         """
         units = self.pending().units
         shown = self._progress.task("estimating", len(units))
-        total = Estimate()
+        total = CostEstimate()
         unread: list[UnitResult[TaskUnit]] = []
         for unit in units:
             try:

@@ -14,15 +14,15 @@ from chains.tasks.model import (
     NOT_REACHED,
     OVERVIEW_REJECTED,
     QUERY_REJECTED,
-    Found,
+    LocatedFinding,
     StageQuery,
     TaskChain,
     TaskDraft,
 )
-from chains.tasks.query import ROUND, Constructor, Written, all_findings
+from chains.tasks.query import ROUND, CheckedText, QueryConstructor, all_findings
 from prchain.errors import GitError, LlmError
 from prchain.git import GitRepository, open_mined
-from prchain.llm.desk import Estimate
+from prchain.llm.gateway import CostEstimate
 from prchain.scrub import scrub_mined
 from sql.outcomes import READY
 from sql.store import Store
@@ -31,7 +31,7 @@ from sql.store import Store
 class TaskWriter:
     """Writes drafts of tasks; stores nothing but what models reply. Safe for several threads."""
 
-    def __init__(self, store: Store, constructor: Constructor, mirrors: Path) -> None:
+    def __init__(self, store: Store, constructor: QueryConstructor, mirrors: Path) -> None:
         self._store = store
         self._constructor = constructor
         self._mirrors = mirrors
@@ -48,7 +48,7 @@ class TaskWriter:
         """Each prompt's name and hash."""
         return self._constructor.prompts
 
-    def estimates(self, chain: TaskChain, earlier: TaskDraft | None) -> list[Estimate]:
+    def estimates(self, chain: TaskChain, earlier: TaskDraft | None) -> list[CostEstimate]:
         """What the calls for a task take where every text is clean. Raises `GitError`, `ChainGone`."""
         contexts = read_chain(self._store, self._repository(chain), chain)
         kept = _kept(earlier)
@@ -114,7 +114,7 @@ class TaskWriter:
             outcome=READY if written.clean else OVERVIEW_REJECTED,
             reason=None if written.clean else f"overview: {_reason(written)}",
             overview=written.text,
-            findings=tuple(Found("overview", one).row() for one in written.findings),
+            findings=tuple(LocatedFinding("overview", one).row() for one in written.findings),
             attempts=written.attempts,
         )
 
@@ -150,7 +150,7 @@ def _unreached(context: StageContext) -> StageQuery:
     return StageQuery(context.stage.position, NOT_REACHED, interface=context.interface, files=context.files)
 
 
-def _reason(written: Written) -> str:
+def _reason(written: CheckedText) -> str:
     """What was found in a rejected text, in short."""
     kinds = Counter(one.kind for one in written.findings if one.severity == "leak")
     return ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))

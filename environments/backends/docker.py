@@ -10,11 +10,11 @@ from typing import Self
 
 from environments.backend import PATIENCE, Backend, Usable
 from environments.images.base_image import NAME
-from environments.images.plans import WORKDIR, Plan
+from environments.images.plans import WORKDIR, ImagePlan
 from environments.sandboxes import leftovers
 from environments.sandboxes.docker import DockerSandbox
 from environments.sandboxes.engine import BASE_LABEL, LONG, connect, in_engine
-from environments.sandboxes.sandbox import Limits, Place, Sandbox
+from environments.sandboxes.sandbox import ResourceLimits, Sandbox, SandboxConfig
 from prchain.errors import PrchainError
 from prchain.settings import Settings
 
@@ -38,9 +38,11 @@ class DockerBackend(Backend):
         with closing(connect(self.engine, timeout=LONG)) as client:
             yield replace(self, client=client)
 
-    def sandbox(self, plan: Plan, image: str | None, *, limits: Limits, labels: Mapping[str, str]) -> Sandbox:
+    def sandbox(
+        self, plan: ImagePlan, image: str | None, *, limits: ResourceLimits, labels: Mapping[str, str]
+    ) -> Sandbox:
         """See `Backend.sandbox`."""
-        place = Place(image, workdir=WORKDIR, limits=limits, labels=labels, environment=dict(plan.environment))
+        place = SandboxConfig(image, workdir=WORKDIR, limits=limits, labels=labels, environment=dict(plan.environment))
         return DockerSandbox(place, client=self.client, engine=self.engine)
 
     def clear_away(self, *, everybody: bool = False) -> Mapping[str, bool]:

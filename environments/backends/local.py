@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from environments.backend import PATIENCE, Backend, Usable
-from environments.images.plans import WORKDIR, Plan
+from environments.images.plans import WORKDIR, ImagePlan
 from environments.sandboxes import leftovers
 from environments.sandboxes.local import PATH, LocalSandbox
-from environments.sandboxes.sandbox import Limits, Place, Sandbox
+from environments.sandboxes.sandbox import ResourceLimits, Sandbox, SandboxConfig
 from environments.suites.runner import TestCommand
 from prchain.errors import PrchainError
 
@@ -24,11 +24,15 @@ class LocalBackend(Backend):
 
     made: ClassVar[type[LocalSandbox]] = LocalSandbox
 
-    def sandbox(self, plan: Plan, image: str | None, *, limits: Limits, labels: Mapping[str, str]) -> Sandbox:
+    def sandbox(
+        self, plan: ImagePlan, image: str | None, *, limits: ResourceLimits, labels: Mapping[str, str]
+    ) -> Sandbox:
         """See `Backend.sandbox`."""
-        return self.made(Place(None, workdir=WORKDIR, limits=limits, labels=labels, environment=_environment(plan)))
+        return self.made(
+            SandboxConfig(None, workdir=WORKDIR, limits=limits, labels=labels, environment=_environment(plan))
+        )
 
-    def command(self, plan: Plan) -> TestCommand:
+    def command(self, plan: ImagePlan) -> TestCommand:
         """See `Backend.command`; Debian's python3 comes without a program called python."""
         command = super().command(plan)
         if plan.test or not command.template.startswith("python "):
@@ -36,7 +40,7 @@ class LocalBackend(Backend):
         named = "$(command -v python || command -v python3) " + command.template.removeprefix("python ")
         return replace(command, template=named)
 
-    def refreshes(self, plan: Plan) -> tuple[str, ...]:
+    def refreshes(self, plan: ImagePlan) -> tuple[str, ...]:
         """See `Backend.refreshes`."""
         return tuple(script for script in plan.refresh if _IMAGE_ONLY not in script)
 
@@ -47,7 +51,7 @@ class LocalBackend(Backend):
     def usable(self) -> Usable:
         """See `Backend.usable`."""
         try:
-            with LocalSandbox(Place(None, workdir=WORKDIR)) as sandbox:
+            with LocalSandbox(SandboxConfig(None, workdir=WORKDIR)) as sandbox:
                 ran = sandbox.exec("python3 --version && git --version", timeout=PATIENCE)
         except PrchainError as error:
             return Usable(False, f"bubblewrap does not work ({' '.join(str(error).split())[:100]})")
@@ -56,7 +60,7 @@ class LocalBackend(Backend):
         return Usable(True, "bubblewrap works")
 
 
-def _environment(plan: Plan) -> dict[str, str]:
+def _environment(plan: ImagePlan) -> dict[str, str]:
     """What an image would tell its commands, and, as nothing is installed, where Python finds the tree's packages."""
     recipe = plan.recipe
     told = {name: value.replace("$PATH", PATH) for name, value in {**recipe.environment, **recipe.offline}.items()}

@@ -13,14 +13,14 @@ from environments.backend import Usable
 from environments.backends.local import LocalBackend
 from environments.sandboxes.leftovers import LOCAL_PREFIX, OWNER_FILE
 from environments.sandboxes.local import LocalSandbox, ProcessTransport
-from environments.sandboxes.sandbox import Place
+from environments.sandboxes.sandbox import SandboxConfig
 from prchain.processes import this_process
 
 
 class PlainSandbox(LocalSandbox):
     """Plain processes in a folder of their own among the temporary ones, which goes when the sandbox is closed."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: SandboxConfig) -> None:
         self._own = Path(tempfile.gettempdir()) / f"{LOCAL_PREFIX}{secrets.token_hex(6)}"
         super().__init__(replace(place, workdir=str(self._own / "work")), unsafe=True)
 

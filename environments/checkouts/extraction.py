@@ -15,10 +15,10 @@ from enum import StrEnum
 from typing import IO, TYPE_CHECKING, Protocol
 
 from environments.checkouts.junk import CACHE_SIGNATURE, CACHE_TAG, IgnoreRules
-from environments.checkouts.tarball import Kind, Member, members
+from environments.checkouts.tarball import Member, MemberKind, members
 from prchain.errors import ExtractionFailed, SandboxFileError
 from prchain.git.spool import BlobSpool
-from prchain.git.trees import EXECUTABLE, FILE, LINK, SUBMODULE, Entry, TreeStore, is_storable
+from prchain.git.trees import EXECUTABLE, FILE, LINK, SUBMODULE, TreeEntry, TreeStore, is_storable
 
 if TYPE_CHECKING:
     from environments.sandboxes.sandbox import Sandbox
@@ -31,7 +31,7 @@ _SHOWN = 50
 _SNIFFED = 4096
 
 
-class Left(StrEnum):
+class Omission(StrEnum):
     """Why something in the sandbox is not, or not as it was, in the tree."""
 
     JUNK = "junk"
@@ -49,10 +49,10 @@ class Left(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class ExtractionNote:
     """A path below the folder, and what befell it."""
 
-    kind: Left
+    kind: Omission
     path: bytes
 
 
@@ -61,8 +61,8 @@ class Extraction:
     """A_t. `counts` says how much was left out and why; `notes` name some paths of each kind."""
 
     tree: str
-    counts: Mapping[Left, int]
-    notes: tuple[Note, ...]
+    counts: Mapping[Omission, int]
+    notes: tuple[ExtractionNote, ...]
 
 
 def extract_tree(
@@ -84,7 +84,7 @@ def extract_tree(
     start = store.entries(start_tree)
     known = {entry.blob for entry in start.values() if entry.mode != SUBMODULE}
     with IgnoreRules(store, ignore_rules_from) as rules, BlobSpool(store, known) as spool:
-        taker = Taker(start, rules, spool, os.fsencode(workdir.rpartition("/")[2]))
+        taker = TreeCollector(start, rules, spool, os.fsencode(workdir.rpartition("/")[2]))
         chunks = sandbox.get(workdir)
         try:
             for member in members(chunks, most_bytes=most_bytes, most_members=most_members):
@@ -105,17 +105,17 @@ class Rules(Protocol):
         """Whether the rules hide a file of this path."""
 
 
-class Taker:
+class TreeCollector:
     """What was taken so far. A later member of the same path replaces an earlier one, as when a tar is unpacked."""
 
-    def __init__(self, start: dict[bytes, Entry], rules: Rules, spool: BlobSpool, top: bytes) -> None:
-        self.counts: Counter[Left] = Counter()
-        self.notes: list[Note] = []
+    def __init__(self, start: dict[bytes, TreeEntry], rules: Rules, spool: BlobSpool, top: bytes) -> None:
+        self.counts: Counter[Omission] = Counter()
+        self.notes: list[ExtractionNote] = []
         self._start = start
         self._rules = rules
         self._submodules = {path: entry for path, entry in start.items() if entry.mode == SUBMODULE}
         self._spool = spool
-        self._taken: dict[bytes, Entry] = {}
+        self._taken: dict[bytes, TreeEntry] = {}
         self._links: list[tuple[bytes, bytes, bool]] = []
         self._caches: set[bytes] = set()
         self._top = top
@@ -124,16 +124,16 @@ class Taker:
     def take(self, member: Member) -> None:
         path = self._below_top(member.path)
         if path == b"":
-            self._is_folder = member.kind is Kind.FOLDER
-        if not path or self._refused(path, member) or member.kind is Kind.FOLDER:
+            self._is_folder = member.kind is MemberKind.FOLDER
+        if not path or self._refused(path, member) or member.kind is MemberKind.FOLDER:
             return
-        if member.kind is Kind.SPECIAL:
-            self._note(Left.SPECIAL, path)
+        if member.kind is MemberKind.SPECIAL:
+            self._note(Omission.SPECIAL, path)
         elif path not in self._start and self._rules.hide(path):
-            self._note(Left.JUNK, path)
-        elif member.kind is Kind.HARD_LINK:
+            self._note(Omission.JUNK, path)
+        elif member.kind is MemberKind.HARD_LINK:
             self._links.append((path, self._below_top(member.target) or b"", member.executable))
-        elif member.kind is Kind.SYMLINK:
+        elif member.kind is MemberKind.SYMLINK:
             self._put(path, LINK, io.BytesIO(member.target), len(member.target))
         elif member.content is not None:
             content = self._sniffed(path, member.content)
@@ -147,13 +147,13 @@ class Taker:
                 try:
                     content = sandbox.read(f"{workdir}/{path.decode()}")
                 except (SandboxFileError, UnicodeDecodeError):
-                    self._note(Left.LOST_LINK, path)
+                    self._note(Omission.LOST_LINK, path)
                     continue
                 self._put(path, EXECUTABLE if executable else FILE, io.BytesIO(content), len(content))
             else:
                 self._taken[path] = entry
 
-    def finish(self) -> dict[bytes, Entry]:
+    def finish(self) -> dict[bytes, TreeEntry]:
         """The paths of the tree. Raises `ExtractionFailed` where the folder itself is gone."""
         if not self._is_folder:
             raise ExtractionFailed("there is no folder any more where the agent worked")
@@ -174,16 +174,16 @@ class Taker:
         if b".git" in words:
             above = b"/".join(words[: words.index(b".git")])
             if above and words[-1] == b".git":
-                self._note(Left.NESTED_REPOSITORY, above)
+                self._note(Omission.NESTED_REPOSITORY, above)
             return True
-        mode = LINK if member.kind is Kind.SYMLINK else FILE
+        mode = LINK if member.kind is MemberKind.SYMLINK else FILE
         if len(path) > _LONGEST or not is_storable(path, mode):
-            reason = Left.BAD_NAME
+            reason = Omission.BAD_NAME
         elif any(above in self._submodules for above in folders_above(path)):
-            reason = Left.IN_SUBMODULE
+            reason = Omission.IN_SUBMODULE
         else:
             return False
-        if member.kind is not Kind.FOLDER:
+        if member.kind is not MemberKind.FOLDER:
             self._note(reason, path)
         return True
 
@@ -195,11 +195,11 @@ class Taker:
         head = content.read(_SNIFFED)
         if head.startswith(CACHE_SIGNATURE):
             self._caches.add(folder)
-        return _Joined(head, content)  # type: ignore[return-value]
+        return _PrefixedStream(head, content)  # type: ignore[return-value]
 
     def _put(self, path: bytes, mode: str, content: IO[bytes], size: int) -> None:
         try:
-            self._taken[path] = Entry(mode, self._spool.add(content, size))
+            self._taken[path] = TreeEntry(mode, self._spool.add(content, size))
         except EOFError as error:
             raise ExtractionFailed("the sandbox's files came as an archive that is cut off") from error
 
@@ -207,21 +207,21 @@ class Taker:
         for path in [path for path in self._taken if path not in self._start]:
             if any(above in self._caches for above in folders_above(path)):
                 del self._taken[path]
-                self._note(Left.JUNK, path)
+                self._note(Omission.JUNK, path)
 
     def _drop_overlaps(self) -> None:
         """Drop what lies below a file: no file system holds that, but an archive can."""
         for path in [path for path in self._taken if any(above in self._taken for above in folders_above(path))]:
             del self._taken[path]
-            self._note(Left.BAD_NAME, path)
+            self._note(Omission.BAD_NAME, path)
 
-    def _note(self, kind: Left, path: bytes) -> None:
+    def _note(self, kind: Omission, path: bytes) -> None:
         self.counts[kind] += 1
         if self.counts[kind] <= _SHOWN:
-            self.notes.append(Note(kind, path))
+            self.notes.append(ExtractionNote(kind, path))
 
 
-class _Joined:
+class _PrefixedStream:
     """What was read of a stream already, and the rest of it."""
 
     def __init__(self, head: bytes, rest: IO[bytes]) -> None:

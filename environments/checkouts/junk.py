@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Self
 
 from prchain.errors import GitError
-from prchain.git.process import Stream
+from prchain.git.process import GitStream
 from prchain.git.trees import EXECUTABLE, FILE, TreeStore
 
 ALWAYS = "__pycache__/\n"
@@ -39,7 +39,7 @@ class IgnoreRules:
             config = {"core.excludesFile": str(place / "exclude")}
             arguments = ("check-ignore", "--no-index", "--stdin", "-z", "--verbose", "--non-matching")
             asking = self._store.stream(*arguments, lines=None, fine=(0, 1), environment=environment, config=config)
-            self._git: Stream = asking
+            self._git: GitStream = asking
             self._answers: BufferedReader = self._git.__enter__()
         except BaseException:
             self._place.cleanup()

@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, NamedTuple
 
-from environments.checkouts.tarball import Kind, members
+from environments.checkouts.tarball import MemberKind, members
 from prchain.errors import ExtractionFailed
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ _LEADS_OUT = re.compile(rb"(?:\A|/)\.{0,2}(?:/|\Z)")
 _WILD = re.compile(r"([*?\[\\])")
 
 
-class Listed(NamedTuple):
+class ListedFile(NamedTuple):
     """A file, link or other thing that is no folder. `facts` tell whether it is what it was, and are a file's alone."""
 
     path: bytes
@@ -76,15 +76,15 @@ class Listed(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class FileListing:
     """Everything below a folder but folders and what lies below a ``.git``, by path. `said` is equal for equal ones."""
 
     said: bytes
-    files: Mapping[bytes, Listed]
+    files: Mapping[bytes, ListedFile]
     fresh: frozenset[bytes]
 
     @classmethod
-    def parse(cls, output: bytes) -> Listing:
+    def parse(cls, output: bytes) -> FileListing:
         """Raises `ValueError` for what is no listing, or one that was cut off."""
         now, _, said = output.partition(b"\0")
         *parts, end, rest = said.split(b"\0")
@@ -95,10 +95,10 @@ class Listing:
             raise ValueError("the listing is none")
         since = b"%.10f" % (float(now) - _TICK)
         fresh = frozenset(fact for fact in facts if fact[fact.rfind(b" ") + 1 :] >= since)
-        return cls(said, dict(zip(paths, map(Listed, paths, facts, targets), strict=True)), fresh)
+        return cls(said, dict(zip(paths, map(ListedFile, paths, facts, targets), strict=True)), fresh)
 
 
-def list_files(sandbox: Sandbox, workdir: str, leave_out: Collection[bytes] = ()) -> Listing | None:
+def list_files(sandbox: Sandbox, workdir: str, leave_out: Collection[bytes] = ()) -> FileListing | None:
     """List what is below `workdir`, without the folders to be left out (paths below it).
 
     None where that is not possible: the folder is gone or a link, part of it may not be read, files vanish while they
@@ -111,7 +111,7 @@ def list_files(sandbox: Sandbox, workdir: str, leave_out: Collection[bytes] = ()
         result = sandbox.exec(command, cwd=workdir, timeout=_PATIENCE, output_limit=_MOST)
         if result.exit_code == 0 and not result.omitted:
             try:
-                return Listing.parse(result.output)
+                return FileListing.parse(result.output)
             except ValueError:
                 continue
     return None
@@ -131,7 +131,7 @@ def read_files(sandbox: Sandbox, workdir: str, paths: Sequence[bytes]) -> Iterat
     missing = set(paths)
     for member in members([result.output], most_bytes=_MOST, most_members=len(paths)):
         path = member.path.removeprefix(b"./")
-        if member.kind is not Kind.FILE or member.content is None or path not in missing:
+        if member.kind is not MemberKind.FILE or member.content is None or path not in missing:
             raise ExtractionFailed("the sandbox gave other files than it was asked for")
         missing.remove(path)
         yield path, member.content, member.size

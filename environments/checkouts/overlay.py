@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 from environments.suites.steering import steering_files
 
 if TYPE_CHECKING:
-    from prchain.git.trees import Entry
+    from prchain.git.trees import TreeEntry
 
 
 @dataclass(frozen=True, slots=True)
 class Overlay:
     """What to lay over a tree, for `TreeStore.edit`, and what of the tree's own it takes away."""
 
-    changes: dict[bytes, Entry | None]
+    changes: dict[bytes, TreeEntry | None]
     overridden: tuple[bytes, ...]
     """Test files of the overlay where the tree had something else."""
     steering: tuple[bytes, ...]
@@ -28,8 +28,8 @@ class Overlay:
 
 
 def overlay(
-    tree: Mapping[bytes, Entry],
-    landed: Mapping[bytes, Entry],
+    tree: Mapping[bytes, TreeEntry],
+    landed: Mapping[bytes, TreeEntry],
     test_paths: Collection[bytes],
     earlier_test_paths: Collection[bytes] = (),
 ) -> Overlay:
@@ -42,7 +42,7 @@ def overlay(
     """
     tests = {*test_paths, *earlier_test_paths}
     runner = steering_files({*tree, *landed}) - tests
-    changes: dict[bytes, Entry | None] = {}
+    changes: dict[bytes, TreeEntry | None] = {}
     for path in tests | runner:
         if tree.get(path) != landed.get(path):
             changes[path] = landed.get(path)

@@ -25,7 +25,7 @@ _MOST_EXTENSION = 1 << 20
 """Bytes of a header that carries a name or the like; Linux's longest path has 4,096."""
 
 
-class Kind(StrEnum):
+class MemberKind(StrEnum):
     """What a member of a tar is."""
 
     FILE = "file"
@@ -41,7 +41,7 @@ class Member:
     """One member. `path` and `target` are the bytes of the tar, unchecked; `content` is to be read at once, or not."""
 
     path: bytes
-    kind: Kind
+    kind: MemberKind
     executable: bool = False
     size: int = 0
     target: bytes = b""
@@ -71,17 +71,17 @@ def members(chunks: Iterable[bytes], *, most_bytes: int, most_members: int) -> I
 def _member(archive: tarfile.TarFile, header: tarfile.TarInfo) -> Member:
     path, target = (name.encode("utf-8", "surrogateescape") for name in (header.name, header.linkname))
     if header.sparse is not None:
-        return Member(path, Kind.SPECIAL)
+        return Member(path, MemberKind.SPECIAL)
     if header.isreg():
         content = cast("IO[bytes]", _Content(archive.extractfile(header)))
-        return Member(path, Kind.FILE, bool(header.mode & 0o100), header.size, b"", content)
+        return Member(path, MemberKind.FILE, bool(header.mode & 0o100), header.size, b"", content)
     if header.isdir():
-        return Member(path, Kind.FOLDER)
+        return Member(path, MemberKind.FOLDER)
     if header.issym():
-        return Member(path, Kind.SYMLINK, target=target)
+        return Member(path, MemberKind.SYMLINK, target=target)
     if header.islnk():
-        return Member(path, Kind.HARD_LINK, bool(header.mode & 0o100), target=target)
-    return Member(path, Kind.SPECIAL)
+        return Member(path, MemberKind.HARD_LINK, bool(header.mode & 0o100), target=target)
+    return Member(path, MemberKind.SPECIAL)
 
 
 def copy_owned(source: IO[bytes], out: IO[bytes], owner: tuple[int, int]) -> None:

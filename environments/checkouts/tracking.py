@@ -13,13 +13,13 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack
 from typing import IO, TYPE_CHECKING, cast
 
-from environments.checkouts.extraction import Extraction, Taker, extract_tree, folders_above
+from environments.checkouts.extraction import Extraction, TreeCollector, extract_tree, folders_above
 from environments.checkouts.junk import CACHE_TAG, IgnoreRules
-from environments.checkouts.listing import Listed, Listing, list_files, read_files
-from environments.checkouts.tarball import Kind, Member
+from environments.checkouts.listing import FileListing, ListedFile, list_files, read_files
+from environments.checkouts.tarball import Member, MemberKind
 from prchain.errors import ExtractionFailed
 from prchain.git.spool import BlobSpool
-from prchain.git.trees import EXECUTABLE, FILE, SUBMODULE, Entry, TreeStore
+from prchain.git.trees import EXECUTABLE, FILE, SUBMODULE, TreeEntry, TreeStore
 
 if TYPE_CHECKING:
     from environments.sandboxes.sandbox import Sandbox
@@ -57,7 +57,7 @@ class Tracker:
         self._tags: dict[bytes, bytes] = {}
         self._said: bytes | None = None
         self._tree = ""
-        self._entries: dict[bytes, Entry] = {}
+        self._entries: dict[bytes, TreeEntry] = {}
 
     def take(self) -> str:
         """The tree as it is now, the one that `extract_tree` would give; raises as that does.
@@ -78,7 +78,7 @@ class Tracker:
         """A full extraction, from which later trees are followed."""
         return self._extract(list_files(self._sandbox, self._workdir, self._unlisted))
 
-    def _extract(self, listing: Listing | None) -> Extraction:
+    def _extract(self, listing: FileListing | None) -> Extraction:
         extraction = extract_tree(
             self._sandbox,
             self._store,
@@ -97,12 +97,12 @@ class Tracker:
             self._settle(extraction.tree, entries, blobs, listing)
         return extraction
 
-    def _follow(self, listing: Listing) -> None:
+    def _follow(self, listing: FileListing) -> None:
         """Make the tree of a listing. Raises `_TooMuchError` or `ExtractionFailed` where it takes an extraction."""
         with self._rules, _Spool(self._store, self._known, self._blobs) as spool:
             self._learn_tags(listing)
-            taker = Taker(self._start, self._rules, spool, _TOP)
-            taker.take(Member(_TOP, Kind.FOLDER))
+            taker = TreeCollector(self._start, self._rules, spool, _TOP)
+            taker.take(Member(_TOP, MemberKind.FOLDER))
             for listed in listing.files.values():
                 taker.take(self._member(listed))
             entries = taker.finish()
@@ -110,14 +110,14 @@ class Tracker:
             blobs = dict(self._blobs)
             for path, content, size in self._read(new.values()):
                 blob = blobs[new[path].facts] = spool.add(content, size)
-                entries[path] = Entry(entries[path].mode, blob)
+                entries[path] = TreeEntry(entries[path].mode, blob)
             spool.save()
-            changes: dict[bytes, Entry | None] = dict.fromkeys(self._entries.keys() - entries.keys())
+            changes: dict[bytes, TreeEntry | None] = dict.fromkeys(self._entries.keys() - entries.keys())
             changes |= {path: entry for path, entry in entries.items() if self._entries.get(path) != entry}
             self._settle(self._store.edit(self._tree, changes), entries, blobs, listing)
 
     def _settle(
-        self, tree: str, entries: dict[bytes, Entry], blobs: Mapping[bytes, str], listing: Listing | None
+        self, tree: str, entries: dict[bytes, TreeEntry], blobs: Mapping[bytes, str], listing: FileListing | None
     ) -> None:
         """Keep what the next tree is compared with; nothing of what may change without a trace."""
         self._tree, self._entries = tree, entries
@@ -131,7 +131,7 @@ class Tracker:
         self._said = None if listing.fresh else listing.said
         self._unlist(listing)
 
-    def _unlist(self, listing: Listing) -> None:
+    def _unlist(self, listing: FileListing) -> None:
         """Leave large folders of junk out of the next listings: nothing that appears there can count."""
         room = _MOST_UNLISTED - len(self._unlisted)
         hidden = Counter(
@@ -146,20 +146,22 @@ class Tracker:
             self._unlisted += tuple(many)
             self._said = None
 
-    def _member(self, listed: Listed) -> Member:
+    def _member(self, listed: ListedFile) -> Member:
         path = b"%s/%s" % (_TOP, listed.path)
         if listed.kind == b"l":
             if listed.links != 1:
                 raise _TooMuchError
-            return Member(path, Kind.SYMLINK, target=listed.target)
+            return Member(path, MemberKind.SYMLINK, target=listed.target)
         if listed.kind != b"f":
-            return Member(path, Kind.SPECIAL)
+            return Member(path, MemberKind.SPECIAL)
         tag = self._tags.get(listed.facts)
         if tag is not None:
-            return Member(path, Kind.FILE, listed.is_executable, len(tag), content=io.BytesIO(tag))
-        return Member(path, Kind.FILE, listed.is_executable, listed.size, content=cast("IO[bytes]", _Unread(listed)))
+            return Member(path, MemberKind.FILE, listed.is_executable, len(tag), content=io.BytesIO(tag))
+        return Member(
+            path, MemberKind.FILE, listed.is_executable, listed.size, content=cast("IO[bytes]", _Unread(listed))
+        )
 
-    def _learn_tags(self, listing: Listing) -> None:
+    def _learn_tags(self, listing: FileListing) -> None:
         """Read the tags of caches that are new, for what lies in such a folder need not be read."""
         new = {
             path: listed
@@ -173,7 +175,7 @@ class Tracker:
         for path, content, size in self._read(new.values()):
             self._tags[new[path].facts] = content.read(size)
 
-    def _read(self, files: Collection[Listed]) -> Iterator[tuple[bytes, IO[bytes], int]]:
+    def _read(self, files: Collection[ListedFile]) -> Iterator[tuple[bytes, IO[bytes], int]]:
         if len(files) > _MOST_FILES or sum(listed.size for listed in files) > _MOST_BYTES:
             raise _TooMuchError
         return read_files(self._sandbox, self._workdir, [listed.path for listed in files])
@@ -186,7 +188,7 @@ class _TooMuchError(Exception):
 class _Unread:
     """Stands for the content of a file that was listed."""
 
-    def __init__(self, listed: Listed) -> None:
+    def __init__(self, listed: ListedFile) -> None:
         self.listed = listed
 
 
@@ -196,7 +198,7 @@ class _Spool(BlobSpool):
     def __init__(self, store: TreeStore, known: Collection[str], blobs: Mapping[bytes, str]) -> None:
         super().__init__(store, known)
         self._blobs = blobs
-        self.new: list[Listed] = []
+        self.new: list[ListedFile] = []
 
     def add(self, source: IO[bytes], size: int) -> str:
         """As in `BlobSpool`; an empty name for a file that is yet to be read."""
@@ -246,5 +248,5 @@ class _Rules:
         return self._rules
 
 
-def _blobs_of(entries: Mapping[bytes, Entry]) -> set[str]:
+def _blobs_of(entries: Mapping[bytes, TreeEntry]) -> set[str]:
     return {entry.blob for entry in entries.values() if entry.mode != SUBMODULE}

@@ -20,7 +20,7 @@ from typing import Any
 from environments.images.building import USER, BuildContainer
 from environments.images.buildtree import BuildTree
 from environments.images.image_settings import BuildSettings
-from environments.images.plans import BUILD, WORKDIR, Plan
+from environments.images.plans import BUILD, WORKDIR, ImagePlan
 from environments.sandboxes.engine import BASE_LABEL, IMAGE_LABEL, in_engine
 from environments.sandboxes.leftovers import SNAPSHOT
 from prchain.errors import BuildFailed, ImageError, ImageMissing
@@ -105,7 +105,7 @@ def find_image(engine: Any, name: str) -> Image | None:
 
 def build_image(
     engine: Any,
-    plan: Plan,
+    plan: ImagePlan,
     tree: BuildTree,
     settings: BuildSettings,
     *,
@@ -136,7 +136,7 @@ def build_image(
 
 
 def _build(
-    engine: Any, plan: Plan, tree: BuildTree, settings: BuildSettings, as_of: datetime | None, deadline: float
+    engine: Any, plan: ImagePlan, tree: BuildTree, settings: BuildSettings, as_of: datetime | None, deadline: float
 ) -> None:
     base = have_base(engine, settings.base_image)
     date = stamp(as_of) if as_of else ""
@@ -254,7 +254,7 @@ def remove_image(engine: Any, name: str) -> None:
         return
 
 
-def _prove(engine: Any, plan: Plan, tree: BuildTree, deadline: float) -> None:
+def _prove(engine: Any, plan: ImagePlan, tree: BuildTree, deadline: float) -> None:
     """Do offline what every stage does first, and the recipe's checks. Raises `BuildFailed`."""
     with BuildContainer(engine, plan.image, network="none", deadline=deadline, variables=plan.environment) as container:
         container.put_tree(tree)
@@ -269,7 +269,7 @@ def _environment(wanted: Mapping[str, str], base: Mapping[str, str]) -> dict[str
     return {name: value.replace("$PATH", path) for name, value in wanted.items()}
 
 
-def _changes(plan: Plan, base: Mapping[str, str], label: Mapping[str, Any]) -> list[str]:
+def _changes(plan: ImagePlan, base: Mapping[str, str], label: Mapping[str, Any]) -> list[str]:
     variables = _environment({**plan.recipe.environment, **plan.recipe.offline}, base)
     # JSON quotes as a Dockerfile does, but for $.
     lines = [f"ENV {name}={_quoted(value)}" for name, value in variables.items()]

@@ -27,7 +27,7 @@ DEFAULT_VERSION = "0.0.1"
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ImagePlan:
     """Everything that a build needs to know of a tree, and a stage of the image. Equal plans build equal images, as far
     as the index gives equal answers."""
 
@@ -60,7 +60,7 @@ def make_plan(
     folder: Path | None = None,
     version: str = DEFAULT_VERSION,
     recipe: Recipe | None = None,
-) -> Plan:
+) -> ImagePlan:
     """The plan for a tree of `repository` (``owner/name``).
 
     `folder` holds the user's recipes; `version` is what tools are told that would read it from git's tags; `recipe` is
@@ -72,7 +72,7 @@ def make_plan(
     contents = {path: tree.read(path) for path in paths}
     texts = {path: _text(content) for path, content in contents.items()}
     files, variables = _told(recipe, texts)
-    return Plan(
+    return ImagePlan(
         repository=repository,
         recipe=recipe,
         image=image_name(repository, manifest_hash(contents, recipe, base_image)),

@@ -23,14 +23,14 @@ from environments.images.buildlogs import plain_log
 from environments.images.buildtree import GitTree
 from environments.images.image_settings import BuildSettings
 from environments.images.images import Image, build_image
-from environments.images.plans import Plan, make_plan, version_of_tags
+from environments.images.plans import ImagePlan, make_plan, version_of_tags
 from environments.images.recipes import Recipe, named_recipe
 from environments.images.repair import changed_keys, repair, store_recipe
 from environments.sandboxes.engine import LONG, connect
 from prchain.errors import BuildFailed, GitError
 from prchain.git.repository import GitRepository
 from prchain.git.trees import TreeStore
-from prchain.llm.desk import Desk
+from prchain.llm.gateway import Gateway
 from prchain.settings import Settings
 from sql.lock import one_after_the_other
 from sql.store import Store
@@ -43,7 +43,7 @@ _MUCH_LATER = 90
 """Days between a stage and what its image holds from which on a note says so."""
 
 
-class Based(Protocol):
+class StageBase(Protocol):
     """What is asked of a stage: the commit it starts from, and when its own work landed (ISO 8601)."""
 
     @property
@@ -53,10 +53,10 @@ class Based(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Provided:
+class StageImage:
     """What a stage can be worked on with."""
 
-    plan: Plan
+    plan: ImagePlan
     image: str | None
     """None: no image is needed, commands use the programs of this machine."""
     notes: tuple[str, ...] = ()
@@ -69,13 +69,13 @@ class Provided:
 
 
 @dataclass(frozen=True, slots=True)
-class _Order:
+class _ImageRequest:
     """One image that is wanted."""
 
-    plan: Plan
+    plan: ImagePlan
     tree: GitTree
     landed_at: datetime
-    replan: Callable[[Recipe | None], Plan]
+    replan: Callable[[Recipe | None], ImagePlan]
     """The plan with another recipe; None: with the one that fits now."""
 
 
@@ -94,7 +94,7 @@ class Provider:
         *,
         images: bool = True,
         engine: Any = None,
-        desk: Desk | None = None,
+        desk: Gateway | None = None,
         store: Store | None = None,
     ) -> None:
         self._settings = settings
@@ -132,8 +132,8 @@ class Provider:
                 self._engine = None
 
     def provide(
-        self, repository: str, trees: TreeStore, git: GitRepository, stage: Based, *, rebuild: bool = False
-    ) -> Provided:
+        self, repository: str, trees: TreeStore, git: GitRepository, stage: StageBase, *, rebuild: bool = False
+    ) -> StageImage:
         """The plan for the tree that a stage of `repository` (``owner/name``) starts from, and its image.
 
         Dependencies are resolved as of the day the stage landed, where the index tells dates. `rebuild` builds an image
@@ -144,7 +144,7 @@ class Provider:
         tree = GitTree(trees, stage.base)
         version = version_at(git, stage.base)
 
-        def planned(recipe: Recipe | None = None) -> Plan:
+        def planned(recipe: Recipe | None = None) -> ImagePlan:
             folder = self.recipes_dir
             return make_plan(
                 repository,
@@ -157,10 +157,10 @@ class Provider:
 
         plan = planned()
         if not self._images:
-            return Provided(plan, None)
+            return StageImage(plan, None)
         landed = datetime.fromisoformat(stage.landed_at)
         landed = landed if landed.tzinfo else landed.replace(tzinfo=UTC)
-        order = _Order(plan, tree, landed, planned)
+        order = _ImageRequest(plan, tree, landed, planned)
         try:
             return self._image(order, rebuild=rebuild)
         except BuildFailed as failure:
@@ -168,7 +168,7 @@ class Provider:
                 raise
             return self._repaired(order, failure, self._desk)
 
-    def _image(self, order: _Order, *, rebuild: bool = False, repairs: int = 0) -> Provided:
+    def _image(self, order: _ImageRequest, *, rebuild: bool = False, repairs: int = 0) -> StageImage:
         name = order.plan.image
         with self._guard:
             building = self._building[name]
@@ -194,7 +194,7 @@ class Provider:
                 self._keep_log(name, "")
             self._record(image, repairs)
         notes = (*image.notes, *_distance(image, order.landed_at))
-        return Provided(order.plan, name, notes, image.seconds, image.cached, self._built.get(name, 0))
+        return StageImage(order.plan, name, notes, image.seconds, image.cached, self._built.get(name, 0))
 
     def _one_run_at_a_time(self, work: str) -> AbstractContextManager[None]:
         """Waits for another run on the database that is building or repairing the same thing."""
@@ -202,7 +202,7 @@ class Provider:
             return contextlib.nullcontext()
         return one_after_the_other(self._store, work, "prchain environments")
 
-    def _repaired(self, order: _Order, failure: BuildFailed, desk: Desk) -> Provided:
+    def _repaired(self, order: _ImageRequest, failure: BuildFailed, desk: Gateway) -> StageImage:
         """The image by a recipe that a model changed; one repair of a repository at a time, for its recipe is one."""
         plan = order.plan
         with self._guard:
@@ -216,7 +216,7 @@ class Provider:
                     plan, failure = fresh, again
             builds = 0
 
-            def build(recipe: Recipe) -> Provided:
+            def build(recipe: Recipe) -> StageImage:
                 nonlocal builds
                 builds += 1
                 return self._image(replace(order, plan=order.replan(recipe)), repairs=builds)
@@ -260,7 +260,7 @@ class Provider:
             if not image.cached or known != BUILT:
                 tx.upsert(BuiltImage, [row])
 
-    def _record_failure(self, plan: Plan, failure: BuildFailed, repairs: int) -> None:
+    def _record_failure(self, plan: ImagePlan, failure: BuildFailed, repairs: int) -> None:
         if self._store is None:
             return
         reason = {"message": str(failure), "step": failure.step, "lines": list(failure.lines)}

@@ -32,7 +32,7 @@ VariableName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]
 _STRICT = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
 
-class Step(BaseModel):
+class RecipeStep(BaseModel):
     """One step. `run` are scripts of which each is tried only where the one before it failed; the second and later are
     noted on the image, because it is then not what the repository asked for."""
 
@@ -95,7 +95,7 @@ class Recipe(BaseModel):
     """Variables of the image. ``$PATH`` at the end of a value is the base image's."""
     offline: dict[VariableName, str] = {}
     """Variables of the image that the build, which has the network, does not see."""
-    build: tuple[Step, ...] = ()
+    build: tuple[RecipeStep, ...] = ()
     """Steps with the network, in the work folder with a tree in it."""
     refresh: tuple[Script, ...] = ()
     """Offline, whenever a tree has been put in place: what installing the tree itself leaves (metadata, extensions)."""

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from environments.images.recipes import PackageName, Recipe, VariableName, override_name, with_values
 from prchain.errors import BuildFailed, RecipeError
-from prchain.llm.desk import Desk, Question
+from prchain.llm.gateway import Gateway, Question
 from prchain.llm.prompts import Fence, load_prompt
 from prchain.scrub import scrub_mined
 
@@ -95,7 +95,7 @@ def question(
 
 
 def repair(
-    desk: Desk,
+    desk: Gateway,
     repository: str,
     recipe: Recipe,
     manifests: Mapping[str, str],

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from environments.backend import Backend
 from environments.backends import BACKENDS, DEFAULT
 from environments.checkouts.state import next_state
-from environments.images.provide import Provided, Provider
+from environments.images.provide import Provider, StageImage
 from environments.proofs.proof import (
     NOT_REACHED,
     STATE_DIFFERS,
@@ -29,7 +29,7 @@ from environments.proofs.proof_rows import ChainProof, StageProof, StoredRuns, w
 from environments.proofs.reference_runs import ReferenceRuns
 from environments.proofs.stage_images import stage_image
 from environments.sandboxes.engine import in_engine
-from environments.sandboxes.sandbox import Limits
+from environments.sandboxes.sandbox import ResourceLimits
 from environments.stages import ChainStages, Stage, StagePatch, open_git, open_trees, read_chain, stage_patches
 from environments.suites.plaincommands import plain_command
 from environments.suites.runners import RUNNERS
@@ -59,7 +59,7 @@ class ValidateOptions:
     runs: int = RUNS
     test_timeout: float = TEST_TIMEOUT
     """Seconds for one run of a stage's test files."""
-    limits: Limits = field(default_factory=Limits)
+    limits: ResourceLimits = field(default_factory=ResourceLimits)
     stage_images: bool = False
     """Commit for each proved stage an image that holds its checkout."""
 
@@ -160,7 +160,7 @@ class ChainProver:
             write_stage_image(tx, name, work.chain.repository, recipe, time.monotonic() - begun)
         return name
 
-    def _workplace(self, work: _Chain, provided: Provided) -> Workplace:
+    def _workplace(self, work: _Chain, provided: StageImage) -> Workplace:
         options = self.options
         return Workplace(
             provided,

@@ -22,7 +22,7 @@ from environments.proofs.proof_rows import (
     validations,
 )
 from environments.proofs.validate import ChainProver, ValidateOptions
-from prchain.llm.desk import Desk
+from prchain.llm.gateway import Gateway
 from prchain.progress import SILENT, Progress
 from prchain.runs import RunResult, Tell, UnitResult, run_units
 from prchain.settings import Settings
@@ -34,7 +34,7 @@ from sql.store import Store, Transaction
 
 
 @dataclass(frozen=True)
-class Choice(ChainChoice):
+class ValidationChoice(ChainChoice):
     """Which chains a run is about, and what it does with those that have ended. A chain that is named may have been
     chosen by any strategy."""
 
@@ -84,7 +84,7 @@ class ValidateReport(RunResult[Any]):
 def open_run(
     settings: Settings,
     options: ValidateOptions,
-    choice: Choice,
+    choice: ValidationChoice,
     *,
     repair: bool = False,
     budget_usd: float | None = None,
@@ -98,7 +98,7 @@ def open_run(
     """
     with ExitStack() as opened:
         store = opened.enter_context(closing(Store.open(settings.db, create=False)))
-        desk: Desk | None = None
+        desk: Gateway | None = None
         if repair:
             desk = opened.enter_context(open_desk(settings, store, (PURPOSE,), budget_usd=budget_usd, run=ledger_run))
         images = BACKENDS.named(options.backend).needs_image
@@ -121,7 +121,7 @@ class ValidateRun:
         self,
         store: Store,
         prover: ChainProver,
-        choice: Choice,
+        choice: ValidationChoice,
         *,
         progress: Progress = SILENT,
         images: Collection[str] | None = None,

@@ -121,7 +121,7 @@ class Channel:
         with self._lock:
             if self.lost:
                 raise SandboxLost(f"the channel is gone: {self.lost}")
-            return _Run(self, timeout, output_limit, sink).result(setup, script, stdin)
+            return _RunningCommand(self, timeout, output_limit, sink).result(setup, script, stdin)
 
     def _setup(self, workdir: str, cwd: str | None, session: str | None, environment: Mapping[str, str]) -> bytes:
         """Shell text that goes before the command, in a shell of its own."""
@@ -143,7 +143,7 @@ class Channel:
             f'{enter}{load} && export PRCHAIN_BASH_ENV="${{BASH_ENV-}}" BASH_ENV={shlex.quote(self._folder)}/session'
         )
 
-    # What follows is for `_Run`, with the lock held.
+    # What follows is for `_RunningCommand`, with the lock held.
 
     def send(self, content: bytes) -> None:
         try:
@@ -200,7 +200,7 @@ class Channel:
         return kills - before
 
 
-class _Run:
+class _RunningCommand:
     """One command on its way."""
 
     def __init__(

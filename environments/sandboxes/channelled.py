@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Self
 
 from environments.sandboxes.channel import Channel, Transport
-from environments.sandboxes.sandbox import ExecResult, Place
+from environments.sandboxes.sandbox import ExecResult, SandboxConfig
 from environments.sandboxes.watchdog import Watchdog
 from prchain.errors import DiskLimit, SandboxError, SandboxFileError, SandboxLost
 
@@ -29,7 +29,7 @@ _FILES = 600.0
 class ChannelledSandbox(ABC):
     """A backend says how to make the place and the transport; see `Sandbox` for the methods."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: SandboxConfig) -> None:
         self.place = place
         self._channel: Channel | None = None
         self._watchdog: Watchdog | None = None

@@ -15,7 +15,7 @@ from environments.sandboxes.channelled import ChannelledSandbox, said
 from environments.sandboxes.docker_stream import ExecTransport, engine_errors
 from environments.sandboxes.engine import connect
 from environments.sandboxes.leftovers import SANDBOX, SNAPSHOT, our_labels
-from environments.sandboxes.sandbox import Place
+from environments.sandboxes.sandbox import SandboxConfig
 from environments.sandboxes.server import SCRIPT
 from prchain.errors import (
     EngineUnavailable,
@@ -52,7 +52,12 @@ class DockerSandbox(ChannelledSandbox):
     """
 
     def __init__(
-        self, place: Place, *, client: Any | None = None, engine: str | None = None, family: _Family | None = None
+        self,
+        place: SandboxConfig,
+        *,
+        client: Any | None = None,
+        engine: str | None = None,
+        family: _Family | None = None,
     ) -> None:
         super().__init__(place)
         if place.image is None:

@@ -25,7 +25,7 @@ from typing import BinaryIO
 from environments.sandboxes.channel import PATIENCE
 from environments.sandboxes.channelled import ChannelledSandbox, said
 from environments.sandboxes.leftovers import LOCAL_PREFIX, OWNER_FILE
-from environments.sandboxes.sandbox import Place
+from environments.sandboxes.sandbox import SandboxConfig
 from environments.sandboxes.server import SCRIPT
 from prchain.errors import (
     EngineUnavailable,
@@ -105,7 +105,7 @@ class ProcessTransport:
 class LocalSandbox(ChannelledSandbox):
     """A sandbox of namespaces; with `unsafe` plain processes, whose paths are the host's and whom nothing keeps off."""
 
-    def __init__(self, place: Place, *, unsafe: bool = False) -> None:
+    def __init__(self, place: SandboxConfig, *, unsafe: bool = False) -> None:
         super().__init__(place)
         if unsafe and (not posixpath.isabs(place.workdir) or place.workdir == "/"):
             raise UsageError("plain processes need a folder of their own as workdir")

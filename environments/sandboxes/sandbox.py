@@ -19,7 +19,7 @@ PROCESS_LIMIT = "process_limit"
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ResourceLimits:
     """What a sandbox may use: bytes of memory, CPUs, processes and threads, bytes of a file and of all it writes."""
 
     memory_bytes: int = 4 << 30
@@ -30,7 +30,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SandboxConfig:
     """Where commands run.
 
     `image` is the engine's name of an image (docker), or a folder with a root file system (local; None: the host's
@@ -41,7 +41,7 @@ class Place:
     image: str | None
     workdir: str = "/testbed"
     user: str | None = None
-    limits: Limits = Limits()
+    limits: ResourceLimits = ResourceLimits()
     network: bool = False
     labels: Mapping[str, str] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -87,7 +87,7 @@ class Sandbox(Protocol):
     where the sandbox was ended for that, and `EngineUnavailable` where the engine does not answer.
     """
 
-    place: Place
+    place: SandboxConfig
 
     def start(self) -> None:
         """Make the sandbox ready; does nothing when it is. Raises `ImageMissing`, `EngineUnavailable`."""

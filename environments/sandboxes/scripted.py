@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import BinaryIO, Self
 
-from environments.sandboxes.sandbox import ExecResult, Place
+from environments.sandboxes.sandbox import ExecResult, SandboxConfig
 from prchain.errors import (
     SandboxError,
     SandboxFileError,
@@ -27,7 +27,7 @@ _QUOTED = 400
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ScriptedResult:
     """One answer. A `result` that is an error is raised; a `repeat` line answers as often as it is asked."""
 
     matcher: Matcher
@@ -46,20 +46,20 @@ class Line:
 class ScriptedSandbox:
     """Answers each command with the first unused line that fits it; see `Sandbox`.
 
-    `lines` are `Line`s or pairs of a matcher and a result. Files are kept as they are written (`read`, `write`, `put`,
-    `get`, snapshots); commands do not change them. `asked` lists the commands.
+    `lines` are `ScriptedResult`s or pairs of a matcher and a result. Files are kept as they are written (`read`,
+    `write`, `put`, `get`, snapshots); commands do not change them. `asked` lists the commands.
     """
 
     def __init__(
         self,
-        lines: Iterable[Line | tuple[Matcher, ExecResult | SandboxError]] = (),
+        lines: Iterable[ScriptedResult | tuple[Matcher, ExecResult | SandboxError]] = (),
         *,
-        place: Place | None = None,
+        place: SandboxConfig | None = None,
         files: Mapping[str, bytes] | None = None,
     ) -> None:
-        self.place = place or Place(None)
+        self.place = place or SandboxConfig(None)
         self.asked: list[str] = []
-        self._lines = [line if isinstance(line, Line) else Line(*line) for line in lines]
+        self._lines = [line if isinstance(line, ScriptedResult) else ScriptedResult(*line) for line in lines]
         self._files = {path: (content, 0o644) for path, content in (files or {}).items()}
         self._snapshots: dict[str, dict[str, tuple[bytes, int]]] = {}
         self._running = False

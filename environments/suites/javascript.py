@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-from environments.suites.runner import Sections, Sign, file_before
+from environments.suites.runner import ManifestMarker, Sections, file_before
 from environments.suites.testlogs import Status, join
 
 ROOT = "/testbed"
@@ -59,9 +59,9 @@ def package_sections(runner: str) -> dict[str, Sections]:
     return {"package.json": sections}
 
 
-def package_sign(runner: str, rank: int) -> Sign:
+def package_sign(runner: str, rank: int) -> ManifestMarker:
     """A ``package.json`` that names the runner, as a dependency or in a section of its own."""
-    return Sign("javascript", "package.json", f'"{runner}"', rank)
+    return ManifestMarker("javascript", "package.json", f'"{runner}"', rank)
 
 
 def results(log: str) -> dict[str, Status]:

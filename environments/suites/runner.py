@@ -79,7 +79,7 @@ class OwnNames:
 
 
 @dataclass(frozen=True, slots=True)
-class Sign:
+class ManifestMarker:
     """What shows that a repository uses the runner: `text` stands in the manifest `file`. It counts for recipes of
     `language`; where several runners show, the one with the smallest `rank` is taken."""
 
@@ -125,7 +125,7 @@ class Runner:
     sections: Mapping[str, Sections] = field(default_factory=dict)
     """By the name, in small letters, of a project file that can be read: its parts that steer the runner."""
     own_names: OwnNames | None = None
-    sign: Sign | None = None
+    sign: ManifestMarker | None = None
 
     @property
     def command(self) -> TestCommand:

@@ -12,7 +12,7 @@ from miner.citations.markdown import Layout, inside, read_layout
 from miner.citations.model import Citation, Kind, Relation, Syntax
 from miner.citations.relations import joined, read_relation
 from miner.citations.subjects import branch_names, own_number, own_tail, quoted_relation, tail_relation
-from miner.citations.syntaxes import Candidate, find_candidates
+from miner.citations.syntaxes import CitationMatch, find_candidates
 
 _SNIPPET = 160
 _LINE_SIDE = 240
@@ -110,7 +110,7 @@ def _read_branch(name: str, repository: str, own: int | None) -> list[Citation]:
     ]
 
 
-def _read(reading: _Reading, candidate: Candidate, previous: _Previous) -> Citation | None:
+def _read(reading: _Reading, candidate: CitationMatch, previous: _Previous) -> Citation | None:
     """Judge one candidate; None where it is no citation. Moves previous on."""
     text, layout, start, end = reading.text, reading.layout, candidate.start, candidate.end
     if inside(layout.hidden, start) or inside(layout.labels, start):
@@ -166,7 +166,7 @@ def _resolve(reading: _Reading, name: str | None) -> str:
     return reading.repository if fork in reading.names else fork
 
 
-def _relation(reading: _Reading, candidate: Candidate, previous: _Previous) -> tuple[Relation | None, Syntax]:
+def _relation(reading: _Reading, candidate: CitationMatch, previous: _Previous) -> tuple[Relation | None, Syntax]:
     """What is said of a candidate, and the syntax it counts as."""
     prose, start, end = reading.layout.prose, candidate.start, candidate.end
     low = max(0, start - _LINE_SIDE)
@@ -196,7 +196,7 @@ def _relation(reading: _Reading, candidate: Candidate, previous: _Previous) -> t
     return read_relation(prose, start, rest.end() if rest else end, previous.end), candidate.syntax
 
 
-def _is_commit(text: str, candidate: Candidate) -> bool:
+def _is_commit(text: str, candidate: CitationMatch) -> bool:
     """Whether a bare hex word without a relation names a commit: it has full length, or the words before say so."""
     return candidate.end - candidate.start == _FULL_SHA or bool(
         _COMMIT_BEFORE.search(text[max(0, candidate.start - 16) : candidate.start])

@@ -38,7 +38,7 @@ _SHA_HINTS = ("ommit", "evert", "herry", "ixes", "eland", "apply", "ackport", "e
 
 
 @dataclass(slots=True)
-class Candidate:
+class CitationMatch:
     """A spot with the shape of a citation, before its surroundings are judged."""
 
     start: int
@@ -51,17 +51,17 @@ class Candidate:
     redirected: bool = False
 
 
-def find_candidates(text: str, host: str) -> list[Candidate]:
+def find_candidates(text: str, host: str) -> list[CitationMatch]:
     """Return all candidates in the order in which they stand; of two that overlap, the longer one."""
     found = sorted(_spots(text, host), key=lambda c: (c.start, -c.end))
-    out: list[Candidate] = []
+    out: list[CitationMatch] = []
     for candidate in found:
         if not out or candidate.start >= out[-1].end:
             out.append(candidate)
     return out
 
 
-def _spots(text: str, host: str) -> Iterator[Candidate]:
+def _spots(text: str, host: str) -> Iterator[CitationMatch]:
     """Yield the candidates of each syntax, one syntax after the other; only those that the text hints at are sought."""
     if "#" in text:
         yield from _hashes(text)
@@ -74,7 +74,7 @@ def _spots(text: str, host: str) -> Iterator[Candidate]:
     if "@" in text:
         yield from _at_shas(text)
     if _has_any(text, _SHA_HINTS):
-        yield from (Candidate(m.start(), m.end(), "sha", None, sha=m[1]) for m in _SHA_WORD.finditer(text))
+        yield from (CitationMatch(m.start(), m.end(), "sha", None, sha=m[1]) for m in _SHA_WORD.finditer(text))
 
 
 def _has_any(text: str, hints: tuple[str, ...]) -> bool:
@@ -96,14 +96,14 @@ def _url_pattern(host: str) -> re.Pattern[str]:
     )
 
 
-def _urls(text: str, host: str) -> Iterator[Candidate]:
+def _urls(text: str, host: str) -> Iterator[CitationMatch]:
     for m in _url_pattern(host.lower()).finditer(text):
         scheme = _SCHEME.search(text, max(0, m.start() - 12), m.start())
         start = scheme.start() if scheme else m.start()
         previous = text[max(0, start - 1) : start]
         if previous and (previous.isalnum() or previous in "/.@:=&%_-?"):
             continue
-        yield Candidate(
+        yield CitationMatch(
             start,
             m.end(),
             "url",
@@ -114,15 +114,15 @@ def _urls(text: str, host: str) -> Iterator[Candidate]:
         )
 
 
-def _hashes(text: str) -> Iterator[Candidate]:
+def _hashes(text: str) -> Iterator[CitationMatch]:
     for m in _HASH.finditer(text):
         start, end, number = m.start(), m.end(), int(m[1])
         if not _ends_well(text, end):
             continue
         if name := _name_before(text, start):
-            yield Candidate(start - len(name), end, "slug", name.lower(), number)
+            yield CitationMatch(start - len(name), end, "slug", name.lower(), number)
         elif _starts_well(text, start) and not is_impostor(text, start, end, number):
-            yield Candidate(start, end, "hash", None, number)
+            yield CitationMatch(start, end, "hash", None, number)
 
 
 def _starts_well(text: str, start: int) -> bool:
@@ -150,30 +150,30 @@ def _run_before(text: str, end: int) -> str:
     return window[len(window.rstrip(_NAME_CHARS)) :]
 
 
-def _plain(pattern: re.Pattern[str], syntax: Syntax, text: str) -> Iterator[Candidate]:
+def _plain(pattern: re.Pattern[str], syntax: Syntax, text: str) -> Iterator[CitationMatch]:
     for m in pattern.finditer(text):
         if _ends_well(text, m.end()):
-            yield Candidate(m.start(), m.end(), syntax, None, int(m[1]))
+            yield CitationMatch(m.start(), m.end(), syntax, None, int(m[1]))
 
 
-def _words(text: str) -> Iterator[Candidate]:
+def _words(text: str) -> Iterator[CitationMatch]:
     for m in _WORD.finditer(text):
         end = m.end()
         if not _ends_well(text, end) or _WORD_COUNTED.match(text, end):
             continue
-        yield Candidate(m.start(), end, "word", None, int(m[1]))
+        yield CitationMatch(m.start(), end, "word", None, int(m[1]))
         while following := _WORD_LIST.match(text, end):
             end = following.end()
             if not _ends_well(text, end) or _WORD_COUNTED.match(text, end):
                 break
-            yield Candidate(following.start(1), end, "word", None, int(following[1]))
+            yield CitationMatch(following.start(1), end, "word", None, int(following[1]))
 
 
-def _at_shas(text: str) -> Iterator[Candidate]:
+def _at_shas(text: str) -> Iterator[CitationMatch]:
     for m in _AT_SHA.finditer(text):
         owner = _run_before(text, m.start())
         if owner and ("/" not in owner or _NAME.fullmatch(owner)):
-            yield Candidate(m.start() - len(owner), m.end(), "sha", owner.lower(), sha=m[1])
+            yield CitationMatch(m.start() - len(owner), m.end(), "sha", owner.lower(), sha=m[1])
 
 
 def _ends_well(text: str, end: int) -> bool:

@@ -9,8 +9,8 @@ from miner.github.cursors import StreamState
 from miner.github.faults import Overloaded
 from miner.github.overflow import Overflow
 from miner.github.pace import SWEEP, Pace
-from miner.github.pages import Rows
-from miner.github.reading import Reading
+from miner.github.pages import PageRows
+from miner.github.reading import RepositoryReading
 from miner.github.skips import Skips
 from prchain.errors import BadAnswer
 from sql.tables import PullRequest
@@ -22,7 +22,7 @@ MAX_SKIPS = 5
 class ById:
     """Reads the pull requests that a stream's detail lists under ``todo``, as [node id, number]."""
 
-    def __init__(self, reading: Reading, overflow: Overflow, skips: Skips) -> None:
+    def __init__(self, reading: RepositoryReading, overflow: Overflow, skips: Skips) -> None:
         self._reading = reading
         self._overflow = overflow
         self._skips = skips
@@ -67,7 +67,7 @@ class ById:
         self._failures = self._skipped = 0
         self._commit(state, page, found, ids, numbers)
 
-    def _commit(self, state: StreamState, page: Page, found: Rows, ids: list[str], numbers: list[int]) -> None:
+    def _commit(self, state: StreamState, page: Page, found: PageRows, ids: list[str], numbers: list[int]) -> None:
         reading = self._reading
         state.detail["todo"] = [entry for entry in state.detail["todo"] if entry[0] not in ids]
         with reading.store.transaction() as tx:

@@ -12,7 +12,7 @@ from miner.github import cursors, rows
 from miner.github.by_id import ById
 from miner.github.cursors import StreamState
 from miner.github.pages import utc
-from miner.github.reading import CREATED_ASC, CREATED_DESC, UPDATED_DESC, Reading, listings
+from miner.github.reading import CREATED_ASC, CREATED_DESC, UPDATED_DESC, RepositoryReading, listings
 from miner.github.skips import Skips
 from prchain.timestamps import stamp
 
@@ -25,7 +25,7 @@ Node = Mapping[str, Any]
 class Changes:
     """Finds pull requests to read by their numbers and times, which cost a hundredth of a point, and has them read."""
 
-    def __init__(self, reading: Reading, by_id: ById, skips: Skips) -> None:
+    def __init__(self, reading: RepositoryReading, by_id: ById, skips: Skips) -> None:
         self._reading = reading
         self._by_id = by_id
         self._skips = skips

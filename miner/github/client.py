@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, urlsplit
 from github import Auth, Github, GithubException
 
 from miner.archive import Json, scrub
-from miner.budget import Budget, OnWait, Token, Usage
+from miner.budget import ApiUsage, Budget, OnWait, Token
 from miner.github import faults
 from miner.github.queries import Query
 from prchain.errors import BadAnswer, GitHubError, NetworkUnreachable, RateLimitExceeded
@@ -67,7 +67,7 @@ class GitHubClient:
         *,
         api_url: str,
         timeout: float,
-        usage: Usage,
+        usage: ApiUsage,
         show_wait: OnWait = lambda seconds, reason: None,
         jitter: Callable[[], float] = random.random,
     ) -> None:

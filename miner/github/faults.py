@@ -22,11 +22,11 @@ TOLERATED = frozenset({"FORBIDDEN", "NOT_FOUND", "INSUFFICIENT_SCOPES", "SAML_FA
 """Errors about one node of an answer (deleted, or of a private repository); the rest of the answer is good."""
 
 
-class Fault(Exception):
+class ApiFault(Exception):
     """An answer that is none, but asking again may help."""
 
 
-class Overloaded(Fault):
+class Overloaded(ApiFault):
     """Too much was asked at once: 502, 504, a timeout, or the compute budget. Ask for less."""
 
 
@@ -34,7 +34,7 @@ class Incomplete(Overloaded):
     """The answer lacks parts that must be there."""
 
 
-class Transient(Fault):
+class Transient(ApiFault):
     """A passing trouble: another 5xx, a broken body. Ask again."""
 
 
@@ -42,12 +42,12 @@ class Unreachable(Transient):
     """No connection, or one that broke."""
 
 
-class Unauthorized(Fault):
+class Unauthorized(ApiFault):
     """401: the token is wrong or expired."""
 
 
 @dataclass
-class Limited(Fault):
+class Limited(ApiFault):
     """A rate limit struck. `reset` is an epoch, for the primary limit; `retry_after` seconds, for the secondary."""
 
     primary: bool
@@ -55,7 +55,7 @@ class Limited(Fault):
     retry_after: float | None = None
 
 
-def classify(error: Exception) -> Fault | GitHubError:
+def classify(error: Exception) -> ApiFault | GitHubError:
     """Return what an exception out of PyGithub means."""
     if isinstance(error, GithubException):
         return _refusal(error)
@@ -73,7 +73,7 @@ def tolerable(errors: Any) -> bool:
     return isinstance(errors, list) and all(isinstance(e, dict) and e.get("type") in TOLERATED for e in errors)
 
 
-def from_graphql(errors: list[dict[str, Any]], headers: dict[str, Any]) -> Fault | GitHubError:
+def from_graphql(errors: list[dict[str, Any]], headers: dict[str, Any]) -> ApiFault | GitHubError:
     """Return what the errors of a GraphQL answer mean."""
     kinds = {str(error.get("type") or "") for error in errors}
     text = "; ".join(str(error.get("message") or "") for error in errors)
@@ -93,7 +93,7 @@ def from_graphql(errors: list[dict[str, Any]], headers: dict[str, Any]) -> Fault
     return QueryRefused(f"GitHub refused the query: {text}")
 
 
-def _refusal(error: GithubException) -> Fault | GitHubError:
+def _refusal(error: GithubException) -> ApiFault | GitHubError:
     data, headers = error.data, error.headers or {}
     message = str(data.get("message") or "") if isinstance(data, dict) else ""
     if isinstance(data, dict) and isinstance(data.get("errors"), list) and error.status in (400, 404):
@@ -111,7 +111,7 @@ def _refusal(error: GithubException) -> Fault | GitHubError:
     return QueryRefused(f"GitHub answered {error.status}: {message or 'no reason given'}")
 
 
-def _limit_or_ban(status: int, message: str, headers: dict[str, Any]) -> Fault | GitHubError:
+def _limit_or_ban(status: int, message: str, headers: dict[str, Any]) -> ApiFault | GitHubError:
     retry_after = _retry_after(headers)
     lower = message.lower()
     if retry_after is not None:

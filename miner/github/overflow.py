@@ -9,8 +9,8 @@ from miner.archive import Page
 from miner.github import cursors, queries, rows
 from miner.github.faults import Overloaded
 from miner.github.pace import MORE, Pace
-from miner.github.pages import CONNECTIONS, Owed, Rows
-from miner.github.reading import Reading
+from miner.github.pages import CONNECTIONS, PageRows, PendingConnection
+from miner.github.reading import RepositoryReading
 from sql.store import Transaction
 
 ENOUGH = MORE[0].first
@@ -20,17 +20,17 @@ LAST_ATTEMPTS = 3
 class Overflow:
     """What is still owed, by connection. Stored with the rows that lack it, so that no kill loses any of it."""
 
-    def __init__(self, reading: Reading) -> None:
+    def __init__(self, reading: RepositoryReading) -> None:
         self._reading = reading
         with reading.store.reading() as tx:
             self._state = cursors.load(tx, reading.repository_id, "owed")
-        self._owed: dict[str, dict[str, Owed]] = {name: {} for name in CONNECTIONS}
+        self._owed: dict[str, dict[str, PendingConnection]] = {name: {} for name in CONNECTIONS}
         for name, entries in self._state.detail.items():
-            self._owed[name] = {entry[0]: Owed(name, *entry) for entry in entries}
+            self._owed[name] = {entry[0]: PendingConnection(name, *entry) for entry in entries}
         self._pace = Pace(MORE, self._state.page_size)
         self._stuck: set[str] = set()
 
-    def note(self, tx: Transaction, written: Rows, node_ids: Collection[str]) -> None:
+    def note(self, tx: Transaction, written: PageRows, node_ids: Collection[str]) -> None:
         """Take over what rows just written still lack; `node_ids` are the pull requests that were read anew."""
         before = self._entries()
         for entries in self._owed.values():
@@ -55,7 +55,7 @@ class Overflow:
                     self._stuck.add(f"{name} {todo[0].node_id}")
                     self._reading.missing[todo[0].number] = f"GitHub does not deliver all of its {name}"
 
-    def _fetch(self, name: str, todo: list[Owed]) -> bool:
+    def _fetch(self, name: str, todo: list[PendingConnection]) -> bool:
         """Fetch one page of each of the first few; False when not even a page of one item of the first one came."""
         reading, last = self._reading, 0
         while True:
@@ -84,7 +84,7 @@ class Overflow:
             self._commit(name, chosen, page, found)
             return True
 
-    def _commit(self, name: str, chosen: list[Owed], page: Page, found: Rows) -> None:
+    def _commit(self, name: str, chosen: list[PendingConnection], page: Page, found: PageRows) -> None:
         reading = self._reading
         with reading.store.transaction() as tx:
             rows.write(tx, reading.repository_id, found, replace=False)

@@ -6,18 +6,22 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 
-class Step(NamedTuple):
+class RequestSize(NamedTuple):
     """One size of request: how many nodes, and how many items of each of their connections."""
 
     first: int
     inner: int
 
 
-SWEEP = tuple(Step(first, 30) for first in (20, 10, 5, 2)) + tuple(Step(1, inner) for inner in (30, 10, 3, 1))
+SWEEP = tuple(RequestSize(first, 30) for first in (20, 10, 5, 2)) + tuple(
+    RequestSize(1, inner) for inner in (30, 10, 3, 1)
+)
 """Whole pull requests. 20 cost one point; a single one that is still too much is read with shorter connections."""
-MORE = tuple(Step(first, 100) for first in (20, 10, 5, 2)) + tuple(Step(1, inner) for inner in (100, 30, 10, 3, 1))
+MORE = tuple(RequestSize(first, 100) for first in (20, 10, 5, 2)) + tuple(
+    RequestSize(1, inner) for inner in (100, 30, 10, 3, 1)
+)
 """Further pages of connections, several pull requests at once."""
-LISTING = tuple(Step(first, 0) for first in (100, 50, 25, 10, 5, 1))
+LISTING = tuple(RequestSize(first, 0) for first in (100, 50, 25, 10, 5, 1))
 """Numbers and times of pull requests only."""
 
 PATIENCE = 4
@@ -30,7 +34,7 @@ class Pace:
     step above, so that a size that fails for good is tried ever more rarely.
     """
 
-    def __init__(self, ladder: Sequence[Step], remembered: int | None = None) -> None:
+    def __init__(self, ladder: Sequence[RequestSize], remembered: int | None = None) -> None:
         self._ladder = ladder
         self._at = 0
         if remembered is not None:
@@ -40,7 +44,7 @@ class Pace:
         self._successes = 0
 
     @property
-    def step(self) -> Step:
+    def step(self) -> RequestSize:
         """What to ask for now."""
         return self._ladder[self._at]
 

@@ -38,7 +38,7 @@ class Connection:
 
     field: str
     file: str
-    rows: Callable[[Key, list[Json], int], Rows]
+    rows: Callable[[Key, list[Json], int], PageRows]
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Key:
 
 
 @dataclass(frozen=True)
-class Owed:
+class PendingConnection:
     """The rest of a connection that did not fit into the answer."""
 
     connection: str
@@ -67,17 +67,17 @@ class Owed:
 
 
 @dataclass
-class Rows:
+class PageRows:
     """Rows by table, in an order in which foreign keys hold, and what is still owed to complete them."""
 
     tables: dict[type[Base], dict[tuple[Any, ...], Row]] = field(default_factory=dict)
-    owed: list[Owed] = field(default_factory=list)
+    owed: list[PendingConnection] = field(default_factory=list)
 
     def add(self, table: type[Base], row: Row, *key: Any) -> None:
         """Put in a row; a later one with the same key takes its place."""
         self.tables.setdefault(table, {})[key] = row
 
-    def merge(self, other: Rows) -> None:
+    def merge(self, other: PageRows) -> None:
         """Put in all rows of `other`."""
         for table, rows in other.tables.items():
             self.tables.setdefault(table, {}).update(rows)
@@ -89,7 +89,7 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class Listing:
+class PullRequestPage:
     """One page of a list of pull requests. `nodes` are as they came."""
 
     total: int
@@ -98,20 +98,20 @@ class Listing:
     nodes: list[dict[str, Json]]
 
 
-def listing(data: Json) -> Listing:
+def listing(data: Json) -> PullRequestPage:
     """Return the page of ``repository.pullRequests``; raises `Incomplete` when any of it is null."""
     info, nodes, total = _connection(data.get("repository") or {}, "pullRequests")
     if any(not isinstance(node, dict) for node in nodes):
         raise Incomplete("a pull request is missing in the page")
-    return Listing(total, info["hasNextPage"] is True, info["endCursor"], nodes)
+    return PullRequestPage(total, info["hasNextPage"] is True, info["endCursor"], nodes)
 
 
-def pull_request(repository_id: int, repository: str, node: Json) -> Rows:
+def pull_request(repository_id: int, repository: str, node: Json) -> PageRows:
     """Return the rows of one pull request with the first page of each of its connections."""
     if not isinstance(node, dict) or "number" not in node:
         raise Incomplete("a pull request is missing in the answer")
     key = Key(repository_id, repository, int(node["number"]))
-    rows = Rows()
+    rows = PageRows()
     rows.add(PullRequest, {**key.columns, **_columns(node)}, key.number)
     for text in ("title", "body"):
         row = _text(key, text, "", node, body=node[text] or "")
@@ -121,17 +121,17 @@ def pull_request(repository_id: int, repository: str, node: Json) -> Rows:
     return rows
 
 
-def page_of(key: Key, node: Mapping[str, Json], name: str, offset: int) -> Rows:
+def page_of(key: Key, node: Mapping[str, Json], name: str, offset: int) -> PageRows:
     """Return the rows of one page of a connection, `offset` items into it."""
     connection = CONNECTIONS[name]
     if node.get(connection.field) is None and connection.field in NULLABLE:
-        return Rows()
+        return PageRows()
     info, nodes, _ = _connection(node, connection.field)
     rows = connection.rows(key, nodes, offset)
     if info["hasNextPage"]:
         if not info["endCursor"]:
             raise Incomplete(f"the cursor of {connection.field} is missing")
-        rows.owed.append(Owed(name, node["id"], key.number, info["endCursor"], offset + len(nodes)))
+        rows.owed.append(PendingConnection(name, node["id"], key.number, info["endCursor"], offset + len(nodes)))
     return rows
 
 
@@ -259,15 +259,15 @@ def _present(nodes: Iterable[Json]) -> Iterable[Json]:
     return (node for node in nodes if node is not None)
 
 
-def _labels(key: Key, nodes: list[Json], offset: int) -> Rows:
-    rows = Rows()
+def _labels(key: Key, nodes: list[Json], offset: int) -> PageRows:
+    rows = PageRows()
     for node in _present(nodes):
         rows.add(Label, {**key.columns, "name": node["name"]}, key.number, node["name"])
     return rows
 
 
-def _comments(key: Key, nodes: list[Json], offset: int) -> Rows:
-    rows = Rows()
+def _comments(key: Key, nodes: list[Json], offset: int) -> PageRows:
+    rows = PageRows()
     for node in _present(nodes):
         item = str(node["fullDatabaseId"])
         row = _text(key, "comment", item, node, body=node["body"] or "")
@@ -275,8 +275,8 @@ def _comments(key: Key, nodes: list[Json], offset: int) -> Rows:
     return rows
 
 
-def _reviews(key: Key, nodes: list[Json], offset: int) -> Rows:
-    rows = Rows()
+def _reviews(key: Key, nodes: list[Json], offset: int) -> PageRows:
+    rows = PageRows()
     for node in _present(nodes):
         if node["body"] and node["state"] != "PENDING":
             item = str(node["fullDatabaseId"])
@@ -286,8 +286,8 @@ def _reviews(key: Key, nodes: list[Json], offset: int) -> Rows:
     return rows
 
 
-def _commits(key: Key, nodes: list[Json], offset: int) -> Rows:
-    rows = Rows()
+def _commits(key: Key, nodes: list[Json], offset: int) -> PageRows:
+    rows = PageRows()
     for position, node in enumerate(nodes, start=offset):
         if node is None:
             continue
@@ -308,8 +308,8 @@ def _commits(key: Key, nodes: list[Json], offset: int) -> Rows:
     return rows
 
 
-def _closing_issues(key: Key, nodes: list[Json], offset: int) -> Rows:
-    rows = Rows()
+def _closing_issues(key: Key, nodes: list[Json], offset: int) -> PageRows:
+    rows = PageRows()
     for node in _present(nodes):
         where = node["repository"]["nameWithOwner"]
         issue = {"repository_id": key.repository_id, "issue_repository": where, "issue_number": node["number"]}
@@ -319,8 +319,8 @@ def _closing_issues(key: Key, nodes: list[Json], offset: int) -> Rows:
     return rows
 
 
-def _timeline(key: Key, nodes: list[Json], offset: int) -> Rows:
-    rows = Rows()
+def _timeline(key: Key, nodes: list[Json], offset: int) -> PageRows:
+    rows = PageRows()
     for node in _present(nodes):
         if "id" in node:
             rows.add(TimelineEvent, _event(key, node), key.number, node["id"])

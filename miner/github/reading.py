@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from miner.archive import Json
-from miner.budget import Clock, Usage
+from miner.budget import ApiUsage, Clock
 from miner.github import pages, queries
 from miner.github.client import GitHubClient
 from miner.github.faults import Overloaded
 from miner.github.pace import LISTING, Pace
-from miner.github.pages import Listing
+from miner.github.pages import PullRequestPage
 from prchain.errors import BadAnswer
-from prchain.progress import Task
+from prchain.progress import ProgressTask
 from prchain.timestamps import stamp
 from sql.store import Store
 
@@ -41,7 +41,7 @@ class ResolvedRepository:
     pull_requests: int
     newest_update: str | None
     """When any of its pull requests last changed, by GitHub's clock."""
-    usage: Usage = field(default_factory=Usage)
+    usage: ApiUsage = field(default_factory=ApiUsage)
     """What it cost to resolve it."""
 
     @property
@@ -57,7 +57,7 @@ class ReadSummary:
     pull_requests: int
     """Pull requests written, new and changed ones."""
     changed: bool
-    usage: Usage
+    usage: ApiUsage
     total_count: int
     """How many GitHub says there are; for a bounded read, how many were asked for."""
     missing: tuple[int, ...] = ()
@@ -67,14 +67,14 @@ class ReadSummary:
 
 
 @dataclass
-class Reading:
+class RepositoryReading:
     """One read of one repository."""
 
     store: Store
     client: GitHubClient
     repository_id: int
     repository: ResolvedRepository
-    task: Callable[[str, int | None], Task]
+    task: Callable[[str, int | None], ProgressTask]
     clock: Clock
     written: set[int] = field(default_factory=set)
     missing: dict[int, str] = field(default_factory=dict)
@@ -90,7 +90,7 @@ class Reading:
         return stamp(datetime.fromtimestamp(self.clock(), UTC))
 
 
-def listings(reading: Reading, order: Json, first: int | None = None) -> Iterator[Listing]:
+def listings(reading: RepositoryReading, order: Json, first: int | None = None) -> Iterator[PullRequestPage]:
     """Yield the repository's pull requests in the given order, number and times only, page after page.
 
     A page that looks wrong is asked for again; a list that cannot be followed to its end raises `BadAnswer`.
@@ -129,7 +129,7 @@ def listings(reading: Reading, order: Json, first: int | None = None) -> Iterato
         trail.add(str(after))
 
 
-def is_short(page: Listing, first: int) -> bool:
+def is_short(page: PullRequestPage, first: int) -> bool:
     """Whether a page has fewer items than asked for, though more are to come.
 
     GitHub does that where it hides some; or it lost some. Asked again once, the page is then taken as it is: the count
@@ -138,6 +138,6 @@ def is_short(page: Listing, first: int) -> bool:
     return page.has_next and len(page.nodes) < first
 
 
-def follows(page: Listing, trail: set[str]) -> bool:
+def follows(page: PullRequestPage, trail: set[str]) -> bool:
     """Whether the page has no next one, or a cursor that leads to one and not back."""
     return not page.has_next or (page.end_cursor is not None and page.end_cursor not in trail)

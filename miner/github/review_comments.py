@@ -16,7 +16,7 @@ from miner.github.changes import earlier
 from miner.github.client import RestAnswer
 from miner.github.faults import Incomplete, Overloaded
 from miner.github.pages import utc
-from miner.github.reading import MAX_STUMBLES, Reading
+from miner.github.reading import MAX_STUMBLES, RepositoryReading
 from miner.github.rows import Window
 from prchain.errors import BadAnswer
 
@@ -27,7 +27,7 @@ SECOND = timedelta(seconds=1)
 class ReviewComments:
     """The stream of review comments; a bounded one has a cursor of its own."""
 
-    def __init__(self, reading: Reading, *, bounded: bool) -> None:
+    def __init__(self, reading: RepositoryReading, *, bounded: bool) -> None:
         self._reading = reading
         self._bounded = bounded
         self._stream = "review_comments:bounded" if bounded else "review_comments"

@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, and_, delete, exists, not_, select, update
 from miner.archive import Json, Page
 from miner.github import pages
 from miner.github.faults import Incomplete
-from miner.github.pages import Key, Rows
+from miner.github.pages import Key, PageRows
 from sql.store import Transaction
 from sql.tables import (
     Base,
@@ -38,14 +38,14 @@ _OWN: tuple[tuple[type[Base], ColumnElement[bool] | None], ...] = (
 """What is replaced when a pull request is read again. Review comments come by another way."""
 
 
-def parse(repository_id: int, page: Page) -> Rows:
+def parse(repository_id: int, page: Page) -> PageRows:
     """Return the rows of a page of pull requests or of their connections; raises `Incomplete`.
 
     ``request["absent"]`` names the nodes, by index or alias, that GitHub says are gone.
     """
     absent = set(page.request.get("absent", ()))
     repository = page.request["repository"]
-    rows = Rows()
+    rows = PageRows()
     if page.stream == "sweep":
         for node in pages.listing(page.answer).nodes:
             rows.merge(pages.pull_request(repository_id, repository, node))
@@ -76,7 +76,7 @@ def _expect(node: Json, node_id: str) -> None:
         raise Incomplete("a node is missing in the answer, or another one came")
 
 
-def write(tx: Transaction, repository_id: int, rows: Rows, *, replace: bool) -> None:
+def write(tx: Transaction, repository_id: int, rows: PageRows, *, replace: bool) -> None:
     """Write the rows; with `replace` they are whole pull requests, and what these had before goes."""
     if replace:
         numbers = [row["number"] for row in rows.of(PullRequest)]
@@ -118,7 +118,7 @@ class Window:
 
 
 @dataclass(frozen=True)
-class Written:
+class PageResult:
     """What a page of review comments did: whether any row changed, and which pull requests were not known."""
 
     changed: bool
@@ -127,7 +127,7 @@ class Written:
 
 def write_review_comments(
     tx: Transaction, repository_id: int, items: Iterable[Json], window: Window | None, *, bounded: bool
-) -> Written:
+) -> PageResult:
     """Write a page of review comments and remove those that vanished from its window.
 
     In a bounded read, comments on pull requests that were not read are left out; otherwise such a pull request came
@@ -147,7 +147,7 @@ def write_review_comments(
     if not bounded:
         tx.insert_new(PullRequest, [{"repository_id": repository_id, "number": number} for number in strangers])
     tx.upsert(PullRequestText, list(changed.values()))
-    return Written(bool(changed or vanished), strangers)
+    return PageResult(bool(changed or vanished), strangers)
 
 
 def forget(tx: Transaction, repository_id: int) -> None:

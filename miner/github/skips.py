@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from miner import archive
 from miner.archive import Page
 from miner.github import cursors, rows
-from miner.github.reading import Reading
+from miner.github.reading import RepositoryReading
 from sql.store import Transaction
 
 REASON = "GitHub fails on it, however little is asked for at once"
@@ -16,7 +16,7 @@ REASON = "GitHub fails on it, however little is asked for at once"
 class Skips:
     """The skipped pull requests of a repository: node ids by number."""
 
-    def __init__(self, reading: Reading) -> None:
+    def __init__(self, reading: RepositoryReading) -> None:
         self._reading = reading
         with reading.store.reading() as tx:
             self._state = cursors.load(tx, reading.repository_id, "skipped")

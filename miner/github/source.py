@@ -9,20 +9,20 @@ from collections.abc import Callable, Sequence
 from urllib.parse import urlsplit
 
 from miner import archive
-from miner.budget import Budget, Clock, Sleep, Usage
+from miner.budget import ApiUsage, Budget, Clock, Sleep
 from miner.github import pages, queries, rows
 from miner.github.by_id import ById
 from miner.github.changes import Changes
 from miner.github.client import GitHubClient
 from miner.github.faults import Overloaded
 from miner.github.overflow import Overflow
-from miner.github.reading import MAX_STUMBLES, Reading, ReadSummary, ResolvedRepository
+from miner.github.reading import MAX_STUMBLES, ReadSummary, RepositoryReading, ResolvedRepository
 from miner.github.review_comments import ReviewComments
 from miner.github.rows import Window
 from miner.github.skips import Skips
 from miner.github.sweep import Sweep
 from prchain.errors import BadAnswer, BadToken, RepositoryNotFound
-from prchain.progress import Progress, Task
+from prchain.progress import Progress, ProgressTask
 from prchain.scrub import redact
 from sql.store import Store, Transaction
 from sql.tables import PullRequest, Repository, RepositoryAlias
@@ -59,7 +59,7 @@ class GitHubSource:
         self._budget = Budget(
             tokens, max_wait=max_wait, clock=self._clock, sleep=sleep or time.sleep, jitter=self._jitter
         )
-        self._usage = Usage()
+        self._usage = ApiUsage()
         self._lock = threading.Lock()
 
     def resolve(self, owner: str, name: str) -> ResolvedRepository:
@@ -67,7 +67,7 @@ class GitHubSource:
 
         Raises `RepositoryNotFound`, `BadToken`, `NetworkUnreachable`, `RateLimitExceeded` or `BadAnswer`.
         """
-        usage = Usage()
+        usage = ApiUsage()
         try:
             with self._client(usage, None) as client:
                 data = self._resolve(client, owner, name)
@@ -104,11 +104,11 @@ class GitHubSource:
         deletions show which no time of update betrays. `since` (a time) and `limit` (how many, the newest) bound the
         read to some pull requests. Whatever was committed stays when it raises a `GitHubError`.
         """
-        usage = Usage()
+        usage = ApiUsage()
         tasks = _Tasks(self._progress, resolved.full_name)
         try:
             with self._client(usage, tasks) as client:
-                reading = Reading(self._store, client, repository_id, resolved, tasks.start, self._clock)
+                reading = RepositoryReading(self._store, client, repository_id, resolved, tasks.start, self._clock)
                 self._record_alias(reading)
                 if since or limit:
                     total, unaccounted = self._read_some(reading, pages.utc(since), limit)
@@ -120,14 +120,14 @@ class GitHubSource:
         missing = tuple(sorted(reading.missing))
         return ReadSummary(len(reading.written), reading.changed, usage, total, missing, unaccounted)
 
-    def usage(self) -> Usage:
+    def usage(self) -> ApiUsage:
         """What this instance has spent so far; reads under way count when they end."""
         with self._lock:
-            total = Usage()
+            total = ApiUsage()
             total.add(self._usage)
             return total
 
-    def _read_all(self, reading: Reading, *, rescan: bool) -> tuple[int, int]:
+    def _read_all(self, reading: RepositoryReading, *, rescan: bool) -> tuple[int, int]:
         overflow, skips = Overflow(reading), Skips(reading)
         changes = Changes(reading, ById(reading, overflow, skips), skips)
         sweep = Sweep(reading, overflow, skips)
@@ -145,7 +145,7 @@ class GitHubSource:
         sweep.finish()
         return changes.total, unaccounted
 
-    def _read_some(self, reading: Reading, since: str | None, limit: int | None) -> tuple[int, int]:
+    def _read_some(self, reading: RepositoryReading, since: str | None, limit: int | None) -> tuple[int, int]:
         overflow, skips = Overflow(reading), Skips(reading)
         changes = Changes(reading, ById(reading, overflow, skips), skips)
         changes.bounded(since, limit)
@@ -171,7 +171,7 @@ class GitHubSource:
             client.pause(attempt)
         raise BadAnswer("GitHub gave no usable answer when asked for the repository's name; run again later")
 
-    def _record_alias(self, reading: Reading) -> None:
+    def _record_alias(self, reading: RepositoryReading) -> None:
         """Keep the name asked for and the name stored, where GitHub now has another."""
         number = reading.repository_id
         with self._store.reading() as tx:
@@ -183,7 +183,7 @@ class GitHubSource:
                 aliases = [{"repository_id": number, "alias": alias, "evidence": "api"} for alias in sorted(new)]
                 tx.insert_new(RepositoryAlias, aliases)
 
-    def _client(self, usage: Usage, tasks: _Tasks | None) -> GitHubClient:
+    def _client(self, usage: ApiUsage, tasks: _Tasks | None) -> GitHubClient:
         return GitHubClient(
             self._budget,
             api_url=self._api_url,
@@ -193,7 +193,7 @@ class GitHubSource:
             jitter=self._jitter,
         )
 
-    def _spend(self, usage: Usage) -> None:
+    def _spend(self, usage: ApiUsage) -> None:
         with self._lock:
             self._usage.add(usage)
 
@@ -204,9 +204,9 @@ class _Tasks:
     def __init__(self, progress: Progress, repository: str) -> None:
         self._progress = progress
         self._repository = repository
-        self._current: Task | None = None
+        self._current: ProgressTask | None = None
 
-    def start(self, title: str, total: int | None) -> Task:
+    def start(self, title: str, total: int | None) -> ProgressTask:
         self._current = self._progress.task(f"{self._repository}: {title}", total)
         return self._current
 
@@ -229,7 +229,7 @@ def replay(store: Store, repository_id: int) -> ReadSummary:
         for page in archive.kept(tx, repository_id):
             numbers.update(_apply(tx, repository_id, page))
         total = len(rows.present(tx, repository_id))
-    return ReadSummary(len(numbers), bool(numbers), Usage(), total)
+    return ReadSummary(len(numbers), bool(numbers), ApiUsage(), total)
 
 
 def _apply(tx: Transaction, repository_id: int, page: archive.Page) -> set[int]:

@@ -8,8 +8,8 @@ from miner.github import cursors, pages, queries, rows
 from miner.github.faults import Overloaded
 from miner.github.overflow import Overflow
 from miner.github.pace import SWEEP, Pace
-from miner.github.pages import Listing, Rows
-from miner.github.reading import CREATED_ASC, MAX_DOUBTS, Reading, follows, is_short
+from miner.github.pages import PageRows, PullRequestPage
+from miner.github.reading import CREATED_ASC, MAX_DOUBTS, RepositoryReading, follows, is_short
 from miner.github.skips import Skips
 from prchain.errors import BadAnswer
 
@@ -21,7 +21,7 @@ MAX_SKIPS = 5
 class Sweep:
     """One pass over all pull requests. Each page's rows and the cursor behind it are one transaction."""
 
-    def __init__(self, reading: Reading, overflow: Overflow, skips: Skips) -> None:
+    def __init__(self, reading: RepositoryReading, overflow: Overflow, skips: Skips) -> None:
         self._reading = reading
         self._overflow = overflow
         self._skips = skips
@@ -104,7 +104,7 @@ class Sweep:
             self._pace.succeeded()
             self._commit(page, listing, found)
 
-    def _commit(self, page: Page, listing: Listing, found: Rows) -> None:
+    def _commit(self, page: Page, listing: PullRequestPage, found: PageRows) -> None:
         reading = self._reading
         self._advance(listing)
         with reading.store.transaction() as tx:
@@ -116,7 +116,7 @@ class Sweep:
         reading.written.update(node["number"] for node in listing.nodes)
         reading.changed = reading.changed or bool(listing.nodes)
 
-    def _advance(self, listing: Listing) -> None:
+    def _advance(self, listing: PullRequestPage) -> None:
         self.state.page_size = self._pace.step.first
         self.state.complete = not listing.has_next
         if listing.has_next:
@@ -125,7 +125,7 @@ class Sweep:
         if listing.nodes:
             self.state.detail["latest"] = max(node["createdAt"] for node in listing.nodes)
 
-    def _leads_back(self, listing: Listing) -> bool:
+    def _leads_back(self, listing: PullRequestPage) -> bool:
         """Whether pull requests come that are older than those before: a page that came before, or a wrong cursor."""
         return bool(listing.nodes) and listing.nodes[0]["createdAt"] < self.state.detail["latest"]
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from prchain.errors import MergeUnsupported
 from prchain.git.output import path_text
-from prchain.git.trees import LINK, SUBMODULE, Entry, TreeStore, commit_body
+from prchain.git.trees import LINK, SUBMODULE, TreeEntry, TreeStore, commit_body
 
 _SNIFFED = 8000
 """Bytes in which a NUL makes a file binary, as for git."""
@@ -78,7 +78,7 @@ def merge3(store: TreeStore, base: str, ours: str, theirs: str) -> Merge:
     _refuse(said)
     sides = _Sides(*(store.entries(tree) for tree in trees))
     found = sorted(_resolved(store, said, sides), key=lambda one: one.path)
-    edits: dict[bytes, Entry | None] = {path: None for path in said.paths() if not sides.know(path)}
+    edits: dict[bytes, TreeEntry | None] = {path: None for path in said.paths() if not sides.know(path)}
     for resolution in found:
         edits |= resolution.edits
     return Merge(store.edit(said.tree, edits), tuple(resolution.conflict for resolution in found))
@@ -93,7 +93,7 @@ class _Said(NamedTuple):
     """What `git merge-tree` prints: the tree, stages 1 to 3 of each path in conflict, and messages."""
 
     tree: str
-    stages: dict[bytes, dict[int, Entry]]
+    stages: dict[bytes, dict[int, TreeEntry]]
     messages: list[_Message]
 
     def paths(self) -> set[bytes]:
@@ -101,9 +101,9 @@ class _Said(NamedTuple):
 
 
 class _Sides(NamedTuple):
-    base: dict[bytes, Entry]
-    ours: dict[bytes, Entry]
-    theirs: dict[bytes, Entry]
+    base: dict[bytes, TreeEntry]
+    ours: dict[bytes, TreeEntry]
+    theirs: dict[bytes, TreeEntry]
 
     def know(self, path: bytes) -> bool:
         """Whether one of the trees has the path; git moves a file out of another's way to a name of its own."""
@@ -113,19 +113,19 @@ class _Sides(NamedTuple):
 class _Resolution(NamedTuple):
     path: bytes
     conflict: Conflict
-    edits: Mapping[bytes, Entry | None]
+    edits: Mapping[bytes, TreeEntry | None]
 
 
 def _parse(output: bytes) -> _Said:
     parts = iter(output.split(b"\0"))
     tree = next(parts).decode()
-    stages: dict[bytes, dict[int, Entry]] = {}
+    stages: dict[bytes, dict[int, TreeEntry]] = {}
     for part in parts:
         if not part:
             break
         described, _, path = part.partition(b"\t")
         mode, blob, stage = described.decode().split(" ")
-        stages.setdefault(path, {})[int(stage)] = Entry(mode, blob)
+        stages.setdefault(path, {})[int(stage)] = TreeEntry(mode, blob)
     messages = []
     for count in parts:
         if not count.isdigit():  # the end, or advice on submodules that git prints after it
@@ -179,14 +179,16 @@ def _two_names(store: TreeStore, sides: _Sides, old: bytes, mine: bytes, other: 
 
 
 def _whole(store: TreeStore, sides: _Sides, kind: ConflictKind, paths: list[bytes]) -> _Resolution:
-    def text(side: dict[bytes, Entry]) -> bytes:
+    def text(side: dict[bytes, TreeEntry]) -> bytes:
         return b"\n".join(store.blobs(side[path].blob for path in paths if path in side))
 
     lost = _lost(text(sides.base), text(sides.theirs), text(sides.ours))
     return _Resolution(paths[0], Conflict(paths[0], kind, 0, lost), {path: sides.ours.get(path) for path in paths})
 
 
-def _one_path(store: TreeStore, path: bytes, old: Entry | None, mine: Entry | None, other: Entry | None) -> _Resolution:
+def _one_path(
+    store: TreeStore, path: bytes, old: TreeEntry | None, mine: TreeEntry | None, other: TreeEntry | None
+) -> _Resolution:
     if mine is None or other is None:
         texts = store.blobs(entry.blob for entry in (other, old) if entry)
         lost = _lost(texts[1] if old else b"", texts[0], b"") if other else ()
@@ -197,14 +199,14 @@ def _one_path(store: TreeStore, path: bytes, old: Entry | None, mine: Entry | No
         conflict = Conflict(path, ConflictKind.SYMLINK, 0, _lost(before, after, kept))
         return _Resolution(path, conflict, {path: mine})
     if mine.blob == other.blob:
-        return _Resolution(path, Conflict(path, ConflictKind.MODE), {path: Entry(mode, mine.blob)})
+        return _Resolution(path, Conflict(path, ConflictKind.MODE), {path: TreeEntry(mode, mine.blob)})
     texts = store.blobs([mine.blob, other.blob, *([old.blob] if old else [])])
     ours, theirs, base = texts[0], texts[1], texts[2] if old else b""
     if any(b"\0" in text[:_SNIFFED] for text in (ours, theirs, base)):
-        return _Resolution(path, Conflict(path, ConflictKind.BINARY), {path: Entry(mode, mine.blob)})
+        return _Resolution(path, Conflict(path, ConflictKind.BINARY), {path: TreeEntry(mode, mine.blob)})
     merged, hunks = _merge_texts(store, ours, base, theirs)
     conflict = Conflict(path, ConflictKind.CONTENT, hunks, _lost(base, theirs, merged))
-    return _Resolution(path, conflict, {path: Entry(mode, store.write_blob(merged))})
+    return _Resolution(path, conflict, {path: TreeEntry(mode, store.write_blob(merged))})
 
 
 def _merge_texts(store: TreeStore, ours: bytes, base: bytes, theirs: bytes) -> tuple[bytes, int]:

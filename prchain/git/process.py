@@ -98,7 +98,7 @@ _DYING = 2.0
 """Seconds that a git whose output has ended may take to end."""
 
 
-class Stream:
+class GitStream:
     """A running git process as a context manager; leaving it checks how the process ended, or ends it.
 
     Its standard input is `lines`, or the file `feed` from its beginning, or, where both are None, the pipe `input`.

@@ -21,7 +21,7 @@ from prchain.git.output import (
     split_nul,
 )
 from prchain.git.patches import FilePatch, read_patches
-from prchain.git.process import ENVIRONMENT, NO_TRANSPORT, Stream, git_module, only
+from prchain.git.process import ENVIRONMENT, NO_TRANSPORT, GitStream, git_module, only
 from prchain.git.words import standing
 
 _ARGUMENTS = 1000
@@ -66,12 +66,12 @@ class GitRepository:
         with self.stream(*arguments) as output:
             return output.read().decode("utf-8", "replace")
 
-    def stream(self, *arguments: str, lines: Iterable[str] = (), fine: Collection[int] = (0,)) -> Stream:
+    def stream(self, *arguments: str, lines: Iterable[str] = (), fine: Collection[int] = (0,)) -> GitStream:
         """Start git with `arguments`, feed it `lines` on standard input, and give its output to read.
 
         `fine` are the exit statuses that are no failure.
         """
-        return Stream(self._git, self._environment, arguments, lines, fine)
+        return GitStream(self._git, self._environment, arguments, lines, fine)
 
     def refs(self, *patterns: str) -> dict[str, str]:
         """Full ref name to commit sha, for refs below the patterns; annotated tags are peeled."""

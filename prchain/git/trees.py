@@ -18,7 +18,7 @@ from typing import IO, Any, NamedTuple
 
 from prchain.errors import GitError, IncompleteRepository
 from prchain.git.output import path_text, split_nul
-from prchain.git.process import Stream
+from prchain.git.process import GitStream
 from prchain.git.repository import GitRepository
 
 FILE, EXECUTABLE, LINK, SUBMODULE = "100644", "100755", "120000", "160000"
@@ -45,19 +45,19 @@ _CONFIG = {
 }
 
 
-class Entry(NamedTuple):
+class TreeEntry(NamedTuple):
     """What a path of a tree is: mode in octal as git prints it, and blob id (of a submodule, the commit's)."""
 
     mode: str
     blob: str
 
 
-class Change(NamedTuple):
+class TreeChange(NamedTuple):
     """One path that differs between two trees; None where the tree does not have it."""
 
     path: bytes
-    old: Entry | None
-    new: Entry | None
+    old: TreeEntry | None
+    new: TreeEntry | None
 
 
 class TreeStore(GitRepository):
@@ -122,10 +122,10 @@ class TreeStore(GitRepository):
         feed: IO[bytes] | None = None,
         environment: Mapping[str, str] | None = None,
         config: Mapping[str, str] | None = None,
-    ) -> Stream:
-        """As in `GitRepository`; `feed` and no `lines` as in `Stream`; `environment` and `config` add to git's."""
+    ) -> GitStream:
+        """As in `GitRepository`; `feed` and no `lines` as in `GitStream`; `environment` and `config` add to git's."""
         own = {**self._environment, **_configured({**_CONFIG, **(config or {})}), **(environment or {})}
-        return Stream(self._git, own, arguments, lines, fine, feed)
+        return GitStream(self._git, own, arguments, lines, fine, feed)
 
     @property
     def object_format(self) -> str:
@@ -149,14 +149,14 @@ class TreeStore(GitRepository):
                 raise IncompleteRepository(f"there is no tree {name}; fetch the repository anew")
         return [answer[0].decode() for answer in answers]
 
-    def entries(self, tree: str) -> dict[bytes, Entry]:
+    def entries(self, tree: str) -> dict[bytes, TreeEntry]:
         """Every path of a tree (or commit) but folders, in git's order."""
         found = {}
         with self.stream("ls-tree", "-r", "-z", "--full-tree", tree) as output:
             for line in split_nul(output):
                 described, _, path = line.partition(b"\t")
                 mode, _, blob = described.decode().split(" ")
-                found[path] = Entry(mode, blob)
+                found[path] = TreeEntry(mode, blob)
         return found
 
     def blobs(self, names: Iterable[str]) -> list[bytes]:
@@ -165,7 +165,7 @@ class TreeStore(GitRepository):
         with self.stream("cat-file", "--batch", lines=asked) as output:
             return [_content(output, name) for name in asked]
 
-    def diff(self, old: str, new: str) -> list[Change]:
+    def diff(self, old: str, new: str) -> list[TreeChange]:
         """The paths that differ between two trees or commits; a rename is a deletion and an addition."""
         arguments = ("diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--no-renames", "--ignore-submodules=none")
         found = []
@@ -173,11 +173,11 @@ class TreeStore(GitRepository):
             parts = split_nul(output)
             for part in parts:
                 old_mode, new_mode, old_blob, new_blob, status = part[1:].decode().split(" ")
-                before = None if status == "A" else Entry(old_mode, old_blob)
-                found.append(Change(next(parts), before, None if status == "D" else Entry(new_mode, new_blob)))
+                before = None if status == "A" else TreeEntry(old_mode, old_blob)
+                found.append(TreeChange(next(parts), before, None if status == "D" else TreeEntry(new_mode, new_blob)))
         return found
 
-    def to_tar(self, tree: str) -> Stream:
+    def to_tar(self, tree: str) -> GitStream:
         """A tree as a tar, to be read in a ``with``: every blob as it is, submodules as empty folders."""
         return self.stream("archive", "--format=tar", self.tree_of(tree))
 
@@ -209,11 +209,11 @@ class TreeStore(GitRepository):
         """Write a commit by `IDENTITY`, whose id depends on nothing but the arguments; `seconds` is Unix time, UTC."""
         return self.write("commit", [commit_body(tree, parents, message.encode(), seconds=seconds)])[0]
 
-    def write_tree(self, entries: Mapping[bytes, Entry]) -> str:
+    def write_tree(self, entries: Mapping[bytes, TreeEntry]) -> str:
         """The tree of these paths, whose blobs must be there. Raises `GitError` for a name that git refuses."""
         return self._through_index(None, entries, ())
 
-    def edit(self, tree: str, changes: Mapping[bytes, Entry | None]) -> str:
+    def edit(self, tree: str, changes: Mapping[bytes, TreeEntry | None]) -> str:
         """The tree with these paths set, or taken away where None.
 
         A path that is set replaces a folder of its name, and a file where it needs a folder.
@@ -238,7 +238,9 @@ class TreeStore(GitRepository):
         """Write an index that holds the tree (or commit's tree), without times of files."""
         self._call("read-tree", tree, environment={"GIT_INDEX_FILE": str(place)})
 
-    def _through_index(self, base: str | None, changes: Mapping[bytes, Entry | None], options: tuple[str, ...]) -> str:
+    def _through_index(
+        self, base: str | None, changes: Mapping[bytes, TreeEntry | None], options: tuple[str, ...]
+    ) -> str:
         refused = [path for path, entry in changes.items() if entry and not is_storable(path, entry.mode)]
         if refused:
             raise GitError(f"{path_text(refused[0])!r} is no name that a tree can hold")

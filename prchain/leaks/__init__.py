@@ -8,13 +8,13 @@ from __future__ import annotations
 from prchain.leaks.check import check
 from prchain.leaks.facts import StageFacts, candidate_names, stage_facts
 from prchain.leaks.finding import Finding, Kind, leaking
-from prchain.leaks.rewriting import Versions, leak_words, until_clean
+from prchain.leaks.rewriting import TextVersions, leak_words, until_clean
 
 __all__ = [
     "Finding",
     "Kind",
     "StageFacts",
-    "Versions",
+    "TextVersions",
     "candidate_names",
     "check",
     "leak_words",

@@ -9,7 +9,7 @@ from prchain.leaks.facts import StageFacts
 from prchain.leaks.finding import Finding, Kind, finding
 from prchain.leaks.form import form_findings, reference_findings
 from prchain.leaks.names import name_findings
-from prchain.leaks.reading import Reading
+from prchain.leaks.reading import TextReading
 
 LONGEST_TEXT = 65_536
 """Characters that are read, the most that GitHub keeps of an issue; a longer text fails, whatever is in the rest."""
@@ -34,14 +34,14 @@ def check(
     if not text.strip():
         return [] if kind == "issue" else [finding("empty", "leak", "")]
     chain_paths = {path for facts in chain for path in facts.paths}
-    reading = Reading(text[:LONGEST_TEXT], paths_at_base, chain_paths)
+    reading = TextReading(text[:LONGEST_TEXT], paths_at_base, chain_paths)
     found = dict.fromkeys(_findings(reading, chain, position, kind))
     if len(text) > LONGEST_TEXT:
         found[finding("too_long", "leak", f"{len(text)} characters, at most {LONGEST_TEXT} are read")] = None
     return sorted(found, key=lambda one: one.severity != "leak")
 
 
-def _findings(reading: Reading, chain: Sequence[StageFacts], position: int, kind: Kind) -> Iterator[Finding]:
+def _findings(reading: TextReading, chain: Sequence[StageFacts], position: int, kind: Kind) -> Iterator[Finding]:
     yield from name_findings(reading, chain, position, kind)
     yield from code_findings(reading, chain, position, kind)
     yield from reference_findings(reading, chain, kind)
@@ -51,7 +51,7 @@ def _findings(reading: Reading, chain: Sequence[StageFacts], position: int, kind
     yield from _path_findings(reading, chain, position, kind)
 
 
-def _path_findings(reading: Reading, chain: Sequence[StageFacts], position: int, kind: Kind) -> Iterator[Finding]:
+def _path_findings(reading: TextReading, chain: Sequence[StageFacts], position: int, kind: Kind) -> Iterator[Finding]:
     if position == 0:
         return
     paths = chain[position - 1].paths

@@ -9,7 +9,7 @@ from prchain.identifiers import is_code_name
 from prchain.leaks.facts import PROSE_SHINGLE, SHINGLE, SHORTEST_MARKED_LITERAL, StageFacts, is_distinctive_line, phrase
 from prchain.leaks.finding import Finding, Severity, finding
 from prchain.leaks.folding import bare_lines, digest, words_of
-from prchain.leaks.reading import Reading
+from prchain.leaks.reading import TextReading
 from prchain.leaks.vocabulary import lists
 from prchain.lexing import is_prose
 
@@ -45,7 +45,7 @@ _LONGEST_PHRASE = 3
 _BULLET = re.compile(r"^(?:[-+*>•]|\d{1,3}[.)])\s+")
 
 
-def code_findings(reading: Reading, chain: Sequence[StageFacts], position: int, kind: str) -> Iterator[Finding]:
+def code_findings(reading: TextReading, chain: Sequence[StageFacts], position: int, kind: str) -> Iterator[Finding]:
     """Code of any kind; of an issue, whose author may show code, only lines that are the patch's."""
     yield from _patch_lines(reading, chain, position, tests=kind != "issue")
     if kind == "issue":
@@ -66,7 +66,7 @@ def severity_of(stage: int, position: int) -> Severity:
     return "warning" if stage < position else "leak"
 
 
-def _patch_lines(reading: Reading, chain: Sequence[StageFacts], position: int, *, tests: bool) -> Iterator[Finding]:
+def _patch_lines(reading: TextReading, chain: Sequence[StageFacts], position: int, *, tests: bool) -> Iterator[Finding]:
     shown = dict.fromkeys([*reading.lines, *(_BULLET.sub("", line) for line in reading.lines), *reading.spans])
     for line in shown:
         seen = {digest(bare) for bare in bare_lines(line.strip("`")) if is_distinctive_line(bare)}
@@ -77,7 +77,7 @@ def _patch_lines(reading: Reading, chain: Sequence[StageFacts], position: int, *
                 break
 
 
-def _statements(reading: Reading) -> Iterator[Finding]:
+def _statements(reading: TextReading) -> Iterator[Finding]:
     """Lines that are code by themselves, and two or more in a row of those that may be."""
     row: list[Finding] = []
     for line in [*filter(None, reading.lines), ""]:
@@ -107,7 +107,7 @@ def _is_code(span: str) -> bool:
     return bool(_SPAN_CODE.search(span) or (calls and re.search(r"[\[{]", span)) or (calls > 1 and "**" in span))
 
 
-def _calls(reading: Reading, known: Collection[str]) -> Iterator[Finding]:
+def _calls(reading: TextReading, known: Collection[str]) -> Iterator[Finding]:
     """Calls: of a name of the patches or in the shape of code, or with arguments that only code has; all others, such
     as `sin(theta)`, may be maths or a remark."""
     masked = reading.masked
@@ -130,7 +130,7 @@ def _is_remark(arguments: str) -> bool:
     return bool(re.fullmatch(r"[\w'-]+(?:[,;]? [\w'-]+)*", arguments)) and " " in arguments.replace(", ", "")
 
 
-def literal_findings(reading: Reading, chain: Sequence[StageFacts], position: int) -> Iterator[Finding]:
+def literal_findings(reading: TextReading, chain: Sequence[StageFacts], position: int) -> Iterator[Finding]:
     """Literals that the patches add: whole short ones, and `SHINGLE` or more words in a row of longer ones."""
     words = words_of(reading.text)
     marks = _marks(words, SHINGLE)
@@ -165,7 +165,7 @@ def _runs(words: Sequence[str], hits: Sequence[bool], length: int) -> Iterator[l
             start = None
 
 
-def _phrases(reading: Reading) -> Iterator[str]:
+def _phrases(reading: TextReading) -> Iterator[str]:
     for shown in (*reading.spans, *reading.quotes):
         yield phrase(shown.strip("\"'"))
     for text in (reading.masked,):

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from prchain.leaks.facts import StageFacts
 from prchain.leaks.finding import Finding, finding
-from prchain.leaks.reading import Reading
+from prchain.leaks.reading import TextReading
 from prchain.leaks.vocabulary import is_plain, lists
 
 LENGTHS = {"query": (25, 400), "overview": (25, 700), "comment": (3, 700)}
@@ -83,7 +83,7 @@ _FEWEST_LETTERS = 20
 """Fewer letters of another script are a symbol, a name or an example."""
 
 
-def form_findings(reading: Reading, kind: str) -> Iterator[Finding]:
+def form_findings(reading: TextReading, kind: str) -> Iterator[Finding]:
     """Everything about the form of a query, an overview or a comment."""
     yield from _lists(reading)
     for match in _URL.finditer(reading.text):
@@ -93,7 +93,7 @@ def form_findings(reading: Reading, kind: str) -> Iterator[Finding]:
     yield from _language(reading)
 
 
-def reference_findings(reading: Reading, chain: Sequence[StageFacts], kind: str) -> Iterator[Finding]:
+def reference_findings(reading: TextReading, chain: Sequence[StageFacts], kind: str) -> Iterator[Finding]:
     """Shas and numbers: those of the stages are leaks, others warnings."""
     for match in _HEX.finditer(reading.text):
         sha = match[0].lower()
@@ -110,7 +110,7 @@ def reference_findings(reading: Reading, chain: Sequence[StageFacts], kind: str)
         yield finding("pull_request_number", "leak" if stage else "warning", match[0], stage)
 
 
-def _lists(reading: Reading) -> Iterator[Finding]:
+def _lists(reading: TextReading) -> Iterator[Finding]:
     items = [line for line in reading.lines if _ITEM.match(line)]
     if items:
         yield finding("list", "leak" if len(items) > 1 else "warning", items[0])
@@ -137,7 +137,7 @@ def _length(text: str, kind: str) -> Iterator[Finding]:
         yield finding("too_long", "leak", f"{words} words, at most {most} are allowed")
 
 
-def _meta(reading: Reading, kind: str) -> Iterator[Finding]:
+def _meta(reading: TextReading, kind: str) -> Iterator[Finding]:
     """Talk about the making of the text. Words that may mean the project's own subject leak when there are two subjects
     of them; a judge, of a comment, may speak of the patch it judges."""
     said = " ".join(reading.masked.split())
@@ -150,7 +150,7 @@ def _meta(reading: Reading, kind: str) -> Iterator[Finding]:
         yield finding("meta", "leak" if len(subjects) > 1 else "warning", phrase)
 
 
-def _language(reading: Reading) -> Iterator[Finding]:
+def _language(reading: TextReading) -> Iterator[Finding]:
     """A text is English when its letters are Latin, and English words, above all those of grammar, make it up.
 
     Judged by sentence and by paragraph, so that a foreign passage in an English text shows; short ones by the whole.

@@ -9,7 +9,7 @@ from functools import lru_cache
 from prchain.identifiers import is_code_name, name_parts
 from prchain.leaks.facts import SHORTEST_NAME, StageFacts
 from prchain.leaks.finding import Finding, finding
-from prchain.leaks.reading import Reading, Word
+from prchain.leaks.reading import TextReading, Word
 from prchain.leaks.vocabulary import is_plain, lists
 
 _SHORTEST_SQUASHED = 8
@@ -33,7 +33,7 @@ def _names(names: frozenset[str], standing: frozenset[str] = frozenset()) -> _Na
     return _Names(names, joined, {word for word in squashed if len(word) >= _SHORTEST_SQUASHED}, standing)
 
 
-def name_findings(reading: Reading, chain: Sequence[StageFacts], position: int, kind: str) -> Iterator[Finding]:
+def name_findings(reading: TextReading, chain: Sequence[StageFacts], position: int, kind: str) -> Iterator[Finding]:
     """Names that the stages introduce or change. Own and later ones leak; those that stand by now are warnings."""
     exempt = _exempt(reading, chain, position)
     order = sorted(range(1, len(chain) + 1), key=lambda stage: (stage != position, stage < position, stage))
@@ -100,7 +100,7 @@ def _singulars(text: str) -> Iterator[str]:
             yield text[:-2]
 
 
-def _exempt(reading: Reading, chain: Sequence[StageFacts], position: int) -> frozenset[str]:
+def _exempt(reading: TextReading, chain: Sequence[StageFacts], position: int) -> frozenset[str]:
     """What may be named: the interface of this stage and the earlier ones (of all, before the first), and words of
     named paths."""
     told = chain if position == 0 else chain[:position]

@@ -35,7 +35,7 @@ class Word:
     shown: str = ""
 
 
-class Reading:
+class TextReading:
     """One text, read once, against the paths that exist at the base and those of the chain."""
 
     def __init__(self, text: str, paths: Collection[str], chain_paths: Collection[str]) -> None:

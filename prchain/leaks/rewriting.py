@@ -13,7 +13,7 @@ None where there is no other to be had."""
 
 
 @dataclass(frozen=True, slots=True)
-class Versions:
+class TextVersions:
     """A text as it was written last, and what was found in each version of it."""
 
     text: str
@@ -26,7 +26,7 @@ class Versions:
         return not leaking(self.findings[-1])
 
 
-def until_clean(first: str, check: Callable[[str], Sequence[Finding]], again: Again, repeats: int) -> Versions:
+def until_clean(first: str, check: Callable[[str], Sequence[Finding]], again: Again, repeats: int) -> TextVersions:
     """Write a text again, `repeats` times at most, until `check` finds no leak in it."""
     text, found = first, [tuple(check(first))]
     while leaking(found[-1]) and len(found) <= repeats:
@@ -35,7 +35,7 @@ def until_clean(first: str, check: Callable[[str], Sequence[Finding]], again: Ag
             break
         text = more
         found.append(tuple(check(text)))
-    return Versions(text, tuple(found))
+    return TextVersions(text, tuple(found))
 
 
 def leak_words(findings: Sequence[Finding]) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 
-class Lists(NamedTuple):
+class WordLists(NamedTuple):
     """The word lists of `vocabulary.toml`, in small letters."""
 
     technical: frozenset[str]
@@ -17,10 +17,10 @@ class Lists(NamedTuple):
 
 
 @lru_cache(maxsize=1)
-def lists() -> Lists:
+def lists() -> WordLists:
     """The word lists, read once."""
     values = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
-    return Lists(*(frozenset(values[name].split()) for name in Lists._fields))
+    return WordLists(*(frozenset(values[name].split()) for name in WordLists._fields))
 
 
 @lru_cache(maxsize=1)

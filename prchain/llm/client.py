@@ -22,7 +22,7 @@ _WANTED = re.compile(r"pass(?:ed)? back|required|missing|must be (?:sent|given|p
 """An endpoint that complains of reasoning which was not passed back complains of another message."""
 
 if TYPE_CHECKING:
-    from prchain.llm.faults import Fault
+    from prchain.llm.faults import EndpointFault
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,23 +84,23 @@ class OpenAIModel:
             self.endpoint.sleep(seconds)
         return seconds
 
-    def _send(self, request: Request, dialect: Dialect) -> Reply | Fault:
+    def _send(self, request: Request, dialect: Dialect) -> Reply | EndpointFault:
         import httpx2  # noqa: PLC0415  see `Endpoint`
         import openai  # noqa: PLC0415
 
-        from prchain.llm.faults import Fault, fault_of, timed_out  # noqa: PLC0415  it imports the SDK
+        from prchain.llm.faults import EndpointFault, fault_of, timed_out  # noqa: PLC0415  it imports the SDK
 
         endpoint = self.endpoint
         try:
             body = endpoint.post(body_of(request, self.name, dialect))
         except TimeoutError:
-            return Fault(timed_out(endpoint.shown))
+            return EndpointFault(timed_out(endpoint.shown))
         except (openai.OpenAIError, httpx2.HTTPError, OSError) as error:
             return fault_of(error, endpoint.shown, endpoint.secrets, endpoint.wall())
         return reply_of(body, self.name, endpoint.secrets)
 
 
-def _other_dialect(fault: Fault, request: Request, dialect: Dialect) -> Dialect | None:
+def _other_dialect(fault: EndpointFault, request: Request, dialect: Dialect) -> Dialect | None:
     """The dialect to try where the endpoint refused a parameter that can be said in another way."""
     if fault.status not in {400, 422}:
         return None

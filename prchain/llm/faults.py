@@ -44,7 +44,7 @@ _LONGEST_WORDS = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class EndpointFault:
     """A failed exchange: what it is called, whether the same call may be sent again, and what the endpoint said."""
 
     error: LlmError
@@ -57,17 +57,19 @@ class Fault:
 
 def fault_of(
     error: openai.OpenAIError | httpx2.HTTPError | OSError, where: str, secrets: tuple[str, ...], now: float
-) -> Fault:
+) -> EndpointFault:
     """The fault that an exchange ended in. `where` names the endpoint, `now` is the time in seconds since 1970."""
     if isinstance(error, openai.APIStatusError):
         return _of_status(error, where, secrets, now)
     cause = error.__cause__ if isinstance(error, openai.APIConnectionError) else error
     if isinstance(cause, _NEVER_CONNECTED):
         said = redact(" ".join(str(cause).split()), secrets)[:_LONGEST_WORDS] or type(cause).__name__
-        return Fault(EndpointUnreachable(f"{where} cannot be reached: {said}; is llm_base_url right?"), again=True)
+        return EndpointFault(
+            EndpointUnreachable(f"{where} cannot be reached: {said}; is llm_base_url right?"), again=True
+        )
     if isinstance(error, openai.APITimeoutError) or isinstance(cause, httpx2.TimeoutException):
-        return Fault(timed_out(where))
-    return Fault(EndpointUnreachable(f"{where} cut the connection ({type(cause).__name__})", billed=True))
+        return EndpointFault(timed_out(where))
+    return EndpointFault(EndpointUnreachable(f"{where} cut the connection ({type(cause).__name__})", billed=True))
 
 
 def timed_out(where: str) -> EndpointTimeout:
@@ -91,7 +93,7 @@ def retry_after(headers: Mapping[str, str], now: float) -> float | None:
         return None
 
 
-def _of_status(error: openai.APIStatusError, where: str, secrets: tuple[str, ...], now: float) -> Fault:
+def _of_status(error: openai.APIStatusError, where: str, secrets: tuple[str, ...], now: float) -> EndpointFault:
     status = error.status_code
     fields = error.body if isinstance(error.body, dict) else {}
     words = redact(_words(error.body), secrets)[:_LONGEST_WORDS]
@@ -117,7 +119,7 @@ def _of_status(error: openai.APIStatusError, where: str, secrets: tuple[str, ...
     else:
         named = EndpointRefused(said)
     again = status in _AGAIN and not isinstance(named, EndpointRefused)
-    return Fault(named, again, wait, status, words)
+    return EndpointFault(named, again, wait, status, words)
 
 
 def _words(body: Any) -> str:

@@ -67,7 +67,7 @@ class Spending:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class StoredReply:
     """A stored reply, and what it took when it came."""
 
     reply: Reply
@@ -81,7 +81,7 @@ class Found:
 class Ledger(Protocol):
     """The calls of one run, and the stored replies of all runs. Safe for several threads."""
 
-    def find(self, key: CallKey) -> Found | None:
+    def find(self, key: CallKey) -> StoredReply | None:
         """The reply that some run stored under this key; the first, should there be several."""
 
     def reserve(self, key: CallKey, note: CallNote, usd: float | None, budget_usd: float | None) -> int:
@@ -134,12 +134,12 @@ class MemoryLedger:
     calls: list[_Call] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
-    def find(self, key: CallKey) -> Found | None:
+    def find(self, key: CallKey) -> StoredReply | None:
         """See `Ledger`."""
         with self._lock:
             for call in self.calls:
                 if call.state == "stored" and call.key == key and call.reply is not None:
-                    return Found(call.reply, call.counted, call.seconds)
+                    return StoredReply(call.reply, call.counted, call.seconds)
         return None
 
     def reserve(self, key: CallKey, note: CallNote, usd: float | None, budget_usd: float | None) -> int:

@@ -37,7 +37,7 @@ _OBJECT = re.compile(r"\{\s*[\"'}]")
 _BRACE = re.compile(r"[{}]")
 
 
-class Unfit(Exception):
+class UnfitReply(Exception):
     """The reply is not what was asked for; its `words` tell the model what to do about it."""
 
     def __init__(self, words: str, *, cut_off: bool = False, refused: bool = False) -> None:
@@ -48,16 +48,16 @@ class Unfit(Exception):
 
 
 def read_text(reply: Reply) -> str:
-    """The text of a reply to a question that wants prose. Raises `Unfit`."""
+    """The text of a reply to a question that wants prose. Raises `UnfitReply`."""
     _refuse_what_is_no_text(reply)
     text = reply.text.strip()
     if not text:
-        raise Unfit("Your reply was empty. Answer the question in plain text.")
+        raise UnfitReply("Your reply was empty. Answer the question in plain text.")
     return text
 
 
 def read_shape(reply: Reply, shape: type[Shape]) -> Shape:
-    """The value that a reply in JSON holds, checked against `shape` with strict types. Raises `Unfit`.
+    """The value that a reply in JSON holds, checked against `shape` with strict types. Raises `UnfitReply`.
 
     A Markdown fence or prose around one JSON object is tolerated, and so are keys that nobody asked for: they say
     nothing that is used. A shape that forbids them (pydantic's ``extra="forbid"``) is spared them. Not a number,
@@ -76,7 +76,7 @@ def read_shape(reply: Reply, shape: type[Shape]) -> Shape:
         faults = error.errors(include_url=False, include_input=False, include_context=False)
         said += [f"{'.'.join(map(str, fault['loc'])) or 'the object'}: {fault['msg']}" for fault in faults]
     if said:
-        raise Unfit(
+        raise UnfitReply(
             f"Your JSON does not fit the schema: {'; '.join(said[:_COMPLAINTS])}. Reply with the corrected JSON object "
             "alone."
         )
@@ -95,7 +95,7 @@ def _folded(key: str) -> str:
 
 
 def find_object(text: str) -> dict[str, Any]:
-    """The one JSON object of a text, whatever prose stands around it. Raises `Unfit`.
+    """The one JSON object of a text, whatever prose stands around it. Raises `UnfitReply`.
 
     An object inside something broken is not taken for the answer: it may be any part of it.
     """
@@ -110,7 +110,7 @@ def find_object(text: str) -> dict[str, Any]:
         start = text.find("{", end)
     if len(found) != 1:
         count = "more than one JSON object" if found else "no JSON object"
-        raise Unfit(f"Your reply holds {count}. Reply with exactly one, and nothing else.")
+        raise UnfitReply(f"Your reply holds {count}. Reply with exactly one, and nothing else.")
     return found[0]
 
 
@@ -119,13 +119,13 @@ def _decode(text: str, start: int) -> tuple[dict[str, Any], int]:
     try:
         value, end = _DECODER.raw_decode(text, start)
     except RecursionError:
-        raise Unfit(_TOO_DEEP) from None
+        raise UnfitReply(_TOO_DEEP) from None
     except ValueError as error:
         fault = " ".join(str(error).split())[:120]
-        raise Unfit(f"Your reply is no valid JSON ({fault}). Reply with one JSON object alone.") from None
+        raise UnfitReply(f"Your reply is no valid JSON ({fault}). Reply with one JSON object alone.") from None
     assert isinstance(value, dict)
     if _is_deep(value):
-        raise Unfit(_TOO_DEEP)
+        raise UnfitReply(_TOO_DEEP)
     return value, end
 
 
@@ -151,7 +151,7 @@ def _end_of_prose(text: str, start: int) -> int:
         depth += 1 if brace.group() == "{" else -1
         if depth == 0:
             return brace.end()
-    raise Unfit("Your reply is no valid JSON (a brace is never closed). Reply with one JSON object alone.")
+    raise UnfitReply("Your reply is no valid JSON (a brace is never closed). Reply with one JSON object alone.")
 
 
 def closed_schema(shape: type[BaseModel]) -> Mapping[str, Any]:
@@ -197,11 +197,11 @@ def _type_of(part: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
 
 def _refuse_what_is_no_text(reply: Reply) -> None:
     if reply.refusal or reply.finish == "content_filter":
-        raise Unfit("You did not answer. Answer the question, in the form that was asked for.", refused=True)
+        raise UnfitReply("You did not answer. Answer the question, in the form that was asked for.", refused=True)
     if reply.finish == "length":
-        raise Unfit("Your reply was cut off at its length limit. Answer again, more briefly.", cut_off=True)
+        raise UnfitReply("Your reply was cut off at its length limit. Answer again, more briefly.", cut_off=True)
     if reply.tool_calls:
-        raise Unfit("There are no tools here. Answer in text, in the form that was asked for.")
+        raise UnfitReply("There are no tools here. Answer in text, in the form that was asked for.")
 
 
 def _close(node: Any) -> Any:

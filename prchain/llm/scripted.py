@@ -44,7 +44,7 @@ class _ToolCall(BaseModel):
     id: str | None = None
 
 
-class Line(BaseModel):
+class ScriptedReply(BaseModel):
     """One line of a script; see the module."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -92,8 +92,10 @@ class ScriptedModel:
 
     name = NAME
 
-    def __init__(self, lines: Iterable[Line | Mapping[str, Any]]) -> None:
-        self._lines = [line if isinstance(line, Line) else Line.model_validate(line) for line in lines]
+    def __init__(self, lines: Iterable[ScriptedReply | Mapping[str, Any]]) -> None:
+        self._lines = [
+            line if isinstance(line, ScriptedReply) else ScriptedReply.model_validate(line) for line in lines
+        ]
         self._used: set[int] = set()
         self._lock = threading.Lock()
 
@@ -109,7 +111,7 @@ class ScriptedModel:
             if not text.strip():
                 continue
             try:
-                lines.append(Line.model_validate_json(text))
+                lines.append(ScriptedReply.model_validate_json(text))
             except ValidationError as error:
                 fault = error.errors(include_url=False, include_input=False, include_context=False)[0]
                 where = ".".join(map(str, fault["loc"]))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from prchain.errors import SettingsError, UsageError
 from prchain.llm.client import OpenAIModel
-from prchain.llm.desk import Desk, Route
 from prchain.llm.endpoint import Endpoint
+from prchain.llm.gateway import Gateway, Route
 from prchain.llm.ledger import Ledger
 from prchain.llm.price import Price
 from prchain.llm.scripted import ScriptedModel
@@ -15,16 +15,16 @@ _Address = tuple[str, str | None]
 """An endpoint's URL and the key for it: what a limit belongs to."""
 
 
-def make_desk(settings: Settings, ledger: Ledger, budget_usd: float | None = None) -> Desk:
+def make_desk(settings: Settings, ledger: Ledger, budget_usd: float | None = None) -> Gateway:
     """A desk that asks the models of the settings, or the script that stands in for all of them.
 
-    `budget_usd` is what the ledger's run may spend; None is no limit. `Desk.check` tells before anything is sent
+    `budget_usd` is what the ledger's run may spend; None is no limit. `Gateway.check` tells before anything is sent
     whether the purposes of a command have models and, with a budget, prices. Raises `UsageError` where no model is
     configured at all, and `SettingsError`.
     """
     if settings.llm_script is not None:
         free = Route(ScriptedModel.load(settings.llm_script), Price(input=0.0, output=0.0))
-        return Desk(ledger, default=free, budget_usd=budget_usd)
+        return Gateway(ledger, default=free, budget_usd=budget_usd)
     common = PurposeSettings()
     if settings.llm_model is None and not any(purpose.model for purpose in settings.purposes.values()):
         raise UsageError(
@@ -33,7 +33,7 @@ def make_desk(settings: Settings, ledger: Ledger, budget_usd: float | None = Non
         )
     endpoints = _endpoints(settings, (common, *settings.purposes.values()))
     routes = {name: _route(settings, purpose, endpoints, name) for name, purpose in settings.purposes.items()}
-    desk = Desk(
+    desk = Gateway(
         ledger,
         default=_route(settings, common, endpoints, "") if settings.llm_model else None,
         routes={name: route for name, route in routes.items() if route is not None},

@@ -22,8 +22,8 @@ from environments.checkouts.checkout import extract_tree, place_tree
 from environments.checkouts.state import next_state
 from environments.checkouts.tracking import Tracker
 from environments.sandboxes.docker import DockerSandbox
-from environments.sandboxes.sandbox import Limits, Place
-from prchain.git.trees import FILE, SUBMODULE, Entry, TreeStore
+from environments.sandboxes.sandbox import ResourceLimits, SandboxConfig
+from prchain.git.trees import FILE, SUBMODULE, TreeEntry, TreeStore
 from research.bench.measures import Measure
 
 FILES = {"small": 200, "large": 9_000}
@@ -98,7 +98,7 @@ def of_mirror(mirror: Path, folder: Path) -> Bed:
         entries = store.entries(tree)
         with store.stream("cat-file", "--batch-check", lines=(entry.blob for entry in entries.values())) as output:
             missing = {line.split()[0].decode() for line in output if line.rstrip().endswith(b"missing")}
-        lost: dict[bytes, Entry | None] = {
+        lost: dict[bytes, TreeEntry | None] = {
             path: None for path, entry in entries.items() if entry.mode == SUBMODULE or entry.blob in missing
         }
         trees.append(store.edit(tree, lost))
@@ -116,7 +116,7 @@ def _placing(image: str, bed: Bed, name: str, turns: int) -> list[Measure]:
     for _ in range(turns):
         timed("id", lambda: next_state(bed.store, landed_before=bed.landed, agent_tree=agent, base=bed.base))
         seconds["clone"].append(_clone(image, bed))
-        with DockerSandbox(Place(image, limits=Limits(memory_bytes=2 << 30))) as box:
+        with DockerSandbox(SandboxConfig(image, limits=ResourceLimits(memory_bytes=2 << 30))) as box:
             timed("placed", partial(place_tree, box, bed.store, bed.base))
             timed("next", partial(place_tree, box, bed.store, bed.landed))
             timed("extracted", partial(extract_tree, box, bed.store, start_tree=tree, ignore_rules_from=tree))
@@ -147,7 +147,9 @@ def _agents_tree(bed: Bed) -> str:
     """M_{t-1} with a few files in another version."""
     entries = list(bed.store.entries(bed.landed).items())[:CHANGED]
     blobs = bed.store.write("blob", [b"the agent's\n%d\n" % number for number in range(CHANGED)])
-    return bed.store.edit(bed.landed, {path: Entry(FILE, blob) for (path, _), blob in zip(entries, blobs, strict=True)})
+    return bed.store.edit(
+        bed.landed, {path: TreeEntry(FILE, blob) for (path, _), blob in zip(entries, blobs, strict=True)}
+    )
 
 
 def _clone(image: str, bed: Bed) -> float:

@@ -22,9 +22,9 @@ from time import perf_counter, process_time
 from typing import Any, NamedTuple
 
 from environments.sandboxes.local import LocalSandbox
-from environments.sandboxes.sandbox import ExecResult, Place
+from environments.sandboxes.sandbox import ExecResult, SandboxConfig
 from prchain.errors import UsageError
-from prchain.llm.desk import Desk, Route
+from prchain.llm.gateway import Gateway, Route
 from prchain.llm.model import Reply, Request, ToolCall, Usage
 from prchain.llm.price import Price
 from research.bench.measures import Measure
@@ -33,14 +33,14 @@ from sql.store import Store
 from sql.tables import Chain, Repository
 from tests.models import FakeModel
 from tests.trajectories.miniworld import on_the_path
-from trajectories.model import Ending, Entry, Kind
+from trajectories.model import Ending, Entry, EntryKind
 from trajectories.recorder import StoreRecorder
 from trajectories.rows import begin_trajectory, write_entries
 from trajectories.scaffolds.kinds.mini import MiniScaffold
 from trajectories.scaffolds.kinds.react import ReactScaffold
 from trajectories.scaffolds.mini_package import MiniPackage
 from trajectories.scaffolds.observations import SUBMISSION
-from trajectories.scaffolds.scaffold import Order
+from trajectories.scaffolds.scaffold import AttemptSpec
 
 GOAL = 10.0
 """Milliseconds of our loop a step, without model and command: by the clock on the wall, and of CPU.
@@ -217,12 +217,12 @@ def _ours(scaffold: ReactScaffold, folder: Path, said: list[str]) -> Run:
     """An attempt of ours, with ledger and rows in a database."""
     run = Run()
     opening = [
-        Entry(0, 1, 1, 0, Kind.SYSTEM, "system", "You work in a sandbox."),
-        Entry(1, 1, 1, 0, Kind.QUERY, "user", "Mend the parser."),
+        Entry(0, 1, 1, 0, EntryKind.SYSTEM, "system", "You work in a sandbox."),
+        Entry(1, 1, 1, 0, EntryKind.QUERY, "user", "Mend the parser."),
     ]
     store = Store.open(f"sqlite:///{folder / 'bench.db'}")
     (folder / "work").mkdir()
-    box = _Sandbox(Place(None, workdir=str(folder / "work")), unsafe=True)
+    box = _Sandbox(SandboxConfig(None, workdir=str(folder / "work")), unsafe=True)
     box.measured = run
     try:
         with store.transaction() as tx:
@@ -259,11 +259,11 @@ def _ours(scaffold: ReactScaffold, folder: Path, said: list[str]) -> Run:
                 },
             )
             write_entries(tx, "bench", opening)
-        desk = Desk(SqlLedger(store, "bench"), Route(_model(said, run), Price(1.0, 2.0)), budget_usd=1000.0)
+        desk = Gateway(SqlLedger(store, "bench"), Route(_model(said, run), Price(1.0, 2.0)), budget_usd=1000.0)
         recorder = StoreRecorder(store, "bench", opening)
         with box:
             run.begin()
-            ended = scaffold.attempt(desk, box, Order("bench/1", 0, 1, 1, opening), recorder)
+            ended = scaffold.attempt(desk, box, AttemptSpec("bench/1", 0, 1, 1, opening), recorder)
             run.end_step()
         assert (ended.ending, ended.used.steps) == (Ending.SUBMITTED, len(said))
     finally:

@@ -19,7 +19,7 @@ from typing import Any
 
 from environments.sandboxes.docker import DockerSandbox
 from environments.sandboxes.engine import connect
-from environments.sandboxes.sandbox import Limits, Place
+from environments.sandboxes.sandbox import ResourceLimits, SandboxConfig
 from research.bench import placing_bench
 from research.bench.measures import Measure
 
@@ -64,7 +64,7 @@ def run(
 
 
 def _sandbox(image: str) -> DockerSandbox:
-    return DockerSandbox(Place(image, limits=Limits(memory_bytes=1 << 30)))
+    return DockerSandbox(SandboxConfig(image, limits=ResourceLimits(memory_bytes=1 << 30)))
 
 
 def _commands(image: str, turns: int) -> list[Measure]:

@@ -25,11 +25,11 @@ from typing import Any
 import click
 
 from environments.backends import BACKENDS
-from environments.images.provide import Provided, Provider
+from environments.images.provide import Provider, StageImage
 from environments.workplace import Workplace
 from prchain.git import path_text
 from prchain.git.trees import TreeStore
-from prchain.llm.desk import Desk, Route
+from prchain.llm.gateway import Gateway, Route
 from prchain.llm.price import Price
 from prchain.llm.scripted import ScriptedModel
 from prchain.settings import Settings
@@ -42,8 +42,8 @@ from sql.chosen import find_chain
 from sql.ledger import SqlLedger
 from sql.store import Store
 from trajectories.options import Gate, RolloutOptions
-from trajectories.rollouts.ground import ChainGround
-from trajectories.rollouts.rollout import RolloutContext, roll
+from trajectories.rollouts.chain_context import ChainContext
+from trajectories.rollouts.rollout import RunContext, roll
 from trajectories.scaffolds.kinds import SCAFFOLDS
 from trajectories.task import read_task
 
@@ -88,7 +88,7 @@ def main(db: str, chain: str, agent: str, tries: int, keep: str | None) -> None:
                     sys.exit(1)
                 works, missed_by = found.works, found.missed_by
                 say(f"found after {found.tried} tries: {found.piece}, missed by {', '.join(missed_by[:3])}")
-        context = RolloutContext(
+        context = RunContext(
             store,
             _desk(store, []),
             provider,
@@ -113,9 +113,9 @@ def main(db: str, chain: str, agent: str, tries: int, keep: str | None) -> None:
     sys.exit(1 if wrong else 0)
 
 
-def _desk(store: Store, lines: list[Any]) -> Desk:
+def _desk(store: Store, lines: list[Any]) -> Gateway:
     free = Price(input=0.0, output=0.0)
-    return Desk(SqlLedger(store, uuid.uuid4().hex), default=Route(ScriptedModel(lines), free))
+    return Gateway(SqlLedger(store, uuid.uuid4().hex), default=Route(ScriptedModel(lines), free))
 
 
 def copy(db: Path, to: Path) -> None:
@@ -125,28 +125,28 @@ def copy(db: Path, to: Path) -> None:
         source.backup(target)
 
 
-def _ground(store: Store, provider: Provider, settings: Settings, folder: Path, chain_id: str) -> ChainGround:
+def _ground(store: Store, provider: Provider, settings: Settings, folder: Path, chain_id: str) -> ChainContext:
     """The chain's ground for what is worked out before the rollout."""
 
-    def place(provided: Provided, trees: TreeStore) -> Workplace:
+    def place(provided: StageImage, trees: TreeStore) -> Workplace:
         backend = replace(BACKENDS[OPTIONS.backend], client=provider.engine())
         return Workplace(provided, trees, backend=backend, test_timeout=OPTIONS.test_timeout)
 
     with store.reading() as tx:
         task = read_task(tx, chain_id)
     task.require_tests()
-    return ChainGround(
+    return ChainContext(
         task, mirrors=settings.mirrors_dir, data_dir=folder / "data", provider=provider, make_place=place
     )
 
 
-def _tell_difference(ground: ChainGround, works: list[StageWork]) -> None:
+def _tell_difference(ground: ChainContext, works: list[StageWork]) -> None:
     for work in works:
         paths = [path_text(one.path) for one in ground.trees.diff(work.solved, work.tree)]
         say(f"stage {work.position}: in other words: {', '.join(paths) or 'nothing'}")
 
 
-def _not_other(ground: ChainGround, works: list[StageWork]) -> list[str]:
+def _not_other(ground: ChainContext, works: list[StageWork]) -> list[str]:
     """Whether A_1 has other words than M_1 in a file that the stage's source patch touches."""
     first = ground.task.chain.stages[0]
     touched = set(ground.patches[0].source)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 
 from prchain.git import Hunk, path_text
-from prchain.git.trees import EXECUTABLE, FILE, Entry, TreeStore
+from prchain.git.trees import EXECUTABLE, FILE, TreeEntry, TreeStore
 from research.real_rollouts.otherwise import fresh_lines, functions
 from research.state_pairs.agents import blocks_of, lines_of
 
@@ -63,7 +63,7 @@ class Piece:
     def left_out(self, store: TreeStore, whole: str) -> str:
         """The tree `whole`, which the pieces are of, without it."""
         changes = {
-            path: None if content is None else Entry(mode, store.write_blob(content))
+            path: None if content is None else TreeEntry(mode, store.write_blob(content))
             for path, mode, content in self.rest
         }
         return store.edit(whole, changes)
@@ -127,7 +127,7 @@ def called_otherwise(store: TreeStore, start: str, whole: str, names: Iterable[s
 
 def marked(store: TreeStore, tree: str, paths: Collection[str]) -> str:
     """The tree, in which each statement of the functions of these files says when it runs."""
-    changes: dict[bytes, Entry | None] = {}
+    changes: dict[bytes, TreeEntry | None] = {}
     for path, entry in store.entries(tree).items():
         if path_text(path) not in paths or entry.mode not in (FILE, EXECUTABLE):
             continue
@@ -139,7 +139,7 @@ def marked(store: TreeStore, tree: str, paths: Collection[str]) -> str:
                 lines.insert(line - 1, f"{' ' * column}open({f'{SEEN}-{name}'!r}, 'w').close()")
         changed = _encoded("\n".join(lines))
         if _runs(path_text(path), changed):
-            changes[path] = Entry(entry.mode, store.write_blob(changed))
+            changes[path] = TreeEntry(entry.mode, store.write_blob(changed))
     return store.edit(tree, changes)
 
 
@@ -204,7 +204,7 @@ def _without_lines(after: bytes, fresh: set[int]) -> Iterator[tuple[range, bytes
             yield range(line, line + 1), b"".join([*lines[: line - 1], *lines[line:]])
 
 
-def _text(store: TreeStore, entry: Entry | None) -> bytes:
+def _text(store: TreeStore, entry: TreeEntry | None) -> bytes:
     return store.blobs([entry.blob])[0] if entry else b""
 
 

@@ -20,7 +20,7 @@ from prchain.errors import SandboxLost
 from prchain.git import path_text
 from research.real_rollouts.pieces import NAME, SEEN, Piece, called_otherwise, marked, pieces
 from research.real_rollouts.work import StageWork, breaking, reference, solution
-from trajectories.rollouts.ground import ChainGround
+from trajectories.rollouts.chain_context import ChainContext
 
 Tell = Callable[[str], None]
 Look = Callable[[Sandbox], None]
@@ -51,7 +51,7 @@ class _Survey:
         return tuple(sorted(test for test in self.passed if run.statuses.get(test) is not Status.passed))
 
 
-def search(ground: ChainGround, most: int, tell: Tell) -> Found | None:
+def search(ground: ChainContext, most: int, tell: Tell) -> Found | None:
     """The first piece of stage 1 that only stage 2 misses, among the `most` likeliest; None where there is none."""
     trees = ground.trees
     whole = reference(ground)
@@ -110,7 +110,7 @@ def rank(
     return sorted(reached, key=likely)
 
 
-def relied_on(ground: ChainGround) -> list[str]:
+def relied_on(ground: ChainContext) -> list[str]:
     """The names that stage 1 brings into the repository, that its tests do not know, and that stage 2 uses; sorted."""
     first, second = ground.task.chain.stages[:2]
     new = _added_words(ground, first.base, solution(ground, first)) - _test_words(ground, 1)
@@ -118,14 +118,14 @@ def relied_on(ground: ChainGround) -> list[str]:
     return sorted(used - ground.git.words_at(first.base, used))
 
 
-def _added_words(ground: ChainGround, old: str, new: str) -> set[str]:
+def _added_words(ground: ChainContext, old: str, new: str) -> set[str]:
     """The words of the lines that a patch adds to Python files."""
     commits = [ground.trees.commit(ground.trees.tree_of(one)) for one in (old, new)]
     [patch] = ground.trees.patches([(commits[0], commits[1])])
     return {word for file in patch if file.path.endswith(".py") for line in file.added for word in _words(line)}
 
 
-def _test_words(ground: ChainGround, position: int) -> set[str]:
+def _test_words(ground: ChainContext, position: int) -> set[str]:
     """The words of the test patch's files as they landed."""
     stage, patch = ground.task.chain.stages[position - 1], ground.patches[position - 1]
     entries = ground.trees.entries(stage.landed)
@@ -137,7 +137,7 @@ def _words(text: str) -> set[str]:
     return {word for word in re.findall(r"\w{4,}", text) if not keyword.iskeyword(word)}
 
 
-def _survey(ground: ChainGround, tree: str, position: int) -> _Survey:
+def _survey(ground: ChainContext, tree: str, position: int) -> _Survey:
     stage = ground.task.stages[position - 1]
     suite = ground.suite(stage)
     assert isinstance(suite, StageSuite) and stage.tests is not None

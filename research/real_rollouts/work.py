@@ -9,9 +9,9 @@ from environments.checkouts.state import Carry, StageState
 from environments.stages import Stage
 from prchain.git import path_text
 from prchain.git.merge import Conflict, merge3
-from prchain.git.trees import EXECUTABLE, FILE, Entry, TreeStore
+from prchain.git.trees import EXECUTABLE, FILE, TreeEntry, TreeStore
 from research.real_rollouts.otherwise import functions_of, otherwise
-from trajectories.rollouts.ground import ChainGround
+from trajectories.rollouts.chain_context import ChainContext
 
 Does = Callable[[int, str, str], str]
 """What an agent makes of a stage: from its position, S_t and S_t with the reference's work done, A_t."""
@@ -41,7 +41,7 @@ class StageWork:
     """Where the reference's source patch did not fit S_t, and S_t's own text stands in `solved`."""
 
 
-def follow(ground: ChainGround, does: Does) -> list[StageWork]:
+def follow(ground: ChainContext, does: Does) -> list[StageWork]:
     """The work of an agent at every stage, each on what it left at the one before. Raises `MergeUnsupported`."""
     done: list[StageWork] = []
     for stage in ground.task.chain.stages:
@@ -52,24 +52,24 @@ def follow(ground: ChainGround, does: Does) -> list[StageWork]:
     return done
 
 
-def solution(ground: ChainGround, stage: Stage) -> str:
+def solution(ground: ChainContext, stage: Stage) -> str:
     """M_t without the stage's test patch."""
     base = ground.trees.entries(stage.base)
     tests = ground.patches[stage.position - 1].test_paths
     return ground.trees.edit(stage.landed, {path: base.get(path) for path in tests})
 
 
-def reference(ground: ChainGround) -> list[StageWork]:
+def reference(ground: ChainContext) -> list[StageWork]:
     """The agent that does what the developers did, and writes no tests."""
     return follow(ground, lambda position, start, solved: solved)
 
 
-def breaking(ground: ChainGround, first: str) -> list[StageWork]:
+def breaking(ground: ChainContext, first: str) -> list[StageWork]:
     """The agent that leaves stage 1 as the tree `first` and does what the developers did from then on."""
     return follow(ground, lambda position, start, solved: first if position == 1 else solved)
 
 
-def different(ground: ChainGround) -> list[StageWork]:
+def different(ground: ChainContext) -> list[StageWork]:
     """The agent that does the same as the developers in other words.
 
     A function for which that alone would conflict with what upstream made of it later is changed on its own new lines
@@ -93,11 +93,11 @@ def different(ground: ChainGround) -> list[StageWork]:
                 spared = replace(spared, files=spared.files | {path})
 
 
-def _in_other_words(ground: ChainGround, spared: Spared) -> list[StageWork]:
+def _in_other_words(ground: ChainContext, spared: Spared) -> list[StageWork]:
     return follow(ground, lambda position, start, solved: written_otherwise(ground.trees, start, solved, spared))
 
 
-def _alone(ground: ChainGround, spared: Spared, wanted: tuple[str, str]) -> list[StageWork]:
+def _alone(ground: ChainContext, spared: Spared, wanted: tuple[str, str]) -> list[StageWork]:
     """The work where but one function is in other words."""
     path = wanted[0]
     others = {(path, name) for name in _names(ground, path)} - {wanted}
@@ -109,7 +109,7 @@ def _conflicts(works: list[StageWork]) -> set[str]:
     return {path_text(one.path) for work in works for one in (*work.state.conflicts, *work.conflicts)}
 
 
-def _names(ground: ChainGround, path: str) -> set[str]:
+def _names(ground: ChainContext, path: str) -> set[str]:
     """The functions of a file that the stages write."""
     return {
         name
@@ -118,7 +118,7 @@ def _names(ground: ChainGround, path: str) -> set[str]:
     }
 
 
-def _at(ground: ChainGround, commit: str, path: str) -> str:
+def _at(ground: ChainContext, commit: str, path: str) -> str:
     entry = ground.trees.entries(commit).get(path.encode("utf-8", "surrogateescape"))
     return ground.trees.blobs([entry.blob])[0].decode("utf-8", "replace") if entry else ""
 
@@ -126,7 +126,7 @@ def _at(ground: ChainGround, commit: str, path: str) -> str:
 def written_otherwise(store: TreeStore, start: str, tree: str, spared: Spared | None = None) -> str:
     """The tree with every Python function that `start` lacks lines of written otherwise."""
     spared = spared or Spared()
-    changes: dict[bytes, Entry | None] = {}
+    changes: dict[bytes, TreeEntry | None] = {}
     for change in store.diff(start, tree):
         path, new = path_text(change.path), change.new
         if path in spared.files or not path.endswith(".py") or new is None or new.mode not in (FILE, EXECUTABLE):
@@ -137,5 +137,5 @@ def written_otherwise(store: TreeStore, start: str, tree: str, spared: Spared | 
             text = otherwise(old.decode(), store.blobs([new.blob])[0].decode(), left, narrow)
         except UnicodeDecodeError:
             continue
-        changes[change.path] = Entry(new.mode, store.write_blob(text.encode()))
+        changes[change.path] = TreeEntry(new.mode, store.write_blob(text.encode()))
     return store.edit(tree, changes)

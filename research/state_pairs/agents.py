@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 
 from prchain.git import Hunk, path_text
-from prchain.git.trees import EXECUTABLE, FILE, Entry, TreeStore
+from prchain.git.trees import EXECUTABLE, FILE, TreeEntry, TreeStore
 from prchain.kinds import FileKind, kind_of
 
 Block = tuple[list[bytes], list[bytes]]
@@ -18,7 +18,7 @@ def perturbed(store: TreeStore, base: str, landed: str, way: str, generator: ran
     """The tree of an agent that went `way`, one of `WAYS`, at the work that leads from `base` to `landed`."""
     if way == "nothing":
         return store.tree_of(base)
-    changes: dict[bytes, Entry | None] = {}
+    changes: dict[bytes, TreeEntry | None] = {}
     touched = store.diff(base, landed)
     texts = [change for change in touched if change.new and change.new.mode in (FILE, EXECUTABLE)]
     source = [change for change in texts if kind_of(path_text(change.path)) is FileKind.SOURCE] or texts
@@ -26,7 +26,7 @@ def perturbed(store: TreeStore, base: str, landed: str, way: str, generator: ran
         for change in touched:
             if kind_of(path_text(change.path)) is not FileKind.SOURCE:
                 changes[change.path] = change.old
-        changes[b"agents_own_notes.txt"] = Entry(FILE, store.write_blob(b"what I did\n"))
+        changes[b"agents_own_notes.txt"] = TreeEntry(FILE, store.write_blob(b"what I did\n"))
     else:
         [patch] = store.patches([(base, landed)])
         hunks = {file.path: file.hunks for file in patch if file.status in "AM"}
@@ -38,7 +38,7 @@ def perturbed(store: TreeStore, base: str, landed: str, way: str, generator: ran
             blocks = blocks_of(lines_of(old), lines_of(new), hunks[path_text(change.path)])
             assert change.new
             content = b"".join(_WAYS[way](blocks, generator))
-            changes[change.path] = Entry(change.new.mode, store.write_blob(content))
+            changes[change.path] = TreeEntry(change.new.mode, store.write_blob(content))
     return store.edit(landed, changes)
 
 

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 
 from prchain.git import parse_patch
-from prchain.git.trees import EXECUTABLE, FILE, Change, TreeStore
+from prchain.git.trees import EXECUTABLE, FILE, TreeChange, TreeStore
 
 Lines = Counter[str]
 
@@ -38,7 +38,7 @@ def leaks(store: TreeStore, trees: tuple[str, str, str, str], tests: Collection[
     return leaked, by_count - leaked
 
 
-def gained(store: TreeStore, changes: Iterable[Change]) -> Lines:
+def gained(store: TreeStore, changes: Iterable[TreeChange]) -> Lines:
     """The lines that each changed path has more often than before; blank ones do not count."""
     texts = [
         [entry.blob if entry and entry.mode in (FILE, EXECUTABLE) else None for entry in (change.new, change.old)]

@@ -102,7 +102,7 @@ class TrajectoryMessage(Base):
     step: Mapped[int]
     """Counts assistant turns over the whole trajectory; 0 before the first. Observations carry their turn's number."""
     kind: Mapped[str] = mapped_column(String(16))
-    """One of `trajectories.model.Kind`."""
+    """One of `trajectories.model.EntryKind`."""
     role: Mapped[str] = mapped_column(String(16))
     content: Mapped[str] = mapped_column(Text)
     reasoning: Mapped[str | None] = mapped_column(Text)

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from chains.identity import chain_id
-from chains.tasks.query import Constructor
+from chains.tasks.query import QueryConstructor
 from chains.tasks.rows import read_draft
-from chains.tasks.run import Options, TaskRun
+from chains.tasks.run import TaskRun, TaskRunOptions
 from chains.tasks.writer import TaskWriter
-from prchain.llm.desk import Desk, Route
+from prchain.llm.gateway import Gateway, Route
 from prchain.llm.ledger import Ledger, MemoryLedger
 from prchain.llm.model import Request
 from prchain.llm.price import Price
@@ -214,19 +214,19 @@ class TaskWorld:
             tx.upsert(Issue, [{**key, "title": title, "body": body, "state": "closed", "author": "bob"}])
             tx.upsert(ClosingReference, [{**key, "number": number}])
 
-    def run(self, model: FakeModel | Desk, **options: Any) -> TaskRun:
+    def run(self, model: FakeModel | Gateway, **options: Any) -> TaskRun:
         """A run over the chains with a model, or with a whole desk."""
-        desk = model if isinstance(model, Desk) else desk_of(model)
-        writer = TaskWriter(self.store, Constructor(desk), self.folder / "mirrors")
-        return TaskRun(self.store, desk, writer, Options(**options))
+        desk = model if isinstance(model, Gateway) else desk_of(model)
+        writer = TaskWriter(self.store, QueryConstructor(desk), self.folder / "mirrors")
+        return TaskRun(self.store, desk, writer, TaskRunOptions(**options))
 
 
 def desk_of(
     model: FakeModel, ledger: Ledger | None = None, *, budget: float | None = None, price: Price | None = None
-) -> Desk:
+) -> Gateway:
     """A desk that does not wait between repeats."""
     route = Route(model, price or Price(input=1.0, output=2.0))
-    return Desk(ledger or MemoryLedger(), default=route, budget_usd=budget, pause=lambda tries: None)
+    return Gateway(ledger or MemoryLedger(), default=route, budget_usd=budget, pause=lambda tries: None)
 
 
 def good_answer(request: Request) -> Any:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from chains.edges.evidence import judge
-from chains.edges.traces import Touch
-from chains.history import Said
+from chains.edges.footprints import PatchOverlap
+from chains.history import CountedCitation
 
 
-def said(relation: str = "mentions", snippet: str = "see #1", field: str = "commit", *weak: str) -> Said:
-    return Said(relation, field, "", snippet, weak)
+def said(relation: str = "mentions", snippet: str = "see #1", field: str = "commit", *weak: str) -> CountedCitation:
+    return CountedCitation(relation, field, "", snippet, weak)
 
 
-def confidence(*ones: Said, touch: Touch | None = None, days: float = 3) -> float:
+def confidence(*ones: CountedCitation, touch: PatchOverlap | None = None, days: float = 3) -> float:
     return judge(ones or (said(),), touch, days=days).confidence
 
 
@@ -27,15 +27,15 @@ def test_a_bare_mention_is_as_good_as_a_coin() -> None:
 @pytest.mark.parametrize(
     ("better", "worse"),
     [
-        (Touch(lines=20, changed_lines=3, files=FILES), Touch(lines=20, files=FILES)),
-        (Touch(lines=20, changed_lines=3, files=FILES), Touch(lines=20, neighbour_lines=3, files=FILES)),
-        (Touch(lines=20, names=("round_amount",), files=FILES), Touch(lines=20, files=FILES)),
-        (Touch(lines=20, files=FILES), Touch(lines=20, folders=("src",))),
-        (Touch(lines=20, folders=("src",)), Touch(lines=20)),
-        (Touch(lines=20, changed_lines=2, files=FILES), Touch(lines=2000, changed_lines=2, files=FILES)),
+        (PatchOverlap(lines=20, changed_lines=3, files=FILES), PatchOverlap(lines=20, files=FILES)),
+        (PatchOverlap(lines=20, changed_lines=3, files=FILES), PatchOverlap(lines=20, neighbour_lines=3, files=FILES)),
+        (PatchOverlap(lines=20, names=("round_amount",), files=FILES), PatchOverlap(lines=20, files=FILES)),
+        (PatchOverlap(lines=20, files=FILES), PatchOverlap(lines=20, folders=("src",))),
+        (PatchOverlap(lines=20, folders=("src",)), PatchOverlap(lines=20)),
+        (PatchOverlap(lines=20, changed_lines=2, files=FILES), PatchOverlap(lines=2000, changed_lines=2, files=FILES)),
     ],
 )
-def test_the_more_the_patches_meet_the_surer_it_is(better: Touch, worse: Touch) -> None:
+def test_the_more_the_patches_meet_the_surer_it_is(better: PatchOverlap, worse: PatchOverlap) -> None:
     assert confidence(touch=better) > confidence(touch=worse)
 
 
@@ -62,7 +62,7 @@ def test_years_between_the_landings_lower_it() -> None:
 
 
 def test_the_reasons_are_kept_with_what_bears_them_out() -> None:
-    judged = judge([said("follow_up", "Follow-up to #1")], Touch(lines=9, changed_lines=2, files=FILES), days=1)
+    judged = judge([said("follow_up", "Follow-up to #1")], PatchOverlap(lines=9, changed_lines=2, files=FILES), days=1)
     assert judged.relation == "follow_up"
     assert {sign.name: sign.detail for sign in judged.signs} == {
         "follow_up": "commit: Follow-up to #1",

@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chains.tasks.excerpt import Limits, excerpts, file_texts, patch_excerpt
+from chains.tasks.excerpt import ExcerptLimits, excerpts, file_texts, patch_excerpt
 from prchain.excerpt import cut, fair_cap
 from prchain.git import FilePatch, Hunk
 
@@ -101,4 +101,4 @@ def test_a_file_that_becomes_a_link_is_shown_with_both_halves() -> None:
 
 
 def test_halved_limits_are_half_everywhere() -> None:
-    assert Limits().halved() == Limits(32_000, 8_000, 4_000, 6_000, 3_000, 6_000)
+    assert ExcerptLimits().halved() == ExcerptLimits(32_000, 8_000, 4_000, 6_000, 3_000, 6_000)

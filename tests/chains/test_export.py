@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
-from chains.tasks.export import ExportOptions, Unread, records, task_lines, write_lines
+from chains.tasks.export import TaskExportOptions, UnreadableTask, records, task_lines, write_lines
 from chains.tasks.record import SCHEMA_VERSION, TaskRecord, schema_text
 from prchain.errors import IncompleteRepository, NotARepository, UsageError
 from prchain.git import GitRepository
@@ -42,7 +42,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TaskWorld]:
 
 
 def exported(world: TaskWorld, **options: Any) -> list[TaskRecord]:
-    return list(records(world.store, world.folder / "mirrors", ExportOptions(**options)))
+    return list(records(world.store, world.folder / "mirrors", TaskExportOptions(**options)))
 
 
 def test_the_schema_in_the_docs_is_that_of_the_records() -> None:
@@ -134,8 +134,8 @@ def test_a_commit_that_is_gone_is_named_and_the_other_chains_are_exported(pair: 
     with pair.store.transaction() as tx:
         stage = (ChainStage.chain_id == pair.chains[0], ChainStage.position == 2)
         tx.connection.execute(update(ChainStage).where(*stage).values(landed_sha=lost))
-    unread: list[Unread] = []
-    lines = list(records(pair.store, pair.folder / "mirrors", ExportOptions(), unread.append))
+    unread: list[UnreadableTask] = []
+    lines = list(records(pair.store, pair.folder / "mirrors", TaskExportOptions(), unread.append))
     assert [one.chain_id for one in lines] == [pair.chains[1]]
     (one,) = unread
     assert (one.chain_id, one.repository, one.outcome) == (pair.chains[0], "shop/till", "incomplete_repository")
@@ -143,7 +143,7 @@ def test_a_commit_that_is_gone_is_named_and_the_other_chains_are_exported(pair: 
     with pytest.raises(IncompleteRepository):
         exported(pair)
     pair.world.path.rename(pair.folder / "away.git")
-    assert not list(records(pair.store, pair.folder / "mirrors", ExportOptions(), unread.append))
+    assert not list(records(pair.store, pair.folder / "mirrors", TaskExportOptions(), unread.append))
     assert [one.outcome for one in unread[1:]] == ["not_a_repository"] * 2
     with pytest.raises(NotARepository):
         exported(pair)
@@ -318,7 +318,7 @@ def test_a_mirror_of_ours_is_found_by_its_clone_url(world: TaskWorld, tmp_path: 
     try:
         with world.store.transaction() as tx:
             tx.upsert(Repository, [{**key, "location": "https://example.org/shop/till.git"}])
-        record = next(records(world.store, tmp_path / "mirrors", ExportOptions()))
+        record = next(records(world.store, tmp_path / "mirrors", TaskExportOptions()))
         assert record.repository.location == "https://example.org/shop/till.git"
         assert record.stages[0].source_patch
     finally:

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from chains.tasks.context import StageContext, checked_issue, read_chain
-from chains.tasks.excerpt import Limits
+from chains.tasks.excerpt import ExcerptLimits
 from chains.tasks.model import TaskChain, full_query
-from chains.tasks.query import PLAN, QUERY, REPEATS, ROUND, Constructor
+from chains.tasks.query import PLAN, QUERY, REPEATS, ROUND, QueryConstructor
 from chains.tasks.rows import read_task_chain
 from chains.tasks.texts import IssueText
 from prchain.errors import ContextTooLong
@@ -54,8 +54,8 @@ def contexts(world: TaskWorld, chain: TaskChain) -> list[StageContext]:
     return read_chain(world.store, GitRepository.open(world.world.path), chain)
 
 
-def constructor(model: FakeModel, **options: Any) -> Constructor:
-    return Constructor(desk_of(model), **options)
+def constructor(model: FakeModel, **options: Any) -> QueryConstructor:
+    return QueryConstructor(desk_of(model), **options)
 
 
 class TestContext:
@@ -229,7 +229,7 @@ class TestLeaks:
 
     def test_another_round_asks_other_questions(self, chain: TaskChain, contexts: list[StageContext]) -> None:
         ledger = MemoryLedger()
-        maker = Constructor(desk_of(leaks_first(99), ledger))
+        maker = QueryConstructor(desk_of(leaks_first(99), ledger))
         maker.query(chain, contexts, 1, "plan")
         maker.query(chain, contexts, 1, "plan")
         assert len(ledger.calls) == ROUND
@@ -248,7 +248,7 @@ class TestContextTooLong:
 
     def test_the_material_is_halved_until_it_fits(self, chain: TaskChain, contexts: list[StageContext]) -> None:
         wide = FakeModel()
-        limits = Limits(patch=400, tests=400, body=400, discussion=400, commits=400, issues=400)
+        limits = ExcerptLimits(patch=400, tests=400, body=400, discussion=400, commits=400, issues=400)
         constructor(wide, limits=limits).plan(chain, contexts[0])
         size = len(wide.prompts(PLAN)[0])
         model = self.narrow(size - 250)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chains.edges.reversals import Reversals, Turn, find_reversals, is_whole
-from chains.edges.traces import Trace, trace
+from chains.edges.footprints import PatchFootprint, trace
+from chains.edges.reversals import Reversal, Reversals, find_reversals, is_whole
 from prchain.git import FilePatch, Hunk
 
 
@@ -17,13 +17,13 @@ def always(source: int, target: int) -> bool:
     return True
 
 
-def a_trace(*lines: str) -> Trace:
+def a_trace(*lines: str) -> PatchFootprint:
     return trace([FilePatch("src/a.py", hunks=(Hunk(1, 1, 1, 1, "", lines),))])
 
 
-def come_to(*turns: tuple[int, int] | Turn, whole: Callable[[int, int], bool] = always) -> Reversals:
+def come_to(*turns: tuple[int, int] | Reversal, whole: Callable[[int, int], bool] = always) -> Reversals:
     """What turns come to; a pair is a revert."""
-    return find_reversals([turn if isinstance(turn, Turn) else Turn(*turn, "reverts") for turn in turns], whole)
+    return find_reversals([turn if isinstance(turn, Reversal) else Reversal(*turn, "reverts") for turn in turns], whole)
 
 
 def test_a_revert_and_what_it_takes_back_are_both_told() -> None:
@@ -47,20 +47,20 @@ def test_one_that_takes_two_back_is_remembered_for_both() -> None:
 
 
 def test_a_revert_on_a_release_branch_leaves_the_trunk_as_it_is() -> None:
-    found = come_to(Turn(3, 1, "reverts", counts=False))
+    found = come_to(Reversal(3, 1, "reverts", counts=False))
     assert (found.reverts, found.reverted) == ({3: 1}, {})
 
 
 @pytest.mark.parametrize("cited", [1, 2])
 def test_what_lands_again_stands_for_the_first_whether_it_cites_the_change_or_its_revert(cited: int) -> None:
-    found = come_to((2, 1), Turn(3, cited, "relands"))
+    found = come_to((2, 1), Reversal(3, cited, "relands"))
     assert (found.reverted, found.stands_for) == ({1: 2}, {1: 3})
 
 
 def test_of_several_landings_the_last_that_stands_stands_for_the_first() -> None:
-    found = come_to((2, 1), Turn(3, 1, "relands"), (4, 3), Turn(5, 3, "relands"))
+    found = come_to((2, 1), Reversal(3, 1, "relands"), (4, 3), Reversal(5, 3, "relands"))
     assert found.stands_for == {1: 5, 3: 5}
-    gone = come_to((2, 1), Turn(3, 1, "relands"), (4, 3))
+    gone = come_to((2, 1), Reversal(3, 1, "relands"), (4, 3))
     assert gone.stands_for == {}
 
 

@@ -24,8 +24,8 @@ from trajectories.export.formats import chosen_format
 from trajectories.export.masks import Mask
 from trajectories.export.options import ExportOptions
 from trajectories.export.reading import candidates, read_sample
-from trajectories.export.samples import Sample, Turn
-from trajectories.model import Entry, Kind
+from trajectories.export.samples import Sample, SampleMessage
+from trajectories.model import Entry, EntryKind
 
 PYTHON = "PRCHAIN_TEST_CONSUMERS_PYTHON"
 SLIME = "PRCHAIN_TEST_SLIME"
@@ -51,7 +51,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SampleWorld]:
 
 def other(entry: Entry) -> Entry:
     """The entry in a conversation of its own, whose files hold a chat template's marks."""
-    more = {Kind.QUERY: " In the other till.", Kind.OBSERVATION: f"\n{HOSTILE}"}.get(entry.kind, "")
+    more = {EntryKind.QUERY: " In the other till.", EntryKind.OBSERVATION: f"\n{HOSTILE}"}.get(entry.kind, "")
     return replace(entry, content=entry.content + more)
 
 
@@ -90,7 +90,7 @@ def samples(world: SampleWorld, options: ExportOptions) -> list[Sample]:
     return [one for one in found if isinstance(one, Sample)]
 
 
-def words(turn: Turn, *, inline: bool = False) -> str:
+def words(turn: SampleMessage, *, inline: bool = False) -> str:
     """What a model has to learn to say: content, and calls in Hermes' form."""
     made = [{"name": call.name, "arguments": arguments_of(call)} for call in turn.tool_calls]
     calls = [f"<tool_call>{json.dumps(one, ensure_ascii=False)}</tool_call>" for one in made]

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Self
 
-from environments.sandboxes.sandbox import ExecResult, Place
+from environments.sandboxes.sandbox import ExecResult, SandboxConfig
 from prchain.errors import SandboxFileError
 
 _CLEAN = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
@@ -20,7 +20,7 @@ class FolderSandbox:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.place = Place(None, str(folder))
+        self.place = SandboxConfig(None, str(folder))
         self.home = folder.with_name("home")
         self.home.mkdir(exist_ok=True)
 

@@ -17,7 +17,7 @@ from environments.images.provide import Provider
 from environments.proofs.proof_rows import StageProof, read_stages
 from environments.proofs.validate import ChainProver, ValidateOptions
 from environments.sandboxes.local import LocalSandbox
-from environments.sandboxes.sandbox import Place
+from environments.sandboxes.sandbox import SandboxConfig
 from environments.stages import ChainStages, StagePatch, open_git, open_trees, read_chain, stage_patches
 from environments.workplace import Workplace
 from prchain.errors import EngineUnavailable, SandboxLost
@@ -86,7 +86,7 @@ CHANGES: dict[int, Changes] = {
 def bubblewrap_works() -> bool:
     """Whether bubblewrap can make namespaces here."""
     try:
-        with LocalSandbox(Place(None)) as box:
+        with LocalSandbox(SandboxConfig(None)) as box:
             return box.exec("true").exit_code == 0
     except (EngineUnavailable, SandboxLost):
         return False

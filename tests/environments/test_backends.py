@@ -11,8 +11,8 @@ import pytest
 
 from environments import backends as folder
 from environments.backends import BACKENDS, DEFAULT, chosen_backend
-from environments.images.plans import Plan, make_plan
-from environments.sandboxes.sandbox import Limits
+from environments.images.plans import ImagePlan, make_plan
+from environments.sandboxes.sandbox import ResourceLimits
 from prchain.errors import UsageError
 from sql.tables import Validation
 from tests.environments.test_runners import Tree
@@ -48,7 +48,7 @@ BACKEND = ToyBackend(name="toy-box", help="toys", rank=-1)
 
 
 @pytest.fixture
-def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Plan]:
+def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ImagePlan]:
     """Any plan, while the module of a new backend is among the backends."""
     (tmp_path / "toy_box.py").write_text(MODULE)
     (tmp_path / "own.toml").write_text('name = "own"\nlanguage = "ruby"\ndetects = ["Gemfile"]\nmanifests = []\n')
@@ -57,15 +57,15 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Plan]:
     sys.modules.pop(f"{folder.__name__}.toy_box", None)
 
 
-def test_a_new_backend_is_one_module(plan: Plan) -> None:
+def test_a_new_backend_is_one_module(plan: ImagePlan) -> None:
     assert "toy-box" in BACKENDS and RolloutOptions(backend="toy-box").chosen == {"backend": "toy-box"}
     toy = chosen_backend("toy-box", unsafe=False)
-    with toy.sandbox(plan, None, limits=Limits(), labels={}) as sandbox:
+    with toy.sandbox(plan, None, limits=ResourceLimits(), labels={}) as sandbox:
         assert sandbox.exec("echo hello").text == "hello\n"
     assert toy.command(plan).runner == plan.runner and toy.refreshes(plan) == plan.refresh
 
 
-def test_the_demo_takes_a_new_backend_by_its_rank(plan: Plan) -> None:
+def test_the_demo_takes_a_new_backend_by_its_rank(plan: ImagePlan) -> None:
     from prchain.settings import Settings
 
     found = choose(Settings())

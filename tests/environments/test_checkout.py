@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 
 from environments.checkouts.checkout import Extraction, extract_tree, place_repository, place_tree
-from environments.checkouts.extraction import Left, Note
+from environments.checkouts.extraction import ExtractionNote, Omission
 from environments.checkouts.junk import CACHE_SIGNATURE
 from prchain.errors import ExtractionFailed, GitError, PlacementFailed, SandboxFileError
-from prchain.git.trees import EXECUTABLE, FILE, LINK, SUBMODULE, Entry, TreeStore
+from prchain.git.trees import EXECUTABLE, FILE, LINK, SUBMODULE, TreeEntry, TreeStore
 from tests.environments.folder_sandbox import FolderSandbox
 from tests.miner.gitworld import World, git
 from tests.prchain.treeworld import Content, harvest, new_store, plant
@@ -109,7 +109,7 @@ class TestPlace:
     def test_an_agent_that_goes_on_finds_its_own_work_as_changes_to_the_start(
         self, box: FolderSandbox, store: TreeStore, start: str
     ) -> None:
-        later = store.edit(start, {b"src/app.py": Entry(FILE, store.write_blob(b"print(2)\n")), b"unix.txt": None})
+        later = store.edit(start, {b"src/app.py": TreeEntry(FILE, store.write_blob(b"print(2)\n")), b"unix.txt": None})
         place_tree(box, store, later)
         (box.folder / ".git" / "info" / "exclude").write_text("/made\n")
         (box.folder / "made").write_text("by a refresh\n")
@@ -268,7 +268,7 @@ class TestExtract:
         found = extracted(box, store, start)
         added = dict.fromkeys(("keep.log", "b.gen", "tracked.log"), "x\n")
         assert found.tree == edited(store, start, added)
-        assert found.counts == {Left.JUNK: 8}
+        assert found.counts == {Omission.JUNK: 8}
         assert {note.path for note in found.notes} == {
             b"build/deep/o",
             b"src/build/o",
@@ -311,7 +311,7 @@ class TestExtract:
             (box.folder / folder / "v/data").write_text("x")
         found = extracted(box, store, start)
         assert found.tree == edited(store, start, {"mine/CACHEDIR.TAG": "not the signature", "mine/v/data": "x"})
-        assert found.counts == {Left.JUNK: 2}
+        assert found.counts == {Omission.JUNK: 2}
 
     def test_nested_repositories_are_taken_as_files_and_reported(
         self, box: FolderSandbox, store: TreeStore, start: str
@@ -323,7 +323,10 @@ class TestExtract:
         )
         found = extracted(box, store, start)
         assert found.tree == edited(store, start, {"sub/deep/x": "x\n", "w/y": "y\n"})
-        assert set(found.notes) == {Note(Left.NESTED_REPOSITORY, b"sub"), Note(Left.NESTED_REPOSITORY, b"w")}
+        assert set(found.notes) == {
+            ExtractionNote(Omission.NESTED_REPOSITORY, b"sub"),
+            ExtractionNote(Omission.NESTED_REPOSITORY, b"w"),
+        }
 
     def test_links_are_taken_as_links(self, box: FolderSandbox, store: TreeStore, start: str, tmp_path: Path) -> None:
         (tmp_path / "outside").mkdir()
@@ -373,9 +376,9 @@ class TestExtract:
             found = extracted(box, store, start)
         assert found.tree == start
         assert set(found.notes) == {
-            Note(Left.SPECIAL, b"fifo"),
-            Note(Left.BAD_NAME, b".GIT/config"),
-            Note(Left.BAD_NAME, b".gitmodules"),
+            ExtractionNote(Omission.SPECIAL, b"fifo"),
+            ExtractionNote(Omission.BAD_NAME, b".GIT/config"),
+            ExtractionNote(Omission.BAD_NAME, b".gitmodules"),
         }
 
     def test_names_of_any_bytes(self, box: FolderSandbox, store: TreeStore, start: str) -> None:
@@ -399,14 +402,16 @@ class TestExtract:
             os.makedirs(os.path.dirname(path), exist_ok=True)
             with open(path, "wb") as file:
                 file.write(b"x")
-        entry = Entry(FILE, store.write_blob(b"x"))
+        entry = TreeEntry(FILE, store.write_blob(b"x"))
         assert extracted(box, store, start).tree == store.edit(start, dict.fromkeys(names, entry))
 
     def test_submodules_stay_at_their_commit(self, box: FolderSandbox, store: TreeStore, start: str) -> None:
         place_tree(box, store, start)
         box.exec("echo x > ext/lib/x")
         found = extracted(box, store, start)
-        assert found == Extraction(start, {Left.IN_SUBMODULE: 1}, (Note(Left.IN_SUBMODULE, b"ext/lib/x"),))
+        assert found == Extraction(
+            start, {Omission.IN_SUBMODULE: 1}, (ExtractionNote(Omission.IN_SUBMODULE, b"ext/lib/x"),)
+        )
         box.exec("rm -rf ext")
         assert extracted(box, store, start).tree == start
         box.exec("mkdir ext; echo x > ext/lib")
@@ -493,7 +498,7 @@ class TestHostileArchive:
         link = member("testbed/a", b"", type=tarfile.SYMTYPE, linkname="/etc")
         found = receive(padded(link, member("testbed/a/passwd"), member("testbed/b"), member("testbed/b/c")))
         assert harvest(store, found.tree) == {"a": (LINK, "/etc"), "b": "x"}
-        assert found.counts == {Left.BAD_NAME: 2}
+        assert found.counts == {Omission.BAD_NAME: 2}
 
     def test_the_last_of_two_members_of_one_name_counts(
         self, receive: Callable[..., Extraction], store: TreeStore
@@ -504,12 +509,12 @@ class TestHostileArchive:
     def test_hard_links_to_nowhere_are_reported(self, receive: Callable[..., Extraction], store: TreeStore) -> None:
         link = member("testbed/a", b"", type=tarfile.LNKTYPE, linkname="/etc/passwd")
         found = receive(padded(link))
-        assert (harvest(store, found.tree), found.counts) == ({}, {Left.LOST_LINK: 1})
+        assert (harvest(store, found.tree), found.counts) == ({}, {Omission.LOST_LINK: 1})
 
     def test_devices_are_reported(self, receive: Callable[..., Extraction], store: TreeStore) -> None:
         found = receive(padded(member("testbed/a", b"", type=tarfile.BLKTYPE), member("testbed/b", b"", type=b"S")))
         assert harvest(store, found.tree) == {}
-        assert found.counts[Left.SPECIAL] >= 1
+        assert found.counts[Omission.SPECIAL] >= 1
 
     @pytest.mark.parametrize(
         "archive",
@@ -553,7 +558,7 @@ class TestHostileArchive:
         record = b"%d path=%s\n" % (len(name) + 9, name)
         found = receive(padded(member("testbed/p", record, type=tarfile.XHDTYPE), member("x"), member("testbed/ok")))
         assert harvest(store, found.tree) == {"ok": "x"}
-        assert found.counts == {Left.BAD_NAME: 1}
+        assert found.counts == {Omission.BAD_NAME: 1}
 
     def test_more_than_we_take_is_a_failure(self, receive: Callable[..., Extraction]) -> None:
         large = padded(member("testbed/a", b"x" * 100_000))
@@ -575,11 +580,11 @@ def extracted(box: FolderSandbox, store: TreeStore, start: str) -> Extraction:
 
 def edited(store: TreeStore, tree: str, changes: Mapping[str, Content | None]) -> str:
     """The tree with some paths changed."""
-    made: dict[bytes, Entry | None] = {}
+    made: dict[bytes, TreeEntry | None] = {}
     for path, content in changes.items():
         mode, text = content if isinstance(content, tuple) else (FILE, content)
         raw = text.encode() if isinstance(text, str) else text
-        made[path.encode()] = None if raw is None else Entry(mode, store.write_blob(raw))
+        made[path.encode()] = None if raw is None else TreeEntry(mode, store.write_blob(raw))
     return store.edit(tree, made)
 
 

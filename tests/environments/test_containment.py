@@ -20,14 +20,14 @@ import pytest
 from environments.sandboxes import leftovers
 from environments.sandboxes.docker import DockerSandbox
 from environments.sandboxes.engine import connect
-from environments.sandboxes.sandbox import OUT_OF_MEMORY, OUTPUT_LIMIT, PROCESS_LIMIT, Limits
+from environments.sandboxes.sandbox import OUT_OF_MEMORY, OUTPUT_LIMIT, PROCESS_LIMIT, ResourceLimits
 from prchain.errors import DiskLimit, EngineUnavailable, SandboxLost
 from tests.environments.conformance import SOLUTION, assert_future_is_out_of_reach
 from tests.environments.test_sandbox_docker import make_docker, ours
 
 pytestmark = pytest.mark.docker
 
-SMALL = Limits(memory_bytes=128 << 20, processes=64, file_bytes=64 << 20, disk_bytes=150 << 20, cpus=1)
+SMALL = ResourceLimits(memory_bytes=128 << 20, processes=64, file_bytes=64 << 20, disk_bytes=150 << 20, cpus=1)
 
 
 @pytest.fixture(scope="module")

@@ -15,8 +15,8 @@ from sqlalchemy import update
 
 from environments.images.build_run import Build
 from environments.images.images import Image
-from environments.images.plans import Plan
-from environments.images.provide import Provided, Provider
+from environments.images.plans import ImagePlan
+from environments.images.provide import Provider, StageImage
 from environments.proofs.proof_rows import ChainProof, forget, needed_images, own_images, write_stage_image
 from environments.proofs.validations import ProofUnit, ValidateReport
 from environments.report import BuildHelp, print_builds, print_validations, size_text
@@ -198,8 +198,8 @@ def test_a_build_that_failed_comes_with_what_can_be_done_about_it(
 def test_build_takes_one_chain_by_the_beginning_of_its_id_whatever_chose_it(
     world: StageWorld, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    plan: Plan = world.workplace().provided.plan
-    monkeypatch.setattr(Provider, "provide", lambda *a, **k: Provided(plan, "prchain/shop--till:1"))
+    plan: ImagePlan = world.workplace().provided.plan
+    monkeypatch.setattr(Provider, "provide", lambda *a, **k: StageImage(plan, "prchain/shop--till:1"))
     single = world.add_chain((2,), strategy="single")
     assert prchain("build", "--chain", single[:4], "--json") == 0
     assert [one["stages"] for one in json.loads(capsys.readouterr().out)] == [1]
@@ -210,12 +210,12 @@ def test_build_takes_one_chain_by_the_beginning_of_its_id_whatever_chose_it(
 def test_build_names_each_image_once_with_the_stages_that_it_serves(
     world: StageWorld, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    plan: Plan = world.workplace().provided.plan
+    plan: ImagePlan = world.workplace().provided.plan
 
-    def provide(self: Provider, repository: str, trees: Any, git: Any, stage: Stage, *, rebuild: bool) -> Provided:
+    def provide(self: Provider, repository: str, trees: Any, git: Any, stage: Stage, *, rebuild: bool) -> StageImage:
         if stage.position == 3 and not rebuild:
             raise BuildFailed("the step x failed: y", lines=["error: y"])
-        return Provided(plan, "prchain/shop--till:1", ("dated",), 2.0, cached=stage.position > 1)
+        return StageImage(plan, "prchain/shop--till:1", ("dated",), 2.0, cached=stage.position > 1)
 
     monkeypatch.setattr(Provider, "provide", provide)
     assert prchain("build") == 1

@@ -20,7 +20,7 @@ import pytest
 from environments.images.buildtree import GitTree
 from environments.images.image_settings import BuildSettings
 from environments.images.images import build_image, find_image, list_images, prune_images, remove_image
-from environments.images.plans import Plan, make_plan
+from environments.images.plans import ImagePlan, make_plan
 from environments.images.recipes import Recipe, with_values
 from environments.sandboxes.engine import connect
 from environments.sandboxes.leftovers import OWNER
@@ -91,7 +91,7 @@ def tree(tmp_path: Path) -> Callable[..., GitTree]:
     return make
 
 
-def planned(tree: GitTree, **changes: Any) -> Plan:
+def planned(tree: GitTree, **changes: Any) -> ImagePlan:
     return make_plan(REPOSITORY, tree, base_image=BASE, recipe=with_values(RECIPE, changes, "the test"))
 
 

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from environments.checkouts.overlay import overlay
 from environments.suites.steering import is_steering, may_steer, steering_changed
 from environments.suites.testfiles import choose, is_test_file
-from prchain.git.trees import Entry
+from prchain.git.trees import TreeEntry
 
 
-def tree(**blobs: str) -> dict[bytes, Entry]:
-    return {name.replace("__", "/").encode() + b".py": Entry("100644", blob) for name, blob in blobs.items()}
+def tree(**blobs: str) -> dict[bytes, TreeEntry]:
+    return {name.replace("__", "/").encode() + b".py": TreeEntry("100644", blob) for name, blob in blobs.items()}
 
 
-def laid(base: dict[bytes, Entry], changes: dict[bytes, Entry | None]) -> dict[bytes, Entry]:
+def laid(base: dict[bytes, TreeEntry], changes: dict[bytes, TreeEntry | None]) -> dict[bytes, TreeEntry]:
     return {path: entry for path, entry in {**base, **changes}.items() if entry is not None}
 
 
@@ -36,11 +36,11 @@ def test_test_files_are_those_of_the_landed_tree_whatever_the_agent_made_of_them
 
 def test_files_of_earlier_stages_are_as_landed_too() -> None:
     made = overlay(tree(tests__test_early="mine"), tree(tests__test_early="E2"), [], [b"tests/test_early.py"])
-    assert made.changes == {b"tests/test_early.py": Entry("100644", "E2")}
+    assert made.changes == {b"tests/test_early.py": TreeEntry("100644", "E2")}
 
 
 def test_a_mode_is_part_of_what_is_laid_over() -> None:
-    agent, landed = {b"tests/run.sh": Entry("100644", "R")}, {b"tests/run.sh": Entry("100755", "R")}
+    agent, landed = {b"tests/run.sh": TreeEntry("100644", "R")}, {b"tests/run.sh": TreeEntry("100755", "R")}
     assert overlay(agent, landed, [b"tests/run.sh"]).changes == landed
 
 
@@ -55,13 +55,13 @@ def test_runner_files_are_as_landed_where_the_agent_added_changed_or_removed_the
 
 _TREES = st.dictionaries(
     st.sampled_from([b"a.py", b"conftest.py", b"t/test_a.py", b"t/b\xff.py", b"t/n\nl.py"]),
-    st.builds(Entry, st.sampled_from(["100644", "100755"]), st.sampled_from("12")),
+    st.builds(TreeEntry, st.sampled_from(["100644", "100755"]), st.sampled_from("12")),
 )
 
 
 @given(_TREES, _TREES, st.sets(st.sampled_from([b"t/test_a.py", b"t/b\xff.py", b"t/n\nl.py"])))
 def test_an_overlay_changes_nothing_else_and_is_done_at_once(
-    base: dict[bytes, Entry], landed: dict[bytes, Entry], paths: set[bytes]
+    base: dict[bytes, TreeEntry], landed: dict[bytes, TreeEntry], paths: set[bytes]
 ) -> None:
     changes = overlay(base, landed, paths).changes
     after = laid(base, changes)

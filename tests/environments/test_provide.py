@@ -15,14 +15,14 @@ import pytest
 
 from environments.images import provide
 from environments.images.images import Image
-from environments.images.plans import Plan
+from environments.images.plans import ImagePlan
 from environments.images.provide import Provider, version_at
 from environments.images.recipes import choose, override_name
 from environments.images.repair import Proposal
 from prchain.errors import BuildFailed, EngineUnavailable, NoRecipe
 from prchain.git.repository import GitRepository
 from prchain.git.trees import TreeStore
-from prchain.llm.desk import Desk
+from prchain.llm.gateway import Gateway
 from prchain.settings import Settings
 from sql.store import Store
 from sql.tables import BuiltImage
@@ -44,14 +44,14 @@ class Builds:
     """Stands for `build_image`: `verdict` raises or returns notes; images that were built are there afterwards."""
 
     def __init__(self) -> None:
-        self.made: list[Plan] = []
+        self.made: list[ImagePlan] = []
         self.there: dict[str, Image] = {}
-        self.verdict: Callable[[Plan], tuple[str, ...]] = lambda plan: ()
+        self.verdict: Callable[[ImagePlan], tuple[str, ...]] = lambda plan: ()
         self.at_once = 0
         self.most_at_once = 0
 
     def __call__(
-        self, engine: Any, plan: Plan, tree: Any, settings: Any, *, as_of: Any, rebuild: bool = False
+        self, engine: Any, plan: ImagePlan, tree: Any, settings: Any, *, as_of: Any, rebuild: bool = False
     ) -> Image:
         if plan.image in self.there and not rebuild:
             old = self.there[plan.image]
@@ -104,7 +104,7 @@ class Workshop:
         settings = Settings.load(data_dir=self.folder / "data")
         return Provider(settings, engine=object(), store=self.store, **more)
 
-    def provide(self, provider: Provider, stage: Point, *, rebuild: bool = False) -> provide.Provided:
+    def provide(self, provider: Provider, stage: Point, *, rebuild: bool = False) -> provide.StageImage:
         return provider.provide(REPOSITORY, self.trees, self.git, stage, rebuild=rebuild)
 
     def rows(self) -> dict[str, tuple[Any, ...]]:
@@ -130,7 +130,7 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workshop]:
     store.close()
 
 
-def refuses(plan: Plan) -> tuple[str, ...]:
+def refuses(plan: ImagePlan) -> tuple[str, ...]:
     raise BuildFailed("the step dependencies failed: no x.h", step="dependencies", lines=("no x.h",), log="log")
 
 
@@ -154,14 +154,14 @@ def test_of_many_threads_one_builds_and_the_others_wait_for_it(shop: Workshop) -
     stage = shop.commit(setup_dot_py="setup()")
     entered, proceed = threading.Event(), threading.Event()
 
-    def slow(plan: Plan) -> tuple[str, ...]:
+    def slow(plan: ImagePlan) -> tuple[str, ...]:
         entered.set()
         assert proceed.wait(20)
         return ()
 
     shop.builds.verdict = slow
     provider = shop.provider()
-    found: list[provide.Provided] = []
+    found: list[provide.StageImage] = []
     threads = [threading.Thread(target=lambda: found.append(shop.provide(provider, stage))) for _ in range(6)]
     for thread in threads:
         thread.start()
@@ -178,7 +178,7 @@ def test_images_of_different_manifests_are_built_at_the_same_time(shop: Workshop
     stages = [shop.commit(requirements_dot_txt="a\n"), shop.commit(requirements_dot_txt="b\n")]
     both = threading.Barrier(2, timeout=20)
 
-    def together(plan: Plan) -> tuple[str, ...]:
+    def together(plan: ImagePlan) -> tuple[str, ...]:
         both.wait()
         return ()
 
@@ -211,7 +211,7 @@ def test_what_failed_to_build_is_not_tried_again_in_the_same_run(shop: Workshop)
 def test_an_engine_that_fails_says_nothing_of_the_image(shop: Workshop) -> None:
     stage = shop.commit(setup_dot_py="setup()")
 
-    def gone(plan: Plan) -> tuple[str, ...]:
+    def gone(plan: ImagePlan) -> tuple[str, ...]:
         raise EngineUnavailable("gone")
 
     shop.builds.verdict = gone
@@ -252,7 +252,7 @@ def test_every_build_that_ends_leaves_a_row(shop: Workshop) -> None:
 
 
 def test_the_log_of_a_build_that_failed_is_kept_for_people_until_the_build_works(shop: Workshop) -> None:
-    def wordy(plan: Plan) -> tuple[str, ...]:
+    def wordy(plan: ImagePlan) -> tuple[str, ...]:
         raise BuildFailed("the step check failed", log="\x1b[31mone\x1b[0m\n\x1b]0;evil\x07two\n")
 
     stage = shop.commit(setup_dot_py="setup()")
@@ -343,7 +343,7 @@ class Scripted:
         return SimpleNamespace(value=self.proposals.pop(0))
 
 
-def wants(package: str) -> Callable[[Plan], tuple[str, ...]]:
+def wants(package: str) -> Callable[[ImagePlan], tuple[str, ...]]:
     return lambda plan: () if package in plan.recipe.packages else refuses(plan)
 
 
@@ -351,7 +351,7 @@ def test_a_recipe_that_was_repaired_is_stored_and_serves_every_later_run(shop: W
     stage = shop.commit(setup_dot_py="setup()")
     shop.builds.verdict = wants("libx-dev")
     desk = Scripted(Proposal(why="1", packages=("liba-dev",)), Proposal(why="2", packages=("libx-dev",)))
-    provider = shop.provider(desk=cast(Desk, desk))
+    provider = shop.provider(desk=cast(Gateway, desk))
     repaired = shop.provide(provider, stage)
     assert (repaired.repairs, repaired.image) == (2, repaired.plan.image)
     assert shop.rows()[str(repaired.image)][4] == 2
@@ -370,7 +370,7 @@ def test_a_repair_keeps_what_the_users_own_file_says(shop: Workshop) -> None:
     file.write_text(mine)
     stage = shop.commit(setup_dot_py="setup()")
     shop.builds.verdict = wants("libx-dev")
-    shop.provide(shop.provider(desk=cast(Desk, Scripted(Proposal(why="1", packages=("libx-dev",))))), stage)
+    shop.provide(shop.provider(desk=cast(Gateway, Scripted(Proposal(why="1", packages=("libx-dev",))))), stage)
     recipe = choose({"setup.py"}, REPOSITORY, folder)
     assert (recipe.test, recipe.packages, recipe.offline) == ("make check", ("libmine-dev", "libx-dev"), {"A": "1"})
     assert recipe.keep == {"x/y": "/opt/env/y"}
@@ -381,7 +381,7 @@ def test_a_recipe_that_cannot_be_repaired_fails_as_it_last_did_and_is_not_stored
     stage = shop.commit(setup_dot_py="setup()")
     shop.builds.verdict = refuses
     desk = Scripted(*(Proposal(why="x", packages=(f"lib{letter}-dev",)) for letter in "abc"))
-    provider = shop.provider(desk=cast(Desk, desk))
+    provider = shop.provider(desk=cast(Gateway, desk))
     with pytest.raises(BuildFailed):
         shop.provide(provider, stage)
     assert len(shop.builds.made) == 4
@@ -393,6 +393,6 @@ def test_stages_that_fail_for_the_same_reason_are_repaired_once(shop: Workshop) 
     stages = [shop.commit(requirements_dot_txt=f"{letter}\n") for letter in "ab"]
     shop.builds.verdict = wants("libx-dev")
     desk = Scripted(Proposal(why="1", packages=("libx-dev",)))
-    provider = shop.provider(desk=cast(Desk, desk))
+    provider = shop.provider(desk=cast(Gateway, desk))
     assert [shop.provide(provider, stage).repairs for stage in stages] == [1, 0]
     assert desk.proposals == []

@@ -18,7 +18,7 @@ import pytest
 
 from environments.backends import BACKENDS
 from environments.images.images import prune_images
-from environments.images.provide import Provided, Provider
+from environments.images.provide import Provider, StageImage
 from environments.sandboxes.engine import connect
 from environments.stages import Stage
 from environments.suites.testlogs import Status
@@ -122,7 +122,7 @@ class Shop:
 
     def made(
         self, files: dict[str, str], change: dict[str, str]
-    ) -> tuple[Provided, Callable[[int, list[str]], TestRun]]:
+    ) -> tuple[StageImage, Callable[[int, list[str]], TestRun]]:
         """What the first tree gets, and a function that runs test files on it (0) or on the changed one (1)."""
         work = git.Repo.init(self.folder / "r")
         (self.folder / "r" / ".git" / "info" / "attributes").write_text(RAW_ATTRIBUTES)

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from environments.images.recipes import Recipe, choose
 from environments.images.repair import Proposal, apply_proposal, changes, question, repair, store_recipe
 from prchain.errors import BuildFailed, RecipeError
-from prchain.llm.desk import Desk, Question
+from prchain.llm.gateway import Gateway, Question
 
 FAILURE = BuildFailed("the step dependencies failed", step="dependencies", lines=("fatal error: x.h",), log="a\nb\n")
 
@@ -97,7 +97,9 @@ def test_repair_goes_on_from_what_was_tried_until_it_builds(recipe: Recipe) -> N
         Proposal(why="1", packages=("liba-dev",)), Proposal(why="2"), Proposal(why="3", packages=("libx-dev",))
     )
     tried: list[Recipe] = []
-    found, built = repair(cast(Desk, desk), "o/n", recipe, {"setup.py": "x"}, FAILURE, builds_with("libx-dev", tried))
+    found, built = repair(
+        cast(Gateway, desk), "o/n", recipe, {"setup.py": "x"}, FAILURE, builds_with("libx-dev", tried)
+    )
     assert (built, found.packages) == ("image", (*recipe.packages, "liba-dev", "libx-dev"))
     assert len(tried) == 2
     assert [asked.attempt for asked in desk.asked] == [0, 1, 2]
@@ -108,7 +110,7 @@ def test_repair_goes_on_from_what_was_tried_until_it_builds(recipe: Recipe) -> N
 def test_repair_ends_after_so_many_proposals_with_the_last_failure(recipe: Recipe) -> None:
     desk = Scripted(*(Proposal(why="x", packages=(f"lib{letter}-dev",)) for letter in "abc"))
     with pytest.raises(BuildFailed, match=r"still no x\.h"):
-        repair(cast(Desk, desk), "o/n", recipe, {}, FAILURE, builds_with("libx-dev", []), tries=2)
+        repair(cast(Gateway, desk), "o/n", recipe, {}, FAILURE, builds_with("libx-dev", []), tries=2)
     assert len(desk.asked) == 2
 
 

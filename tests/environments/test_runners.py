@@ -12,10 +12,10 @@ import pytest
 
 from environments.backends import BACKENDS
 from environments.checkouts.overlay import overlay
-from environments.images.plans import Plan, make_plan
+from environments.images.plans import ImagePlan, make_plan
 from environments.images.recipes import parse_recipe
 from environments.proofs.proof import file_of
-from environments.sandboxes.sandbox import Limits
+from environments.sandboxes.sandbox import ResourceLimits
 from environments.suites import runners as folder
 from environments.suites.plaincommands import plain_command
 from environments.suites.runners import DEFAULT, RUNNERS
@@ -23,7 +23,7 @@ from environments.suites.testfiles import choose, is_test_file
 from environments.suites.testlogs import Status
 from environments.suites.testruns import run_tests
 from prchain.errors import RecipeError
-from prchain.git.trees import Entry
+from prchain.git.trees import TreeEntry
 from prchain.logparsers import LOG_PARSERS
 from sql.tables import StageTests
 
@@ -110,7 +110,7 @@ class Tree:
 
 
 @pytest.fixture
-def rspec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Plan]:
+def rspec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ImagePlan]:
     """The plan for a tree in Ruby, where the runner's module is among the runners and the recipe among a user's."""
     modules, recipes = tmp_path / "modules", tmp_path / "recipes"
     modules.mkdir()
@@ -122,14 +122,17 @@ def rspec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Plan]:
     del sys.modules[f"{folder.__name__}.rspec"]
 
 
-def test_a_new_runner_is_one_module_and_one_recipe(rspec: Plan) -> None:
+def test_a_new_runner_is_one_module_and_one_recipe(rspec: ImagePlan) -> None:
     assert (rspec.recipe.name, rspec.runner) == ("ruby", "rspec")
     assert is_test_file(CART, "rspec") and not is_test_file("spec/spec_helper.rb", "rspec")
     files = choose("rspec", Tree.paths, test_patch=[CART], source_patch=["lib/cart.rb"])
     assert files == (CART,)
     assert plain_command("rspec", files) == f"rspec --format documentation {CART}"
     assert file_of("rspec", f"{CART} adds", files) == CART
-    landed, agents = {b".rspec": Entry("100644", "M")}, {b".rspec": Entry("100644", "A"), b"a.rb": Entry("100644", "A")}
+    landed, agents = (
+        {b".rspec": TreeEntry("100644", "M")},
+        {b".rspec": TreeEntry("100644", "A"), b"a.rb": TreeEntry("100644", "A")},
+    )
     assert overlay(agents, landed, []).steering == (b".rspec",)
 
 
@@ -141,9 +144,9 @@ def test_a_new_runner_is_one_module_and_one_recipe(rspec: Plan) -> None:
         ("not a log\n", {}),
     ],
 )
-def test_tests_of_a_new_runner_are_run_and_read(rspec: Plan, log: str, statuses: dict[str, Status]) -> None:
+def test_tests_of_a_new_runner_are_run_and_read(rspec: ImagePlan, log: str, statuses: dict[str, Status]) -> None:
     plain = BACKENDS["unsafe-local"]
-    with plain.sandbox(rspec, None, limits=Limits(), labels={}) as sandbox:
+    with plain.sandbox(rspec, None, limits=ResourceLimits(), labels={}) as sandbox:
         sandbox.write(f"{sandbox.place.workdir}/rspec", PROGRAM.encode())
         sandbox.write(f"{sandbox.place.workdir}/{CART}", log.encode())
         ended = run_tests(sandbox, plain.command(rspec), [CART], timeout=30)

@@ -20,7 +20,7 @@ from environments.sandboxes import leftovers
 from environments.sandboxes.docker import DockerSandbox
 from environments.sandboxes.docker_stream import engine_errors
 from environments.sandboxes.engine import connect
-from environments.sandboxes.sandbox import Limits, Place
+from environments.sandboxes.sandbox import ResourceLimits, SandboxConfig
 from prchain.errors import EngineUnavailable, ImageMissing, SandboxLost
 from prchain.processes import this_process
 from tests.environments import conformance
@@ -37,11 +37,11 @@ def make_docker(**fields: Any) -> DockerSandbox:
     """A small sandbox that is not started."""
     given: dict[str, Any] = {
         "image": IMAGE,
-        "limits": Limits(memory_bytes=512 << 20, processes=128, disk_bytes=2 << 30),
+        "limits": ResourceLimits(memory_bytes=512 << 20, processes=128, disk_bytes=2 << 30),
         "labels": {LABEL: "sandbox"},
         "environment": {"FROM_PLACE": "of the place"},
     }
-    return DockerSandbox(Place(**(given | fields)))
+    return DockerSandbox(SandboxConfig(**(given | fields)))
 
 
 def ours(client: Any) -> tuple[list[str], list[str]]:

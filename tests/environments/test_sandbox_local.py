@@ -18,7 +18,7 @@ import pytest
 
 from environments.sandboxes import leftovers
 from environments.sandboxes.local import LocalSandbox
-from environments.sandboxes.sandbox import Limits, Place
+from environments.sandboxes.sandbox import ResourceLimits, SandboxConfig
 from prchain.errors import DiskLimit, EngineUnavailable, ImageMissing, SandboxLost, UsageError
 from prchain.processes import this_process
 from tests.environments import conformance
@@ -46,10 +46,10 @@ def _anybody(word: bytes) -> bool:
 def make_local(**fields: Any) -> LocalSandbox:
     given: dict[str, Any] = {
         "image": None,
-        "limits": Limits(memory_bytes=512 << 20, processes=128, disk_bytes=1 << 30),
+        "limits": ResourceLimits(memory_bytes=512 << 20, processes=128, disk_bytes=1 << 30),
         "environment": {"FROM_PLACE": "of the place"},
     }
-    return LocalSandbox(Place(**(given | fields)))
+    return LocalSandbox(SandboxConfig(**(given | fields)))
 
 
 @pytest.mark.usefixtures("bubblewrap")
@@ -78,7 +78,7 @@ class TestLocal(conformance.Conformance):
             assert box.exec("echo fine").output == b"fine\n"
 
     def test_disk_and_file_size_are_limited(self, make: Callable[..., LocalSandbox]) -> None:
-        limits = Limits(file_bytes=8 << 20, disk_bytes=32 << 20, memory_bytes=512 << 20, processes=64)
+        limits = ResourceLimits(file_bytes=8 << 20, disk_bytes=32 << 20, memory_bytes=512 << 20, processes=64)
         with make(limits=limits) as box:
             assert box.exec("head -c 20000000 /dev/zero > big").exit_code == 153
             assert box.exec("stat -c %s big").output == b"8388608\n"
@@ -86,7 +86,7 @@ class TestLocal(conformance.Conformance):
                 box.exec("i=0; while :; do ((i++)); head -c 4000000 /dev/zero > f$i; sleep 0.05; done", timeout=30)
 
     def test_files_without_content_count_too(self, make: Callable[..., LocalSandbox]) -> None:
-        limits = Limits(disk_bytes=32 << 20, memory_bytes=512 << 20, processes=64)
+        limits = ResourceLimits(disk_bytes=32 << 20, memory_bytes=512 << 20, processes=64)
         with make(limits=limits) as box, pytest.raises(DiskLimit):
             box.exec("i=0; while :; do : > f$((i++)); done", timeout=60)
 
@@ -106,7 +106,7 @@ class TestLocal(conformance.Conformance):
         assert not _anybody(b"30.0625")
 
     def test_a_memory_hog_gets_no_more(self, make: Callable[..., LocalSandbox]) -> None:
-        with make(limits=Limits(memory_bytes=64 << 20)) as box:
+        with make(limits=ResourceLimits(memory_bytes=64 << 20)) as box:
             assert box.exec("x=$(head -c 200000000 /dev/zero | tr '\\0' x); echo ${#x}").exit_code != 0
 
     def test_killing_everything_loses_the_sandbox(self, make: Callable[..., LocalSandbox]) -> None:
@@ -153,7 +153,7 @@ class TestUnsafe(conformance.Conformance):
         def make_unsafe(**fields: Any) -> LocalSandbox:
             given = {"image": None, "workdir": str(tmp_path_factory.mktemp("work"))}
             return LocalSandbox(
-                Place(**(given | {"environment": {"FROM_PLACE": "of the place"}} | fields)), unsafe=True
+                SandboxConfig(**(given | {"environment": {"FROM_PLACE": "of the place"}} | fields)), unsafe=True
             )
 
         return make_unsafe
@@ -176,7 +176,7 @@ class TestUnsafe(conformance.Conformance):
     def test_it_wants_a_folder_of_its_own(self) -> None:
         for workdir in ("/", "relative"):
             with pytest.raises(UsageError):
-                LocalSandbox(Place(None, workdir=workdir), unsafe=True)
+                LocalSandbox(SandboxConfig(None, workdir=workdir), unsafe=True)
 
 
 def test_without_bubblewrap_nothing_runs_unasked(monkeypatch: pytest.MonkeyPatch) -> None:

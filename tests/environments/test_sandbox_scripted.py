@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from environments.sandboxes.sandbox import ExecResult, Sandbox
-from environments.sandboxes.scripted import Line, ScriptedSandbox
+from environments.sandboxes.scripted import ScriptedResult, ScriptedSandbox
 from prchain.errors import SandboxFileError, SandboxLost, SandboxScriptExhausted, SnapshotUnknown
 from tests.environments.conformance import members, tar_of
 
@@ -20,7 +20,7 @@ def test_the_first_unused_line_that_fits_answers() -> None:
     lines: list[Any] = [
         ("git status", OK),
         (re.compile("^pytest"), FAILED),
-        Line(lambda command: "ls" in command, OK, repeat=True),
+        ScriptedResult(lambda command: "ls" in command, OK, repeat=True),
     ]
     with ScriptedSandbox(lines) as box:
         assert isinstance(box, Sandbox)

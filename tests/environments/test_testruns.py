@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from environments.sandboxes.sandbox import ExecResult, Place, Sandbox
+from environments.sandboxes.sandbox import ExecResult, Sandbox, SandboxConfig
 from environments.suites.runner import TestCommand
 from environments.suites.runners import RUNNERS
 from environments.suites.testlogs import Status
@@ -33,7 +33,7 @@ class Shell:
     """The part of a sandbox that runs need, on the machine itself: the code of these tests is our own."""
 
     def __init__(self, folder: Path) -> None:
-        self.place = Place(None, workdir=str(folder))
+        self.place = SandboxConfig(None, workdir=str(folder))
         self.folders: set[Path] = set()
 
     def exec(

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from environments.checkouts.checkout import extract_tree, place_tree
 from environments.checkouts.junk import CACHE_SIGNATURE
-from environments.checkouts.listing import Listing, list_files
+from environments.checkouts.listing import FileListing, list_files
 from environments.checkouts.tracking import Tracker
 from environments.sandboxes.sandbox import ExecResult
 from prchain.errors import ExtractionFailed
@@ -303,9 +303,9 @@ GOOD = b"1700000000.5\0f 644 1 2 1 3 1600000000.0\0a\0\0end\0"
 
 @pytest.mark.parametrize("cut", range(len(GOOD)))
 def test_a_listing_that_is_cut_off_is_none(cut: int) -> None:
-    assert Listing.parse(GOOD).files[b"a"].size == 3
+    assert FileListing.parse(GOOD).files[b"a"].size == 3
     with pytest.raises(ValueError):
-        Listing.parse(GOOD[:cut])
+        FileListing.parse(GOOD[:cut])
 
 
 class Lying(FolderSandbox):

@@ -17,7 +17,7 @@ from environments.images.provide import Provider
 from environments.proofs.proof import EARLIER_BROKEN, NO_F2P, NOT_REACHED, REFERENCE_FAILS, TESTS_UNUSABLE, UNPROVED
 from environments.proofs.proof_rows import forget
 from environments.proofs.reference_runs import AFTER, BEFORE
-from environments.proofs.validations import Choice, ValidateReport, ValidateRun
+from environments.proofs.validations import ValidateReport, ValidateRun, ValidationChoice
 from environments.sandboxes import leftovers
 from environments.suites.testlogs import Status
 from environments.suites.testruns import run_tests
@@ -55,7 +55,7 @@ def short(tmp_path: Path) -> Iterator[StageWorld]:
 
 def validate(world: StageWorld, *, runs: int = 1, **choice: Any) -> ValidateReport:
     workers = choice.pop("workers", 1)
-    return ValidateRun(world.store, world.prover(runs=runs), Choice(**choice)).run(workers)
+    return ValidateRun(world.store, world.prover(runs=runs), ValidationChoice(**choice)).run(workers)
 
 
 def outcomes(world: StageWorld) -> list[str]:
@@ -273,7 +273,7 @@ def test_a_defect_on_one_chain_is_told_and_the_others_end(world: StageWorld, mon
 def test_a_run_that_hangs_is_seen_in_the_log_under_its_own_phase(world: StageWorld) -> None:
     log = io.StringIO()
     with open_progress(log, every=0) as progress:
-        ValidateRun(world.store, world.prover(runs=1), Choice(), progress=progress).run()
+        ValidateRun(world.store, world.prover(runs=1), ValidationChoice(), progress=progress).run()
     words = [line.partition(f"({world.chain_id}: ")[2].rstrip(")") for line in log.getvalue().splitlines()]
     assert [one for one in words if "stage 2" in one] == [
         "stage 2: image",
@@ -323,7 +323,7 @@ def test_looking_for_what_to_retry_takes_nothing_from_a_run_at_work(tmp_path: Pa
     with stage_world(tmp_path, changes) as world:
         validate(world)
         before = world.rows(ReferenceRun, "side", "ran_at")
-        units, standing = ValidateRun(world.store, world.prover(), Choice(retry=True)).pending()
+        units, standing = ValidateRun(world.store, world.prover(), ValidationChoice(retry=True)).pending()
         assert (len(units), standing) == (1, 0) and world.rows(ReferenceRun, "side", "ran_at") == before
         with alone(world.store, f"proof-{world.chain_id}", "x"):
             assert validate(world, retry=True).counts == {"taken": 1}
@@ -345,7 +345,7 @@ def test_a_checkout_that_is_gone_is_made_again_without_another_test_run(
         tx.connection.execute(update(StageTests).values(stage_image="prchain/shop--till:stage"))
     monkeypatch.setattr("environments.workplace.run_tests", lambda *a, **k: pytest.fail("run again"))
     for images, again in (({"prchain/shop--till:stage"}, 0), (set[str](), 1)):
-        run = ValidateRun(short.store, short.prover(runs=1), Choice(), images=images)
+        run = ValidateRun(short.store, short.prover(runs=1), ValidationChoice(), images=images)
         assert len(run.run().proofs) == again
 
 

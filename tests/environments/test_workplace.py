@@ -13,11 +13,11 @@ import pytest
 
 from environments.backends import BACKENDS
 from environments.images.images import list_images
-from environments.images.provide import Provided
+from environments.images.provide import StageImage
 from environments.proofs.stage_images import stage_image
 from environments.sandboxes import leftovers
 from environments.sandboxes.engine import IMAGE_LABEL, connect
-from environments.sandboxes.sandbox import Limits, Sandbox
+from environments.sandboxes.sandbox import ResourceLimits, Sandbox
 from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun
 from environments.workplace import StageSuite, TestBench, Workplace
@@ -232,7 +232,7 @@ def test_on_a_host_the_images_folder_is_neither_refreshed_nor_named(world: Stage
     local = BACKENDS["local"]
     assert local.refreshes(changed) == ("make",)
     assert BACKENDS["docker"].refreshes(changed) == ("/opt/env/bin/pip install .", "make")
-    told = local.sandbox(changed, None, limits=Limits(), labels={}).place.environment
+    told = local.sandbox(changed, None, limits=ResourceLimits(), labels={}).place.environment
     assert told["OWN"] == "1" and told["PYTHONPATH"] == "src:." and "VIRTUAL_ENV" not in told
     assert told["PATH"].endswith(":/usr/sbin:/usr/bin:/sbin:/bin")
 
@@ -256,7 +256,7 @@ def test_in_docker_runs_start_alike_and_a_checkout_is_kept_for_swebench(tmp_path
         container.commit(repository=ground.rpartition(":")[0], tag="1", changes=labels)
         container.remove()
         docker = replace(BACKENDS["docker"], client=client)
-        place = Workplace(Provided(plan, ground), trees, backend=docker, test_timeout=60)
+        place = Workplace(StageImage(plan, ground), trees, backend=docker, test_timeout=60)
         names = [ground]
         try:
             with place.bench(stage.landed, ["tests/test_prices.py"]) as bench:

@@ -19,7 +19,7 @@ import pytest
 from pydantic import BaseModel
 
 from prchain.errors import ContextTooLong, EndpointTimeout
-from prchain.llm.desk import Desk, Question
+from prchain.llm.gateway import Gateway, Question
 from prchain.llm.ledger import MemoryLedger
 from prchain.llm.prompts import Prompt
 from prchain.llm.setup import make_desk
@@ -69,7 +69,7 @@ def settings(url: str) -> Settings:
 
 
 @pytest.fixture
-def desk(settings: Settings, tmp_path: Path) -> Iterator[Desk]:
+def desk(settings: Settings, tmp_path: Path) -> Iterator[Gateway]:
     store = Store.open(f"sqlite:///{tmp_path / 'x.db'}")
     made = make_desk(settings, SqlLedger(store, "smoke"), budget_usd=1.0)
     yield made
@@ -81,7 +81,7 @@ def question(text: str, max_tokens: int = 32) -> Question:
     return Question("smoke", "smoke", PROMPT, PROMPT.render(text=text), max_tokens=max_tokens, temperature=0.0)
 
 
-def test_a_question_is_answered_counted_priced_and_stored(desk: Desk) -> None:
+def test_a_question_is_answered_counted_priced_and_stored(desk: Gateway) -> None:
     asked = question("Say hello in three words.", 128)
     answer = desk.ask(asked)
     usage = answer.reply.usage
@@ -98,7 +98,7 @@ def test_a_question_is_answered_counted_priced_and_stored(desk: Desk) -> None:
     assert desk.spending().calls == 1
 
 
-def test_an_estimate_is_of_the_right_size(desk: Desk) -> None:
+def test_an_estimate_is_of_the_right_size(desk: Gateway) -> None:
     asked = question("List the planets of the solar system, with one word on each of them, in any order. " * 4)
     estimate = desk.estimate(asked)
     used = desk.complete(asked).reply.usage.tokens_in
@@ -106,13 +106,13 @@ def test_an_estimate_is_of_the_right_size(desk: Desk) -> None:
     assert used / 2 < estimate.tokens_in < used * 3
 
 
-def test_a_shape_comes_back_as_its_schema_says(desk: Desk) -> None:
+def test_a_shape_comes_back_as_its_schema_says(desk: Gateway) -> None:
     answer = desk.ask_for(question("Which colour is a tomato? Reply in JSON.", 64), Colour)
     assert isinstance(answer.value, Colour)
     assert answer.reply.text.lstrip().startswith("{")
 
 
-def test_a_prompt_that_does_not_fit_is_named_and_costs_nothing(desk: Desk) -> None:
+def test_a_prompt_that_does_not_fit_is_named_and_costs_nothing(desk: Gateway) -> None:
     with pytest.raises(ContextTooLong, match="context"):
         desk.ask(question("word " * 4000))
     assert desk.spending().calls == 0

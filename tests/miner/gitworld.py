@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from miner.git_source import ApiKnowledge, GitFacts, read, read_refs
-from miner.landing import Candidate
+from miner.landing import LandingCandidate
 from prchain.git import GitRepository
 
 FILE, EXECUTABLE, LINK, SUBMODULE = "100644", "100755", "120000", "160000"
@@ -347,5 +347,5 @@ class Reading:
     def carried(self) -> dict[int, int]:
         return {number: self.mark(commit) for number, commit in self.facts.decisions.carried.items()}
 
-    def _landed(self, found: Candidate) -> Landed:
+    def _landed(self, found: LandingCandidate) -> Landed:
         return Landed(found.style, self.mark(found.base), self.mark(found.commit), found.line.branch, found.evidence)

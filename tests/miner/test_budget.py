@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from miner.budget import LONGEST_PAUSE, MAX_STRIKES, SECONDARY_PAUSE, Budget, Usage
+from miner.budget import LONGEST_PAUSE, MAX_STRIKES, SECONDARY_PAUSE, ApiUsage, Budget
 from prchain.errors import BadToken, RateLimitExceeded
 
 
@@ -172,6 +172,6 @@ def test_one_token_has_one_request_at_a_time() -> None:
 
 
 def test_usages_add_up() -> None:
-    total = Usage(1, 2, 3, 4.5)
-    total.add(Usage(10, 20, 30, 0.5))
-    assert total == Usage(11, 22, 33, 5.0)
+    total = ApiUsage(1, 2, 3, 4.5)
+    total.add(ApiUsage(10, 20, 30, 0.5))
+    assert total == ApiUsage(11, 22, 33, 5.0)

@@ -11,7 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from miner.copies import CommitText, Provenance
-from miner.edges import MOST_BARE, MOST_IN_PULL_REQUEST, MOST_IN_TEXT, MOST_STACKED, Edge, Landscape, Pull, SourceText
+from miner.edges import (
+    MOST_BARE,
+    MOST_IN_PULL_REQUEST,
+    MOST_IN_TEXT,
+    MOST_STACKED,
+    CitationEdge,
+    PullRequestFacts,
+    PullRequestIndex,
+    SourceText,
+)
 from tests.growth import assert_linear
 
 CITING, CITED = 50, 40
@@ -22,11 +31,13 @@ def text(field: str, body: str, key: str = "", **values: Any) -> SourceText:
     return SourceText(field, key, body, KINDS.get(field, "markdown"), **values)
 
 
-def pull(number: int, *texts: SourceText, branch: str | None = "main", at: int | None = None, **values: Any) -> Pull:
+def pull(
+    number: int, *texts: SourceText, branch: str | None = "main", at: int | None = None, **values: Any
+) -> PullRequestFacts:
     """A pull request, landed in the order of the numbers unless told otherwise; a branch of None never landed."""
     position = number if at is None else at
     order = None if branch is None else (branch, position)
-    return Pull(
+    return PullRequestFacts(
         number,
         order=order,
         landed_at="" if branch is None else f"2024-01-01T{position // 60:02}:{position % 60:02}:00Z",
@@ -41,27 +52,29 @@ def sha(number: int) -> str:
 
 
 def landscape(
-    *pulls: Pull,
+    *pulls: PullRequestFacts,
     size: int = 60,
     subjects: Mapping[int, str] | None = None,
     shas: Mapping[str, int] | None = None,
     aliases: Collection[str] = (),
-) -> Landscape:
+) -> PullRequestIndex:
     everyone = {number: pull(number) for number in range(1, size + 1)} | {each.number: each for each in pulls}
     provenance = Provenance()
     for number, subject in (subjects or {}).items():
         provenance.add_subject(number, subject)
-    return Landscape("o/n", aliases, "github.com", everyone, provenance, shas or {})
+    return PullRequestIndex("o/n", aliases, "github.com", everyone, provenance, shas or {})
 
 
-def judged(*texts: SourceText, number: int = CITING, others: Sequence[Pull] = (), **values: Any) -> list[Edge]:
+def judged(
+    *texts: SourceText, number: int = CITING, others: Sequence[PullRequestFacts] = (), **values: Any
+) -> list[CitationEdge]:
     """The edges of one pull request with these texts, among sixty landed ones."""
     about = {name: values.pop(name) for name in ("subject", "paths", "by_bot", "branch", "at") if name in values}
     citing = pull(number, *texts, **about)
     return landscape(citing, *others, **values).edges_of(citing)
 
 
-def the_edge(*texts: SourceText, target: int = CITED, **values: Any) -> Edge:
+def the_edge(*texts: SourceText, target: int = CITED, **values: Any) -> CitationEdge:
     [edge] = [edge for edge in judged(*texts, **values) if edge.target == target]
     return edge
 
@@ -325,7 +338,7 @@ def test_citations_under_a_former_name_are_own_and_others_are_foreign(body: str,
 # GitHub's own events.
 
 
-def with_events(*texts: SourceText, events: list[tuple[int, str, str]], **values: Any) -> list[Edge]:
+def with_events(*texts: SourceText, events: list[tuple[int, str, str]], **values: Any) -> list[CitationEdge]:
     citing = pull(CITING, *texts, **values)
     citing.events = events
     return landscape(citing).edges_of(citing)
@@ -372,8 +385,12 @@ def test_events_of_strangers_and_of_oneself_are_none() -> None:
 
 
 def stacked(
-    own: list[str], parent: Pull, *more: Pull, paths: Sequence[str] = ("src/a.py",), at: int | None = None
-) -> list[Edge]:
+    own: list[str],
+    parent: PullRequestFacts,
+    *more: PullRequestFacts,
+    paths: Sequence[str] = ("src/a.py",),
+    at: int | None = None,
+) -> list[CitationEdge]:
     child = pull(CITING, own=own, head_sha="h" * 40, at=at, paths=paths)
     return landscape(child, parent, *more).edges_of(child)
 
@@ -421,7 +438,7 @@ def test_a_stack_changes_a_file_that_is_more_than_housekeeping_in_common(
     ],
     ids=["not below", "carried", "unlanded", "landed later", "same head"],
 )
-def test_what_is_no_stack(own: list[str], parent: Pull, at: int | None) -> None:
+def test_what_is_no_stack(own: list[str], parent: PullRequestFacts, at: int | None) -> None:
     assert stacked(own, parent, at=at) == []
 
 
@@ -503,7 +520,7 @@ events = st.lists(
 def test_no_text_makes_the_rules_crash_and_they_judge_alike_twice(
     several: list[SourceText], cited: list[tuple[int, str, str]], subject: str, paths: list[str]
 ) -> None:
-    def judge() -> list[Edge]:
+    def judge() -> list[CitationEdge]:
         citing = pull(3, *several, subject=subject, paths=paths, own=[sha(1), sha(3)], head_sha=sha(3))
         citing.events = cited
         parent = pull(1, head_sha=sha(1), at=0)
@@ -528,7 +545,7 @@ def test_no_text_makes_the_rules_crash_and_they_judge_alike_twice(
 # Time.
 
 
-def synthetic(count: int) -> Landscape:
+def synthetic(count: int) -> PullRequestIndex:
     pulls, provenance = [], Provenance()
     shas = {}
     for number in range(1, count + 1):
@@ -542,11 +559,11 @@ def synthetic(count: int) -> Landscape:
         each = pull(number, text("body", body), own=[own[0].sha], head_sha=own[0].sha, at=number)
         each.events = [(max(1, number - 1), "E", "mentions")]
         pulls.append(each)
-    return Landscape("o/n", (), "github.com", {each.number: each for each in pulls}, provenance, shas)
+    return PullRequestIndex("o/n", (), "github.com", {each.number: each for each in pulls}, provenance, shas)
 
 
 def test_time_grows_with_the_number_of_pull_requests_and_not_with_its_square() -> None:
-    def work(world: Landscape) -> None:
+    def work(world: PullRequestIndex) -> None:
         for each in world.pulls.values():
             world.edges_of(each)
 
@@ -571,7 +588,7 @@ def test_the_time_for_a_huge_text_grows_as_it_does(field: str, body: Callable[[i
     assert_linear(body, lambda written: judged(text(field, written), subjects=subjects), 16_000)
 
 
-def huge(size: int) -> Landscape:
+def huge(size: int) -> PullRequestIndex:
     """Its last pull request has so many commits that cite nine others each, a long body, and as many events."""
     several = [
         text("commit", " and ".join(f"see #{9 * i + j}" for j in range(1, 10)), f"{i:040d}") for i in range(size)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from miner import git_rows
-from miner.git_rows import ApiState, Selection, settle_without_history, utc, write
+from miner.git_rows import ApiState, PullRequestSelection, settle_without_history, utc, write
 from miner.git_source import ApiKnowledge, read, read_refs
 from prchain.git import GitRepository
 from sql.store import Store
@@ -38,7 +38,11 @@ def world(tmp_path: Path) -> World:
 
 
 def store_world(
-    store: Store, world: World, *, selection: Selection = git_rows.WHOLE, api: dict[int, ApiState] | None = None
+    store: Store,
+    world: World,
+    *,
+    selection: PullRequestSelection = git_rows.WHOLE,
+    api: dict[int, ApiState] | None = None,
 ) -> None:
     repository = GitRepository.open(world.save())
     merges = {number: state.merge_sha for number, state in (api or {}).items() if state.merge_sha}
@@ -229,6 +233,6 @@ def test_times_are_utc(seconds: int, text: str) -> None:
 
 
 def test_a_selection_says_what_the_user_wrote() -> None:
-    assert Selection().whole and not Selection().text()
-    assert not Selection(limit=3).whole
-    assert Selection("2024-01-01T00:00:00Z", 3).text() == "--since 2024-01-01T00:00:00Z --limit 3"
+    assert PullRequestSelection().whole and not PullRequestSelection().text()
+    assert not PullRequestSelection(limit=3).whole
+    assert PullRequestSelection("2024-01-01T00:00:00Z", 3).text() == "--since 2024-01-01T00:00:00Z --limit 3"

@@ -209,13 +209,13 @@ class TestCounts:
 
 def test_git_processes_do_not_grow_with_the_history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[str] = []
-    real = process.Stream.__enter__
+    real = process.GitStream.__enter__
 
     def enter(stream: Any) -> Any:
         started.append(stream._verb)
         return real(stream)
 
-    monkeypatch.setattr(process.Stream, "__enter__", enter)
+    monkeypatch.setattr(process.GitStream, "__enter__", enter)
     counts = []
     for size in (1, 6):
         world = World(tmp_path / f"{size}.git")

@@ -141,7 +141,7 @@ def test_each_limit_has_its_wait(status: int, message: str, headers: dict[str, s
 
 @given(st.integers(0, 599), st.none() | st.text() | st.dictionaries(st.text(), st.none() | st.text()))
 def test_no_answer_is_beyond_classification(status: int, body: Any) -> None:
-    assert isinstance(faults.classify(GithubException(status, body, None)), faults.Fault | GitHubError)
+    assert isinstance(faults.classify(GithubException(status, body, None)), faults.ApiFault | GitHubError)
 
 
 def test_nodes_that_this_token_may_not_see_cost_only_themselves() -> None:
@@ -190,7 +190,7 @@ def node(**more: Any) -> dict[str, Any]:
     return {**plain, **connections, **more}
 
 
-def parse(**more: Any) -> pages.Rows:
+def parse(**more: Any) -> pages.PageRows:
     return pages.pull_request(1, "o/n", node(**more))
 
 
@@ -231,7 +231,7 @@ def test_empty_reviews_and_drafts_of_reviews_are_left_out() -> None:
 def test_what_does_not_fit_is_owed() -> None:
     cut = empty(nodes=[comment(1, "x"), None], pageInfo={"hasNextPage": True, "endCursor": "c"}, totalCount=5)
     rows = parse(comments=cut)
-    assert rows.owed == [pages.Owed("comments", "PR_1", 7, "c", 2)]
+    assert rows.owed == [pages.PendingConnection("comments", "PR_1", 7, "c", 2)]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from miner.history import default_line
-from miner.landing import Candidate, Own, Patch, judge_patch
+from miner.landing import LandingCandidate, OwnCommits, Patch, judge_patch
 from tests.miner.gitworld import Content, Landed, Reading, World, lines
 
 
@@ -543,6 +543,6 @@ def test_what_two_patches_of_strangers_say(
     history = Reading(world).facts.history
     ours, theirs = history.index[world.sha(commit)], history.index[world.sha(head)]
     line = default_line(history, "main", ours)
-    candidate = Candidate(1, theirs, ours, history.parents[ours][0], line, 2, "subject_tail")
-    candidate.own = Own((theirs,), history.parents[theirs][0])
+    candidate = LandingCandidate(1, theirs, ours, history.parents[ours][0], line, 2, "subject_tail")
+    candidate.own = OwnCommits((theirs,), history.parents[theirs][0])
     assert judge_patch(history, candidate, landed, proposed) == evidence

@@ -18,7 +18,7 @@ import pytest
 
 from miner import git_rows
 from miner import mine as mining
-from miner.git_rows import Selection
+from miner.git_rows import PullRequestSelection
 from miner.mine import MineOptions, Miner, RepositoryReport
 from miner.repositories import parse_entry
 from prchain.errors import StoreUnavailable
@@ -206,12 +206,12 @@ class TestRerun:
 class TestSelection:
     def test_limit_takes_the_newest_and_a_full_run_the_rest(self, lab: Lab) -> None:
         world = build(lab.folder)
-        lab.mine(world, selection=Selection(limit=3))
+        lab.mine(world, selection=PullRequestSelection(limit=3))
         outcomes = dict(lab.rows(PullRequest, "number", "outcome"))
         assert {n for n, outcome in outcomes.items() if outcome == "not_selected"} == set(range(1, 10))
         assert {reason for n, reason in lab.rows(PullRequest, "number", "reason") if n < 10} == {"--limit 3"}
         assert {n for (n,) in lab.rows(Landing, "number")} == {10, 11}
-        assert lab.mine(world, selection=Selection(limit=3)).outcome == "unchanged"
+        assert lab.mine(world, selection=PullRequestSelection(limit=3)).outcome == "unchanged"
         assert lab.mine(world).outcome == "mined"
         assert lab.facts() == fresh(lab.folder, world)
 
@@ -221,7 +221,7 @@ class TestSelection:
             whole.mine(world)
             landed_at = dict(whole.rows(Landing, "number", "landed_at"))
         since = landed_at[8]
-        lab.mine(world, selection=Selection(since=since))
+        lab.mine(world, selection=PullRequestSelection(since=since))
         assert {n for (n,) in lab.rows(Landing, "number")} == {n for n, at in landed_at.items() if at >= since}
         assert ("not_selected", f"--since {since}") in lab.rows(PullRequest, "outcome", "reason")
         lab.mine(world)
@@ -231,7 +231,7 @@ class TestSelection:
         world = build(lab.folder)
         lab.mine(world)
         before = lab.facts()
-        lab.mine(world, selection=Selection(limit=2))
+        lab.mine(world, selection=PullRequestSelection(limit=2))
         assert lab.facts() == before
 
 
@@ -431,7 +431,7 @@ def counted(owner, name):
         return real(*args, **kwargs)
     setattr(owner, name, call)
 
-for owner, name in ((process.Stream, "__enter__"), (process.Stream, "__exit__"), (stores.Transaction, "bulk"),
+for owner, name in ((process.GitStream, "__enter__"), (process.GitStream, "__exit__"), (stores.Transaction, "bulk"),
                     (stores.Transaction, "upsert"), (stores.Transaction, "delete"), (stores.Store, "transaction"),
                     (mining.citation_rows, "rebuild"), (mining.git_rows, "write"), (mining.git_rows, "write_counts")):
     counted(owner, name)
@@ -484,13 +484,13 @@ def test_killed_at_many_points_the_next_run_ends_with_the_same_rows(tmp_path: Pa
 
 def test_git_processes_do_not_grow_with_the_pull_requests(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[int] = []
-    real = process.Stream.__enter__
+    real = process.GitStream.__enter__
 
     def enter(stream: Any) -> Any:
         started[-1] += 1
         return real(stream)
 
-    monkeypatch.setattr(process.Stream, "__enter__", enter)
+    monkeypatch.setattr(process.GitStream, "__enter__", enter)
     for count in (12, 60):
         started.append(0)
         lab.mine(build(lab.folder, count, name=f"n{count}"), name=f"o/n{count}", line_counts=True)

@@ -13,7 +13,7 @@ import pytest
 
 from prchain.errors import GitError, IncompleteRepository, NotARepository
 from prchain.git.spool import BlobSpool
-from prchain.git.trees import EXECUTABLE, FILE, LINK, SUBMODULE, Change, Entry, TreeStore
+from prchain.git.trees import EXECUTABLE, FILE, LINK, SUBMODULE, TreeChange, TreeEntry, TreeStore
 from tests.miner.gitworld import World, git
 from tests.prchain.treeworld import Content, harvest, new_store, plant
 
@@ -62,7 +62,7 @@ class TestStore:
         store = TreeStore.open(tmp_path / "store", [world.path])
         tree = store.tree_of(world.sha("main"))
         assert harvest(store, tree) == {"a": "one\n", "dir/b": "2\n", "run": (EXECUTABLE, "#!\n"), "to": (LINK, "a")}
-        edited = store.edit(tree, {b"a": Entry(FILE, store.write_blob(b"mine\n"))})
+        edited = store.edit(tree, {b"a": TreeEntry(FILE, store.write_blob(b"mine\n"))})
         store.commit(edited, [world.sha("main")])
         assert harvest(store, edited)["a"] == "mine\n"
         assert snapshot(world.path) == before
@@ -85,7 +85,7 @@ class TestStore:
         world = World(tmp_path / "r.git", objects="sha256")
         world.commit("main", {"a": "1"})
         store = TreeStore.open(tmp_path / "store", [world.save()])
-        tree = store.edit(store.tree_of(world.sha("main")), {b"b": Entry(FILE, store.write_blob(b"2"))})
+        tree = store.edit(store.tree_of(world.sha("main")), {b"b": TreeEntry(FILE, store.write_blob(b"2"))})
         assert (len(tree), harvest(store, tree)) == (64, {"a": "1", "b": "2"})
         assert store.name_of("blob", b"2") == store.entries(tree)[b"b"].blob
 
@@ -125,8 +125,8 @@ class TestStore:
 class TestTrees:
     def test_every_name_and_mode_reads_back(self, store: TreeStore) -> None:
         blob = store.write_blob(b"x")
-        wanted = {name: Entry(FILE, blob) for name in ODD_NAMES}
-        wanted |= {b"x": Entry(EXECUTABLE, blob), b"l": Entry(LINK, blob), b"sub": Entry(SUBMODULE, COMMIT)}
+        wanted = {name: TreeEntry(FILE, blob) for name in ODD_NAMES}
+        wanted |= {b"x": TreeEntry(EXECUTABLE, blob), b"l": TreeEntry(LINK, blob), b"sub": TreeEntry(SUBMODULE, COMMIT)}
         assert store.entries(store.write_tree(wanted)) == wanted
 
     @pytest.mark.parametrize(
@@ -134,23 +134,25 @@ class TestTrees:
     )
     def test_names_that_lead_astray_are_refused(self, store: TreeStore, name: bytes) -> None:
         with pytest.raises(GitError, match="no name that a tree can hold"):
-            store.write_tree({name: Entry(FILE, store.write_blob(b"x"))})
+            store.write_tree({name: TreeEntry(FILE, store.write_blob(b"x"))})
 
     def test_a_link_called_gitmodules_is_refused(self, store: TreeStore) -> None:
         with pytest.raises(GitError, match="no name that a tree can hold"):
-            store.write_tree({b".gitmodules": Entry(LINK, store.write_blob(b"x"))})
+            store.write_tree({b".gitmodules": TreeEntry(LINK, store.write_blob(b"x"))})
 
     def test_edit_sets_and_removes(self, store: TreeStore) -> None:
         tree = plant(store, {"a": "1", "dir/b": "2", "dir/c": "3"})
         blob = store.write_blob(b"new")
-        edited = store.edit(tree, {b"a": None, b"dir/b": Entry(EXECUTABLE, blob), b"z": Entry(FILE, blob), b"no": None})
+        edited = store.edit(
+            tree, {b"a": None, b"dir/b": TreeEntry(EXECUTABLE, blob), b"z": TreeEntry(FILE, blob), b"no": None}
+        )
         assert harvest(store, edited) == {"dir/b": (EXECUTABLE, "new"), "dir/c": "3", "z": "new"}
         assert store.edit(tree, {}) == tree
 
     def test_edit_puts_files_where_folders_were_and_folders_where_files_were(self, store: TreeStore) -> None:
         tree = plant(store, {"a": "1", "dir/b": "2", "dir/c": "3"})
         blob = store.write_blob(b"new")
-        edited = store.edit(tree, {b"dir": Entry(FILE, blob), b"a/deep/x": Entry(FILE, blob)})
+        edited = store.edit(tree, {b"dir": TreeEntry(FILE, blob), b"a/deep/x": TreeEntry(FILE, blob)})
         assert harvest(store, edited) == {"a/deep/x": "new", "dir": "new"}
 
     def test_a_tree_can_be_edited_though_a_blob_of_it_is_missing(self, store: TreeStore) -> None:
@@ -158,7 +160,7 @@ class TestTrees:
         lost = store.entries(tree)[b"big"].blob
         (store.path / "objects" / lost[:2] / lost[2:]).unlink()
         edited = store.edit(tree, {b"a": None})
-        assert store.entries(edited) == {b"big": Entry(FILE, lost)}
+        assert store.entries(edited) == {b"big": TreeEntry(FILE, lost)}
 
     def test_the_empty_tree(self, store: TreeStore) -> None:
         tree = store.write_tree({})
@@ -169,7 +171,7 @@ class TestTrees:
         new = plant(store, {b"bad\xff": "one", "new\nline": "2", "mode": (EXECUTABLE, "3"), "to": "a long text\n" * 20})
         before, after = store.entries(old), store.entries(new)
         paths = [b"bad\xff", b"gone", b"mode", b"moved", b"new\nline", b"to"]
-        assert store.diff(old, new) == [Change(path, before.get(path), after.get(path)) for path in paths]
+        assert store.diff(old, new) == [TreeChange(path, before.get(path), after.get(path)) for path in paths]
 
     def test_commits_depend_on_nothing_but_what_they_hold(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

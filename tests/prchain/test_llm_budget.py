@@ -12,8 +12,8 @@ from pydantic import BaseModel
 
 from prchain.errors import LlmError
 from prchain.llm.client import OpenAIModel
-from prchain.llm.desk import Desk, Question, Route
 from prchain.llm.endpoint import Endpoint
+from prchain.llm.gateway import Gateway, Question, Route
 from prchain.llm.ledger import MemoryLedger
 from prchain.llm.price import Price
 from prchain.llm.prompts import Prompt
@@ -65,7 +65,7 @@ def test_with_a_budget_and_eight_workers_no_run_is_billed_more(seed: int) -> Non
         budget = [0.0, 0.006, 0.02, 0.05, 0.1, 0.25][seed]
         ledger = MemoryLedger()
         route = Route(OpenAIModel("small", endpoint), PRICE)
-        desk = Desk(ledger, route, budget_usd=budget, pause=lambda tries: None)
+        desk = Gateway(ledger, route, budget_usd=budget, pause=lambda tries: None)
 
         def work(number: int) -> None:
             try:

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from prchain.llm.model import Reply, ToolCall, Usage
 from prchain.llm.price import Price
-from prchain.llm.replies import Unfit, closed_schema, find_object, in_words, keys_in_words, read_shape, read_text
+from prchain.llm.replies import UnfitReply, closed_schema, find_object, in_words, keys_in_words, read_shape, read_text
 from tests.growth import assert_linear
 
 
@@ -82,7 +82,7 @@ def test_one_object_is_read_whatever_prose_stands_around_it(text: str) -> None:
     ],
 )
 def test_anything_else_is_unfit_and_the_model_is_told_why(text: str, words: str) -> None:
-    with pytest.raises(Unfit, match=words) as caught:
+    with pytest.raises(UnfitReply, match=words) as caught:
         verdict(text)
     assert len(caught.value.words) < 1000
 
@@ -106,7 +106,7 @@ def test_keys_that_nobody_asked_for_are_not_read(more: dict[str, Any]) -> None:
     ],
 )
 def test_a_key_that_may_be_meant_for_one_that_was_asked_for_is_unfit(value: dict[str, Any], words: str) -> None:
-    with pytest.raises(Unfit, match=words) as caught:
+    with pytest.raises(UnfitReply, match=words) as caught:
         verdict(json.dumps(value))
     assert len(caught.value.words) < 1000
 
@@ -116,7 +116,7 @@ def test_a_shape_that_forbids_other_keys_is_spared_them() -> None:
         model_config = ConfigDict(extra="forbid")
 
     assert read_shape(Reply(GOOD, "m"), Strict).score == 0.8
-    with pytest.raises(Unfit, match="accepted: no such key was asked for"):
+    with pytest.raises(UnfitReply, match="accepted: no such key was asked for"):
         read_shape(Reply(json.dumps({**WHOLE, "accepted": True}), "m"), Strict)
 
 
@@ -131,7 +131,7 @@ def test_the_keys_of_a_shape_are_told_with_their_types() -> None:
 @pytest.mark.parametrize(("opened", "closed"), [("[", "]"), ('{"a":', "}")])
 def test_a_reply_that_is_nested_deeply_is_unfit(depth: int, opened: str, closed: str) -> None:
     inner = f"{opened * depth}1{closed * depth}"
-    with pytest.raises(Unfit, match="nested too deeply"):
+    with pytest.raises(UnfitReply, match="nested too deeply"):
         verdict('{"why": "x", "how": ' + inner + "}")
 
 
@@ -143,7 +143,7 @@ def test_at_most_some_faults_are_told() -> None:
     class Wide(BaseModel):
         values: list[int]
 
-    with pytest.raises(Unfit) as caught:
+    with pytest.raises(UnfitReply) as caught:
         read_shape(Reply(json.dumps({"values": ["x"] * 5000}), "m"), Wide)
     assert caught.value.words.count("values.") == 8
 
@@ -166,14 +166,14 @@ def test_every_object_is_found_again_in_prose(value: dict[str, Any]) -> None:
 def test_any_text_gives_an_object_or_is_unfit(text: str) -> None:
     try:
         assert isinstance(find_object(text), dict)
-    except Unfit as fault:
+    except UnfitReply as fault:
         assert fault.words
 
 
 @pytest.mark.parametrize(("start", "unit"), [("", "{x}"), ('{"a": "', "{"), ("", "{ "), ("", "}")])
 def test_the_time_to_refuse_hostile_texts_grows_as_they_do(start: str, unit: str) -> None:
     def read(text: str) -> None:
-        with pytest.raises(Unfit):
+        with pytest.raises(UnfitReply):
             find_object(text)
 
     assert_linear(lambda size: start + unit * (size // len(unit)), read, 120_000)
@@ -191,7 +191,7 @@ def test_the_time_to_refuse_hostile_texts_grows_as_they_do(start: str, unit: str
     ],
 )
 def test_prose_is_a_whole_text_that_is_not_empty(reply: Reply) -> None:
-    with pytest.raises(Unfit):
+    with pytest.raises(UnfitReply):
         read_text(reply)
     assert read_text(Reply(" fine\n", "m")) == "fine"
 

@@ -6,8 +6,8 @@ import pytest
 
 from prchain.errors import SettingsError, UsageError
 from prchain.llm.client import OpenAIModel
-from prchain.llm.desk import Desk, Question
 from prchain.llm.endpoint import Endpoint
+from prchain.llm.gateway import Gateway, Question
 from prchain.llm.ledger import MemoryLedger
 from prchain.llm.price import Price
 from prchain.llm.prompts import Prompt
@@ -45,40 +45,40 @@ api_key_env = "CURATOR_KEY"
 
 
 @pytest.fixture
-def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Gateway:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CURATOR_KEY", "curators-key")
     (tmp_path / "prchain.toml").write_text(FILE)
     return make_desk(Settings.load(), MemoryLedger())
 
 
-def endpoint_of(desk: Desk, purpose: str) -> Endpoint:
+def endpoint_of(desk: Gateway, purpose: str) -> Endpoint:
     route = desk.routes.get(purpose, desk.default)
     assert route is not None
     assert isinstance(route.model, OpenAIModel)
     return route.model.endpoint
 
 
-def test_a_purpose_takes_what_it_names_and_shares_the_rest(desk: Desk) -> None:
+def test_a_purpose_takes_what_it_names_and_shares_the_rest(desk: Gateway) -> None:
     judge, overview = desk.routes["judge"], desk.routes["overview"]
     assert (judge.model.name, judge.price, judge.max_tokens) == ("large", Price(3, 4, 0.5), 9)
     assert (overview.model.name, overview.price, overview.temperature) == ("small", Price(1, 2), 0.5)
     assert desk.model_name("query") == "small"
 
 
-def test_purposes_of_one_endpoint_share_its_smallest_limit(desk: Desk) -> None:
+def test_purposes_of_one_endpoint_share_its_smallest_limit(desk: Gateway) -> None:
     assert endpoint_of(desk, "judge") is endpoint_of(desk, "query") is endpoint_of(desk, "overview")
     assert endpoint_of(desk, "query").concurrency == 2
     assert endpoint_of(desk, "agent").concurrency == 6
 
 
-def test_a_key_goes_to_no_endpoint_but_its_own(desk: Desk) -> None:
+def test_a_key_goes_to_no_endpoint_but_its_own(desk: Gateway) -> None:
     assert endpoint_of(desk, "query").api_key == "common-key"
     assert endpoint_of(desk, "agent").api_key is None
     assert endpoint_of(desk, "curator").api_key == "curators-key"
 
 
-def test_prices_belong_to_a_model_and_an_endpoint(desk: Desk) -> None:
+def test_prices_belong_to_a_model_and_an_endpoint(desk: Gateway) -> None:
     assert desk.routes["agent"].price is None
     assert desk.routes["curator"].price is None
 

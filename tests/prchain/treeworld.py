@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from prchain.git.trees import FILE, SUBMODULE, Entry, TreeStore
+from prchain.git.trees import FILE, SUBMODULE, TreeEntry, TreeStore
 
 Content = str | bytes | tuple[str, str | bytes]
 """Text or bytes of a file, or mode and content; a submodule's content is the commit it names."""
@@ -18,7 +18,7 @@ def plant(store: TreeStore, files: Mapping[str | bytes, Content]) -> str:
         mode, body = content if isinstance(content, tuple) else (FILE, content)
         raw = body.encode() if isinstance(body, str) else body
         blob = raw.decode() if mode == SUBMODULE else store.write_blob(raw)
-        entries[path.encode() if isinstance(path, str) else path] = Entry(mode, blob)
+        entries[path.encode() if isinstance(path, str) else path] = TreeEntry(mode, blob)
     return store.write_tree(entries)
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from sqlalchemy import update
 
 from prchain.errors import BudgetExceeded, StoreUnavailable
-from prchain.llm.ledger import CallKey, CallNote, Found, Ledger, MemoryLedger, Spending
+from prchain.llm.ledger import CallKey, CallNote, Ledger, MemoryLedger, Spending, StoredReply
 from prchain.llm.model import Reply, ToolCall, Usage
 from sql.ledger import SqlLedger
 from sql.store import Store, Transaction
@@ -61,12 +61,12 @@ def _reply(ledger: Ledger, where: CallKey) -> Reply | None:
 
 def test_a_stored_reply_is_found_again_as_it_was_with_what_it_cost(ledger: Ledger) -> None:
     ledger.settle(ledger.reserve(key(), NOTE, 0.5, None), REPLY, 0.25)
-    assert ledger.find(key()) == Found(REPLY, 0.25)
+    assert ledger.find(key()) == StoredReply(REPLY, 0.25)
 
 
 def test_a_stored_reply_of_unknown_usage_counts_with_what_was_reserved_for_it(ledger: Ledger) -> None:
     ledger.settle(ledger.reserve(key(), NOTE, 0.5, None), REPLY, None)
-    assert ledger.find(key()) == Found(REPLY, 0.5)
+    assert ledger.find(key()) == StoredReply(REPLY, 0.5)
 
 
 def test_a_stored_reply_tells_how_long_it_took_to_come(store: Store) -> None:

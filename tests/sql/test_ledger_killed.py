@@ -24,7 +24,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pydantic import BaseModel
 from prchain.llm.client import OpenAIModel
-from prchain.llm.desk import Desk, Question, Route
+from prchain.llm.gateway import Desk, Question, Route
 from prchain.llm.endpoint import Endpoint
 from prchain.llm.price import Price
 from prchain.llm.prompts import Prompt

@@ -10,16 +10,16 @@ from dataclasses import replace
 from typing import Any
 
 from environments.sandboxes.sandbox import ExecResult, Sandbox
-from environments.sandboxes.scripted import Line, ScriptedSandbox
+from environments.sandboxes.scripted import ScriptedResult, ScriptedSandbox
 from prchain.errors import LlmError
-from prchain.llm.desk import Desk, Route
+from prchain.llm.gateway import Gateway, Route
 from prchain.llm.ledger import Ledger, MemoryLedger
 from prchain.llm.model import Message, Reply, Request, ToolCall, Usage
 from prchain.llm.price import Price
 from tests.models import FakeModel
-from trajectories.model import Entry, Kind
+from trajectories.model import Entry, EntryKind
 from trajectories.scaffolds.kinds.react import ReactScaffold
-from trajectories.scaffolds.scaffold import Attempt, Observer, Order
+from trajectories.scaffolds.scaffold import AttemptResult, AttemptSpec, Observer
 
 Said = Reply | LlmError | Callable[[Request], Reply]
 
@@ -73,7 +73,7 @@ def runs(command: str = "ls", **more: Any) -> Reply:
 
 
 SUBMIT = says("Done.", call("submit"))
-OK = Line(lambda _: True, ExecResult(0, b"fine\n"), repeat=True)
+OK = ScriptedResult(lambda _: True, ExecResult(0, b"fine\n"), repeat=True)
 
 
 def slowly(command: str) -> bool:
@@ -85,14 +85,14 @@ def slowly(command: str) -> bool:
 def opening(position: int = 1, attempt: int = 1) -> list[Entry]:
     """A system message and a query, as a rollout opens a stage with them."""
     return [
-        Entry(0, 1, 1, 0, Kind.SYSTEM, "system", "You work in a sandbox."),
-        Entry(1, position, attempt, 0, Kind.QUERY, "user", "Mend the parser."),
+        Entry(0, 1, 1, 0, EntryKind.SYSTEM, "system", "You work in a sandbox."),
+        Entry(1, position, attempt, 0, EntryKind.QUERY, "user", "Mend the parser."),
     ]
 
 
-def order(entries: Sequence[Entry] | None = None, **more: Any) -> Order:
+def order(entries: Sequence[Entry] | None = None, **more: Any) -> AttemptSpec:
     given: dict[str, Any] = {"subject": "t1/1", "sample": 0, "position": 1, "attempt": 1}
-    return Order(entries=opening() if entries is None else entries, **(given | more))
+    return AttemptSpec(entries=opening() if entries is None else entries, **(given | more))
 
 
 def sandbox_of(*lines: Any, **more: Any) -> ScriptedSandbox:
@@ -106,15 +106,15 @@ def work(
     *,
     scaffold: ReactScaffold | None = None,
     sandbox: Sandbox | None = None,
-    given: Order | None = None,
+    given: AttemptSpec | None = None,
     record: Memory | None = None,
     observers: Sequence[Observer] = (),
     ledger: Ledger | None = None,
     price: Price | None = None,
-) -> tuple[Attempt, Memory]:
+) -> tuple[AttemptResult, Memory]:
     """One attempt."""
     record = record or Memory()
-    desk = Desk(ledger or MemoryLedger(), Route(model, price), pause=lambda _: None)
+    desk = Gateway(ledger or MemoryLedger(), Route(model, price), pause=lambda _: None)
     scaffold = scaffold or ReactScaffold(tools="full")
     attempt = scaffold.attempt(desk, sandbox or sandbox_of(), given or order(), record, observers)
     return attempt, record

@@ -20,7 +20,7 @@ from environments.checkouts.checkout import Extraction, extract_tree, place_repo
 from environments.images.provide import Provider
 from environments.sandboxes.sandbox import ExecResult, Sandbox
 from prchain.git.trees import TreeStore
-from prchain.llm.desk import Desk, Route
+from prchain.llm.gateway import Gateway, Route
 from prchain.llm.model import Reply, Request, ToolCall, Usage
 from prchain.llm.price import Price
 from prchain.settings import Settings
@@ -46,8 +46,8 @@ from tests.environments.folder_sandbox import FolderSandbox
 from tests.miner.gitworld import Content, World
 from tests.models import FakeModel
 from trajectories.options import RolloutOptions
-from trajectories.rollouts.rollout import RolloutContext
-from trajectories.rollouts.run import Choice, RolloutRun
+from trajectories.rollouts.rollout import RunContext
+from trajectories.rollouts.run import RolloutChoice, RolloutRun
 from trajectories.scaffolds.kinds import SCAFFOLDS
 
 NAME = "shop/till"
@@ -308,18 +308,18 @@ class RolloutWorld:
         run: str = "run",
         more: Mapping[str, Any] | None = None,
         **options: Any,
-    ) -> RolloutContext:
+    ) -> RunContext:
         """A context with a model of this process, and folders for sandboxes where `more` does not say otherwise."""
         chosen = RolloutOptions(**{"backend": "unsafe-local", **options})
         route = Route(model or PolicyModel(), Price(1.0, 2.0))
-        desk = Desk(SqlLedger(self.store, run), default=route, budget_usd=budget, pause=lambda tries: None)
+        desk = Gateway(SqlLedger(self.store, run), default=route, budget_usd=budget, pause=lambda tries: None)
         settings = self.settings()
         given: dict[str, Any] = {
             "pause": lambda tries: None,
             "make_place": lambda _, trees: FolderPlace(trees, self.folder),
             **(more or {}),
         }
-        return RolloutContext(
+        return RunContext(
             self.store,
             desk,
             Provider(settings, images=BACKENDS[chosen.backend].needs_image),
@@ -331,9 +331,9 @@ class RolloutWorld:
             **given,
         )
 
-    def run(self, context: RolloutContext, **choice: Any) -> RolloutRun:
+    def run(self, context: RunContext, **choice: Any) -> RolloutRun:
         """A run over the chains."""
-        return RolloutRun(context, Choice(**choice))
+        return RolloutRun(context, RolloutChoice(**choice))
 
     def rows(self, table: type[Base], *columns: str, **equals: Any) -> list[tuple[Any, ...]]:
         """Some columns of the rows of a table."""

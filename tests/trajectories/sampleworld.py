@@ -13,7 +13,7 @@ from prchain.llm.model import Role, ToolCall
 from sql.store import Store, Transaction
 from sql.tables import Chain, ChainStage, Repository, Task, TaskStage, Trajectory, TrajectoryStage, Verdict
 from tests.databases import new_database
-from trajectories.model import Entry, Kind
+from trajectories.model import Entry, EntryKind
 from trajectories.rows import row_of
 
 BASH = {
@@ -50,27 +50,27 @@ class Talk:
     attempt: int = 1
     step: int = 0
 
-    def _add(self, kind: Kind, role: Role, content: str, **more: Any) -> None:
+    def _add(self, kind: EntryKind, role: Role, content: str, **more: Any) -> None:
         place = (len(self.entries), self.position, self.attempt, self.step)
         self.entries.append(Entry(*place, kind, role, content, **more))
 
     def system(self, text: str = SYSTEM) -> Talk:
-        self._add(Kind.SYSTEM, "system", text)
+        self._add(EntryKind.SYSTEM, "system", text)
         return self
 
     def query(self, position: int, text: str | None = None, overview: str = OVERVIEW) -> Talk:
         self.position, self.attempt = position, 1
         lead = f"{overview}\n\n" if position == 1 else ""
-        self._add(Kind.QUERY, "user", text or f"{lead}Stage {position}: do thing {position}.")
+        self._add(EntryKind.QUERY, "user", text or f"{lead}Stage {position}: do thing {position}.")
         return self
 
     def comment(self, text: str = "The total is wrong.") -> Talk:
         self.attempt += 1
-        self._add(Kind.COMMENT, "user", text)
+        self._add(EntryKind.COMMENT, "user", text)
         return self
 
     def guide(self, text: str = "Look at the tests first.") -> Talk:
-        self._add(Kind.GUIDANCE, "user", text)
+        self._add(EntryKind.GUIDANCE, "user", text)
         return self
 
     def turn(self, text: str = "", *calls: tuple[str, Mapping[str, Any] | str], **more: Any) -> Talk:
@@ -80,17 +80,17 @@ class Talk:
             ToolCall(f"call_{self.step}_{place}", name, given if isinstance(given, str) else json.dumps(given))
             for place, (name, given) in enumerate(calls)
         )
-        self._add(Kind.TURN, "assistant", text, tool_calls=made, **more)
+        self._add(EntryKind.TURN, "assistant", text, tool_calls=made, **more)
         return self
 
     def seen(self, text: str, *, call: int = 0, **more: Any) -> Talk:
         """What a tool answered to a call of the last turn."""
-        last = next(entry for entry in reversed(self.entries) if entry.kind is Kind.TURN)
+        last = next(entry for entry in reversed(self.entries) if entry.kind is EntryKind.TURN)
         if not last.tool_calls:
-            self._add(Kind.OBSERVATION, "user", text, **more)
+            self._add(EntryKind.OBSERVATION, "user", text, **more)
             return self
         one = last.tool_calls[call]
-        self._add(Kind.OBSERVATION, "tool", text, tool_call_id=one.id, tool_name=one.name, **more)
+        self._add(EntryKind.OBSERVATION, "tool", text, tool_call_id=one.id, tool_name=one.name, **more)
         return self
 
     def bash(self, command: str, output: str = "ok", text: str = "", reasoning: str | None = None, **more: Any) -> Talk:
@@ -281,7 +281,7 @@ class SampleWorld:
                         "usd": usd,
                         "tokens_in": 1,
                         "tokens_out": 1,
-                        "steps": sum(entry.kind is Kind.TURN for entry in entries),
+                        "steps": sum(entry.kind is EntryKind.TURN for entry in entries),
                         "seconds": 1.0,
                         "worker": None,
                         "tries": 0,

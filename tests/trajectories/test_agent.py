@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from environments.sandboxes.sandbox import ExecResult
-from environments.sandboxes.scripted import Line, ScriptedSandbox
+from environments.sandboxes.scripted import ScriptedResult, ScriptedSandbox
 from prchain import errors
-from prchain.llm.desk import Answer, Question
+from prchain.llm.gateway import Answer, Question
 from prchain.llm.ledger import MemoryLedger
 from prchain.llm.model import Reply, Request, ToolCall, Usage
 from prchain.llm.price import Price
@@ -36,7 +36,7 @@ from tests.trajectories.agentworld import (
     without_times,
     work,
 )
-from trajectories.model import Ending, Entry, Kind, Limits, Used
+from trajectories.model import AgentLimits, AgentUsage, Ending, Entry, EntryKind
 from trajectories.scaffolds.attempt_loop import LoopSettings
 from trajectories.scaffolds.context import used_by
 from trajectories.scaffolds.kinds.react import ReactScaffold
@@ -63,7 +63,7 @@ PRICE = Price(1.0, 2.0)
 
 
 def faults(record: Memory) -> list[str | None]:
-    return [entry.error for entry in record.entries if entry.kind is Kind.TURN]
+    return [entry.error for entry in record.entries if entry.kind is EntryKind.TURN]
 
 
 def test_it_is_a_scaffold() -> None:
@@ -78,7 +78,9 @@ def test_an_attempt_runs_until_the_work_is_submitted_and_keeps_each_step_in_one_
     model = Model([runs("ls", reasoning="hm"), SUBMIT])
     attempt, record = work(model, record=Memory(["tree1"]))
     assert (attempt.ending, attempt.used.steps, attempt.used.tokens) == (Ending.SUBMITTED, 2, 220)
-    assert [[entry.kind for entry in batch] for batch in record.batches] == [[Kind.TURN, Kind.OBSERVATION]] * 2
+    assert [[entry.kind for entry in batch] for batch in record.batches] == [
+        [EntryKind.TURN, EntryKind.OBSERVATION]
+    ] * 2
     turn, seen, last, handed_in = record.entries
     assert (turn.ordinal, turn.step, turn.role, turn.content, turn.reasoning) == (
         2,
@@ -112,7 +114,7 @@ def test_the_word_somewhere_in_an_output_does_not_submit(output: str) -> None:
         Model([runs("x"), runs("y")]),
         scaffold=ReactScaffold(tools="bash"),
         sandbox=box,
-        given=order(stage_limits=Limits(steps=2)),
+        given=order(stage_limits=AgentLimits(steps=2)),
     )
     assert attempt.ending is Ending.STEP_LIMIT
 
@@ -120,7 +122,10 @@ def test_the_word_somewhere_in_an_output_does_not_submit(output: str) -> None:
 def test_the_word_with_a_failing_command_does_not_submit() -> None:
     box = sandbox_of(("x", ExecResult(1, SENTINEL.encode())))
     attempt, _ = work(
-        Model([runs("x")]), scaffold=ReactScaffold(tools="bash"), sandbox=box, given=order(stage_limits=Limits(steps=1))
+        Model([runs("x")]),
+        scaffold=ReactScaffold(tools="bash"),
+        sandbox=box,
+        given=order(stage_limits=AgentLimits(steps=1)),
     )
     assert attempt.ending is Ending.STEP_LIMIT
 
@@ -169,7 +174,7 @@ def test_a_faulty_turn_is_kept_the_model_is_told_and_nothing_of_it_is_run(reply:
         reply.text,
         [one.arguments for one in reply.tool_calls],
     )
-    assert told.kind is Kind.OBSERVATION and told.error == fault and len(told.content) > 20
+    assert told.kind is EntryKind.OBSERVATION and told.error == fault and len(told.content) > 20
     assert told.role == ("tool" if reply.tool_calls else "user")
     requires_valid(model.requests[-1].messages)
 
@@ -196,22 +201,24 @@ def test_calls_without_ids_or_with_one_id_twice_get_ids_that_their_observations_
 @pytest.mark.parametrize(
     ("stage", "chain", "ending"),
     [
-        (Limits(steps=2), Limits(), Ending.STEP_LIMIT),
-        (Limits(), Limits(tokens=200), Ending.TOKEN_LIMIT),
-        (Limits(steps=9), Limits(steps=7), Ending.STEP_LIMIT),
+        (AgentLimits(steps=2), AgentLimits(), Ending.STEP_LIMIT),
+        (AgentLimits(), AgentLimits(tokens=200), Ending.TOKEN_LIMIT),
+        (AgentLimits(steps=9), AgentLimits(steps=7), Ending.STEP_LIMIT),
     ],
 )
-def test_limits_of_stage_and_chain_end_an_attempt_before_a_step(stage: Limits, chain: Limits, ending: Ending) -> None:
+def test_limits_of_stage_and_chain_end_an_attempt_before_a_step(
+    stage: AgentLimits, chain: AgentLimits, ending: Ending
+) -> None:
     model = Model([runs(str(turn)) for turn in range(9)])
-    given = order(stage_limits=stage, chain_limits=chain, chain_used=Used(steps=5))
+    given = order(stage_limits=stage, chain_limits=chain, chain_used=AgentUsage(steps=5))
     attempt, _ = work(model, given=given)
     assert (attempt.ending, len(model.requests)) == (ending, 2)
 
 
 def test_limits_of_cost_and_time_count_what_was_used_before() -> None:
     for limits, used, ending in [
-        (Limits(usd=1.0), Used(usd=1.0), Ending.COST_LIMIT),
-        (Limits(seconds=5), Used(seconds=5.5), Ending.TIME_LIMIT),
+        (AgentLimits(usd=1.0), AgentUsage(usd=1.0), Ending.COST_LIMIT),
+        (AgentLimits(seconds=5), AgentUsage(seconds=5.5), Ending.TIME_LIMIT),
     ]:
         attempt, record = work(Model([]), given=order(stage_limits=limits, stage_used=used), price=PRICE)
         assert attempt.ending is ending and record.entries == []
@@ -219,29 +226,32 @@ def test_limits_of_cost_and_time_count_what_was_used_before() -> None:
 
 @pytest.mark.parametrize("where", ["stage_limits", "chain_limits"])
 def test_a_limit_of_cost_that_nothing_could_be_counted_against_is_refused(where: str) -> None:
-    limited: dict[str, Any] = {where: Limits(usd=1.0)}
+    limited: dict[str, Any] = {where: AgentLimits(usd=1.0)}
     with pytest.raises(errors.SettingsError, match="a limit in USD needs the price of said"):
         work(Model([]), given=replace(order(), **limited))
 
 
 def test_a_reply_with_many_calls_runs_no_more_of_them_than_there_is_time_for() -> None:
-    box = sandbox_of(Line(slowly, ExecResult(0, b"fine"), repeat=True))
+    box = sandbox_of(ScriptedResult(slowly, ExecResult(0, b"fine"), repeat=True))
     reply = says("", *(call(command="x", id=f"c{number}") for number in range(40)), call("submit", "s"))
     model = Model([reply])
     for where in ("stage", "chain"):
-        limited: dict[str, Any] = {f"{where}_limits": Limits(seconds=10.1), f"{where}_used": Used(seconds=10.0)}
+        limited: dict[str, Any] = {
+            f"{where}_limits": AgentLimits(seconds=10.1),
+            f"{where}_used": AgentUsage(seconds=10.0),
+        }
         box.asked.clear()
         attempt, record = work(Model([reply]), sandbox=box, given=replace(order(), **limited))
         assert attempt.ending is Ending.TIME_LIMIT and 1 <= len(box.asked) <= 3
         errors_of = [one.error for one in record.entries[1:]]
         assert errors_of == [None] * len(box.asked) + [NOT_RUN] * (41 - len(box.asked))
         assert "no time left" in record.entries[-1].content
-    attempt, _ = work(model, sandbox=box, given=order(stage_limits=Limits(seconds=60)))
+    attempt, _ = work(model, sandbox=box, given=order(stage_limits=AgentLimits(seconds=60)))
     assert attempt.ending is Ending.SUBMITTED and model.said == []
 
 
 def test_tokens_that_nobody_counted_are_estimated_for_the_limits_and_said_to_be() -> None:
-    attempt, record = work(Model([runs("ls", usage=Usage())]), given=order(stage_limits=Limits(tokens=50)))
+    attempt, record = work(Model([runs("ls", usage=Usage())]), given=order(stage_limits=AgentLimits(tokens=50)))
     assert attempt.ending is Ending.TOKEN_LIMIT
     assert record.entries[0].tokens_in is None
     estimate = record.entries[0].details["estimate"]
@@ -252,7 +262,7 @@ def test_tokens_that_nobody_counted_are_estimated_for_the_limits_and_said_to_be(
 
 
 CHAIN = [runs("one"), says("I am done."), runs("cd /tmp"), says("", call("think", thought="hm")), SUBMIT]
-PWD = Line("pwd", ExecResult(0, b"/tmp\n"), repeat=True)
+PWD = ScriptedResult("pwd", ExecResult(0, b"/tmp\n"), repeat=True)
 
 
 @pytest.mark.parametrize("kept", range(len(CHAIN) + 1))
@@ -283,7 +293,7 @@ def test_a_stored_reply_counts_against_limits_with_what_it_cost_and_took_when_it
         return runs("x")
 
     usd = PRICE.of(Usage(100, 0, 10)) or 0.0
-    given = order(stage_limits=Limits(usd=3 * usd))
+    given = order(stage_limits=AgentLimits(usd=3 * usd))
     calm, whole = work(Model([slow] * 3), given=given, price=PRICE)
     ledger, entries, asked = MemoryLedger(), opening(), 0
     for kill in (1, 1, 2, 1):
@@ -307,29 +317,31 @@ def test_a_stored_reply_counts_against_limits_with_what_it_cost_and_took_when_it
     assert calm.ending is attempt.ending is Ending.COST_LIMIT
     assert asked + len(model.requests) == 3, "each reply was paid for once"
     assert [one.usd for one in told] == [one.usd for one in whole.entries] == [usd, None] * 3
-    assert all(one.seconds >= 0.05 for one in told if one.kind is Kind.TURN)
+    assert all(one.seconds >= 0.05 for one in told if one.kind is EntryKind.TURN)
 
 
 def test_the_count_of_faults_goes_on_over_a_kill_and_not_over_attempts() -> None:
     bad = says("I am done.")
-    _, before = work(Model([bad, bad]), given=order(stage_limits=Limits(steps=2)))
+    _, before = work(Model([bad, bad]), given=order(stage_limits=AgentLimits(steps=2)))
     stored = [*opening(), *before.entries]
     attempt, _ = work(Model([bad]), given=order(stored))
     assert attempt.ending is Ending.FAULTY
-    comment = Entry(stored[-1].ordinal + 1, 1, 2, 2, Kind.COMMENT, "user", "Not yet.")
+    comment = Entry(stored[-1].ordinal + 1, 1, 2, 2, EntryKind.COMMENT, "user", "Not yet.")
     attempt, record = work(Model([bad, bad, SUBMIT]), given=order([*stored, comment], attempt=2))
     assert attempt.ending is Ending.SUBMITTED
     assert [entry.step for entry in record.entries] == [3, 3, 4, 4, 5, 5]
 
 
 def test_a_turn_without_its_observations_is_no_place_to_go_on_from() -> None:
-    _, before = work(Model([runs()]), given=order(stage_limits=Limits(steps=1)))
+    _, before = work(Model([runs()]), given=order(stage_limits=AgentLimits(steps=1)))
     with pytest.raises(ValueError, match="step 1"):
         work(Model([]), given=order([*opening(), before.entries[0]]))
 
 
 def test_the_session_is_led_back_to_its_folder() -> None:
-    _, before = work(Model([runs("cd /tmp")]), sandbox=sandbox_of(PWD, OK), given=order(stage_limits=Limits(steps=1)))
+    _, before = work(
+        Model([runs("cd /tmp")]), sandbox=sandbox_of(PWD, OK), given=order(stage_limits=AgentLimits(steps=1))
+    )
     assert before.entries[-1].cwd == "/tmp"
     box = sandbox_of()
     work(Model([runs("a"), runs("b"), SUBMIT]), sandbox=box, given=order([*opening(), *before.entries]))
@@ -354,7 +366,7 @@ def test_the_step_that_ended_the_sandbox_is_kept_and_ends_the_attempt_again_when
     with pytest.raises(type(limit), match=str(limit)):
         work(Model([runs("one"), reply]), sandbox=box, record=record)
     (first, second) = record.batches
-    assert [one.kind for one in second] == [Kind.TURN, *[Kind.OBSERVATION] * 3] and len(first) == 2
+    assert [one.kind for one in second] == [EntryKind.TURN, *[EntryKind.OBSERVATION] * 3] and len(first) == 2
     assert [one.error for one in second[1:]] == [None, limit.name, NOT_RUN]
     assert str(limit) in second[2].content and "submitted" not in second[3].details
     again = Memory()
@@ -373,7 +385,7 @@ def test_a_step_whose_tree_cannot_be_had_is_kept_and_ends_the_attempt(limit: err
     with pytest.raises(type(limit), match=str(limit)):
         work(Model([runs("one")]), record=record)
     turn, seen = record.entries
-    assert (turn.kind, seen.error, seen.tree) == (Kind.TURN, limit.name, None)
+    assert (turn.kind, seen.error, seen.tree) == (EntryKind.TURN, limit.name, None)
     assert "fine" in seen.content and str(limit) in seen.content
 
 
@@ -407,7 +419,7 @@ def test_an_observer_sees_every_step_and_its_guidance_is_a_user_s_turn_before_th
     _, record = work(model, observers=[observer])
     assert seen == [4, 7]
     guidance = record.entries[2]
-    assert (guidance.kind, guidance.role, guidance.step) == (Kind.GUIDANCE, "user", 1)
+    assert (guidance.kind, guidance.role, guidance.step) == (EntryKind.GUIDANCE, "user", 1)
     assert model.requests[1].messages[-1].content == "Look at the tests."
 
 
@@ -441,7 +453,7 @@ def test_the_stop_of_one_of_several_observers_is_not_forgotten_when_the_attempt_
 def test_what_an_observer_found_is_stored_with_its_words() -> None:
     advice = Advice("Look.", details={"window": 3})
     _, record = work(Model([runs(), SUBMIT]), observers=[lambda _: advice])
-    assert [one.details for one in record.entries if one.kind is Kind.GUIDANCE] == [{"window": 3}]
+    assert [one.details for one in record.entries if one.kind is EntryKind.GUIDANCE] == [{"window": 3}]
 
 
 def test_words_for_an_agent_that_has_submitted_are_not_inserted() -> None:
@@ -497,7 +509,7 @@ def test_commands_get_the_order_s_variables_and_a_session_only_with_its_first_on
             Model([runs("a"), runs("b")]),
             scaffold=scaffold,
             sandbox=box,
-            given=order(environment={"A": "1"}, stage_limits=Limits(steps=2)),
+            given=order(environment={"A": "1"}, stage_limits=AgentLimits(steps=2)),
         )
         assert given == expected
 
@@ -519,24 +531,24 @@ def test_a_scripted_model_drives_it() -> None:
 @pytest.mark.parametrize("tools", ["bash", "full"])
 def test_openings_are_written_from_the_rollout_s_variables(tools: Any) -> None:
     scaffold = ReactScaffold(tools, LoopSettings(command_timeout=90))
-    system = scaffold.opening(Kind.SYSTEM, VARIABLES)
+    system = scaffold.opening(EntryKind.SYSTEM, VARIABLES)
     assert "/testbed" in system and "90 seconds" in system
     assert ("COMPLETE_TASK" in system) == (tools == "bash")
-    first = scaffold.opening(Kind.QUERY, VARIABLES)
+    first = scaffold.opening(EntryKind.QUERY, VARIABLES)
     assert "All of it." in first and "Mend it." in first and "Task 1 of 2" in first and "earlier" not in first
-    later = scaffold.opening(Kind.QUERY, VARIABLES | {"overview": None, "position": 2})
+    later = scaffold.opening(EntryKind.QUERY, VARIABLES | {"overview": None, "position": 2})
     assert "All of it." not in later and "Task 2 of 2" in later and "your work on the earlier" in later
     for carry, words in (("reference", "by others"), ("none", "nothing of the work")):
-        told = scaffold.opening(Kind.QUERY, VARIABLES | {"position": 2, "earlier": carry})
+        told = scaffold.opening(EntryKind.QUERY, VARIABLES | {"position": 2, "earlier": carry})
         assert words in told and "It holds your work" not in told
-    assert "Not yet." in scaffold.opening(Kind.COMMENT, VARIABLES)
+    assert "Not yet." in scaffold.opening(EntryKind.COMMENT, VARIABLES)
 
 
 def test_a_template_in_a_query_stays_text_and_a_missing_variable_is_an_error() -> None:
     scaffold = ReactScaffold(tools="full")
-    assert "{{ workdir }}" in scaffold.opening(Kind.QUERY, VARIABLES | {"query": "{{ workdir }}"})
+    assert "{{ workdir }}" in scaffold.opening(EntryKind.QUERY, VARIABLES | {"query": "{{ workdir }}"})
     with pytest.raises(errors.PromptError):
-        scaffold.opening(Kind.COMMENT, {})
+        scaffold.opening(EntryKind.COMMENT, {})
 
 
 # ---- anything that a model may say
@@ -569,14 +581,16 @@ REPLIES = st.builds(
 @given(st.lists(REPLIES, min_size=1, max_size=4))
 def test_whatever_a_model_says_the_conversation_stays_valid_and_can_be_taken_up(replies: list[Reply]) -> None:
     model = Model([*replies, *[runs()] * 2])
-    attempt, record = work(model, given=order(stage_limits=Limits(steps=len(replies))))
+    attempt, record = work(model, given=order(stage_limits=AgentLimits(steps=len(replies))))
     assert attempt.ending in {Ending.STEP_LIMIT, Ending.SUBMITTED, Ending.FAULTY}
     for request in model.requests:
         requires_valid(request.messages)
     again = Model([*replies, runs()])
     resumed, more = work(
         again,
-        given=order([*opening(), *record.entries], stage_used=attempt.used, stage_limits=Limits(steps=len(replies))),
+        given=order(
+            [*opening(), *record.entries], stage_used=attempt.used, stage_limits=AgentLimits(steps=len(replies))
+        ),
     )
     assert resumed.ending is attempt.ending and more.entries == []
     for entry in record.entries:
@@ -597,8 +611,8 @@ def test_the_loop_costs_little_however_long_the_conversation_is() -> None:
             reply = runs(usage=Usage(100 * len(times), 0, 10))
             return Answer(reply, reply, 0.0, False)
 
-    box = sandbox_of(Line(lambda _: True, ExecResult(0, b"x" * 2000), repeat=True))
-    given = order(stage_limits=Limits(steps=steps))
+    box = sandbox_of(ScriptedResult(lambda _: True, ExecResult(0, b"x" * 2000), repeat=True))
+    given = order(stage_limits=AgentLimits(steps=steps))
     ReactScaffold(tools="full").attempt(Desk(), box, given, Memory())  # type: ignore[arg-type]
     gaps = [later - earlier for earlier, later in pairwise(times)]
     early, late = (statistics.median(part) for part in (gaps[10:110], gaps[-100:]))

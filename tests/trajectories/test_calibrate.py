@@ -17,14 +17,21 @@ from sqlalchemy import update
 from prchain import cli, errors
 from prchain.git import GitRepository
 from prchain.kinds import FileKind, kind_of
-from prchain.llm.desk import Desk
+from prchain.llm.gateway import Gateway
 from prchain.llm.ledger import MemoryLedger
 from prchain.llm.model import Reply, Request
 from prchain.llm.price import Price
 from sql.tables import LlmCall, StageTests, Task, TaskStage, Trajectory, TrajectoryStage, Verdict
 from tests.chains.taskworld import CHAIN, QUERIES, FakeModel, TaskWorld, desk_of, mined, shop
 from trajectories.verdicts.agreement import THRESHOLDS, Agreement, agreement, agreement_across, curve, spread
-from trajectories.verdicts.calibrate import Calibration, Calibrator, Options, StoredVerdict, Unread, stored_verdicts
+from trajectories.verdicts.calibrate import (
+    Calibration,
+    CalibrationOptions,
+    Calibrator,
+    StoredVerdict,
+    UnmeasuredStage,
+    stored_verdicts,
+)
 from trajectories.verdicts.judge import Judge
 from trajectories.verdicts.patch_text import file_patches
 from trajectories.verdicts.report import summary
@@ -214,9 +221,9 @@ def right(request: Request) -> Any:
     return {"comment": "Seen.", "score": 0.95 if said["candidate"] == said["reference"] else 0.1}
 
 
-def calibrator(world: TaskWorld, model: FakeModel | Desk, **options: Any) -> Calibrator:
-    desk = model if isinstance(model, Desk) else desk_of(model)
-    return Calibrator(world.store, Judge(desk), Options(**options), mirrors=world.folder / "mirrors")
+def calibrator(world: TaskWorld, model: FakeModel | Gateway, **options: Any) -> Calibrator:
+    desk = model if isinstance(model, Gateway) else desk_of(model)
+    return Calibrator(world.store, Judge(desk), CalibrationOptions(**options), mirrors=world.folder / "mirrors")
 
 
 def page(found: Calibration, threshold: float = 0.8) -> dict[str, Any]:
@@ -337,7 +344,7 @@ def test_an_endpoint_that_fails_leaves_its_stages_and_says_why(world: TaskWorld)
     model = FakeModel(lambda request: errors.EndpointRefused("bad key"))
     found = calibrator(world, model).run(1)
     assert (found.done, found.stages, found.results) == (False, 0, ())
-    assert found.unread == tuple(Unread(world.chains[0], n, "endpoint_refused: bad key") for n in (1, 2))
+    assert found.unread == tuple(UnmeasuredStage(world.chains[0], n, "endpoint_refused: bad key") for n in (1, 2))
     assert len(model.asked) == 2
     prove(world, {1: "proved", 2: "proved", 3: "proved"})
     found = calibrator(world, model).run(1)

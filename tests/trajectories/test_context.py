@@ -3,17 +3,17 @@ from __future__ import annotations
 import pytest
 
 from environments.sandboxes.sandbox import ExecResult
-from environments.sandboxes.scripted import Line
+from environments.sandboxes.scripted import ScriptedResult
 from prchain import errors
 from prchain.llm.ledger import MemoryLedger
 from prchain.llm.model import Message, Reply, Request, Usage
 from tests.trajectories.agentworld import SUBMIT, Model, opening, order, requires_valid, runs, sandbox_of, work
-from trajectories.model import Ending, Entry, Kind, Limits, Used
+from trajectories.model import AgentLimits, AgentUsage, Ending, Entry, EntryKind
 from trajectories.scaffolds.attempt_loop import LoopSettings
 from trajectories.scaffolds.context import BYTES_PER_TOKEN, Conversation, left_out, used_by
 from trajectories.scaffolds.kinds.react import ReactScaffold
 
-LONG = Line(lambda _: True, ExecResult(0, b"x" * 4000), repeat=True)
+LONG = ScriptedResult(lambda _: True, ExecResult(0, b"x" * 4000), repeat=True)
 TOO_LONG = errors.ContextTooLong("too long")
 
 
@@ -27,8 +27,8 @@ def steps(count: int, *, first: int = 2, tokens_in: int | None = None, content: 
     out: list[Entry] = []
     for step in range(1, count + 1):
         at = first + 2 * (step - 1)
-        out.append(Entry(at, 1, 1, step, Kind.TURN, "assistant", "Look.", tokens_in=tokens_in, tokens_out=1))
-        out.append(Entry(at + 1, 1, 1, step, Kind.OBSERVATION, "tool", content, tool_call_id="c"))
+        out.append(Entry(at, 1, 1, step, EntryKind.TURN, "assistant", "Look.", tokens_in=tokens_in, tokens_out=1))
+        out.append(Entry(at + 1, 1, 1, step, EntryKind.OBSERVATION, "tool", content, tool_call_id="c"))
     return out
 
 
@@ -44,7 +44,7 @@ def test_without_usage_the_size_is_an_estimate_and_says_so() -> None:
     talk = conversation(opening())
     assert not talk.size().counted and "estimate" in str(talk.size())
     before = talk.size().tokens
-    talk.add(Entry(2, 1, 1, 0, Kind.COMMENT, "user", "z" * 4000))
+    talk.add(Entry(2, 1, 1, 0, EntryKind.COMMENT, "user", "z" * 4000))
     assert 1000 <= talk.size().tokens - before <= 1010
 
 
@@ -79,7 +79,7 @@ def test_a_turn_s_record_gives_the_same_request_again() -> None:
     assert talk.record() == {}
     talk.elide(talk.size().tokens - 1500)
     assert talk.record() == {"dropped": {"below": 6, "observations": 2}}
-    turn = Entry(14, 1, 1, 7, Kind.TURN, "assistant", "Look.", details=talk.record())
+    turn = Entry(14, 1, 1, 7, EntryKind.TURN, "assistant", "Look.", details=talk.record())
     again = conversation([*opening(), *steps(6), turn])
     assert again.messages()[:-1] == talk.messages()
     talk.add(turn)
@@ -112,10 +112,10 @@ def test_elide_keeps_every_request_within_the_context_and_says_what_was_left_out
         model,
         sandbox=sandbox_of(LONG),
         scaffold=scaffold(context_tokens=8000, overflow="elide"),
-        given=order(stage_limits=Limits(steps=30)),
+        given=order(stage_limits=AgentLimits(steps=30)),
     )
     assert attempt.ending is Ending.STEP_LIMIT
-    turns = [entry for entry in record.entries if entry.kind is Kind.TURN]
+    turns = [entry for entry in record.entries if entry.kind is EntryKind.TURN]
     for request, turn in zip(model.requests, turns, strict=True):
         requires_valid(request.messages)
         assert sum(len(message.content) for message in request.messages) < 7900 * BYTES_PER_TOKEN
@@ -142,7 +142,7 @@ def test_the_endpoint_s_refusal_makes_the_policy_run_once_a_step() -> None:
 def test_an_attempt_that_left_things_out_asks_the_same_again_after_a_kill() -> None:
     ledger = MemoryLedger()
     elides = scaffold(context_tokens=8000, overflow="elide")
-    limits = Limits(steps=12)
+    limits = AgentLimits(steps=12)
     _, whole = work(
         Model([measured] * 12),
         sandbox=sandbox_of(LONG),
@@ -165,10 +165,12 @@ def test_other_failures_of_the_endpoint_are_no_overflow() -> None:
 
 
 def test_what_was_used_is_read_from_entries() -> None:
-    told = Entry(0, 1, 1, 1, Kind.TURN, "assistant", "", tokens_in=10, tokens_out=5, usd=0.5, seconds=2.0)
-    guessed = Entry(1, 1, 1, 2, Kind.TURN, "assistant", "", tokens_out=5, details={"estimate": {"in": 7, "out": 9}})
-    seen = Entry(2, 1, 1, 2, Kind.OBSERVATION, "tool", "", seconds=1.0)
-    assert used_by([told, guessed, seen]) == Used(2, 27, 0.5, 3.0)
+    told = Entry(0, 1, 1, 1, EntryKind.TURN, "assistant", "", tokens_in=10, tokens_out=5, usd=0.5, seconds=2.0)
+    guessed = Entry(
+        1, 1, 1, 2, EntryKind.TURN, "assistant", "", tokens_out=5, details={"estimate": {"in": 7, "out": 9}}
+    )
+    seen = Entry(2, 1, 1, 2, EntryKind.OBSERVATION, "tool", "", seconds=1.0)
+    assert used_by([told, guessed, seen]) == AgentUsage(2, 27, 0.5, 3.0)
 
 
 def test_a_submission_fits_where_a_step_more_would_not() -> None:

@@ -20,11 +20,11 @@ from prchain.errors import DemoStopped, EngineUnavailable, UsageError
 from prchain.settings import Settings
 from sql.tables import LlmCall, TrajectoryMessage, TrajectoryStage
 from tests.trajectories.demoworld import Ran
-from trajectories.demo.backend import Chosen, choose
+from trajectories.demo.backend import ChosenBackend, choose
 from trajectories.demo.folder import claim, prepare
 from trajectories.demo.run import run_demo, steps
 
-PLAIN = Chosen(BACKENDS["unsafe-local"], "a test")
+PLAIN = ChosenBackend(BACKENDS["unsafe-local"], "a test")
 
 
 @pytest.fixture

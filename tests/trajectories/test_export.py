@@ -21,8 +21,8 @@ from trajectories.export.formats import chosen_format
 from trajectories.export.options import ExportOptions
 from trajectories.export.reading import candidates, read_sample
 from trajectories.export.samples import Sample
-from trajectories.export.write import Files, Stream
-from trajectories.model import Kind
+from trajectories.export.write import Files, HashedFile
+from trajectories.model import EntryKind
 from trajectories.rows import read_entries
 
 
@@ -70,7 +70,7 @@ def test_an_accepted_prefix_ends_with_its_last_accepted_stage_and_tells_its_own_
 def test_a_prefix_is_told_as_the_rollout_told_it_anew(world: SampleWorld, tmp_path: Path) -> None:
     talk = long_talk()
     talk.entries = [
-        replace(one, details={"retold": f"Task {one.position} of 2: {SHORTER}"}) if one.kind is Kind.QUERY else one
+        replace(one, details={"retold": f"Task {one.position} of 2: {SHORTER}"}) if one.kind is EntryKind.QUERY else one
         for one in talk.entries
     ]
     world.trajectory("t1", "c1", talk, outcome="accepted_prefix", accepted=2, overview=SHORTER)
@@ -274,16 +274,16 @@ def test_a_full_disk_leaves_what_was_there_and_nothing_else(
         world.trajectory(f"t{place}", "c1", Talk().system().query(1).bash(f"echo {place}").submit(), sample=place)
     before = written(world, tmp_path)[0]
     count = 0
-    write = Stream.write
+    write = HashedFile.write
 
-    def full(stream: Stream, data: Any) -> int:
+    def full(stream: HashedFile, data: Any) -> int:
         nonlocal count
         count += 1
         if count == 2:
             raise OSError(errno.ENOSPC, "No space left on device")
         return write(stream, data)
 
-    monkeypatch.setattr(Stream, "write", full)
+    monkeypatch.setattr(HashedFile, "write", full)
     names = {path.name for path in tmp_path.iterdir()}
     with pytest.raises(DiskFull, match="make room"):
         written(world, tmp_path)

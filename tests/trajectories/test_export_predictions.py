@@ -16,7 +16,7 @@ from prchain.errors import UsageError
 from prchain.instances import instance_id
 from sql.tables import Trajectory, TrajectoryStage
 from tests.trajectories.sampleworld import SampleWorld, Talk, sample_world
-from trajectories.export.predictions import Unpredicted, predictions
+from trajectories.export.predictions import MissingPrediction, predictions
 from trajectories.outcomes import FINAL
 
 
@@ -56,8 +56,10 @@ def world(tmp_path: Path, repository: tuple[Path, list[str]]) -> Iterator[Sample
         yield made
 
 
-def predicted(world: SampleWorld, folder: Path, **options: object) -> tuple[list[dict[str, str]], list[Unpredicted]]:
-    left_out: list[Unpredicted] = []
+def predicted(
+    world: SampleWorld, folder: Path, **options: object
+) -> tuple[list[dict[str, str]], list[MissingPrediction]]:
+    left_out: list[MissingPrediction] = []
     with world.store.reading() as tx:
         found = predictions(
             tx,
@@ -157,7 +159,7 @@ def test_a_stage_that_nobody_tried_has_no_prediction(world: SampleWorld, tmp_pat
         tx.connection.execute(update(TrajectoryStage).where(*where).values(**values))
     found, left_out = predicted(world, tmp_path)
     assert [one["instance_id"] for one in found] == [instance_id("shop/till", "c" * 16, 1)]
-    assert left_out == [Unpredicted(instance_id("shop/till", "c" * 16, 2), "not_tried")]
+    assert left_out == [MissingPrediction(instance_id("shop/till", "c" * 16, 2), "not_tried")]
 
 
 def test_who_stops_at_one_prediction_leaves_no_cursor_open(

@@ -23,8 +23,8 @@ from trajectories.export.columns import METADATA
 from trajectories.export.formats import FORMATS, chosen_format
 from trajectories.export.masks import Mask, marks
 from trajectories.export.options import ExportOptions
-from trajectories.export.samples import Reason, Sample, Stage, Turn, answered, ended, per_turn
-from trajectories.model import Kind
+from trajectories.export.samples import Reason, Sample, SampleMessage, SampleStage, answered, ended, per_turn
+from trajectories.model import EntryKind
 
 FACTS = {
     "repository": "shop/till",
@@ -44,7 +44,7 @@ FACTS = {
 def sample(masks: frozenset[Mask] = frozenset(Mask)) -> Sample:
     entries = long_talk().entries
     turns = [
-        Turn(
+        SampleMessage(
             entry.role,
             entry.content,
             entry.kind,
@@ -59,7 +59,7 @@ def sample(masks: frozenset[Mask] = frozenset(Mask)) -> Sample:
         )
         for entry, mark in zip(entries, marks(entries, {1: 1, 2: 2, 3: 1}, masks), strict=True)
     ]
-    stages = tuple(Stage(place, 1, 0.9, None, "t") for place in (1, 2, 3))
+    stages = tuple(SampleStage(place, 1, 0.9, None, "t") for place in (1, 2, 3))
     return ended(Sample("t1", "t1", "c1", answered(turns), stages, (BASH, EDIT), OVERVIEW, FACTS))
 
 
@@ -217,7 +217,7 @@ def test_metadata_tells_where_each_stage_begins_and_ends(form: str) -> None:
 def test_a_call_that_nobody_answered_gets_an_empty_answer_unless_it_is_the_end() -> None:
     talk = long_talk()
     turns = [
-        Turn(
+        SampleMessage(
             entry.role,
             entry.content,
             entry.kind,
@@ -230,7 +230,7 @@ def test_a_call_that_nobody_answered_gets_an_empty_answer_unless_it_is_the_end()
             tool_call_id=entry.tool_call_id,
         )
         for entry in talk.entries
-        if entry.kind is not Kind.OBSERVATION
+        if entry.kind is not EntryKind.OBSERVATION
     ]
     fixed = answered(turns)
     calls = [call.id for turn in turns for call in turn.tool_calls]

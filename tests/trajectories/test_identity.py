@@ -13,7 +13,7 @@ from sqlalchemy import update
 
 from environments.backends import BACKENDS
 from prchain.errors import EndpointRefused, UsageError
-from prchain.llm.desk import Desk, Route
+from prchain.llm.gateway import Gateway, Route
 from prchain.llm.prompts import Prompt
 from prchain.settings import Settings
 from sql.lock import alone
@@ -21,12 +21,12 @@ from sql.tables import StageTests, Task, TaskStage, Trajectory, TrajectoryMessag
 from tests.trajectories.rolloutworld import PolicyModel, RolloutWorld, rollout_world
 from tests.trajectories.test_rollout import suited
 from trajectories.identity import CHOICES, INPUTS, PLACE, Identity, differences, stored
-from trajectories.model import Entry, Kind, Limits
+from trajectories.model import AgentLimits, Entry, EntryKind
 from trajectories.observers.repetition import Repetition
 from trajectories.options import DEFAULTS, ELSEWHERE, RolloutOptions
 from trajectories.outcomes import FINAL, KEPT, SUPERSEDED
 from trajectories.rollouts import standing
-from trajectories.rollouts.rollout import RolloutContext, roll
+from trajectories.rollouts.rollout import RunContext, roll
 from trajectories.rollouts.run import RolloutRun
 from trajectories.rollouts.standing import StoredTrajectory
 from trajectories.rows import write_entries
@@ -42,8 +42,8 @@ OTHER_OPTIONS: dict[str, Any] = {
     "refinements": 1,
     "on_fail": "continue",
     "min_length": 3,
-    "stage_limits": Limits(steps=7),
-    "chain_limits": Limits(usd=1.0),
+    "stage_limits": AgentLimits(steps=7),
+    "chain_limits": AgentLimits(usd=1.0),
     "temperature": 1.0,
     "max_tokens": 5,
     "context_tokens": 8193,
@@ -115,13 +115,13 @@ def world(tmp_path: Path, database_url: str) -> Iterator[RolloutWorld]:
         yield made
 
 
-def identity(world: RolloutWorld, context: RolloutContext | None = None, sample: int = 0) -> Identity:
+def identity(world: RolloutWorld, context: RunContext | None = None, sample: int = 0) -> Identity:
     context = context or world.context()
     with world.store.reading() as tx:
         return context.find(tx, world.chains[0], sample)[0]
 
 
-def with_options(world: RolloutWorld, **options: Any) -> RolloutContext:
+def with_options(world: RolloutWorld, **options: Any) -> RunContext:
     """A context of other options; the scaffold is what it was, since mini-swe-agent may not be there."""
     base = world.context()
     return replace(base, options=replace(base.options, **options))
@@ -214,9 +214,9 @@ class TestTable:
             Route(default.model, default.price, temperature=0.3),
             Route(default.model, default.price, max_tokens=77),
         ):
-            context = replace(world.context(), desk=Desk(desk.ledger, default=default, routes={"judge": route}))
+            context = replace(world.context(), desk=Gateway(desk.ledger, default=default, routes={"judge": route}))
             assert identity(world, context).id != base.id
-        other = Desk(desk.ledger, default=Route(PolicyModel(name="other"), default.price))
+        other = Gateway(desk.ledger, default=Route(PolicyModel(name="other"), default.price))
         assert identity(world, replace(world.context(), desk=other)).id != base.id
 
     def test_texts_of_the_task_and_the_proof_where_tests_gate(self, world: RolloutWorld) -> None:
@@ -409,7 +409,7 @@ class TestOldRows:
     def test_one_that_an_observer_spoke_in_is_not_one_without(self, world: RolloutWorld) -> None:
         as_before(world, roll(world.context(), world.chains[0], 0))
         with world.store.transaction() as tx:
-            write_entries(tx, OLD_ID, [Entry(99, 3, 1, 11, Kind.GUIDANCE, "user", "Look.")])
+            write_entries(tx, OLD_ID, [Entry(99, 3, 1, 11, EntryKind.GUIDANCE, "user", "Look.")])
         assert find(world).stored is None
 
     def test_an_option_that_it_did_not_know_is_as_it_was_then(self, world: RolloutWorld) -> None:
@@ -421,7 +421,7 @@ class TestOldRows:
         assert find(world).id == OLD_ID
 
 
-def find(world: RolloutWorld, context: RolloutContext | None = None) -> Any:
+def find(world: RolloutWorld, context: RunContext | None = None) -> Any:
     with world.store.reading() as tx:
         return (context or world.context()).find(tx, world.chains[0], 0)[1]
 
@@ -541,7 +541,7 @@ class TestOutdated:
         old = half_done(world)
         real = rollout._supersede
 
-        def late(context: RolloutContext, name: str, found: Any) -> None:
+        def late(context: RunContext, name: str, found: Any) -> None:
             with monkeypatch.context() as patch:
                 patch.setattr(rollout, "_supersede", real)
                 end_by_another(world, old)
@@ -617,14 +617,14 @@ def test_what_decided_it_is_kept_whole_with_every_trajectory(world: RolloutWorld
 def test_a_run_opened_from_settings_and_options_has_the_ids_of_one_made_by_hand(
     world: RolloutWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from trajectories.rollouts.run import Choice, open_run
+    from trajectories.rollouts.run import RolloutChoice, open_run
 
     script = tmp_path / "script.jsonl"
     script.write_text("")
     monkeypatch.setenv("PRCHAIN_LLM_SCRIPT", str(script))
     settings = Settings.load(db=world.store.url.render_as_string(hide_password=False), data_dir=tmp_path / "data")
     options = RolloutOptions(backend="local")
-    with open_run(settings, options, Choice()) as run:
+    with open_run(settings, options, RolloutChoice()) as run:
         assert isinstance(run, RolloutRun)
         opened = identity(world, run.context)
     assert replace(opened, models=identity(world).models) == identity(world, with_options(world, backend="local"))

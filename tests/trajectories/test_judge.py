@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prchain import errors
-from prchain.llm.desk import Desk, Estimate, Route
+from prchain.llm.gateway import CostEstimate, Gateway, Route
 from prchain.llm.ledger import MemoryLedger
 from prchain.llm.model import Reply, Request
 from prchain.llm.price import Price
@@ -35,8 +35,8 @@ def patches(tmp_path_factory: pytest.TempPathFactory) -> Patches:
     return hostile_patches(tmp_path_factory.mktemp("hostile"))
 
 
-def ask(model: FakeModel | Desk, reference: bytes, agent: bytes, **more: Any) -> Judgement:
-    judge = Judge(model if isinstance(model, Desk) else desk_of(model))
+def ask(model: FakeModel | Gateway, reference: bytes, agent: bytes, **more: Any) -> Judgement:
+    judge = Judge(model if isinstance(model, Gateway) else desk_of(model))
     keys: dict[str, Any] = {"subject": "t/1", "sample": 0, "attempt": 1, "query": QUERY, **more}
     return judge.judge(reference_patch=reference, agent_patch=agent, **keys)
 
@@ -101,7 +101,7 @@ def test_the_other_order_swaps_the_patches_and_nothing_else(patches: Patches) ->
 def test_the_settings_of_its_purpose_hold_where_the_judge_is_not_told_otherwise(patches: Patches) -> None:
     model = FakeModel(lambda request: VERDICT)
     route = Route(model, Price(1.0, 2.0), temperature=0.3, max_tokens=77)
-    desk = Desk(MemoryLedger(), None, {"judge": route})
+    desk = Gateway(MemoryLedger(), None, {"judge": route})
     for judge in (Judge(desk), Judge(desk, temperature=0.0, max_tokens=99)):
         judge.judge(subject="t/1", sample=0, attempt=1, query=QUERY, reference_patch=patches[0], agent_patch=patches[1])
     assert [(one.temperature, one.max_tokens) for one in model.asked] == [(0.3, 77), (0.0, 99)]
@@ -293,8 +293,8 @@ def test_an_estimate_is_of_one_call_and_nothing_once_the_verdict_is_stored(patch
     estimate = judge.estimate(case, subject="t/1", attempt=1)
     assert estimate.calls == 1 and estimate.tokens_in > 500
     judge.judge(subject="t/1", sample=0, attempt=1, query=QUERY, reference_patch=patches[0], agent_patch=patches[1])
-    assert judge.estimate(case, subject="t/1", attempt=1) == Estimate()
-    assert judge.estimate(Case(QUERY, patches[0], b""), subject="t/2") == Estimate()
+    assert judge.estimate(case, subject="t/1", attempt=1) == CostEstimate()
+    assert judge.estimate(Case(QUERY, patches[0], b""), subject="t/2") == CostEstimate()
 
 
 def test_secrets_and_addresses_reach_neither_prompt_nor_comment(tmp_path: Path) -> None:

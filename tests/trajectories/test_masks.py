@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.trajectories.sampleworld import Talk, long_talk
 from trajectories.export.masks import DEFAULT_MASKS, Mask, marks, refined
 from trajectories.export.samples import Reason
-from trajectories.model import Kind
+from trajectories.model import EntryKind
 
 ACCEPTED = {1: 1, 2: 2, 3: 1}
 ALL = frozenset(Mask)
@@ -17,7 +17,7 @@ ALL = frozenset(Mask)
 def reasons(talk: Talk, accepted: dict[int, int], **options: object) -> list[Reason]:
     """The reasons of the turns."""
     found = marks(talk.entries, accepted, **options)  # type: ignore[arg-type]
-    return [mark.reason for entry, mark in zip(talk.entries, found, strict=True) if entry.kind is Kind.TURN]
+    return [mark.reason for entry, mark in zip(talk.entries, found, strict=True) if entry.kind is EntryKind.TURN]
 
 
 def test_each_turn_has_the_first_reason_that_applies() -> None:
@@ -33,7 +33,7 @@ def test_nothing_but_turns_is_ever_under_loss() -> None:
     talk = long_talk()
     found = marks(talk.entries, ACCEPTED, frozenset(), "keep")
     for entry, mark in zip(talk.entries, found, strict=True):
-        assert mark.train is (entry.kind is Kind.TURN), entry
+        assert mark.train is (entry.kind is EntryKind.TURN), entry
     others = {mark.reason for mark in found if not mark.train}
     assert others == {Reason.SYSTEM, Reason.USER, Reason.OBSERVATION, Reason.GUIDANCE}
 

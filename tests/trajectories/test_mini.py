@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 
 from environments.sandboxes.docker import DockerSandbox
 from environments.sandboxes.local import LocalSandbox
-from environments.sandboxes.sandbox import ExecResult, Place, Sandbox
-from environments.sandboxes.scripted import Line
+from environments.sandboxes.sandbox import ExecResult, Sandbox, SandboxConfig
+from environments.sandboxes.scripted import ScriptedResult
 from prchain import errors
 from prchain.llm.ledger import MemoryLedger
 from prchain.llm.model import Reply, ToolCall, Usage
@@ -46,7 +46,7 @@ from tests.trajectories.agentworld import (
 from tests.trajectories.miniworld import FOLDER, on_the_path
 from tests.trajectories.rolloutworld import SUBMIT as SUBMIT_TOOL
 from tests.trajectories.rolloutworld import FolderPlace, PolicyModel, Said, bash, rollout_world, works
-from trajectories.model import Ending, Entry, Kind, Limits, Used
+from trajectories.model import AgentLimits, AgentUsage, Ending, Entry, EntryKind
 from trajectories.options import RolloutOptions
 from trajectories.rollouts.rollout import roll
 from trajectories.scaffolds.attempt_loop import LoopSettings
@@ -62,7 +62,7 @@ pytestmark = pytest.mark.mini
 
 HAND_IN = f"echo {SUBMISSION}"
 SUBMIT = runs(HAND_IN)
-DONE = Line(re.compile(SUBMISSION), ExecResult(0, f"{SUBMISSION}\n".encode()), repeat=True)
+DONE = ScriptedResult(re.compile(SUBMISSION), ExecResult(0, f"{SUBMISSION}\n".encode()), repeat=True)
 BOTH = ("react", "mini")
 
 
@@ -106,13 +106,16 @@ def test_a_query_with_the_overview_stands_in_its_words_on_a_task_and_a_later_one
         "earlier": "agent",
     }
     made = MiniScaffold()
-    assert "helpful assistant" in made.opening(Kind.SYSTEM, variables)
-    first = made.opening(Kind.QUERY, variables)
+    assert "helpful assistant" in made.opening(EntryKind.SYSTEM, variables)
+    first = made.opening(EntryKind.QUERY, variables)
     assert all(words in first for words in ("All {{ of }} it.", "Mend {% it %}.", "Recommended Workflow", HAND_IN))
     assert "macos" not in first.lower(), "commands run in Linux, whatever the host is"
     later = {**variables, "overview": None, "position": 2}
-    assert made.opening(Kind.QUERY, later) == load_prompt("trajectories.scaffolds", "query").render(**later)[0].content
-    assert "Not yet." in made.opening(Kind.COMMENT, variables)
+    assert (
+        made.opening(EntryKind.QUERY, later)
+        == load_prompt("trajectories.scaffolds", "query").render(**later)[0].content
+    )
+    assert "Not yet." in made.opening(EntryKind.COMMENT, variables)
 
 
 def test_options_choose_it_and_what_its_template_fixes_cannot_be_chosen() -> None:
@@ -152,7 +155,9 @@ def test_an_attempt_runs_until_the_work_is_handed_in_and_keeps_each_step_in_one_
     model = Model([runs("ls", reasoning="hm"), SUBMIT])
     attempt, record = mini(model, record=Memory(["tree1", "tree2"]))
     assert (attempt.ending, attempt.used.steps, attempt.used.tokens) == (Ending.SUBMITTED, 2, 220)
-    assert [[entry.kind for entry in batch] for batch in record.batches] == [[Kind.TURN, Kind.OBSERVATION]] * 2
+    assert [[entry.kind for entry in batch] for batch in record.batches] == [
+        [EntryKind.TURN, EntryKind.OBSERVATION]
+    ] * 2
     turn, seen, _, handed_in = record.entries
     assert (turn.ordinal, turn.step, turn.content, turn.reasoning) == (2, 1, "Let me look.", "hm")
     assert (turn.tokens_in, turn.tokens_out, turn.usd) == (100, 10, None)
@@ -202,10 +207,10 @@ def test_a_faulty_reply_is_kept_and_answered_and_nothing_of_it_is_run(reply: Rep
     attempt, record = mini(model, sandbox=box)
     assert attempt.ending is Ending.SUBMITTED and box.asked == [HAND_IN]
     turn, *told = record.batches[0]
-    assert (turn.kind, turn.error, turn.content) == (Kind.TURN, fault, reply.text)
+    assert (turn.kind, turn.error, turn.content) == (EntryKind.TURN, fault, reply.text)
     assert [one.arguments for one in turn.tool_calls] == [one.arguments for one in reply.tool_calls]
     assert [one.role for one in told] == (["tool"] * len(reply.tool_calls) or ["user"])
-    assert all(one.kind is Kind.OBSERVATION and one.error == fault and "bash" in one.content for one in told)
+    assert all(one.kind is EntryKind.OBSERVATION and one.error == fault and "bash" in one.content for one in told)
     assert ("output token limit" in told[0].content) == (fault == "cut_off")
     requires_valid(model.requests[-1].messages)
 
@@ -214,7 +219,7 @@ def test_faults_in_a_row_end_the_attempt_and_all_of_them_are_kept() -> None:
     bad = says("I am done.")
     attempt, record = mini(Model([bad, runs("ls"), bad, bad, bad]))
     assert attempt.ending is Ending.FAULTY and "no_call" in str(attempt.reason)
-    assert [one.error for one in record.entries if one.kind is Kind.TURN] == ["no_call", None, *["no_call"] * 3]
+    assert [one.error for one in record.entries if one.kind is EntryKind.TURN] == ["no_call", None, *["no_call"] * 3]
 
 
 def test_arguments_that_it_does_not_know_are_let_pass_as_it_does() -> None:
@@ -232,7 +237,7 @@ def test_what_a_command_says_is_data_in_its_templates() -> None:
 
 def test_limits_are_ours_and_those_of_mini_swe_agent_are_off() -> None:
     model = Model([runs(str(turn)) for turn in range(9)])
-    attempt, _ = mini(model, given=order(stage_limits=Limits(steps=7), stage_used=Used(steps=5, usd=99.0)))
+    attempt, _ = mini(model, given=order(stage_limits=AgentLimits(steps=7), stage_used=AgentUsage(steps=5, usd=99.0)))
     assert (attempt.ending, len(model.requests)) == (Ending.STEP_LIMIT, 2)
 
 
@@ -251,16 +256,16 @@ def test_the_step_that_ended_the_sandbox_is_kept_and_ends_the_attempt_again_when
     with pytest.raises(errors.DiskLimit, match="full"):
         mini(Model([reply]), sandbox=box, record=record)
     turn, *seen = record.entries
-    assert (turn.kind, [one.error for one in seen]) == (Kind.TURN, [None, "disk_limit", NOT_RUN])
+    assert (turn.kind, [one.error for one in seen]) == (EntryKind.TURN, [None, "disk_limit", NOT_RUN])
     assert "full" in seen[1].content and "not executed" in seen[2].content
     with pytest.raises(errors.DiskLimit, match="full"):
         mini(Model([]), given=order([*opening(), *record.entries]))
 
 
 def test_a_reply_with_many_calls_runs_no_more_of_them_than_there_is_time_for() -> None:
-    box = sandbox_of(Line(slowly, ExecResult(0, b"fine"), repeat=True))
+    box = sandbox_of(ScriptedResult(slowly, ExecResult(0, b"fine"), repeat=True))
     reply = says("", *(call(command="x", id=f"c{number}") for number in range(40)))
-    given = order(stage_limits=Limits(seconds=10.1), stage_used=Used(seconds=10.0))
+    given = order(stage_limits=AgentLimits(seconds=10.1), stage_used=AgentUsage(seconds=10.0))
     attempt, record = mini(Model([reply]), sandbox=box, given=given)
     assert attempt.ending is Ending.TIME_LIMIT and 1 <= len(box.asked) <= 3
     assert [one.error for one in record.entries[1:]] == [None] * len(box.asked) + [NOT_RUN] * (40 - len(box.asked))
@@ -271,7 +276,7 @@ def test_a_stored_reply_counts_against_a_limit_of_cost_with_what_it_cost_when_it
     with pytest.raises(errors.SandboxLost):
         mini(Model([runs("x")]), sandbox=sandbox_of(("x", errors.SandboxLost("gone"))), ledger=ledger, price=price)
     model = Model([])
-    attempt, record = mini(model, ledger=ledger, price=price, given=order(stage_limits=Limits(usd=100e-6)))
+    attempt, record = mini(model, ledger=ledger, price=price, given=order(stage_limits=AgentLimits(usd=100e-6)))
     assert attempt.ending is Ending.COST_LIMIT and model.requests == []
     assert record.entries[0].usd == pytest.approx(120e-6)
 
@@ -282,7 +287,7 @@ def test_a_stored_reply_counts_against_a_limit_of_cost_with_what_it_cost_when_it
 @pytest.fixture
 def plain(tmp_path: Path) -> Iterator[LocalSandbox]:
     (tmp_path / "work").mkdir()
-    with LocalSandbox(Place(None, workdir=str(tmp_path / "work")), unsafe=True) as box:
+    with LocalSandbox(SandboxConfig(None, workdir=str(tmp_path / "work")), unsafe=True) as box:
         yield box
 
 
@@ -300,7 +305,7 @@ def test_a_command_that_takes_too_long_is_killed_with_what_it_started(plain: Loc
 @pytest.mark.docker
 def test_in_a_container_nothing_of_a_command_that_took_too_long_runs_on() -> None:
     image = os.environ.get("PRCHAIN_TEST_IMAGE", "prchain-base:bookworm")
-    with DockerSandbox(Place(image, labels={"prchain.test": "mini"})) as box:
+    with DockerSandbox(SandboxConfig(image, labels={"prchain.test": "mini"})) as box:
         model = Model([runs("echo begun; setsid sleep 4242 & sleep 4242"), runs("cat /proc/[0-9]*/cmdline"), SUBMIT])
         attempt, record = mini(model, scaffold=scaffold(command_timeout=2.0), sandbox=box)
     assert attempt.ending is Ending.SUBMITTED
@@ -340,7 +345,7 @@ def test_it_tells_the_model_what_mini_swe_agent_alone_would_tell_it(plain: Local
         assert agent.run("Mend it.")["exit_status"] == "Submitted"
     alone = [message["content"] for message in agent.messages if message["role"] == "tool"]
     attempt, record = mini(Model([*map(runs, COMMANDS), SUBMIT]), sandbox=plain)
-    ours = [entry.content for entry in record.entries if entry.kind is Kind.OBSERVATION]
+    ours = [entry.content for entry in record.entries if entry.kind is EntryKind.OBSERVATION]
     assert attempt.ending is Ending.SUBMITTED
     assert len(alone) == len(COMMANDS), "mini-swe-agent alone leaves the call that submits without an answer"
     assert ours[:-1] == alone
@@ -366,7 +371,10 @@ def test_both_scaffolds_run_the_same_commands_in_the_same_order(replies: list[Re
     for name in BOTH:
         box = sandbox_of(DONE, ("false", ExecResult(1, b"no\n")), OK)
         attempt, record = work(
-            Model([*replies, SUBMIT]), scaffold=scaffold(name), sandbox=box, given=order(stage_limits=Limits(steps=9))
+            Model([*replies, SUBMIT]),
+            scaffold=scaffold(name),
+            sandbox=box,
+            given=order(stage_limits=AgentLimits(steps=9)),
         )
         told = [
             (
@@ -432,12 +440,12 @@ def test_observers_insert_words_that_the_model_reads_and_stop_a_run() -> None:
     model = Model([runs("one"), runs("two")])
     attempt, record = mini(model, observers=[watch])
     assert (attempt.ending, attempt.reason) == (Ending.STOPPED, "loops")
-    assert [one.kind for one in record.batches[1]] == [Kind.GUIDANCE]
+    assert [one.kind for one in record.batches[1]] == [EntryKind.GUIDANCE]
     assert [(one.role, one.content) for one in model.requests[1].messages][-1] == ("user", "Look at the tests.")
 
 
 def test_what_does_not_fit_the_context_is_left_out_of_what_is_sent_and_not_of_what_is_kept() -> None:
-    box = sandbox_of(DONE, Line(lambda _: True, ExecResult(0, b"x" * 4000), repeat=True))
+    box = sandbox_of(DONE, ScriptedResult(lambda _: True, ExecResult(0, b"x" * 4000), repeat=True))
     model = Model([*(runs(str(turn), usage=Usage()) for turn in range(6)), SUBMIT])
     made = scaffold(context_tokens=5000, max_tokens=1000, overflow="elide")
     attempt, record = mini(model, scaffold=made, sandbox=box)

@@ -13,13 +13,13 @@ import pytest
 
 from prchain.cli import run as run_command
 from prchain.errors import ObserverFailed, UsageError
-from prchain.llm.desk import Desk, Question, Route
+from prchain.llm.gateway import Gateway, Question, Route
 from prchain.llm.model import Message, Request, ToolCall
 from prchain.llm.price import Price
 from prchain.llm.prompts import Prompt
 from sql.tables import LlmCall, Trajectory, TrajectoryMessage
 from tests.trajectories.rolloutworld import SUBMIT, PolicyModel, RolloutWorld, Said, bash, rollout_world, works
-from trajectories.model import Entry, Kind
+from trajectories.model import Entry, EntryKind
 from trajectories.observers.repetition import Repetition
 from trajectories.observers.setup import GROUP, make_observers
 from trajectories.rollouts.rollout import roll
@@ -54,7 +54,7 @@ class Asking:
         prompt = Prompt.from_source("watch", b"{% block user %}x{% endblock %}")
 
         def advise(entries: Sequence[Entry]) -> Advice | None:
-            steps = sum(one.kind is Kind.TURN for one in entries)
+            steps = sum(one.kind is EntryKind.TURN for one in entries)
             said = f"You watch an agent. {attempt.query} After {steps} steps."
             question = Question(
                 "watch",
@@ -65,7 +65,7 @@ class Asking:
                 attempt=attempt.attempt,
             )
             words = attempt.desk.ask(question).value
-            first = sum(one.kind is Kind.TURN and one.position == attempt.position for one in entries) == 1
+            first = sum(one.kind is EntryKind.TURN and one.position == attempt.position for one in entries) == 1
             return Advice(words, details={"steps": steps}) if first else None
 
         return advise
@@ -131,13 +131,13 @@ class TestInARollout:
         more = world.run(context).forecast().estimate
         assert more.calls - plain.calls == 3 * 30 and more.tokens_in - plain.tokens_in == 3 * 30 * 100
         assert (more.usd or 0) > (plain.usd or 0)
-        assert "watch" in context.purposes, "so that `Desk.check` asks for its model and its price"
+        assert "watch" in context.purposes, "so that `Gateway.check` asks for its model and its price"
 
     def test_a_spent_budget_ends_the_rollout_in_its_call_as_in_the_agents(self, world: RolloutWorld) -> None:
         model = PolicyModel(watched)
         context = world.context(model, more={"observers": (Asking(),)})
         dear = {"watch": Route(model, Price(1.0, 1000.0))}
-        desk = Desk(context.desk.ledger, default=context.desk.default, routes=dear, budget_usd=1.0)
+        desk = Gateway(context.desk.ledger, default=context.desk.default, routes=dear, budget_usd=1.0)
         name = roll(replace(context, desk=desk), world.chains[0], 0)
         assert world.outcome(name)[0] == "budget_exceeded"
         assert (model.count("agent"), model.count("watch")) == (1, 0)
@@ -171,8 +171,10 @@ def turn(step: int, arguments: str, result: str, *, attempt: int = 1) -> list[En
     ordinal = 2 * step
     call = ToolCall(f"c{step}", "bash", arguments)
     return [
-        Entry(ordinal, 1, attempt, step, Kind.TURN, "assistant", "", tool_calls=(call,)),
-        Entry(ordinal + 1, 1, attempt, step, Kind.OBSERVATION, "tool", result, tool_call_id=call.id, tool_name="bash"),
+        Entry(ordinal, 1, attempt, step, EntryKind.TURN, "assistant", "", tool_calls=(call,)),
+        Entry(
+            ordinal + 1, 1, attempt, step, EntryKind.OBSERVATION, "tool", result, tool_call_id=call.id, tool_name="bash"
+        ),
     ]
 
 

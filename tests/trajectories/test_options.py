@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from environments.backends import BACKENDS
 from environments.checkouts.state import Carry
 from prchain.errors import UsageError
-from trajectories.model import Limits
+from trajectories.model import AgentLimits
 from trajectories.options import DEFAULTS, ELSEWHERE, MAX_TOKENS, Gate, OnFail, RolloutOptions
 from trajectories.outcomes import ACCEPTED, FINAL, INFRASTRUCTURE, KEPT, NOT_REACHED, OF_THE_AGENT, outcome_of
 
@@ -26,7 +26,9 @@ options = st.builds(
     backend=st.sampled_from(list(BACKENDS)),
     threshold=st.floats(0, 1),
     refinements=st.integers(0, 9),
-    stage_limits=st.builds(Limits, steps=amounts, tokens=amounts, usd=st.none() | st.floats(0, 9, exclude_min=True)),
+    stage_limits=st.builds(
+        AgentLimits, steps=amounts, tokens=amounts, usd=st.none() | st.floats(0, 9, exclude_min=True)
+    ),
     temperature=st.none() | st.floats(0, 2),
 )
 
@@ -67,7 +69,7 @@ def test_what_an_older_version_stored_is_read_as_it_was_then(monkeypatch: pytest
         {"context_tokens": MAX_TOKENS},
         {"context_tokens": 100, "max_tokens": 100},
         *(
-            {f"{whose}_limits": Limits(**{unit: most})}  # type: ignore[arg-type]
+            {f"{whose}_limits": AgentLimits(**{unit: most})}  # type: ignore[arg-type]
             for whose in ("stage", "chain")
             for unit in ("steps", "tokens", "usd", "seconds")
             for most in (0, -1, float("nan"), float("inf"))

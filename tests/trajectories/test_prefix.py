@@ -10,11 +10,11 @@ import pytest
 from environments.stages import ChainStages, Stage
 from prchain.errors import EndpointUnreachable
 from prchain.leaks import Finding
-from prchain.llm.desk import Desk, Route
+from prchain.llm.gateway import Gateway, Route
 from prchain.llm.ledger import MemoryLedger
 from prchain.llm.scripted import ScriptedModel
 from tests.models import FakeModel
-from trajectories.model import Entry, Kind
+from trajectories.model import Entry, EntryKind
 from trajectories.rollouts.prefix import REPEATS, neutral_overview, prefix_overview, retold
 from trajectories.task import RolloutTask, StageTask, told_query
 
@@ -26,9 +26,9 @@ TASK = RolloutTask(
 )
 
 
-def desk(*replies: str) -> tuple[Desk, ScriptedModel]:
+def desk(*replies: str) -> tuple[Gateway, ScriptedModel]:
     model = ScriptedModel([{"purpose": "prefix", "reply": {"overview": text}} for text in replies])
-    return Desk(MemoryLedger(), Route(model)), model
+    return Gateway(MemoryLedger(), Route(model)), model
 
 
 def leaks(text: str) -> Sequence[Finding]:
@@ -51,7 +51,7 @@ def test_where_every_version_leaks_a_neutral_one_is_told_and_says_why() -> None:
 def test_the_model_reads_of_no_stage_that_is_gone_and_is_told_its_faults() -> None:
     script = ScriptedModel([{"reply": {"overview": text}} for text in ("CouponLedger", "Fine.")])
     model = FakeModel(script.complete)
-    prefix_overview(Desk(MemoryLedger(), Route(model)), TASK, 2, leaks, subject="t/0")
+    prefix_overview(Gateway(MemoryLedger(), Route(model)), TASK, 2, leaks, subject="t/0")
     seen = model.prompts("prefix")
     assert len(seen) == len(model.asked) == 2
     assert all("Query 1." in text and "Query 2." in text and "Query 3." not in text for text in seen)
@@ -60,18 +60,18 @@ def test_the_model_reads_of_no_stage_that_is_gone_and_is_told_its_faults() -> No
 
 def test_a_model_that_cannot_say_it_costs_the_neutral_text_and_an_endpoint_that_fails_is_no_text() -> None:
     script = ScriptedModel([{"reply": "no JSON", "repeat": True}])
-    text, why = prefix_overview(Desk(MemoryLedger(), Route(script)), TASK, 2, leaks, subject="t/0")
+    text, why = prefix_overview(Gateway(MemoryLedger(), Route(script)), TASK, 2, leaks, subject="t/0")
     assert text == neutral_overview("shop/till", 2) and why == "overview of the prefix: bad_reply"
 
     down = FakeModel(lambda request: EndpointUnreachable("no route"))
     with pytest.raises(EndpointUnreachable):
-        prefix_overview(Desk(MemoryLedger(), Route(down)), TASK, 2, leaks, subject="t/0")
+        prefix_overview(Gateway(MemoryLedger(), Route(down)), TASK, 2, leaks, subject="t/0")
 
 
 def test_only_queries_that_hold_another_telling_are_retold() -> None:
-    plain = Entry(1, 1, 1, 0, Kind.QUERY, "user", "Old.", details={"overview": "Old."})
+    plain = Entry(1, 1, 1, 0, EntryKind.QUERY, "user", "Old.", details={"overview": "Old."})
     told = replace(plain, details={"retold": "New."})
-    turn = Entry(2, 1, 1, 1, Kind.TURN, "assistant", "Old.")
+    turn = Entry(2, 1, 1, 1, EntryKind.TURN, "assistant", "Old.")
     assert [one.content for one in retold([plain, told, turn])] == ["Old.", "New.", "Old."]
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
-from environments.images.provide import Provided
+from environments.images.provide import StageImage
 from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun
 from prchain.errors import (
@@ -46,9 +46,9 @@ from tests.trajectories.rolloutworld import (
     rollout_world,
     works,
 )
-from trajectories.model import Limits
+from trajectories.model import AgentLimits
 from trajectories.outcomes import FINAL, INFRASTRUCTURE
-from trajectories.rollouts.ground import ChainGround
+from trajectories.rollouts.chain_context import ChainContext
 from trajectories.rollouts.prefix import retold
 from trajectories.rollouts.rollout import roll
 from trajectories.rows import read_entries
@@ -122,7 +122,7 @@ def test_a_stage_starts_on_the_agents_own_work_and_what_others_did_meanwhile(wor
         from trajectories.task import read_task
 
         task = read_task(tx, world.chains[0])
-    ground = ChainGround(
+    ground = ChainContext(
         task,
         mirrors=context.mirrors,
         data_dir=context.data_dir,
@@ -184,14 +184,14 @@ class TestEnds:
         def idles(messages: Messages) -> Said:
             return works(messages) if "<task>" not in str(messages[1:]) else bash("ls")
 
-        name = roll(world.context(PolicyModel(idles), stage_limits=Limits(steps=4)), world.chains[0], 0)
+        name = roll(world.context(PolicyModel(idles), stage_limits=AgentLimits(steps=4)), world.chains[0], 0)
         outcome, _, reason = world.outcome(name)
         assert outcome == "rejected" and "ended by step_limit" in str(reason)
         ((endings, steps),) = world.rows(TrajectoryStage, "endings", "steps", trajectory_id=name, position=1)
         assert (json.loads(endings), steps) == (["step_limit"], 4)
 
     def test_a_limit_of_the_chain_ends_it_between_stages(self, world: RolloutWorld) -> None:
-        name = roll(world.context(chain_limits=Limits(steps=3)), world.chains[0], 0)
+        name = roll(world.context(chain_limits=AgentLimits(steps=3)), world.chains[0], 0)
         assert world.stages(name) == [(1, "accepted"), (2, "not_reached"), (3, "not_reached")]
         assert world.outcome(name) == ("too_short", 1, "stage 2: not_reached: step_limit of the chain")
 
@@ -260,8 +260,8 @@ class TestGates:
         class Provider:
             image = "prchain/till:new"
 
-            def provide(self, *about: Any, **how: Any) -> Provided:
-                return Provided(None, self.image)  # type: ignore[arg-type]
+            def provide(self, *about: Any, **how: Any) -> StageImage:
+                return StageImage(None, self.image)  # type: ignore[arg-type]
 
         provider, model = Provider(), PolicyModel()
         context = world.context(model, gate="both", more=suited(world))
@@ -597,14 +597,14 @@ class TestBranches:
     def test_without_the_agents_work_a_stage_without_a_tree_is_not_in_the_way(
         self, world: RolloutWorld, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        state = ChainGround.state
+        state = ChainContext.state
 
-        def unavailable(ground: ChainGround, position: int, agent_tree: str | None, carry: Any) -> Any:
+        def unavailable(ground: ChainContext, position: int, agent_tree: str | None, carry: Any) -> Any:
             if position == 2:
                 raise NoneUnavailable("the reference of stage 1 cannot be taken back")
             return state(ground, position, agent_tree, carry)
 
-        monkeypatch.setattr(ChainGround, "state", unavailable)
+        monkeypatch.setattr(ChainContext, "state", unavailable)
         name = roll(world.context(carry="none", on_fail="continue"), world.chains[0], 0)
         assert world.stages(name) == [(1, "accepted"), (2, "none_unavailable"), (3, "accepted")]
 

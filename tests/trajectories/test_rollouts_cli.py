@@ -25,11 +25,11 @@ from sql.tables import Task, Trajectory
 from tests.trajectories.rolloutworld import PolicyModel, RolloutWorld, rollout_world
 from trajectories.identity import Parent
 from trajectories.rollouts.cli import _print_report, rollouts
-from trajectories.rollouts.crew import Told
 from trajectories.rollouts.forecast import ASSUMED
 from trajectories.rollouts.report import list_trajectories
-from trajectories.rollouts.rollout import RolloutContext, _begin, leave, roll
-from trajectories.rollouts.run import Choice, RolloutReport, RolloutRun
+from trajectories.rollouts.rollout import RunContext, _begin, leave, roll
+from trajectories.rollouts.run import RolloutChoice, RolloutReport, RolloutRun
+from trajectories.rollouts.state import RolloutState
 
 CHAINS = [(1, 2), (2, 3), (3, 4), (4, 5)]
 
@@ -45,14 +45,14 @@ def ends(*outcomes: str | Exception, then: str = "accepted") -> Callable[..., st
     """In place of `roll`: writes these outcomes in turn."""
     left = list(outcomes)
 
-    def one(context: RolloutContext, chain_id: str, sample: int, *, parent: Parent | None = None) -> str:
+    def one(context: RunContext, chain_id: str, sample: int, *, parent: Parent | None = None) -> str:
         said = left.pop(0) if left else then
         with context.store.reading() as tx:
             identity, found = context.find(tx, chain_id, sample, parent)
         name = found.id
         if isinstance(said, Exception):
             raise said
-        _begin(context, name, identity, Told())
+        _begin(context, name, identity, RolloutState())
         leave(context, name, said, None if said == "accepted" else f"because of {said}")
         return name
 
@@ -146,7 +146,7 @@ class TestRun:
         begun: list[str] = []
         full = threading.Event()
 
-        def one(context: RolloutContext, chain_id: str, sample: int, *, parent: Parent | None = None) -> str:
+        def one(context: RunContext, chain_id: str, sample: int, *, parent: Parent | None = None) -> str:
             begun.append(chain_id)
             if len(begun) == 1:
                 full.wait(10)
@@ -275,7 +275,7 @@ class TestCommands:
     def test_a_run_tells_where_its_rollouts_are(self, world: RolloutWorld) -> None:
         said = io.StringIO()
         with open_progress(stream=said, every=0.0) as progress:
-            run = RolloutRun(world.context(), Choice(limit=1), progress)
+            run = RolloutRun(world.context(), RolloutChoice(limit=1), progress)
             assert run.run().counts == {"accepted": 1}
         lines = said.getvalue()
         place = f"{world.chains[0]} sample 0: stage 2 of 2, attempt 2, step 8; 0.00"

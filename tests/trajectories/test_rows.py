@@ -14,7 +14,7 @@ from prchain.llm.model import ToolCall
 from prchain.scrub import clean_text
 from sql.store import Store
 from sql.tables import Chain, Repository, TrajectoryMessage
-from trajectories.model import Entry, Kind
+from trajectories.model import Entry, EntryKind
 from trajectories.options import RolloutOptions
 from trajectories.recorder import StoreRecorder
 from trajectories.rows import (
@@ -73,11 +73,11 @@ def store(database_url: str) -> Iterator[Store]:
 
 
 def turn(ordinal: int, **more: Any) -> Entry:
-    return Entry(ordinal, 1, 1, 1, Kind.TURN, "assistant", "Let me look.", at="2026-01-01T00:00:00Z", **more)
+    return Entry(ordinal, 1, 1, 1, EntryKind.TURN, "assistant", "Let me look.", at="2026-01-01T00:00:00Z", **more)
 
 
 def seen(ordinal: int, **more: Any) -> Entry:
-    return Entry(ordinal, 1, 1, 1, Kind.OBSERVATION, "tool", "fine", at="2026-01-01T00:00:00Z", **more)
+    return Entry(ordinal, 1, 1, 1, EntryKind.OBSERVATION, "tool", "fine", at="2026-01-01T00:00:00Z", **more)
 
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
@@ -86,7 +86,9 @@ def test_entries_come_back_as_they_were(
     store: Store, content: str, arguments: str, reasoning: str | None, details: dict[str, Any]
 ) -> None:
     calls = (ToolCall("1", "bash", arguments),)
-    entry = Entry(0, 1, 1, 1, Kind.TURN, "assistant", content, reasoning, calls, details=details, usd=0.5, at="now")
+    entry = Entry(
+        0, 1, 1, 1, EntryKind.TURN, "assistant", content, reasoning, calls, details=details, usd=0.5, at="now"
+    )
     recorder = StoreRecorder(store, "aa11", [])
     with store.transaction() as tx:
         tx.delete(TrajectoryMessage, trajectory_id="aa11")
@@ -97,7 +99,7 @@ def test_entries_come_back_as_they_were(
     assert found.reasoning == (None if reasoning is None else clean_text(reasoning))
     if all(clean_text(text) == text for pair in details.items() for text in pair if isinstance(text, str)):
         assert found.details == details
-    assert (found.kind, found.role, found.usd, found.at) == (Kind.TURN, "assistant", 0.5, "now")
+    assert (found.kind, found.role, found.usd, found.at) == (EntryKind.TURN, "assistant", 0.5, "now")
 
 
 def test_a_step_is_written_before_the_next_and_must_follow_what_is_stored(store: Store) -> None:

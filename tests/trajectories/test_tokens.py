@@ -12,7 +12,7 @@ import pytest
 from prchain.errors import UsageError
 from tests.trajectories.test_formats import sample
 from trajectories.export.chat import chat_messages
-from trajectories.export.tokens import Estimate, TokenizerCounter, counter, up_to_each_turn
+from trajectories.export.tokens import TokenEstimate, TokenizerCounter, counter, up_to_each_turn
 
 TEMPLATE = (
     "{%- for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}{{ message.reasoning_content }}"
@@ -35,8 +35,8 @@ def tokenizer(tmp_path: Path) -> Path:
 def test_an_estimate_says_that_it_is_one() -> None:
     found = counter(None)
     assert found.method == "estimate" and "--tokenizer" in found.description
-    assert Estimate().text("abcdefgh") == 2
-    assert Estimate().text("é" * 4) == 2, "bytes, not characters"
+    assert TokenEstimate().text("abcdefgh") == 2
+    assert TokenEstimate().text("é" * 4) == 2, "bytes, not characters"
     assert 0 < found.sample(sample()).trained < found.sample(sample()).total
 
 
@@ -83,7 +83,7 @@ def test_reasoning_that_a_template_drops_is_counted_all_the_same(tokenizer: Path
 
 
 def test_a_beginning_is_counted_as_if_the_sample_ended_there(tokenizer: Path) -> None:
-    for found in (Estimate(), TokenizerCounter(tokenizer)):
+    for found in (TokenEstimate(), TokenizerCounter(tokenizer)):
         whole = list(up_to_each_turn(found, sample()))
         assert len(whole) == len(sample().turns) and whole[-1] == found.sample(sample())
         assert whole[4] == found.sample(replace(sample(), turns=sample().turns[:5]))

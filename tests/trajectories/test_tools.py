@@ -13,16 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from environments.sandboxes.local import LocalSandbox
-from environments.sandboxes.sandbox import ExecResult, Limits, Place
-from environments.sandboxes.scripted import Line, ScriptedSandbox
+from environments.sandboxes.sandbox import ExecResult, ResourceLimits, SandboxConfig
+from environments.sandboxes.scripted import ScriptedResult, ScriptedSandbox
 from prchain.errors import SandboxFileError, SandboxLost
 from tests.trajectories.agentworld import SUBMIT, Memory, Model, call, opening, order, runs, says, work
-from trajectories.model import Ending, Entry, Kind
-from trajectories.model import Limits as AgentLimits
+from trajectories.model import AgentLimits, Ending, Entry, EntryKind
 from trajectories.scaffolds.kinds.react import ReactScaffold
 from trajectories.scaffolds.tools.edits import Edits
 from trajectories.scaffolds.tools.texts import Text, numbered
-from trajectories.scaffolds.tools.tool import Result, Workspace
+from trajectories.scaffolds.tools.tool import ToolResult, Workspace
 from trajectories.scaffolds.tools.toolset import toolset
 
 FULL = toolset("full").tools
@@ -31,7 +30,9 @@ EDITOR = "str_replace_editor"
 
 @pytest.fixture(scope="module")
 def box(bubblewrap: None) -> Iterator[LocalSandbox]:
-    sandbox = LocalSandbox(Place(None, limits=Limits(memory_bytes=512 << 20, processes=128, disk_bytes=1 << 30)))
+    sandbox = LocalSandbox(
+        SandboxConfig(None, limits=ResourceLimits(memory_bytes=512 << 20, processes=128, disk_bytes=1 << 30))
+    )
     with sandbox:
         yield sandbox
 
@@ -42,12 +43,12 @@ def place(box: LocalSandbox) -> Workspace:
     return Workspace(box, timeout=20)
 
 
-def edit(place: Workspace, command: str, path: str = "/testbed/a.py", **more: Any) -> Result:
+def edit(place: Workspace, command: str, path: str = "/testbed/a.py", **more: Any) -> ToolResult:
     tool = FULL[EDITOR]
     return tool.run(tool.arguments.model_validate({"command": command, "path": path, **more}), place)
 
 
-def bash(place: Workspace, command: str) -> Result:
+def bash(place: Workspace, command: str) -> ToolResult:
     tool = FULL["bash"]
     return tool.run(tool.arguments.model_validate({"command": command}), place)
 
@@ -310,7 +311,7 @@ def test_what_is_too_large_to_be_kept_cannot_be_taken_back_and_neither_can_what_
 def test_edits_that_an_older_version_kept_nothing_of_cannot_be_taken_back() -> None:
     known = Edits()
     entries = [
-        Entry(at, 1, 1, at, Kind.OBSERVATION, "tool", "", tool_name=EDITOR, details=details)
+        Entry(at, 1, 1, at, EntryKind.OBSERVATION, "tool", "", tool_name=EDITOR, details=details)
         for at, details in enumerate(
             [
                 {"command": "create", "path": "/a", **known.remember("/a", None)},
@@ -350,7 +351,7 @@ def test_an_attempt_that_is_taken_up_in_another_sandbox_goes_on_as_if_it_had_not
 
     with fresh() as calm:
         _, whole = work(Model(replies), sandbox=calm, given=order(environment={"B": "2"}))
-    told = [one.content for one in whole.entries if one.kind is Kind.OBSERVATION]
+    told = [one.content for one in whole.entries if one.kind is EntryKind.OBSERVATION]
     assert 'A=it is\n"new" $HOME' in told[6] and "PAGER=less" in told[6] and "TQDM" not in told[6]
     assert "PIP_PROGRESS_BAR=on" in told[6] and "B=2" in told[6] and "/testbed/sub" in told[6]
     assert "value = 2" not in told[9] and "value = 1" in told[9] and "removed again" in told[10]
@@ -364,14 +365,14 @@ def test_an_attempt_that_is_taken_up_in_another_sandbox_goes_on_as_if_it_had_not
             given = order(entries, environment={"B": "2"}, stage_limits=AgentLimits(steps=1))
             work(Model([reply]), sandbox=anew, given=given, record=record)
             entries, files = [*entries, *record.entries], b"".join(anew.get("/testbed"))
-    assert [one.content for one in entries if one.kind is Kind.OBSERVATION] == told
+    assert [one.content for one in entries if one.kind is EntryKind.OBSERVATION] == told
 
 
 def test_variables_last_over_attempts_and_edits_do_not(box: LocalSandbox) -> None:
     with LocalSandbox(box.place) as first:
         made = [("bash", {"command": "export A=1 PAGER=less"}), STEPS[0], ("submit", {})]
         _, before = work(Model([says("", call(name, **given)) for name, given in made]), sandbox=first)
-    comment = Entry(before.entries[-1].ordinal + 1, 1, 2, 3, Kind.COMMENT, "user", "Not yet.")
+    comment = Entry(before.entries[-1].ordinal + 1, 1, 2, 3, EntryKind.COMMENT, "user", "Not yet.")
     with LocalSandbox(box.place) as anew:
         anew.exec("touch a.py")
         tried = [runs("echo $A $PAGER"), says("", call(EDITOR, command="undo_edit", path="/testbed/a.py")), SUBMIT]
@@ -383,7 +384,7 @@ def test_variables_last_over_attempts_and_edits_do_not(box: LocalSandbox) -> Non
 
 def test_what_is_told_of_variables_in_another_form_is_not_kept() -> None:
     for said in (b"fine\n", b'declare -x A="\xff"\n', b""):
-        box = ScriptedSandbox([Line(lambda _: True, ExecResult(0, said), repeat=True)])
+        box = ScriptedSandbox([ScriptedResult(lambda _: True, ExecResult(0, said), repeat=True)])
         box.start()
         place = Workspace(box)
         assert "variables" not in bash(place, "export A=1").details and place.variables is None
@@ -410,7 +411,8 @@ def test_what_a_file_cannot_take_is_told_and_not_remembered_as_an_edit() -> None
             raise SandboxFileError(f"{path!r} cannot be written: no space")
 
     box = Full(
-        [Line(lambda _: True, ExecResult(0, b"regular file:4:644\n"), repeat=True)], files={"/testbed/a.py": b"one\n"}
+        [ScriptedResult(lambda _: True, ExecResult(0, b"regular file:4:644\n"), repeat=True)],
+        files={"/testbed/a.py": b"one\n"},
     )
     box.start()
     place = Workspace(box)
@@ -421,7 +423,7 @@ def test_what_a_file_cannot_take_is_told_and_not_remembered_as_an_edit() -> None
 
 @pytest.mark.parametrize("command", ["view", "str_replace", "create", "insert", "undo_edit"])
 def test_a_sandbox_that_is_gone_is_no_fault_of_the_agent(command: str) -> None:
-    box = ScriptedSandbox([Line(lambda _: True, SandboxLost("gone"), repeat=True)])
+    box = ScriptedSandbox([ScriptedResult(lambda _: True, SandboxLost("gone"), repeat=True)])
     box.start()
     place = Workspace(box)
     place.edits.remember("/testbed/a.py", b"x")

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prchain.llm.model import Reply, ToolCall
-from trajectories.model import Entry, Kind, TurnFault
+from trajectories.model import Entry, EntryKind, TurnFault
 from trajectories.scaffolds.tools.toolset import toolset
 from trajectories.scaffolds.turns import named_calls, read_object, read_turn, sent, shown_name
 
@@ -72,21 +72,23 @@ def test_names_are_shown_in_the_form_that_endpoints_take(name: str, shown: str) 
 
 def test_an_object_goes_back_byte_for_byte() -> None:
     raw = '{ "command" :"ls" }'
-    entry = Entry(0, 1, 1, 1, Kind.TURN, "assistant", "x", tool_calls=(ToolCall("a", "bash", raw),), reasoning="why")
+    entry = Entry(
+        0, 1, 1, 1, EntryKind.TURN, "assistant", "x", tool_calls=(ToolCall("a", "bash", raw),), reasoning="why"
+    )
     assert sent(entry, reasoning=False).tool_calls[0].arguments == raw
     assert (sent(entry, reasoning=False).reasoning, sent(entry, reasoning=True).reasoning) == (None, "why")
 
 
 def test_an_empty_turn_goes_back_with_words_in_it() -> None:
-    empty = Entry(0, 1, 1, 1, Kind.TURN, "assistant", "")
+    empty = Entry(0, 1, 1, 1, EntryKind.TURN, "assistant", "")
     assert sent(empty, reasoning=False).content == "(no text)"
-    refused = Entry(0, 1, 1, 1, Kind.TURN, "assistant", "", details={"refusal": "I cannot."})
+    refused = Entry(0, 1, 1, 1, EntryKind.TURN, "assistant", "", details={"refusal": "I cannot."})
     assert sent(refused, reasoning=False).content == "I cannot."
 
 
 @given(st.text())
 def test_whatever_arguments_are_what_goes_back_is_an_object_that_strict_parsers_take(arguments: str) -> None:
-    entry = Entry(0, 1, 1, 1, Kind.TURN, "assistant", "", tool_calls=(ToolCall("a", "bash", arguments),))
+    entry = Entry(0, 1, 1, 1, EntryKind.TURN, "assistant", "", tool_calls=(ToolCall("a", "bash", arguments),))
     back = sent(entry, reasoning=False).tool_calls[0].arguments
     assert isinstance(json.loads(back), dict)
     if arguments.isascii():

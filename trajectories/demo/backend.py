@@ -17,7 +17,7 @@ from prchain.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ChosenBackend:
     """A backend, and the words that say why it is this one. `image` is the base image, where it needs one."""
 
     backend: Backend
@@ -30,7 +30,7 @@ class Chosen:
         return ["--backend", self.backend.name, *(["--unsafe-local"] if self.backend.unsafe else [])]
 
 
-def choose(settings: Settings, wanted: str | None = None) -> Chosen:
+def choose(settings: Settings, wanted: str | None = None) -> ChosenBackend:
     """The best backend that works: Docker if an engine answers and has a base image of ours, else bubblewrap ....
 
     `wanted` is taken without asking for the others. Raises `UsageError` where it does not work here.
@@ -42,7 +42,7 @@ def choose(settings: Settings, wanted: str | None = None) -> Chosen:
         reasons.append(found.why)
         if found.works:
             ours = ["the code is our own"] if backend.unsafe else []
-            return Chosen(backend, "; ".join([*reasons, *ours]), found.image)
+            return ChosenBackend(backend, "; ".join([*reasons, *ours]), found.image)
     raise UsageError(f"the demo cannot use the backend {wanted}: {'; '.join(reasons)}")
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from environments.images.recipes import override_name
 from prchain.errors import UsageError
 from prchain.settings import FILE, Settings
-from trajectories.demo.backend import Chosen, path_with_python
+from trajectories.demo.backend import ChosenBackend, path_with_python
 from trajectories.demo.library import REPOSITORY
 from trajectories.demo.script import write_script
 
@@ -52,7 +52,7 @@ def claim(folder: Path) -> None:
         raise UsageError(f"{folder} cannot be the demo's folder: {error.strerror or error}") from error
 
 
-def prepare(folder: Path, chosen: Chosen, user: Settings, model: str | None) -> dict[str, str | float]:
+def prepare(folder: Path, chosen: ChosenBackend, user: Settings, model: str | None) -> dict[str, str | float]:
     """Write the files of a claimed folder anew and return the settings that prchain.toml now has.
 
     `user` are the user's own settings, of which a real `model` takes the endpoint and its prices.

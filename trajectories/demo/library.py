@@ -33,7 +33,7 @@ class Style(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class LibraryChange:
     """One mailbox of ``history``, and what the maintainers did with it."""
 
     name: str
@@ -57,22 +57,22 @@ class Step:
 
 
 HISTORY = (
-    Step("00-start", Style.PUSH, "2024-03-04T09:12:00+0000"),
-    Step("01-readme-tests", Style.SQUASH, "2024-03-06T08:02:11+0000"),
-    Step("02-read-text", Style.MERGE, "2024-03-13T08:15:40+0000", "Read quantities from text"),
-    Step("03-write-text", Style.SQUASH, "2024-03-18T07:58:03+0000"),
-    Step("04-own-units", Style.MERGE, "2024-03-21T08:31:27+0000", "Let callers bring units of their own"),
-    Step("05-leading-sign", Style.SQUASH, "2024-03-27T08:04:55+0000"),
-    Step(
+    LibraryChange("00-start", Style.PUSH, "2024-03-04T09:12:00+0000"),
+    LibraryChange("01-readme-tests", Style.SQUASH, "2024-03-06T08:02:11+0000"),
+    LibraryChange("02-read-text", Style.MERGE, "2024-03-13T08:15:40+0000", "Read quantities from text"),
+    LibraryChange("03-write-text", Style.SQUASH, "2024-03-18T07:58:03+0000"),
+    LibraryChange("04-own-units", Style.MERGE, "2024-03-21T08:31:27+0000", "Let callers bring units of their own"),
+    LibraryChange("05-leading-sign", Style.SQUASH, "2024-03-27T08:04:55+0000"),
+    LibraryChange(
         "06-readable-units", Style.MERGE, "2024-03-28T09:20:18+0000", "Choose the unit that reads best", forked_before=5
     ),
-    Step("07-any-case", Style.SQUASH, "2024-04-03T08:11:09+0000"),
-    Step("08-signs-between", Style.MERGE, "2024-04-08T08:40:00+0000", "Read differences again"),
-    Step("09-revert-any-case", Style.SQUASH, "2024-04-09T10:03:32+0000"),
-    Step("09-release", Style.PUSH, "2024-04-10T08:00:00+0000"),
-    Step("10-round-first", Style.SQUASH, "2024-04-17T08:22:46+0000"),
-    Step("11-temporary-units", Style.SQUASH, "2024-04-23T08:09:14+0000"),
-    Step("12-decimal-comma", Style.OPEN, "2024-04-25T15:00:00+0000"),
+    LibraryChange("07-any-case", Style.SQUASH, "2024-04-03T08:11:09+0000"),
+    LibraryChange("08-signs-between", Style.MERGE, "2024-04-08T08:40:00+0000", "Read differences again"),
+    LibraryChange("09-revert-any-case", Style.SQUASH, "2024-04-09T10:03:32+0000"),
+    LibraryChange("09-release", Style.PUSH, "2024-04-10T08:00:00+0000"),
+    LibraryChange("10-round-first", Style.SQUASH, "2024-04-17T08:22:46+0000"),
+    LibraryChange("11-temporary-units", Style.SQUASH, "2024-04-23T08:09:14+0000"),
+    LibraryChange("12-decimal-comma", Style.OPEN, "2024-04-25T15:00:00+0000"),
 )
 """What happened, in order."""
 
@@ -108,7 +108,7 @@ class _Builder:
         self._before: dict[int, str] = {}
         """Pull request to the tip of the default branch before it landed."""
 
-    def take(self, step: Step) -> None:
+    def take(self, step: LibraryChange) -> None:
         """Let one step happen."""
         if step.style is Style.PUSH:
             self._apply(step)
@@ -130,7 +130,7 @@ class _Builder:
             self.git("commit", "--quiet", "-m", f"{subject} (#{step.number})\n{body}", by=author, at=step.at)
         self.git("branch", "--quiet", "-D", step.branch)
 
-    def _apply(self, step: Step) -> tuple[str, str]:
+    def _apply(self, step: LibraryChange) -> tuple[str, str]:
         """Commit a mailbox on top of what is checked out; returns who wrote it."""
         mailbox = (resources.files("trajectories.demo") / "history" / f"{step.name}.mbox").read_text(encoding="utf-8")
         author = next(_authors(mailbox))

@@ -19,7 +19,7 @@ from prchain.errors import DemoStopped
 from prchain.settings import Settings, variable
 from prchain.terminal import say, say_facts
 from sql.store import Store
-from trajectories.demo.backend import Chosen, choose
+from trajectories.demo.backend import ChosenBackend, choose
 from trajectories.demo.folder import LIBRARY, LIST, SCRIPT, claim, prepare
 from trajectories.demo.funnel import Funnel, read_funnel, stories
 from trajectories.demo.library import HISTORY, REPOSITORY, Style, build
@@ -37,7 +37,7 @@ _OUTRANKING = ("db", "data_dir", "llm_script", "environments_recipes_dir", "work
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class DemoCommand:
     """What is said before a command, and the command's words after ``prchain``."""
 
     title: str
@@ -50,7 +50,7 @@ class Outcome:
     """What the demo came to."""
 
     folder: Path
-    backend: Chosen
+    backend: ChosenBackend
     funnel: Funnel
     samples: int
     seconds: float
@@ -92,45 +92,45 @@ def run_demo(
     return Outcome(folder, chosen, funnel, samples, time.monotonic() - begun)
 
 
-def steps(chosen: Chosen) -> list[Step]:
+def steps(chosen: ChosenBackend) -> list[DemoCommand]:
     """The commands, in order."""
     return [
-        Step(
+        DemoCommand(
             "1. Mine",
             "Reads the repository's history and its pull heads: which pull request landed how, and who cites whom.",
             ["mine", LIST, "--source", "git"],
         ),
-        Step(
+        DemoCommand(
             "2. Chains",
             "Chooses pull requests that build on each other. A revert, and what was reverted, cannot be a stage.",
             ["chains", "build"],
         ),
-        Step("", "These are they, best first:", ["chains", "list"]),
-        Step(
+        DemoCommand("", "These are they, best first:", ["chains", "list"]),
+        DemoCommand(
             "3. Tasks",
             "A model writes an overview for each chain and a query for each stage; each passes the leak check.",
             ["tasks", "build"],
         ),
-        Step(
+        DemoCommand(
             "4. Environments",
             "Runs each stage's tests before and after its reference patch: once each, as none of ours is flaky, and "
             "three times by default. F2P tests fail before and pass after; P2P tests pass on both sides.",
             ["environments", "validate", "--runs", "1", *chosen.flags],
         ),
-        Step(
+        DemoCommand(
             "5. Rollouts",
             "An agent works through each chain, stage by stage, on its own earlier code. A stage is accepted when the "
             "judge gives 0.8 or more and its tests pass; else the judge's comment goes back to the agent, three times "
             "at most.",
             ["rollouts", "run", "--gate", "both", *chosen.flags],
         ),
-        Step(
+        DemoCommand(
             "6. Export",
             "Writes what was accepted as samples for fine-tuning. Turns that a review refused, or whose tool call "
             "failed, stay in the conversation and are left out of the loss.",
             ["export", "--format", "openai", "--mask", "tool_errors", "--out", SAMPLES, "--force"],
         ),
-        Step("", "And figures on them:", ["stats"]),
+        DemoCommand("", "And figures on them:", ["stats"]),
     ]
 
 
@@ -148,7 +148,7 @@ def print_outcome(outcome: Outcome) -> None:
     say(f"Done in {outcome.seconds:.0f} s.")
 
 
-def _introduce(folder: Path, chosen: Chosen, model: str | None, *, fresh: bool) -> None:
+def _introduce(folder: Path, chosen: ChosenBackend, model: str | None, *, fresh: bool) -> None:
     styles = Counter(step.style for step in HISTORY if step.number)
     needs = "without network and without a key" if model is None else f"with the model {model}"
     _head("The demo", f"The whole of prchain on a small library of our own, {needs}.")

@@ -52,7 +52,7 @@ class AgentTurn(BaseModel):
     submit: bool = False
 
 
-class Attempt(BaseModel):
+class ScriptedAttempt(BaseModel):
     """The turns of an attempt, and the judge's verdict on the patch that holds the text `sees`."""
 
     model_config = _STRICT
@@ -63,7 +63,7 @@ class Attempt(BaseModel):
     comment: str
 
 
-class Plan(BaseModel):
+class ScriptedPlan(BaseModel):
     """The plan of a stage."""
 
     model_config = _STRICT
@@ -79,9 +79,9 @@ class StageAnswers(BaseModel):
     model_config = _STRICT
 
     title: str
-    plan: Plan
+    plan: ScriptedPlan
     query: str
-    attempts: tuple[Attempt, ...] = ()
+    attempts: tuple[ScriptedAttempt, ...] = ()
 
 
 class ChainAnswers(BaseModel):

@@ -18,11 +18,11 @@ from sql.tables import LlmCall, Task, Trajectory
 from trajectories.export.distribution import Distribution
 from trajectories.export.options import ExportOptions
 from trajectories.export.overlap import Overlap
-from trajectories.export.reading import Candidate, chain_pulls, outcome_counts
+from trajectories.export.reading import ExportCandidate, chain_pulls, outcome_counts
 from trajectories.export.samples import Sample
 from trajectories.export.tokens import Counter as TokenCounter
 from trajectories.export.tokens import Tokens
-from trajectories.export.write import Stream
+from trajectories.export.write import HashedFile
 
 CARD_VERSION = 1
 
@@ -44,10 +44,10 @@ class Card:
         self.counted_by: Counter[str] = Counter()
         self.broken_marks: Counter[str] = Counter({"samples": 0, "texts": 0})
         self.left_out: Counter[str] = Counter()
-        self.trajectories: dict[str, Candidate] = {}
+        self.trajectories: dict[str, ExportCandidate] = {}
         self.samples_of: Counter[str] = Counter()
 
-    def add(self, candidate: Candidate, sample: Sample, tokens: Tokens) -> None:
+    def add(self, candidate: ExportCandidate, sample: Sample, tokens: Tokens) -> None:
         """A sample that is written."""
         self.counted_by[tokens.by] += 1
         self.broken_marks.update(samples=bool(sample.broken_marks), texts=sample.broken_marks)
@@ -89,7 +89,7 @@ def card_of(
     card: Card,
     *,
     form: str,
-    files: Sequence[tuple[str, Stream, int]],
+    files: Sequence[tuple[str, HashedFile, int]],
     options: ExportOptions,
     counter: TokenCounter,
     overlap: Overlap | None,
@@ -126,7 +126,7 @@ def options_row(options: ExportOptions) -> dict[str, Any]:
     }
 
 
-def _repositories(card: Card, kept: Sequence[Candidate]) -> list[dict[str, Any]]:
+def _repositories(card: Card, kept: Sequence[ExportCandidate]) -> list[dict[str, Any]]:
     rows: dict[str, dict[str, Any]] = {}
     for one in kept:
         row = rows.setdefault(
@@ -144,7 +144,7 @@ def _repositories(card: Card, kept: Sequence[Candidate]) -> list[dict[str, Any]]
 _SETTINGS = ("gate", "threshold", "refinements", "on_fail", "carry", "context", "tools", "temperature", "overflow")
 
 
-def _rollouts(tx: Transaction, kept: Mapping[str, Candidate]) -> dict[str, Any]:
+def _rollouts(tx: Transaction, kept: Mapping[str, ExportCandidate]) -> dict[str, Any]:
     """Models, judges, settings and prompts of the trajectories that stand in the file, with how many each made."""
     settings: Counter[str] = Counter()
     prompts: Counter[str] = Counter()
@@ -177,7 +177,7 @@ def _counted(names: Any) -> dict[str, int]:
     return dict(sorted(Counter(names).items()))
 
 
-def _cost(tx: Transaction, kept: Sequence[Candidate]) -> dict[str, Any]:
+def _cost(tx: Transaction, kept: Sequence[ExportCandidate]) -> dict[str, Any]:
     """USD; None where a price is not known. Of all trajectories, because those that were rejected were paid, too."""
     of_all = [usd for (usd,) in tx.rows(Trajectory, "usd")]
     query = select(LlmCall.usd, LlmCall.reserved_usd).where(
@@ -200,7 +200,7 @@ def _sum(values: Any) -> float | None:
     return None if any(one is None for one in found) else round(sum(found), 6)
 
 
-def _overlap(tx: Transaction, kept: Sequence[Candidate], overlap: Overlap | None) -> dict[str, Any]:
+def _overlap(tx: Transaction, kept: Sequence[ExportCandidate], overlap: Overlap | None) -> dict[str, Any]:
     """What the rows tell of benchmarks, and what a file of texts has in common with the samples."""
     marked: set[tuple[int, int]] = set()
     for outcome in BENCHMARK_OUTCOMES:

@@ -8,7 +8,7 @@ from typing import Any
 
 from prchain.llm.model import ToolCall
 from trajectories.export.json_text import parsed
-from trajectories.export.samples import Sample, Stage, Turn
+from trajectories.export.samples import Sample, SampleMessage, SampleStage
 from trajectories.export.special_tokens import without_thinking_marks
 
 Json = dict[str, Any]
@@ -44,7 +44,7 @@ def think(reasoning: str, content: str) -> str:
     return f"<think>\n{without_thinking_marks(reasoning.strip())}\n</think>\n\n{content}"
 
 
-def chat_message(turn: Turn, call: Callable[[ToolCall], Json] = as_object) -> Json:
+def chat_message(turn: SampleMessage, call: Callable[[ToolCall], Json] = as_object) -> Json:
     """A turn as chat templates take it; reasoning goes where Qwen3's and GLM's look for it."""
     message: Json = {"role": turn.role, "content": turn.content}
     if turn.reasoning:
@@ -89,7 +89,7 @@ def metadata(sample: Sample, places: Sequence[range] | None = None) -> Json:
     }
 
 
-def _verdict(stage: Stage) -> Json:
+def _verdict(stage: SampleStage) -> Json:
     return {"attempts": stage.attempts, "score": stage.score, "tests": stage.tests, "tree": stage.tree}
 
 

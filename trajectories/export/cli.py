@@ -288,7 +288,7 @@ def _swebench(
     force: bool,
     as_json: bool,
 ) -> None:
-    from trajectories.export.predictions import Unpredicted, predictions
+    from trajectories.export.predictions import MissingPrediction, predictions
     from trajectories.export.wanted import check_wanted
     from trajectories.export.write import Files, JsonLines, StandardOutput, check_inputs
     from trajectories.outcomes import FINAL
@@ -299,7 +299,7 @@ def _swebench(
     if not to_stdout:
         check_inputs([out], _inputs(settings))
     outcomes = frozenset(_words(outcome)) or FINAL
-    left_out: list[Unpredicted] = []
+    left_out: list[MissingPrediction] = []
     with closing(Store.open(settings.db, create=False)) as store, store.reading() as tx, Files(force=force) as files:
         check_wanted(tx, outcomes=outcomes, repository=repository, model=model)
         writer = JsonLines(StandardOutput() if to_stdout else files.open(out))

@@ -12,13 +12,13 @@ from dataclasses import replace
 from hashlib import blake2b
 from typing import Protocol, TypeVar
 
-from trajectories.export.samples import Reason, Sample, Turn, ended
+from trajectories.export.samples import Reason, Sample, SampleMessage, ended
 
 SAME_TREES = "duplicate_trees"
 SAME_CONVERSATION = "duplicate_conversation"
 
 
-class Ended(Protocol):
+class EndState(Protocol):
     """What tells whether two trajectories ended alike, and which of them is the better one."""
 
     @property
@@ -35,7 +35,7 @@ class Ended(Protocol):
     def sample(self) -> int: ...
 
 
-E = TypeVar("E", bound=Ended)
+E = TypeVar("E", bound=EndState)
 
 
 def same_trees(found: Iterable[E]) -> list[list[E]]:
@@ -78,7 +78,7 @@ class Conversations:
         return not new
 
 
-def _digests(turns: Sequence[Turn]) -> Iterator[bytes]:
+def _digests(turns: Sequence[SampleMessage]) -> Iterator[bytes]:
     """Of the conversation up to each turn."""
     digest = blake2b(digest_size=16)
     for turn in turns:

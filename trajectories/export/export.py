@@ -21,9 +21,9 @@ from trajectories.export.options import ExportOptions
 from trajectories.export.overlap import Overlap
 from trajectories.export.parquet import ParquetRows
 from trajectories.export.samples import Sample, per_turn
-from trajectories.export.selection import Selection
+from trajectories.export.selection import SampleSelection
 from trajectories.export.tokens import counted, up_to_each_turn
-from trajectories.export.write import Files, JsonLines, Rows, Sink, Stream, beside, card_places, check_place
+from trajectories.export.write import Files, HashedFile, JsonLines, RowWriter, Sink, beside, card_places, check_place
 
 TRAIN, VALIDATION = "train", "validation"
 
@@ -67,14 +67,14 @@ def export(
     stale = _stale(out, places.values(), force=force)
     report = ExportReport()
     with store.reading() as tx, Files(force=force) as files:
-        work = Work(tx, options, form, secrets)
+        work = ExportState(tx, options, form, secrets)
         streams = {part: files.open(place) for part, place in places.items()}
-        rows: dict[str, Rows] = {part: _rows(stream, form, parquet=parquet) for part, stream in streams.items()}
+        rows: dict[str, RowWriter] = {part: _rows(stream, form, parquet=parquet) for part, stream in streams.items()}
         with ExitStack() as ends:  # also of one that fails: pyarrow's writers end their files when they are collected
             for writer in rows.values():
                 ends.callback(writer.close)
             work.write(rows, report, progress)
-        written: list[tuple[str, Stream, int]] = [(part, streams[part], rows[part].count) for part in streams]
+        written: list[tuple[str, HashedFile, int]] = [(part, streams[part], rows[part].count) for part in streams]
         card = card_of(
             tx, work.card, form=form.name, files=written, options=options, counter=work.counter, overlap=work.overlap
         )
@@ -96,7 +96,7 @@ def export_to(
         raise UsageError("--split writes two files; give --out a file's name")
     report = ExportReport()
     with store.reading() as tx:
-        work = Work(tx, options, form, secrets)
+        work = ExportState(tx, options, form, secrets)
         rows = JsonLines(stream)
         work.write({TRAIN: rows}, report)
         rows.close()
@@ -122,21 +122,21 @@ def _stale(out: Path, places: Collection[Path], *, force: bool) -> list[Path]:
     return [place]
 
 
-def _rows(stream: Stream, form: Format, *, parquet: bool) -> Rows:
+def _rows(stream: HashedFile, form: Format, *, parquet: bool) -> RowWriter:
     return ParquetRows(stream, form.columns or {}) if parquet else JsonLines(stream)
 
 
-class Work:
+class ExportState:
     """An export under way, and what the card will tell of it."""
 
     def __init__(self, tx: Transaction, options: ExportOptions, form: Format, secrets: tuple[str, ...] = ()) -> None:
         self.card = Card()
         self.overlap = Overlap.load(options.overlap) if options.overlap else None
-        self._selection = Selection(tx, form, options, secrets)
+        self._selection = SampleSelection(tx, form, options, secrets)
         self.counter = self._selection.counter
         self._options, self._form = options, form
 
-    def write(self, rows: Mapping[str, Rows], report: ExportReport, progress: Progress | None = None) -> None:
+    def write(self, rows: Mapping[str, RowWriter], report: ExportReport, progress: Progress | None = None) -> None:
         """Write the samples to the rows of their parts."""
         validation = self._selection.validation()
         task = progress.task("samples", len(self._selection)) if progress else None

@@ -12,14 +12,16 @@ TOO_LONG = "too_long"
 NOTHING_TO_TRAIN = "nothing_to_train"
 
 
-class Fitted(NamedTuple):
+class FittedSamples(NamedTuple):
     """Samples that fit, with their tokens, and the names of why others do not stand among them."""
 
     kept: list[tuple[Sample, Tokens]]
     left_out: list[str]
 
 
-def fit(sample: Sample, counter: Counter, limit: int | None, policy: TooLong, *, each_stage: bool = False) -> Fitted:
+def fit(
+    sample: Sample, counter: Counter, limit: int | None, policy: TooLong, *, each_stage: bool = False
+) -> FittedSamples:
     """The sample if it has at most `limit` tokens, else what `policy` makes of it.
 
     With `each_stage` the conversation began anew with every stage, and each is a piece of its own, as it was said.
@@ -29,15 +31,15 @@ def fit(sample: Sample, counter: Counter, limit: int | None, policy: TooLong, *,
     but without what was said in earlier stages: the agent's later turns may refer to them.
     """
     if not sample.trained:
-        return Fitted([], [NOTHING_TO_TRAIN])
+        return FittedSamples([], [NOTHING_TO_TRAIN])
     if each_stage:
         return _each_stage(sample, counter, limit)
     tokens = counter.sample(sample)
     if limit is None or tokens.total <= limit:
-        return Fitted([(sample, tokens)], [])
+        return FittedSamples([(sample, tokens)], [])
     positions = sorted({turn.position for turn in sample.turns})
     if policy == "drop" or len(positions) == 1:
-        return Fitted([], [TOO_LONG])
+        return FittedSamples([], [TOO_LONG])
     kept: list[tuple[Sample, Tokens]] = []
     left_out: list[str] = []
     while positions:
@@ -53,11 +55,11 @@ def fit(sample: Sample, counter: Counter, limit: int | None, policy: TooLong, *,
         else:
             kept.append((part, counted))
         positions = positions[length:]
-    return Fitted(kept, left_out)
+    return FittedSamples(kept, left_out)
 
 
-def _each_stage(sample: Sample, counter: Counter, limit: int | None) -> Fitted:
-    fitted = Fitted([], [])
+def _each_stage(sample: Sample, counter: Counter, limit: int | None) -> FittedSamples:
+    fitted = FittedSamples([], [])
     for number, position in enumerate(sorted({turn.position for turn in sample.turns}), 1):
         part = piece(sample, [position], number, lead=False)
         tokens = counter.sample(part)

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Literal, NamedTuple
 
 from trajectories.export.samples import Reason
-from trajectories.model import Entry, Kind
+from trajectories.model import Entry, EntryKind
 
 Refinements = Literal["mask", "keep", "drop"]
 """What becomes of rejected rounds: left out of the loss, under loss as any, or the sample is left out (`refined`)."""
@@ -33,7 +33,7 @@ class Mask(StrEnum):
 DEFAULT_MASKS = frozenset({Mask.FAULTY})
 
 
-class Marked(NamedTuple):
+class LossDecision(NamedTuple):
     """Whether an entry is under loss, and why, or why not."""
 
     train: bool
@@ -41,11 +41,11 @@ class Marked(NamedTuple):
 
 
 _OTHERS = {
-    Kind.SYSTEM: Reason.SYSTEM,
-    Kind.QUERY: Reason.USER,
-    Kind.COMMENT: Reason.USER,
-    Kind.OBSERVATION: Reason.OBSERVATION,
-    Kind.GUIDANCE: Reason.GUIDANCE,
+    EntryKind.SYSTEM: Reason.SYSTEM,
+    EntryKind.QUERY: Reason.USER,
+    EntryKind.COMMENT: Reason.USER,
+    EntryKind.OBSERVATION: Reason.OBSERVATION,
+    EntryKind.GUIDANCE: Reason.GUIDANCE,
 }
 
 
@@ -54,28 +54,28 @@ def marks(
     accepted: Mapping[int, int],
     masks: frozenset[Mask] = DEFAULT_MASKS,
     refinements: Refinements = "mask",
-) -> list[Marked]:
+) -> list[LossDecision]:
     """The mark of every entry. `accepted` is the stage's position to the attempt that was accepted.
 
     A turn has one reason, the first that applies: rejected round, fault, tool error, guidance. The turns of a stage
     that no attempt of was accepted are all of rejected rounds.
     """
-    failed = {entry.step for entry in entries if entry.kind is Kind.OBSERVATION and entry.error}
-    out: list[Marked] = []
-    before: Kind | None = None
+    failed = {entry.step for entry in entries if entry.kind is EntryKind.OBSERVATION and entry.error}
+    out: list[LossDecision] = []
+    before: EntryKind | None = None
     for entry in entries:
-        if entry.kind is not Kind.TURN:
-            out.append(Marked(False, _OTHERS[entry.kind]))
+        if entry.kind is not EntryKind.TURN:
+            out.append(LossDecision(False, _OTHERS[entry.kind]))
         elif refinements != "keep" and entry.attempt != accepted.get(entry.position):
-            out.append(Marked(False, Reason.REFINEMENT))
+            out.append(LossDecision(False, Reason.REFINEMENT))
         elif Mask.FAULTY in masks and entry.error:
-            out.append(Marked(False, Reason.FAULTY))
+            out.append(LossDecision(False, Reason.FAULTY))
         elif Mask.TOOL_ERRORS in masks and entry.step in failed:
-            out.append(Marked(False, Reason.TOOL_ERROR))
-        elif Mask.GUIDANCE in masks and before is Kind.GUIDANCE:
-            out.append(Marked(False, Reason.GUIDED))
+            out.append(LossDecision(False, Reason.TOOL_ERROR))
+        elif Mask.GUIDANCE in masks and before is EntryKind.GUIDANCE:
+            out.append(LossDecision(False, Reason.GUIDED))
         else:
-            out.append(Marked(True, Reason.TURN))
+            out.append(LossDecision(True, Reason.TURN))
         before = entry.kind
     return out
 
@@ -83,4 +83,4 @@ def marks(
 def refined(entries: Sequence[Entry], accepted: Mapping[int, int]) -> bool:
     """Whether anything is told of a round that was not the accepted one of its stage; ``--refinements drop`` looks for
     that. `accepted` as in `marks`."""
-    return any(one.attempt != accepted.get(one.position) for one in entries if one.kind is not Kind.SYSTEM)
+    return any(one.attempt != accepted.get(one.position) for one in entries if one.kind is not EntryKind.SYSTEM)

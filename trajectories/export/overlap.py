@@ -26,7 +26,7 @@ _BEYOND_FILE = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
+class OverlapHit:
     """A sample that shares text with lines of the file: with elements, where the file is one JSON list."""
 
     sample: str
@@ -43,7 +43,7 @@ class Overlap:
     items: int
     """Lines of the file, or elements."""
     grams: dict[int, int]
-    hits: list[Hit] = field(default_factory=list)
+    hits: list[OverlapHit] = field(default_factory=list)
     looked_at: int = 0
 
     @classmethod
@@ -71,7 +71,7 @@ class Overlap:
             raise UsageError(f"{path} holds no text of {WORDS} words, which is the least that is looked for")
         return cls(path.name, number, grams)
 
-    def check(self, sample: Sample) -> Hit | None:
+    def check(self, sample: Sample) -> OverlapHit | None:
         """Look at a sample; a hit is kept, too."""
         self.looked_at += 1
         lines: set[int] = set()
@@ -83,7 +83,7 @@ class Overlap:
                     count += 1
         if not count:
             return None
-        hit = Hit(sample.id, tuple(sorted(lines)[:10]), count)
+        hit = OverlapHit(sample.id, tuple(sorted(lines)[:10]), count)
         self.hits.append(hit)
         return hit
 

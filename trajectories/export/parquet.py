@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any
 
 from prchain.errors import UsageError
-from trajectories.export.write import Stream
+from trajectories.export.write import HashedFile
 
 _ROWS_AT_ONCE = 64
 """A row group: about 25 MB where samples have 85,000 tokens."""
@@ -17,7 +17,7 @@ _ROWS_AT_ONCE = 64
 class ParquetRows:
     """Writes rows under one schema that is said beforehand, so that no row's missing key decides another's type."""
 
-    def __init__(self, stream: Stream, columns: Mapping[str, Any]) -> None:
+    def __init__(self, stream: HashedFile, columns: Mapping[str, Any]) -> None:
         """`columns` as in `trajectories.export.columns`. Raises `UsageError` where pyarrow is not installed."""
         self.count = 0
         self._stream = stream

@@ -37,7 +37,7 @@ NOT_UTF8 = "not_utf8"
 
 
 @dataclass(frozen=True, slots=True)
-class Unpredicted:
+class MissingPrediction:
     """A stage that there is no prediction for."""
 
     instance: str
@@ -76,7 +76,7 @@ def predictions(
     model: str | None = None,
     like: str | None = None,
     sample: int | None = None,
-    left_out: Callable[[Unpredicted], None] = lambda one: None,
+    left_out: Callable[[MissingPrediction], None] = lambda one: None,
 ) -> Iterator[dict[str, Any]]:
     """The predictions of trajectories with some outcomes, of one sample a chain: `sample`, or the lowest there is.
 
@@ -163,7 +163,7 @@ def _check_alike(rollouts: Sequence[Rollout]) -> None:
 
 
 def _of_rollout(
-    tx: Transaction, rollout: Rollout, mirrors: Path, data_dir: Path, left_out: Callable[[Unpredicted], None]
+    tx: Transaction, rollout: Rollout, mirrors: Path, data_dir: Path, left_out: Callable[[MissingPrediction], None]
 ) -> Iterator[dict[str, Any]]:
     chain = read_chain(tx, rollout.chain_id)
     stages = {stage.position: stage for stage in chain.stages}
@@ -173,18 +173,18 @@ def _of_rollout(
     for position, tree, attempts in list(tx.rows(TrajectoryStage, *columns, trajectory_id=rollout.id)):
         name = instance_id(chain.repository, chain.id, position)
         if not attempts:
-            left_out(Unpredicted(name, NOT_TRIED))
+            left_out(MissingPrediction(name, NOT_TRIED))
             continue
         if tree is None or position not in stages:
-            left_out(Unpredicted(name, NO_TREE))
+            left_out(MissingPrediction(name, NO_TREE))
             continue
         try:
             trees = trees or open_trees(chain, open_git(chain, mirrors), data_dir)
             text = trees.patch_text(stages[position].base, tree).decode()
         except UnicodeDecodeError:
-            left_out(Unpredicted(name, NOT_UTF8))
+            left_out(MissingPrediction(name, NOT_UTF8))
             continue
         except GitError as error:
-            left_out(Unpredicted(name, error.name, str(error)))
+            left_out(MissingPrediction(name, error.name, str(error)))
             continue
         yield {"instance_id": name, "model_name_or_path": rollout.model, "model_patch": text}

@@ -17,9 +17,9 @@ from sql.store import Transaction
 from sql.tables import Chain, ChainStage, Repository, Task, Trajectory, TrajectoryStage, Verdict
 from trajectories.export.masks import marks, refined
 from trajectories.export.options import ExportOptions
-from trajectories.export.samples import Sample, Stage, Turn, answered, ended
+from trajectories.export.samples import Sample, SampleMessage, SampleStage, answered, ended
 from trajectories.export.scrubber import Scrubber
-from trajectories.model import Kind
+from trajectories.model import EntryKind
 from trajectories.outcomes import ACCEPTED, ACCEPTED_PREFIX
 from trajectories.rollouts.prefix import retold
 from trajectories.rows import read_entries
@@ -32,7 +32,7 @@ REFINED = "refined"
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class ExportCandidate:
     """A trajectory that may be exported."""
 
     id: str
@@ -62,7 +62,7 @@ class Candidate:
         return self.accepted if self.outcome in {ACCEPTED, ACCEPTED_PREFIX} else self.length
 
 
-def candidates(tx: Transaction, options: ExportOptions) -> list[Candidate]:
+def candidates(tx: Transaction, options: ExportOptions) -> list[ExportCandidate]:
     """The trajectories of the wanted outcomes, in the order of repository, chain, sample and id."""
     query = (
         select(
@@ -89,7 +89,7 @@ def candidates(tx: Transaction, options: ExportOptions) -> list[Candidate]:
     )
     if options.model:
         query = query.where(Trajectory.model == options.model)
-    found: dict[str, Candidate] = {}
+    found: dict[str, ExportCandidate] = {}
     for row in tx.connection.execute(query, execution_options={"yield_per": 1_000}):
         name = f"{row.owner}/{row.name}"
         if options.repository and name.lower() != options.repository.lower():
@@ -98,7 +98,7 @@ def candidates(tx: Transaction, options: ExportOptions) -> list[Candidate]:
         # Few values, many trajectories: each is kept once.
         told = (name, row.outcome, row.scaffold, row.model, row.judge, context, row.licence, row.language)
         repository, outcome, scaffold, model, judge, context, licence, language = map(_once, told)
-        found[row.id] = Candidate(
+        found[row.id] = ExportCandidate(
             row.id,
             row.chain_id,
             row.sample,
@@ -126,7 +126,7 @@ def _once(text: Any) -> Any:
     return sys.intern(text) if isinstance(text, str) else text
 
 
-def _with_stages(candidate: Candidate, rows: Sequence[tuple[int, str | None, int]]) -> Candidate:
+def _with_stages(candidate: ExportCandidate, rows: Sequence[tuple[int, str | None, int]]) -> ExportCandidate:
     kept = [(tree, attempts) for position, tree, attempts in rows if position <= candidate.stages]
     trees = [tree for tree, _ in kept if tree is not None]
     known = len(trees) == len(kept) > 0
@@ -145,7 +145,12 @@ def chain_pulls(tx: Transaction, chains: Collection[str]) -> Iterator[tuple[str,
 
 
 def read_sample(
-    tx: Transaction, candidate: Candidate, options: ExportOptions, *, whole: bool = False, secrets: tuple[str, ...] = ()
+    tx: Transaction,
+    candidate: ExportCandidate,
+    options: ExportOptions,
+    *,
+    whole: bool = False,
+    secrets: tuple[str, ...] = (),
 ) -> Sample | str:
     """The sample of a trajectory, scrubbed and marked, cut to its accepted stages and after its last turn under loss;
     or the name of why there is none. `whole` keeps what comes after."""
@@ -158,7 +163,7 @@ def read_sample(
     if options.refinements == "drop" and refined(entries, accepted):
         return REFINED
     marked = zip(entries, marks(entries, accepted, options.masks, options.refinements), strict=True)
-    kept = [pair for pair in marked if options.guidance == "keep" or pair[0].kind is not Kind.GUIDANCE]
+    kept = [pair for pair in marked if options.guidance == "keep" or pair[0].kind is not EntryKind.GUIDANCE]
     scrub = Scrubber(secrets)
     (tools, overview), (old,) = (
         next(iter(tx.rows(Trajectory, "tools", "overview", id=candidate.id))),
@@ -183,13 +188,13 @@ def read_sample(
     return sample if whole else ended(sample)
 
 
-def _verdicts(tx: Transaction, candidate: Candidate) -> tuple[tuple[Stage, ...], dict[int, int]]:
+def _verdicts(tx: Transaction, candidate: ExportCandidate) -> tuple[tuple[SampleStage, ...], dict[int, int]]:
     """The exported stages, and of each the attempt that was accepted."""
     verdicts: dict[int, list[tuple[int, bool | None, float | None, str | None, str]]] = {}
     columns = ("position", "attempt", "accepted", "score", "tests", "tree")
     for position, *rest in tx.rows(Verdict, *columns, trajectory_id=candidate.id):
         verdicts.setdefault(position, []).append((rest[0], rest[1], rest[2], rest[3], rest[4]))
-    stages: list[Stage] = []
+    stages: list[SampleStage] = []
     accepted: dict[int, int] = {}
     ends = ("position", "attempts", "end_tree")
     for position, attempts, tree in tx.rows(TrajectoryStage, *ends, trajectory_id=candidate.id):
@@ -200,11 +205,11 @@ def _verdicts(tx: Transaction, candidate: Candidate) -> tuple[tuple[Stage, ...],
         if last is not None and last[1]:
             accepted[position] = last[0]
         _, _, score, tests, judged = last or (0, None, None, None, None)
-        stages.append(Stage(position, attempts, score, tests, judged or tree))
+        stages.append(SampleStage(position, attempts, score, tests, judged or tree))
     return tuple(stages), accepted
 
 
-def _with_overview(turns: Sequence[Turn], old: str, new: str) -> list[Turn] | None:
+def _with_overview(turns: Sequence[SampleMessage], old: str, new: str) -> list[SampleMessage] | None:
     """The turns with another overview in the queries; None where it cannot be put into the first one.
 
     A conversation that began anew with each stage tells it with each.
@@ -212,15 +217,15 @@ def _with_overview(turns: Sequence[Turn], old: str, new: str) -> list[Turn] | No
     old, new = old.strip(), new.strip()
     told = [
         replace(turn, content=turn.content.replace(old, new))
-        if old and turn.kind is Kind.QUERY and new not in turn.content
+        if old and turn.kind is EntryKind.QUERY and new not in turn.content
         else turn
         for turn in turns
     ]
-    first = next((turn for turn in told if turn.kind is Kind.QUERY), None)
+    first = next((turn for turn in told if turn.kind is EntryKind.QUERY), None)
     return told if new and first is not None and new in first.content else None
 
 
-def _facts(candidate: Candidate) -> Mapping[str, Any]:
+def _facts(candidate: ExportCandidate) -> Mapping[str, Any]:
     return {
         "repository": candidate.repository,
         "licence": candidate.licence,

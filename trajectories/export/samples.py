@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Any
 
 from prchain.llm.model import Role, ToolCall
-from trajectories.model import Kind
+from trajectories.model import EntryKind
 
 
 class Reason(StrEnum):
@@ -37,12 +37,12 @@ class Reason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class SampleMessage:
     """One message. `train` is true only for what the model said."""
 
     role: Role
     content: str
-    kind: Kind
+    kind: EntryKind
     train: bool
     reason: Reason
     position: int
@@ -60,7 +60,7 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class SampleStage:
     """A stage of a sample, with the verdict that accepted it."""
 
     position: int
@@ -78,8 +78,8 @@ class Sample:
     id: str
     trajectory_id: str
     chain_id: str
-    turns: tuple[Turn, ...]
-    stages: tuple[Stage, ...]
+    turns: tuple[SampleMessage, ...]
+    stages: tuple[SampleStage, ...]
     tools: tuple[Mapping[str, Any], ...] = ()
     """In OpenAI's form."""
     overview: str | None = None
@@ -106,7 +106,7 @@ class Sample:
         """How many of its texts held special tokens."""
         return sum(turn.broken_marks for turn in self.turns)
 
-    def part(self, name: str, turns: Sequence[Turn], stages: Iterable[Stage]) -> Sample:
+    def part(self, name: str, turns: Sequence[SampleMessage], stages: Iterable[SampleStage]) -> Sample:
         """A sample of some of its turns. What the whole cost is not told of a part: added up, it would count twice."""
         return replace(self, id=name, turns=tuple(turns), stages=tuple(stages), facts={**self.facts, "usd": None})
 
@@ -117,15 +117,15 @@ def ended(sample: Sample) -> Sample:
     return replace(sample, turns=sample.turns[: last + 1])
 
 
-def answered(turns: Sequence[Turn]) -> tuple[Turn, ...]:
+def answered(turns: Sequence[SampleMessage]) -> tuple[SampleMessage, ...]:
     """The turns with an empty observation for every call that none answers, but for those of the last turn.
 
     Endpoints and templates want each call answered before anybody else speaks. Runs that were cut off, and
     mini-swe-agent's submissions, leave calls without an answer.
     """
-    out: list[Turn] = []
+    out: list[SampleMessage] = []
     open_calls: list[ToolCall] = []
-    caller: Turn | None = None
+    caller: SampleMessage | None = None
     for turn in turns:
         if turn.role == "tool":
             open_calls = [call for call in open_calls if call.id != turn.tool_call_id]
@@ -138,11 +138,11 @@ def answered(turns: Sequence[Turn]) -> tuple[Turn, ...]:
     return tuple(out)
 
 
-def _nothing(caller: Turn, call: ToolCall) -> Turn:
-    return Turn(
+def _nothing(caller: SampleMessage, call: ToolCall) -> SampleMessage:
+    return SampleMessage(
         "tool",
         "",
-        Kind.OBSERVATION,
+        EntryKind.OBSERVATION,
         False,
         Reason.OBSERVATION,
         caller.position,
@@ -159,10 +159,10 @@ def piece(sample: Sample, positions: Sequence[int], number: int, *, lead: bool) 
     With `lead` the overview goes before the first query, where it does not stand in it: the part stands on its own.
     """
     chosen = [turn for turn in sample.turns if turn.position in positions]
-    if chosen and chosen[0].kind is not Kind.SYSTEM:
-        chosen = [turn for turn in sample.turns[:1] if turn.kind is Kind.SYSTEM] + chosen
+    if chosen and chosen[0].kind is not EntryKind.SYSTEM:
+        chosen = [turn for turn in sample.turns[:1] if turn.kind is EntryKind.SYSTEM] + chosen
     if lead and sample.overview:
-        first = next((place for place, turn in enumerate(chosen) if turn.kind is Kind.QUERY), None)
+        first = next((place for place, turn in enumerate(chosen) if turn.kind is EntryKind.QUERY), None)
         if first is not None and sample.overview not in chosen[first].content:
             chosen[first] = replace(chosen[first], content=f"{sample.overview}\n\n{chosen[first].content}")
     stages = [stage for stage in sample.stages if stage.position in positions]
@@ -175,7 +175,7 @@ def per_turn(sample: Sample) -> Iterator[Sample]:
     A conversation of n turns becomes n rows that hold n²/2 turns: meant for trainers that know no other way to leave
     turns out of the loss.
     """
-    context: list[Turn] = []
+    context: list[SampleMessage] = []
     number = 0
     for turn in sample.turns:
         if turn.train:

@@ -9,7 +9,7 @@ from typing import Any
 from prchain.llm.model import ToolCall
 from prchain.scrub import redact, scrub_mined
 from trajectories.export.json_text import parsed
-from trajectories.export.samples import Reason, Turn
+from trajectories.export.samples import Reason, SampleMessage
 from trajectories.export.special_tokens import without_special_tokens
 from trajectories.model import Entry
 from trajectories.scaffolds.turns import shown_name
@@ -29,7 +29,7 @@ class Scrubber:
         self._broken += whole != clean
         return whole
 
-    def turn(self, entry: Entry, train: bool, reason: Reason, *, reasoning: bool) -> Turn:
+    def turn(self, entry: Entry, train: bool, reason: Reason, *, reasoning: bool) -> SampleMessage:
         """The turn that an entry becomes; `reasoning` says whether its reasoning stays."""
         before = self._broken
         content = self.text(entry.content)
@@ -38,7 +38,7 @@ class Scrubber:
             ToolCall(self._id(call.id), self._name(call.name), self._arguments(call.arguments))
             for call in entry.tool_calls
         )
-        return Turn(
+        return SampleMessage(
             entry.role,
             content,
             entry.kind,

@@ -12,22 +12,22 @@ from trajectories.export.duplicates import SAME_CONVERSATION, SAME_TREES, Conver
 from trajectories.export.format import Format
 from trajectories.export.lengths import fit
 from trajectories.export.options import ExportOptions
-from trajectories.export.reading import Candidate, candidates, chain_pulls, read_sample
+from trajectories.export.reading import ExportCandidate, candidates, chain_pulls, read_sample
 from trajectories.export.samples import Sample
 from trajectories.export.split import related_chains, validation_groups
 from trajectories.export.tokens import Counter as TokenCounter
 from trajectories.export.tokens import Tokens, counter
 
 
-class Chosen(NamedTuple):
+class SelectedSample(NamedTuple):
     """A sample that is written."""
 
-    candidate: Candidate
+    candidate: ExportCandidate
     sample: Sample
     tokens: Tokens
 
 
-class Selection:
+class SampleSelection:
     """The samples of an export, one trajectory in memory at a time; the same ones each time it is gone through."""
 
     def __init__(self, tx: Transaction, form: Format, options: ExportOptions, secrets: tuple[str, ...] = ()) -> None:
@@ -43,7 +43,7 @@ class Selection:
         """How many samples there are at most, where none is split."""
         return len(self._alike)
 
-    def samples(self, left_out: Counter[str] | None = None) -> Iterator[list[Chosen]]:
+    def samples(self, left_out: Counter[str] | None = None) -> Iterator[list[SelectedSample]]:
         """Of each trajectory, or several that ended alike, the samples: one, none, or the pieces of one.
 
         Of those that ended alike the first that can be exported stands for all. `left_out` counts what is left out by
@@ -52,7 +52,7 @@ class Selection:
         told: Counter[str] = Counter() if left_out is None else left_out
         seen = Conversations() if self._options.duplicates != "keep" else None
         for group in self._alike:
-            chosen: list[Chosen] = []
+            chosen: list[SelectedSample] = []
             for place, candidate in enumerate(group, 1):
                 reasons: Counter[str] = Counter()
                 chosen = self._of(candidate, seen, reasons)
@@ -62,25 +62,27 @@ class Selection:
                     break
             yield chosen
 
-    def _of(self, candidate: Candidate, seen: Conversations | None, reasons: Counter[str]) -> list[Chosen]:
+    def _of(
+        self, candidate: ExportCandidate, seen: Conversations | None, reasons: Counter[str]
+    ) -> list[SelectedSample]:
         options, whole = self._options, not self._form.trains
         sample = read_sample(self._tx, candidate, options, whole=whole, secrets=self._secrets)
         if isinstance(sample, str):
             reasons[sample] += 1
             return []
         if whole:
-            return [Chosen(candidate, sample, self.counter.sample(sample))]
+            return [SelectedSample(candidate, sample, self.counter.sample(sample))]
         each_stage = candidate.context == "stage"
         kept, left_out = fit(sample, self.counter, options.max_tokens, options.too_long, each_stage=each_stage)
         reasons.update(left_out)
-        chosen = [Chosen(candidate, *pair) for pair in kept]
+        chosen = [SelectedSample(candidate, *pair) for pair in kept]
         if seen is not None:
             new = [self._new(one, seen) for one in chosen]
             reasons.update({SAME_CONVERSATION: old} if (old := new.count(None)) else {})
             chosen = [one for one in new if one is not None]
         return chosen
 
-    def _new(self, chosen: Chosen, seen: Conversations) -> Chosen | None:
+    def _new(self, chosen: SelectedSample, seen: Conversations) -> SelectedSample | None:
         """What of a sample no other one says; in rows of one turn each row is looked at."""
         sample = chosen.sample
         if self._options.rows == "conversations":
@@ -98,7 +100,7 @@ class Selection:
         options = self._options
         if not options.validation:
             return frozenset()
-        kept: dict[str, tuple[Candidate, int]] = {}
+        kept: dict[str, tuple[ExportCandidate, int]] = {}
         for chosen in self.samples():
             if chosen:
                 kept[chosen[0].candidate.id] = (chosen[0].candidate, len(chosen))

@@ -21,7 +21,7 @@ from sql.store import Transaction
 from sql.tables import PullRequest, TaskStage, Trajectory, TrajectoryMessage, Verdict
 from trajectories.export.distribution import Distribution
 from trajectories.export.tokens import BYTES_A_TOKEN, OVERHEAD
-from trajectories.model import Kind
+from trajectories.model import EntryKind
 from trajectories.outcomes import ACCEPTED, ACCEPTED_PREFIX, KEPT
 from trajectories.sums import hidden_tests
 
@@ -37,7 +37,7 @@ PAPER: Mapping[str, float] = {
 
 
 @dataclass(slots=True)
-class Views:
+class FileViews:
     """File views of one trajectory, and which of them showed nothing but what had been shown before.
 
     Lines of a file count as shown while its content is the same; what a folder holds, while no file has changed.
@@ -137,19 +137,19 @@ def _sizes(tx: Transaction) -> tuple[Distribution, Distribution]:
     return tokens, calls
 
 
-def _views(tx: Transaction) -> Views:
+def _views(tx: Transaction) -> FileViews:
     """All kept trajectories' views, each trajectory for itself."""
     row = TrajectoryMessage
     query = (
         _kept_messages(row.trajectory_id, row.details, row.tree)
-        .where(row.kind == str(Kind.OBSERVATION))
+        .where(row.kind == str(EntryKind.OBSERVATION))
         .order_by(row.trajectory_id, row.ordinal)
     )
-    total, current, last = Views(), Views(), None
+    total, current, last = FileViews(), FileViews(), None
     for trajectory, details, tree in tx.connection.execute(query, execution_options={"yield_per": 10_000}):
         if trajectory != last:
             total.views, total.redundant = total.views + current.views, total.redundant + current.redundant
-            current, last = Views(), trajectory
+            current, last = FileViews(), trajectory
         view = json.loads(details).get("view") if '"view"' in details else None
         current.step(view, changed=tree is not None)
     total.views, total.redundant = total.views + current.views, total.redundant + current.redundant

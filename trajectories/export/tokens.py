@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from prchain.errors import UsageError
 from trajectories.export.chat import chat_messages
-from trajectories.export.samples import Sample, Turn
+from trajectories.export.samples import Sample, SampleMessage
 
 if TYPE_CHECKING:
     from trajectories.export.chat_template import ChatTemplate
@@ -64,7 +64,7 @@ class Counter(Protocol):
         """Tokens of a whole sample."""
 
 
-class Estimate:
+class TokenEstimate:
     """Four bytes a token."""
 
     method = of_texts = "estimate"
@@ -118,7 +118,7 @@ class TokenizerCounter:
 
 def counter(tokenizer: Path | None) -> Counter:
     """The counter for a tokenizer's file; an estimate without one."""
-    return TokenizerCounter(tokenizer) if tokenizer else Estimate()
+    return TokenizerCounter(tokenizer) if tokenizer else TokenEstimate()
 
 
 def counted(sample: Sample, tokens: Tokens) -> Sample:
@@ -146,7 +146,7 @@ def _summed(counts: Counter, sample: Sample) -> Tokens:
     return deque(up_to_each_turn(counts, sample), maxlen=1)[0]
 
 
-def _texts(turn: Turn) -> list[str]:
+def _texts(turn: SampleMessage) -> list[str]:
     called = [part for call in turn.tool_calls for part in (call.name, call.arguments)]
     return [text for text in (turn.reasoning, turn.content, *called) if text]
 

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, NoReturn, Protocol, Self
 from prchain.errors import DiskFull, PrchainError, UsageError
 
 
-class Rows(Protocol):
+class RowWriter(Protocol):
     """Where rows go, one after the other."""
 
     count: int
@@ -67,7 +67,7 @@ class StandardOutput:
             raise
 
 
-class Stream:
+class HashedFile:
     """A file under way: counts and hashes what is written."""
 
     def __init__(self, path: Path, part: Path) -> None:
@@ -125,7 +125,7 @@ class Files:
 
     def __init__(self, *, force: bool = False) -> None:
         self._force = force
-        self._streams: list[Stream] = []
+        self._streams: list[HashedFile] = []
         self._removed: list[Path] = []
         self._ends_on_sigterm = False
 
@@ -136,11 +136,11 @@ class Files:
             self._ends_on_sigterm = True
         return self
 
-    def open(self, path: Path) -> Stream:
+    def open(self, path: Path) -> HashedFile:
         """A new file that will be at `path`."""
         check_place(path, force=self._force)
         with _named(path):
-            stream = Stream(path, path.with_name(f".{path.name}.{os.getpid()}.part"))
+            stream = HashedFile(path, path.with_name(f".{path.name}.{os.getpid()}.part"))
         self._streams.append(stream)
         return stream
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from trajectories.model import Entry, Kind
+from trajectories.model import Entry, EntryKind
 from trajectories.scaffolds.scaffold import Advice, ObservedAttempt, Observer
 
 _LONGEST_CALL = 200
@@ -73,9 +73,9 @@ def _outcomes(entries: Sequence[Entry]) -> list[tuple[int, _Outcome]]:
     arguments: dict[tuple[int, str], str] = {}
     found = []
     for one in entries:
-        if one.kind is Kind.TURN:
+        if one.kind is EntryKind.TURN:
             arguments |= {(one.step, call.id): call.arguments for call in one.tool_calls}
-        elif one.kind is Kind.OBSERVATION and one.tool_call_id is not None:
+        elif one.kind is EntryKind.OBSERVATION and one.tool_call_id is not None:
             said = arguments.get((one.step, one.tool_call_id), "")
             found.append((one.step, (one.tool_name or "", said, one.content)))
     return found

@@ -14,16 +14,16 @@ from prchain.errors import StepUnknown, UsageError
 from sql.store import Transaction
 from sql.tables import Trajectory
 from trajectories.identity import Identity
-from trajectories.model import Entry, Kind
+from trajectories.model import Entry, EntryKind
 from trajectories.options import RolloutOptions
 from trajectories.outcomes import ACCEPTED, RUNNING
-from trajectories.rollouts.crew import Told
 from trajectories.rollouts.standing import is_of_another_task
+from trajectories.rollouts.state import RolloutState
 from trajectories.rows import StageRow, read_entries, read_stages, read_verdicts
 from trajectories.scaffolds.scaffold import Scaffold
 
 
-def shared(tx: Transaction, identity: Identity, options: RolloutOptions, scaffold: Scaffold) -> Told:
+def shared(tx: Transaction, identity: Identity, options: RolloutOptions, scaffold: Scaffold) -> RolloutState:
     """What a branch of a stored trajectory begins with. Raises `StepUnknown`; `UsageError` for `options` with which the
     conversation cannot be gone on with, and where prompts or tools of the agent, or the task, are others now: one
     conversation is under one set of them.
@@ -56,14 +56,14 @@ def shared(tx: Transaction, identity: Identity, options: RolloutOptions, scaffol
     kept = _up_to(entries, step)
     if not kept:
         if step == 0:
-            return Told()
+            return RolloutState()
         raise StepUnknown(
             f"trajectory {name} has no step {step}; its last is {max((e.step for e in entries), default=0)}"
         )
     last = kept[-1]
     following = next((one for one in entries[len(kept) :] if one.position == last.position and one.step > step), None)
     whole = following is None
-    told = Told(kept)
+    told = RolloutState(kept)
     verdicts = {(one.position, one.attempt): one for one in read_verdicts(tx, name)}
     for row in read_stages(tx, name):
         if row.position < last.position or (row.position == last.position and whole and row.outcome == ACCEPTED):
@@ -84,7 +84,9 @@ def shared(tx: Transaction, identity: Identity, options: RolloutOptions, scaffol
 def _up_to(entries: Sequence[Entry], step: int) -> list[Entry]:
     """The entries up to the end of a step; what was said after it, a query or a comment, is not shared."""
     places = [
-        place for place, one in enumerate(entries) if one.step == step and one.kind in (Kind.TURN, Kind.OBSERVATION)
+        place
+        for place, one in enumerate(entries)
+        if one.step == step and one.kind in (EntryKind.TURN, EntryKind.OBSERVATION)
     ]
     return list(entries[: places[-1] + 1]) if places else []
 

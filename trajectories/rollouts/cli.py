@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from prchain.llm.ledger import Spending
     from trajectories.options import RolloutOptions
     from trajectories.rollouts.forecast import Forecast
-    from trajectories.rollouts.run import Anew, Pending, RolloutReport
+    from trajectories.rollouts.run import OutdatedSamples, PendingRollouts, RolloutReport
 
 
 @click.group()
@@ -205,14 +205,14 @@ def run(
       prchain rollouts run --chain 5f0c --gate both --on-fail continue
       prchain rollouts run --chain 5f0c --branch 81c2:17 --temperature 1
     """
-    from trajectories.rollouts.run import Choice, open_run
+    from trajectories.rollouts.run import RolloutChoice, open_run
     from trajectories.scaffolds.attempt_loop import PURPOSE as AGENT
     from trajectories.sums import hidden_tests
 
     settings = Settings.load(db=db, workers=workers)
     options = _options(agent=settings.purposes.get(AGENT), **flags)
     chosen_backend(options.backend, unsafe=unsafe)
-    choice = Choice(strategy, repository, limit, chain, samples, _parent(settings, branch), reuse)
+    choice = RolloutChoice(strategy, repository, limit, chain, samples, _parent(settings, branch), reuse)
     with (
         open_progress(secrets=settings.secrets) as progress,
         open_run(settings, options, choice, budget_usd=budget, progress=progress) as runner,
@@ -241,12 +241,12 @@ def _options(
     **flags: Any,
 ) -> RolloutOptions:
     """What the flags say, and of the agent's replies what the settings say where no flag does."""
-    from trajectories.model import Limits
+    from trajectories.model import AgentLimits
     from trajectories.options import MAX_TOKENS, STAGE_STEPS, RolloutOptions
 
-    def limits(of: str, most_steps: int | None) -> Limits:
+    def limits(of: str, most_steps: int | None) -> AgentLimits:
         steps, tokens, usd, minutes = (flags.pop(f"{of}_{unit}") for unit in ("steps", "tokens", "usd", "minutes"))
-        return Limits(steps or most_steps, tokens, usd, None if minutes is None else minutes * 60)
+        return AgentLimits(steps or most_steps, tokens, usd, None if minutes is None else minutes * 60)
 
     own = agent or PurposeSettings()
     stage, chain = limits("stage", STAGE_STEPS), limits("chain", None)
@@ -272,7 +272,7 @@ def _parent(settings: Settings, branch: str | None) -> tuple[str, int] | None:
         return find_trajectory(tx, name), int(step)
 
 
-def _print_anew(found: Anew) -> None:
+def _print_anew(found: OutdatedSamples) -> None:
     """Say what stands under other prompts, and about what it costs to roll it out anew, before anything is asked."""
     if not found.samples:
         return
@@ -282,7 +282,7 @@ def _print_anew(found: Anew) -> None:
     say(f"{what}, to be rolled out anew: {price}; --reuse takes those that are over", err=True)
 
 
-def _print_forecast(found: Forecast, pending: Pending, as_json: bool) -> None:
+def _print_forecast(found: Forecast, pending: PendingRollouts, as_json: bool) -> None:
     estimate = found.estimate
     row = {
         "rollouts": found.trajectories,

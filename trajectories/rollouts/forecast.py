@@ -8,7 +8,7 @@ from statistics import median
 
 from sqlalchemy import func, select
 
-from prchain.llm.desk import Desk, Estimate
+from prchain.llm.gateway import CostEstimate, Gateway
 from prchain.terminal import counted
 from sql.store import Transaction
 from sql.tables import LlmCall, Trajectory, TrajectoryStage
@@ -53,13 +53,13 @@ class Forecast:
     """What a run would take, and what that is known from."""
 
     trajectories: int
-    estimate: Estimate
+    estimate: CostEstimate
     basis: str
 
 
 def forecast(
     tx: Transaction,
-    desk: Desk,
+    desk: Gateway,
     options: RolloutOptions,
     lengths: Iterable[int],
     model: str,
@@ -70,7 +70,7 @@ def forecast(
     What observers ask is counted by medians, too, where there are any of their purposes.
     """
     todo = list(lengths)
-    total = Estimate()
+    total = CostEstimate()
     names = _ended(tx, model)
     purposes = ("agent", *(("judge",) if options.asks_judge else ()))
     observing = [purpose for one in observers for purpose in one.purposes if purpose not in purposes]
@@ -138,8 +138,8 @@ def _assumed(purpose: str, options: RolloutOptions, length: int) -> PerStage:
     return PerStage(parts * each, tokens_in, parts * each * _REPLY)
 
 
-def _priced(desk: Desk, purpose: str, calls: int, tokens_in: int, tokens_out: int) -> Estimate:
+def _priced(desk: Gateway, purpose: str, calls: int, tokens_in: int, tokens_out: int) -> CostEstimate:
     route = desk.routes.get(purpose, desk.default)
     price = route.price if route else None
     usd = None if price is None else (tokens_in * price.input + tokens_out * price.output) / 1_000_000
-    return Estimate(calls, tokens_in, tokens_out, usd)
+    return CostEstimate(calls, tokens_in, tokens_out, usd)

@@ -8,14 +8,14 @@ from typing import Any
 from environments.suites.outcomes import Grade, StateCheck, check_state, grade
 from environments.suites.testlogs import Status
 from prchain.errors import RefreshFailed
-from trajectories.rollouts.crew import Crew
+from trajectories.rollouts.state import RolloutContext
 from trajectories.task import StageTask
 
 
 class HiddenTests:
     """The tests of one stage of a rollout. Without proved tests, or where nobody wants them, they say nothing: None."""
 
-    def __init__(self, crew: Crew, stage: StageTask) -> None:
+    def __init__(self, crew: RolloutContext, stage: StageTask) -> None:
         self._crew = crew
         self._stage = stage
         wanted = crew.options.tests == "always" or crew.options.needs_tests

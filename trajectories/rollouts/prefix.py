@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 from prchain.errors import BadReply, ContextTooLong
 from prchain.excerpt import cut
 from prchain.leaks import Finding, leak_words, until_clean
-from prchain.llm.desk import Desk, Question
+from prchain.llm.gateway import Gateway, Question
 from prchain.llm.prompts import Fence, load_prompt
 from prchain.scrub import scrub_mined
 from trajectories.model import Entry
@@ -45,7 +45,7 @@ def neutral_overview(repository: str, count: int) -> str:
 
 
 def prefix_overview(
-    desk: Desk,
+    desk: Gateway,
     task: RolloutTask,
     count: int,
     findings: Callable[[str], Sequence[Finding]],

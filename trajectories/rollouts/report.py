@@ -16,7 +16,7 @@ from prchain.terminal import counted, dollars, say, say_table, shortened, summed
 from sql.chosen import find_chain
 from sql.store import Store, Transaction
 from sql.tables import Chain, Repository, Trajectory, TrajectoryMessage
-from trajectories.model import Kind
+from trajectories.model import EntryKind
 from trajectories.outcomes import ACCEPTED, RUNNING
 from trajectories.rows import find_trajectory, read_entries, read_stages, read_verdicts
 from trajectories.sums import calls_of
@@ -132,7 +132,7 @@ def _under_way(tx: Transaction, row: Mapping[str, Any]) -> dict[str, Any]:
     stages = [one.outcome for one in read_stages(tx, row["id"])]
     return {
         "outcome": INTERRUPTED if _is_gone(row["worker"]) else RUNNING,
-        "steps": tx.count(TrajectoryMessage, trajectory_id=row["id"], kind=str(Kind.TURN)),
+        "steps": tx.count(TrajectoryMessage, trajectory_id=row["id"], kind=str(EntryKind.TURN)),
         "accepted": sum(1 for _ in takewhile(lambda one: one == ACCEPTED, stages)),
         **calls_of(tx, row["id"]),
     }

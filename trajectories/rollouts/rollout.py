@@ -17,8 +17,8 @@ from time import sleep
 
 from environments.backend import Backend
 from environments.checkouts.state import Carry
-from environments.images.provide import Provided
-from environments.sandboxes.sandbox import Limits
+from environments.images.provide import StageImage
+from environments.sandboxes.sandbox import ResourceLimits
 from environments.workplace import Workplace
 from prchain.errors import (
     PrchainError,
@@ -31,7 +31,7 @@ from prchain.errors import (
 )
 from prchain.git.trees import TreeStore
 from prchain.leaks import Finding, check
-from prchain.llm.desk import Desk
+from prchain.llm.gateway import Gateway
 from prchain.llm.pauses import full_jitter
 from prchain.llm.prompts import load_prompt
 from prchain.runs import DEFECT, LONGEST_REASON, Tell, defect_words
@@ -40,7 +40,7 @@ from sql.lock import alone
 from sql.store import Store, Transaction
 from sql.tables import Trajectory, TrajectoryMessage
 from trajectories.identity import Identity, Parent, digest, subject
-from trajectories.model import Entry, Kind
+from trajectories.model import Entry, EntryKind
 from trajectories.options import OnFail, RolloutOptions
 from trajectories.outcomes import (
     ACCEPTED,
@@ -54,12 +54,12 @@ from trajectories.outcomes import (
     outcome_of,
 )
 from trajectories.rollouts.branch import shared
-from trajectories.rollouts.crew import Crew, Told
-from trajectories.rollouts.ground import ChainGround, MakePlace, MakeSuite, Provides, stage_suite
+from trajectories.rollouts.chain_context import ChainContext, ImageProvider, MakeSuite, MakeWorkplace, stage_suite
 from trajectories.rollouts.prefix import PURPOSE as PREFIX
 from trajectories.rollouts.prefix import prefix_overview
 from trajectories.rollouts.stage import StageRun
-from trajectories.rollouts.standing import Found, find, read_rows
+from trajectories.rollouts.standing import StandingTrajectories, find, read_rows
+from trajectories.rollouts.state import RolloutContext, RolloutState
 from trajectories.rows import (
     StageRow,
     begin_trajectory,
@@ -89,7 +89,7 @@ def _pause(tries: int) -> None:
 
 
 @dataclass(frozen=True)
-class RolloutContext:
+class RunContext:
     """What rollouts of one run have in common; used by several threads.
 
     `provider` gives stages their images. `retries` is how often a rollout is begun again in a row without a step in
@@ -98,15 +98,15 @@ class RolloutContext:
     """
 
     store: Store
-    desk: Desk
-    provider: Provides
+    desk: Gateway
+    provider: ImageProvider
     backend: Backend
     scaffold: Scaffold
     options: RolloutOptions
     mirrors: Path
     data_dir: Path
     observers: Sequence[ObserverKind] = ()
-    limits: Limits | None = None
+    limits: ResourceLimits | None = None
     """Of every sandbox."""
     retries: int = 4
     pause: Callable[[int], None] = _pause
@@ -114,7 +114,7 @@ class RolloutContext:
     """What must not stand in a reason."""
     tell: Tell = lambda words: None
     """Is told where a rollout is, for people."""
-    make_place: MakePlace | None = None
+    make_place: MakeWorkplace | None = None
     make_suite: MakeSuite = stage_suite
 
     @property
@@ -124,7 +124,7 @@ class RolloutContext:
 
     @property
     def purposes(self) -> tuple[str, ...]:
-        """Of the calls that rollouts make, for `Desk.check`."""
+        """Of the calls that rollouts make, for `Gateway.check`."""
         observing = (purpose for one in self.observers for purpose in one.purposes)
         return tuple(dict.fromkeys((AGENT, PREFIX, *((JUDGE,) if self.options.asks_judge else ()), *observing)))
 
@@ -166,7 +166,9 @@ class RolloutContext:
             },
         )
 
-    def find(self, tx: Transaction, chain_id: str, sample: int, parent: Parent | None = None) -> tuple[Identity, Found]:
+    def find(
+        self, tx: Transaction, chain_id: str, sample: int, parent: Parent | None = None
+    ) -> tuple[Identity, StandingTrajectories]:
         """What decides a rollout, and the stored trajectories beside it. Raises `ChainGone`, `NoTask`."""
         texts = read_texts(tx, self.options.interface, chain_id)
         if chain_id not in texts:
@@ -175,7 +177,7 @@ class RolloutContext:
         return identity, find(identity, read_rows(tx, texts).get(chain_id, ()))
 
 
-def roll(context: RolloutContext, chain_id: str, sample: int, *, parent: Parent | None = None) -> str:
+def roll(context: RunContext, chain_id: str, sample: int, *, parent: Parent | None = None) -> str:
     """Work through a chain until the trajectory has an outcome, and return its id; at once where it has a final one.
 
     `parent` is a stored trajectory of the chain and the step after which this one goes its own way. An outcome that is
@@ -194,7 +196,7 @@ def roll(context: RolloutContext, chain_id: str, sample: int, *, parent: Parent 
                 return name
             task = read_task(tx, chain_id, context.options.interface)
             again, found = context.find(tx, chain_id, sample, parent)
-            told = shared(tx, identity, context.options, context.scaffold) if parent else Told()
+            told = shared(tx, identity, context.options, context.scaffold) if parent else RolloutState()
         if (again, found.id) != (identity, name):
             raise TextsChanged(f"the task of chain {chain_id} was written anew meanwhile; run again")
         _supersede(context, name, found)
@@ -204,7 +206,7 @@ def roll(context: RolloutContext, chain_id: str, sample: int, *, parent: Parent 
             try:
                 if context.options.needs_tests:
                     task.require_tests()
-                ground = ChainGround(
+                ground = ChainContext(
                     task,
                     mirrors=context.mirrors,
                     data_dir=context.data_dir,
@@ -237,10 +239,10 @@ def roll(context: RolloutContext, chain_id: str, sample: int, *, parent: Parent 
                 return name
 
 
-def _maker(context: RolloutContext, name: str) -> MakePlace:
+def _maker(context: RunContext, name: str) -> MakeWorkplace:
     options = context.options
 
-    def make(provided: Provided, trees: TreeStore) -> Workplace:
+    def make(provided: StageImage, trees: TreeStore) -> Workplace:
         return Workplace(
             provided,
             trees,
@@ -253,7 +255,7 @@ def _maker(context: RolloutContext, name: str) -> MakePlace:
     return make
 
 
-def _begin(context: RolloutContext, name: str, identity: Identity, told: Told) -> None:
+def _begin(context: RunContext, name: str, identity: Identity, told: RolloutState) -> None:
     options, scaffold, parent = context.options, context.scaffold, identity.parent
     row = {
         "id": name,
@@ -281,7 +283,7 @@ def _begin(context: RolloutContext, name: str, identity: Identity, told: Told) -
                 write_verdict(tx, name, verdict)
 
 
-def _supersede(context: RolloutContext, name: str, found: Found) -> None:
+def _supersede(context: RunContext, name: str, found: StandingTrajectories) -> None:
     """End what was begun under other texts and is not over: it could only go on as a mixture of both. Where nothing was
     said yet, nothing is kept of it."""
     store = context.store
@@ -305,7 +307,7 @@ def _supersede(context: RolloutContext, name: str, found: Found) -> None:
             continue  # somebody else goes on with it, under what it was begun with
 
 
-def leave(context: RolloutContext, name: str, outcome: str, reason: str | None) -> None:
+def leave(context: RunContext, name: str, outcome: str, reason: str | None) -> None:
     """Write an outcome that is none of the stages': the trajectory stays as it is for the next run."""
     said = None if reason is None else scrub_mined(redact(reason, context.secrets))[:LONGEST_REASON]
     with context.store.transaction() as tx:
@@ -320,13 +322,13 @@ def leave(context: RolloutContext, name: str, outcome: str, reason: str | None) 
 class _Rollout:
     """One trajectory under way, from its rows on."""
 
-    def __init__(self, context: RolloutContext, name: str, sample: int, ground: ChainGround, losses: int) -> None:
+    def __init__(self, context: RunContext, name: str, sample: int, ground: ChainContext, losses: int) -> None:
         self._context = context
         self._name = name
         self._sample = sample
         self._ground = ground
         judge = Judge(context.desk) if context.options.asks_judge else None
-        self._crew = Crew(
+        self._crew = RolloutContext(
             name,
             sample,
             context.store,
@@ -340,7 +342,7 @@ class _Rollout:
             context.tell,
         )
         with context.store.reading() as tx:
-            self._told = Told(
+            self._told = RolloutState(
                 read_entries(tx, name),
                 {one.position: one for one in read_stages(tx, name)},
                 {(one.position, one.attempt): one for one in read_verdicts(tx, name)},
@@ -416,7 +418,7 @@ class _Rollout:
         told stays beside it."""
         out = []
         for entry in self._told.entries:
-            if entry.kind is Kind.QUERY and entry.position <= count:
+            if entry.kind is EntryKind.QUERY and entry.position <= count:
                 told = entry.details
                 variables = {
                     "repository": self._ground.task.chain.repository,
@@ -429,7 +431,7 @@ class _Rollout:
                     "earlier": told["earlier"],
                     "attempt": 1,
                 }
-                words = self._crew.scaffold.opening(Kind.QUERY, variables)
+                words = self._crew.scaffold.opening(EntryKind.QUERY, variables)
                 out.append(replace(entry, details={**told, "retold": words}))
         return out
 

@@ -16,7 +16,7 @@ from sqlalchemy import select
 from environments.backends import BACKENDS
 from environments.images.provide import Provider
 from prchain.errors import RolloutError, TaskError, UsageError
-from prchain.llm.desk import Estimate
+from prchain.llm.gateway import CostEstimate
 from prchain.progress import SILENT, Progress
 from prchain.runs import RunResult, Tell, UnitResult, run_units
 from prchain.settings import Settings
@@ -29,15 +29,15 @@ from trajectories.observers.setup import make_observers
 from trajectories.options import RolloutOptions
 from trajectories.outcomes import FINAL, INFRASTRUCTURE
 from trajectories.rollouts.forecast import Forecast, forecast
-from trajectories.rollouts.rollout import RolloutContext, roll
-from trajectories.rollouts.standing import Found, find, read_rows
+from trajectories.rollouts.rollout import RunContext, roll
+from trajectories.rollouts.standing import StandingTrajectories, find, read_rows
 from trajectories.scaffolds.attempt_loop import PURPOSE as AGENT
 from trajectories.scaffolds.kinds import SCAFFOLDS
 from trajectories.task import read_texts
 
 
 @dataclass(frozen=True)
-class Choice(ChainChoice):
+class RolloutChoice(ChainChoice):
     """Which rollouts a run is about; the limit is one of chains that have a task."""
 
     samples: int = 1
@@ -48,7 +48,7 @@ class Choice(ChainChoice):
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
+class RolloutUnit:
     """One sample of one chain (`prchain.runs.Unit`)."""
 
     chain_id: str
@@ -67,7 +67,7 @@ class Unit:
 
 
 @dataclass(frozen=True, slots=True)
-class Anew:
+class OutdatedSamples:
     """Samples that stand under other prompts, tools, texts or code than there are now, and are rolled out anew."""
 
     samples: int = 0
@@ -75,21 +75,21 @@ class Anew:
     """Of these, those that are not over: they cannot be taken, and are given up."""
     fields: tuple[str, ...] = ()
     """In what they differ (`trajectories.identity.INPUTS`)."""
-    estimate: Estimate = field(default_factory=Estimate)
+    estimate: CostEstimate = field(default_factory=CostEstimate)
     """What it takes to roll them out anew, about."""
 
 
 @dataclass(frozen=True, slots=True)
-class Pending:
+class PendingRollouts:
     """What a run would do."""
 
-    units: tuple[Unit, ...]
+    units: tuple[RolloutUnit, ...]
     """All samples of the best chain first."""
     standing: int
     """Samples that are over."""
     without_task: int
     """Chosen chains that have no task that is ready."""
-    outdated: tuple[Unit, ...] = ()
+    outdated: tuple[RolloutUnit, ...] = ()
     """Of the units, those that are stored under other texts."""
     half_done: int = 0
     """Of the outdated ones, how many are not over."""
@@ -100,7 +100,7 @@ class Pending:
 
 
 @dataclass(frozen=True, slots=True)
-class RolloutReport(RunResult[Unit]):
+class RolloutReport(RunResult[RolloutUnit]):
     """What a run did; `detail` of each unit is the trajectory's id, None where none was begun."""
 
     standing: int = 0
@@ -119,7 +119,7 @@ class RolloutReport(RunResult[Unit]):
         return {name: count for name, count in self.counts.items() if name in INFRASTRUCTURE}
 
     @property
-    def failed(self) -> tuple[UnitResult[Unit], ...]:
+    def failed(self) -> tuple[UnitResult[RolloutUnit], ...]:
         """Those that the next run has to try again."""
         return tuple(one for one in self.results if one.outcome not in FINAL)
 
@@ -133,7 +133,7 @@ class RolloutReport(RunResult[Unit]):
 def open_run(
     settings: Settings,
     options: RolloutOptions,
-    choice: Choice,
+    choice: RolloutChoice,
     *,
     budget_usd: float | None = None,
     progress: Progress = SILENT,
@@ -148,7 +148,7 @@ def open_run(
         desk = opened.enter_context(open_desk(settings, store, budget_usd=budget_usd, run=ledger_run))
         backend = BACKENDS.named(options.backend).of(settings)
         provider = opened.enter_context(closing(Provider(settings, images=backend.needs_image, store=store)))
-        context = RolloutContext(
+        context = RunContext(
             store,
             desk,
             provider,
@@ -173,15 +173,15 @@ class RolloutRun:
 
     def __init__(
         self,
-        context: RolloutContext,
-        choice: Choice,
+        context: RunContext,
+        choice: RolloutChoice,
         progress: Progress = SILENT,
     ) -> None:
         self.context = context
         self.choice = choice
         self.progress = progress
 
-    def pending(self) -> Pending:
+    def pending(self) -> PendingRollouts:
         """What a run would do. Raises `UsageError`."""
         choice, context = self.choice, self.context
         with context.store.reading() as tx:
@@ -194,15 +194,15 @@ class RolloutRun:
             texts = read_texts(tx, context.options.interface)
             chains = [one for one in wanted if one in texts][: choice.limit]
             rows = read_rows(tx, {one: texts[one] for one in chains})
-        units: list[Unit] = []
-        outdated: list[Unit] = []
+        units: list[RolloutUnit] = []
+        outdated: list[RolloutUnit] = []
         fields: set[str] = set()
         standing = half_done = reused = 0
         for chain_id in chains:
             for sample in range(choice.samples):
-                unit = Unit(chain_id, sample, choice.parent)
+                unit = RolloutUnit(chain_id, sample, choice.parent)
                 identity = context.identity(texts[chain_id], chain_id, sample, choice.parent)
-                found: Found = find(identity, rows.get(chain_id, ()))
+                found: StandingTrajectories = find(identity, rows.get(chain_id, ()))
                 if found.stored is not None and found.stored.final:
                     standing += 1
                     continue
@@ -216,9 +216,9 @@ class RolloutRun:
                     fields |= {*found.begun[0].fields}
         without = sum(one not in texts for one in wanted)
         told = tuple(sorted(fields))
-        return Pending(tuple(units), standing, without, tuple(outdated), half_done, told, reused)
+        return PendingRollouts(tuple(units), standing, without, tuple(outdated), half_done, told, reused)
 
-    def forecast(self, units: tuple[Unit, ...] | None = None) -> Forecast:
+    def forecast(self, units: tuple[RolloutUnit, ...] | None = None) -> Forecast:
         """What a run over all that is pending would take, or over some units. Nothing is asked."""
         todo = self.pending().units if units is None else units
         context = self.context
@@ -228,14 +228,14 @@ class RolloutRun:
             sizes = [lengths[one.chain_id] for one in todo]
             return forecast(tx, context.desk, context.options, sizes, model, context.observers)
 
-    def anew(self, pending: Pending) -> Anew:
+    def anew(self, pending: PendingRollouts) -> OutdatedSamples:
         """What of a run is rolled out anew because prompts, tools, texts or code are others now."""
         if not pending.outdated:
-            return Anew()
+            return OutdatedSamples()
         estimate = self.forecast(pending.outdated).estimate
-        return Anew(len(pending.outdated), pending.half_done, pending.fields, estimate)
+        return OutdatedSamples(len(pending.outdated), pending.half_done, pending.fields, estimate)
 
-    def run(self, workers: int = 2, pending: Pending | None = None) -> RolloutReport:
+    def run(self, workers: int = 2, pending: PendingRollouts | None = None) -> RolloutReport:
         """Roll out what is missing. Raises as `prchain.runs.run_units`."""
         todo = pending or self.pending()
         secrets = self.context.secrets
@@ -244,11 +244,11 @@ class RolloutRun:
 
     # ---- the work on one sample
 
-    def holding(self, unit: Unit) -> AbstractContextManager[Any]:
+    def holding(self, unit: RolloutUnit) -> AbstractContextManager[Any]:
         """See `Work`: `roll` itself holds the trajectory, whoever calls it."""
         return nullcontext()
 
-    def work_on(self, unit: Unit, tell: Tell) -> UnitResult[Unit]:
+    def work_on(self, unit: RolloutUnit, tell: Tell) -> UnitResult[RolloutUnit]:
         """See `Work`."""
         context = replace(self.context, tell=tell)
         try:
@@ -259,7 +259,7 @@ class RolloutRun:
             outcome, reason = next(iter(tx.rows(Trajectory, "outcome", "reason", id=name)))
         return UnitResult(unit, outcome, reason, name)
 
-    def failed(self, unit: Unit, outcome: str, reason: str) -> UnitResult[Unit]:
+    def failed(self, unit: RolloutUnit, outcome: str, reason: str) -> UnitResult[RolloutUnit]:
         """See `Work`: whatever `roll` can store, it has stored."""
         return UnitResult(unit, outcome, reason)
 

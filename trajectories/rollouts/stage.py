@@ -21,7 +21,7 @@ from environments.suites.outcomes import Grade
 from prchain.errors import ExtractionFailed, PlacementFailed, PrchainError, RefreshFailed, SandboxLimit, SandboxLost
 from prchain.git.output import path_text
 from trajectories.identity import subject
-from trajectories.model import Ending, Entry, Kind, Used
+from trajectories.model import AgentUsage, Ending, Entry, EntryKind
 from trajectories.observers.failures import observer_errors
 from trajectories.options import OnFail
 from trajectories.outcomes import (
@@ -34,10 +34,10 @@ from trajectories.outcomes import (
     STOPPED,
     UNSCORED,
 )
-from trajectories.recorder import StoreRecorder, Watched
-from trajectories.rollouts.crew import Crew, Told
-from trajectories.rollouts.ground import Place
+from trajectories.recorder import ReportingRecorder, StoreRecorder
+from trajectories.rollouts.chain_context import StageWorkplace
 from trajectories.rollouts.hidden_tests import HiddenTests
+from trajectories.rollouts.state import RolloutContext, RolloutState
 from trajectories.rows import (
     StageRow,
     VerdictRow,
@@ -48,9 +48,9 @@ from trajectories.rows import (
     write_verdict,
 )
 from trajectories.scaffolds.context import used_by
-from trajectories.scaffolds.scaffold import Advice, ObservedAttempt, Observer, ObserverKind, Order
+from trajectories.scaffolds.scaffold import Advice, AttemptSpec, ObservedAttempt, Observer, ObserverKind
 from trajectories.task import StageTask
-from trajectories.verdicts.comments import Shown, comment_for_agent
+from trajectories.verdicts.comments import AgentComment, comment_for_agent
 from trajectories.verdicts.gates import decide
 from trajectories.verdicts.hidden import CommentCheck
 from trajectories.verdicts.judge import Judgement
@@ -65,7 +65,7 @@ MOST_LOSSES = 3
 class StageRun:
     """Works on one stage until it has an outcome. `agent_tree` is A_{t-1}; None where the stage needs none."""
 
-    def __init__(self, crew: Crew, told: Told, stage: StageTask, agent_tree: str | None) -> None:
+    def __init__(self, crew: RolloutContext, told: RolloutState, stage: StageTask, agent_tree: str | None) -> None:
         self._crew = crew
         self._told = told
         self._stage = stage
@@ -140,9 +140,9 @@ class StageRun:
         new = not self._told.entries
         overview = crew.ground.task.overview if new or crew.options.context == "stage" else None
         variables = self._variables(overview=overview)
-        said = [(Kind.SYSTEM, "system")] if new else []
+        said = [(EntryKind.SYSTEM, "system")] if new else []
         opening: list[Entry] = []
-        for kind, role in [*said, (Kind.QUERY, "user")]:
+        for kind, role in [*said, (EntryKind.QUERY, "user")]:
             details = {name: variables[name] for name in TOLD}
             opening.append(
                 self._entry(
@@ -151,7 +151,7 @@ class StageRun:
                     crew.scaffold.opening(kind, variables),
                     1,
                     len(opening),
-                    details=details if kind is Kind.QUERY else {},
+                    details=details if kind is EntryKind.QUERY else {},
                 )
             )
         return opening
@@ -179,7 +179,7 @@ class StageRun:
             return Carry.REFERENCE if options.on_fail is OnFail.REFERENCE else Carry.AGENT
         return options.carry
 
-    def _entry(self, kind: Kind, role: Any, content: str, attempt: int, after: int = 0, **fields: Any) -> Entry:
+    def _entry(self, kind: EntryKind, role: Any, content: str, attempt: int, after: int = 0, **fields: Any) -> Entry:
         last = self._told.entries[-1] if self._told.entries else None
         ordinal = (last.ordinal + 1 if last else 0) + after
         return Entry(ordinal, self._position, attempt, last.step if last else 0, kind, role, content, **fields)
@@ -200,7 +200,7 @@ class StageRun:
                 raise
             return self._end(STATE_BROKEN, f"the state that the stages before left cannot be made ready: {error}")
         try:
-            order = Order(
+            order = AttemptSpec(
                 subject(crew.trajectory, self._position),
                 crew.sample,
                 self._position,
@@ -221,7 +221,7 @@ class StageRun:
             )
             # What is stored counts, also where the attempt is cut off.
             told.entries = recorder.entries
-            watch = Watched(recorder, lambda step: crew.tell(f"{self._where(attempt)}, step {step}"))
+            watch = ReportingRecorder(recorder, lambda step: crew.tell(f"{self._where(attempt)}, step {step}"))
             ended = crew.scaffold.attempt(crew.desk, self._box, order, watch, self._observers(order))
             tree = place.extract(self._box, start_tree=start, rules_from=self._stage.stage.base).tree
         except (SandboxLimit, ExtractionFailed) as error:
@@ -237,7 +237,7 @@ class StageRun:
         self._keep(replace(self._row, endings=endings, end_tree=tree, attempts=attempt))
         return None
 
-    def _observers(self, order: Order) -> list[Observer]:
+    def _observers(self, order: AttemptSpec) -> list[Observer]:
         crew = self._crew
         attempt = ObservedAttempt(
             crew.desk,
@@ -259,9 +259,9 @@ class StageRun:
         entries = self._told.entries
         if self._crew.options.context == "chain":
             return tuple(entries)
-        return tuple(one for one in entries if one.position == self._position or one.kind is Kind.SYSTEM)
+        return tuple(one for one in entries if one.position == self._position or one.kind is EntryKind.SYSTEM)
 
-    def _placed(self, place: Place, attempt: int) -> Mapping[str, Any]:
+    def _placed(self, place: StageWorkplace, attempt: int) -> Mapping[str, Any]:
         """Make the agent's sandbox ready; what is to be said of one that was made anew in the middle of the stage."""
         if self._started:
             return {}
@@ -269,7 +269,7 @@ class StageRun:
         assert start is not None
         if not crew.options.track_steps:
             self._forget(attempt)
-        worked = any(one.kind is Kind.TURN for one in told.of(self._position))
+        worked = any(one.kind is EntryKind.TURN for one in told.of(self._position))
         tree = self._tree_before(attempt)
         history = crew.ground.history(self._stage.stage, crew.options.history)
         restored: dict[str, Any] = {"tree": tree}
@@ -300,13 +300,13 @@ class StageRun:
     def _forget(self, attempt: int) -> None:
         """Without trees of steps an attempt that was cut off begins again; what was paid for lies in the ledger."""
         told = self._told
-        opened = [one for one in told.of(self._position) if one.kind in (Kind.QUERY, Kind.COMMENT)]
+        opened = [one for one in told.of(self._position) if one.kind in (EntryKind.QUERY, EntryKind.COMMENT)]
         first = opened[-1].ordinal + 1
         with self._crew.store.transaction() as tx:
             drop_entries(tx, self._crew.trajectory, first)
         told.entries = [one for one in told.entries if one.ordinal < first]
 
-    def _tree_now(self, place: Place, start: str) -> Any:
+    def _tree_now(self, place: StageWorkplace, start: str) -> Any:
         tracker = self._tracker
         return None if tracker is None else lambda: place.without_made(tracker.take(), start)
 
@@ -360,12 +360,12 @@ class StageRun:
             usd=None if verdict.usd is None or shown.usd is None else verdict.usd + shown.usd,
             seconds=time.monotonic() - begun,
         )
-        told = crew.scaffold.opening(Kind.COMMENT, self._variables(comment=shown.text, attempt=attempt + 1))
-        opening = [self._entry(Kind.COMMENT, "user", told, attempt + 1, details={"comment": shown.text})]
+        told = crew.scaffold.opening(EntryKind.COMMENT, self._variables(comment=shown.text, attempt=attempt + 1))
+        opening = [self._entry(EntryKind.COMMENT, "user", told, attempt + 1, details={"comment": shown.text})]
         self._keep(row, opening, verdict)
         return None
 
-    def _comment(self, judgement: Judgement | None, graded: Grade | None, attempt: int, patch: bytes) -> Shown:
+    def _comment(self, judgement: Judgement | None, graded: Grade | None, attempt: int, patch: bytes) -> AgentComment:
         crew, task = self._crew, self._crew.ground.task
         told = [task.overview, *(one.query for one in task.stages[: self._position])]
         told += [one.shown for one in self._told.verdicts.values() if one.shown]
@@ -402,7 +402,7 @@ class StageRun:
         told = self._told
         verdicts = [one for (where, _), one in told.verdicts.items() if where == row.position]
         verdicts += [verdict] if verdict else []
-        used: Used = used_by(told.of(row.position))
+        used: AgentUsage = used_by(told.of(row.position))
         seconds = max(row.seconds, used.seconds + sum(one.seconds for one in verdicts))
         row = replace(row, steps=used.steps, seconds=seconds)
         with self._crew.store.transaction() as tx:

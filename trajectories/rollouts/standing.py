@@ -12,7 +12,7 @@ from sqlalchemy import select, true
 from sql.store import Transaction
 from sql.tables import Trajectory, TrajectoryMessage
 from trajectories.identity import CHOICES, PLACE, Identity, differences, digest, stored
-from trajectories.model import Kind
+from trajectories.model import EntryKind
 from trajectories.options import RolloutOptions
 from trajectories.outcomes import FINAL, SUPERSEDED
 from trajectories.task import TaskTexts, read_texts
@@ -61,7 +61,7 @@ class StoredTrajectory:
 
 
 @dataclass(frozen=True, slots=True)
-class Outdated:
+class OutdatedTrajectory:
     """A stored trajectory under other texts or code, and the fields of the identity that differ."""
 
     stored: StoredTrajectory
@@ -69,13 +69,13 @@ class Outdated:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class StandingTrajectories:
     """What stands beside a rollout that is wanted."""
 
     id: str
     """Of the trajectory that it is: a stored one's, or the identity's own."""
     stored: StoredTrajectory | None
-    outdated: tuple[Outdated, ...]
+    outdated: tuple[OutdatedTrajectory, ...]
     """Those of the same place and choices under other texts or code."""
 
     @property
@@ -84,18 +84,18 @@ class Found:
         return self.stored is not None and self.stored.begun
 
     @property
-    def standing(self) -> Outdated | None:
+    def standing(self) -> OutdatedTrajectory | None:
         """An outdated one that is over: what ``--reuse`` takes."""
         return next((one for one in self.begun if one.stored.final), None)
 
     @property
-    def begun(self) -> list[Outdated]:
+    def begun(self) -> list[OutdatedTrajectory]:
         """The outdated ones in which something was said and that were not given up, those that are over first."""
         found = [one for one in self.outdated if one.stored.begun and one.stored.outcome != SUPERSEDED]
         return sorted(found, key=lambda one: not one.stored.final)
 
 
-def find(identity: Identity, rows: Sequence[StoredTrajectory]) -> Found:
+def find(identity: Identity, rows: Sequence[StoredTrajectory]) -> StandingTrajectories:
     """What of a chain's stored trajectories is the one of an identity, and which would be but for other texts.
 
     It is the one of the identity's id, else one that differs in nothing that is known of it: one that is over before
@@ -105,8 +105,10 @@ def find(identity: Identity, rows: Sequence[StoredTrajectory]) -> Found:
     unlike = [(one, one.differences(wanted)) for one in rows]
     same = [one for one, fields in unlike if not fields]
     same.sort(key=lambda one: (one.id != identity.id, not one.final, not one.begun))
-    outdated = [Outdated(one, tuple(sorted(fields))) for one, fields in unlike if fields and not fields & _OWN]
-    return Found(same[0].id if same else identity.id, same[0] if same else None, tuple(outdated))
+    outdated = [
+        OutdatedTrajectory(one, tuple(sorted(fields))) for one, fields in unlike if fields and not fields & _OWN
+    ]
+    return StandingTrajectories(same[0].id if same else identity.id, same[0] if same else None, tuple(outdated))
 
 
 def read_rows(tx: Transaction, texts: Mapping[str, TaskTexts]) -> dict[str, list[StoredTrajectory]]:
@@ -156,10 +158,10 @@ def _partial(tx: Transaction, row: Mapping[Any, Any], texts: TaskTexts) -> dict[
         "tools": digest(json.loads(row["tools"])),
     }
     of = (TrajectoryMessage.trajectory_id == row["id"],)
-    kinds = (str(Kind.QUERY), str(Kind.GUIDANCE))
+    kinds = (str(EntryKind.QUERY), str(EntryKind.GUIDANCE))
     query = select(TrajectoryMessage.kind, TrajectoryMessage.position, TrajectoryMessage.details)
     for kind, position, details in tx.connection.execute(query.where(*of, TrajectoryMessage.kind.in_(kinds))):
-        if kind == Kind.GUIDANCE:
+        if kind == EntryKind.GUIDANCE:
             known["observers"] = [_OBSERVED]
         elif not _told(json.loads(details), position, texts):
             known["task"] = ""

@@ -14,15 +14,15 @@ from typing import Any, Protocol, Self
 
 from environments.sandboxes.sandbox import Sandbox
 from prchain.errors import ContextTooLong, PrchainError, SandboxError
-from prchain.llm.desk import Answer, Desk, Question
+from prchain.llm.gateway import Answer, Gateway, Question
 from prchain.llm.model import Reply, Role, ToolCall
 from prchain.llm.prompts import Prompt
 from prchain.scrub import clean_text
 from prchain.timestamps import now
-from trajectories.model import NOTHING_USED, Ending, Entry, Kind
+from trajectories.model import NOTHING_USED, Ending, Entry, EntryKind
 from trajectories.options import MAX_TOKENS, RolloutOptions
 from trajectories.scaffolds.context import Conversation, Overflow, cut_to, estimate, used_by
-from trajectories.scaffolds.scaffold import Attempt, Observer, Order, Recorder
+from trajectories.scaffolds.scaffold import AttemptResult, AttemptSpec, Observer, Recorder
 from trajectories.scaffolds.taking_up import (
     ENDS,
     end_of,
@@ -32,7 +32,7 @@ from trajectories.scaffolds.taking_up import (
     with_end,
     workspace,
 )
-from trajectories.scaffolds.turns import Turn, named_calls
+from trajectories.scaffolds.turns import ParsedReply, named_calls
 
 PURPOSE = "agent"
 """Of the agent's questions, as settings and ledger know it."""
@@ -68,7 +68,7 @@ USUAL = LoopSettings()
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class AgentReply:
     """A reply to the agent's question, its calls in storable form, and the seconds that it took to come."""
 
     answer: Answer[Reply]
@@ -100,9 +100,9 @@ class AttemptLoop:
         settings: LoopSettings,
         prompt: Prompt,
         tools: Sequence[Mapping[str, Any]],
-        desk: Desk,
+        desk: Gateway,
         sandbox: Sandbox,
-        order: Order,
+        order: AttemptSpec,
         record: Recorder,
         observers: Sequence[Observer],
         stepper: Callable[[AttemptLoop], Stepper],
@@ -133,18 +133,18 @@ class AttemptLoop:
         """The conversation so far."""
         return self._talk.entries
 
-    def run(self) -> Attempt:
+    def run(self) -> AttemptResult:
         """Let the agent work until it submits or a limit ends it. Raises as `Scaffold.attempt`."""
         if self.order.stage_limits.usd is not None or self.order.chain_limits.usd is not None:
             self._desk.require_price(PURPOSE, "a limit in USD")
         ending = self._take_up()
         while ending is None:
             ending = self._limit() or self._stepper.step()
-        return Attempt(ending, self._used, self._reason)
+        return AttemptResult(ending, self._used, self._reason)
 
     # ---- what a stepper uses
 
-    def ask(self) -> Said | None:
+    def ask(self) -> AgentReply | None:
         """The next reply, whose step begins with it; None where the conversation does not fit the context."""
         began = perf_counter()
         answer = self._ask()
@@ -153,9 +153,9 @@ class AttemptLoop:
         self.number += 1
         # One that an earlier run asked for took as long as it took then.
         seconds = max(perf_counter() - began, answer.seconds)
-        return Said(answer, named_calls(answer.value, self.number), seconds)
+        return AgentReply(answer, named_calls(answer.value, self.number), seconds)
 
-    def entry(self, kind: Kind, role: Role, content: str, **fields: Any) -> Entry:
+    def entry(self, kind: EntryKind, role: Role, content: str, **fields: Any) -> Entry:
         """An entry of this attempt, numbered after the one before."""
         order = self.order
         self._ordinal += 1
@@ -171,11 +171,11 @@ class AttemptLoop:
             **fields,
         )
 
-    def turn(self, said: Said, read: Turn) -> Entry:
+    def turn(self, said: AgentReply, read: ParsedReply) -> Entry:
         """The entry of a reply; `read` tells its fault, and what of it can be run."""
         reply = said.reply
         return self.entry(
-            Kind.TURN,
+            EntryKind.TURN,
             "assistant",
             reply.text,
             reasoning=None if reply.reasoning is None else clean_text(reply.reasoning),
@@ -262,14 +262,14 @@ class AttemptLoop:
         last = self.order.entries[-1] if self.order.entries else None
         if last is None or (last.position, last.attempt) != (self.order.position, self.order.attempt):
             return None
-        if last.kind is Kind.TURN:
+        if last.kind is EntryKind.TURN:
             raise ValueError(f"the turn of step {last.step} stands without its observations: steps are stored whole")
-        if last.kind is Kind.OBSERVATION:
+        if last.kind is EntryKind.OBSERVATION:
             observations = last_step(self.order.entries)
             if (ended := end_of(observations)) is not None:
                 raise ended
             return self._after_step(observations)
-        if last.kind is Kind.GUIDANCE and last.details.get("stop"):
+        if last.kind is EntryKind.GUIDANCE and last.details.get("stop"):
             self._reason = last.details.get("reason")
             return Ending.STOPPED
         return None
@@ -279,7 +279,7 @@ class AttemptLoop:
         stage, chain = order.stage_used + self._used, order.chain_used + self._used
         return stage.over(order.stage_limits) or chain.over(order.chain_limits)
 
-    def _details(self, reply: Reply, read: Turn) -> dict[str, Any]:
+    def _details(self, reply: Reply, read: ParsedReply) -> dict[str, Any]:
         details: dict[str, Any] = {"finish": reply.finish, "model": reply.model, **self._talk.record()}
         if reply.refusal:
             details["refusal"] = clean_text(reply.refusal)
@@ -313,7 +313,7 @@ class AttemptLoop:
             if advice is None:
                 continue
             if advice.guidance and ending in {None, Ending.STOPPED}:
-                words.append(self.entry(Kind.GUIDANCE, "user", advice.guidance, details=dict(advice.details)))
+                words.append(self.entry(EntryKind.GUIDANCE, "user", advice.guidance, details=dict(advice.details)))
             if advice.stop:
                 ending, self._reason = Ending.STOPPED, advice.reason
         if words and ending is Ending.STOPPED:

@@ -18,13 +18,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from prchain.llm.model import Message, Reply
-from trajectories.model import Entry, Kind, Used
+from trajectories.model import AgentUsage, Entry, EntryKind
 from trajectories.scaffolds.turns import sent
 
 Overflow = Literal["stop", "elide"]
 
 BYTES_PER_TOKEN = 4
-"""Of English and of code, about; as `prchain.llm.desk` estimates."""
+"""Of English and of code, about; as `prchain.llm.gateway` estimates."""
 
 _WORTH = 400
 """Characters: a shorter observation is not worth leaving out."""
@@ -40,7 +40,7 @@ _FRAME = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Size:
+class ContextSize:
     """Tokens of the next request."""
 
     tokens: int
@@ -83,12 +83,12 @@ class Conversation:
 
     def add(self, entry: Entry) -> None:
         """Append an entry."""
-        if entry.kind is Kind.TURN:
+        if entry.kind is EntryKind.TURN:
             self._drop_below(int((entry.details.get("dropped") or {}).get("below", 0)))
             if entry.tokens_in is not None and (self._whole or entry.position == self._position):
                 self._known = entry.tokens_in, self._bytes
             self._thinks = self._thinks or entry.reasoning is not None
-        elif entry.kind is Kind.OBSERVATION and len(entry.content) > _WORTH:
+        elif entry.kind is EntryKind.OBSERVATION and len(entry.content) > _WORTH:
             self._candidates.append(len(self.entries))
         self._step = max(self._step, entry.step)
         message = sent(entry, reasoning=self._send_reasoning and self._thinks)
@@ -100,12 +100,12 @@ class Conversation:
         """What is sent."""
         return tuple(self._messages)
 
-    def size(self) -> Size:
+    def size(self) -> ContextSize:
         """How long the next request's prompt is."""
         if self._known is None:
-            return Size(-(-self._bytes // BYTES_PER_TOKEN), False)
+            return ContextSize(-(-self._bytes // BYTES_PER_TOKEN), False)
         tokens, at = self._known
-        return Size(max(tokens + -(-(self._bytes - at) // BYTES_PER_TOKEN), 1), True)
+        return ContextSize(max(tokens + -(-(self._bytes - at) // BYTES_PER_TOKEN), 1), True)
 
     def elide(self, most: int) -> bool:
         """Leave out old observations until the prompt has `most` tokens; whether anything could be left out."""
@@ -148,25 +148,25 @@ def left_out(characters: int) -> str:
     return f"[This output of {characters} characters is not shown any more, to save room. Ask for it again if needed.]"
 
 
-def estimate(prompt: Size, reply: Reply) -> dict[str, int]:
+def estimate(prompt: ContextSize, reply: Reply) -> dict[str, int]:
     """Tokens of a turn whose endpoint does not say them, for `Entry.details`: ``in`` and ``out``, by bytes."""
     calls = sum(len(call.name) + len(call.arguments) for call in reply.tool_calls)
     said = len(reply.text.encode("utf-8", "replace")) + len((reply.reasoning or "").encode("utf-8", "replace")) + calls
     return {"in": prompt.tokens, "out": -(-said // BYTES_PER_TOKEN)}
 
 
-def used_by(entries: Iterable[Entry]) -> Used:
+def used_by(entries: Iterable[Entry]) -> AgentUsage:
     """What entries used of limits; tokens that an endpoint did not tell count as they were estimated."""
     steps, tokens, usd, seconds = 0, 0, 0.0, 0.0
     for entry in entries:
         seconds += entry.seconds
-        if entry.kind is Kind.TURN:
+        if entry.kind is EntryKind.TURN:
             guess = entry.details.get("estimate", {})
             steps += 1
             tokens += guess.get("in", 0) if entry.tokens_in is None else entry.tokens_in
             tokens += guess.get("out", 0) if entry.tokens_out is None else entry.tokens_out
             usd += entry.usd or 0.0
-    return Used(steps, tokens, usd, seconds)
+    return AgentUsage(steps, tokens, usd, seconds)
 
 
 def _size(message: Message) -> int:

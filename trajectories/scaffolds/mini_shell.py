@@ -22,7 +22,7 @@ _NOT_RUN = {"output": "", "returncode": -1, "exception_info": "action was not ex
 """mini-swe-agent's own words for a command that it did not run."""
 
 
-class Ran(NamedTuple):
+class ExecutedCommand(NamedTuple):
     """A command that mini-swe-agent gave."""
 
     result: ExecResult | None
@@ -44,7 +44,7 @@ class Shell:
 
     def __init__(self, place: Workspace, variables: Mapping[str, str], is_late: Callable[[], bool]) -> None:
         self.config = SimpleNamespace()
-        self.ran: list[Ran] = []
+        self.ran: list[ExecutedCommand] = []
         """The commands of the step."""
         self._over = False
         self._is_late = is_late
@@ -63,7 +63,7 @@ class Shell:
     def execute(self, action: Mapping[str, Any], cwd: str = "") -> dict[str, Any]:
         """Run an action's command, in mini-swe-agent's form. Raises `SandboxError`, but for limits (`ended`)."""
         if self._over:
-            self.ran.append(Ran(None, 0, 0.0))
+            self.ran.append(ExecutedCommand(None, 0, 0.0))
             return dict(_NOT_RUN)
         place = self._place
         began = perf_counter()
@@ -75,11 +75,11 @@ class Shell:
                 output_limit=bytes_for(place.most),
             )
         except SandboxLimit as error:
-            self.ran.append(Ran(None, 0, perf_counter() - began, error))
+            self.ran.append(ExecutedCommand(None, 0, perf_counter() - began, error))
             self._over = True
             return {"output": "", "returncode": -1, "exception_info": ended_words(error)}
         output = _text(result)
-        self.ran.append(Ran(result, len(output), perf_counter() - began))
+        self.ran.append(ExecutedCommand(result, len(output), perf_counter() - began))
         self._over = is_submission(result) or self._is_late()
         code = -1 if result.exit_code is None else result.exit_code
         return {"output": output, "returncode": code, "exception_info": exception_words(result, place.timeout)}

@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from environments.sandboxes.sandbox import Sandbox
-from prchain.llm.desk import Desk
-from trajectories.model import NO_LIMITS, NOTHING_USED, Ending, Entry, Kind, Limits, Used
+from prchain.llm.gateway import Gateway
+from trajectories.model import NO_LIMITS, NOTHING_USED, AgentLimits, AgentUsage, Ending, Entry, EntryKind
 from trajectories.options import RolloutOptions
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class AttemptSpec:
     """What a scaffold is told of the attempt that it is to make.
 
     `entries` is the conversation so far; it may end in the middle of the attempt, where a run was killed or a rollout
@@ -33,21 +33,21 @@ class Order:
     position: int
     attempt: int
     entries: Sequence[Entry]
-    stage_limits: Limits = NO_LIMITS
-    chain_limits: Limits = NO_LIMITS
-    stage_used: Used = NOTHING_USED
+    stage_limits: AgentLimits = NO_LIMITS
+    chain_limits: AgentLimits = NO_LIMITS
+    stage_used: AgentUsage = NOTHING_USED
     """What earlier steps of this stage used."""
-    chain_used: Used = NOTHING_USED
+    chain_used: AgentUsage = NOTHING_USED
     environment: Mapping[str, str] = field(default_factory=dict)
     """Variables of every command."""
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class AttemptResult:
     """How an attempt ended. Its entries were handed to `Recorder.add` as they came."""
 
     ending: Ending
-    used: Used
+    used: AgentUsage
     reason: str | None = None
 
 
@@ -85,7 +85,7 @@ model is in the ledger then. Raises `LlmError`, which ends the attempt as one of
 class ObservedAttempt:
     """The attempt that an observer is made for, and what it may use."""
 
-    desk: Desk
+    desk: Gateway
     """Where it asks models. Its questions name `subject`, `sample` and `attempt`, so that they are found again, and
     count as the trajectory's cost."""
     subject: str
@@ -151,7 +151,7 @@ class Scaffold(Protocol):
     def prompts(self) -> Mapping[str, str]:
         """Prompt name to hash, of every prompt that it uses."""
 
-    def opening(self, kind: Kind, variables: Mapping[str, Any]) -> str:
+    def opening(self, kind: EntryKind, variables: Mapping[str, Any]) -> str:
         """The words of a system message, a query (with or without the overview) or a comment.
 
         Variables: ``repository``, ``overview`` (None after stage 1), ``query``, ``position``, ``stages``, ``workdir``,
@@ -159,8 +159,8 @@ class Scaffold(Protocol):
         """
 
     def attempt(
-        self, desk: Desk, sandbox: Sandbox, order: Order, record: Recorder, observers: Sequence[Observer] = ()
-    ) -> Attempt:
+        self, desk: Gateway, sandbox: Sandbox, order: AttemptSpec, record: Recorder, observers: Sequence[Observer] = ()
+    ) -> AttemptResult:
         """Work until the agent submits or a limit ends it. Raises `LlmError`, `SandboxError`, `StoreError`."""
 
 

@@ -10,8 +10,8 @@ from typing import Any
 from environments.sandboxes.sandbox import Sandbox
 from prchain.errors import DiskLimit, ExtractionFailed, OutOfMemory, PrchainError, SandboxLimit
 from prchain.scrub import clean_text
-from trajectories.model import Entry, Kind
-from trajectories.scaffolds.scaffold import Order
+from trajectories.model import Entry, EntryKind
+from trajectories.scaffolds.scaffold import AttemptSpec
 from trajectories.scaffolds.tools.edits import Edits
 from trajectories.scaffolds.tools.tool import Workspace
 
@@ -20,7 +20,7 @@ ENDS = (SandboxLimit, ExtractionFailed)
 that did it is kept; then the error ends the attempt."""
 
 
-def workspace(sandbox: Sandbox, order: Order, *, timeout: float, most: int) -> Workspace:
+def workspace(sandbox: Sandbox, order: AttemptSpec, *, timeout: float, most: int) -> Workspace:
     """Where the tools of the order's attempt work, as its entries so far left it.
 
     Folder and exported variables are those of the stage, whose attempts share a session; edits are the attempt's own.
@@ -72,7 +72,9 @@ def end_of(observations: Iterable[Entry]) -> PrchainError | None:
 def last_step(entries: Sequence[Entry]) -> list[Entry]:
     """The observations that the entries end with."""
     last = entries[-1]
-    return list(takewhile(lambda one: one.kind is Kind.OBSERVATION and one.step == last.step, reversed(entries)))[::-1]
+    return list(takewhile(lambda one: one.kind is EntryKind.OBSERVATION and one.step == last.step, reversed(entries)))[
+        ::-1
+    ]
 
 
 def is_in_vain(turn: Entry) -> bool:
@@ -80,7 +82,7 @@ def is_in_vain(turn: Entry) -> bool:
     return turn.error is not None and not turn.details.get("ran")
 
 
-def turns_in_vain(order: Order) -> int:
+def turns_in_vain(order: AttemptSpec) -> int:
     """How many turns in vain the attempt ends with so far."""
     own = takewhile(lambda one: (one.position, one.attempt) == (order.position, order.attempt), reversed(order.entries))
-    return sum(1 for _ in takewhile(is_in_vain, (one for one in own if one.kind is Kind.TURN)))
+    return sum(1 for _ in takewhile(is_in_vain, (one for one in own if one.kind is EntryKind.TURN)))

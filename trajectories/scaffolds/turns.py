@@ -34,7 +34,7 @@ _NO_TEXT = "(no text)"
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ParsedCall:
     """One call of a turn: what to run, or what to tell the model instead."""
 
     call: ToolCall
@@ -45,10 +45,10 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class ParsedReply:
     """A reply that was read. `words` answer it where it has no call that could be answered."""
 
-    calls: tuple[Call, ...]
+    calls: tuple[ParsedCall, ...]
     fault: TurnFault | None = None
     words: str = ""
 
@@ -71,7 +71,7 @@ def named_calls(reply: Reply, step: int) -> tuple[ToolCall, ...]:
     return tuple(calls)
 
 
-def read_turn(reply: Reply, calls: tuple[ToolCall, ...], tools: Mapping[str, Tool], ending: str) -> Turn:
+def read_turn(reply: Reply, calls: tuple[ToolCall, ...], tools: Mapping[str, Tool], ending: str) -> ParsedReply:
     """What a reply with these calls (`named_calls`) asks for. `ending` says in words how work is handed in.
 
     A reply that was cut off or refused runs nothing: its calls may be halves.
@@ -88,26 +88,26 @@ def read_turn(reply: Reply, calls: tuple[ToolCall, ...], tools: Mapping[str, Too
     if not calls:
         fault = TurnFault.NO_CALL if reply.text.strip() else TurnFault.EMPTY
         said = "Your reply calls no tool" if fault is TurnFault.NO_CALL else "Your reply was empty"
-        return Turn((), fault, f"{said}. Every reply has to call one. If the task is done, {ending}.")
+        return ParsedReply((), fault, f"{said}. Every reply has to call one. If the task is done, {ending}.")
     read = tuple(_call(call, tools) for call in calls)
-    return Turn(read, next((one.fault for one in read if one.fault), None))
+    return ParsedReply(read, next((one.fault for one in read if one.fault), None))
 
 
-def _nothing_runs(calls: tuple[ToolCall, ...], fault: TurnFault, words: str) -> Turn:
-    return Turn(tuple(Call(call, fault=fault, words=words) for call in calls), fault, words)
+def _nothing_runs(calls: tuple[ToolCall, ...], fault: TurnFault, words: str) -> ParsedReply:
+    return ParsedReply(tuple(ParsedCall(call, fault=fault, words=words) for call in calls), fault, words)
 
 
-def _call(call: ToolCall, tools: Mapping[str, Tool]) -> Call:
+def _call(call: ToolCall, tools: Mapping[str, Tool]) -> ParsedCall:
     tool = tools.get(call.name)
     if tool is None:
         words = f"There is no tool of that name. There are: {', '.join(tools)}."
-        return Call(call, fault=TurnFault.UNKNOWN_TOOL, words=words)
+        return ParsedCall(call, fault=TurnFault.UNKNOWN_TOOL, words=words)
     value = read_object(call.arguments)
     if isinstance(value, str):
         words = f"The arguments of {tool.name} are no JSON object ({value}). Nothing was run; call it again."
-        return Call(call, tool, fault=TurnFault.BAD_ARGUMENTS, words=words)
+        return ParsedCall(call, tool, fault=TurnFault.BAD_ARGUMENTS, words=words)
     try:
-        return Call(call, tool, tool.arguments.model_validate(value))
+        return ParsedCall(call, tool, tool.arguments.model_validate(value))
     except ValidationError as error:
         faults = error.errors(include_url=False, include_input=False, include_context=False)
         said = "; ".join(
@@ -115,7 +115,7 @@ def _call(call: ToolCall, tools: Mapping[str, Tool]) -> Call:
             for fault in faults[:_COMPLAINTS]
         )
         words = f"The arguments of {tool.name} do not fit: {said}. Nothing was run; call it again."
-        return Call(call, tool, fault=TurnFault.BAD_ARGUMENTS, words=words)
+        return ParsedCall(call, tool, fault=TurnFault.BAD_ARGUMENTS, words=words)
 
 
 def read_object(text: str) -> dict[str, Any] | str:

@@ -13,7 +13,7 @@ THRESHOLDS = tuple(round(0.5 + 0.05 * step, 2) for step in range(10))
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class ThresholdPoint:
     """A threshold, and what it makes of scored attempts whose truth is known.
 
     `accepted` is the share that reaches it; `precision` the share of these that are good, `recall` the share of the
@@ -26,7 +26,7 @@ class Point:
     recall: float | None
 
 
-def curve(scored: Sequence[tuple[float, bool]], thresholds: Sequence[float] = THRESHOLDS) -> tuple[Point, ...]:
+def curve(scored: Sequence[tuple[float, bool]], thresholds: Sequence[float] = THRESHOLDS) -> tuple[ThresholdPoint, ...]:
     """A point for each threshold, from pairs of score and truth."""
     good = sum(truth for _, truth in scored)
     points = []
@@ -34,13 +34,15 @@ def curve(scored: Sequence[tuple[float, bool]], thresholds: Sequence[float] = TH
         reached = [truth for score, truth in scored if score >= threshold]
         right = sum(reached)
         points.append(
-            Point(threshold, _share(len(reached), len(scored)), _share(right, len(reached)), _share(right, good))
+            ThresholdPoint(
+                threshold, _share(len(reached), len(scored)), _share(right, len(reached)), _share(right, good)
+            )
         )
     return tuple(points)
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class ScoreSpread:
     """How scores of one kind lie; all None where there are none."""
 
     count: int
@@ -52,14 +54,14 @@ class Spread:
     most: float | None
 
 
-def spread(scores: Iterable[float | None], threshold: float) -> Spread:
+def spread(scores: Iterable[float | None], threshold: float) -> ScoreSpread:
     """How scores lie; None is an unscored one, which counts as neither accepted nor rejected."""
     every = list(scores)
     known = _scored(every)
     accepted = _share(sum(score >= threshold for score in known), len(known))
     if not known:
-        return Spread(len(every), len(every), None, None, None, None)
-    return Spread(len(every), len(every) - len(known), accepted, min(known), median(known), max(known))
+        return ScoreSpread(len(every), len(every), None, None, None, None)
+    return ScoreSpread(len(every), len(every) - len(known), accepted, min(known), median(known), max(known))
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from sqlalchemy import and_, or_, select
 from environments.stages import ChainStages, open_git, read_chain
 from environments.suites.outcomes import PASSED, STATE_BROKEN
 from prchain.errors import BudgetExceeded, ChainGone, GitError
-from prchain.llm.desk import Estimate
+from prchain.llm.gateway import CostEstimate
 from prchain.progress import SILENT, Progress
 from prchain.runs import TAKEN, RunResult, Tell, UnitResult, run_units
 from prchain.scrub import scrub_mined
@@ -47,7 +47,7 @@ Orders = Literal["both", "reference", "candidate"]
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class CalibrationOptions:
     """What is measured. `limit` is a number of stages."""
 
     strategy: str = "reference"
@@ -93,7 +93,7 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class TrialResult:
     """What the judge said to a trial."""
 
     chain_id: str
@@ -119,7 +119,7 @@ class StoredVerdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Unread:
+class UnmeasuredStage:
     """A stage that could not be measured, and why."""
 
     chain_id: str
@@ -131,10 +131,10 @@ class Unread:
 class Calibration:
     """What a run found; `stages`, `unread` and `left` are all stages together."""
 
-    results: tuple[Result, ...]
+    results: tuple[TrialResult, ...]
     verdicts: tuple[StoredVerdict, ...]
     stages: int
-    unread: tuple[Unread, ...] = ()
+    unread: tuple[UnmeasuredStage, ...] = ()
     other_judges: int = 0
     """Stored verdicts of another model or another prompt, which say nothing of this judge."""
     left: int = 0
@@ -153,7 +153,7 @@ class Calibration:
 @contextmanager
 def open_run(
     settings: Settings,
-    options: Options,
+    options: CalibrationOptions,
     *,
     budget_usd: float | None = None,
     progress: Progress = SILENT,
@@ -180,7 +180,7 @@ class Calibrator:
         self,
         store: Store,
         judge: Judge,
-        options: Options,
+        options: CalibrationOptions,
         *,
         mirrors: Path,
         progress: Progress = SILENT,
@@ -199,14 +199,14 @@ class Calibrator:
             chains = selected_ids(tx, self._options.strategy, self._options.repository)
             return [StageUnit(*stage) for stage in proved_stages(tx, chains)[: self._options.limit]]
 
-    def estimate(self) -> tuple[int, Estimate, tuple[Unread, ...]]:
+    def estimate(self) -> tuple[int, CostEstimate, tuple[UnmeasuredStage, ...]]:
         """How many stages a run would measure, what it would cost at most, and those that cannot be read.
 
         Nothing is asked. Raises `PrchainError`.
         """
         stages = self.pending()
         shown = self._progress.task("estimating", len(stages))
-        total, unread = Estimate(), list[Unread]()
+        total, unread = CostEstimate(), list[UnmeasuredStage]()
         for unit in stages:
             try:
                 asked = (
@@ -214,7 +214,7 @@ class Calibrator:
                 )
                 total = reduce(add, asked, total)
             except (ChainGone, GitError) as error:
-                unread.append(Unread(unit.chain_id, unit.position, scrub_mined(f"{error.name}: {error}")))
+                unread.append(UnmeasuredStage(unit.chain_id, unit.position, scrub_mined(f"{error.name}: {error}")))
             shown.advance()
         shown.done()
         return len(stages) - len(unread), total, tuple(unread)
@@ -230,7 +230,7 @@ class Calibrator:
         return alone(self._store, f"judge-{unit.chain_id}-{unit.position}", "prchain judge calibrate")
 
     def work_on(self, unit: StageUnit, tell: Tell) -> UnitResult[StageUnit]:
-        """See `Work`; `detail` is the list of its `Result`."""
+        """See `Work`; `detail` is the list of its `TrialResult`."""
         tell("asking")
         return UnitResult(unit, MEASURED, None, [_result(one, self._ask(one)) for one in self._trials(unit)])
 
@@ -245,7 +245,7 @@ class Calibrator:
     def _calibration(self, units: Sequence[StageUnit], ended: RunResult[StageUnit]) -> Calibration:
         found = {one.unit: one.detail for one in ended.results if one.outcome == MEASURED}
         unread = [
-            Unread(one.unit.chain_id, one.unit.position, f"{one.outcome}: {one.reason}")
+            UnmeasuredStage(one.unit.chain_id, one.unit.position, f"{one.outcome}: {one.reason}")
             for one in ended.results
             if one.outcome not in {MEASURED, _BUDGET, TAKEN}
         ]
@@ -352,8 +352,8 @@ def _query(tx: Transaction, chain: ChainStages, position: int) -> str:
     return told_query(str(query), json.loads(names))
 
 
-def _result(trial: Trial, judgement: Judgement) -> Result:
-    return Result(
+def _result(trial: Trial, judgement: Judgement) -> TrialResult:
+    return TrialResult(
         trial.chain_id,
         trial.position,
         trial.variant,

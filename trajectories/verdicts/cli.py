@@ -74,11 +74,11 @@ def calibrate(
       prchain judge calibrate --dry-run
       prchain judge calibrate --limit 20 --repeats 3 --budget 2.50
     """
-    from trajectories.verdicts.calibrate import Options, open_run
+    from trajectories.verdicts.calibrate import CalibrationOptions, open_run
     from trajectories.verdicts.report import print_summary, spent, summary
 
     settings = Settings.load(db=db, workers=workers)
-    options = Options(strategy, repository, limit, repeats, orders)
+    options = CalibrationOptions(strategy, repository, limit, repeats, orders)
     with (
         open_progress(secrets=settings.secrets) as progress,
         open_run(settings, options, budget_usd=budget, progress=progress) as run,

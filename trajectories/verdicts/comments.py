@@ -16,7 +16,7 @@ from environments.suites.outcomes import Grade
 from prchain.errors import BadReply, ContextTooLong
 from prchain.excerpt import cut
 from prchain.leaks import Finding, leak_words, until_clean
-from prchain.llm.desk import Desk, Question
+from prchain.llm.gateway import Gateway, Question
 from prchain.llm.prompts import Fence, load_prompt
 from prchain.scrub import scrub_mined
 from trajectories.options import Gate
@@ -60,7 +60,7 @@ class CommentReply(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class CommentFinding:
     """A finding in a comment, as `sql.tables.Verdict.findings` keeps it.
 
     `round` 0 is the comment as the judge wrote it; the other fields are those of `prchain.leaks.Finding`.
@@ -74,11 +74,11 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class AgentComment:
     """What the agent is shown, and how it came about."""
 
     text: str
-    findings: tuple[Found, ...] = ()
+    findings: tuple[CommentFinding, ...] = ()
     """Of every round, warnings among them."""
     rounds: int = 0
     """How often the comment was asked for again."""
@@ -89,7 +89,7 @@ class Shown:
 
 
 def comment_for_agent(
-    desk: Desk,
+    desk: Gateway,
     judgement: Judgement | None,
     grade: Grade | None,
     check: Check,
@@ -100,7 +100,7 @@ def comment_for_agent(
     subject: str,
     sample: int = 0,
     attempt: int = 0,
-) -> Shown:
+) -> AgentComment:
     """The words that go back to the agent of a rejected attempt.
 
     Only voices that the gate listens to and that said no are heard: a judge that accepted, or is unscored, adds nothing
@@ -108,7 +108,7 @@ def comment_for_agent(
     those of the judge's question. Raises `LlmError` where the endpoint, the budget or the script fails.
     """
     gate = Gate(gate)
-    shown = Shown("")
+    shown = AgentComment("")
     if gate is not Gate.TESTS and judgement and judgement.comment and judgement.accepts(threshold) is False:
         shown = _checked(
             desk,
@@ -123,7 +123,7 @@ def comment_for_agent(
     return replace(shown, text="\n\n".join(parts) or NEUTRAL)
 
 
-def _checked(desk: Desk, comment: str, check: Check, query: str, question: Question) -> Shown:
+def _checked(desk: Gateway, comment: str, check: Check, query: str, question: Question) -> AgentComment:
     """The comment, as it is or written again, or the neutral line.
 
     A rewrite that comes back as it was would be the same question again, which has the same answer.
@@ -147,13 +147,13 @@ def _checked(desk: Desk, comment: str, check: Check, query: str, question: Quest
 
     versions = until_clean(scrub_mined(comment).strip(), check, again, REPEATS)
     found = tuple(
-        Found(number, one.kind, one.severity, one.evidence, one.stage)
+        CommentFinding(number, one.kind, one.severity, one.evidence, one.stage)
         for number, findings in enumerate(versions.findings)
         for one in findings
     )
     if versions.clean:
-        return Shown(versions.text, found, len(asked), usd=usd)
-    return Shown(NEUTRAL, found, len(asked), neutral=True, usd=usd)
+        return AgentComment(versions.text, found, len(asked), usd=usd)
+    return AgentComment(NEUTRAL, found, len(asked), neutral=True, usd=usd)
 
 
 def _again(question: Question, query: str, comment: str, findings: Sequence[Finding]) -> Question:

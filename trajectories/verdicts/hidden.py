@@ -16,7 +16,7 @@ from prchain.git import FilePatch, GitRepository
 from prchain.identifiers import identifiers
 from prchain.leaks import Finding, StageFacts, candidate_names, check, stage_facts
 from prchain.leaks.finding import finding
-from prchain.leaks.reading import Reading
+from prchain.leaks.reading import TextReading
 from prchain.reference import Reference, split
 from trajectories.verdicts.numbers import Value, numbers
 from trajectories.verdicts.patch_text import file_patches
@@ -48,7 +48,7 @@ class HiddenStage:
 
 
 @dataclass(frozen=True)
-class Hidden:
+class HiddenContent:
     """What the references of a chain hide, stage by stage."""
 
     stages: tuple[HiddenStage, ...]
@@ -56,14 +56,14 @@ class Hidden:
 
 def read_hidden(
     git: GitRepository, stages: Sequence[Stage], interfaces: Mapping[int, Iterable[str]] | None = None
-) -> Hidden:
+) -> HiddenContent:
     """What the stages of a chain hide, read from git; some seconds for a large repository.
 
     `interfaces` are the names by position that the agent is told beside the queries. Raises `GitError`.
     """
     told = interfaces or {}
     patches = git.patches([(one.base, one.landed) for one in stages], context=_WHOLE)
-    return Hidden(
+    return HiddenContent(
         tuple(
             _stage(git, stage, patch, told.get(stage.position, ()))
             for stage, patch in zip(stages, patches, strict=True)
@@ -113,7 +113,9 @@ class CommentCheck:
     comments. Raises `GitError` for a patch that is none.
     """
 
-    def __init__(self, hidden: Hidden, position: int, *, agent_patch: bytes = b"", told: Iterable[str] = ()) -> None:
+    def __init__(
+        self, hidden: HiddenContent, position: int, *, agent_patch: bytes = b"", told: Iterable[str] = ()
+    ) -> None:
         if not 1 <= position <= len(hidden.stages):
             raise ValueError(f"there is no stage {position} in a chain of {len(hidden.stages)}")
         self._position = position
@@ -136,7 +138,7 @@ class CommentCheck:
         """The findings, leaks first; empty for a text that may be shown."""
         found = check(text, self._facts, self._position, kind="comment", paths_at_base=self._own.base_paths)
         found = [one for one in found if one.kind != "later_stage" or not _names(self._given, one.evidence)]
-        read = Reading(text, (), ()).text
+        read = TextReading(text, (), ()).text
         said = dict.fromkeys(spelled for value, spelled in numbers([read]) if value in self._numbers)
         more = [finding("string_literal", "leak", spelled) for spelled in said]
         more += [finding("introduced_name", "leak", path) for path in sorted(self._paths) if _names(read, path)]

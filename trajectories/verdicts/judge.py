@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from prchain.errors import BadReply, ContextTooLong
-from prchain.llm.desk import Desk, Estimate, Question
+from prchain.llm.gateway import CostEstimate, Gateway, Question
 from prchain.llm.model import Message
 from prchain.llm.prompts import Fence, load_prompt
 from prchain.scrub import scrub_mined
@@ -109,7 +109,7 @@ class Judge:
     """
 
     def __init__(
-        self, desk: Desk, *, room: int = 60_000, max_tokens: int | None = None, temperature: float | None = None
+        self, desk: Gateway, *, room: int = 60_000, max_tokens: int | None = None, temperature: float | None = None
     ) -> None:
         self._desk = desk
         self._room = room
@@ -118,7 +118,7 @@ class Judge:
         self._prompt = load_prompt("trajectories.verdicts", JUDGE)
 
     @property
-    def desk(self) -> Desk:
+    def desk(self) -> Gateway:
         """Where it asks."""
         return self._desk
 
@@ -166,10 +166,10 @@ class Judge:
             return Judgement(answer.value.score, comment, None, answer.cost, answer.stored, notes)
         raise AssertionError("the last round returns or raises")
 
-    def estimate(self, case: Case, *, subject: str, sample: int = 0, attempt: int = 0) -> Estimate:
+    def estimate(self, case: Case, *, subject: str, sample: int = 0, attempt: int = 0) -> CostEstimate:
         """What a verdict would cost that is asked for once; nothing, where it is stored or the patch is empty."""
         if case.empty:
-            return Estimate()
+            return CostEstimate()
         texts = file_texts(case.reference_patch), file_texts(case.agent_patch)
         messages, _ = self._messages(case, *texts, self._room)
         return self._desk.estimate(self._question(messages, subject, sample, attempt), VerdictReply)

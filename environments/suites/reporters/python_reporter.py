@@ -164,7 +164,7 @@ def run_pytest(log: Log, arguments: list[str], clock: Clock) -> int:
 
     reporter = PytestReporter(log)
 
-    class Judge:
+    class PhaseLimits:
         """Each phase of a test has the time anew: what goes wrong outside of them would end the session."""
 
         @pytest.hookimpl(hookwrapper=True, tryfirst=True)
@@ -191,7 +191,7 @@ def run_pytest(log: Log, arguments: list[str], clock: Clock) -> int:
             yield
 
     log.say("start", runner="pytest")
-    code = int(pytest.main(arguments, plugins=[reporter, Judge()]))
+    code = int(pytest.main(arguments, plugins=[reporter, PhaseLimits()]))
     reporter.finish(code)
     return code
 
@@ -200,7 +200,7 @@ def run_unittest(log: Log, names: list[str], clock: Clock) -> int:
     """Run the modules of these names with unittest in this process."""
     import unittest
 
-    class Result(unittest.TextTestResult):
+    class SignedResult(unittest.TextTestResult):
         def startTest(self, test: Any) -> None:  # noqa: N802  the names are unittest's
             log.say("begin", id=test.id())
             super().startTest(test)
@@ -251,7 +251,7 @@ def run_unittest(log: Log, names: list[str], clock: Clock) -> int:
                 pending.append(one)
             else:
                 log.say("collected", id=one.id())
-    kind: Any = Result  # its stream is of a type that older Pythons lack
+    kind: Any = SignedResult  # its stream is of a type that older Pythons lack
     result = unittest.TextTestRunner(resultclass=kind, verbosity=2).run(suite)
     code = 0 if result.wasSuccessful() else 1
     log.say("end", exit=code)

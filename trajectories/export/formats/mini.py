@@ -10,7 +10,7 @@ from typing import Any
 from trajectories.export.chat import as_text, chat_message, metadata
 from trajectories.export.format import Format
 from trajectories.export.json_text import parsed
-from trajectories.export.samples import Sample, Turn
+from trajectories.export.samples import Sample, SampleMessage
 from trajectories.outcomes import KEPT
 
 VERSION = "mini-swe-agent-1.1"
@@ -38,7 +38,7 @@ def row(sample: Sample) -> dict[str, Any]:
     }
 
 
-def _message(turn: Turn) -> dict[str, Any]:
+def _message(turn: SampleMessage) -> dict[str, Any]:
     extra: dict[str, Any] = {
         "train": turn.train,
         "reason": str(turn.reason),

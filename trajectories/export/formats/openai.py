@@ -10,7 +10,7 @@ from typing import Any
 
 from trajectories.export.chat import as_text
 from trajectories.export.format import Format
-from trajectories.export.samples import Sample, Turn
+from trajectories.export.samples import Sample, SampleMessage
 
 
 def row(sample: Sample) -> dict[str, Any]:
@@ -22,7 +22,7 @@ def row(sample: Sample) -> dict[str, Any]:
     return line
 
 
-def _message(turn: Turn) -> dict[str, Any]:
+def _message(turn: SampleMessage) -> dict[str, Any]:
     if turn.role == "tool":
         return {"role": "tool", "tool_call_id": turn.tool_call_id or "", "content": turn.content}
     if turn.role != "assistant":

@@ -16,7 +16,7 @@ from typing import Any
 from trajectories.export.chat import arguments_of, metadata, think, tools_text
 from trajectories.export.columns import METADATA
 from trajectories.export.format import Format
-from trajectories.export.samples import Sample, Turn
+from trajectories.export.samples import Sample, SampleMessage
 
 _ASKED = ("human", "observation")
 _OWN_THOUGHTS = re.compile(r"\s*<think>(?P<thoughts>.*?)</think>", re.DOTALL)
@@ -50,7 +50,7 @@ def row(sample: Sample) -> dict[str, Any]:
     }
 
 
-def _message(turn: Turn) -> dict[str, str]:
+def _message(turn: SampleMessage) -> dict[str, str]:
     if turn.role == "tool":
         return {"from": "observation", "value": turn.content}
     if turn.role != "assistant":

@@ -14,7 +14,7 @@ from typing import Any
 from trajectories.export.chat import arguments_of, metadata, think, tools_text
 from trajectories.export.columns import METADATA
 from trajectories.export.format import Format
-from trajectories.export.samples import Sample, Turn
+from trajectories.export.samples import Sample, SampleMessage
 
 
 def row(sample: Sample) -> dict[str, Any]:
@@ -37,7 +37,7 @@ def row(sample: Sample) -> dict[str, Any]:
     }
 
 
-def _messages(turn: Turn) -> list[dict[str, Any]]:
+def _messages(turn: SampleMessage) -> list[dict[str, Any]]:
     if turn.role == "tool":
         return [{"role": "tool_response", "content": turn.content, "loss": False}]
     content = think(turn.reasoning, turn.content) if turn.reasoning else turn.content

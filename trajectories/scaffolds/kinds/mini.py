@@ -21,15 +21,15 @@ from prchain.errors import UsageError
 from prchain.llm.model import Reply, ToolCall
 from prchain.llm.prompts import Prompt, load_prompt
 from prchain.scrub import clean_text
-from trajectories.model import Ending, Entry, Kind, TurnFault
-from trajectories.scaffolds.attempt_loop import USUAL, AttemptLoop, LoopSettings, Said, Stepper
+from trajectories.model import Ending, Entry, EntryKind, TurnFault
+from trajectories.scaffolds.attempt_loop import USUAL, AgentReply, AttemptLoop, LoopSettings, Stepper
 from trajectories.scaffolds.kinds.react import ReactScaffold
 from trajectories.scaffolds.mini_package import SHOWN_CHARS, MiniPackage, load_package
-from trajectories.scaffolds.mini_shell import SYSTEM, Ran, Shell
+from trajectories.scaffolds.mini_shell import SYSTEM, ExecutedCommand, Shell
 from trajectories.scaffolds.observations import command_details, command_error, is_submission
 from trajectories.scaffolds.scaffold import ScaffoldKind
 from trajectories.scaffolds.taking_up import ended_by
-from trajectories.scaffolds.turns import NOT_RUN, Call, Turn, sent, shown_name
+from trajectories.scaffolds.turns import NOT_RUN, ParsedCall, ParsedReply, sent, shown_name
 
 _NO_LIMITS = {"step_limit": 0, "cost_limit": 0.0, "wall_time_limit_seconds": 0, "max_consecutive_format_errors": 0}
 """mini-swe-agent's limits, off: ours hold."""
@@ -55,20 +55,20 @@ class MiniScaffold(ReactScaffold):
         """See `trajectories.scaffolds.scaffold.Scaffold.tools`."""
         return (self.package.tool,)
 
-    def prompt(self, kind: Kind) -> Prompt:
+    def prompt(self, kind: EntryKind) -> Prompt:
         """See `ReactScaffold.prompt`; mini-swe-agent's own prompts are named as one."""
-        return self.package.prompt if kind is Kind.SYSTEM else load_prompt("trajectories.scaffolds", str(kind))
+        return self.package.prompt if kind is EntryKind.SYSTEM else load_prompt("trajectories.scaffolds", str(kind))
 
-    def opening(self, kind: Kind, variables: Mapping[str, Any]) -> str:
+    def opening(self, kind: EntryKind, variables: Mapping[str, Any]) -> str:
         """See `trajectories.scaffolds.scaffold.Scaffold.opening`.
 
         Where the overview is told, the query stands in mini-swe-agent's words on a task; a later one goes on in the
         conversation that has them already.
         """
-        if kind is Kind.SYSTEM:
+        if kind is EntryKind.SYSTEM:
             return self.package.render("system", SYSTEM).strip()
         words = self.prompt(kind).render(**variables)[0].content
-        if kind is Kind.COMMENT or variables["overview"] is None:
+        if kind is EntryKind.COMMENT or variables["overview"] is None:
             return words
         return self.package.render("task", {**SYSTEM, "task": words}).strip()
 
@@ -109,7 +109,7 @@ class _Stepper:
         except self._package.format_error as error:
             return self._after_fault(str(error.messages[0]["content"]))  # type: ignore[attr-defined]
         said = self._reply()
-        turn = self._loop.turn(said, Turn(tuple(map(Call, said.calls))))
+        turn = self._loop.turn(said, ParsedReply(tuple(map(ParsedCall, said.calls))))
         observations = [
             self._observation(call, message["content"], ran)
             for call, message, ran in zip(said.calls, told, self._shell.ran, strict=True)
@@ -126,7 +126,7 @@ class _Stepper:
     def _is_late(self) -> bool:
         return self._loop.out_of_time(self._reply().seconds + sum(ran.seconds for ran in self._shell.ran))
 
-    def _reply(self) -> Said:
+    def _reply(self) -> AgentReply:
         said = self._model.said
         assert said is not None, "a step that ends has asked"
         return said
@@ -135,18 +135,23 @@ class _Stepper:
         """Keep a reply of which nothing was run."""
         said, entry = self._reply(), self._loop.entry
         fault = _fault(said.reply, said.calls)
-        turn = self._loop.turn(said, Turn(tuple(Call(one, fault=fault) for one in said.calls), fault))
+        turn = self._loop.turn(said, ParsedReply(tuple(ParsedCall(one, fault=fault) for one in said.calls), fault))
         answers = [
             entry(
-                Kind.OBSERVATION, "tool", words, tool_call_id=one.id, tool_name=shown_name(one.name), error=str(fault)
+                EntryKind.OBSERVATION,
+                "tool",
+                words,
+                tool_call_id=one.id,
+                tool_name=shown_name(one.name),
+                error=str(fault),
             )
             for one in said.calls
         ]
         if not answers:
-            answers = [entry(Kind.OBSERVATION, "user", words, error=str(fault))]
+            answers = [entry(EntryKind.OBSERVATION, "user", words, error=str(fault))]
         return self._loop.keep_step(turn, answers, worked=False)
 
-    def _observation(self, call: ToolCall, content: str, ran: Ran) -> Entry:
+    def _observation(self, call: ToolCall, content: str, ran: ExecutedCommand) -> Entry:
         details: dict[str, Any] = {}
         error: str | None = NOT_RUN
         if ran.ended is not None:
@@ -157,7 +162,7 @@ class _Stepper:
             if is_submission(ran.result):
                 details["submitted"] = True
         return self._loop.entry(
-            Kind.OBSERVATION,
+            EntryKind.OBSERVATION,
             "tool",
             content,
             tool_call_id=call.id,
@@ -169,14 +174,14 @@ class _Stepper:
 
     # ---- what mini-swe-agent asks for
 
-    def ask(self) -> Said:
+    def ask(self) -> AgentReply:
         """The next reply. Raises `_NoRoom`."""
         said = self._loop.ask()
         if said is None:
             raise _NoRoom
         return said
 
-    def read(self, said: Said) -> list[dict[str, Any]]:
+    def read(self, said: AgentReply) -> list[dict[str, Any]]:
         """What a reply wants to be run, as mini-swe-agent reads it. Raises its `format_error`."""
         reply, package = said.reply, self._package
         if reply.refusal or reply.finish in {"length", "content_filter"}:
@@ -218,7 +223,7 @@ class _Model:
 
     def __init__(self, run: _Stepper) -> None:
         self.config = SimpleNamespace()
-        self.said: Said | None = None
+        self.said: AgentReply | None = None
         self._run = run
 
     def query(self, messages: Sequence[Mapping[str, Any]], **_: Any) -> dict[str, Any]:

@@ -8,15 +8,15 @@ from typing import Any
 
 from environments.sandboxes.sandbox import Sandbox
 from prchain.errors import PrchainError, SandboxLimit
-from prchain.llm.desk import Desk
+from prchain.llm.gateway import Gateway
 from prchain.llm.prompts import Prompt, load_prompt
-from trajectories.model import Ending, Entry, Kind
+from trajectories.model import Ending, Entry, EntryKind
 from trajectories.scaffolds.attempt_loop import USUAL, AttemptLoop, LoopSettings, Stepper
-from trajectories.scaffolds.scaffold import Attempt, Observer, Order, Recorder, ScaffoldKind
+from trajectories.scaffolds.scaffold import AttemptResult, AttemptSpec, Observer, Recorder, ScaffoldKind
 from trajectories.scaffolds.taking_up import ended_by, ended_words
-from trajectories.scaffolds.tools.tool import Result
+from trajectories.scaffolds.tools.tool import ToolResult
 from trajectories.scaffolds.tools.toolset import Toolset, ToolsetName, toolset
-from trajectories.scaffolds.turns import NOT_RUN, Call, Turn, read_turn, shown_name
+from trajectories.scaffolds.turns import NOT_RUN, ParsedCall, ParsedReply, read_turn, shown_name
 
 _AFTER_SUBMISSION = "This was not run: the work had been handed in before it."
 _AFTER_END = "This was not run: the sandbox had been ended before it."
@@ -41,23 +41,26 @@ class ReactScaffold:
     @property
     def prompts(self) -> Mapping[str, str]:
         """See `trajectories.scaffolds.scaffold.Scaffold.prompts`."""
-        return {prompt.name: prompt.hash for prompt in map(self.prompt, (Kind.SYSTEM, Kind.QUERY, Kind.COMMENT))}
+        return {
+            prompt.name: prompt.hash
+            for prompt in map(self.prompt, (EntryKind.SYSTEM, EntryKind.QUERY, EntryKind.COMMENT))
+        }
 
-    def prompt(self, kind: Kind) -> Prompt:
+    def prompt(self, kind: EntryKind) -> Prompt:
         """The prompt that a kind of opening is written with. Raises `PromptError`."""
-        name = f"system_{self.toolset.name}" if kind is Kind.SYSTEM else str(kind)
+        name = f"system_{self.toolset.name}" if kind is EntryKind.SYSTEM else str(kind)
         return load_prompt("trajectories.scaffolds", name)
 
-    def opening(self, kind: Kind, variables: Mapping[str, Any]) -> str:
+    def opening(self, kind: EntryKind, variables: Mapping[str, Any]) -> str:
         """See `trajectories.scaffolds.scaffold.Scaffold.opening`."""
         own = {"timeout": f"{self.settings.command_timeout:g}", "most": f"{self.settings.observation_chars:,}"}
         return self.prompt(kind).render(**{**own, **variables})[0].content
 
     def attempt(
-        self, desk: Desk, sandbox: Sandbox, order: Order, record: Recorder, observers: Sequence[Observer] = ()
-    ) -> Attempt:
+        self, desk: Gateway, sandbox: Sandbox, order: AttemptSpec, record: Recorder, observers: Sequence[Observer] = ()
+    ) -> AttemptResult:
         """See `trajectories.scaffolds.scaffold.Scaffold.attempt`."""
-        system = self.prompt(Kind.SYSTEM)
+        system = self.prompt(EntryKind.SYSTEM)
         loop = AttemptLoop(self.settings, system, self.tools, desk, sandbox, order, record, observers, self.stepper)
         return loop.run()
 
@@ -86,11 +89,11 @@ class _Stepper:
     def kept(self, entries: Sequence[Entry]) -> None:
         """See `trajectories.scaffolds.attempt_loop.Stepper`: nothing is held besides the conversation."""
 
-    def _observe(self, read: Turn, seconds: float) -> tuple[list[Entry], bool, PrchainError | None]:
+    def _observe(self, read: ParsedReply, seconds: float) -> tuple[list[Entry], bool, PrchainError | None]:
         """Run a turn's calls in order: their observations, one at least, whether files may have changed, and what ended
         the sandbox, if anything did. `seconds` is what the turn took to come."""
         if not read.calls:
-            return [self._loop.entry(Kind.OBSERVATION, "user", read.words, error=str(read.fault))], False, None
+            return [self._loop.entry(EntryKind.OBSERVATION, "user", read.words, error=str(read.fault))], False, None
         out: list[Entry] = []
         worked = False
         ended: PrchainError | None = None
@@ -100,10 +103,10 @@ class _Stepper:
             try:
                 result = self._result(call, left_out)
             except SandboxLimit as error:
-                ended, result = error, Result(ended_words(error), error.name, ended_by(error), worked=True)
+                ended, result = error, ToolResult(ended_words(error), error.name, ended_by(error), worked=True)
             worked = worked or result.worked
             entry = self._loop.entry(
-                Kind.OBSERVATION,
+                EntryKind.OBSERVATION,
                 "tool",
                 result.content,
                 tool_call_id=call.call.id,
@@ -123,12 +126,12 @@ class _Stepper:
                 left_out = _OUT_OF_TIME
         return out, worked, ended
 
-    def _result(self, call: Call, left_out: str | None) -> Result:
+    def _result(self, call: ParsedCall, left_out: str | None) -> ToolResult:
         """What comes of a call; `left_out` says why it is not run, if so."""
         if left_out is not None:
-            return Result(left_out, NOT_RUN)
+            return ToolResult(left_out, NOT_RUN)
         if call.tool is None or call.arguments is None:
-            return Result(call.words, str(call.fault))
+            return ToolResult(call.words, str(call.fault))
         return call.tool.run(call.arguments, self._loop.workspace)
 
 

@@ -17,7 +17,7 @@ from trajectories.scaffolds.observations import (
     command_observation,
     is_submission,
 )
-from trajectories.scaffolds.tools.tool import Arguments, Result, Workspace
+from trajectories.scaffolds.tools.tool import Arguments, ToolResult, Workspace
 
 SESSION = "agent"
 """The name of the agent's session in its sandbox."""
@@ -82,7 +82,7 @@ class Bash:
         )
         return f"Run a command in bash and see what it prints. {kept}"
 
-    def run(self, arguments: BashArguments, place: Workspace) -> Result:
+    def run(self, arguments: BashArguments, place: Workspace) -> ToolResult:
         """See `trajectories.scaffolds.tools.tool.Tool.run`."""
         result = place.sandbox.exec(
             arguments.command,
@@ -94,7 +94,7 @@ class Bash:
         content, omitted = command_observation(result, most=place.most, timeout=place.timeout)
         moved = self._session and _MAY_MOVE.search(arguments.command) is not None
         told = _variables(place) if self._session and _MAY_SET.search(arguments.command) else {}
-        return Result(
+        return ToolResult(
             content,
             error=command_error(result),
             details={**command_details(result, omitted), **told},

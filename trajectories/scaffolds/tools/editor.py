@@ -20,7 +20,7 @@ from prchain.scrub import clean_text
 from trajectories.scaffolds.observations import cut
 from trajectories.scaffolds.tools.edits import EDITOR, UNDO
 from trajectories.scaffolds.tools.texts import Text, numbered
-from trajectories.scaffolds.tools.tool import Arguments, Result, Workspace
+from trajectories.scaffolds.tools.tool import Arguments, ToolResult, Workspace
 
 _LARGEST = 4 << 20
 """Bytes of a file that is shown or edited."""
@@ -64,7 +64,7 @@ class _Stat:
     mode: int
 
 
-class _Declined(Exception):
+class _EditRefused(Exception):
     """What was asked cannot be done; `name` and the words go to the model."""
 
     def __init__(self, name: str, words: str) -> None:
@@ -86,9 +86,9 @@ class Editor:
         "in the file."
     )
 
-    def run(self, arguments: EditorArguments, place: Workspace) -> Result:
+    def run(self, arguments: EditorArguments, place: Workspace) -> ToolResult:
         """See `trajectories.scaffolds.tools.tool.Tool.run`."""
-        commands: Mapping[str, Callable[[EditorArguments, Workspace], Result]] = {
+        commands: Mapping[str, Callable[[EditorArguments, Workspace], ToolResult]] = {
             "view": _view,
             "create": _create,
             "str_replace": _str_replace,
@@ -99,26 +99,26 @@ class Editor:
         try:
             if not posixpath.isabs(arguments.path):
                 full = posixpath.normpath(posixpath.join(place.sandbox.place.workdir, arguments.path))
-                raise _Declined("relative_path", f"The path has to be absolute. Do you mean {full}?")
+                raise _EditRefused("relative_path", f"The path has to be absolute. Do you mean {full}?")
             result = commands[arguments.command](arguments, place)
-        except _Declined as declined:
-            return Result(cut(f"ERROR: {declined.words}", place.most), declined.name, details)
+        except _EditRefused as declined:
+            return ToolResult(cut(f"ERROR: {declined.words}", place.most), declined.name, details)
         except SandboxFileError as error:
             # A write may have come half way.
             worked = arguments.command != "view"
-            return Result(cut(f"ERROR: {error}", place.most), "file_error", details, worked=worked)
-        return Result(result.content, details={**details, **result.details}, worked=result.worked)
+            return ToolResult(cut(f"ERROR: {error}", place.most), "file_error", details, worked=worked)
+        return ToolResult(result.content, details={**details, **result.details}, worked=result.worked)
 
 
-def _view(arguments: EditorArguments, place: Workspace) -> Result:
+def _view(arguments: EditorArguments, place: Workspace) -> ToolResult:
     path = arguments.path
     stat = _stat(place, path)
     if stat is None:
         _missing(path)
     if stat.kind == "directory":
         if arguments.view_range is not None:
-            raise _Declined("is_directory", f"{path} is a folder; view_range is for files.")
-        return Result(_listing(place, path), details={"view": {"path": posixpath.normpath(path), "folder": True}})
+            raise _EditRefused("is_directory", f"{path} is a folder; view_range is for files.")
+        return ToolResult(_listing(place, path), details={"view": {"path": posixpath.normpath(path), "folder": True}})
     content, text = _read(place, path, stat)
     lines = text.lines()
     first, last = _range(arguments.view_range, len(lines), path)
@@ -127,38 +127,40 @@ def _view(arguments: EditorArguments, place: Workspace) -> Result:
     view = {"path": posixpath.normpath(path), "first": first, "last": end, "lines": len(lines)}
     view["content"] = hashlib.sha256(content).hexdigest()[:12]
     if not lines:
-        return Result(f"{path} is empty.", details={"view": view})
+        return ToolResult(f"{path} is empty.", details={"view": view})
     where = f"Lines {first} to {end} of {path}, which has {len(lines)}:"
     more = f"\n[Lines {end + 1} to {last} did not fit; view them with view_range.]" if end < last else ""
-    return Result(f"{where}\n{shown}{more}", details={"view": view})
+    return ToolResult(f"{where}\n{shown}{more}", details={"view": view})
 
 
-def _create(arguments: EditorArguments, place: Workspace) -> Result:
+def _create(arguments: EditorArguments, place: Workspace) -> ToolResult:
     path = arguments.path
     if arguments.file_text is None:
-        raise _Declined("missing_argument", "`create` needs file_text.")
+        raise _EditRefused("missing_argument", "`create` needs file_text.")
     if _stat(place, path) is not None:
-        raise _Declined("exists", f"{path} exists already. `create` makes new files alone; edit it with `str_replace`.")
+        raise _EditRefused(
+            "exists", f"{path} exists already. `create` makes new files alone; edit it with `str_replace`."
+        )
     kept = _write(place, path, None, arguments.file_text.encode(), 0o644)
-    return Result(f"{path} was created.", details=kept, worked=True)
+    return ToolResult(f"{path} was created.", details=kept, worked=True)
 
 
-def _str_replace(arguments: EditorArguments, place: Workspace) -> Result:
+def _str_replace(arguments: EditorArguments, place: Workspace) -> ToolResult:
     path, old = arguments.path, arguments.old_str
     if not old:
-        raise _Declined("missing_argument", "`str_replace` needs old_str, which cannot be empty.")
+        raise _EditRefused("missing_argument", "`str_replace` needs old_str, which cannot be empty.")
     stat, content, text = _open(place, path)
     old, new = text.with_text(old).text, text.with_text(arguments.new_str or "").text
     if old == new:
-        raise _Declined("no_change", "old_str and new_str are the same; nothing was changed.")
+        raise _EditRefused("no_change", "old_str and new_str are the same; nothing was changed.")
     places = text.places(old)
     if not places:
         similar = text.similar(old)
         hint = f" Line {similar[0]} begins a text that differs in white space alone." if similar else ""
-        raise _Declined("no_match", f"old_str does not stand in {path} as it is given; nothing was changed.{hint}")
+        raise _EditRefused("no_match", f"old_str does not stand in {path} as it is given; nothing was changed.{hint}")
     if len(places) > 1:
         at = ", ".join(str(text.line_at(found)) for found in places[:20])
-        raise _Declined(
+        raise _EditRefused(
             "several_matches",
             f"old_str stands {len(places)} times in {path}, in the lines {at}; nothing was changed. Give more of the "
             "lines around the one that you mean.",
@@ -168,14 +170,14 @@ def _str_replace(arguments: EditorArguments, place: Workspace) -> Result:
     return _edited(place, path, kept, after, text.line_at(places[0]), new.count("\n") + 1)
 
 
-def _insert(arguments: EditorArguments, place: Workspace) -> Result:
+def _insert(arguments: EditorArguments, place: Workspace) -> ToolResult:
     path, at = arguments.path, arguments.insert_line
     if at is None or arguments.new_str is None:
-        raise _Declined("missing_argument", "`insert` needs insert_line and new_str.")
+        raise _EditRefused("missing_argument", "`insert` needs insert_line and new_str.")
     stat, content, text = _open(place, path)
     lines = text.lines()
     if not 0 <= at <= len(lines):
-        raise _Declined(
+        raise _EditRefused(
             "bad_range", f"insert_line has to be between 0 and {len(lines)}, the number of lines of {path}."
         )
     new = text.with_text(arguments.new_str).text.removesuffix("\n")
@@ -186,32 +188,32 @@ def _insert(arguments: EditorArguments, place: Workspace) -> Result:
     return _edited(place, path, kept, after, at + 1, new.count("\n") + 1)
 
 
-def _undo_edit(arguments: EditorArguments, place: Workspace) -> Result:
+def _undo_edit(arguments: EditorArguments, place: Workspace) -> ToolResult:
     path = arguments.path
     last = place.edits.last(path)
     if last is None:
-        raise _Declined("nothing_to_undo", f"No edit of {path} is remembered that could be taken back.")
+        raise _EditRefused("nothing_to_undo", f"No edit of {path} is remembered that could be taken back.")
     stat = _stat(place, path)
     (before,) = last
     if before is None:
         result = place.sandbox.exec(f"rm -f -- {shlex.quote(path)}", timeout=_ASKING)
         if result.exit_code != 0:
-            raise _Declined("file_error", f"{path} cannot be removed: {' '.join(result.text.split())[-200:]}")
+            raise _EditRefused("file_error", f"{path} cannot be removed: {' '.join(result.text.split())[-200:]}")
     else:
         place.sandbox.write(path, before, mode=stat.mode if stat else 0o644)
     place.edits.take_back(path)
     if before is None:
-        return Result(f"{path} was removed again: this tool had created it.", worked=True)
-    return Result(f"The last edit of {path} was taken back.", worked=True)
+        return ToolResult(f"{path} was removed again: this tool had created it.", worked=True)
+    return ToolResult(f"The last edit of {path} was taken back.", worked=True)
 
 
-def _edited(place: Workspace, path: str, kept: Mapping[str, Any], text: Text, line: int, count: int) -> Result:
+def _edited(place: Workspace, path: str, kept: Mapping[str, Any], text: Text, line: int, count: int) -> ToolResult:
     """What is told of an edit: the lines that it changed, and some around them. `kept` goes into its details."""
     lines = text.lines()
     first = max(line - _AROUND, 1)
     shown, _ = numbered(lines[first - 1 : line + count - 1 + _AROUND], first, place.most)
     words = f"{path} was changed. It now reads, from line {first} on:\n{shown}"
-    return Result(words, details=kept, worked=True)
+    return ToolResult(words, details=kept, worked=True)
 
 
 def _open(place: Workspace, path: str) -> tuple[_Stat, bytes, Text]:
@@ -223,7 +225,7 @@ def _open(place: Workspace, path: str) -> tuple[_Stat, bytes, Text]:
 
 
 def _missing(path: str) -> NoReturn:
-    raise _Declined("missing", f"There is no {path}.")
+    raise _EditRefused("missing", f"There is no {path}.")
 
 
 def _stat(place: Workspace, path: str) -> _Stat | None:
@@ -234,29 +236,29 @@ def _stat(place: Workspace, path: str) -> _Stat | None:
     size, _, mode = rest.partition(":")
     if result.exit_code != 0 or not size.isdecimal() or not mode.isdecimal():
         if b"Permission denied" in result.output:
-            raise _Declined("no_permission", f"You may not look at {path}.")
+            raise _EditRefused("no_permission", f"You may not look at {path}.")
         return None
     return _Stat(kind, int(size), int(mode, 8) & 0o7777)
 
 
 def _read(place: Workspace, path: str, stat: _Stat) -> tuple[bytes, Text]:
     if stat.kind == "directory":
-        raise _Declined("is_directory", f"{path} is a folder.")
+        raise _EditRefused("is_directory", f"{path} is a folder.")
     if stat.kind not in _REGULAR:
-        raise _Declined("no_file", f"{path} is no regular file but a {stat.kind}.")
+        raise _EditRefused("no_file", f"{path} is no regular file but a {stat.kind}.")
     if stat.size > _LARGEST:
-        raise _Declined("too_large", f"{path} has {stat.size:,} bytes, which is too large for this tool; use bash.")
+        raise _EditRefused("too_large", f"{path} has {stat.size:,} bytes, which is too large for this tool; use bash.")
     content = place.sandbox.read(path)
     text = Text.of(content)
     if text is None:
-        raise _Declined("binary", f"{path} is a binary file of {len(content):,} bytes.")
+        raise _EditRefused("binary", f"{path} is a binary file of {len(content):,} bytes.")
     return content, text
 
 
 def _write(place: Workspace, path: str, before: bytes | None, content: bytes, mode: int) -> Mapping[str, Any]:
     """Write a file; what the observation's details keep of what it held before."""
     if len(content) > _LARGEST:
-        raise _Declined("too_large", f"{path} would have {len(content):,} bytes, too many for this tool; use bash.")
+        raise _EditRefused("too_large", f"{path} would have {len(content):,} bytes, too many for this tool; use bash.")
     place.sandbox.write(path, content, mode=mode)
     return place.edits.remember(path, before)
 
@@ -269,7 +271,7 @@ def _range(view_range: list[int] | None, count: int, path: str) -> tuple[int, in
     if last == -1:
         last = count
     if not 1 <= first <= max(count, 1) or last < first - (count == 0):
-        raise _Declined("bad_range", f"view_range {view_range} fits no lines of {path}, which has {count}.")
+        raise _EditRefused("bad_range", f"view_range {view_range} fits no lines of {path}, which has {count}.")
     return first, min(last, count)
 
 

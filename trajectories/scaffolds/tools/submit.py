@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from trajectories.scaffolds.tools.tool import Arguments, Result, Workspace
+from trajectories.scaffolds.tools.tool import Arguments, ToolResult, Workspace
 
 
 class SubmitArguments(Arguments):
@@ -21,6 +21,6 @@ class Submit:
         "it: calls after it are not run."
     )
 
-    def run(self, arguments: SubmitArguments, place: Workspace) -> Result:
+    def run(self, arguments: SubmitArguments, place: Workspace) -> ToolResult:
         """See `trajectories.scaffolds.tools.tool.Tool.run`."""
-        return Result("Your work was handed in.", submits=True)
+        return ToolResult("Your work was handed in.", submits=True)

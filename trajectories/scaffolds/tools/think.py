@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from trajectories.scaffolds.tools.tool import Arguments, Result, Workspace
+from trajectories.scaffolds.tools.tool import Arguments, ToolResult, Workspace
 
 
 class ThinkArguments(Arguments):
@@ -25,6 +25,6 @@ class Think:
         "changes nothing."
     )
 
-    def run(self, arguments: ThinkArguments, place: Workspace) -> Result:
+    def run(self, arguments: ThinkArguments, place: Workspace) -> ToolResult:
         """See `trajectories.scaffolds.tools.tool.Tool.run`."""
-        return Result("Your thought was noted.")
+        return ToolResult("Your thought was noted.")

@@ -59,7 +59,7 @@ class Workspace:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class ToolResult:
     """What a tool did."""
 
     content: str
@@ -85,7 +85,7 @@ class Tool(Protocol):
     def description(self) -> str:
         """What the model is told of it."""
 
-    def run(self, arguments: Any, place: Workspace) -> Result:
+    def run(self, arguments: Any, place: Workspace) -> ToolResult:
         """Do it. `arguments` is an instance of the tool's own class. Raises `SandboxError` where the sandbox fails."""
 
 

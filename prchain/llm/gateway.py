@@ -26,7 +26,7 @@ from prchain.llm.model import Message, Model, Reply, Request
 from prchain.llm.pauses import full_jitter
 from prchain.llm.price import Price
 from prchain.llm.prompts import Prompt
-from prchain.llm.replies import Unfit, closed_schema, read_shape, read_text
+from prchain.llm.replies import UnfitReply, closed_schema, read_shape, read_text
 from prchain.llm.wire import most_bytes, serialised
 
 log = logging.getLogger(__name__)
@@ -81,7 +81,7 @@ class Answer(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class CostEstimate:
     """What questions would cost: replies are counted with all the tokens they may have, stored ones not at all."""
 
     calls: int = 0
@@ -90,9 +90,9 @@ class Estimate:
     usd: float | None = 0.0
     """None where a price is not known."""
 
-    def __add__(self, other: Estimate) -> Estimate:
+    def __add__(self, other: CostEstimate) -> CostEstimate:
         usd = None if self.usd is None or other.usd is None else self.usd + other.usd
-        return Estimate(
+        return CostEstimate(
             self.calls + other.calls, self.tokens_in + other.tokens_in, self.tokens_out + other.tokens_out, usd
         )
 
@@ -117,7 +117,7 @@ class Route:
 
 
 @dataclass(frozen=True, slots=True)
-class _Paid:
+class _PaidReply:
     reply: Reply
     usd: float | None
     stored: bool
@@ -126,7 +126,7 @@ class _Paid:
 
 
 @dataclass
-class Desk:
+class Gateway:
     """Asks models through a ledger. Safe for several threads: each waits for its own answer, and of those that ask the
     same at once one pays.
 
@@ -209,17 +209,17 @@ class Desk:
         paid = self._find_or_pay(question, request, 0)
         return Answer(paid.reply, paid.reply, paid.usd, paid.stored, paid.cost, paid.seconds)
 
-    def estimate(self, question: Question, shape: type[BaseModel] | None = None) -> Estimate:
+    def estimate(self, question: Question, shape: type[BaseModel] | None = None) -> CostEstimate:
         """What the question would cost, by four bytes a token and replies as long as they may be; no repeats."""
         request = self._request(question, shape)
         route = self._route(question.purpose)
         body = serialised(request, route.model.name)
         if self.ledger.find(_key(question, body, 0)) is not None:
-            return Estimate()
+            return CostEstimate()
         tokens_in = -(-len(body) // _BYTES_PER_TOKEN)
         price = route.price
         usd = None if price is None else (tokens_in * price.input + request.max_tokens * price.output) / 1_000_000
-        return Estimate(1, tokens_in, request.max_tokens, usd)
+        return CostEstimate(1, tokens_in, request.max_tokens, usd)
 
     def _route(self, purpose: str) -> Route:
         route = self.routes.get(purpose, self.default)
@@ -258,7 +258,7 @@ class Desk:
             seconds += paid.seconds
             try:
                 return Answer(read(paid.reply), paid.reply, usd, stored, cost, seconds)
-            except Unfit as fault:
+            except UnfitReply as fault:
                 cut_off += fault.cut_off
                 ordinal += 1
                 if cut_off > 1 or ordinal > self.repeats:
@@ -267,7 +267,7 @@ class Desk:
                 log.info("%s of %s: the reply %s, asking again", question.purpose, question.subject, what)
                 request = replace(request, messages=(*question.messages, *_correction(paid.reply, fault)))
 
-    def _find_or_pay(self, question: Question, request: Request, ordinal: int) -> _Paid:
+    def _find_or_pay(self, question: Question, request: Request, ordinal: int) -> _PaidReply:
         """The stored reply to the request, or a new one, stored before it is given."""
         route = self._route(question.purpose)
         body = serialised(request, route.model.name)
@@ -275,12 +275,12 @@ class Desk:
         with self._alone(key):
             found = self.ledger.find(key)
             return (
-                _Paid(found.reply, 0.0, True, found.usd, found.seconds)
+                _PaidReply(found.reply, 0.0, True, found.usd, found.seconds)
                 if found is not None
                 else self._pay(question, request, key, body)
             )
 
-    def _pay(self, question: Question, request: Request, key: CallKey, body: bytes) -> _Paid:
+    def _pay(self, question: Question, request: Request, key: CallKey, body: bytes) -> _PaidReply:
         route = self._route(question.purpose)
         size = most_bytes(request, route.model.name, body)
         most = route.price.most(size, request.max_tokens) if route.price else None
@@ -301,7 +301,7 @@ class Desk:
                     paid = most if usd is None else usd
                     seconds = monotonic() - began
                     log.debug("%s of %s: answered by %s after %.1f s", key.purpose, key.subject, note.model, seconds)
-                    return _Paid(reply, paid, False, paid, seconds)
+                    return _PaidReply(reply, paid, False, paid, seconds)
             self.pause(tries)
         raise AssertionError("the last try returns or raises")
 
@@ -364,13 +364,13 @@ def _key(question: Question, body: bytes, ordinal: int) -> CallKey:
     )
 
 
-def _correction(reply: Reply, fault: Unfit) -> tuple[Message, Message]:
+def _correction(reply: Reply, fault: UnfitReply) -> tuple[Message, Message]:
     """What follows the question when it is asked again. Roles keep alternating, as some chat templates demand."""
     said = reply.text.strip() or reply.refusal or "(no text)"
     return Message("assistant", said[:_LONGEST_ECHO]), Message("user", fault.words)
 
 
-def _gave_up(question: Question, request: Request, fault: Unfit, asked: int) -> BadReply:
+def _gave_up(question: Question, request: Request, fault: UnfitReply, asked: int) -> BadReply:
     about = f"{question.purpose} of {question.subject}"
     if fault.cut_off:
         return BadReply(f"{about}: the reply was cut off; max_tokens, {request.max_tokens}, is too small for it")

@@ -8,7 +8,7 @@ import pytest
 from pydantic import BaseModel
 
 from prchain import errors
-from prchain.llm.desk import MAX_TOKENS, Desk, Estimate, Question, Route
+from prchain.llm.gateway import MAX_TOKENS, CostEstimate, Gateway, Question, Route
 from prchain.llm.ledger import MemoryLedger
 from prchain.llm.model import Message, Model, Reply, Request, Usage
 from prchain.llm.price import Price
@@ -42,16 +42,16 @@ def question(whom: str = "me", **more: Any) -> Question:
     return Question("query", f"c:{whom}", PROMPT, PROMPT.render(whom=whom), **more)
 
 
-def desk_of(model: Model, ledger: MemoryLedger | None = None, price: Price | None = PRICE, **more: Any) -> Desk:
+def desk_of(model: Model, ledger: MemoryLedger | None = None, price: Price | None = PRICE, **more: Any) -> Gateway:
     waits: list[int] = []
-    return Desk(ledger or MemoryLedger(), Route(model, price), pause=waits.append, **more)
+    return Gateway(ledger or MemoryLedger(), Route(model, price), pause=waits.append, **more)
 
 
-def scripted(*lines: dict[str, Any]) -> Desk:
+def scripted(*lines: dict[str, Any]) -> Gateway:
     return desk_of(ScriptedModel(lines))
 
 
-def states(desk: Desk) -> list[str]:
+def states(desk: Gateway) -> list[str]:
     assert isinstance(desk.ledger, MemoryLedger)
     return [call.state for call in desk.ledger.calls]
 
@@ -245,16 +245,16 @@ def test_an_estimate_is_what_is_not_stored_and_adds_up() -> None:
     assert one.usd is not None
     assert one.usd == pytest.approx((one.tokens_in + 10 * 1000) / 1e6)
     assert desk.estimate(question(max_tokens=1000), Verdict).tokens_in > one.tokens_in
-    assert one + one == Estimate(2, 2 * one.tokens_in, 2000, one.usd + one.usd)
-    assert one + Estimate(1, 1, 1, None) == Estimate(2, one.tokens_in + 1, 1001, None)
+    assert one + one == CostEstimate(2, 2 * one.tokens_in, 2000, one.usd + one.usd)
+    assert one + CostEstimate(1, 1, 1, None) == CostEstimate(2, one.tokens_in + 1, 1001, None)
     desk.ask(question(max_tokens=1000))
-    assert desk.estimate(question(max_tokens=1000)) == Estimate()
+    assert desk.estimate(question(max_tokens=1000)) == CostEstimate()
 
 
 def test_a_purpose_has_a_model_and_limits_of_its_own() -> None:
     judge, other = Failing(), Failing()
     judge.name = "the judge"
-    desk = Desk(MemoryLedger(), Route(other), {"judge": Route(judge, None, temperature=0.0, max_tokens=7)})
+    desk = Gateway(MemoryLedger(), Route(other), {"judge": Route(judge, None, temperature=0.0, max_tokens=7)})
     assert (desk.model_name("judge"), desk.model_name("query")) == ("the judge", "failing")
     desk.ask(Question("judge", "s", PROMPT, (Message("user", "x"),)))
     assert (judge.asked[0].max_tokens, judge.asked[0].temperature) == (7, 0.0)
@@ -263,7 +263,7 @@ def test_a_purpose_has_a_model_and_limits_of_its_own() -> None:
 
 def test_what_a_question_says_itself_wins_over_the_settings_of_its_purpose() -> None:
     model = Failing()
-    desk = Desk(MemoryLedger(), None, {"judge": Route(model, None, temperature=0.2, max_tokens=7)})
+    desk = Gateway(MemoryLedger(), None, {"judge": Route(model, None, temperature=0.2, max_tokens=7)})
     for said in ({}, {"temperature": 0.0}, {"max_tokens": 9}):
         desk.ask(Question("judge", "s", PROMPT, (Message("user", "x"),), **said))
     assert [(one.max_tokens, one.temperature) for one in model.asked] == [(7, 0.2), (7, 0.0), (9, 0.2)]
@@ -276,7 +276,7 @@ def test_where_neither_question_nor_settings_say_it_replies_have_a_limit_of_ours
 
 
 def test_a_limit_in_usd_wants_a_price() -> None:
-    desk = Desk(MemoryLedger(), Route(Failing(), PRICE), {"agent": Route(Failing())})
+    desk = Gateway(MemoryLedger(), Route(Failing(), PRICE), {"agent": Route(Failing())})
     desk.require_price("judge", "a limit in USD")
     with pytest.raises(errors.SettingsError, match=r"a limit in USD needs .* failing; .*\[purposes.agent\]"):
         desk.require_price("agent", "a limit in USD")
@@ -292,7 +292,7 @@ def test_a_stored_reply_of_unknown_usage_costs_what_it_counted_for_when_it_came(
 
 
 def test_a_purpose_without_a_model_is_wrong_usage() -> None:
-    desk = Desk(MemoryLedger(), routes={"judge": Route(Failing())})
+    desk = Gateway(MemoryLedger(), routes={"judge": Route(Failing())})
     with pytest.raises(errors.UsageError, match=r"no model .* query; set llm_model, or model in \[purposes.query\]"):
         desk.ask(question())
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from environments.checkouts.checkout import Extraction
 from environments.checkouts.state import Carry, StageState, first_state, next_state
-from environments.images.provide import Based, Provided
+from environments.images.provide import StageBase, StageImage
 from environments.sandboxes.sandbox import Sandbox
 from environments.stages import Stage, StagePatch, open_git, open_trees, stage_patches
 from environments.suites.testruns import TestRun
@@ -18,19 +18,19 @@ from prchain.errors import ProofOutdated
 from prchain.git.repository import GitRepository
 from prchain.git.trees import TreeStore
 from trajectories.task import RolloutTask, StageTask
-from trajectories.verdicts.hidden import Hidden, read_hidden
+from trajectories.verdicts.hidden import HiddenContent, read_hidden
 
 
-class Provides(Protocol):
+class ImageProvider(Protocol):
     """What is asked of `environments.images.provide.Provider`."""
 
     def provide(
-        self, repository: str, trees: TreeStore, git: GitRepository, stage: Based, *, rebuild: bool = False
-    ) -> Provided:
+        self, repository: str, trees: TreeStore, git: GitRepository, stage: StageBase, *, rebuild: bool = False
+    ) -> StageImage:
         """See there."""
 
 
-class Place(Protocol):
+class StageWorkplace(Protocol):
     """What is asked of `environments.workplace.Workplace`."""
 
     def sandbox(self) -> Sandbox:
@@ -53,7 +53,7 @@ class Suite(Protocol):
         """Run the stage's tests on a tree."""
 
 
-MakePlace = Callable[[Provided, TreeStore], Place]
+MakeWorkplace = Callable[[StageImage, TreeStore], StageWorkplace]
 MakeSuite = Callable[[Any, StageTask, Sequence[StagePatch]], Suite]
 
 
@@ -66,7 +66,7 @@ def stage_suite(place: Any, stage: StageTask, patches: Sequence[StagePatch]) -> 
     )
 
 
-class ChainGround:
+class ChainContext:
     """One chain's ground. What costs time is found out when it is first asked for, and kept."""
 
     def __init__(
@@ -75,8 +75,8 @@ class ChainGround:
         *,
         mirrors: Path,
         data_dir: Path,
-        provider: Provides,
-        make_place: MakePlace,
+        provider: ImageProvider,
+        make_place: MakeWorkplace,
         make_suite: MakeSuite = stage_suite,
     ) -> None:
         self.task = task
@@ -85,7 +85,7 @@ class ChainGround:
         self._provider = provider
         self._make_place = make_place
         self._make_suite = make_suite
-        self._places: dict[int, Place] = {}
+        self._places: dict[int, StageWorkplace] = {}
         self._images: dict[int, str | None] = {}
 
     @cached_property
@@ -94,11 +94,11 @@ class ChainGround:
         return list(stage_patches(self.git, self.trees, self.task.chain.stages))
 
     @cached_property
-    def hidden(self) -> Hidden:
+    def hidden(self) -> HiddenContent:
         """What the chain's references hide; the names that the agent is told anyway are no secret."""
         return read_hidden(self.git, self.task.chain.stages, {one.position: one.names for one in self.task.stages})
 
-    def place(self, stage: StageTask) -> Place:
+    def place(self, stage: StageTask) -> StageWorkplace:
         """Where a stage is worked on; a missing image is built. Raises `ImageError`, `EngineUnavailable`."""
         if stage.position not in self._places:
             chain = self.task.chain

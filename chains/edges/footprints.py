@@ -28,7 +28,7 @@ _MOST_LINES = 4000
 
 
 @dataclass(slots=True)
-class Trace:
+class PatchFootprint:
     """The code side of one patch: telling lines by path, names and folders."""
 
     added: dict[str, frozenset[str]] = field(default_factory=dict)
@@ -56,7 +56,7 @@ class Trace:
 
 
 @dataclass(frozen=True, slots=True)
-class Touch:
+class PatchOverlap:
     """Where a later patch meets an earlier one."""
 
     lines: int = 0
@@ -82,9 +82,9 @@ class Touch:
         return bool(self.files or self.folders or self.changed_lines or self.neighbour_lines or self.names)
 
 
-def trace(patch: Sequence[FilePatch]) -> Trace:
+def trace(patch: Sequence[FilePatch]) -> PatchFootprint:
     """The trace of a patch that was made with some lines of context."""
-    found = Trace()
+    found = PatchFootprint()
     defined: set[str] = set()
     known: set[str] = set()
     used: set[str] = set()
@@ -110,9 +110,9 @@ def trace(patch: Sequence[FilePatch]) -> Trace:
     return found
 
 
-def touch(later: Trace, earlier: Trace) -> Touch:
+def touch(later: PatchFootprint, earlier: PatchFootprint) -> PatchOverlap:
     """Where the later patch meets the earlier one."""
-    return Touch(
+    return PatchOverlap(
         lines=later.lines,
         repeated=_repeated(later, earlier),
         changed_lines=sum(len(earlier.added.get(path, _NONE) & lines) for path, lines in later.removed.items()),
@@ -124,7 +124,7 @@ def touch(later: Trace, earlier: Trace) -> Touch:
     )
 
 
-def _repeated(later: Trace, earlier: Trace) -> float:
+def _repeated(later: PatchFootprint, earlier: PatchFootprint) -> float:
     both = sum(len(earlier.added.get(path, _NONE) & lines) for path, lines in later.added.items())
     largest = max(sum(map(len, one.added.values())) for one in (later, earlier))
     return both / largest if largest else 0.0

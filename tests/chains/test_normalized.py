@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chains.stages.undressed import is_same_undressed, may_be_dress
+from chains.stages.normalized import is_same_undressed, may_be_dress
 from prchain.git import FilePatch, Hunk
 
 PLAIN = "import os\n\n\nclass A:\n    def f(self, a, b=1):\n        return os.path.join(a, b)\n"

@@ -5,25 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from prchain.llm.desk import Desk
+from prchain.llm.gateway import Gateway
 from sql.store import Store
 from trajectories.model import Entry
 from trajectories.options import RolloutOptions
-from trajectories.rollouts.ground import ChainGround
+from trajectories.rollouts.chain_context import ChainContext
 from trajectories.rows import StageRow, VerdictRow
 from trajectories.scaffolds.scaffold import ObserverKind, Scaffold
 from trajectories.verdicts.judge import Judge
 
 
 @dataclass(frozen=True, slots=True)
-class Crew:
+class RolloutContext:
     """Who and what takes part in the stages of one trajectory."""
 
     trajectory: str
     sample: int
     store: Store
-    desk: Desk
-    ground: ChainGround
+    desk: Gateway
+    ground: ChainContext
     scaffold: Scaffold
     judge: Judge | None
     options: RolloutOptions
@@ -35,7 +35,7 @@ class Crew:
 
 
 @dataclass
-class Told:
+class RolloutState:
     """The rows of a trajectory as they stand, kept in step with the database."""
 
     entries: list[Entry] = field(default_factory=list)

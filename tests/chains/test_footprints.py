@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chains.edges.traces import Touch, touch, trace
+from chains.edges.footprints import PatchOverlap, touch, trace
 from prchain.git import FilePatch, Hunk
 
 
@@ -20,7 +20,7 @@ EARLIER = patch(
 )
 
 
-def met(later: list[FilePatch], earlier: list[FilePatch] = EARLIER) -> Touch:
+def met(later: list[FilePatch], earlier: list[FilePatch] = EARLIER) -> PatchOverlap:
     return touch(trace(later), trace(earlier))
 
 

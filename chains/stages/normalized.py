@@ -37,7 +37,7 @@ def _undressed(text: str) -> str | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of the parsed text's own escapes
-            tree = _Undress().visit(ast.parse(text))
+            tree = _Normalizer().visit(ast.parse(text))
         return ast.dump(tree)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
@@ -46,7 +46,7 @@ def _undressed(text: str) -> str | None:
 _TYPING = {"typing", "typing_extensions", "collections.abc", "__future__"}
 
 
-class _Undress(ast.NodeTransformer):
+class _Normalizer(ast.NodeTransformer):
     def visit_Module(self, node: ast.Module) -> ast.Module:
         self._body(node)
         return node
