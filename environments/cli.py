@@ -80,8 +80,8 @@ def build(
     with ExitStack() as opened:
         store = opened.enter_context(closing(Store.open(settings.db, create=False)))
         progress = opened.enter_context(open_progress(secrets=settings.secrets))
-        desk = _desk(opened, settings, store, repair, budget)
-        provider = opened.enter_context(closing(Provider(settings, store=store, desk=desk)))
+        gateway = _gateway(opened, settings, store, repair, budget)
+        provider = opened.enter_context(closing(Provider(settings, store=store, gateway=gateway)))
         leftovers.remove(provider.engine(), leftovers.find(provider.engine()))
         builds = build_images(
             store,
@@ -105,14 +105,14 @@ def _require_repair(repair: bool, budget: float | None) -> None:
         raise UsageError("--budget is what repairs may cost; give --repair, too")
 
 
-def _desk(opened: ExitStack, settings: Settings, store: Store, repair: bool, budget: float | None) -> Gateway | None:
+def _gateway(opened: ExitStack, settings: Settings, store: Store, repair: bool, budget: float | None) -> Gateway | None:
     _require_repair(repair, budget)
     if not repair:
         return None
     from environments.images.repair import PURPOSE
-    from sql.ledger import open_desk
+    from sql.ledger import open_gateway
 
-    return opened.enter_context(open_desk(settings, store, (PURPOSE,), budget_usd=budget))
+    return opened.enter_context(open_gateway(settings, store, (PURPOSE,), budget_usd=budget))
 
 
 @environments.command("list")

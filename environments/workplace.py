@@ -128,7 +128,7 @@ class Workplace:
         made = {path for path in listed.output.split(b"\0") if path}
         if made:
             lines = b"".join(b"/%b\n" % _pattern(path) for path in sorted(made) if b"\n" not in path)
-            sandbox.write(f"{sandbox.place.workdir}/.git/info/exclude", lines)
+            sandbox.write(f"{sandbox.config.workdir}/.git/info/exclude", lines)
             with self._lock:
                 self._made |= made
 

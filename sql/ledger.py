@@ -15,7 +15,7 @@ from sqlalchemy.sql.elements import ColumnElement
 from prchain.llm.gateway import Gateway
 from prchain.llm.ledger import CallKey, CallNote, Spending, StoredReply, refuse
 from prchain.llm.model import Reply
-from prchain.llm.setup import make_desk
+from prchain.llm.setup import make_gateway
 from prchain.scrub import clean_text
 from prchain.settings import Settings
 from prchain.timestamps import now
@@ -126,7 +126,7 @@ class SqlLedger:
 
 
 @contextmanager
-def open_desk(
+def open_gateway(
     settings: Settings,
     store: Store,
     purposes: Sequence[str] = (),
@@ -139,10 +139,10 @@ def open_desk(
     `run` names the run whose budget it is; None: a new one. Raises `UsageError` and `SettingsError` where one of the
     `purposes` has no model, or with a budget no price.
     """
-    desk = make_desk(settings, SqlLedger(store, run or uuid.uuid4().hex), budget_usd=budget_usd)
-    with closing(desk):
-        desk.check(*purposes)
-        yield desk
+    gateway = make_gateway(settings, SqlLedger(store, run or uuid.uuid4().hex), budget_usd=budget_usd)
+    with closing(gateway):
+        gateway.check(*purposes)
+        yield gateway
 
 
 def _columns(key: CallKey) -> Mapping[str, Any]:

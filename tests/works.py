@@ -96,8 +96,8 @@ def run(work: Any, given: Given, workers: int = 1) -> Any:
     return work.run(list(given.specs), workers) if given.specs else work.run(workers)
 
 
-def _hook_model(desk: Gateway, act: Act, key: Callable[[Request], str]) -> None:
-    route = desk.default
+def _hook_model(gateway: Gateway, act: Act, key: Callable[[Request], str]) -> None:
+    route = gateway.default
     assert isinstance(route, Route)
     model = route.model
 
@@ -105,8 +105,8 @@ def _hook_model(desk: Gateway, act: Act, key: Callable[[Request], str]) -> None:
         act(key(request))
         return model.complete(request)
 
-    desk.default = replace(route, model=FakeModel(answer, model.name))
-    desk.pause = lambda tries: None
+    gateway.default = replace(route, model=FakeModel(answer, model.name))
+    gateway.pause = lambda tries: None
 
 
 def _script(folder: Path, lines: Sequence[Mapping[str, Any]]) -> str:
@@ -178,7 +178,7 @@ def _tasks(folder: Path) -> Iterator[Given]:
 
 
 def _hook_tasks(work: Any, act: Act) -> None:
-    _hook_model(work.desk, act, lambda request: request.subject.partition("/")[0])
+    _hook_model(work.gateway, act, lambda request: request.subject.partition("/")[0])
 
 
 # ---- proofs
@@ -235,7 +235,7 @@ def _hook_calibration(work: Any, act: Act) -> None:
         _, chain, position, _ = request.subject.split("/")
         return f"{chain} stage {position}"
 
-    _hook_model(work.judge.desk, act, key)
+    _hook_model(work.judge.gateway, act, key)
 
 
 # ---- rollouts
@@ -275,7 +275,7 @@ def _hook_rollouts(work: Any, act: Act) -> None:
             [(chain, sample)] = tx.rows(Trajectory, "chain_id", "sample", id=trajectory)
         return f"{chain} sample {sample}"
 
-    _hook_model(work.context.desk, act, lambda request: chain_of(request.subject.partition("/")[0]))
+    _hook_model(work.context.gateway, act, lambda request: chain_of(request.subject.partition("/")[0]))
 
 
 KINDS = {

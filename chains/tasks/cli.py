@@ -85,7 +85,7 @@ def build(
             _print_estimate(run, as_json)
             return
         report = run.run(settings.workers)
-        spent = run.desk.spending()
+        spent = run.gateway.spending()
     present(as_json, run_row(report, spent), print_run, report, spent)
     if not report.done:
         click.get_current_context().exit(1)

@@ -92,17 +92,17 @@ class CheckedText:
 
 
 class QueryConstructor:
-    """Writes plans, queries and overviews. Safe for several threads, as its desk is."""
+    """Writes plans, queries and overviews. Safe for several threads, as its gateway is."""
 
-    def __init__(self, desk: Gateway, limits: ExcerptLimits | None = None) -> None:
-        self._desk = desk
+    def __init__(self, gateway: Gateway, limits: ExcerptLimits | None = None) -> None:
+        self._gateway = gateway
         self._limits = limits or ExcerptLimits()
         self._prompts = {name: load_prompt("chains.tasks", name) for name in _PROMPTS}
 
     @property
     def model(self) -> str:
         """The name of the model that writes queries."""
-        return self._desk.model_name(QUERY)
+        return self._gateway.model_name(QUERY)
 
     @property
     def prompts(self) -> dict[str, str]:
@@ -113,7 +113,7 @@ class QueryConstructor:
         """The execution plan of a stage. Raises `LlmError`."""
 
         def ask(limits: ExcerptLimits) -> str:
-            reply = self._desk.ask_for(self._plan_question(chain, context, limits, round_), PlanReply).value
+            reply = self._gateway.ask_for(self._plan_question(chain, context, limits, round_), PlanReply).value
             return "\n\n".join(f"{name}: {text.strip()}" for name, text in reply)
 
         return scrub_mined(
@@ -160,13 +160,15 @@ class QueryConstructor:
         """
         for position, attempt in starts.items():
             context = contexts[position - 1]
-            yield self._desk.estimate(self._plan_question(chain, context, self._limits, attempt // ROUND), PlanReply)
+            yield self._gateway.estimate(self._plan_question(chain, context, self._limits, attempt // ROUND), PlanReply)
             messages = self._query_messages(chain, context, "x" * _TYPICAL_PLAN, self._limits)
             subject = stage_subject(chain.id, position)
-            yield self._desk.estimate(self._question(QUERY, subject, messages, attempt), QueryReply)
+            yield self._gateway.estimate(self._question(QUERY, subject, messages, attempt), QueryReply)
         texts = ["x" * _TYPICAL_QUERY] * len(contexts)
         messages = self._overview_messages(chain, [one.texts.title for one in contexts], texts, self._limits)
-        yield self._desk.estimate(self._question(OVERVIEW, overview_subject(chain.id), messages, start), OverviewReply)
+        yield self._gateway.estimate(
+            self._question(OVERVIEW, overview_subject(chain.id), messages, start), OverviewReply
+        )
 
     def _until_clean(
         self,
@@ -182,7 +184,7 @@ class QueryConstructor:
         def ask(attempt: int) -> str:
             def asked(limits: ExcerptLimits) -> str:
                 question = self._question(purpose, subject, (*messages(limits), *turns), attempt)
-                return str(getattr(self._desk.ask_for(question, shape).value, purpose))
+                return str(getattr(self._gateway.ask_for(question, shape).value, purpose))
 
             return scrub_mined(self._fitting(asked, messages)).strip()
 

@@ -39,7 +39,7 @@ from prchain.runs import DEFECT, Tell, UnitResult, run_units
 from prchain.scrub import scrub_mined
 from prchain.settings import Settings
 from sql.chosen import ChainChoice, ChainUnit, find_chain, selected_ids
-from sql.ledger import open_desk
+from sql.ledger import open_gateway
 from sql.lock import alone
 from sql.outcomes import READY
 from sql.store import Store, Transaction
@@ -94,10 +94,10 @@ def open_run(
     """
     with (
         closing(Store.open(settings.db, create=False)) as store,
-        open_desk(settings, store, PURPOSES, budget_usd=budget_usd, run=ledger_run) as desk,
+        open_gateway(settings, store, PURPOSES, budget_usd=budget_usd, run=ledger_run) as gateway,
     ):
-        writer = TaskWriter(store, QueryConstructor(desk), settings.mirrors_dir)
-        yield TaskRun(store, desk, writer, options, progress=progress, secrets=settings.secrets)
+        writer = TaskWriter(store, QueryConstructor(gateway), settings.mirrors_dir)
+        yield TaskRun(store, gateway, writer, options, progress=progress, secrets=settings.secrets)
 
 
 class TaskRun:
@@ -108,14 +108,14 @@ class TaskRun:
     def __init__(
         self,
         store: Store,
-        desk: Gateway,
+        gateway: Gateway,
         writer: TaskWriter,
         options: TaskRunOptions,
         *,
         progress: Progress = SILENT,
         secrets: tuple[str, ...] = (),
     ) -> None:
-        self.desk = desk
+        self.gateway = gateway
         self._store = store
         self._writer = writer
         self._options = options
@@ -199,7 +199,7 @@ class TaskRun:
 
     def spent(self) -> float | None:
         """See `Work`."""
-        return self.desk.spending().cost
+        return self.gateway.spending().cost
 
     # ---- what stands
 

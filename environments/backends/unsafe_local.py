@@ -20,9 +20,9 @@ from prchain.processes import this_process
 class PlainSandbox(LocalSandbox):
     """Plain processes in a folder of their own among the temporary ones, which goes when the sandbox is closed."""
 
-    def __init__(self, place: SandboxConfig) -> None:
+    def __init__(self, config: SandboxConfig) -> None:
         self._own = Path(tempfile.gettempdir()) / f"{LOCAL_PREFIX}{secrets.token_hex(6)}"
-        super().__init__(replace(place, workdir=str(self._own / "work")), unsafe=True)
+        super().__init__(replace(config, workdir=str(self._own / "work")), unsafe=True)
 
     def _make(self) -> ProcessTransport:
         self._own.mkdir(mode=0o700, exist_ok=True)

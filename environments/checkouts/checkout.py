@@ -55,7 +55,7 @@ def place_tree(
     first, that go in as a straight line behind the one of the tree; they must be ancestors of the base. The sandbox
     needs git. Raises `PlacementFailed`, `IncompleteRepository`, `GitError` for names that git refuses, `SandboxError`.
     """
-    workdir = workdir or sandbox.place.workdir
+    workdir = workdir or sandbox.config.workdir
     commit = store.commit(store.tree_of(tree), straightened(store, history), "Start of the stage\n")
     owner = _owner(sandbox)
     # Files of their own: an engine's client wants to know the length of what it sends.
@@ -84,7 +84,7 @@ def place_repository(
     So an agent that goes on from a later tree finds what it found before: its own work as changes to the commit that
     the stage began with. Returns that commit. Raises as `place_tree`.
     """
-    workdir = workdir or sandbox.place.workdir
+    workdir = workdir or sandbox.config.workdir
     commit = store.commit(store.tree_of(tree), straightened(store, history), "Start of the stage\n")
     owner = _owner(sandbox)
     with tempfile.TemporaryFile() as repository:

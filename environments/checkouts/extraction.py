@@ -80,7 +80,7 @@ def extract_tree(
     New files that the rules of `ignore_rules_from` (B_t; commit or tree) ignore are junk; what the agent wrote into
     .gitignore hides nothing, and what S_t holds is never junk. Raises `ExtractionFailed`, `SandboxError`, `GitError`.
     """
-    workdir = (workdir or sandbox.place.workdir).rstrip("/")
+    workdir = (workdir or sandbox.config.workdir).rstrip("/")
     start = store.entries(start_tree)
     known = {entry.blob for entry in start.values() if entry.mode != SUBMODULE}
     with IgnoreRules(store, ignore_rules_from) as rules, BlobSpool(store, known) as spool:

@@ -47,7 +47,7 @@ class Tracker:
         self._sandbox = sandbox
         self._store = store
         self._start_tree, self._rules_tree = start_tree, ignore_rules_from
-        self._workdir = (workdir or sandbox.place.workdir).rstrip("/")
+        self._workdir = (workdir or sandbox.config.workdir).rstrip("/")
         self._start = store.entries(start_tree)
         self._start_folders = {above for path in self._start for above in folders_above(path)}
         self._rules = _Rules(store, ignore_rules_from)

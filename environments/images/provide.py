@@ -83,7 +83,7 @@ class Provider:
     """Makes plans and images for stages; safe for threads.
 
     Without `images` it makes plans alone. `engine` is a `docker.DockerClient`, made when it is first needed. With a
-    `desk`, a recipe that does not build is repaired by a model (`environments.images.repair`), and the one that worked
+    `gateway`, a recipe that does not build is repaired by a model (`environments.images.repair`), and the one that worked
     is stored among the user's. With a `store`, every build that ends leaves a row of `BuiltImage`; one that fails
     leaves its log in `build_logs`.
     """
@@ -94,14 +94,14 @@ class Provider:
         *,
         images: bool = True,
         engine: Any = None,
-        desk: Gateway | None = None,
+        gateway: Gateway | None = None,
         store: Store | None = None,
     ) -> None:
         self._settings = settings
         self._images = images
         self._engine = engine
         self._own_engine = engine is None
-        self._desk = desk
+        self._gateway = gateway
         self._store = store
         self._logs = build_logs(settings)
         self._build_settings = BuildSettings.of(settings)
@@ -164,9 +164,9 @@ class Provider:
         try:
             return self._image(order, rebuild=rebuild)
         except BuildFailed as failure:
-            if self._desk is None:
+            if self._gateway is None:
                 raise
-            return self._repaired(order, failure, self._desk)
+            return self._repaired(order, failure, self._gateway)
 
     def _image(self, order: _ImageRequest, *, rebuild: bool = False, repairs: int = 0) -> StageImage:
         name = order.plan.image
@@ -202,7 +202,7 @@ class Provider:
             return contextlib.nullcontext()
         return one_after_the_other(self._store, work, "prchain environments")
 
-    def _repaired(self, order: _ImageRequest, failure: BuildFailed, desk: Gateway) -> StageImage:
+    def _repaired(self, order: _ImageRequest, failure: BuildFailed, gateway: Gateway) -> StageImage:
         """The image by a recipe that a model changed; one repair of a repository at a time, for its recipe is one."""
         plan = order.plan
         with self._guard:
@@ -222,7 +222,7 @@ class Provider:
                 return self._image(replace(order, plan=order.replan(recipe)), repairs=builds)
 
             texts = {path: order.tree.read(path).decode("utf-8", "replace") for path in plan.manifests}
-            recipe, provided = repair(desk, plan.repository, plan.recipe, texts, failure, build)
+            recipe, provided = repair(gateway, plan.repository, plan.recipe, texts, failure, build)
             folder = self.recipes_dir
             origin = named_recipe(recipe.name, folder if folder.is_dir() else None)
             store_recipe(folder, plan.repository, recipe, changed_keys(origin, recipe))

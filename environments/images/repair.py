@@ -95,7 +95,7 @@ def question(
 
 
 def repair(
-    desk: Gateway,
+    gateway: Gateway,
     repository: str,
     recipe: Recipe,
     manifests: Mapping[str, str],
@@ -112,7 +112,7 @@ def repair(
     tried: list[str] = []
     for attempt in range(tries):
         asked = question(repository, recipe, manifests, failure, "\n".join(tried), attempt)
-        proposal = desk.ask_for(asked, Proposal).value
+        proposal = gateway.ask_for(asked, Proposal).value
         try:
             recipe = apply_proposal(recipe, proposal)
             return recipe, build(recipe)

@@ -40,9 +40,9 @@ def stage_image(workplace: Workplace, chain: ChainStages, stage: Stage) -> str:
     client = workplace.backend.client
     name = stage_image_name(chain, stage)
     with in_engine():
-        ground = str(client.images.get(workplace.provided.image).id)
+        base_image = str(client.images.get(workplace.provided.image).id)
     tree = workplace.trees.tree_of(stage.base)
-    told = "\n".join([ground, tree, *workplace.provided.plan.refresh, str(workplace.provided.plan.environment)])
+    told = "\n".join([base_image, tree, *workplace.provided.plan.refresh, str(workplace.provided.plan.environment)])
     digest = hashlib.sha256(told.encode()).hexdigest()
     if _label(client, name) == digest:
         return name

@@ -138,24 +138,24 @@ class ChainProver:
             provided = self.provider.provide(work.chain.repository, work.trees, work.git, stage)
             plan = provided.plan
             found = replace(found, image=provided.image, recipe=plan.recipe.name, runner=plan.runner)
-            place = self._workplace(work, provided)
-            suite = StageSuite.of(place, stage, work.patches)
-            found = replace(found, files=suite.files, command=_command(place, suite.files))
+            workplace = self._workplace(work, provided)
+            suite = StageSuite.of(workplace, stage, work.patches)
+            found = replace(found, files=suite.files, command=_command(workplace, suite.files))
             found = self._tested(work, stage, before, suite, found, tell)
             if self.options.stage_images and found.outcome == PROVED and work.backend.needs_image:
                 tell("image of its checkout")
-                found = replace(found, stage_image=self._checkout(work, stage, place))
+                found = replace(found, stage_image=self._checkout(work, stage, workplace))
         except BuildFailed as error:
             return replace(found, outcome=error.name, reason=_reason(str(error), *error.lines))
         except (NoRecipe, IncompleteRepository, StateError) as error:
             return replace(found, outcome=error.name, reason=_reason(str(error)))
         return found
 
-    def _checkout(self, work: _Chain, stage: Stage, place: Workplace) -> str:
+    def _checkout(self, work: _Chain, stage: Stage, workplace: Workplace) -> str:
         """The image of a stage's checkout, with its row, which outlives the chain's: `prune` needs it."""
         begun = time.monotonic()
-        name = stage_image(place, work.chain, stage)
-        recipe = place.provided.plan.recipe.name
+        name = stage_image(workplace, work.chain, stage)
+        recipe = workplace.provided.plan.recipe.name
         with self._store.transaction() as tx:
             write_stage_image(tx, name, work.chain.repository, recipe, time.monotonic() - begun)
         return name
@@ -217,9 +217,9 @@ def _at_stage(stage: Stage, tell: Tell) -> Tell:
     return lambda words: tell(f"stage {stage.position}: {words}")
 
 
-def _command(place: Workplace, files: Sequence[str]) -> str:
+def _command(workplace: Workplace, files: Sequence[str]) -> str:
     """One line that runs the files and prints how each test ended: the recipe's own command where it has one."""
-    plan = place.provided.plan
+    plan = workplace.provided.plan
     if plan.test and "{tools}" not in plan.test and "\n" not in plan.test:
         return plan.test.replace("{files}", shlex.join(RUNNERS[plan.runner].arguments(files)))
     return plain_command(plan.runner, files)

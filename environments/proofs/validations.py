@@ -27,7 +27,7 @@ from prchain.progress import SILENT, Progress
 from prchain.runs import RunResult, Tell, UnitResult, run_units
 from prchain.settings import Settings
 from sql.chosen import ChainChoice, ChainUnit, find_chain, selected_ids
-from sql.ledger import open_desk
+from sql.ledger import open_gateway
 from sql.lock import alone
 from sql.outcomes import PROVED
 from sql.store import Store, Transaction
@@ -98,11 +98,13 @@ def open_run(
     """
     with ExitStack() as opened:
         store = opened.enter_context(closing(Store.open(settings.db, create=False)))
-        desk: Gateway | None = None
+        gateway: Gateway | None = None
         if repair:
-            desk = opened.enter_context(open_desk(settings, store, (PURPOSE,), budget_usd=budget_usd, run=ledger_run))
+            gateway = opened.enter_context(
+                open_gateway(settings, store, (PURPOSE,), budget_usd=budget_usd, run=ledger_run)
+            )
         images = BACKENDS.named(options.backend).needs_image
-        provider = opened.enter_context(closing(Provider(settings, images=images, store=store, desk=desk)))
+        provider = opened.enter_context(closing(Provider(settings, images=images, store=store, gateway=gateway)))
         there = {one.name for one in list_images(provider.engine())} if options.stage_images else None
         prover = ChainProver(store, provider, settings, options)
         yield ValidateRun(store, prover, choice, progress=progress, images=there, secrets=settings.secrets)

@@ -29,8 +29,8 @@ _FILES = 600.0
 class ChannelledSandbox(ABC):
     """A backend says how to make the place and the transport; see `Sandbox` for the methods."""
 
-    def __init__(self, place: SandboxConfig) -> None:
-        self.place = place
+    def __init__(self, config: SandboxConfig) -> None:
+        self.config = config
         self._channel: Channel | None = None
         self._watchdog: Watchdog | None = None
         self._closed = False
@@ -84,10 +84,10 @@ class ChannelledSandbox(ABC):
         finally:
             if not started:
                 self._stop()
-        self._watchdog = Watchdog(self._disk_use, self.place.limits.disk_bytes, self._end)
+        self._watchdog = Watchdog(self._disk_use, self.config.limits.disk_bytes, self._end)
         self._watchdog.start()
         log.info(
-            "%s started in %.1f s, of %s", self._shown, time.monotonic() - begun, self.place.image or "this machine"
+            "%s started in %.1f s, of %s", self._shown, time.monotonic() - begun, self.config.image or "this machine"
         )
 
     def close(self) -> None:
@@ -136,7 +136,7 @@ class ChannelledSandbox(ABC):
         stdin: bytes = b"",
         sink: Callable[[bytes], None] | None = None,
     ) -> ExecResult:
-        if len(stdin) > min(MOST_READ, self.place.limits.file_bytes):
+        if len(stdin) > min(MOST_READ, self.config.limits.file_bytes):
             raise SandboxError(f"a stdin of {len(stdin):,} bytes is too much; put a file and read that")
         channel = self._running()
         watching = self._watchdog.watching() if self._watchdog else contextlib.nullcontext()
@@ -145,7 +145,7 @@ class ChannelledSandbox(ABC):
                 return channel.run(
                     command,
                     timeout=timeout,
-                    workdir=self.place.workdir,
+                    workdir=self.config.workdir,
                     cwd=cwd,
                     session=session,
                     environment=environment,
@@ -166,7 +166,7 @@ class ChannelledSandbox(ABC):
 
     def _why(self, error: SandboxLost) -> SandboxError:
         if self._watchdog is not None and self._watchdog.tripped:
-            most = self.place.limits.disk_bytes
+            most = self.config.limits.disk_bytes
             why: SandboxError = DiskLimit(f"the sandbox wrote {self._watchdog.tripped:,} bytes; it may write {most:,}")
         else:
             why = self._cause(error)

@@ -53,14 +53,14 @@ class DockerSandbox(ChannelledSandbox):
 
     def __init__(
         self,
-        place: SandboxConfig,
+        config: SandboxConfig,
         *,
         client: Any | None = None,
         engine: str | None = None,
         family: _Family | None = None,
     ) -> None:
-        super().__init__(place)
-        if place.image is None:
+        super().__init__(config)
+        if config.image is None:
             raise ImageMissing("a sandbox in docker needs an image")
         self.name = ""
         self._client: Any = client
@@ -69,7 +69,7 @@ class DockerSandbox(ChannelledSandbox):
         self._family = family or _Family()
         with self._family.lock:
             self._family.members += 1
-        self._image = place.image
+        self._image = config.image
         self._container: Any = None
 
     def start(self) -> None:
@@ -96,16 +96,16 @@ class DockerSandbox(ChannelledSandbox):
         with engine_errors("starting a sandbox"):
             self._container = self._create()
             self._container.start()
-            most = str(self.place.limits.processes)
+            most = str(self.config.limits.processes)
             command = ["bash", "--noprofile", "--norc", "-c", SCRIPT, "prchain", "1", "/tmp/.prchain", most]
             api = self._client.api
-            made = api.exec_create(self._container.id, command, stdin=True, user=self.place.user or "", workdir="/")
+            made = api.exec_create(self._container.id, command, stdin=True, user=self.config.user or "", workdir="/")
             return ExecTransport(api.exec_start(made["Id"], socket=True), 2 * PATIENCE)
 
     def _create(self) -> Any:
         from docker.types import LogConfig, Ulimit  # noqa: PLC0415  loaded with the first container
 
-        place, limits = self.place, self.place.limits
+        config, limits = self.config, self.config.limits
         self.name = f"prchain-{secrets.token_hex(6)}"
         return self._client.containers.create(
             self._image,
@@ -113,13 +113,13 @@ class DockerSandbox(ChannelledSandbox):
             entrypoint=["sleep"],
             name=self.name,
             hostname="sandbox",
-            labels={**place.labels, **our_labels(SANDBOX, self.name)},
-            environment=dict(place.environment),
+            labels={**config.labels, **our_labels(SANDBOX, self.name)},
+            environment=dict(config.environment),
             use_config_proxy=False,
-            user=place.user,
-            working_dir=place.workdir,
+            user=config.user,
+            working_dir=config.workdir,
             init=True,
-            network_mode="bridge" if place.network else "none",
+            network_mode="bridge" if config.network else "none",
             cap_drop=["ALL"],
             cap_add=list(CAPABILITIES),
             security_opt=["no-new-privileges"],
@@ -166,7 +166,7 @@ class DockerSandbox(ChannelledSandbox):
             self._end()
             return error
         if state["OOMKilled"]:
-            return OutOfMemory(f"the sandbox used more than {self.place.limits.memory_bytes:,} bytes of memory")
+            return OutOfMemory(f"the sandbox used more than {self.config.limits.memory_bytes:,} bytes of memory")
         return SandboxLost(f"{error}; the container ended with {state['ExitCode']}")
 
     def _state(self) -> Any:
@@ -233,7 +233,7 @@ class DockerSandbox(ChannelledSandbox):
         """See `Sandbox.branch`."""
         image = self._snapshot_image(snapshot)
         other = DockerSandbox(
-            self.place, client=None if self._own_client else self._client, engine=self._engine, family=self._family
+            self.config, client=None if self._own_client else self._client, engine=self._engine, family=self._family
         )
         other._image = image
         started = False

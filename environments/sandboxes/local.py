@@ -105,9 +105,9 @@ class ProcessTransport:
 class LocalSandbox(ChannelledSandbox):
     """A sandbox of namespaces; with `unsafe` plain processes, whose paths are the host's and whom nothing keeps off."""
 
-    def __init__(self, place: SandboxConfig, *, unsafe: bool = False) -> None:
-        super().__init__(place)
-        if unsafe and (not posixpath.isabs(place.workdir) or place.workdir == "/"):
+    def __init__(self, config: SandboxConfig, *, unsafe: bool = False) -> None:
+        super().__init__(config)
+        if unsafe and (not posixpath.isabs(config.workdir) or config.workdir == "/"):
             raise UsageError("plain processes need a folder of their own as workdir")
         self._unsafe = unsafe
         self._folder: Path | None = None
@@ -133,17 +133,17 @@ class LocalSandbox(ChannelledSandbox):
     def _state(self) -> Path:
         """The folder that holds all that commands can write and that a snapshot keeps."""
         assert self._folder is not None
-        return Path(self.place.workdir) if self._unsafe else self._folder / "state"
+        return Path(self.config.workdir) if self._unsafe else self._folder / "state"
 
     def _spawn(self, folder: Path, state: Path) -> subprocess.Popen[bytes]:
-        limits = self.place.limits
+        limits = self.config.limits
         bounds = f"ulimit -c 0; ulimit -f {limits.file_bytes // 1024}; ulimit -d {limits.memory_bytes // 1024}\n"
-        environment = {"PATH": PATH, "HOME": _HOME, "LANG": "C.UTF-8", **self.place.environment}
+        environment = {"PATH": PATH, "HOME": _HOME, "LANG": "C.UTF-8", **self.config.environment}
         server = ["bash", "--noprofile", "--norc", "-c"]
         if self._unsafe:
             (folder / "server").mkdir()
             command = [*server, bounds + SCRIPT, "prchain", "self", str(folder / "server"), "0"]
-            environment["HOME"] = self.place.workdir
+            environment["HOME"] = self.config.workdir
             return _start(command, environment, as_nobody=False, reaps=True)
         as_nobody = os.geteuid() == 0
         (folder / "etc").mkdir()
@@ -161,14 +161,14 @@ class LocalSandbox(ChannelledSandbox):
         program = shutil.which("bwrap")
         if program is None:
             raise EngineUnavailable("bubblewrap (bwrap) is not installed, and plain processes were not asked for")
-        root = Path(self.place.image or "/")
+        root = Path(self.config.image or "/")
         if not root.is_dir():
             raise ImageMissing(f"there is no folder {root} with a root file system")
         out = [program, "--unshare-all", "--die-with-parent", "--new-session", "--hostname", "sandbox"]
         out += ["--uid", "1000", "--gid", "1000", "--cap-drop", "ALL"]
-        if self.place.network:
+        if self.config.network:
             out += ["--share-net"]
-        shown = sorted(entry.name for entry in root.iterdir()) if self.place.image else _PROGRAMS
+        shown = sorted(entry.name for entry in root.iterdir()) if self.config.image else _PROGRAMS
         for name in shown:
             path = root / name
             if name in {"proc", "dev", "sys", "tmp", "etc", "home"}:
@@ -183,7 +183,7 @@ class LocalSandbox(ChannelledSandbox):
         out += ["--ro-bind", str(folder / "etc" / "group"), "/etc/group"]
         out += ["--proc", "/proc", "--dev", "/dev", "--bind", str(state / "shm"), "/dev/shm"]
         out += ["--bind", str(state / "tmp"), "/tmp", "--bind", str(state / "home"), _HOME]
-        out += ["--bind", str(state / "work"), self.place.workdir]
+        out += ["--bind", str(state / "work"), self.config.workdir]
         return [*out, "--remount-ro", "/dev", "--remount-ro", "/", "--"]
 
     def _stop(self) -> None:
@@ -283,7 +283,7 @@ class LocalSandbox(ChannelledSandbox):
         """See `Sandbox.branch`; plain processes cannot: their paths are the host's."""
         if self._unsafe:
             raise UsageError("plain processes cannot be branched: both would write the same folder")
-        other = LocalSandbox(self.place)
+        other = LocalSandbox(self.config)
         other._begin_with = self._snapshot_path(snapshot)
         other._family, other._members = self._family, self._members
         self._members.append(other)

@@ -87,7 +87,7 @@ class Sandbox(Protocol):
     where the sandbox was ended for that, and `EngineUnavailable` where the engine does not answer.
     """
 
-    place: SandboxConfig
+    config: SandboxConfig
 
     def start(self) -> None:
         """Make the sandbox ready; does nothing when it is. Raises `ImageMissing`, `EngineUnavailable`."""

@@ -54,10 +54,10 @@ class ScriptedSandbox:
         self,
         lines: Iterable[ScriptedResult | tuple[Matcher, ExecResult | SandboxError]] = (),
         *,
-        place: SandboxConfig | None = None,
+        config: SandboxConfig | None = None,
         files: Mapping[str, bytes] | None = None,
     ) -> None:
-        self.place = place or SandboxConfig(None)
+        self.config = config or SandboxConfig(None)
         self.asked: list[str] = []
         self._lines = [line if isinstance(line, ScriptedResult) else ScriptedResult(*line) for line in lines]
         self._files = {path: (content, 0o644) for path, content in (files or {}).items()}
@@ -163,7 +163,7 @@ class ScriptedSandbox:
     def branch(self, snapshot: str) -> ScriptedSandbox:
         """See `Sandbox.branch`; the branch answers from the same lines."""
         self._check()
-        other = ScriptedSandbox(place=self.place)
+        other = ScriptedSandbox(config=self.config)
         other._files = dict(self._snapshot(snapshot))
         other._lines, other._snapshots = self._lines, self._snapshots
         other.start()

@@ -108,7 +108,7 @@ def run_tests(
     ran = sandbox.exec(
         _filled(command.template, files=runner.shown(files), tools=tools, report=report),
         timeout=timeout,
-        cwd=workdir or sandbox.place.workdir,
+        cwd=workdir or sandbox.config.workdir,
         environment={**_ENVIRONMENT, **command.environment},
         output_limit=1 << 16,
         stdin=json.dumps(order).encode() if command.signed else b"",

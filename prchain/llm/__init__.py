@@ -1,1 +1,1 @@
-"""Talking to models: a desk that asks, a ledger that remembers and pays, endpoints and scripts that answer."""
+"""Talking to models: a gateway that asks, a ledger that remembers and pays, endpoints and scripts that answer."""

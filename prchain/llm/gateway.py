@@ -1,4 +1,4 @@
-"""The desk: where every stage asks its questions.
+"""The gateway: where every stage asks its questions.
 
 It finds the reply that an earlier run stored, or reserves, asks, stores and only then reads; what does not fit is
 asked again with words on what is wrong. All of it can be killed at any moment: the next run walks the same way over
@@ -142,7 +142,7 @@ class Gateway:
     pause: Callable[[int], None] = field(default=lambda tries: sleep(full_jitter(tries, random)), repr=False)
     """Waits after the given number of tries whose replies were lost."""
     cleanup: ExitStack = field(default_factory=ExitStack, repr=False)
-    """What is to be closed with the desk."""
+    """What is to be closed with the gateway."""
     _freed: threading.Condition = field(default_factory=threading.Condition, repr=False)
     _in_flight: int = 0
     _answered: threading.Condition = field(default_factory=threading.Condition, repr=False)

@@ -1,4 +1,4 @@
-"""From settings to a desk."""
+"""From settings to a gateway."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _Address = tuple[str, str | None]
 """An endpoint's URL and the key for it: what a limit belongs to."""
 
 
-def make_desk(settings: Settings, ledger: Ledger, budget_usd: float | None = None) -> Gateway:
-    """A desk that asks the models of the settings, or the script that stands in for all of them.
+def make_gateway(settings: Settings, ledger: Ledger, budget_usd: float | None = None) -> Gateway:
+    """A gateway that asks the models of the settings, or the script that stands in for all of them.
 
     `budget_usd` is what the ledger's run may spend; None is no limit. `Gateway.check` tells before anything is sent
     whether the purposes of a command have models and, with a budget, prices. Raises `UsageError` where no model is
@@ -33,15 +33,15 @@ def make_desk(settings: Settings, ledger: Ledger, budget_usd: float | None = Non
         )
     endpoints = _endpoints(settings, (common, *settings.purposes.values()))
     routes = {name: _route(settings, purpose, endpoints, name) for name, purpose in settings.purposes.items()}
-    desk = Gateway(
+    gateway = Gateway(
         ledger,
         default=_route(settings, common, endpoints, "") if settings.llm_model else None,
         routes={name: route for name, route in routes.items() if route is not None},
         budget_usd=budget_usd,
     )
     for endpoint in endpoints.values():
-        desk.cleanup.callback(endpoint.close)
-    return desk
+        gateway.cleanup.callback(endpoint.close)
+    return gateway
 
 
 def _endpoints(settings: Settings, purposes: tuple[PurposeSettings, ...]) -> dict[_Address, Endpoint]:

@@ -116,18 +116,18 @@ def _placing(image: str, bed: Bed, name: str, turns: int) -> list[Measure]:
     for _ in range(turns):
         timed("id", lambda: next_state(bed.store, landed_before=bed.landed, agent_tree=agent, base=bed.base))
         seconds["clone"].append(_clone(image, bed))
-        with DockerSandbox(SandboxConfig(image, limits=ResourceLimits(memory_bytes=2 << 30))) as box:
-            timed("placed", partial(place_tree, box, bed.store, bed.base))
-            timed("next", partial(place_tree, box, bed.store, bed.landed))
-            timed("extracted", partial(extract_tree, box, bed.store, start_tree=tree, ignore_rules_from=tree))
-            tracker = Tracker(box, bed.store, start_tree=tree, ignore_rules_from=tree)
+        with DockerSandbox(SandboxConfig(image, limits=ResourceLimits(memory_bytes=2 << 30))) as sandbox:
+            timed("placed", partial(place_tree, sandbox, bed.store, bed.base))
+            timed("next", partial(place_tree, sandbox, bed.store, bed.landed))
+            timed("extracted", partial(extract_tree, sandbox, bed.store, start_tree=tree, ignore_rules_from=tree))
+            tracker = Tracker(sandbox, bed.store, start_tree=tree, ignore_rules_from=tree)
             assert tracker.take() == bed.landed
             some = [path.decode() for path in list(bed.store.entries(bed.landed))[:CHANGED]]
             for step in range(STEPS):
                 time.sleep(_TICK)
                 tracker.take()
                 timed("idle", tracker.take)
-                box.exec("".join(f"echo {step} >> {shlex.quote(path)}\n" for path in some))
+                sandbox.exec("".join(f"echo {step} >> {shlex.quote(path)}\n" for path in some))
                 timed("changed", tracker.take)
     middle = {what: median(values) for what, values in seconds.items()}
     bench = f"a stage on {name}, median of {turns}"

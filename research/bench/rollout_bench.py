@@ -222,8 +222,8 @@ def _ours(scaffold: ReactScaffold, folder: Path, said: list[str]) -> Run:
     ]
     store = Store.open(f"sqlite:///{folder / 'bench.db'}")
     (folder / "work").mkdir()
-    box = _Sandbox(SandboxConfig(None, workdir=str(folder / "work")), unsafe=True)
-    box.measured = run
+    sandbox = _Sandbox(SandboxConfig(None, workdir=str(folder / "work")), unsafe=True)
+    sandbox.measured = run
     try:
         with store.transaction() as tx:
             tx.upsert(
@@ -259,11 +259,11 @@ def _ours(scaffold: ReactScaffold, folder: Path, said: list[str]) -> Run:
                 },
             )
             write_entries(tx, "bench", opening)
-        desk = Gateway(SqlLedger(store, "bench"), Route(_model(said, run), Price(1.0, 2.0)), budget_usd=1000.0)
+        gateway = Gateway(SqlLedger(store, "bench"), Route(_model(said, run), Price(1.0, 2.0)), budget_usd=1000.0)
         recorder = StoreRecorder(store, "bench", opening)
-        with box:
+        with sandbox:
             run.begin()
-            ended = scaffold.attempt(desk, box, AttemptSpec("bench/1", 0, 1, 1, opening), recorder)
+            ended = scaffold.attempt(gateway, sandbox, AttemptSpec("bench/1", 0, 1, 1, opening), recorder)
             run.end_step()
         assert (ended.ending, ended.used.steps) == (Ending.SUBMITTED, len(said))
     finally:

@@ -73,15 +73,15 @@ def _commands(image: str, turns: int) -> list[Measure]:
     The first of a block is left out: the engine still removes the last one's process then.
     """
     client = connect()
-    with _sandbox(image) as box:
-        container = client.containers.get(box.name)
-        line = ["docker", "exec", box.name, "bash", "-c", "true"]
+    with _sandbox(image) as sandbox:
+        container = client.containers.get(sandbox.name)
+        line = ["docker", "exec", sandbox.name, "bash", "-c", "true"]
 
         def by_channel() -> None:
-            assert box.exec("true").exit_code == 0
+            assert sandbox.exec("true").exit_code == 0
 
         def in_session() -> None:
-            assert box.exec("true", session="bench").exit_code == 0
+            assert sandbox.exec("true", session="bench").exit_code == 0
 
         def by_line() -> None:
             subprocess.run(line, check=True, capture_output=True)
@@ -101,7 +101,7 @@ def _commands(image: str, turns: int) -> list[Measure]:
                 way()
                 seconds[name] += [_timed(way) for _ in range(BLOCK)]
         began = time.perf_counter()
-        result = box.exec("head -c 200000000 /dev/zero", output_limit=4 << 20)
+        result = sandbox.exec("head -c 200000000 /dev/zero", output_limit=4 << 20)
         rate = (result.omitted + len(result.output)) / (time.perf_counter() - began) / 1e6
     client.close()
     middle = {name: median(values) * 1000 for name, values in seconds.items()}
@@ -123,8 +123,8 @@ def _at_once(image: str, turns: int) -> list[Measure]:
     with ExitStack() as stack:
         boxes = [stack.enter_context(_sandbox(image)) for _ in range(CONTAINERS)]
         few = max(1, turns // 10)
-        channel = _in_threads([partial(_repeat, turns, partial(box.exec, "true")) for box in boxes])
-        line = _in_threads([partial(_repeat, few, partial(_line, box.name)) for box in boxes])
+        channel = _in_threads([partial(_repeat, turns, partial(sandbox.exec, "true")) for sandbox in boxes])
+        line = _in_threads([partial(_repeat, few, partial(_line, sandbox.name)) for sandbox in boxes])
     return [
         Measure(bench, "our channels", CONTAINERS * turns / channel, "commands/s", note=f"{channel:.2f} s in all"),
         Measure(bench, "docker exec by CLI", CONTAINERS * few / line, "commands/s", note=f"measured with {few} each"),
@@ -154,18 +154,18 @@ def _snapshots(image: str, name: str, megabytes: int, turns: int) -> list[Measur
 
 def _by_channel(image: str, write: str, size: int) -> tuple[float, float, float]:
     """Seconds of our snapshot, and of our restore with one command; megabytes that the snapshot takes."""
-    with _sandbox(image) as box:
-        assert box.exec(write, timeout=300).exit_code == 0
+    with _sandbox(image) as sandbox:
+        assert sandbox.exec(write, timeout=300).exit_code == 0
         kept: list[str] = []
-        snapshot = _timed(lambda: kept.append(box.snapshot()))
+        snapshot = _timed(lambda: kept.append(sandbox.snapshot()))
 
         def back() -> None:
-            box.restore(kept[0])
-            box.exec("true")
+            sandbox.restore(kept[0])
+            sandbox.exec("true")
 
         restore = _timed(back)
-        assert int(box.exec("cat /testbed/f* | wc -c").output) == size
-        return snapshot, restore, _layer(box._image, image)
+        assert int(sandbox.exec("cat /testbed/f* | wc -c").output) == size
+        return snapshot, restore, _layer(sandbox._image, image)
 
 
 def _by_line(image: str, write: str, size: int) -> tuple[float, float, float]:

@@ -69,17 +69,17 @@ def main(db: str, chain: str, agent: str, tries: int, keep: str | None) -> None:
         with store.reading() as tx:
             chain_id = find_chain(tx, chain)
         ensure_task(store, chain_id)
-        ground = _ground(store, provider, settings, folder, chain_id)
-        say(f"{ground.task.chain.repository} {chain_id}, {len(ground.task.stages)} stages, {agent} agent")
+        chain_context = _chain_context(store, provider, settings, folder, chain_id)
+        say(f"{chain_context.task.chain.repository} {chain_id}, {len(chain_context.task.stages)} stages, {agent} agent")
         missed_by: tuple[str, ...] = ()
         match agent:
             case "reference":
-                works = reference(ground)
+                works = reference(chain_context)
             case "different":
-                works = different(ground)
-                _tell_difference(ground, works)
+                works = different(chain_context)
+                _tell_difference(chain_context, works)
             case _:
-                found = search(ground, tries, say)
+                found = search(chain_context, tries, say)
                 if found is None:
                     say(
                         "nothing in stage 1 was found that stage 2 alone misses; with more --tries it looks further",
@@ -90,7 +90,7 @@ def main(db: str, chain: str, agent: str, tries: int, keep: str | None) -> None:
                 say(f"found after {found.tried} tries: {found.piece}, missed by {', '.join(missed_by[:3])}")
         context = RunContext(
             store,
-            _desk(store, []),
+            _gateway(store, []),
             provider,
             BACKENDS[OPTIONS.backend].of(settings),
             SCAFFOLDS[OPTIONS.scaffold].make(OPTIONS),
@@ -100,20 +100,23 @@ def main(db: str, chain: str, agent: str, tries: int, keep: str | None) -> None:
         )
         with store.reading() as tx:
             name = context.find(tx, chain_id, 0)[1].id
-        assert roll(replace(context, desk=_desk(store, script(ground.trees, works, name))), chain_id, 0) == name
+        assert (
+            roll(replace(context, gateway=_gateway(store, script(chain_context.trees, works, name))), chain_id, 0)
+            == name
+        )
         came = read(store, name)
-        bases = ground.trees.trees_of([one.base for one in ground.task.chain.stages])
+        bases = chain_context.trees.trees_of([one.base for one in chain_context.task.chain.stages])
         for line in lines(came, bases):
             say(line)
         wrong = faults(agent, came, works, bases, missed_by)
-        wrong += _not_other(ground, works) if agent == "different" else []
+        wrong += _not_other(chain_context, works) if agent == "different" else []
     for fault in wrong:
         say(f"FAILED {fault}", err=True)
     say(f"{'not ' if wrong else ''}as it must be; {time.monotonic() - begun:.0f} s in all")
     sys.exit(1 if wrong else 0)
 
 
-def _desk(store: Store, lines: list[Any]) -> Gateway:
+def _gateway(store: Store, lines: list[Any]) -> Gateway:
     free = Price(input=0.0, output=0.0)
     return Gateway(SqlLedger(store, uuid.uuid4().hex), default=Route(ScriptedModel(lines), free))
 
@@ -125,10 +128,10 @@ def copy(db: Path, to: Path) -> None:
         source.backup(target)
 
 
-def _ground(store: Store, provider: Provider, settings: Settings, folder: Path, chain_id: str) -> ChainContext:
-    """The chain's ground for what is worked out before the rollout."""
+def _chain_context(store: Store, provider: Provider, settings: Settings, folder: Path, chain_id: str) -> ChainContext:
+    """The chain's context, for what is worked out before the rollout."""
 
-    def place(provided: StageImage, trees: TreeStore) -> Workplace:
+    def workplace(provided: StageImage, trees: TreeStore) -> Workplace:
         backend = replace(BACKENDS[OPTIONS.backend], client=provider.engine())
         return Workplace(provided, trees, backend=backend, test_timeout=OPTIONS.test_timeout)
 
@@ -136,21 +139,21 @@ def _ground(store: Store, provider: Provider, settings: Settings, folder: Path, 
         task = read_task(tx, chain_id)
     task.require_tests()
     return ChainContext(
-        task, mirrors=settings.mirrors_dir, data_dir=folder / "data", provider=provider, make_place=place
+        task, mirrors=settings.mirrors_dir, data_dir=folder / "data", provider=provider, make_workplace=workplace
     )
 
 
-def _tell_difference(ground: ChainContext, works: list[StageWork]) -> None:
+def _tell_difference(chain_context: ChainContext, works: list[StageWork]) -> None:
     for work in works:
-        paths = [path_text(one.path) for one in ground.trees.diff(work.solved, work.tree)]
+        paths = [path_text(one.path) for one in chain_context.trees.diff(work.solved, work.tree)]
         say(f"stage {work.position}: in other words: {', '.join(paths) or 'nothing'}")
 
 
-def _not_other(ground: ChainContext, works: list[StageWork]) -> list[str]:
+def _not_other(chain_context: ChainContext, works: list[StageWork]) -> list[str]:
     """Whether A_1 has other words than M_1 in a file that the stage's source patch touches."""
-    first = ground.task.chain.stages[0]
-    touched = set(ground.patches[0].source)
-    own = {path_text(one.path) for one in ground.trees.diff(first.landed, works[0].tree)}
+    first = chain_context.task.chain.stages[0]
+    touched = set(chain_context.patches[0].source)
+    own = {path_text(one.path) for one in chain_context.trees.diff(first.landed, works[0].tree)}
     return [] if touched & own else ["A_1 has the words of M_1 in every source file"]
 
 

@@ -51,19 +51,19 @@ class _Survey:
         return tuple(sorted(test for test in self.passed if run.statuses.get(test) is not Status.passed))
 
 
-def search(ground: ChainContext, most: int, tell: Tell) -> Found | None:
+def search(chain_context: ChainContext, most: int, tell: Tell) -> Found | None:
     """The first piece of stage 1 that only stage 2 misses, among the `most` likeliest; None where there is none."""
-    trees = ground.trees
-    whole = reference(ground)
+    trees = chain_context.trees
+    whole = reference(chain_context)
     start, first = whole[0].state.tree, whole[0].tree
     touched = {path_text(change.path) for change in trees.diff(start, first)}
-    one, two = (_survey(ground, marked(trees, work.tree, touched), work.position) for work in whole[:2])
+    one, two = (_survey(chain_context, marked(trees, work.tree, touched), work.position) for work in whole[:2])
     for position, survey in ((1, one), (2, two)):
         tell(f"stage {position}: {len(survey.passed)} tests count, which reach {len(survey.seen)} statements")
-    words = _test_words(ground, 2) - _test_words(ground, 1)
-    source = set(ground.patches[0].source)
+    words = _test_words(chain_context, 2) - _test_words(chain_context, 1)
+    source = set(chain_context.patches[0].source)
     found = (piece for piece in pieces(trees, start, first, two.seen - one.seen) if piece.path in source)
-    names = called_otherwise(trees, start, first, relied_on(ground))
+    names = called_otherwise(trees, start, first, relied_on(chain_context))
     ranked = rank((*found, *names), one.seen, two.seen, words)
     tell(f"{len(ranked)} pieces to leave out")
     idle: list[Piece] = []
@@ -74,7 +74,7 @@ def search(ground: ChainContext, most: int, tell: Tell) -> Found | None:
         if any(piece in larger for larger in idle):  # nobody missed more than that
             continue
         tree = piece.left_out(trees, first)
-        works = breaking(ground, tree)
+        works = breaking(chain_context, tree)
         if works[1].state.conflicts or works[1].conflicts:
             tell(f"{piece}: in conflict with later work")
             continue
@@ -110,26 +110,26 @@ def rank(
     return sorted(reached, key=likely)
 
 
-def relied_on(ground: ChainContext) -> list[str]:
+def relied_on(chain_context: ChainContext) -> list[str]:
     """The names that stage 1 brings into the repository, that its tests do not know, and that stage 2 uses; sorted."""
-    first, second = ground.task.chain.stages[:2]
-    new = _added_words(ground, first.base, solution(ground, first)) - _test_words(ground, 1)
-    used = new & (_added_words(ground, second.base, second.landed) | _test_words(ground, 2))
-    return sorted(used - ground.git.words_at(first.base, used))
+    first, second = chain_context.task.chain.stages[:2]
+    new = _added_words(chain_context, first.base, solution(chain_context, first)) - _test_words(chain_context, 1)
+    used = new & (_added_words(chain_context, second.base, second.landed) | _test_words(chain_context, 2))
+    return sorted(used - chain_context.git.words_at(first.base, used))
 
 
-def _added_words(ground: ChainContext, old: str, new: str) -> set[str]:
+def _added_words(chain_context: ChainContext, old: str, new: str) -> set[str]:
     """The words of the lines that a patch adds to Python files."""
-    commits = [ground.trees.commit(ground.trees.tree_of(one)) for one in (old, new)]
-    [patch] = ground.trees.patches([(commits[0], commits[1])])
+    commits = [chain_context.trees.commit(chain_context.trees.tree_of(one)) for one in (old, new)]
+    [patch] = chain_context.trees.patches([(commits[0], commits[1])])
     return {word for file in patch if file.path.endswith(".py") for line in file.added for word in _words(line)}
 
 
-def _test_words(ground: ChainContext, position: int) -> set[str]:
+def _test_words(chain_context: ChainContext, position: int) -> set[str]:
     """The words of the test patch's files as they landed."""
-    stage, patch = ground.task.chain.stages[position - 1], ground.patches[position - 1]
-    entries = ground.trees.entries(stage.landed)
-    blobs = ground.trees.blobs([entries[path].blob for path in patch.test_paths if path in entries])
+    stage, patch = chain_context.task.chain.stages[position - 1], chain_context.patches[position - 1]
+    entries = chain_context.trees.entries(stage.landed)
+    blobs = chain_context.trees.blobs([entries[path].blob for path in patch.test_paths if path in entries])
     return {word for blob in blobs for word in _words(blob.decode("utf-8", "replace"))}
 
 
@@ -137,9 +137,9 @@ def _words(text: str) -> set[str]:
     return {word for word in re.findall(r"\w{4,}", text) if not keyword.iskeyword(word)}
 
 
-def _survey(ground: ChainContext, tree: str, position: int) -> _Survey:
-    stage = ground.task.stages[position - 1]
-    suite = ground.suite(stage)
+def _survey(chain_context: ChainContext, tree: str, position: int) -> _Survey:
+    stage = chain_context.task.stages[position - 1]
+    suite = chain_context.suite(stage)
     assert isinstance(suite, StageSuite) and stage.tests is not None
     own = replace(suite, files=suite.own_files)
     seen: set[str] = set()
@@ -165,14 +165,14 @@ def _run(suite: StageSuite, tree: str, look: Look = lambda sandbox: None) -> Tes
 
 
 def _run_once(suite: StageSuite, tree: str, look: Look) -> TestRun:
-    place: Workplace = suite.workplace
-    with place.sandbox() as sandbox:
-        place.place(sandbox, suite.laid_over(tree))
+    workplace: Workplace = suite.workplace
+    with workplace.sandbox() as sandbox:
+        workplace.place(sandbox, suite.laid_over(tree))
         run = run_tests(
             sandbox,
-            place.command,
+            workplace.command,
             suite.files,
-            timeout=place.test_timeout,
+            timeout=workplace.test_timeout,
             replaced_by_reference=suite.replaced_by_reference,
         )
         look(sandbox)

@@ -41,35 +41,35 @@ class StageWork:
     """Where the reference's source patch did not fit S_t, and S_t's own text stands in `solved`."""
 
 
-def follow(ground: ChainContext, does: Does) -> list[StageWork]:
+def follow(chain_context: ChainContext, does: Does) -> list[StageWork]:
     """The work of an agent at every stage, each on what it left at the one before. Raises `MergeUnsupported`."""
     done: list[StageWork] = []
-    for stage in ground.task.chain.stages:
-        state = ground.state(stage.position, done[-1].tree if done else None, Carry.AGENT)
-        merged = merge3(ground.trees, stage.base, state.tree, solution(ground, stage))
+    for stage in chain_context.task.chain.stages:
+        state = chain_context.state(stage.position, done[-1].tree if done else None, Carry.AGENT)
+        merged = merge3(chain_context.trees, stage.base, state.tree, solution(chain_context, stage))
         tree = does(stage.position, state.tree, merged.tree)
         done.append(StageWork(stage.position, state, merged.tree, tree, merged.conflicts))
     return done
 
 
-def solution(ground: ChainContext, stage: Stage) -> str:
+def solution(chain_context: ChainContext, stage: Stage) -> str:
     """M_t without the stage's test patch."""
-    base = ground.trees.entries(stage.base)
-    tests = ground.patches[stage.position - 1].test_paths
-    return ground.trees.edit(stage.landed, {path: base.get(path) for path in tests})
+    base = chain_context.trees.entries(stage.base)
+    tests = chain_context.patches[stage.position - 1].test_paths
+    return chain_context.trees.edit(stage.landed, {path: base.get(path) for path in tests})
 
 
-def reference(ground: ChainContext) -> list[StageWork]:
+def reference(chain_context: ChainContext) -> list[StageWork]:
     """The agent that does what the developers did, and writes no tests."""
-    return follow(ground, lambda position, start, solved: solved)
+    return follow(chain_context, lambda position, start, solved: solved)
 
 
-def breaking(ground: ChainContext, first: str) -> list[StageWork]:
+def breaking(chain_context: ChainContext, first: str) -> list[StageWork]:
     """The agent that leaves stage 1 as the tree `first` and does what the developers did from then on."""
-    return follow(ground, lambda position, start, solved: first if position == 1 else solved)
+    return follow(chain_context, lambda position, start, solved: first if position == 1 else solved)
 
 
-def different(ground: ChainContext) -> list[StageWork]:
+def different(chain_context: ChainContext) -> list[StageWork]:
     """The agent that does the same as the developers in other words.
 
     A function for which that alone would conflict with what upstream made of it later is changed on its own new lines
@@ -78,13 +78,15 @@ def different(ground: ChainContext) -> list[StageWork]:
     """
     spared = Spared()
     while True:
-        works = _in_other_words(ground, spared)
+        works = _in_other_words(chain_context, spared)
         paths = _conflicts(works)
         if paths <= spared.files:
             return works
         for path in paths:
-            names = {(path, name) for name in _names(ground, path)}
-            in_the_way = {name for name in names - spared.left if path in _conflicts(_alone(ground, spared, name))}
+            names = {(path, name) for name in _names(chain_context, path)}
+            in_the_way = {
+                name for name in names - spared.left if path in _conflicts(_alone(chain_context, spared, name))
+            }
             if in_the_way - spared.narrow:
                 spared = replace(spared, narrow=spared.narrow | in_the_way)
             elif in_the_way:
@@ -93,34 +95,36 @@ def different(ground: ChainContext) -> list[StageWork]:
                 spared = replace(spared, files=spared.files | {path})
 
 
-def _in_other_words(ground: ChainContext, spared: Spared) -> list[StageWork]:
-    return follow(ground, lambda position, start, solved: written_otherwise(ground.trees, start, solved, spared))
+def _in_other_words(chain_context: ChainContext, spared: Spared) -> list[StageWork]:
+    return follow(
+        chain_context, lambda position, start, solved: written_otherwise(chain_context.trees, start, solved, spared)
+    )
 
 
-def _alone(ground: ChainContext, spared: Spared, wanted: tuple[str, str]) -> list[StageWork]:
+def _alone(chain_context: ChainContext, spared: Spared, wanted: tuple[str, str]) -> list[StageWork]:
     """The work where but one function is in other words."""
     path = wanted[0]
-    others = {(path, name) for name in _names(ground, path)} - {wanted}
-    files = {name for patch in ground.patches for name in patch.source} - {path}
-    return _in_other_words(ground, Spared(spared.narrow, frozenset(others), frozenset(files)))
+    others = {(path, name) for name in _names(chain_context, path)} - {wanted}
+    files = {name for patch in chain_context.patches for name in patch.source} - {path}
+    return _in_other_words(chain_context, Spared(spared.narrow, frozenset(others), frozenset(files)))
 
 
 def _conflicts(works: list[StageWork]) -> set[str]:
     return {path_text(one.path) for work in works for one in (*work.state.conflicts, *work.conflicts)}
 
 
-def _names(ground: ChainContext, path: str) -> set[str]:
+def _names(chain_context: ChainContext, path: str) -> set[str]:
     """The functions of a file that the stages write."""
     return {
         name
-        for stage in ground.task.chain.stages
-        for name in functions_of(_at(ground, stage.base, path), _at(ground, stage.landed, path))
+        for stage in chain_context.task.chain.stages
+        for name in functions_of(_at(chain_context, stage.base, path), _at(chain_context, stage.landed, path))
     }
 
 
-def _at(ground: ChainContext, commit: str, path: str) -> str:
-    entry = ground.trees.entries(commit).get(path.encode("utf-8", "surrogateescape"))
-    return ground.trees.blobs([entry.blob])[0].decode("utf-8", "replace") if entry else ""
+def _at(chain_context: ChainContext, commit: str, path: str) -> str:
+    entry = chain_context.trees.entries(commit).get(path.encode("utf-8", "surrogateescape"))
+    return chain_context.trees.blobs([entry.blob])[0].decode("utf-8", "replace") if entry else ""
 
 
 def written_otherwise(store: TreeStore, start: str, tree: str, spared: Spared | None = None) -> str:

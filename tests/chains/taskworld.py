@@ -215,16 +215,16 @@ class TaskWorld:
             tx.upsert(ClosingReference, [{**key, "number": number}])
 
     def run(self, model: FakeModel | Gateway, **options: Any) -> TaskRun:
-        """A run over the chains with a model, or with a whole desk."""
-        desk = model if isinstance(model, Gateway) else desk_of(model)
-        writer = TaskWriter(self.store, QueryConstructor(desk), self.folder / "mirrors")
-        return TaskRun(self.store, desk, writer, TaskRunOptions(**options))
+        """A run over the chains with a model, or with a whole gateway."""
+        gateway = model if isinstance(model, Gateway) else gateway_of(model)
+        writer = TaskWriter(self.store, QueryConstructor(gateway), self.folder / "mirrors")
+        return TaskRun(self.store, gateway, writer, TaskRunOptions(**options))
 
 
-def desk_of(
+def gateway_of(
     model: FakeModel, ledger: Ledger | None = None, *, budget: float | None = None, price: Price | None = None
 ) -> Gateway:
-    """A desk that does not wait between repeats."""
+    """A gateway that does not wait between repeats."""
     route = Route(model, price or Price(input=1.0, output=2.0))
     return Gateway(ledger or MemoryLedger(), default=route, budget_usd=budget, pause=lambda tries: None)
 

@@ -18,7 +18,7 @@ from prchain.errors import IncompleteRepository, NotARepository, UsageError
 from prchain.git import GitRepository
 from sql.ledger import SqlLedger
 from sql.tables import ChainStage, Repository, Selection, Task, TaskStage
-from tests.chains.taskworld import CHAIN, OVERVIEW, QUERIES, FakeModel, TaskWorld, desk_of, good_answer, mined, shop
+from tests.chains.taskworld import CHAIN, OVERVIEW, QUERIES, FakeModel, TaskWorld, gateway_of, good_answer, mined, shop
 from tests.miner.gitworld import Content, World, git
 
 ROOT = Path(__file__).parents[2]
@@ -37,7 +37,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TaskWorld]:
                 return {"query": QUERIES[int(request.subject[-1]) + 1]}
             return good_answer(request)
 
-        made.run(desk_of(FakeModel(answer), SqlLedger(made.store, "run"))).run()
+        made.run(gateway_of(FakeModel(answer), SqlLedger(made.store, "run"))).run()
         yield made
 
 

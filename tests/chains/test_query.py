@@ -21,7 +21,7 @@ from prchain.git import GitRepository
 from prchain.leaks import Finding, check
 from prchain.llm.ledger import MemoryLedger
 from prchain.llm.model import Request
-from tests.chains.taskworld import CHAIN, OVERVIEW, QUERIES, FakeModel, TaskWorld, desk_of, good_answer, mined, shop
+from tests.chains.taskworld import CHAIN, OVERVIEW, QUERIES, FakeModel, TaskWorld, gateway_of, good_answer, mined, shop
 
 LEAK = QUERIES[1] + " Write a function round_half_even_cents for it."
 
@@ -55,7 +55,7 @@ def contexts(world: TaskWorld, chain: TaskChain) -> list[StageContext]:
 
 
 def constructor(model: FakeModel, **options: Any) -> QueryConstructor:
-    return QueryConstructor(desk_of(model), **options)
+    return QueryConstructor(gateway_of(model), **options)
 
 
 class TestContext:
@@ -229,7 +229,7 @@ class TestLeaks:
 
     def test_another_round_asks_other_questions(self, chain: TaskChain, contexts: list[StageContext]) -> None:
         ledger = MemoryLedger()
-        maker = QueryConstructor(desk_of(leaks_first(99), ledger))
+        maker = QueryConstructor(gateway_of(leaks_first(99), ledger))
         maker.query(chain, contexts, 1, "plan")
         maker.query(chain, contexts, 1, "plan")
         assert len(ledger.calls) == ROUND

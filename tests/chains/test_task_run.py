@@ -36,8 +36,8 @@ from tests.chains.taskworld import (
     TaskWorld,
     crowd,
     crowd_answer,
-    desk_of,
     failing,
+    gateway_of,
     good_answer,
     mined,
     shop,
@@ -163,10 +163,10 @@ class TestResume:
     def test_nothing_is_asked_twice(self, world: TaskWorld) -> None:
         ledger = SqlLedger(world.store, "one")
         down = failing("query", EndpointUnreachable("down"), position=3)
-        world.run(desk_of(down, ledger)).run()
+        world.run(gateway_of(down, ledger)).run()
         assert stored(world)["task"][0] == "endpoint_unreachable"
         healthy = FakeModel()
-        assert world.run(desk_of(healthy, SqlLedger(world.store, "two"))).run().counts == {"ready": 1}
+        assert world.run(gateway_of(healthy, SqlLedger(world.store, "two"))).run().counts == {"ready": 1}
         assert [(r.purpose, r.subject[-2:]) for r in healthy.asked] == [("query", "/3"), ("overview", "ew")]
         assert world.run(FakeModel()).run().standing == 1
 
@@ -180,8 +180,8 @@ class TestResume:
             return good_answer(request)
 
         for purpose, position in (("query", 1), ("plan", 2), ("plan", 3), ("overview", None)):
-            world.run(desk_of(_or(answer, purpose, position), SqlLedger(world.store, purpose))).run()
-        world.run(desk_of(FakeModel(answer), SqlLedger(world.store, "last"))).run()
+            world.run(gateway_of(_or(answer, purpose, position), SqlLedger(world.store, purpose))).run()
+        world.run(gateway_of(FakeModel(answer), SqlLedger(world.store, "last"))).run()
         cut = stored(world)["draft"]
         assert leaks["n"] == 2
         with world.store.transaction() as tx:
@@ -196,20 +196,20 @@ class TestResume:
             return LEAK if request.purpose == "query" and request.subject.endswith("/2") else good_answer(request)
 
         ledger = SqlLedger(world.store, "one")
-        assert world.run(desk_of(FakeModel(leaky), ledger)).run().counts == {"query_rejected": 1}
+        assert world.run(gateway_of(FakeModel(leaky), ledger)).run().counts == {"query_rejected": 1}
         untouched = FakeModel()
-        assert world.run(desk_of(untouched, ledger)).run().standing == 1 and not untouched.asked
+        assert world.run(gateway_of(untouched, ledger)).run().standing == 1 and not untouched.asked
         again = FakeModel(leaky)
-        assert world.run(desk_of(again, ledger), retry=True).run().counts == {"query_rejected": 1}
+        assert world.run(gateway_of(again, ledger), retry=True).run().counts == {"query_rejected": 1}
         assert {r.subject[-2:] for r in again.asked} == {"/2"} and again.count("query") == ROUND
         assert again.count("plan") == 1, "a round begins with a plan of its own"
         assert stored(world)["stages"][1] == ("query_rejected", 2 * ROUND)
         down = failing("query", EndpointUnreachable("down"))
-        assert not world.run(desk_of(down, ledger), retry=True).run().done
+        assert not world.run(gateway_of(down, ledger), retry=True).run().done
         good = FakeModel()
-        assert world.run(desk_of(good, ledger)).run().counts == {"ready": 1}
+        assert world.run(gateway_of(good, ledger)).run().counts == {"ready": 1}
         assert stored(world)["stages"][1] == ("ready", 2 * ROUND + 1)
-        assert world.run(desk_of(untouched, ledger), retry=True).run().standing == 1 and not untouched.asked
+        assert world.run(gateway_of(untouched, ledger), retry=True).run().standing == 1 and not untouched.asked
 
     def test_rows_of_an_earlier_run_are_replaced_whole(self, world: TaskWorld) -> None:
         world.run(failing("plan", EndpointUnreachable("down"), position=1)).run()
@@ -233,7 +233,7 @@ class TestBudget:
         while True:
             ledger = SqlLedger(many.store, f"run{runs}")
             model = FakeModel(crowd_answer)
-            report = many.run(desk_of(model, ledger, budget=budget, price=price)).run(8)
+            report = many.run(gateway_of(model, ledger, budget=budget, price=price)).run(8)
             assert ledger.spending().usd <= budget
             runs += 1
             if report.done:
@@ -315,7 +315,7 @@ class TestRenewed:
         before = stored(world)["draft"]
         leaks = FakeModel(lambda request: LEAK if request.purpose == "query" else good_answer(request), name="other")
         ledger = SqlLedger(world.store, "r")
-        report = world.run(desk_of(leaks, ledger), renew=True).run()
+        report = world.run(gateway_of(leaks, ledger), renew=True).run()
         assert report.counts == {"query_rejected": 1} and "the task that stood stays" in str(report.results[0].reason)
         now = stored(world)["draft"]
         assert (now.outcome, now.overview, [one.query for one in now.stages]) == (
@@ -324,10 +324,10 @@ class TestRenewed:
             [one.query for one in before.stages],
         )
         asked = len(leaks.asked)
-        world.run(desk_of(leaks, ledger), renew=True).run()
+        world.run(gateway_of(leaks, ledger), renew=True).run()
         assert len(leaks.asked) == asked, "what it said to this round is stored"
         good = FakeModel(name="other")
-        assert world.run(desk_of(good, ledger), renew=True, retry=True).run().counts == {"ready": 1}
+        assert world.run(gateway_of(good, ledger), renew=True, retry=True).run().counts == {"ready": 1}
         assert world.rows(Task, "model") == [("other",)]
 
     def test_a_defect_leaves_it_too_and_is_not_hidden(self, world: TaskWorld) -> None:
@@ -350,7 +350,7 @@ class TestDryRun:
     def test_asks_nothing_and_counts_the_calls_of_a_clean_run(self, world: TaskWorld) -> None:
         model = FakeModel()
         ledger = SqlLedger(world.store, "dry")
-        run: TaskRun = world.run(desk_of(model, ledger, budget=100.0))
+        run: TaskRun = world.run(gateway_of(model, ledger, budget=100.0))
         tasks, estimate, unread = run.estimate()
         assert (tasks, unread, model.asked, ledger.spending().calls) == (1, (), [], 0)
         assert world.rows(Task, "outcome") == world.rows(LlmCall, "id") == []
@@ -363,9 +363,9 @@ class TestDryRun:
 
     def test_counts_only_what_is_missing(self, world: TaskWorld) -> None:
         ledger = SqlLedger(world.store, "one")
-        world.run(desk_of(failing("plan", EndpointUnreachable("down"), position=3), ledger)).run()
+        world.run(gateway_of(failing("plan", EndpointUnreachable("down"), position=3), ledger)).run()
         model = FakeModel()
-        run = world.run(desk_of(model, ledger))
+        run = world.run(gateway_of(model, ledger))
         calls = run.estimate()[1].calls
         run.run()
         assert calls == len(model.asked) == 3
@@ -375,9 +375,9 @@ class TestDryRun:
             return LEAK if request.purpose == "query" and request.subject.endswith("/2") else good_answer(request)
 
         ledger = SqlLedger(world.store, "one")
-        world.run(desk_of(FakeModel(leaky), ledger)).run()
+        world.run(gateway_of(FakeModel(leaky), ledger)).run()
         model = FakeModel()
-        run = world.run(desk_of(model, ledger), retry=True)
+        run = world.run(gateway_of(model, ledger), retry=True)
         calls = run.estimate()[1].calls
         assert run.run().counts == {"ready": 1}
         assert calls == len(model.asked) == 5, "plan and query of two stages, and the overview"

@@ -78,14 +78,14 @@ def stage_with_a_future(folder: Path) -> tuple[TreeStore, str, str]:
     return TreeStore.open(folder / "store", [world.path]), world.sha(1), world.sha(2)
 
 
-def assert_future_is_out_of_reach(box: Sandbox, folder: Path) -> None:
+def assert_future_is_out_of_reach(sandbox: Sandbox, folder: Path) -> None:
     """No git command and no reading of the object store gives what came after the base."""
     store, base, future = stage_with_a_future(folder)
-    commit = place_tree(box, store, base)
+    commit = place_tree(sandbox, store, base)
     names = [future, *(f"{future}^{{tree}}", store.entries(future)[b"a"].blob, store.tree_of(future))]
     for name in names:
         for command in (f"cat-file -e {name}", f"show {name}", f"checkout {name}", f"log {name}", f"branch x {name}"):
-            assert box.exec(f"git {command}").exit_code != 0, command
+            assert sandbox.exec(f"git {command}").exit_code != 0, command
     for command in (
         "fetch --all",
         "fetch origin",
@@ -99,16 +99,16 @@ def assert_future_is_out_of_reach(box: Sandbox, folder: Path) -> None:
         f"fetch {folder}/mirror.git",
         f"fetch {folder}/store",
     ):
-        result = box.exec(f"git {command}", timeout=20)
+        result = sandbox.exec(f"git {command}", timeout=20)
         assert SOLUTION.encode() not in result.output and future.encode() not in result.output, command
-    seen = box.exec(
+    seen = sandbox.exec(
         "git log --all --format=%H; git reflog --all; git tag; git remote -v; git fsck --lost-found; git stash list; "
         "git cat-file --batch-all-objects --batch --unordered; git unpack-objects < .git/objects/pack/*.pack; "
         "git rev-list --all --objects --reflog; git bundle create - --all; git worktree list; git config --list; "
         "cat .git/objects/info/alternates"
     )
     assert commit.encode() in seen.output and b"base\n" in seen.output
-    read = box.exec("python3 -", stdin=READ_OBJECTS.encode(), output_limit=16 << 20)
+    read = sandbox.exec("python3 -", stdin=READ_OBJECTS.encode(), output_limit=16 << 20)
     assert b"base" in read.output and b"shared" in read.output, "the reading finds what is there"
     for output in (seen.output, read.output):
         assert SOLUTION.encode() not in output
@@ -127,12 +127,12 @@ class Conformance:
 
     @pytest.fixture(scope="class")
     @classmethod
-    def box(cls, make: Make) -> Iterator[Sandbox]:
+    def sandbox(cls, make: Make) -> Iterator[Sandbox]:
         with make() as sandbox:
             yield sandbox
 
-    def test_is_a_sandbox(self, box: Sandbox) -> None:
-        assert isinstance(box, Sandbox)
+    def test_is_a_sandbox(self, sandbox: Sandbox) -> None:
+        assert isinstance(sandbox, Sandbox)
 
     @pytest.mark.parametrize(
         ("command", "code", "output"),
@@ -158,127 +158,129 @@ class Conformance:
         ],
     )
     def test_a_command_gives_its_output_and_its_exit_code(
-        self, box: Sandbox, command: str, code: int, output: bytes
+        self, sandbox: Sandbox, command: str, code: int, output: bytes
     ) -> None:
-        result = box.exec(command)
+        result = sandbox.exec(command)
         assert (result.exit_code, result.output, result.omitted, result.timed_out) == (code, output, 0, False)
 
-    def test_an_error_of_the_shell_names_the_line_of_the_command(self, box: Sandbox) -> None:
-        assert box.exec("true\nno_such_program").output == b"bash: line 2: no_such_program: command not found\n"
+    def test_an_error_of_the_shell_names_the_line_of_the_command(self, sandbox: Sandbox) -> None:
+        assert sandbox.exec("true\nno_such_program").output == b"bash: line 2: no_such_program: command not found\n"
 
-    def test_look_alikes_of_the_framing_are_output(self, box: Sandbox) -> None:
+    def test_look_alikes_of_the_framing_are_output(self, sandbox: Sandbox) -> None:
         forged = "0123456789abcdef0123456789abcdef done 0 0\n" * 3 + "ready /tmp\nend fin\n"
-        result = box.exec(f"printf %s '{forged}'; printf %s '{forged}' >&2; exit 9")
+        result = sandbox.exec(f"printf %s '{forged}'; printf %s '{forged}' >&2; exit 9")
         assert (result.exit_code, result.output) == (9, 2 * forged.encode())
 
-    def test_every_byte_comes_through(self, box: Sandbox) -> None:
+    def test_every_byte_comes_through(self, sandbox: Sandbox) -> None:
         content = bytes(range(256)) * 4096
-        assert box.exec("cat", stdin=content, output_limit=len(content)).output == content
-        assert box.exec("wc -c", stdin=content).output.strip() == str(len(content)).encode()
+        assert sandbox.exec("cat", stdin=content, output_limit=len(content)).output == content
+        assert sandbox.exec("wc -c", stdin=content).output.strip() == str(len(content)).encode()
 
-    def test_a_command_can_be_longer_than_an_argument(self, box: Sandbox) -> None:
+    def test_a_command_can_be_longer_than_an_argument(self, sandbox: Sandbox) -> None:
         text = "x" * 300_000
-        assert box.exec(f"wc -c <<'END'\n{text}\nEND\nexit 7").output.strip() == b"300001"
+        assert sandbox.exec(f"wc -c <<'END'\n{text}\nEND\nexit 7").output.strip() == b"300001"
 
-    def test_head_and_tail_are_kept(self, box: Sandbox) -> None:
-        result = box.exec("printf BEGIN; head -c 5000000 /dev/zero; printf END; exit 2", output_limit=1000)
+    def test_head_and_tail_are_kept(self, sandbox: Sandbox) -> None:
+        result = sandbox.exec("printf BEGIN; head -c 5000000 /dev/zero; printf END; exit 2", output_limit=1000)
         assert result.output == b"BEGIN" + b"\0" * 992 + b"END"
         assert (result.omitted, result.exit_code, result.head) == (5_000_008 - 1000, 2, 500)
         assert "[... 4999008 bytes left out ...]" in result.text
 
-    def test_endless_output_is_cut_while_it_runs(self, box: Sandbox) -> None:
+    def test_endless_output_is_cut_while_it_runs(self, sandbox: Sandbox) -> None:
         began = time.monotonic()
-        result = box.exec("yes", timeout=50, output_limit=1000)
+        result = sandbox.exec("yes", timeout=50, output_limit=1000)
         assert (result.exit_code, result.limit, result.timed_out) == (None, OUTPUT_LIMIT, False)
         assert len(result.output) == 1000 and time.monotonic() - began < 40
-        assert box.exec("echo next").output == b"next\n"
+        assert sandbox.exec("echo next").output == b"next\n"
 
-    def test_what_runs_in_the_background_neither_delays_nor_disturbs(self, box: Sandbox) -> None:
+    def test_what_runs_in_the_background_neither_delays_nor_disturbs(self, sandbox: Sandbox) -> None:
         began = time.monotonic()
-        assert box.exec("(while sleep 0.01; do echo noise; done) & echo started").output.endswith(b"started\n")
+        assert sandbox.exec("(while sleep 0.01; do echo noise; done) & echo started").output.endswith(b"started\n")
         assert time.monotonic() - began < 5
         time.sleep(0.1)
-        assert box.exec("echo own").output == b"own\n"
-        assert box.exec("sleep 0.1; echo own").output == b"own\n"
+        assert sandbox.exec("echo own").output == b"own\n"
+        assert sandbox.exec("sleep 0.1; echo own").output == b"own\n"
 
-    def test_a_process_of_an_earlier_command_outlives_a_timeout_of_a_later_one(self, box: Sandbox) -> None:
-        box.exec("sleep 1000 & echo $! > /tmp/earlier")
-        assert box.exec("sleep 5", timeout=0.2).timed_out
-        assert box.exec("kill -0 $(cat /tmp/earlier) && kill $(cat /tmp/earlier)").exit_code == 0
+    def test_a_process_of_an_earlier_command_outlives_a_timeout_of_a_later_one(self, sandbox: Sandbox) -> None:
+        sandbox.exec("sleep 1000 & echo $! > /tmp/earlier")
+        assert sandbox.exec("sleep 5", timeout=0.2).timed_out
+        assert sandbox.exec("kill -0 $(cat /tmp/earlier) && kill $(cat /tmp/earlier)").exit_code == 0
 
-    def test_a_timeout_kills_all_that_was_started_and_keeps_the_output(self, box: Sandbox) -> None:
-        result = box.exec(
+    def test_a_timeout_kills_all_that_was_started_and_keeps_the_output(self, sandbox: Sandbox) -> None:
+        result = sandbox.exec(
             "echo partial; (setsid sleep 7001 &); (setsid bash -c 'trap \"\" TERM HUP INT; sleep 7002' &)\n"
             "(setsid bash -c 'env -i setsid sleep 7003 & disown' & disown); bash -c 'sleep 7004 & sleep 7005'",
             timeout=2,
         )
         assert (result.exit_code, result.timed_out, result.output) == (None, True, b"partial\n")
         assert 2 <= result.seconds < 12
-        assert box.exec("cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' ' | grep -o 'sleep 700[0-9]'").output == b""
-
-    def test_nothing_of_a_timeout_reaches_the_next_command(self, box: Sandbox) -> None:
-        for turn in range(15):
-            assert box.exec("echo lost; sleep 5", timeout=0.05).timed_out
-            assert box.exec(f"echo {turn}").output == b"%d\n" % turn
-
-    def test_a_stopped_command_times_out(self, box: Sandbox) -> None:
-        assert box.exec("kill -STOP $$", timeout=0.5).timed_out
-
-    def test_a_command_that_kills_its_supervisor_ends_clearly(self, box: Sandbox) -> None:
-        result = box.exec("kill -9 $PPID; sleep 100", timeout=20)
-        assert result.exit_code is None and result.seconds < 15
-        assert box.exec("echo next").output == b"next\n"
-
-    def test_working_directory_and_variables(self, box: Sandbox) -> None:
-        assert box.exec("pwd").output == box.place.workdir.encode() + b"\n"
-        assert box.exec("pwd", cwd="/usr").output == b"/usr\n"
-        assert box.exec('echo "$A"', environment={"A": "it's; $B\n"}).output == b"it's; $B\n\n"
-        assert box.exec("true", cwd="/no/such").exit_code == 126
-        assert box.exec("echo ${FROM_PLACE}").output == b"of the place\n"
-
-    def test_a_session_keeps_working_directory_and_exported_variables(self, box: Sandbox) -> None:
-        box.exec("cd /usr; export KEPT=$'a b\\n\\'c'; NOT_EXPORTED=1; exit 4", session="one")
-        assert box.exec('pwd; echo "$KEPT$NOT_EXPORTED"', session="one").output == b"/usr\na b\n'c\n"
-        assert box.exec('pwd; echo "$KEPT"', session="two").output == box.place.workdir.encode() + b"\n\n"
-        assert box.exec('pwd; echo "$KEPT"').output == box.place.workdir.encode() + b"\n\n"
-        box.exec("cd lib; unset KEPT FROM_PLACE", session="one")
         assert (
-            box.exec('pwd; echo "${KEPT-unset} ${FROM_PLACE-unset}"', session="one").output
+            sandbox.exec("cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' ' | grep -o 'sleep 700[0-9]'").output == b""
+        )
+
+    def test_nothing_of_a_timeout_reaches_the_next_command(self, sandbox: Sandbox) -> None:
+        for turn in range(15):
+            assert sandbox.exec("echo lost; sleep 5", timeout=0.05).timed_out
+            assert sandbox.exec(f"echo {turn}").output == b"%d\n" % turn
+
+    def test_a_stopped_command_times_out(self, sandbox: Sandbox) -> None:
+        assert sandbox.exec("kill -STOP $$", timeout=0.5).timed_out
+
+    def test_a_command_that_kills_its_supervisor_ends_clearly(self, sandbox: Sandbox) -> None:
+        result = sandbox.exec("kill -9 $PPID; sleep 100", timeout=20)
+        assert result.exit_code is None and result.seconds < 15
+        assert sandbox.exec("echo next").output == b"next\n"
+
+    def test_working_directory_and_variables(self, sandbox: Sandbox) -> None:
+        assert sandbox.exec("pwd").output == sandbox.config.workdir.encode() + b"\n"
+        assert sandbox.exec("pwd", cwd="/usr").output == b"/usr\n"
+        assert sandbox.exec('echo "$A"', environment={"A": "it's; $B\n"}).output == b"it's; $B\n\n"
+        assert sandbox.exec("true", cwd="/no/such").exit_code == 126
+        assert sandbox.exec("echo ${FROM_PLACE}").output == b"of the place\n"
+
+    def test_a_session_keeps_working_directory_and_exported_variables(self, sandbox: Sandbox) -> None:
+        sandbox.exec("cd /usr; export KEPT=$'a b\\n\\'c'; NOT_EXPORTED=1; exit 4", session="one")
+        assert sandbox.exec('pwd; echo "$KEPT$NOT_EXPORTED"', session="one").output == b"/usr\na b\n'c\n"
+        assert sandbox.exec('pwd; echo "$KEPT"', session="two").output == sandbox.config.workdir.encode() + b"\n\n"
+        assert sandbox.exec('pwd; echo "$KEPT"').output == sandbox.config.workdir.encode() + b"\n\n"
+        sandbox.exec("cd lib; unset KEPT FROM_PLACE", session="one")
+        assert (
+            sandbox.exec('pwd; echo "${KEPT-unset} ${FROM_PLACE-unset}"', session="one").output
             == b"/usr/lib\nunset unset\n"
         )
-        box.exec("sleep 5", session="one", timeout=0.2)
-        assert box.exec("pwd", session="one").output == b"/usr/lib\n"
-        assert box.exec("pwd; echo $X", session="one", cwd="/tmp", environment={"X": "1"}).output == b"/tmp\n1\n"
+        sandbox.exec("sleep 5", session="one", timeout=0.2)
+        assert sandbox.exec("pwd", session="one").output == b"/usr/lib\n"
+        assert sandbox.exec("pwd; echo $X", session="one", cwd="/tmp", environment={"X": "1"}).output == b"/tmp\n1\n"
 
     @pytest.mark.parametrize(
         "arguments", [{"session": "../x"}, {"environment": {"A=B": "c"}}, {"environment": {"A": "\0"}}]
     )
-    def test_what_cannot_be_passed_on_is_refused(self, box: Sandbox, arguments: dict[str, Any]) -> None:
+    def test_what_cannot_be_passed_on_is_refused(self, sandbox: Sandbox, arguments: dict[str, Any]) -> None:
         with pytest.raises(SandboxError):
-            box.exec("true", **arguments)
+            sandbox.exec("true", **arguments)
         with pytest.raises(SandboxError):
-            box.exec("echo a\0b")
-        assert box.exec("echo fine").output == b"fine\n"
+            sandbox.exec("echo a\0b")
+        assert sandbox.exec("echo fine").output == b"fine\n"
 
-    def test_files_are_read_and_written(self, box: Sandbox) -> None:
-        path = f"{box.place.workdir}/deep/er/it's -x\nname"
+    def test_files_are_read_and_written(self, sandbox: Sandbox) -> None:
+        path = f"{sandbox.config.workdir}/deep/er/it's -x\nname"
         content = bytes(range(256)) * 1000
-        box.write(path, content, mode=0o750)
-        assert box.read(path) == content
-        assert box.exec("stat -c %a deep/er/*").output == b"750\n"
-        box.write(path, b"")
-        assert box.read(path) == b""
+        sandbox.write(path, content, mode=0o750)
+        assert sandbox.read(path) == content
+        assert sandbox.exec("stat -c %a deep/er/*").output == b"750\n"
+        sandbox.write(path, b"")
+        assert sandbox.read(path) == b""
         for wrong in ("/no/such/file", "/usr"):
             with pytest.raises(SandboxFileError):
-                box.read(wrong)
+                sandbox.read(wrong)
         with pytest.raises(SandboxFileError):
-            box.write("/proc/none/file", b"x")
+            sandbox.write("/proc/none/file", b"x")
 
-    def test_archives_go_in_and_come_out(self, box: Sandbox) -> None:
-        folder = f"{box.place.workdir}/tree"
-        box.put(folder, tar_of({"a.txt": b"a", "sub/b": b"\0b", "caf\udce9\n": b"bytes"}, {"out": "/etc/passwd"}))
-        box.put(folder, io.BytesIO(tar_of({"second": b"2"})))
-        assert members(box.get(folder)) == {
+    def test_archives_go_in_and_come_out(self, sandbox: Sandbox) -> None:
+        folder = f"{sandbox.config.workdir}/tree"
+        sandbox.put(folder, tar_of({"a.txt": b"a", "sub/b": b"\0b", "caf\udce9\n": b"bytes"}, {"out": "/etc/passwd"}))
+        sandbox.put(folder, io.BytesIO(tar_of({"second": b"2"})))
+        assert members(sandbox.get(folder)) == {
             "tree": None,
             "tree/a.txt": b"a",
             "tree/sub": None,
@@ -287,15 +289,17 @@ class Conformance:
             "tree/out": "/etc/passwd",
             "tree/second": b"2",
         }
-        assert members(box.get(f"{folder}/out")) == {"out": "/etc/passwd"}
+        assert members(sandbox.get(f"{folder}/out")) == {"out": "/etc/passwd"}
         with pytest.raises(SandboxFileError):
-            list(box.get(f"{folder}/none"))
+            list(sandbox.get(f"{folder}/none"))
         with pytest.raises(SandboxFileError):
-            box.put(folder, b"this is no archive" * 100)
+            sandbox.put(folder, b"this is no archive" * 100)
 
-    def test_what_a_command_locked_comes_out_all_the_same(self, box: Sandbox) -> None:
-        folder = box.exec("mkdir -p locked/in && echo x > locked/in/f && chmod 000 locked/in/f locked/in locked; pwd")
-        found = members(box.get(f"{folder.text.strip()}/locked"))
+    def test_what_a_command_locked_comes_out_all_the_same(self, sandbox: Sandbox) -> None:
+        folder = sandbox.exec(
+            "mkdir -p locked/in && echo x > locked/in/f && chmod 000 locked/in/f locked/in locked; pwd"
+        )
+        found = members(sandbox.get(f"{folder.text.strip()}/locked"))
         assert found["locked/in/f"] == b"x\n"
 
     def test_what_came_after_the_base_cannot_be_had(self, make: Make, tmp_path: Path) -> None:
@@ -357,12 +361,12 @@ class Conformance:
             with pytest.raises(SandboxLost, match="closed"):
                 call()
 
-    def test_a_command_waits_for_the_one_before_it(self, box: Sandbox) -> None:
+    def test_a_command_waits_for_the_one_before_it(self, sandbox: Sandbox) -> None:
         times: list[tuple[float, float]] = []
 
         def work() -> None:
             began = time.monotonic()
-            box.exec("sleep 0.2")
+            sandbox.exec("sleep 0.2")
             times.append((began, time.monotonic()))
 
         threads = [threading.Thread(target=work) for _ in range(3)]

@@ -20,7 +20,7 @@ class FolderSandbox:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.place = SandboxConfig(None, str(folder))
+        self.config = SandboxConfig(None, str(folder))
         self.home = folder.with_name("home")
         self.home.mkdir(exist_ok=True)
 

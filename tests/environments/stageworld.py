@@ -86,8 +86,8 @@ CHANGES: dict[int, Changes] = {
 def bubblewrap_works() -> bool:
     """Whether bubblewrap can make namespaces here."""
     try:
-        with LocalSandbox(SandboxConfig(None)) as box:
-            return box.exec("true").exit_code == 0
+        with LocalSandbox(SandboxConfig(None)) as sandbox:
+            return sandbox.exec("true").exit_code == 0
     except (EngineUnavailable, SandboxLost):
         return False
 

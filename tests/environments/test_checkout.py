@@ -54,100 +54,102 @@ def start(store: TreeStore) -> str:
 
 
 @pytest.fixture
-def box(tmp_path: Path) -> FolderSandbox:
+def sandbox(tmp_path: Path) -> FolderSandbox:
     return FolderSandbox(tmp_path / "testbed")
 
 
 @pytest.fixture(autouse=True)
-def _a_folder_to_be(box: FolderSandbox) -> None:
-    box.folder.mkdir()
+def _a_folder_to_be(sandbox: FolderSandbox) -> None:
+    sandbox.folder.mkdir()
 
 
 class TestPlace:
     def test_the_folder_holds_the_tree_and_git_sees_no_change(
-        self, box: FolderSandbox, store: TreeStore, start: str
+        self, sandbox: FolderSandbox, store: TreeStore, start: str
     ) -> None:
-        (box.folder / "left.over").write_text("from before")
-        (box.folder / ".hidden").mkdir()
-        commit = place_tree(box, store, start)
+        (sandbox.folder / "left.over").write_text("from before")
+        (sandbox.folder / ".hidden").mkdir()
+        commit = place_tree(sandbox, store, start)
         found = {
-            os.fsencode(path.relative_to(box.folder)): path
-            for path in box.folder.rglob("*")
-            if ".git" not in path.relative_to(box.folder).parts and (path.is_symlink() or not path.is_dir())
+            os.fsencode(path.relative_to(sandbox.folder)): path
+            for path in sandbox.folder.rglob("*")
+            if ".git" not in path.relative_to(sandbox.folder).parts and (path.is_symlink() or not path.is_dir())
         }
         assert found.keys() | {b"ext/lib"} == store.entries(start).keys()
-        assert (box.folder / "dos.txt").read_bytes() == b"one\r\ntwo\r\n"
-        assert (box.folder / "wide.u").read_bytes() == b"plain\n"
-        assert os.readlink(box.folder / "link") == "src/app.py"
-        assert (box.folder / "src/run").stat().st_mode & 0o777 == 0o755
-        assert (box.folder / "ext/lib").is_dir()
-        assert git(box.folder, "status", "--porcelain") == ""
-        assert git(box.folder, "rev-parse", "HEAD", "HEAD^{tree}").split() == [commit, start]
-        assert git(box.folder, "branch", "--show-current").strip() == "main"
+        assert (sandbox.folder / "dos.txt").read_bytes() == b"one\r\ntwo\r\n"
+        assert (sandbox.folder / "wide.u").read_bytes() == b"plain\n"
+        assert os.readlink(sandbox.folder / "link") == "src/app.py"
+        assert (sandbox.folder / "src/run").stat().st_mode & 0o777 == 0o755
+        assert (sandbox.folder / "ext/lib").is_dir()
+        assert git(sandbox.folder, "status", "--porcelain") == ""
+        assert git(sandbox.folder, "rev-parse", "HEAD", "HEAD^{tree}").split() == [commit, start]
+        assert git(sandbox.folder, "branch", "--show-current").strip() == "main"
 
-    def test_what_is_placed_comes_out_the_same(self, box: FolderSandbox, store: TreeStore, start: str) -> None:
-        place_tree(box, store, start)
-        assert extracted(box, store, start) == Extraction(start, {}, ())
+    def test_what_is_placed_comes_out_the_same(self, sandbox: FolderSandbox, store: TreeStore, start: str) -> None:
+        place_tree(sandbox, store, start)
+        assert extracted(sandbox, store, start) == Extraction(start, {}, ())
 
     def test_a_second_stage_takes_the_place_of_the_first(
-        self, box: FolderSandbox, store: TreeStore, start: str
+        self, sandbox: FolderSandbox, store: TreeStore, start: str
     ) -> None:
-        place_tree(box, store, start)
-        box.exec("echo mine > src/mine.py; git add -A; git commit -qm mine; git tag t; git stash -q; git branch b")
+        place_tree(sandbox, store, start)
+        sandbox.exec("echo mine > src/mine.py; git add -A; git commit -qm mine; git tag t; git stash -q; git branch b")
         second = plant(store, {"only": "this\n"})
-        commit = place_tree(box, store, second)
-        assert git(box.folder, "log", "--all", "--format=%H").split() == [commit]
-        assert os.listdir(box.folder) != []
-        assert extracted(box, store, second).tree == second
+        commit = place_tree(sandbox, store, second)
+        assert git(sandbox.folder, "log", "--all", "--format=%H").split() == [commit]
+        assert os.listdir(sandbox.folder) != []
+        assert extracted(sandbox, store, second).tree == second
 
-    def test_the_agent_can_work_with_git(self, box: FolderSandbox, store: TreeStore, start: str) -> None:
-        place_tree(box, store, start)
-        done = box.exec("echo 2 >> src/app.py && git diff --stat && git commit -qam work && git log --oneline")
+    def test_the_agent_can_work_with_git(self, sandbox: FolderSandbox, store: TreeStore, start: str) -> None:
+        place_tree(sandbox, store, start)
+        done = sandbox.exec("echo 2 >> src/app.py && git diff --stat && git commit -qam work && git log --oneline")
         assert done.exit_code == 0, done.text
         assert "src/app.py | 1 +" in done.text
 
     def test_an_agent_that_goes_on_finds_its_own_work_as_changes_to_the_start(
-        self, box: FolderSandbox, store: TreeStore, start: str
+        self, sandbox: FolderSandbox, store: TreeStore, start: str
     ) -> None:
         later = store.edit(start, {b"src/app.py": TreeEntry(FILE, store.write_blob(b"print(2)\n")), b"unix.txt": None})
-        place_tree(box, store, later)
-        (box.folder / ".git" / "info" / "exclude").write_text("/made\n")
-        (box.folder / "made").write_text("by a refresh\n")
-        (box.folder / "new.py").write_text("pass\n")
-        commit = place_repository(box, store, start)
-        assert git(box.folder, "rev-parse", "HEAD^{tree}").strip() == start
-        changed = git(box.folder, "status", "--porcelain", "--ignore-submodules=all").splitlines()
+        place_tree(sandbox, store, later)
+        (sandbox.folder / ".git" / "info" / "exclude").write_text("/made\n")
+        (sandbox.folder / "made").write_text("by a refresh\n")
+        (sandbox.folder / "new.py").write_text("pass\n")
+        commit = place_repository(sandbox, store, start)
+        assert git(sandbox.folder, "rev-parse", "HEAD^{tree}").strip() == start
+        changed = git(sandbox.folder, "status", "--porcelain", "--ignore-submodules=all").splitlines()
         assert changed == [" M src/app.py", " D unix.txt", "?? new.py"]
-        assert git(box.folder, "rev-list", "--all").split() == [commit]
-        missing = box.exec(f"git cat-file -t {store.commit(later, (), 'Start of the stage' + chr(10))}")
+        assert git(sandbox.folder, "rev-list", "--all").split() == [commit]
+        missing = sandbox.exec(f"git cat-file -t {store.commit(later, (), 'Start of the stage' + chr(10))}")
         assert missing.exit_code != 0, "the later tree is in the files, and not in the repository"
 
-    def test_sha256_trees(self, box: FolderSandbox, tmp_path: Path) -> None:
+    def test_sha256_trees(self, sandbox: FolderSandbox, tmp_path: Path) -> None:
         world = World(tmp_path / "r.git", objects="sha256")
         world.commit("main", {"a": "1"})
         store = TreeStore.open(tmp_path / "other", [world.save()])
-        place_tree(box, store, world.sha("main"))
-        assert git(box.folder, "rev-parse", "HEAD^{tree}").strip() == store.tree_of(world.sha("main"))
-        assert extracted(box, store, world.sha("main")).tree == store.tree_of(world.sha("main"))
+        place_tree(sandbox, store, world.sha("main"))
+        assert git(sandbox.folder, "rev-parse", "HEAD^{tree}").strip() == store.tree_of(world.sha("main"))
+        assert extracted(sandbox, store, world.sha("main")).tree == store.tree_of(world.sha("main"))
 
     def test_a_sandbox_without_git_is_refused(
-        self, box: FolderSandbox, store: TreeStore, start: str, monkeypatch: pytest.MonkeyPatch
+        self, sandbox: FolderSandbox, store: TreeStore, start: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        (box.home / "git").write_text("#!/bin/sh\nexit 127\n")
-        (box.home / "git").chmod(0o755)
-        monkeypatch.setattr("tests.environments.folder_sandbox._CLEAN", {"PATH": f"{box.home}:{os.environ['PATH']}"})
+        (sandbox.home / "git").write_text("#!/bin/sh\nexit 127\n")
+        (sandbox.home / "git").chmod(0o755)
+        monkeypatch.setattr(
+            "tests.environments.folder_sandbox._CLEAN", {"PATH": f"{sandbox.home}:{os.environ['PATH']}"}
+        )
         with pytest.raises(PlacementFailed):
-            place_tree(box, store, start)
+            place_tree(sandbox, store, start)
 
     def test_a_tree_whose_names_lead_astray_is_refused_before_anything_is_touched(
-        self, box: FolderSandbox, store: TreeStore
+        self, sandbox: FolderSandbox, store: TreeStore
     ) -> None:
-        (box.folder / "left").write_text("x")
+        (sandbox.folder / "left").write_text("x")
         blob = store.write_blob(b"x")
         tree = raw_tree(store, b"100644", b"..", blob)
         with pytest.raises(GitError):
-            place_tree(box, store, tree)
-        assert os.listdir(box.folder) == ["left"]
+            place_tree(sandbox, store, tree)
+        assert os.listdir(sandbox.folder) == ["left"]
 
 
 class TestFuture:
@@ -163,36 +165,36 @@ class TestFuture:
 
     @pytest.mark.parametrize("history", [0, 1, 3])
     def test_no_object_but_the_trees_and_its_pasts_is_there(
-        self, box: FolderSandbox, world: World, tmp_path: Path, history: int
+        self, sandbox: FolderSandbox, world: World, tmp_path: Path, history: int
     ) -> None:
         store = TreeStore.open(tmp_path / "store", [world.path])
         base, future = world.sha(5), world.sha(6)
         store.write_blob(b"something else in the store")
-        commit = place_tree(box, store, base, history=[world.sha(4 - n) for n in range(history)])
-        present = git(box.folder, "cat-file", "--batch-all-objects", "--batch-check=%(objectname)").split()
-        reachable = git(box.folder, "rev-list", "--objects", "--no-object-names", commit).split()
+        commit = place_tree(sandbox, store, base, history=[world.sha(4 - n) for n in range(history)])
+        present = git(sandbox.folder, "cat-file", "--batch-all-objects", "--batch-check=%(objectname)").split()
+        reachable = git(sandbox.folder, "rev-list", "--objects", "--no-object-names", commit).split()
         assert sorted(present) == sorted(reachable)
         ours = set(git(world.path, "rev-list", "--objects", "--no-object-names", future).split())
         theirs = set(git(world.path, "rev-list", "--objects", "--no-object-names", base).split())
         assert not set(present) & (ours - theirs)
-        assert git(box.folder, "log", "--format=%s").split("\n")[1 : 1 + history] == [
+        assert git(sandbox.folder, "log", "--format=%s").split("\n")[1 : 1 + history] == [
             f"past {3 - n}" for n in range(history)
         ]
 
-    def test_nothing_else_tells_of_it_either(self, box: FolderSandbox, world: World, tmp_path: Path) -> None:
+    def test_nothing_else_tells_of_it_either(self, sandbox: FolderSandbox, world: World, tmp_path: Path) -> None:
         store = TreeStore.open(tmp_path / "store", [world.path])
-        commit = place_tree(box, store, world.sha(5))
+        commit = place_tree(sandbox, store, world.sha(5))
         future = world.sha(6)
-        assert box.exec(f"git cat-file -e {future}").exit_code != 0
+        assert sandbox.exec(f"git cat-file -e {future}").exit_code != 0
         for arguments in (["reflog", "--all"], ["remote"], ["tag"], ["stash", "list"], ["worktree", "prune", "-v"]):
-            assert git(box.folder, *arguments) == ""
-        assert git(box.folder, "for-each-ref", "--format=%(refname) %(objectname)").split() == [
+            assert git(sandbox.folder, *arguments) == ""
+        assert git(sandbox.folder, "for-each-ref", "--format=%(refname) %(objectname)").split() == [
             "refs/heads/main",
             commit,
         ]
-        assert git(box.folder, "fsck", "--unreachable", "--lost-found") == ""
-        files = [path for path in (box.folder / ".git").rglob("*") if path.is_file()]
-        assert {path.relative_to(box.folder / ".git").as_posix().partition(".")[0][:12] for path in files} == {
+        assert git(sandbox.folder, "fsck", "--unreachable", "--lost-found") == ""
+        files = [path for path in (sandbox.folder / ".git").rglob("*") if path.is_file()]
+        assert {path.relative_to(sandbox.folder / ".git").as_posix().partition(".")[0][:12] for path in files} == {
             "HEAD",
             "config",
             "index",
@@ -204,25 +206,27 @@ class TestFuture:
         assert b"secret" not in everything
         assert str(world.path).encode() not in everything
         assert str(store.path).encode() not in everything
-        assert box.exec(f"git fetch -q origin {future}").exit_code != 0
+        assert sandbox.exec(f"git fetch -q origin {future}").exit_code != 0
 
     def test_history_keeps_authors_and_messages_and_loses_signatures(
-        self, box: FolderSandbox, world: World, tmp_path: Path
+        self, sandbox: FolderSandbox, world: World, tmp_path: Path
     ) -> None:
         body = git(world.path, "cat-file", "commit", world.sha(4))
         heads, _, message = body.partition("\n\n")
         signed = f"{heads}\ngpgsig -----BEGIN PGP SIGNATURE-----\n x\n -----END PGP SIGNATURE-----\n\n{message}"
         sha = git(world.path, "hash-object", "-t", "commit", "-w", "--stdin", stdin=signed.encode()).strip()
         store = TreeStore.open(tmp_path / "store", [world.path])
-        place_tree(box, store, world.sha(5), history=[sha])
-        shown = git(box.folder, "cat-file", "commit", "HEAD~1")
+        place_tree(sandbox, store, world.sha(5), history=[sha])
+        shown = git(sandbox.folder, "cat-file", "commit", "HEAD~1")
         assert "gpgsig" not in shown
         assert "author Ada Lovelace <ada.lovelace@example.org> 1600000240 +0000" in shown
         assert shown.endswith("\n\npast 3")
 
-    def test_a_missing_commit_of_the_history_has_a_name(self, box: FolderSandbox, store: TreeStore, start: str) -> None:
+    def test_a_missing_commit_of_the_history_has_a_name(
+        self, sandbox: FolderSandbox, store: TreeStore, start: str
+    ) -> None:
         with pytest.raises(PlacementFailed, match="history"):
-            place_tree(box, store, start, history=[COMMIT])
+            place_tree(sandbox, store, start, history=[COMMIT])
 
 
 class TestExtract:
@@ -244,28 +248,28 @@ class TestExtract:
         ],
     )
     def test_what_the_agent_does_to_the_repository_does_not_count(
-        self, box: FolderSandbox, store: TreeStore, start: str, trick: str
+        self, sandbox: FolderSandbox, store: TreeStore, start: str, trick: str
     ) -> None:
-        place_tree(box, store, start)
-        box.exec("echo changed > src/app.py; rm unix.txt; echo new > src/new.py; chmod +x vendored/x")
-        done = box.exec(trick)
+        place_tree(sandbox, store, start)
+        sandbox.exec("echo changed > src/app.py; rm unix.txt; echo new > src/new.py; chmod +x vendored/x")
+        done = sandbox.exec(trick)
         assert done.exit_code == 0, done.text
         wanted = edited(
             store,
             start,
             {"src/app.py": "changed\n", "src/new.py": "new\n", "unix.txt": None, "vendored/x": (EXECUTABLE, "x\n")},
         )
-        assert extracted(box, store, start) == Extraction(wanted, {}, ())
+        assert extracted(sandbox, store, start) == Extraction(wanted, {}, ())
 
     def test_junk_is_what_the_bases_rules_ignore_and_the_start_does_not_hold(
-        self, box: FolderSandbox, store: TreeStore, start: str
+        self, sandbox: FolderSandbox, store: TreeStore, start: str
     ) -> None:
-        place_tree(box, store, start)
-        box.exec(
+        place_tree(sandbox, store, start)
+        sandbox.exec(
             "mkdir -p build/deep src/build a/__pycache__ local; echo x | tee build/deep/o src/build/o x.log a/b.log"
             " src/a.gen a/__pycache__/m.pyc local/y keep.log b.gen tracked.log 'build/:(top)x' > /dev/null"
         )
-        found = extracted(box, store, start)
+        found = extracted(sandbox, store, start)
         added = dict.fromkeys(("keep.log", "b.gen", "tracked.log"), "x\n")
         assert found.tree == edited(store, start, added)
         assert found.counts == {Omission.JUNK: 8}
@@ -281,61 +285,67 @@ class TestExtract:
         }
 
     def test_what_the_agent_writes_into_ignore_files_hides_nothing(
-        self, box: FolderSandbox, store: TreeStore, start: str
+        self, sandbox: FolderSandbox, store: TreeStore, start: str
     ) -> None:
-        place_tree(box, store, start)
-        box.exec("echo '*' > .gitignore; mkdir n; echo '*' > n/.gitignore; echo x > n/new.py; echo x > other.log")
+        place_tree(sandbox, store, start)
+        sandbox.exec("echo '*' > .gitignore; mkdir n; echo '*' > n/.gitignore; echo x > n/new.py; echo x > other.log")
         changes = {".gitignore": "*\n", "n/.gitignore": "*\n", "n/new.py": "x\n"}
-        assert extracted(box, store, start).tree == edited(store, start, changes)
+        assert extracted(sandbox, store, start).tree == edited(store, start, changes)
 
     def test_what_an_earlier_stage_wrote_into_ignore_files_hides_nothing_either(
-        self, box: FolderSandbox, store: TreeStore, start: str
+        self, sandbox: FolderSandbox, store: TreeStore, start: str
     ) -> None:
         state = edited(store, start, {".gitignore": "*\n"})
-        place_tree(box, store, state)
-        box.exec("echo x > new.py")
-        found = extract_tree(box, store, start_tree=state, ignore_rules_from=start)
+        place_tree(sandbox, store, state)
+        sandbox.exec("echo x > new.py")
+        found = extract_tree(sandbox, store, start_tree=state, ignore_rules_from=start)
         assert found.tree == edited(store, state, {"new.py": "x\n"})
 
-    def test_attributes_change_no_byte(self, box: FolderSandbox, store: TreeStore, start: str) -> None:
-        place_tree(box, store, start)
-        box.exec(r"printf 'a\r\nb\n' > new.txt; echo '* text=auto filter=x' > .gitattributes; printf 'x\r\n' > wide.u")
+    def test_attributes_change_no_byte(self, sandbox: FolderSandbox, store: TreeStore, start: str) -> None:
+        place_tree(sandbox, store, start)
+        sandbox.exec(
+            r"printf 'a\r\nb\n' > new.txt; echo '* text=auto filter=x' > .gitattributes; printf 'x\r\n' > wide.u"
+        )
         changes = {"new.txt": "a\r\nb\n", ".gitattributes": "* text=auto filter=x\n", "wide.u": "x\r\n"}
-        assert extracted(box, store, start).tree == edited(store, start, changes)
+        assert extracted(sandbox, store, start).tree == edited(store, start, changes)
 
-    def test_caches_that_call_themselves_so_are_junk(self, box: FolderSandbox, store: TreeStore, start: str) -> None:
-        place_tree(box, store, start)
+    def test_caches_that_call_themselves_so_are_junk(
+        self, sandbox: FolderSandbox, store: TreeStore, start: str
+    ) -> None:
+        place_tree(sandbox, store, start)
         for folder, tag in ((".pytest_cache", CACHE_SIGNATURE + b"\n# more"), ("mine", b"not the signature")):
-            (box.folder / folder / "v").mkdir(parents=True)
-            (box.folder / folder / "CACHEDIR.TAG").write_bytes(tag)
-            (box.folder / folder / "v/data").write_text("x")
-        found = extracted(box, store, start)
+            (sandbox.folder / folder / "v").mkdir(parents=True)
+            (sandbox.folder / folder / "CACHEDIR.TAG").write_bytes(tag)
+            (sandbox.folder / folder / "v/data").write_text("x")
+        found = extracted(sandbox, store, start)
         assert found.tree == edited(store, start, {"mine/CACHEDIR.TAG": "not the signature", "mine/v/data": "x"})
         assert found.counts == {Omission.JUNK: 2}
 
     def test_nested_repositories_are_taken_as_files_and_reported(
-        self, box: FolderSandbox, store: TreeStore, start: str
+        self, sandbox: FolderSandbox, store: TreeStore, start: str
     ) -> None:
-        place_tree(box, store, start)
-        box.exec(
+        place_tree(sandbox, store, start)
+        sandbox.exec(
             "mkdir -p sub/deep w; cd sub; git init -q; echo x > deep/x; git add -A; git commit -qm s; "
             "echo 'gitdir: ../sub/.git' > ../w/.git; echo y > ../w/y"
         )
-        found = extracted(box, store, start)
+        found = extracted(sandbox, store, start)
         assert found.tree == edited(store, start, {"sub/deep/x": "x\n", "w/y": "y\n"})
         assert set(found.notes) == {
             ExtractionNote(Omission.NESTED_REPOSITORY, b"sub"),
             ExtractionNote(Omission.NESTED_REPOSITORY, b"w"),
         }
 
-    def test_links_are_taken_as_links(self, box: FolderSandbox, store: TreeStore, start: str, tmp_path: Path) -> None:
+    def test_links_are_taken_as_links(
+        self, sandbox: FolderSandbox, store: TreeStore, start: str, tmp_path: Path
+    ) -> None:
         (tmp_path / "outside").mkdir()
         (tmp_path / "outside/secret").write_text("secret")
-        place_tree(box, store, start)
-        box.exec(
+        place_tree(sandbox, store, start)
+        sandbox.exec(
             "ln -s /etc/passwd out; ln -s ../outside up; ln -s loop loop; rm -rf src; ln -s /etc src; ln -sf new link"
         )
-        found = extracted(box, store, start)
+        found = extracted(sandbox, store, start)
         gone: dict[str, Content | None] = {str(path): None for path in START if str(path).startswith("src/")}
         links: dict[str, Content | None] = {
             "out": (LINK, "/etc/passwd"),
@@ -347,12 +357,14 @@ class TestExtract:
         assert found.tree == edited(store, start, {**gone, **links})
 
     def test_hard_links_have_the_content_of_what_they_name(
-        self, box: FolderSandbox, store: TreeStore, start: str
+        self, sandbox: FolderSandbox, store: TreeStore, start: str
     ) -> None:
-        place_tree(box, store, start)
-        box.exec("mkdir build; echo both > build/a; ln build/a src/b; ln src/b z; ln .git/config zz; chmod +x src/b")
-        found = extracted(box, store, start)
-        config = (box.folder / ".git/config").read_text()
+        place_tree(sandbox, store, start)
+        sandbox.exec(
+            "mkdir build; echo both > build/a; ln build/a src/b; ln src/b z; ln .git/config zz; chmod +x src/b"
+        )
+        found = extracted(sandbox, store, start)
+        config = (sandbox.folder / ".git/config").read_text()
         changes: dict[str, Content | None] = {
             "src/b": (EXECUTABLE, "both\n"),
             "z": (EXECUTABLE, "both\n"),
@@ -361,19 +373,19 @@ class TestExtract:
         assert found.tree == edited(store, start, changes)
 
     def test_what_no_tree_holds_stays_behind_and_is_reported(
-        self, box: FolderSandbox, store: TreeStore, start: str
+        self, sandbox: FolderSandbox, store: TreeStore, start: str
     ) -> None:
-        place_tree(box, store, start)
-        os.mkfifo(box.folder / "fifo")
-        (box.folder / "empty/deep").mkdir(parents=True)
-        (box.folder / ".GIT").mkdir()
-        (box.folder / ".GIT/config").write_text("x")
-        (box.folder / ".gitmodules").symlink_to("/etc/passwd")
+        place_tree(sandbox, store, start)
+        os.mkfifo(sandbox.folder / "fifo")
+        (sandbox.folder / "empty/deep").mkdir(parents=True)
+        (sandbox.folder / ".GIT").mkdir()
+        (sandbox.folder / ".GIT/config").write_text("x")
+        (sandbox.folder / ".gitmodules").symlink_to("/etc/passwd")
         with socket.socket(socket.AF_UNIX) as listener:
-            folder = os.open(box.folder, os.O_RDONLY)
+            folder = os.open(sandbox.folder, os.O_RDONLY)
             listener.bind(f"/proc/self/fd/{folder}/socket")
             os.close(folder)
-            found = extracted(box, store, start)
+            found = extracted(sandbox, store, start)
         assert found.tree == start
         assert set(found.notes) == {
             ExtractionNote(Omission.SPECIAL, b"fifo"),
@@ -381,8 +393,8 @@ class TestExtract:
             ExtractionNote(Omission.BAD_NAME, b".gitmodules"),
         }
 
-    def test_names_of_any_bytes(self, box: FolderSandbox, store: TreeStore, start: str) -> None:
-        place_tree(box, store, start)
+    def test_names_of_any_bytes(self, sandbox: FolderSandbox, store: TreeStore, start: str) -> None:
+        place_tree(sandbox, store, start)
         names = [
             b"new\nline",
             b"\xff\xfe",
@@ -398,28 +410,28 @@ class TestExtract:
             b"/".join([b"deep" * 20] * 12),
         ]
         for name in names:
-            path = os.fsencode(box.folder) + b"/" + name
+            path = os.fsencode(sandbox.folder) + b"/" + name
             os.makedirs(os.path.dirname(path), exist_ok=True)
             with open(path, "wb") as file:
                 file.write(b"x")
         entry = TreeEntry(FILE, store.write_blob(b"x"))
-        assert extracted(box, store, start).tree == store.edit(start, dict.fromkeys(names, entry))
+        assert extracted(sandbox, store, start).tree == store.edit(start, dict.fromkeys(names, entry))
 
-    def test_submodules_stay_at_their_commit(self, box: FolderSandbox, store: TreeStore, start: str) -> None:
-        place_tree(box, store, start)
-        box.exec("echo x > ext/lib/x")
-        found = extracted(box, store, start)
+    def test_submodules_stay_at_their_commit(self, sandbox: FolderSandbox, store: TreeStore, start: str) -> None:
+        place_tree(sandbox, store, start)
+        sandbox.exec("echo x > ext/lib/x")
+        found = extracted(sandbox, store, start)
         assert found == Extraction(
             start, {Omission.IN_SUBMODULE: 1}, (ExtractionNote(Omission.IN_SUBMODULE, b"ext/lib/x"),)
         )
-        box.exec("rm -rf ext")
-        assert extracted(box, store, start).tree == start
-        box.exec("mkdir ext; echo x > ext/lib")
-        assert extracted(box, store, start).tree == edited(store, start, {"ext/lib": "x\n"})
+        sandbox.exec("rm -rf ext")
+        assert extracted(sandbox, store, start).tree == start
+        sandbox.exec("mkdir ext; echo x > ext/lib")
+        assert extracted(sandbox, store, start).tree == edited(store, start, {"ext/lib": "x\n"})
 
-    def test_files_and_folders_that_changed_places(self, box: FolderSandbox, store: TreeStore, start: str) -> None:
-        place_tree(box, store, start)
-        box.exec(
+    def test_files_and_folders_that_changed_places(self, sandbox: FolderSandbox, store: TreeStore, start: str) -> None:
+        place_tree(sandbox, store, start)
+        sandbox.exec(
             "rm -rf vendored unix.txt .gitignore; echo x > vendored; mkdir unix.txt .gitignore; "
             "echo x | tee unix.txt/a .gitignore/b > /dev/null"
         )
@@ -431,25 +443,25 @@ class TestExtract:
             ".gitignore": None,
             ".gitignore/b": "x\n",
         }
-        assert extracted(box, store, start).tree == edited(store, start, changes)
+        assert extracted(sandbox, store, start).tree == edited(store, start, changes)
 
     def test_an_emptied_folder_is_the_empty_tree_but_for_submodules(
-        self, box: FolderSandbox, store: TreeStore, start: str
+        self, sandbox: FolderSandbox, store: TreeStore, start: str
     ) -> None:
-        place_tree(box, store, start)
-        box.exec("rm -rf ./* .git*")
-        assert harvest(store, extracted(box, store, start).tree) == {"ext/lib": (SUBMODULE, COMMIT)}
+        place_tree(sandbox, store, start)
+        sandbox.exec("rm -rf ./* .git*")
+        assert harvest(store, extracted(sandbox, store, start).tree) == {"ext/lib": (SUBMODULE, COMMIT)}
 
     def test_a_folder_that_is_gone_or_a_link_is_a_failure(
-        self, box: FolderSandbox, store: TreeStore, start: str, tmp_path: Path
+        self, sandbox: FolderSandbox, store: TreeStore, start: str, tmp_path: Path
     ) -> None:
-        place_tree(box, store, start)
-        box.folder.rename(tmp_path / "away")
+        place_tree(sandbox, store, start)
+        sandbox.folder.rename(tmp_path / "away")
         with pytest.raises(SandboxFileError):
-            extracted(box, store, start)
-        box.folder.symlink_to("/etc")
+            extracted(sandbox, store, start)
+        sandbox.folder.symlink_to("/etc")
         with pytest.raises(ExtractionFailed, match="no folder"):
-            extracted(box, store, start)
+            extracted(sandbox, store, start)
 
 
 def member(name: str, content: bytes = b"x", **fields: object) -> bytes:
@@ -469,16 +481,16 @@ def padded(*parts: bytes) -> bytes:
 class TestHostileArchive:
     @pytest.fixture
     def receive(
-        self, box: FolderSandbox, store: TreeStore, monkeypatch: pytest.MonkeyPatch
+        self, sandbox: FolderSandbox, store: TreeStore, monkeypatch: pytest.MonkeyPatch
     ) -> Callable[..., Extraction]:
         def received(archive: bytes, most_bytes: int = 1 << 30, most_members: int = 1000) -> Extraction:
             def get(path: str) -> Iterator[bytes]:
                 yield from (archive[at : at + 1000] for at in range(0, len(archive), 1000))
 
-            monkeypatch.setattr(box, "get", get)
+            monkeypatch.setattr(sandbox, "get", get)
             empty = store.write_tree({})
             limits = {"most_bytes": most_bytes, "most_members": most_members}
-            return extract_tree(box, store, start_tree=empty, ignore_rules_from=empty, workdir=None, **limits)
+            return extract_tree(sandbox, store, start_tree=empty, ignore_rules_from=empty, workdir=None, **limits)
 
         return received
 
@@ -574,8 +586,8 @@ class TestHostileArchive:
         assert harvest(store, found.tree) == {"ok": "x"}
 
 
-def extracted(box: FolderSandbox, store: TreeStore, start: str) -> Extraction:
-    return extract_tree(box, store, start_tree=start, ignore_rules_from=start)
+def extracted(sandbox: FolderSandbox, store: TreeStore, start: str) -> Extraction:
+    return extract_tree(sandbox, store, start_tree=start, ignore_rules_from=start)
 
 
 def edited(store: TreeStore, tree: str, changes: Mapping[str, Content | None]) -> str:

@@ -50,128 +50,128 @@ def _the_host_stays_healthy(client: Any) -> Iterator[None]:
 
 
 @pytest.fixture
-def box() -> Iterator[DockerSandbox]:
+def sandbox() -> Iterator[DockerSandbox]:
     with make_docker(limits=SMALL) as sandbox:
         yield sandbox
 
 
-def test_no_network_is_there(box: DockerSandbox) -> None:
-    seen = box.exec("cat /proc/net/dev | tail -n +3 | cut -d: -f1; cat /proc/net/route | wc -l")
+def test_no_network_is_there(sandbox: DockerSandbox) -> None:
+    seen = sandbox.exec("cat /proc/net/dev | tail -n +3 | cut -d: -f1; cat /proc/net/route | wc -l")
     assert seen.output.split()[-2:] == [b"lo", b"1"]
     with socket.create_server(("0.0.0.0", 0)) as server:
         port = server.getsockname()[1]
         for host in ("127.0.0.1", "172.17.0.1", socket.gethostbyname(socket.gethostname()), "1.1.1.1"):
-            result = box.exec(f"exec 3<>/dev/tcp/{host}/{port}", timeout=10)
+            result = sandbox.exec(f"exec 3<>/dev/tcp/{host}/{port}", timeout=10)
             assert result.exit_code != 0 and (b"refused" in result.output or b"unreachable" in result.output)
-    assert box.exec("getent hosts example.org", timeout=30).exit_code != 0
+    assert sandbox.exec("getent hosts example.org", timeout=30).exit_code != 0
 
 
-def test_a_fork_bomb_ends_with_its_timeout(box: DockerSandbox) -> None:
-    result = box.exec("bomb() { bomb | bomb & }; bomb; sleep 60", timeout=2)
+def test_a_fork_bomb_ends_with_its_timeout(sandbox: DockerSandbox) -> None:
+    result = sandbox.exec("bomb() { bomb | bomb & }; bomb; sleep 60", timeout=2)
     assert result.timed_out and result.seconds < 30
-    assert box.exec("echo fine").output == b"fine\n"
+    assert sandbox.exec("echo fine").output == b"fine\n"
 
 
-def test_a_fork_bomb_left_in_the_background_is_killed_before_the_next_command(box: DockerSandbox) -> None:
-    left = box.exec(
+def test_a_fork_bomb_left_in_the_background_is_killed_before_the_next_command(sandbox: DockerSandbox) -> None:
+    left = sandbox.exec(
         "exec {idle}<> <(:); for i in {1..45}; do sleep 1000 & done\n"
         "bomb() { bomb | bomb & }; bomb; read -t 1 -u $idle",
         timeout=20,
     )
     assert not left.timed_out
-    result = box.exec("echo fine", timeout=30)
+    result = sandbox.exec("echo fine", timeout=30)
     assert (result.output, result.limit) == (b"fine\n", PROCESS_LIMIT)
-    assert box.exec("echo fine").limit is None
+    assert sandbox.exec("echo fine").limit is None
 
 
-def test_processes_are_limited(box: DockerSandbox) -> None:
-    result = box.exec("for i in {1..200}; do sleep 100 & done 2>&1; jobs | wc -l", timeout=5)
+def test_processes_are_limited(sandbox: DockerSandbox) -> None:
+    result = sandbox.exec("for i in {1..200}; do sleep 100 & done 2>&1; jobs | wc -l", timeout=5)
     assert b"Resource temporarily unavailable" in result.output
 
 
-def test_a_memory_hog_is_ended_and_named(box: DockerSandbox) -> None:
-    result = box.exec("x=$(head -c 500000000 /dev/zero | tr '\\0' x); echo ${#x}", timeout=50)
+def test_a_memory_hog_is_ended_and_named(sandbox: DockerSandbox) -> None:
+    result = sandbox.exec("x=$(head -c 500000000 /dev/zero | tr '\\0' x); echo ${#x}", timeout=50)
     assert result.limit == OUT_OF_MEMORY and result.exit_code != 0
-    assert box.exec("echo fine").limit is None
+    assert sandbox.exec("echo fine").limit is None
 
 
-def test_memory_backed_files_count_as_memory(box: DockerSandbox) -> None:
-    result = box.exec("head -c 300000000 /dev/zero > /dev/shm/big", timeout=50)
+def test_memory_backed_files_count_as_memory(sandbox: DockerSandbox) -> None:
+    result = sandbox.exec("head -c 300000000 /dev/zero > /dev/shm/big", timeout=50)
     assert result.exit_code != 0
-    assert box.exec("rm -f /dev/shm/big; echo fine").output == b"fine\n"
+    assert sandbox.exec("rm -f /dev/shm/big; echo fine").output == b"fine\n"
 
 
-def test_a_large_file_against_a_smaller_limit(box: DockerSandbox) -> None:
-    result = box.exec("head -c 1000000000 /dev/zero > big")
+def test_a_large_file_against_a_smaller_limit(sandbox: DockerSandbox) -> None:
+    result = sandbox.exec("head -c 1000000000 /dev/zero > big")
     assert result.exit_code == 153  # 128 + SIGXFSZ
-    assert box.exec("stat -c %s big").output == b"%d\n" % SMALL.file_bytes
+    assert sandbox.exec("stat -c %s big").output == b"%d\n" % SMALL.file_bytes
 
 
-def test_many_files_end_the_sandbox_as_disk_limit(box: DockerSandbox) -> None:
+def test_many_files_end_the_sandbox_as_disk_limit(sandbox: DockerSandbox) -> None:
     command = "i=0; while :; do ((i++)); head -c 8000000 /dev/zero > f$i; sleep 0.05; done"
     with pytest.raises(DiskLimit, match="157,286,400"):
-        box.exec(command, timeout=55)
+        sandbox.exec(command, timeout=55)
     with pytest.raises(DiskLimit):
-        box.exec("true")
+        sandbox.exec("true")
 
 
-def test_endless_output_is_cut_and_stays_off_the_disk(box: DockerSandbox) -> None:
-    result = box.exec("yes; echo never", timeout=50)
+def test_endless_output_is_cut_and_stays_off_the_disk(sandbox: DockerSandbox) -> None:
+    result = sandbox.exec("yes; echo never", timeout=50)
     assert (result.limit, result.exit_code) == (OUTPUT_LIMIT, None)
     assert len(result.output) == 1 << 20
-    assert box._disk_use() < 1 << 20
+    assert sandbox._disk_use() < 1 << 20
 
 
-def test_children_in_their_own_session_die_with_the_timeout(box: DockerSandbox) -> None:
-    result = box.exec(
+def test_children_in_their_own_session_die_with_the_timeout(sandbox: DockerSandbox) -> None:
+    result = sandbox.exec(
         "(setsid bash -c 'trap \"\" TERM HUP; while :; do sleep 0.1; date +%s%N > /tmp/alive; done' &); sleep 60",
         timeout=1,
     )
     assert result.timed_out
-    before = box.exec("cat /tmp/alive").output
+    before = sandbox.exec("cat /tmp/alive").output
     time.sleep(0.5)
-    assert box.exec("cat /tmp/alive").output == before
+    assert sandbox.exec("cat /tmp/alive").output == before
 
 
 @pytest.mark.parametrize("command", ["kill -9 -1", "kill -9 $(cat /proc/[0-9]*/stat | cut -d' ' -f1)"])
-def test_a_command_that_kills_everything_ends_clearly(box: DockerSandbox, command: str) -> None:
+def test_a_command_that_kills_everything_ends_clearly(sandbox: DockerSandbox, command: str) -> None:
     try:
-        result = box.exec(f"{command}; sleep 30", timeout=40)
+        result = sandbox.exec(f"{command}; sleep 30", timeout=40)
     except SandboxLost:
         with pytest.raises(SandboxLost):
-            box.exec("true")
+            sandbox.exec("true")
     else:
         assert result.exit_code in {None, 137} and not result.timed_out
-        assert box.exec("echo survived").output == b"survived\n"
+        assert sandbox.exec("echo survived").output == b"survived\n"
 
 
-def test_a_stopped_server_is_lost_not_waited_for(box: DockerSandbox) -> None:
-    assert box._channel is not None
-    box._channel._patience = 3.0
+def test_a_stopped_server_is_lost_not_waited_for(sandbox: DockerSandbox) -> None:
+    assert sandbox._channel is not None
+    sandbox._channel._patience = 3.0
     stop = "read -r _ _ _ parent _ < /proc/$PPID/stat; kill -STOP $parent; sleep 100"
     began = time.monotonic()
     with pytest.raises(SandboxLost, match="silent"):
-        box.exec(stop, timeout=80)
+        sandbox.exec(stop, timeout=80)
     assert time.monotonic() - began < 30
 
 
-def test_the_container_is_killed_in_the_middle_of_a_command(box: DockerSandbox, client: Any) -> None:
-    timer = threading.Timer(0.5, lambda: client.api.kill(box.name))
+def test_the_container_is_killed_in_the_middle_of_a_command(sandbox: DockerSandbox, client: Any) -> None:
+    timer = threading.Timer(0.5, lambda: client.api.kill(sandbox.name))
     timer.start()
     with pytest.raises(SandboxLost, match="ended with 137"):
-        box.exec("sleep 30")
+        sandbox.exec("sleep 30")
     timer.join()
 
 
-def test_the_connection_breaks_in_the_middle_of_a_command(box: DockerSandbox, client: Any) -> None:
-    assert box._channel is not None
-    transport: Any = box._channel._transport
+def test_the_connection_breaks_in_the_middle_of_a_command(sandbox: DockerSandbox, client: Any) -> None:
+    assert sandbox._channel is not None
+    transport: Any = sandbox._channel._transport
     timer = threading.Timer(0.5, lambda: transport._socket.shutdown(socket.SHUT_RDWR))
     timer.start()
     with pytest.raises(SandboxLost):
-        box.exec("sleep 30")
+        sandbox.exec("sleep 30")
     timer.join()
-    assert not client.api.inspect_container(box.name)["State"]["Running"]
+    assert not client.api.inspect_container(sandbox.name)["State"]["Running"]
 
 
 class Relay(threading.Thread):
@@ -232,35 +232,35 @@ def relay(client: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Relay]:
 def test_the_engine_goes_away_in_the_middle_of_a_command(relay: Relay, client: Any) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)  # docker's own: a socket that it could not connect
-        with make_docker(limits=SMALL) as box:
+        with make_docker(limits=SMALL) as sandbox:
             timer = threading.Timer(1.0, relay.cut)
             timer.start()
             began = time.monotonic()
             with pytest.raises(EngineUnavailable, match="does not answer"):
-                box.exec("sleep 30")
+                sandbox.exec("sleep 30")
             timer.join()
             assert time.monotonic() - began < 20
             with pytest.raises(EngineUnavailable):
-                box.exec("true")
+                sandbox.exec("true")
         gc.collect()
     left = {item.name for item in leftovers.find(client, everybody=True)}
-    assert box.name in left, "what could not be removed is found by its label later"
+    assert sandbox.name in left, "what could not be removed is found by its label later"
 
 
-def test_the_channel_is_killed_in_the_middle_of_a_command(box: DockerSandbox, client: Any) -> None:
+def test_the_channel_is_killed_in_the_middle_of_a_command(sandbox: DockerSandbox, client: Any) -> None:
     kill = "read -r _ _ _ parent _ < /proc/$PPID/stat; sleep 0.5; kill -9 $parent; sleep 100"
     began = time.monotonic()
     with pytest.raises(SandboxLost, match="stream ended"):
-        box.exec(kill, timeout=80)
+        sandbox.exec(kill, timeout=80)
     assert time.monotonic() - began < 20
-    assert not client.api.inspect_container(box.name)["State"]["Running"], "nothing goes on in it unseen"
+    assert not client.api.inspect_container(sandbox.name)["State"]["Running"], "nothing goes on in it unseen"
 
 
 def test_the_whole_file_system_holds_nothing_of_the_future(tmp_path: Path) -> None:
-    with make_docker() as box:
-        assert_future_is_out_of_reach(box, tmp_path)
+    with make_docker() as sandbox:
+        assert_future_is_out_of_reach(sandbox, tmp_path)
         others = "--exclude-dir=proc --exclude-dir=sys --exclude-dir=usr"
-        found = box.exec(f"grep -rlsF -e {shlex.quote(SOLUTION)} -e {tmp_path} {others} /")
+        found = sandbox.exec(f"grep -rlsF -e {shlex.quote(SOLUTION)} -e {tmp_path} {others} /")
         assert (found.exit_code, found.output) == (1, b"")
 
 
@@ -271,19 +271,19 @@ def test_files_environment_and_socket_of_the_host_are_not_there(
     planted.write_text("planted-secret")
     monkeypatch.setenv("PLANTED", "planted-secret")
     monkeypatch.setenv("HTTPS_PROXY", "http://user:planted-secret@proxy.example:1")
-    with make_docker(limits=SMALL) as box:
-        seen = box.exec(
+    with make_docker(limits=SMALL) as sandbox:
+        seen = sandbox.exec(
             f"cat {planted}; env; cat /proc/[0-9]*/environ /proc/self/mountinfo; ls -a / /root /run /var/run; "
             "find / -xdev -type s"
         )
         assert b"planted-secret" not in seen.output and b"docker.sock" not in seen.output
-        assert box.exec("ls /var/run/docker.sock /run/containerd").exit_code != 0
-        assert socket.gethostname().encode() not in box.exec("hostname; cat /etc/hostname").output
-        boot_disk = box.exec("ls /dev").output.split()
+        assert sandbox.exec("ls /var/run/docker.sock /run/containerd").exit_code != 0
+        assert socket.gethostname().encode() not in sandbox.exec("hostname; cat /etc/hostname").output
+        boot_disk = sandbox.exec("ls /dev").output.split()
         assert not [name for name in boot_disk if name.startswith((b"sd", b"vd", b"nvme", b"dm-", b"mem", b"kmsg"))]
 
 
-def test_the_kernel_cannot_be_turned_against_the_host(box: DockerSandbox) -> None:
+def test_the_kernel_cannot_be_turned_against_the_host(sandbox: DockerSandbox) -> None:
     for command in (
         "mount -t tmpfs none /mnt",
         "mknod /tmp/disk b 254 0",
@@ -299,5 +299,5 @@ def test_the_kernel_cannot_be_turned_against_the_host(box: DockerSandbox) -> Non
         "cd /sys/fs/cgroup; [ ! -e memory ] && echo max > memory.max",
         "hostname other",
     ):
-        assert box.exec(command).exit_code != 0, command
-    assert box.exec("grep -E 'NoNewPrivs|Seccomp:' /proc/self/status").output == b"NoNewPrivs:\t1\nSeccomp:\t2\n"
+        assert sandbox.exec(command).exit_code != 0, command
+    assert sandbox.exec("grep -E 'NoNewPrivs|Seccomp:' /proc/self/status").output == b"NoNewPrivs:\t1\nSeccomp:\t2\n"

@@ -334,7 +334,7 @@ def test_the_version_is_that_of_the_nearest_tag_that_looks_like_one(shop: Worksh
 
 
 class Scripted:
-    """A desk that gives proposals in turn."""
+    """A gateway that gives proposals in turn."""
 
     def __init__(self, *proposals: Proposal) -> None:
         self.proposals = list(proposals)
@@ -350,8 +350,8 @@ def wants(package: str) -> Callable[[ImagePlan], tuple[str, ...]]:
 def test_a_recipe_that_was_repaired_is_stored_and_serves_every_later_run(shop: Workshop) -> None:
     stage = shop.commit(setup_dot_py="setup()")
     shop.builds.verdict = wants("libx-dev")
-    desk = Scripted(Proposal(why="1", packages=("liba-dev",)), Proposal(why="2", packages=("libx-dev",)))
-    provider = shop.provider(desk=cast(Gateway, desk))
+    gateway = Scripted(Proposal(why="1", packages=("liba-dev",)), Proposal(why="2", packages=("libx-dev",)))
+    provider = shop.provider(gateway=cast(Gateway, gateway))
     repaired = shop.provide(provider, stage)
     assert (repaired.repairs, repaired.image) == (2, repaired.plan.image)
     assert shop.rows()[str(repaired.image)][4] == 2
@@ -370,7 +370,7 @@ def test_a_repair_keeps_what_the_users_own_file_says(shop: Workshop) -> None:
     file.write_text(mine)
     stage = shop.commit(setup_dot_py="setup()")
     shop.builds.verdict = wants("libx-dev")
-    shop.provide(shop.provider(desk=cast(Gateway, Scripted(Proposal(why="1", packages=("libx-dev",))))), stage)
+    shop.provide(shop.provider(gateway=cast(Gateway, Scripted(Proposal(why="1", packages=("libx-dev",))))), stage)
     recipe = choose({"setup.py"}, REPOSITORY, folder)
     assert (recipe.test, recipe.packages, recipe.offline) == ("make check", ("libmine-dev", "libx-dev"), {"A": "1"})
     assert recipe.keep == {"x/y": "/opt/env/y"}
@@ -380,8 +380,8 @@ def test_a_repair_keeps_what_the_users_own_file_says(shop: Workshop) -> None:
 def test_a_recipe_that_cannot_be_repaired_fails_as_it_last_did_and_is_not_stored(shop: Workshop) -> None:
     stage = shop.commit(setup_dot_py="setup()")
     shop.builds.verdict = refuses
-    desk = Scripted(*(Proposal(why="x", packages=(f"lib{letter}-dev",)) for letter in "abc"))
-    provider = shop.provider(desk=cast(Gateway, desk))
+    gateway = Scripted(*(Proposal(why="x", packages=(f"lib{letter}-dev",)) for letter in "abc"))
+    provider = shop.provider(gateway=cast(Gateway, gateway))
     with pytest.raises(BuildFailed):
         shop.provide(provider, stage)
     assert len(shop.builds.made) == 4
@@ -392,7 +392,7 @@ def test_a_recipe_that_cannot_be_repaired_fails_as_it_last_did_and_is_not_stored
 def test_stages_that_fail_for_the_same_reason_are_repaired_once(shop: Workshop) -> None:
     stages = [shop.commit(requirements_dot_txt=f"{letter}\n") for letter in "ab"]
     shop.builds.verdict = wants("libx-dev")
-    desk = Scripted(Proposal(why="1", packages=("libx-dev",)))
-    provider = shop.provider(desk=cast(Gateway, desk))
+    gateway = Scripted(Proposal(why="1", packages=("libx-dev",)))
+    provider = shop.provider(gateway=cast(Gateway, gateway))
     assert [shop.provide(provider, stage).repairs for stage in stages] == [1, 0]
-    assert desk.proposals == []
+    assert gateway.proposals == []

@@ -145,10 +145,10 @@ class Shop:
         provider = Provider(settings, engine=self.engine)
         provided = provider.provide(REPOSITORY, trees, GitRepository.open(self.folder / "r"), stage)
         backend = replace(BACKENDS["docker"], client=self.engine)
-        place = Workplace(provided, trees, backend=backend, labels={"prchain.test": "images"})
+        workplace = Workplace(provided, trees, backend=backend, labels={"prchain.test": "images"})
 
         def run(which: int, tests: list[str]) -> TestRun:
-            return place.tests(trees.tree_of(commits[which]), tests)
+            return workplace.tests(trees.tree_of(commits[which]), tests)
 
         return provided, run
 

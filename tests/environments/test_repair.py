@@ -23,7 +23,7 @@ def recipe() -> Recipe:
 
 
 class Scripted:
-    """A desk that gives proposals in turn and keeps the questions."""
+    """A gateway that gives proposals in turn and keeps the questions."""
 
     def __init__(self, *proposals: Proposal) -> None:
         self.proposals = list(proposals)
@@ -93,25 +93,25 @@ def test_what_is_no_change_of_dependencies_does_not_parse(values: dict[str, Any]
 
 
 def test_repair_goes_on_from_what_was_tried_until_it_builds(recipe: Recipe) -> None:
-    desk = Scripted(
+    gateway = Scripted(
         Proposal(why="1", packages=("liba-dev",)), Proposal(why="2"), Proposal(why="3", packages=("libx-dev",))
     )
     tried: list[Recipe] = []
     found, built = repair(
-        cast(Gateway, desk), "o/n", recipe, {"setup.py": "x"}, FAILURE, builds_with("libx-dev", tried)
+        cast(Gateway, gateway), "o/n", recipe, {"setup.py": "x"}, FAILURE, builds_with("libx-dev", tried)
     )
     assert (built, found.packages) == ("image", (*recipe.packages, "liba-dev", "libx-dev"))
     assert len(tried) == 2
-    assert [asked.attempt for asked in desk.asked] == [0, 1, 2]
-    last = desk.asked[-1].messages[-1].content
+    assert [asked.attempt for asked in gateway.asked] == [0, 1, 2]
+    last = gateway.asked[-1].messages[-1].content
     assert "still no x.h" in str(last) and "changes nothing" in str(last)
 
 
 def test_repair_ends_after_so_many_proposals_with_the_last_failure(recipe: Recipe) -> None:
-    desk = Scripted(*(Proposal(why="x", packages=(f"lib{letter}-dev",)) for letter in "abc"))
+    gateway = Scripted(*(Proposal(why="x", packages=(f"lib{letter}-dev",)) for letter in "abc"))
     with pytest.raises(BuildFailed, match=r"still no x\.h"):
-        repair(cast(Gateway, desk), "o/n", recipe, {}, FAILURE, builds_with("libx-dev", []), tries=2)
-    assert len(desk.asked) == 2
+        repair(cast(Gateway, gateway), "o/n", recipe, {}, FAILURE, builds_with("libx-dev", []), tries=2)
+    assert len(gateway.asked) == 2
 
 
 def test_what_the_model_reads_of_others_is_fenced_scrubbed_and_bounded(recipe: Recipe) -> None:

@@ -65,7 +65,7 @@ MODULE = '''
 
 import re
 
-from environments.suites.runner import PIPED, Runner, Sign, file_before
+from environments.suites.runner import PIPED, Runner, ManifestMarker, file_before
 from environments.suites.testlogs import Status, join
 
 _LINE = re.compile(r"(ok|not ok) (\\S+ \\S.*)")
@@ -89,7 +89,7 @@ RUNNER = Runner(
     file_of=file_before(" "),
     steering=(r"\\.rspec", r"spec_helper\\.rb"),
     project_files=(r"rakefile",),
-    sign=Sign("ruby", "Gemfile", "rspec", rank=10),
+    sign=ManifestMarker("ruby", "Gemfile", "rspec", rank=10),
 )
 '''
 RECIPE = 'name = "ruby"\nlanguage = "ruby"\ndetects = ["Gemfile"]\nmanifests = ["Gemfile"]\nrunner = "rspec"\n'
@@ -147,8 +147,8 @@ def test_a_new_runner_is_one_module_and_one_recipe(rspec: ImagePlan) -> None:
 def test_tests_of_a_new_runner_are_run_and_read(rspec: ImagePlan, log: str, statuses: dict[str, Status]) -> None:
     plain = BACKENDS["unsafe-local"]
     with plain.sandbox(rspec, None, limits=ResourceLimits(), labels={}) as sandbox:
-        sandbox.write(f"{sandbox.place.workdir}/rspec", PROGRAM.encode())
-        sandbox.write(f"{sandbox.place.workdir}/{CART}", log.encode())
+        sandbox.write(f"{sandbox.config.workdir}/rspec", PROGRAM.encode())
+        sandbox.write(f"{sandbox.config.workdir}/{CART}", log.encode())
         ended = run_tests(sandbox, plain.command(rspec), [CART], timeout=30)
     assert ended.statuses == {f"{CART} {test}": status for test, status in statuses.items()}
     assert ended.usable

@@ -68,27 +68,27 @@ class TestDocker(conformance.Conformance):
         return make_docker
 
     def test_another_user_than_root(self, make: Callable[..., DockerSandbox]) -> None:
-        with make(user="1234:1234", workdir="/tmp/work") as box:
+        with make(user="1234:1234", workdir="/tmp/work") as sandbox:
             assert (
-                box.exec("id -u; id -g; grep CapEff /proc/self/status").output
+                sandbox.exec("id -u; id -g; grep CapEff /proc/self/status").output
                 == b"1234\n1234\nCapEff:\t0000000000000000\n"
             )
-            box.exec("kill -9 1")
-            assert box.exec("echo alive").output == b"alive\n"
-            box.write("/tmp/own", b"x")
-            assert box.exec("stat -c %u /tmp/own").output == b"1234\n"
+            sandbox.exec("kill -9 1")
+            assert sandbox.exec("echo alive").output == b"alive\n"
+            sandbox.write("/tmp/own", b"x")
+            assert sandbox.exec("stat -c %u /tmp/own").output == b"1234\n"
 
     def test_names_labels_and_limits_of_a_container(self, make: Callable[..., DockerSandbox], client: Any) -> None:
-        with make() as box:
-            found = client.api.inspect_container(box.name)
+        with make() as sandbox:
+            found = client.api.inspect_container(sandbox.name)
             host = found["HostConfig"]
-            assert found["Config"]["Labels"][leftovers.SANDBOX] == box.name
+            assert found["Config"]["Labels"][leftovers.SANDBOX] == sandbox.name
             assert (found["Mounts"], host["Binds"], host["NetworkMode"]) == ([], None, "none")
             assert (host["CapDrop"], host["SecurityOpt"], host["Privileged"]) == (["ALL"], ["no-new-privileges"], False)
             assert (host["PidsLimit"], host["Memory"], host["MemorySwap"]) == (128, 512 << 20, 512 << 20)
             assert host["Init"] is True and host["NanoCpus"] == 2_000_000_000
         with pytest.raises(SandboxLost), engine_errors("looking"):
-            client.api.inspect_container(box.name)
+            client.api.inspect_container(sandbox.name)
 
     def test_a_missing_image_and_a_missing_engine_have_names(
         self, make: Callable[..., DockerSandbox], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -106,12 +106,12 @@ class TestDocker(conformance.Conformance):
 
     def test_snapshots_go_with_their_family(self, make: Callable[..., DockerSandbox], client: Any) -> None:
         containers, images = (len(ids) for ids in ours(client))
-        box = make()
-        box.start()
-        first = box.snapshot()
-        other = box.branch(first)
+        sandbox = make()
+        sandbox.start()
+        first = sandbox.snapshot()
+        other = sandbox.branch(first)
         other.snapshot()
-        box.close()
+        sandbox.close()
         assert [len(ids) for ids in ours(client)] == [containers + 1, images + 2]
         other.close()
         assert [len(ids) for ids in ours(client)] == [containers, images]
@@ -121,20 +121,20 @@ class TestDocker(conformance.Conformance):
     ) -> None:
         store = new_store(tmp_path)
         tree = plant(store, {"a": "a\n", "d/b": "b\n"})
-        with make(user="0") as box:
-            assert box.exec("touch left; mkdir -p d; chown -R 12345:12345 .").exit_code == 0
-            place_tree(box, store, tree)
-            assert box.exec("find . ! -uid 0; ls; git status --porcelain").output == b"a\nd\n"
-        with make(user="agent") as box:
-            place_tree(box, store, tree)
-            assert box.exec("find . ! -user agent; ls; git status --porcelain").output == b"a\nd\n"
+        with make(user="0") as sandbox:
+            assert sandbox.exec("touch left; mkdir -p d; chown -R 12345:12345 .").exit_code == 0
+            place_tree(sandbox, store, tree)
+            assert sandbox.exec("find . ! -uid 0; ls; git status --porcelain").output == b"a\nd\n"
+        with make(user="agent") as sandbox:
+            place_tree(sandbox, store, tree)
+            assert sandbox.exec("find . ! -user agent; ls; git status --porcelain").output == b"a\nd\n"
 
     def test_a_tree_is_followed_step_by_step(self, make: Callable[..., DockerSandbox], tmp_path: Path) -> None:
         store = new_store(tmp_path)
         start = plant(store, {"a": "a\n", "d/b": "b\n", ".gitignore": "*.log\n"})
-        with make(user="agent") as box:
-            place_tree(box, store, start)
-            tracker = Tracker(box, store, start_tree=start, ignore_rules_from=start)
+        with make(user="agent") as sandbox:
+            place_tree(sandbox, store, start)
+            tracker = Tracker(sandbox, store, start_tree=start, ignore_rules_from=start)
             seen = [tracker.take()]
             for command in (
                 "true",
@@ -144,9 +144,9 @@ class TestDocker(conformance.Conformance):
                 "echo 'find() { :; }' >> ~/.bashrc; rm a",
                 "mkdir shut; echo hidden > shut/file; chmod 0 shut",
             ):
-                assert box.exec(command).exit_code == 0
+                assert sandbox.exec(command).exit_code == 0
                 seen.append(tracker.take())
-                assert seen[-1] == extract_tree(box, store, start_tree=start, ignore_rules_from=start).tree, command
+                assert seen[-1] == extract_tree(sandbox, store, start_tree=start, ignore_rules_from=start).tree, command
             assert seen[0] == seen[1] == start and len(set(seen)) == 6
 
 
@@ -171,11 +171,11 @@ def test_what_a_killed_process_leaves_is_found_and_removed_and_nothing_else(clie
 
 
 def test_a_container_that_is_removed_under_a_command_is_lost(client: Any) -> None:
-    with make_docker() as box:
-        timer = threading.Timer(0.5, lambda: client.api.remove_container(box.name, force=True))
+    with make_docker() as sandbox:
+        timer = threading.Timer(0.5, lambda: client.api.remove_container(sandbox.name, force=True))
         timer.start()
         with pytest.raises(SandboxLost, match=r"removed|ended"):
-            box.exec("sleep 30")
+            sandbox.exec("sleep 30")
         timer.join()
         with pytest.raises(SandboxLost):
-            box.exec("true")
+            sandbox.exec("true")

@@ -63,55 +63,55 @@ class TestLocal(conformance.Conformance):
         secret = tmp_path / "secret"
         secret.write_text("planted")
         monkeypatch.setenv("PLANTED", "planted")
-        with make() as box:
-            seen = box.exec(
+        with make() as sandbox:
+            seen = sandbox.exec(
                 f"cat {secret}; env; cat /proc/[0-9]*/environ; ls /root /work /home /tmp -a; cat /etc/passwd"
             )
             assert b"planted" not in seen.output
-            assert box.exec("id -u; grep CapEff /proc/self/status").output == b"1000\nCapEff:\t0000000000000000\n"
-            assert box.exec("touch /usr/x || touch /x").exit_code != 0
-            assert box.exec("exec 3<>/dev/tcp/127.0.0.1/22 || cat /proc/net/dev | wc -l").output.endswith(b"3\n")
+            assert sandbox.exec("id -u; grep CapEff /proc/self/status").output == b"1000\nCapEff:\t0000000000000000\n"
+            assert sandbox.exec("touch /usr/x || touch /x").exit_code != 0
+            assert sandbox.exec("exec 3<>/dev/tcp/127.0.0.1/22 || cat /proc/net/dev | wc -l").output.endswith(b"3\n")
 
     def test_a_fork_bomb_ends_with_its_timeout(self, make: Callable[..., LocalSandbox]) -> None:
-        with make() as box:
-            assert box.exec("bomb() { bomb | bomb & }; bomb; sleep 20", timeout=1).timed_out
-            assert box.exec("echo fine").output == b"fine\n"
+        with make() as sandbox:
+            assert sandbox.exec("bomb() { bomb | bomb & }; bomb; sleep 20", timeout=1).timed_out
+            assert sandbox.exec("echo fine").output == b"fine\n"
 
     def test_disk_and_file_size_are_limited(self, make: Callable[..., LocalSandbox]) -> None:
         limits = ResourceLimits(file_bytes=8 << 20, disk_bytes=32 << 20, memory_bytes=512 << 20, processes=64)
-        with make(limits=limits) as box:
-            assert box.exec("head -c 20000000 /dev/zero > big").exit_code == 153
-            assert box.exec("stat -c %s big").output == b"8388608\n"
+        with make(limits=limits) as sandbox:
+            assert sandbox.exec("head -c 20000000 /dev/zero > big").exit_code == 153
+            assert sandbox.exec("stat -c %s big").output == b"8388608\n"
             with pytest.raises(DiskLimit):
-                box.exec("i=0; while :; do ((i++)); head -c 4000000 /dev/zero > f$i; sleep 0.05; done", timeout=30)
+                sandbox.exec("i=0; while :; do ((i++)); head -c 4000000 /dev/zero > f$i; sleep 0.05; done", timeout=30)
 
     def test_files_without_content_count_too(self, make: Callable[..., LocalSandbox]) -> None:
         limits = ResourceLimits(disk_bytes=32 << 20, memory_bytes=512 << 20, processes=64)
-        with make(limits=limits) as box, pytest.raises(DiskLimit):
-            box.exec("i=0; while :; do : > f$((i++)); done", timeout=60)
+        with make(limits=limits) as sandbox, pytest.raises(DiskLimit):
+            sandbox.exec("i=0; while :; do : > f$((i++)); done", timeout=60)
 
     def test_its_end_in_the_middle_of_a_command_ends_the_command_too(self, make: Callable[..., LocalSandbox]) -> None:
-        with make() as box:
-            assert box._process is not None
-            timer = threading.Timer(0.5, box._process.kill)
+        with make() as sandbox:
+            assert sandbox._process is not None
+            timer = threading.Timer(0.5, sandbox._process.kill)
             timer.start()
             with pytest.raises(SandboxLost):
-                box.exec("setsid sleep 30.0625 & sleep 30.0625", timeout=25)
+                sandbox.exec("setsid sleep 30.0625 & sleep 30.0625", timeout=25)
             timer.join()
             with pytest.raises(SandboxLost):
-                box.exec("true")
+                sandbox.exec("true")
         until = time.monotonic() + 5
         while _anybody(b"30.0625") and time.monotonic() < until:
             time.sleep(0.05)
         assert not _anybody(b"30.0625")
 
     def test_a_memory_hog_gets_no_more(self, make: Callable[..., LocalSandbox]) -> None:
-        with make(limits=ResourceLimits(memory_bytes=64 << 20)) as box:
-            assert box.exec("x=$(head -c 200000000 /dev/zero | tr '\\0' x); echo ${#x}").exit_code != 0
+        with make(limits=ResourceLimits(memory_bytes=64 << 20)) as sandbox:
+            assert sandbox.exec("x=$(head -c 200000000 /dev/zero | tr '\\0' x); echo ${#x}").exit_code != 0
 
     def test_killing_everything_loses_the_sandbox(self, make: Callable[..., LocalSandbox]) -> None:
-        with make() as box, pytest.raises(SandboxLost):
-            box.exec("kill -9 -1; sleep 10")
+        with make() as sandbox, pytest.raises(SandboxLost):
+            sandbox.exec("kill -9 -1; sleep 10")
 
     def test_a_folder_can_be_the_root(self, make: Callable[..., LocalSandbox], tmp_path: Path) -> None:
         with pytest.raises(ImageMissing):
@@ -159,16 +159,16 @@ class TestUnsafe(conformance.Conformance):
         return make_unsafe
 
     def test_a_timeout_hits_nobody_else(self, make: Callable[..., LocalSandbox]) -> None:
-        with make() as box:
+        with make() as sandbox:
             other = subprocess.Popen(["sleep", "30"])
-            assert box.exec("sleep 20", timeout=0.5).timed_out
+            assert sandbox.exec("sleep 20", timeout=0.5).timed_out
             assert other.poll() is None
             other.kill()
             other.wait()
 
     def test_nothing_goes_on_after_the_end(self, make: Callable[..., LocalSandbox]) -> None:
-        with make() as box:
-            started = box.exec("(setsid bash -c 'sleep 500 & echo $!; wait' &) ; sleep 500 & echo $!; sleep 0.3")
+        with make() as sandbox:
+            started = sandbox.exec("(setsid bash -c 'sleep 500 & echo $!; wait' &) ; sleep 500 & echo $!; sleep 0.3")
             numbers = [int(word) for word in started.output.split()]
             assert len(numbers) == 2 and all(Path(f"/proc/{number}").exists() for number in numbers)
         assert not [number for number in numbers if _runs(number)]

@@ -33,7 +33,7 @@ class Shell:
     """The part of a sandbox that runs need, on the machine itself: the code of these tests is our own."""
 
     def __init__(self, folder: Path) -> None:
-        self.place = SandboxConfig(None, workdir=str(folder))
+        self.config = SandboxConfig(None, workdir=str(folder))
         self.folders: set[Path] = set()
 
     def exec(

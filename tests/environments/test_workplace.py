@@ -44,8 +44,8 @@ def sandboxes() -> set[Path]:
 
 
 def suite_of(world: StageWorld, position: int, **fields: object) -> StageSuite:
-    place = world.workplace(position)
-    return StageSuite.of(place, world.chain.stages[position - 1], world.patches(), **fields)  # type: ignore[arg-type]
+    workplace = world.workplace(position)
+    return StageSuite.of(workplace, world.chain.stages[position - 1], world.patches(), **fields)  # type: ignore[arg-type]
 
 
 def edited(world: StageWorld, tree: str, **files: str | None) -> str:
@@ -63,22 +63,22 @@ def edited(world: StageWorld, tree: str, **files: str | None) -> str:
 
 
 def test_a_placed_tree_is_ready_and_git_calls_it_clean(world: StageWorld) -> None:
-    place, stage = world.workplace(), world.chain.stages[0]
-    with place.sandbox() as box:
-        place.place(box, stage.base)
-        assert box.exec("cat made/by-refresh").text == "fresh\n"
-        assert box.exec("git status --porcelain --untracked-files=all").text == ""
-        assert box.exec("git log --format=%s").text == "Start of the stage\n"
+    workplace, stage = world.workplace(), world.chain.stages[0]
+    with workplace.sandbox() as sandbox:
+        workplace.place(sandbox, stage.base)
+        assert sandbox.exec("cat made/by-refresh").text == "fresh\n"
+        assert sandbox.exec("git status --porcelain --untracked-files=all").text == ""
+        assert sandbox.exec("git log --format=%s").text == "Start of the stage\n"
 
 
 def test_the_agents_tree_holds_its_work_and_nothing_that_the_refresh_made(world: StageWorld) -> None:
-    place, base = world.workplace(), world.chain.stages[0].base
-    with place.sandbox() as box:
-        place.place(box, base)
+    workplace, base = world.workplace(), world.chain.stages[0].base
+    with workplace.sandbox() as sandbox:
+        workplace.place(sandbox, base)
         start = world.trees().tree_of(base)
-        assert place.extract(box, start_tree=base, rules_from=base).tree == start
-        box.exec("echo more > made/mine; echo work > work.txt; echo x > 'a [b]c'")
-        left = world.trees().entries(place.extract(box, start_tree=base, rules_from=base).tree)
+        assert workplace.extract(sandbox, start_tree=base, rules_from=base).tree == start
+        sandbox.exec("echo more > made/mine; echo work > work.txt; echo x > 'a [b]c'")
+        left = world.trees().entries(workplace.extract(sandbox, start_tree=base, rules_from=base).tree)
         new = left.keys() - world.trees().entries(start).keys()
     assert new == {b"work.txt", b"a [b]c"}
 
@@ -86,18 +86,18 @@ def test_the_agents_tree_holds_its_work_and_nothing_that_the_refresh_made(world:
 def test_what_the_refresh_changes_of_the_tree_is_taken_back(tmp_path: Path, bubblewrap: None) -> None:
     recipe = RECIPE.replace("mkdir -p made", "echo changed >> README.md; rm deps.txt; mkdir -p made")
     with stage_world(tmp_path, recipe=recipe) as world:
-        place, base = world.workplace(), world.chain.stages[0].base
-        with place.sandbox() as box:
-            place.place(box, base)
-            assert box.exec("cat README.md deps.txt; cat made/by-refresh").text == "# till\nnone\nfresh\n"
+        workplace, base = world.workplace(), world.chain.stages[0].base
+        with workplace.sandbox() as sandbox:
+            workplace.place(sandbox, base)
+            assert sandbox.exec("cat README.md deps.txt; cat made/by-refresh").text == "# till\nnone\nfresh\n"
 
 
 def test_a_refresh_that_fails_says_why(tmp_path: Path, bubblewrap: None) -> None:
     recipe = RECIPE.replace("mkdir -p made", "echo 'error: no compiler' >&2; false; true")
     with stage_world(tmp_path, recipe=recipe) as world:
-        place = world.workplace()
-        with place.sandbox() as box, pytest.raises(RefreshFailed, match="error: no compiler") as raised:
-            place.place(box, world.chain.stages[0].base)
+        workplace = world.workplace()
+        with workplace.sandbox() as sandbox, pytest.raises(RefreshFailed, match="error: no compiler") as raised:
+            workplace.place(sandbox, world.chain.stages[0].base)
     assert raised.value.lines
 
 
@@ -138,19 +138,19 @@ def test_a_run_sees_nothing_that_another_left(tmp_path: Path, bubblewrap: None) 
     body = f"{once}('made/by-refresh') or self.fail('not refreshed')"
     changes = {1: {**CHANGES[1], "tests/test_prices.py": test_file("prices", halved=body)}}
     with stage_world(tmp_path, changes) as world:
-        place, landed = world.workplace(), world.chain.stages[0].landed
-        with place.bench(landed, ["tests/test_prices.py"]) as bench:
+        workplace, landed = world.workplace(), world.chain.stages[0].landed
+        with workplace.bench(landed, ["tests/test_prices.py"]) as bench:
             assert [bench.run().statuses[TEST] for _ in range(3)] == [Status.passed] * 3
-        with TestBench(place, landed, ["tests/test_prices.py"], repeats=False) as bench:
+        with TestBench(workplace, landed, ["tests/test_prices.py"], repeats=False) as bench:
             bench.run()
             with pytest.raises(ValueError, match="one run"):
                 bench.run()
 
 
 def test_nothing_is_started_for_no_files(world: StageWorld, monkeypatch: pytest.MonkeyPatch) -> None:
-    place = world.workplace()
-    monkeypatch.setattr(place, "sandbox", lambda: pytest.fail("started"))
-    assert place.tests(world.chain.stages[0].base, []).usable
+    workplace = world.workplace()
+    monkeypatch.setattr(workplace, "sandbox", lambda: pytest.fail("started"))
+    assert workplace.tests(world.chain.stages[0].base, []).usable
 
 
 def test_a_sandbox_that_ends_at_its_limits_is_an_unusable_run(
@@ -196,16 +196,16 @@ def test_what_is_the_engines_fault_is_no_run(world: StageWorld, monkeypatch: pyt
 
 
 def test_plain_processes_work_in_a_folder_that_goes_with_them(world: StageWorld) -> None:
-    place, stage = world.workplace(backend="unsafe-local"), world.chain.stages[0]
-    box = place.sandbox()
-    work = Path(box.place.workdir)
+    workplace, stage = world.workplace(backend="unsafe-local"), world.chain.stages[0]
+    sandbox = workplace.sandbox()
+    work = Path(sandbox.config.workdir)
     assert work.is_relative_to(tempfile.gettempdir()) and not work.exists()
-    with box:
-        place.place(box, stage.landed)
+    with sandbox:
+        workplace.place(sandbox, stage.landed)
         assert (work / "till/prices.py").exists()
         assert (work.parent / leftovers.OWNER_FILE).exists()
     assert not work.parent.exists()
-    with place.bench(stage.landed, ["tests/test_prices.py"]) as bench:
+    with workplace.bench(stage.landed, ["tests/test_prices.py"]) as bench:
         assert [bench.run().statuses[TEST] for _ in range(2)] == [Status.passed] * 2
 
 
@@ -232,7 +232,7 @@ def test_on_a_host_the_images_folder_is_neither_refreshed_nor_named(world: Stage
     local = BACKENDS["local"]
     assert local.refreshes(changed) == ("make",)
     assert BACKENDS["docker"].refreshes(changed) == ("/opt/env/bin/pip install .", "make")
-    told = local.sandbox(changed, None, limits=ResourceLimits(), labels={}).place.environment
+    told = local.sandbox(changed, None, limits=ResourceLimits(), labels={}).config.environment
     assert told["OWN"] == "1" and told["PYTHONPATH"] == "src:." and "VIRTUAL_ENV" not in told
     assert told["PATH"].endswith(":/usr/sbin:/usr/bin:/sbin:/bin")
 
@@ -250,25 +250,25 @@ def test_in_docker_runs_start_alike_and_a_checkout_is_kept_for_swebench(tmp_path
         chain, trees = world.chain, world.trees()
         stage = chain.stages[0]
         plan = replace(world.workplace().provided.plan, environment={"PRETENDED": "1.2"})
-        ground = f"prchain-test/stage-{os.getpid()}:1"
+        base_image = f"prchain-test/stage-{os.getpid()}:1"
         labels = [f"LABEL {IMAGE_LABEL}=x", f"LABEL prchain.test={os.getpid()}", "USER agent", "WORKDIR /testbed"]
         container = client.containers.create(IMAGE, command=["true"])
-        container.commit(repository=ground.rpartition(":")[0], tag="1", changes=labels)
+        container.commit(repository=base_image.rpartition(":")[0], tag="1", changes=labels)
         container.remove()
         docker = replace(BACKENDS["docker"], client=client)
-        place = Workplace(StageImage(plan, ground), trees, backend=docker, test_timeout=60)
-        names = [ground]
+        workplace = Workplace(StageImage(plan, base_image), trees, backend=docker, test_timeout=60)
+        names = [base_image]
         try:
-            with place.bench(stage.landed, ["tests/test_prices.py"]) as bench:
+            with workplace.bench(stage.landed, ["tests/test_prices.py"]) as bench:
                 for _ in range(2):
                     assert bench.run().statuses[TEST] is Status.passed
                 listed = [one.name for one in list_images(client)]
-                assert client.images.list("prchain-snapshot") and ground in listed
+                assert client.images.list("prchain-snapshot") and base_image in listed
                 assert not any("prchain-snapshot" in name for name in listed)
-            names.append(stage_image(place, chain, stage))
+            names.append(stage_image(workplace, chain, stage))
             assert names[1] == f"prchain/shop--till:stage-{chain.id}-1"
             made = client.images.get(names[1])
-            assert stage_image(place, chain, stage) == names[1] and client.images.get(names[1]).id == made.id
+            assert stage_image(workplace, chain, stage) == names[1] and client.images.get(names[1]).id == made.id
             script = "git status --porcelain && git rev-parse HEAD^{tree} && echo $PRETENDED; cat made/*"
             seen = client.containers.run(
                 names[1],

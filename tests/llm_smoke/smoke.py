@@ -22,7 +22,7 @@ from prchain.errors import ContextTooLong, EndpointTimeout
 from prchain.llm.gateway import Gateway, Question
 from prchain.llm.ledger import MemoryLedger
 from prchain.llm.prompts import Prompt
-from prchain.llm.setup import make_desk
+from prchain.llm.setup import make_gateway
 from prchain.settings import Settings
 from sql.ledger import SqlLedger
 from sql.store import Store
@@ -69,9 +69,9 @@ def settings(url: str) -> Settings:
 
 
 @pytest.fixture
-def desk(settings: Settings, tmp_path: Path) -> Iterator[Gateway]:
+def gateway(settings: Settings, tmp_path: Path) -> Iterator[Gateway]:
     store = Store.open(f"sqlite:///{tmp_path / 'x.db'}")
-    made = make_desk(settings, SqlLedger(store, "smoke"), budget_usd=1.0)
+    made = make_gateway(settings, SqlLedger(store, "smoke"), budget_usd=1.0)
     yield made
     made.close()
     store.close()
@@ -81,9 +81,9 @@ def question(text: str, max_tokens: int = 32) -> Question:
     return Question("smoke", "smoke", PROMPT, PROMPT.render(text=text), max_tokens=max_tokens, temperature=0.0)
 
 
-def test_a_question_is_answered_counted_priced_and_stored(desk: Gateway) -> None:
+def test_a_question_is_answered_counted_priced_and_stored(gateway: Gateway) -> None:
     asked = question("Say hello in three words.", 128)
-    answer = desk.ask(asked)
+    answer = gateway.ask(asked)
     usage = answer.reply.usage
     assert answer.value
     assert answer.reply.finish == "stop"
@@ -92,34 +92,34 @@ def test_a_question_is_answered_counted_priced_and_stored(desk: Gateway) -> None
     assert 5 < usage.tokens_in < 100
     assert 0 < usage.tokens_out <= 128
     assert answer.usd == pytest.approx((usage.tokens_in * 1.0 + usage.tokens_out * 2.0) / 1e6)
-    assert desk.spending().usd == answer.usd
-    again = desk.ask(asked)  # the ledger keeps times in whole seconds
+    assert gateway.spending().usd == answer.usd
+    again = gateway.ask(asked)  # the ledger keeps times in whole seconds
     assert replace(again, usd=answer.usd, seconds=answer.seconds, stored=False) == answer
-    assert desk.spending().calls == 1
+    assert gateway.spending().calls == 1
 
 
-def test_an_estimate_is_of_the_right_size(desk: Gateway) -> None:
+def test_an_estimate_is_of_the_right_size(gateway: Gateway) -> None:
     asked = question("List the planets of the solar system, with one word on each of them, in any order. " * 4)
-    estimate = desk.estimate(asked)
-    used = desk.complete(asked).reply.usage.tokens_in
+    estimate = gateway.estimate(asked)
+    used = gateway.complete(asked).reply.usage.tokens_in
     assert used is not None
     assert used / 2 < estimate.tokens_in < used * 3
 
 
-def test_a_shape_comes_back_as_its_schema_says(desk: Gateway) -> None:
-    answer = desk.ask_for(question("Which colour is a tomato? Reply in JSON.", 64), Colour)
+def test_a_shape_comes_back_as_its_schema_says(gateway: Gateway) -> None:
+    answer = gateway.ask_for(question("Which colour is a tomato? Reply in JSON.", 64), Colour)
     assert isinstance(answer.value, Colour)
     assert answer.reply.text.lstrip().startswith("{")
 
 
-def test_a_prompt_that_does_not_fit_is_named_and_costs_nothing(desk: Gateway) -> None:
+def test_a_prompt_that_does_not_fit_is_named_and_costs_nothing(gateway: Gateway) -> None:
     with pytest.raises(ContextTooLong, match="context"):
-        desk.ask(question("word " * 4000))
-    assert desk.spending().calls == 0
+        gateway.ask(question("word " * 4000))
+    assert gateway.spending().calls == 0
 
 
 def test_a_reply_that_takes_too_long_is_named_and_may_be_paid(settings: Settings) -> None:
-    hasty = make_desk(settings.model_copy(update={"llm_timeout_seconds": 0.3}), MemoryLedger())
+    hasty = make_gateway(settings.model_copy(update={"llm_timeout_seconds": 0.3}), MemoryLedger())
     hasty.repeats = 0
     with pytest.raises(EndpointTimeout) as caught:
         hasty.ask(question("Tell me a very long story. " * 20, 600))

@@ -65,12 +65,12 @@ def test_with_a_budget_and_eight_workers_no_run_is_billed_more(seed: int) -> Non
         budget = [0.0, 0.006, 0.02, 0.05, 0.1, 0.25][seed]
         ledger = MemoryLedger()
         route = Route(OpenAIModel("small", endpoint), PRICE)
-        desk = Gateway(ledger, route, budget_usd=budget, pause=lambda tries: None)
+        gateway = Gateway(ledger, route, budget_usd=budget, pause=lambda tries: None)
 
         def work(number: int) -> None:
             try:
                 question = Question("judge", str(number), PROMPT, PROMPT.render(whom=number), max_tokens=MAX_TOKENS)
-                desk.ask_for(question, Verdict)
+                gateway.ask_for(question, Verdict)
                 end = "done"
             except LlmError as failure:
                 end = failure.name

@@ -42,28 +42,28 @@ def question(whom: str = "me", **more: Any) -> Question:
     return Question("query", f"c:{whom}", PROMPT, PROMPT.render(whom=whom), **more)
 
 
-def desk_of(model: Model, ledger: MemoryLedger | None = None, price: Price | None = PRICE, **more: Any) -> Gateway:
+def gateway_of(model: Model, ledger: MemoryLedger | None = None, price: Price | None = PRICE, **more: Any) -> Gateway:
     waits: list[int] = []
     return Gateway(ledger or MemoryLedger(), Route(model, price), pause=waits.append, **more)
 
 
 def scripted(*lines: dict[str, Any]) -> Gateway:
-    return desk_of(ScriptedModel(lines))
+    return gateway_of(ScriptedModel(lines))
 
 
-def states(desk: Gateway) -> list[str]:
-    assert isinstance(desk.ledger, MemoryLedger)
-    return [call.state for call in desk.ledger.calls]
+def states(gateway: Gateway) -> list[str]:
+    assert isinstance(gateway.ledger, MemoryLedger)
+    return [call.state for call in gateway.ledger.calls]
 
 
 def test_an_answer_is_stored_and_the_same_question_is_not_paid_for_again() -> None:
-    desk = scripted({"reply": "hello", "usage": {"in": 1000, "out": 100}})
-    first, second = desk.ask(question()), desk.ask(question())
+    gateway = scripted({"reply": "hello", "usage": {"in": 1000, "out": 100}})
+    first, second = gateway.ask(question()), gateway.ask(question())
     assert (first.value, first.stored) == ("hello", False)
     assert first.usd == pytest.approx(0.002)
     assert (second.value, second.stored, second.usd) == ("hello", True, 0.0)
     assert second.cost == first.cost == first.usd
-    assert desk.spending().calls == 1
+    assert gateway.spending().calls == 1
 
 
 @pytest.mark.parametrize(
@@ -71,21 +71,21 @@ def test_an_answer_is_stored_and_the_same_question_is_not_paid_for_again() -> No
     [question("you"), question(sample=1), question(attempt=1), question(max_tokens=5), question(temperature=1.0)],
 )
 def test_another_question_is_asked_anew(other: Question) -> None:
-    desk = scripted({"reply": "first"}, {"reply": "second"})
-    desk.ask(question())
-    assert desk.ask(other).value == "second"
+    gateway = scripted({"reply": "first"}, {"reply": "second"})
+    gateway.ask(question())
+    assert gateway.ask(other).value == "second"
 
 
 def test_a_reply_is_stored_before_it_is_read() -> None:
-    desk = scripted({"reply": "no object"}, {"reply": "none"}, {"reply": "still none"})
+    gateway = scripted({"reply": "no object"}, {"reply": "none"}, {"reply": "still none"})
     with pytest.raises(errors.BadReply, match=r"query of c:me: .*asked 3 times.*no JSON object"):
-        desk.ask_for(question(), Verdict)
-    assert states(desk) == ["stored"] * 3
+        gateway.ask_for(question(), Verdict)
+    assert states(gateway) == ["stored"] * 3
 
 
 def test_what_does_not_fit_is_asked_again_with_the_validators_words() -> None:
     model = FakeModel(ScriptedModel([{"reply": {"score": "9"}}, {"reply": "??"}, {"reply": {"score": 9}}]).complete)
-    answer = desk_of(model).ask_for(question(), Verdict)
+    answer = gateway_of(model).ask_for(question(), Verdict)
     assert answer.value == Verdict(score=9)
     first, second, third = (request.messages for request in model.asked)
     assert second[: len(first)] == third[: len(first)] == first
@@ -99,13 +99,13 @@ def test_what_does_not_fit_is_asked_again_with_the_validators_words() -> None:
 
 def test_a_rerun_walks_over_the_stored_repeats_and_pays_only_for_what_is_missing() -> None:
     ledger = MemoryLedger()
-    killed = desk_of(ScriptedModel([{"reply": "bad"}, {"reply": "worse"}]), ledger)
+    killed = gateway_of(ScriptedModel([{"reply": "bad"}, {"reply": "worse"}]), ledger)
     with pytest.raises(errors.ScriptExhausted):
         killed.ask_for(question(), Verdict)
-    rerun = desk_of(ScriptedModel([{"reply": {"score": 1}}]), ledger)
+    rerun = gateway_of(ScriptedModel([{"reply": {"score": 1}}]), ledger)
     answer = rerun.ask_for(question(), Verdict)
     assert (answer.value.score, answer.stored) == (1, False)
-    again = desk_of(ScriptedModel([]), ledger).ask_for(question(), Verdict)
+    again = gateway_of(ScriptedModel([]), ledger).ask_for(question(), Verdict)
     assert (again.value.score, again.stored, again.usd) == (1, True, 0.0)
 
 
@@ -126,96 +126,96 @@ def test_a_model_that_refuses_to_the_end_is_named_so() -> None:
 def test_a_reply_that_was_cut_off_is_asked_for_once_more_and_then_blamed_on_max_tokens() -> None:
     cut = {"reply": '{"score": 1', "finish": "length"}
     assert scripted(cut, {"reply": {"score": 1}}).ask_for(question(), Verdict).value.score == 1
-    desk = scripted(cut, cut, {"reply": {"score": 1}})
+    gateway = scripted(cut, cut, {"reply": {"score": 1}})
     with pytest.raises(errors.BadReply, match="max_tokens, 77, is too small"):
-        desk.ask_for(question(max_tokens=77), Verdict)
-    assert states(desk) == ["stored"] * 2
+        gateway.ask_for(question(max_tokens=77), Verdict)
+    assert states(gateway) == ["stored"] * 2
 
 
 def test_a_whole_turn_is_given_unread_and_stored_like_any_other() -> None:
     line = {"tool_calls": [{"name": "bash", "arguments": "{"}], "finish": "length"}
-    desk = scripted(line)
+    gateway = scripted(line)
     tool = {"type": "function", "function": {"name": "bash"}}
-    turn = desk.complete(question(), [tool])
+    turn = gateway.complete(question(), [tool])
     assert turn.value.tool_calls[0].arguments == "{"
-    assert desk.complete(question(), [tool]).stored
+    assert gateway.complete(question(), [tool]).stored
     with pytest.raises(errors.ScriptExhausted):
-        desk.complete(question())
+        gateway.complete(question())
 
 
 def test_a_call_that_may_have_been_paid_for_is_lost_and_sent_again_under_a_reservation_of_its_own() -> None:
     lost = errors.EndpointTimeout("late", billed=True)
-    desk = desk_of(Failing(lost, lost))
-    assert desk.ask(question()).value == "fine"
-    assert states(desk) == ["lost", "lost", "stored"]
-    assert desk.ask(question()).stored
-    assert desk.spending().usd > 2 * 4096 * 10 / 1e6
+    gateway = gateway_of(Failing(lost, lost))
+    assert gateway.ask(question()).value == "fine"
+    assert states(gateway) == ["lost", "lost", "stored"]
+    assert gateway.ask(question()).stored
+    assert gateway.spending().usd > 2 * 4096 * 10 / 1e6
 
 
 def test_calls_that_are_lost_again_and_again_end_with_their_error() -> None:
-    desk = desk_of(Failing(*[errors.EndpointUnreachable("cut", billed=True)] * 5))
+    gateway = gateway_of(Failing(*[errors.EndpointUnreachable("cut", billed=True)] * 5))
     with pytest.raises(errors.EndpointUnreachable):
-        desk.ask(question())
-    assert states(desk) == ["lost"] * 3
+        gateway.ask(question())
+    assert states(gateway) == ["lost"] * 3
 
 
 @pytest.mark.parametrize(
     "kind", [errors.RateLimited, errors.EndpointRefused, errors.ContextTooLong, errors.ScriptUnknown]
 )
 def test_a_call_that_cost_nothing_gives_its_reservation_back(kind: type[errors.LlmError]) -> None:
-    desk = desk_of(Failing(kind("no")))
+    gateway = gateway_of(Failing(kind("no")))
     with pytest.raises(kind):
-        desk.ask(question())
-    assert states(desk) == ["released"]
-    assert desk.spending().usd == 0
+        gateway.ask(question())
+    assert states(gateway) == ["released"]
+    assert gateway.spending().usd == 0
 
 
 def test_an_interrupted_call_stays_reserved() -> None:
     def interrupted(request: Request) -> None:
         raise KeyboardInterrupt
 
-    desk = desk_of(FakeModel(interrupted))
+    gateway = gateway_of(FakeModel(interrupted))
     with pytest.raises(KeyboardInterrupt):
-        desk.ask(question())
-    assert states(desk) == ["reserved"]
+        gateway.ask(question())
+    assert states(gateway) == ["reserved"]
 
 
 def test_the_reservation_covers_every_byte_as_a_token_and_the_longest_reply() -> None:
-    desk = desk_of(Failing())
-    desk.ask(question("ü" * 1000, max_tokens=500))
-    assert isinstance(desk.ledger, MemoryLedger)
-    reserved = desk.ledger.calls[0].reserved
+    gateway = gateway_of(Failing())
+    gateway.ask(question("ü" * 1000, max_tokens=500))
+    assert isinstance(gateway.ledger, MemoryLedger)
+    reserved = gateway.ledger.calls[0].reserved
     assert reserved is not None
     assert reserved >= (2000 * 1.0 + 500 * 10.0) / 1e6
 
 
 def test_a_budget_without_a_price_is_refused_before_anything_is_sent() -> None:
     model = Failing()
-    desk = desk_of(model, price=None, budget_usd=1.0)
-    for attempt in (lambda: desk.check("query"), lambda: desk.ask(question())):
+    gateway = gateway_of(model, price=None, budget_usd=1.0)
+    for attempt in (lambda: gateway.check("query"), lambda: gateway.ask(question())):
         with pytest.raises(errors.SettingsError, match=r"price of failing.*llm_price_input"):
             attempt()
     assert model.asked == []
-    desk_of(model, price=None).check("query")
+    gateway_of(model, price=None).check("query")
 
 
 @pytest.mark.parametrize("budget", [-1.0, float("nan"), float("inf")])
 def test_a_budget_is_a_number_of_dollars(budget: float) -> None:
     with pytest.raises(errors.SettingsError, match="budget"):
-        desk_of(Failing(), budget_usd=budget)
+        gateway_of(Failing(), budget_usd=budget)
 
 
 def test_without_prices_calls_are_counted_and_their_cost_is_not_known() -> None:
-    desk = desk_of(Failing(), price=None)
-    assert desk.ask(question()).usd is None
-    assert (desk.spending().unpriced, desk.spending().tokens_in) == (1, 10)
+    gateway = gateway_of(Failing(), price=None)
+    assert gateway.ask(question()).usd is None
+    assert (gateway.spending().unpriced, gateway.spending().tokens_in) == (1, 10)
 
 
 def test_a_budget_that_is_too_small_stops_before_the_call() -> None:
     model = Failing()
-    desk = desk_of(model, budget_usd=0.001)
+    gateway = gateway_of(model, budget_usd=0.001)
     with pytest.raises(errors.BudgetExceeded, match="larger budget"):
-        desk.ask(question())
+        gateway.ask(question())
     assert model.asked == []
 
 
@@ -227,11 +227,11 @@ def test_a_call_waits_for_reservations_of_calls_in_flight_before_it_gives_up() -
         assert go_on.wait(10)
         return "fine"
 
-    desk = desk_of(FakeModel(slowly), budget_usd=0.06)  # one reservation is 0.042, one call is 0.0002
+    gateway = gateway_of(FakeModel(slowly), budget_usd=0.06)  # one reservation is 0.042, one call is 0.0002
     with ThreadPoolExecutor(2) as pool:
-        first = pool.submit(desk.ask, question("a"))
+        first = pool.submit(gateway.ask, question("a"))
         assert begun.wait(10)
-        second = pool.submit(desk.ask, question("b"))
+        second = pool.submit(gateway.ask, question("b"))
         with pytest.raises(TimeoutError):
             second.result(timeout=0.1)
         go_on.set()
@@ -239,62 +239,62 @@ def test_a_call_waits_for_reservations_of_calls_in_flight_before_it_gives_up() -
 
 
 def test_an_estimate_is_what_is_not_stored_and_adds_up() -> None:
-    desk = scripted({"reply": "x"})
-    one = desk.estimate(question(max_tokens=1000))
+    gateway = scripted({"reply": "x"})
+    one = gateway.estimate(question(max_tokens=1000))
     assert (one.calls, one.tokens_out) == (1, 1000)
     assert one.usd is not None
     assert one.usd == pytest.approx((one.tokens_in + 10 * 1000) / 1e6)
-    assert desk.estimate(question(max_tokens=1000), Verdict).tokens_in > one.tokens_in
+    assert gateway.estimate(question(max_tokens=1000), Verdict).tokens_in > one.tokens_in
     assert one + one == CostEstimate(2, 2 * one.tokens_in, 2000, one.usd + one.usd)
     assert one + CostEstimate(1, 1, 1, None) == CostEstimate(2, one.tokens_in + 1, 1001, None)
-    desk.ask(question(max_tokens=1000))
-    assert desk.estimate(question(max_tokens=1000)) == CostEstimate()
+    gateway.ask(question(max_tokens=1000))
+    assert gateway.estimate(question(max_tokens=1000)) == CostEstimate()
 
 
 def test_a_purpose_has_a_model_and_limits_of_its_own() -> None:
     judge, other = Failing(), Failing()
     judge.name = "the judge"
-    desk = Gateway(MemoryLedger(), Route(other), {"judge": Route(judge, None, temperature=0.0, max_tokens=7)})
-    assert (desk.model_name("judge"), desk.model_name("query")) == ("the judge", "failing")
-    desk.ask(Question("judge", "s", PROMPT, (Message("user", "x"),)))
+    gateway = Gateway(MemoryLedger(), Route(other), {"judge": Route(judge, None, temperature=0.0, max_tokens=7)})
+    assert (gateway.model_name("judge"), gateway.model_name("query")) == ("the judge", "failing")
+    gateway.ask(Question("judge", "s", PROMPT, (Message("user", "x"),)))
     assert (judge.asked[0].max_tokens, judge.asked[0].temperature) == (7, 0.0)
     assert other.asked == []
 
 
 def test_what_a_question_says_itself_wins_over_the_settings_of_its_purpose() -> None:
     model = Failing()
-    desk = Gateway(MemoryLedger(), None, {"judge": Route(model, None, temperature=0.2, max_tokens=7)})
+    gateway = Gateway(MemoryLedger(), None, {"judge": Route(model, None, temperature=0.2, max_tokens=7)})
     for said in ({}, {"temperature": 0.0}, {"max_tokens": 9}):
-        desk.ask(Question("judge", "s", PROMPT, (Message("user", "x"),), **said))
+        gateway.ask(Question("judge", "s", PROMPT, (Message("user", "x"),), **said))
     assert [(one.max_tokens, one.temperature) for one in model.asked] == [(7, 0.2), (7, 0.0), (9, 0.2)]
 
 
 def test_where_neither_question_nor_settings_say_it_replies_have_a_limit_of_ours() -> None:
     model = Failing()
-    desk_of(model).ask(question())
+    gateway_of(model).ask(question())
     assert (model.asked[0].max_tokens, model.asked[0].temperature) == (MAX_TOKENS, None)
 
 
 def test_a_limit_in_usd_wants_a_price() -> None:
-    desk = Gateway(MemoryLedger(), Route(Failing(), PRICE), {"agent": Route(Failing())})
-    desk.require_price("judge", "a limit in USD")
+    gateway = Gateway(MemoryLedger(), Route(Failing(), PRICE), {"agent": Route(Failing())})
+    gateway.require_price("judge", "a limit in USD")
     with pytest.raises(errors.SettingsError, match=r"a limit in USD needs .* failing; .*\[purposes.agent\]"):
-        desk.require_price("agent", "a limit in USD")
+        gateway.require_price("agent", "a limit in USD")
 
 
 def test_a_stored_reply_of_unknown_usage_costs_what_it_counted_for_when_it_came() -> None:
     ledger = MemoryLedger()
-    first = desk_of(ScriptedModel([{"reply": "hello", "usage": {}}]), ledger).ask(question())
-    again = desk_of(ScriptedModel([]), ledger).ask(question())
+    first = gateway_of(ScriptedModel([{"reply": "hello", "usage": {}}]), ledger).ask(question())
+    again = gateway_of(ScriptedModel([]), ledger).ask(question())
     assert (first.stored, again.stored) == (False, True)
     assert first.cost == again.cost == ledger.spending().usd and first.cost
     assert again.seconds == pytest.approx(first.seconds, abs=0.01)
 
 
 def test_a_purpose_without_a_model_is_wrong_usage() -> None:
-    desk = Gateway(MemoryLedger(), routes={"judge": Route(Failing())})
+    gateway = Gateway(MemoryLedger(), routes={"judge": Route(Failing())})
     with pytest.raises(errors.UsageError, match=r"no model .* query; set llm_model, or model in \[purposes.query\]"):
-        desk.ask(question())
+        gateway.ask(question())
 
 
 class Slow(FakeModel):
@@ -313,25 +313,25 @@ class Slow(FakeModel):
 
 def test_threads_that_ask_the_same_at_once_pay_once_and_keep_no_other_question_waiting() -> None:
     model = Slow()
-    desk = desk_of(model)
+    gateway = gateway_of(model)
     with ThreadPoolExecutor(9) as pool:
-        same = [pool.submit(desk.ask, question()) for _ in range(8)]
-        other = pool.submit(desk.ask, question("another"))
+        same = [pool.submit(gateway.ask, question()) for _ in range(8)]
+        other = pool.submit(gateway.ask, question("another"))
         wait_for(lambda: len(model.asked) == 2)
         model.go.set()
         answers = [one.result(10) for one in same]
     assert len({one.value for one in answers}) == 1 and sum(not one.stored for one in answers) == 1
     assert not other.result().stored
-    assert states(desk) == ["stored"] * 2 and len(model.asked) == 2
+    assert states(gateway) == ["stored"] * 2 and len(model.asked) == 2
 
 
 def test_when_the_thread_that_asks_fails_the_next_one_asks() -> None:
     model = Slow(faults=1)
-    desk = desk_of(model)
+    gateway = gateway_of(model)
     with ThreadPoolExecutor(3) as pool:
-        same = [pool.submit(desk.ask, question()) for _ in range(3)]
+        same = [pool.submit(gateway.ask, question()) for _ in range(3)]
         wait_for(lambda: len(model.asked) == 1)
         model.go.set()
         errors_seen = [one.exception(10) for one in same]
     assert sorted(type(one).__name__ for one in errors_seen) == ["EndpointRefused", "NoneType", "NoneType"]
-    assert states(desk) == ["released", "stored"]
+    assert states(gateway) == ["released", "stored"]

@@ -11,7 +11,7 @@ from prchain.llm.gateway import Gateway, Question
 from prchain.llm.ledger import MemoryLedger
 from prchain.llm.price import Price
 from prchain.llm.prompts import Prompt
-from prchain.llm.setup import make_desk
+from prchain.llm.setup import make_gateway
 from prchain.settings import Settings
 from tests.endpoint import FakeEndpoint
 
@@ -45,42 +45,42 @@ api_key_env = "CURATOR_KEY"
 
 
 @pytest.fixture
-def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Gateway:
+def gateway(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Gateway:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CURATOR_KEY", "curators-key")
     (tmp_path / "prchain.toml").write_text(FILE)
-    return make_desk(Settings.load(), MemoryLedger())
+    return make_gateway(Settings.load(), MemoryLedger())
 
 
-def endpoint_of(desk: Gateway, purpose: str) -> Endpoint:
-    route = desk.routes.get(purpose, desk.default)
+def endpoint_of(gateway: Gateway, purpose: str) -> Endpoint:
+    route = gateway.routes.get(purpose, gateway.default)
     assert route is not None
     assert isinstance(route.model, OpenAIModel)
     return route.model.endpoint
 
 
-def test_a_purpose_takes_what_it_names_and_shares_the_rest(desk: Gateway) -> None:
-    judge, overview = desk.routes["judge"], desk.routes["overview"]
+def test_a_purpose_takes_what_it_names_and_shares_the_rest(gateway: Gateway) -> None:
+    judge, overview = gateway.routes["judge"], gateway.routes["overview"]
     assert (judge.model.name, judge.price, judge.max_tokens) == ("large", Price(3, 4, 0.5), 9)
     assert (overview.model.name, overview.price, overview.temperature) == ("small", Price(1, 2), 0.5)
-    assert desk.model_name("query") == "small"
+    assert gateway.model_name("query") == "small"
 
 
-def test_purposes_of_one_endpoint_share_its_smallest_limit(desk: Gateway) -> None:
-    assert endpoint_of(desk, "judge") is endpoint_of(desk, "query") is endpoint_of(desk, "overview")
-    assert endpoint_of(desk, "query").concurrency == 2
-    assert endpoint_of(desk, "agent").concurrency == 6
+def test_purposes_of_one_endpoint_share_its_smallest_limit(gateway: Gateway) -> None:
+    assert endpoint_of(gateway, "judge") is endpoint_of(gateway, "query") is endpoint_of(gateway, "overview")
+    assert endpoint_of(gateway, "query").concurrency == 2
+    assert endpoint_of(gateway, "agent").concurrency == 6
 
 
-def test_a_key_goes_to_no_endpoint_but_its_own(desk: Gateway) -> None:
-    assert endpoint_of(desk, "query").api_key == "common-key"
-    assert endpoint_of(desk, "agent").api_key is None
-    assert endpoint_of(desk, "curator").api_key == "curators-key"
+def test_a_key_goes_to_no_endpoint_but_its_own(gateway: Gateway) -> None:
+    assert endpoint_of(gateway, "query").api_key == "common-key"
+    assert endpoint_of(gateway, "agent").api_key is None
+    assert endpoint_of(gateway, "curator").api_key == "curators-key"
 
 
-def test_prices_belong_to_a_model_and_an_endpoint(desk: Gateway) -> None:
-    assert desk.routes["agent"].price is None
-    assert desk.routes["curator"].price is None
+def test_prices_belong_to_a_model_and_an_endpoint(gateway: Gateway) -> None:
+    assert gateway.routes["agent"].price is None
+    assert gateway.routes["curator"].price is None
 
 
 @pytest.mark.parametrize(
@@ -97,12 +97,12 @@ def test_settings_that_do_not_go_together_are_named(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "prchain.toml").write_text(file)
     with pytest.raises(SettingsError, match=words):
-        make_desk(Settings.load(), MemoryLedger())
+        make_gateway(Settings.load(), MemoryLedger())
 
 
 def test_without_any_model_the_user_is_told_what_to_set() -> None:
     with pytest.raises(UsageError, match=r"PRCHAIN_LLM_MODEL.*OPENAI_API_KEY"):
-        make_desk(Settings.load(), MemoryLedger())
+        make_gateway(Settings.load(), MemoryLedger())
 
 
 def test_a_model_for_one_purpose_alone_serves_that_purpose_alone(
@@ -110,24 +110,24 @@ def test_a_model_for_one_purpose_alone_serves_that_purpose_alone(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "prchain.toml").write_text('[purposes.judge]\nmodel = "x"\n[purposes.query]\ntemperature = 1\n')
-    desk = make_desk(Settings.load(), MemoryLedger())
-    desk.check("judge")
+    gateway = make_gateway(Settings.load(), MemoryLedger())
+    gateway.check("judge")
     with pytest.raises(UsageError, match="no model is configured for query"):
-        desk.check("judge", "query")
+        gateway.check("judge", "query")
 
 
 def test_a_script_answers_everything_for_nothing(tmp_path: Path) -> None:
     path = tmp_path / "script.jsonl"
     path.write_text('{"purpose": "judge", "reply": "fine", "usage": {"in": 5, "out": 5}}\n')
-    desk = make_desk(Settings.load(llm_script=path), MemoryLedger(), budget_usd=0.0)
-    answer = desk.ask(Question("judge", "s", PROMPT, PROMPT.render()))
-    assert (answer.value, answer.usd, desk.model_name("judge")) == ("fine", 0.0, "scripted")
+    gateway = make_gateway(Settings.load(llm_script=path), MemoryLedger(), budget_usd=0.0)
+    answer = gateway.ask(Question("judge", "s", PROMPT, PROMPT.render()))
+    assert (answer.value, answer.usd, gateway.model_name("judge")) == ("fine", 0.0, "scripted")
 
 
 def test_a_desk_asks_the_endpoint_of_the_settings_and_closes_it() -> None:
     with FakeEndpoint() as fake:
         settings = Settings.load(llm_base_url=fake.url, llm_model="small", llm_price_input=1, llm_price_output=1)
-        desk = make_desk(settings, MemoryLedger(), budget_usd=1.0)
-        assert desk.ask(Question("query", "s", PROMPT, PROMPT.render())).value == "fine"
-        desk.close()
+        gateway = make_gateway(settings, MemoryLedger(), budget_usd=1.0)
+        assert gateway.ask(Question("query", "s", PROMPT, PROMPT.render())).value == "fine"
+        gateway.close()
     assert fake.calls[0].body["model"] == "small"

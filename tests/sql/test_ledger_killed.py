@@ -24,7 +24,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pydantic import BaseModel
 from prchain.llm.client import OpenAIModel
-from prchain.llm.gateway import Desk, Question, Route
+from prchain.llm.gateway import Gateway, Question, Route
 from prchain.llm.endpoint import Endpoint
 from prchain.llm.price import Price
 from prchain.llm.prompts import Prompt
@@ -36,12 +36,12 @@ class Verdict(BaseModel):
 
 url, database, run = sys.argv[1:]
 route = Route(OpenAIModel("small", Endpoint(url)), Price({PRICE_INPUT}, {PRICE_OUTPUT}))
-desk = Desk(SqlLedger(Store.open(database), run), route, budget_usd=1000.0)
+gateway = Gateway(SqlLedger(Store.open(database), run), route, budget_usd=1000.0)
 prompt = Prompt.from_source("task", b"{{% block user %}}task {{{{ number }}}}{{% endblock %}}")
 
 def work(number):
     question = Question("judge", str(number), prompt, prompt.render(number=number), max_tokens=20)
-    answer = desk.ask_for(question, Verdict)
+    answer = gateway.ask_for(question, Verdict)
     assert answer.value.score == number
     return answer.stored
 

@@ -90,15 +90,15 @@ def opening(position: int = 1, attempt: int = 1) -> list[Entry]:
     ]
 
 
-def order(entries: Sequence[Entry] | None = None, **more: Any) -> AttemptSpec:
+def spec(entries: Sequence[Entry] | None = None, **more: Any) -> AttemptSpec:
     given: dict[str, Any] = {"subject": "t1/1", "sample": 0, "position": 1, "attempt": 1}
     return AttemptSpec(entries=opening() if entries is None else entries, **(given | more))
 
 
 def sandbox_of(*lines: Any, **more: Any) -> ScriptedSandbox:
-    box = ScriptedSandbox(lines or (OK,), **more)
-    box.start()
-    return box
+    sandbox = ScriptedSandbox(lines or (OK,), **more)
+    sandbox.start()
+    return sandbox
 
 
 def work(
@@ -114,9 +114,9 @@ def work(
 ) -> tuple[AttemptResult, Memory]:
     """One attempt."""
     record = record or Memory()
-    desk = Gateway(ledger or MemoryLedger(), Route(model, price), pause=lambda _: None)
+    gateway = Gateway(ledger or MemoryLedger(), Route(model, price), pause=lambda _: None)
     scaffold = scaffold or ReactScaffold(tools="full")
-    attempt = scaffold.attempt(desk, sandbox or sandbox_of(), given or order(), record, observers)
+    attempt = scaffold.attempt(gateway, sandbox or sandbox_of(), given or spec(), record, observers)
     return attempt, record
 
 

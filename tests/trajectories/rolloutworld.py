@@ -312,16 +312,16 @@ class RolloutWorld:
         """A context with a model of this process, and folders for sandboxes where `more` does not say otherwise."""
         chosen = RolloutOptions(**{"backend": "unsafe-local", **options})
         route = Route(model or PolicyModel(), Price(1.0, 2.0))
-        desk = Gateway(SqlLedger(self.store, run), default=route, budget_usd=budget, pause=lambda tries: None)
+        gateway = Gateway(SqlLedger(self.store, run), default=route, budget_usd=budget, pause=lambda tries: None)
         settings = self.settings()
         given: dict[str, Any] = {
             "pause": lambda tries: None,
-            "make_place": lambda _, trees: FolderPlace(trees, self.folder),
+            "make_workplace": lambda _, trees: FolderPlace(trees, self.folder),
             **(more or {}),
         }
         return RunContext(
             self.store,
-            desk,
+            gateway,
             Provider(settings, images=BACKENDS[chosen.backend].needs_image),
             BACKENDS[chosen.backend],
             SCAFFOLDS[chosen.scaffold].make(chosen),

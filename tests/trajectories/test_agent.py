@@ -27,12 +27,12 @@ from tests.trajectories.agentworld import (
     Model,
     call,
     opening,
-    order,
     requires_valid,
     runs,
     sandbox_of,
     says,
     slowly,
+    spec,
     without_times,
     work,
 )
@@ -101,43 +101,43 @@ def test_an_attempt_runs_until_the_work_is_submitted_and_keeps_each_step_in_one_
 
 
 def test_mini_s_word_submits_in_the_bash_set_and_its_call_is_answered_too() -> None:
-    box = sandbox_of((f"echo {SENTINEL}", ExecResult(0, f"{SENTINEL}\n".encode())))
-    attempt, record = work(Model([runs(f"echo {SENTINEL}")]), scaffold=ReactScaffold(tools="bash"), sandbox=box)
+    sandbox = sandbox_of((f"echo {SENTINEL}", ExecResult(0, f"{SENTINEL}\n".encode())))
+    attempt, record = work(Model([runs(f"echo {SENTINEL}")]), scaffold=ReactScaffold(tools="bash"), sandbox=sandbox)
     assert attempt.ending is Ending.SUBMITTED
     assert record.entries[-1].tool_call_id == "c1" and SENTINEL in record.entries[-1].content
 
 
 @pytest.mark.parametrize("output", [f"see {SENTINEL}\n", f"first\n{SENTINEL}\n", f"{SENTINEL}x\n"])
 def test_the_word_somewhere_in_an_output_does_not_submit(output: str) -> None:
-    box = sandbox_of(("x", ExecResult(0, output.encode())), OK)
+    sandbox = sandbox_of(("x", ExecResult(0, output.encode())), OK)
     attempt, _ = work(
         Model([runs("x"), runs("y")]),
         scaffold=ReactScaffold(tools="bash"),
-        sandbox=box,
-        given=order(stage_limits=AgentLimits(steps=2)),
+        sandbox=sandbox,
+        given=spec(stage_limits=AgentLimits(steps=2)),
     )
     assert attempt.ending is Ending.STEP_LIMIT
 
 
 def test_the_word_with_a_failing_command_does_not_submit() -> None:
-    box = sandbox_of(("x", ExecResult(1, SENTINEL.encode())))
+    sandbox = sandbox_of(("x", ExecResult(1, SENTINEL.encode())))
     attempt, _ = work(
         Model([runs("x")]),
         scaffold=ReactScaffold(tools="bash"),
-        sandbox=box,
-        given=order(stage_limits=AgentLimits(steps=1)),
+        sandbox=sandbox,
+        given=spec(stage_limits=AgentLimits(steps=1)),
     )
     assert attempt.ending is Ending.STEP_LIMIT
 
 
 def test_several_calls_are_run_in_order_and_what_comes_after_the_submission_is_not() -> None:
-    box = sandbox_of()
+    sandbox = sandbox_of()
     reply = says(
         "", call(command="one", id="a"), call(command="two", id="b"), call("submit", "c"), call(command="x", id="d")
     )
-    attempt, record = work(Model([reply]), sandbox=box, record=Memory(["t"]))
+    attempt, record = work(Model([reply]), sandbox=sandbox, record=Memory(["t"]))
     assert attempt.ending is Ending.SUBMITTED
-    assert box.asked == ["one", "two"]
+    assert sandbox.asked == ["one", "two"]
     assert [entry.tool_call_id for entry in record.entries[1:]] == ["a", "b", "c", "d"]
     assert [entry.error for entry in record.entries] == [None, None, None, None, NOT_RUN]
     assert record.entries[-1].tree == "t" and record.asked == 1
@@ -164,10 +164,10 @@ BAD_TURNS = [
 
 @pytest.mark.parametrize(("reply", "fault"), BAD_TURNS)
 def test_a_faulty_turn_is_kept_the_model_is_told_and_nothing_of_it_is_run(reply: Reply, fault: str) -> None:
-    box = sandbox_of()
+    sandbox = sandbox_of()
     model = Model([reply, SUBMIT])
-    attempt, record = work(model, sandbox=box)
-    assert attempt.ending is Ending.SUBMITTED and box.asked == []
+    attempt, record = work(model, sandbox=sandbox)
+    assert attempt.ending is Ending.SUBMITTED and sandbox.asked == []
     assert faults(record) == [fault, None]
     turn, told = record.entries[0], record.entries[1]
     assert (turn.content, [one.arguments for one in turn.tool_calls]) == (
@@ -210,7 +210,7 @@ def test_limits_of_stage_and_chain_end_an_attempt_before_a_step(
     stage: AgentLimits, chain: AgentLimits, ending: Ending
 ) -> None:
     model = Model([runs(str(turn)) for turn in range(9)])
-    given = order(stage_limits=stage, chain_limits=chain, chain_used=AgentUsage(steps=5))
+    given = spec(stage_limits=stage, chain_limits=chain, chain_used=AgentUsage(steps=5))
     attempt, _ = work(model, given=given)
     assert (attempt.ending, len(model.requests)) == (ending, 2)
 
@@ -220,7 +220,7 @@ def test_limits_of_cost_and_time_count_what_was_used_before() -> None:
         (AgentLimits(usd=1.0), AgentUsage(usd=1.0), Ending.COST_LIMIT),
         (AgentLimits(seconds=5), AgentUsage(seconds=5.5), Ending.TIME_LIMIT),
     ]:
-        attempt, record = work(Model([]), given=order(stage_limits=limits, stage_used=used), price=PRICE)
+        attempt, record = work(Model([]), given=spec(stage_limits=limits, stage_used=used), price=PRICE)
         assert attempt.ending is ending and record.entries == []
 
 
@@ -228,11 +228,11 @@ def test_limits_of_cost_and_time_count_what_was_used_before() -> None:
 def test_a_limit_of_cost_that_nothing_could_be_counted_against_is_refused(where: str) -> None:
     limited: dict[str, Any] = {where: AgentLimits(usd=1.0)}
     with pytest.raises(errors.SettingsError, match="a limit in USD needs the price of said"):
-        work(Model([]), given=replace(order(), **limited))
+        work(Model([]), given=replace(spec(), **limited))
 
 
 def test_a_reply_with_many_calls_runs_no_more_of_them_than_there_is_time_for() -> None:
-    box = sandbox_of(ScriptedResult(slowly, ExecResult(0, b"fine"), repeat=True))
+    sandbox = sandbox_of(ScriptedResult(slowly, ExecResult(0, b"fine"), repeat=True))
     reply = says("", *(call(command="x", id=f"c{number}") for number in range(40)), call("submit", "s"))
     model = Model([reply])
     for where in ("stage", "chain"):
@@ -240,18 +240,18 @@ def test_a_reply_with_many_calls_runs_no_more_of_them_than_there_is_time_for() -
             f"{where}_limits": AgentLimits(seconds=10.1),
             f"{where}_used": AgentUsage(seconds=10.0),
         }
-        box.asked.clear()
-        attempt, record = work(Model([reply]), sandbox=box, given=replace(order(), **limited))
-        assert attempt.ending is Ending.TIME_LIMIT and 1 <= len(box.asked) <= 3
+        sandbox.asked.clear()
+        attempt, record = work(Model([reply]), sandbox=sandbox, given=replace(spec(), **limited))
+        assert attempt.ending is Ending.TIME_LIMIT and 1 <= len(sandbox.asked) <= 3
         errors_of = [one.error for one in record.entries[1:]]
-        assert errors_of == [None] * len(box.asked) + [NOT_RUN] * (41 - len(box.asked))
+        assert errors_of == [None] * len(sandbox.asked) + [NOT_RUN] * (41 - len(sandbox.asked))
         assert "no time left" in record.entries[-1].content
-    attempt, _ = work(model, sandbox=box, given=order(stage_limits=AgentLimits(seconds=60)))
+    attempt, _ = work(model, sandbox=sandbox, given=spec(stage_limits=AgentLimits(seconds=60)))
     assert attempt.ending is Ending.SUBMITTED and model.said == []
 
 
 def test_tokens_that_nobody_counted_are_estimated_for_the_limits_and_said_to_be() -> None:
-    attempt, record = work(Model([runs("ls", usage=Usage())]), given=order(stage_limits=AgentLimits(tokens=50)))
+    attempt, record = work(Model([runs("ls", usage=Usage())]), given=spec(stage_limits=AgentLimits(tokens=50)))
     assert attempt.ending is Ending.TOKEN_LIMIT
     assert record.entries[0].tokens_in is None
     estimate = record.entries[0].details["estimate"]
@@ -270,7 +270,7 @@ def test_an_attempt_that_was_killed_after_any_step_goes_on_without_asking_again(
     whole_attempt, whole = work(Model(CHAIN), sandbox=sandbox_of(PWD, OK))
     stored = [entry for batch in whole.batches[:kept] for entry in batch]
     rest = Model(CHAIN[kept:])
-    attempt, record = work(rest, sandbox=sandbox_of(PWD, OK), given=order([*opening(), *stored]))
+    attempt, record = work(rest, sandbox=sandbox_of(PWD, OK), given=spec([*opening(), *stored]))
     assert attempt.ending is whole_attempt.ending is Ending.SUBMITTED
     assert without_times([*stored, *record.entries]) == without_times(whole.entries)
     assert rest.said == []
@@ -293,17 +293,17 @@ def test_a_stored_reply_counts_against_limits_with_what_it_cost_and_took_when_it
         return runs("x")
 
     usd = PRICE.of(Usage(100, 0, 10)) or 0.0
-    given = order(stage_limits=AgentLimits(usd=3 * usd))
+    given = spec(stage_limits=AgentLimits(usd=3 * usd))
     calm, whole = work(Model([slow] * 3), given=given, price=PRICE)
     ledger, entries, asked = MemoryLedger(), opening(), 0
     for kill in (1, 1, 2, 1):
         record, model = Memory(), Model([slow] * 3)
-        box = sandbox_of(*[("x", ExecResult(0, b"fine\n"))] * (kill - 1), ("x", errors.SandboxLost("gone")))
+        sandbox = sandbox_of(*[("x", ExecResult(0, b"fine\n"))] * (kill - 1), ("x", errors.SandboxLost("gone")))
         with pytest.raises(errors.SandboxLost):
             used = used_by(entries)
             work(
                 model,
-                sandbox=box,
+                sandbox=sandbox,
                 given=replace(given, entries=entries, stage_used=used),
                 record=record,
                 ledger=ledger,
@@ -322,38 +322,38 @@ def test_a_stored_reply_counts_against_limits_with_what_it_cost_and_took_when_it
 
 def test_the_count_of_faults_goes_on_over_a_kill_and_not_over_attempts() -> None:
     bad = says("I am done.")
-    _, before = work(Model([bad, bad]), given=order(stage_limits=AgentLimits(steps=2)))
+    _, before = work(Model([bad, bad]), given=spec(stage_limits=AgentLimits(steps=2)))
     stored = [*opening(), *before.entries]
-    attempt, _ = work(Model([bad]), given=order(stored))
+    attempt, _ = work(Model([bad]), given=spec(stored))
     assert attempt.ending is Ending.FAULTY
     comment = Entry(stored[-1].ordinal + 1, 1, 2, 2, EntryKind.COMMENT, "user", "Not yet.")
-    attempt, record = work(Model([bad, bad, SUBMIT]), given=order([*stored, comment], attempt=2))
+    attempt, record = work(Model([bad, bad, SUBMIT]), given=spec([*stored, comment], attempt=2))
     assert attempt.ending is Ending.SUBMITTED
     assert [entry.step for entry in record.entries] == [3, 3, 4, 4, 5, 5]
 
 
 def test_a_turn_without_its_observations_is_no_place_to_go_on_from() -> None:
-    _, before = work(Model([runs()]), given=order(stage_limits=AgentLimits(steps=1)))
+    _, before = work(Model([runs()]), given=spec(stage_limits=AgentLimits(steps=1)))
     with pytest.raises(ValueError, match="step 1"):
-        work(Model([]), given=order([*opening(), before.entries[0]]))
+        work(Model([]), given=spec([*opening(), before.entries[0]]))
 
 
 def test_the_session_is_led_back_to_its_folder() -> None:
     _, before = work(
-        Model([runs("cd /tmp")]), sandbox=sandbox_of(PWD, OK), given=order(stage_limits=AgentLimits(steps=1))
+        Model([runs("cd /tmp")]), sandbox=sandbox_of(PWD, OK), given=spec(stage_limits=AgentLimits(steps=1))
     )
     assert before.entries[-1].cwd == "/tmp"
-    box = sandbox_of()
-    work(Model([runs("a"), runs("b"), SUBMIT]), sandbox=box, given=order([*opening(), *before.entries]))
-    assert box.asked == ["cd -- /tmp 2>/dev/null", "a", "b"]
+    sandbox = sandbox_of()
+    work(Model([runs("a"), runs("b"), SUBMIT]), sandbox=sandbox, given=spec([*opening(), *before.entries]))
+    assert sandbox.asked == ["cd -- /tmp 2>/dev/null", "a", "b"]
 
 
 def test_a_sandbox_that_is_lost_ends_the_attempt_with_its_error_and_leaves_no_half_step() -> None:
     record = Memory()
-    box = sandbox_of(("one", ExecResult(0, b"")), ("two", errors.SandboxLost("gone")))
+    sandbox = sandbox_of(("one", ExecResult(0, b"")), ("two", errors.SandboxLost("gone")))
     reply = says("", call(command="one", id="a"), call(command="two", id="b"))
     with pytest.raises(errors.SandboxLost):
-        work(Model([reply]), sandbox=box, record=record)
+        work(Model([reply]), sandbox=sandbox, record=record)
     assert record.entries == []
 
 
@@ -361,17 +361,17 @@ def test_a_sandbox_that_is_lost_ends_the_attempt_with_its_error_and_leaves_no_ha
 def test_the_step_that_ended_the_sandbox_is_kept_and_ends_the_attempt_again_when_it_is_taken_up(
     limit: errors.SandboxLimit,
 ) -> None:
-    record, box = Memory(), sandbox_of(*[("one", ExecResult(0, b""))] * 2, ("two", limit))
+    record, sandbox = Memory(), sandbox_of(*[("one", ExecResult(0, b""))] * 2, ("two", limit))
     reply = says("", call(command="one", id="a"), call(command="two", id="b"), call("submit", "c"))
     with pytest.raises(type(limit), match=str(limit)):
-        work(Model([runs("one"), reply]), sandbox=box, record=record)
+        work(Model([runs("one"), reply]), sandbox=sandbox, record=record)
     (first, second) = record.batches
     assert [one.kind for one in second] == [EntryKind.TURN, *[EntryKind.OBSERVATION] * 3] and len(first) == 2
     assert [one.error for one in second[1:]] == [None, limit.name, NOT_RUN]
     assert str(limit) in second[2].content and "submitted" not in second[3].details
     again = Memory()
     with pytest.raises(type(limit), match=str(limit)):
-        work(Model([]), record=again, given=order([*opening(), *record.entries]))
+        work(Model([]), record=again, given=spec([*opening(), *record.entries]))
     assert again.entries == []
 
 
@@ -428,7 +428,7 @@ def test_an_observer_stops_a_run_and_it_stays_stopped_when_it_is_taken_up(guidan
     advice = Advice(guidance, stop=True, reason="lost")
     attempt, record = work(Model([runs()]), observers=[lambda _: advice])
     assert (attempt.ending, attempt.reason) == (Ending.STOPPED, "lost")
-    again, more = work(Model([]), given=order([*opening(), *record.entries]), observers=[lambda _: advice])
+    again, more = work(Model([]), given=spec([*opening(), *record.entries]), observers=[lambda _: advice])
     assert (again.ending, again.reason, more.entries) == (Ending.STOPPED, "lost", [])
 
 
@@ -446,7 +446,7 @@ def test_the_stop_of_one_of_several_observers_is_not_forgotten_when_the_attempt_
     observers = [lambda _, one=one: one for one in advices]
     attempt, record = work(Model([runs()]), observers=observers)
     assert (attempt.ending, attempt.reason) == (Ending.STOPPED, "lost")
-    again, more = work(Model([]), given=order([*opening(), *record.entries]), observers=observers)
+    again, more = work(Model([]), given=spec([*opening(), *record.entries]), observers=observers)
     assert (again.ending, again.reason, more.entries) == (Ending.STOPPED, "lost", [])
 
 
@@ -465,9 +465,9 @@ def test_words_for_an_agent_that_has_submitted_are_not_inserted() -> None:
 
 
 def test_what_is_stored_of_hostile_text_is_what_a_request_made_from_it_sends() -> None:
-    box = sandbox_of(("x", ExecResult(0, b"a\0b\xff\xed\xa0\x80\n")), OK)
+    sandbox = sandbox_of(("x", ExecResult(0, b"a\0b\xff\xed\xa0\x80\n")), OK)
     model = Model([says("nul \0 and \ud800", call(command="x")), SUBMIT])
-    _, record = work(model, sandbox=box)
+    _, record = work(model, sandbox=sandbox)
     for entry in record.entries:
         assert "\0" not in entry.content and entry.content.encode()
     sent = [message.content for message in model.requests[1].messages[2:]]
@@ -509,7 +509,7 @@ def test_commands_get_the_order_s_variables_and_a_session_only_with_its_first_on
             Model([runs("a"), runs("b")]),
             scaffold=scaffold,
             sandbox=box,
-            given=order(environment={"A": "1"}, stage_limits=AgentLimits(steps=2)),
+            given=spec(environment={"A": "1"}, stage_limits=AgentLimits(steps=2)),
         )
         assert given == expected
 
@@ -581,14 +581,14 @@ REPLIES = st.builds(
 @given(st.lists(REPLIES, min_size=1, max_size=4))
 def test_whatever_a_model_says_the_conversation_stays_valid_and_can_be_taken_up(replies: list[Reply]) -> None:
     model = Model([*replies, *[runs()] * 2])
-    attempt, record = work(model, given=order(stage_limits=AgentLimits(steps=len(replies))))
+    attempt, record = work(model, given=spec(stage_limits=AgentLimits(steps=len(replies))))
     assert attempt.ending in {Ending.STEP_LIMIT, Ending.SUBMITTED, Ending.FAULTY}
     for request in model.requests:
         requires_valid(request.messages)
     again = Model([*replies, runs()])
     resumed, more = work(
         again,
-        given=order(
+        given=spec(
             [*opening(), *record.entries], stage_used=attempt.used, stage_limits=AgentLimits(steps=len(replies))
         ),
     )
@@ -604,16 +604,16 @@ def test_the_loop_costs_little_however_long_the_conversation_is() -> None:
     steps, times = 600, []
 
     class Desk:
-        """Answers at once, so that what is measured is the loop's own; the requests' serialisation is the desk's."""
+        """Answers at once, so that what is measured is the loop's own; the requests' serialisation is the gateway's."""
 
         def complete(self, question: Question, tools: Any) -> Answer[Reply]:
             times.append(time.thread_time())
             reply = runs(usage=Usage(100 * len(times), 0, 10))
             return Answer(reply, reply, 0.0, False)
 
-    box = sandbox_of(ScriptedResult(lambda _: True, ExecResult(0, b"x" * 2000), repeat=True))
-    given = order(stage_limits=AgentLimits(steps=steps))
-    ReactScaffold(tools="full").attempt(Desk(), box, given, Memory())  # type: ignore[arg-type]
+    sandbox = sandbox_of(ScriptedResult(lambda _: True, ExecResult(0, b"x" * 2000), repeat=True))
+    given = spec(stage_limits=AgentLimits(steps=steps))
+    ReactScaffold(tools="full").attempt(Desk(), sandbox, given, Memory())  # type: ignore[arg-type]
     gaps = [later - earlier for earlier, later in pairwise(times)]
     early, late = (statistics.median(part) for part in (gaps[10:110], gaps[-100:]))
     assert late < 0.003 and late < 4 * early + 0.0005

@@ -22,7 +22,7 @@ from prchain.llm.ledger import MemoryLedger
 from prchain.llm.model import Reply, Request
 from prchain.llm.price import Price
 from sql.tables import LlmCall, StageTests, Task, TaskStage, Trajectory, TrajectoryStage, Verdict
-from tests.chains.taskworld import CHAIN, QUERIES, FakeModel, TaskWorld, desk_of, mined, shop
+from tests.chains.taskworld import CHAIN, QUERIES, FakeModel, TaskWorld, gateway_of, mined, shop
 from trajectories.verdicts.agreement import THRESHOLDS, Agreement, agreement, agreement_across, curve, spread
 from trajectories.verdicts.calibrate import (
     Calibration,
@@ -222,8 +222,8 @@ def right(request: Request) -> Any:
 
 
 def calibrator(world: TaskWorld, model: FakeModel | Gateway, **options: Any) -> Calibrator:
-    desk = model if isinstance(model, Gateway) else desk_of(model)
-    return Calibrator(world.store, Judge(desk), CalibrationOptions(**options), mirrors=world.folder / "mirrors")
+    gateway = model if isinstance(model, Gateway) else gateway_of(model)
+    return Calibrator(world.store, Judge(gateway), CalibrationOptions(**options), mirrors=world.folder / "mirrors")
 
 
 def page(found: Calibration, threshold: float = 0.8) -> dict[str, Any]:
@@ -324,19 +324,19 @@ def test_a_run_that_was_killed_goes_on_and_pays_nothing_twice(world: TaskWorld, 
         return model.complete(request)
 
     with pytest.raises(Killed):
-        calibrator(world, desk_of(FakeModel(until_killed), ledger)).run(1)
-    found = calibrator(world, desk_of(model, ledger)).run(1)
+        calibrator(world, gateway_of(FakeModel(until_killed), ledger)).run(1)
+    found = calibrator(world, gateway_of(model, ledger)).run(1)
     assert len(model.asked) == 2 * CALLS
     assert page(found) == page(calibrator(world, FakeModel(right)).run(1))
 
 
 def test_a_budget_ends_the_run_and_the_next_one_goes_on(world: TaskWorld) -> None:
     ledger, model = MemoryLedger(), FakeModel(right)
-    first = calibrator(world, desk_of(model, ledger, budget=0.0185, price=PRICED)).run(1)
+    first = calibrator(world, gateway_of(model, ledger, budget=0.0185, price=PRICED)).run(1)
     asked = len(model.asked)
     assert not first.done and first.stopped is not None and first.stopped.startswith("the budget of ")
     assert 0 < asked < 2 * CALLS and first.left == 2 - first.stages
-    second = calibrator(world, desk_of(model, ledger, price=PRICED)).run(1)
+    second = calibrator(world, gateway_of(model, ledger, price=PRICED)).run(1)
     assert second.done and len(model.asked) == 2 * CALLS
 
 
@@ -353,8 +353,8 @@ def test_an_endpoint_that_fails_leaves_its_stages_and_says_why(world: TaskWorld)
 
 def test_an_estimate_counts_the_calls_of_a_run_and_asks_nothing(world: TaskWorld) -> None:
     model = FakeModel(right)
-    desk = desk_of(model, price=PRICED)
-    run = calibrator(world, desk)
+    gateway = gateway_of(model, price=PRICED)
+    run = calibrator(world, gateway)
     stages, estimate, unread = run.estimate()
     assert (stages, estimate.calls, unread, model.asked) == (2, 2 * CALLS, (), [])
     assert estimate.usd is not None and estimate.usd > 0
@@ -576,7 +576,7 @@ def test_the_command_prints_tables(
     verdict(world, 1, 0.9, None, "passed")
     assert run(world, monkeypatch, "--limit", "1", "--repeats", "1", "--order", "reference") == 0
     assert "1 stored verdict of another model or prompt, left aside" in capsys.readouterr().out
-    judged_by(world, "scripted", Judge(desk_of(FakeModel(right))).prompts)
+    judged_by(world, "scripted", Judge(gateway_of(FakeModel(right))).prompts)
     assert run(world, monkeypatch, "--repeats", "1", "--order", "reference", "--threshold", "0.95") == 0
     out = capsys.readouterr().out
     assert "scripted on 2 stages, threshold 0.95" in out

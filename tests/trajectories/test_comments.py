@@ -17,7 +17,7 @@ from prchain.git import GitRepository
 from prchain.leaks import Finding
 from prchain.llm.ledger import MemoryLedger
 from prchain.llm.model import Request
-from tests.chains.taskworld import QUERIES, FakeModel, desk_of, shop
+from tests.chains.taskworld import QUERIES, FakeModel, gateway_of, shop
 from tests.miner.gitworld import Content, World
 from trajectories.verdicts.comments import NEUTRAL, REPEATS, AgentComment, Check, comment_for_agent
 from trajectories.verdicts.hidden import CommentCheck, HiddenContent, read_hidden
@@ -201,7 +201,15 @@ def shown(
 ) -> AgentComment:
     judgement = Judgement(score, comment, None if score is not None else "bad_reply")
     return comment_for_agent(
-        desk_of(model), judgement, grade, checks, gate=gate, threshold=0.8, query=QUERIES[1], subject="t/1", attempt=2
+        gateway_of(model),
+        judgement,
+        grade,
+        checks,
+        gate=gate,
+        threshold=0.8,
+        query=QUERIES[1],
+        subject="t/1",
+        attempt=2,
     )
 
 
@@ -230,7 +238,7 @@ def test_a_comment_that_leaks_is_written_again_without_sight_of_the_patches(hidd
     [request] = model.asked
     said = "\n".join(message.content for message in request.messages)
     assert (request.purpose, request.subject) == ("judge", "t/1")
-    assert set(Judge(desk_of(model)).prompts) == {"judge", "comment_again"}
+    assert set(Judge(gateway_of(model)).prompts) == {"judge", "comment_again"}
     assert LEAKING in said and QUERIES[1] in said and "names 'round_half_even_cents'" in said
     assert "Decimal" not in said and "4096" not in said and "diff --git" not in said
     assert [(one.round, one.kind, one.stage) for one in result.findings if one.severity == "leak"] == [
@@ -254,7 +262,7 @@ def test_a_comment_that_comes_back_as_it_was_is_not_asked_for_again_and_costs_wh
     for said in (LEAKING, f" {LEAKING}\n"):
         model = rewriting(LEAKING + " Really.", said)
         result = comment_for_agent(
-            desk_of(model, ledger),
+            gateway_of(model, ledger),
             Judgement(0.2, LEAKING),
             None,
             check(hidden),
@@ -351,7 +359,7 @@ def test_of_tests_the_agent_reads_nothing_but_the_kind_of_failure(
     grade = Grade("f2p_failed", passed, f2p, (), broken, earlier, carried)
     texts = {
         comment_for_agent(
-            desk_of(FakeModel()), None, one, lambda text: [], gate="tests", threshold=0.8, query="q", subject="t/1"
+            gateway_of(FakeModel()), None, one, lambda text: [], gate="tests", threshold=0.8, query="q", subject="t/1"
         ).text
         for one in (grade, replace(grade, f2p_failed=f2p and ("other::test",) * 5, f2p_passed=()))
     }

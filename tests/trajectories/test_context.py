@@ -7,7 +7,7 @@ from environments.sandboxes.scripted import ScriptedResult
 from prchain import errors
 from prchain.llm.ledger import MemoryLedger
 from prchain.llm.model import Message, Reply, Request, Usage
-from tests.trajectories.agentworld import SUBMIT, Model, opening, order, requires_valid, runs, sandbox_of, work
+from tests.trajectories.agentworld import SUBMIT, Model, opening, requires_valid, runs, sandbox_of, spec, work
 from trajectories.model import AgentLimits, AgentUsage, Ending, Entry, EntryKind
 from trajectories.scaffolds.attempt_loop import LoopSettings
 from trajectories.scaffolds.context import BYTES_PER_TOKEN, Conversation, left_out, used_by
@@ -112,7 +112,7 @@ def test_elide_keeps_every_request_within_the_context_and_says_what_was_left_out
         model,
         sandbox=sandbox_of(LONG),
         scaffold=scaffold(context_tokens=8000, overflow="elide"),
-        given=order(stage_limits=AgentLimits(steps=30)),
+        given=spec(stage_limits=AgentLimits(steps=30)),
     )
     assert attempt.ending is Ending.STEP_LIMIT
     turns = [entry for entry in record.entries if entry.kind is EntryKind.TURN]
@@ -147,12 +147,12 @@ def test_an_attempt_that_left_things_out_asks_the_same_again_after_a_kill() -> N
         Model([measured] * 12),
         sandbox=sandbox_of(LONG),
         scaffold=elides,
-        given=order(stage_limits=limits),
+        given=spec(stage_limits=limits),
         ledger=ledger,
     )
     for kept in range(0, 12, 3):
         stored = [entry for batch in whole.batches[:kept] for entry in batch]
-        given = order([*opening(), *stored], stage_limits=limits, stage_used=used_by(stored))
+        given = spec([*opening(), *stored], stage_limits=limits, stage_used=used_by(stored))
         _, rest = work(Model([]), sandbox=sandbox_of(LONG), scaffold=elides, given=given, ledger=ledger)
         assert [entry.details.get("dropped") for entry in [*stored, *rest.entries]] == [
             entry.details.get("dropped") for entry in whole.entries

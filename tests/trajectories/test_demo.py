@@ -64,7 +64,7 @@ def test_the_log_tells_what_was_done_and_quotes_neither_prompts_nor_replies(ran:
         r"INFO .*sandbox [0-9a-f]{6} started in [\d.]+ s",
         r"INFO .*prchain\.runs: .* begins\n",
         r"INFO .*prchain\.runs: .* ended accepted after [\d.]+ s\n",
-        r"DEBUG .*prchain\.llm\.desk: judge of .*: answered by",
+        r"DEBUG .*prchain\.llm\.gateway: judge of .*: answered by",
     ):
         assert re.search(words, ran.logged), words
     texts = [*ran.rows(TrajectoryMessage, "content"), *ran.rows(LlmCall, "reply")]

@@ -206,18 +206,20 @@ class TestTable:
 
     def test_models_and_their_sampling_settings(self, world: RolloutWorld) -> None:
         base = identity(world)
-        desk = world.context().desk
-        default = desk.default
+        gateway = world.context().gateway
+        default = gateway.default
         assert default is not None
         for route in (
             Route(PolicyModel(name="other"), default.price),
             Route(default.model, default.price, temperature=0.3),
             Route(default.model, default.price, max_tokens=77),
         ):
-            context = replace(world.context(), desk=Gateway(desk.ledger, default=default, routes={"judge": route}))
+            context = replace(
+                world.context(), gateway=Gateway(gateway.ledger, default=default, routes={"judge": route})
+            )
             assert identity(world, context).id != base.id
-        other = Gateway(desk.ledger, default=Route(PolicyModel(name="other"), default.price))
-        assert identity(world, replace(world.context(), desk=other)).id != base.id
+        other = Gateway(gateway.ledger, default=Route(PolicyModel(name="other"), default.price))
+        assert identity(world, replace(world.context(), gateway=other)).id != base.id
 
     def test_texts_of_the_task_and_the_proof_where_tests_gate(self, world: RolloutWorld) -> None:
         base, gated = identity(world), identity(world, world.context(gate="tests"))

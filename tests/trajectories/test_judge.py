@@ -15,7 +15,7 @@ from prchain.llm.gateway import CostEstimate, Gateway, Route
 from prchain.llm.ledger import MemoryLedger
 from prchain.llm.model import Reply, Request
 from prchain.llm.price import Price
-from tests.chains.taskworld import FakeModel, desk_of
+from tests.chains.taskworld import FakeModel, gateway_of
 from tests.trajectories.hostile import HOSTILE, SAYS, hostile_patches
 from trajectories.verdicts.comments import comment_for_agent
 from trajectories.verdicts.gates import decide
@@ -36,7 +36,7 @@ def patches(tmp_path_factory: pytest.TempPathFactory) -> Patches:
 
 
 def ask(model: FakeModel | Gateway, reference: bytes, agent: bytes, **more: Any) -> Judgement:
-    judge = Judge(model if isinstance(model, Gateway) else desk_of(model))
+    judge = Judge(model if isinstance(model, Gateway) else gateway_of(model))
     keys: dict[str, Any] = {"subject": "t/1", "sample": 0, "attempt": 1, "query": QUERY, **more}
     return judge.judge(reference_patch=reference, agent_patch=agent, **keys)
 
@@ -101,8 +101,8 @@ def test_the_other_order_swaps_the_patches_and_nothing_else(patches: Patches) ->
 def test_the_settings_of_its_purpose_hold_where_the_judge_is_not_told_otherwise(patches: Patches) -> None:
     model = FakeModel(lambda request: VERDICT)
     route = Route(model, Price(1.0, 2.0), temperature=0.3, max_tokens=77)
-    desk = Gateway(MemoryLedger(), None, {"judge": route})
-    for judge in (Judge(desk), Judge(desk, temperature=0.0, max_tokens=99)):
+    gateway = Gateway(MemoryLedger(), None, {"judge": route})
+    for judge in (Judge(gateway), Judge(gateway, temperature=0.0, max_tokens=99)):
         judge.judge(subject="t/1", sample=0, attempt=1, query=QUERY, reference_patch=patches[0], agent_patch=patches[1])
     assert [(one.temperature, one.max_tokens) for one in model.asked] == [(0.3, 77), (0.0, 99)]
 
@@ -138,10 +138,10 @@ def test_nothing_that_is_stored_or_decided_depends_on_what_a_hostile_patch_says(
     reference, benign, hostile = patches
     outcomes = []
     for patch in (benign, hostile[name]):
-        desk = desk_of(FakeModel(deaf))
-        judgement = ask(desk, reference, patch)
+        gateway = gateway_of(FakeModel(deaf))
+        judgement = ask(gateway, reference, patch)
         shown = comment_for_agent(
-            desk, judgement, None, lambda text: [], gate="judge", threshold=0.8, query=QUERY, subject="t/1"
+            gateway, judgement, None, lambda text: [], gate="judge", threshold=0.8, query=QUERY, subject="t/1"
         )
         stored = (judgement.score, judgement.comment, judgement.error)
         outcomes.append((stored, decide("judge", 0.8, judgement, None), shown.text))
@@ -236,12 +236,12 @@ def test_what_is_not_the_verdicts_fault_is_raised_and_scores_nothing(error: erro
 
 def test_a_stored_verdict_is_not_paid_for_again_and_repeats_are_kept_apart(patches: Patches) -> None:
     ledger, model = MemoryLedger(), FakeModel(lambda request: VERDICT)
-    first = ask(desk_of(model, ledger), *patches[:2])
-    again = ask(desk_of(model, ledger), *patches[:2])
+    first = ask(gateway_of(model, ledger), *patches[:2])
+    again = ask(gateway_of(model, ledger), *patches[:2])
     assert (again.score, again.stored, first.stored) == (0.25, True, False)
     assert again.usd == first.usd and first.usd is not None and first.usd > 0
     for key in ({"sample": 1}, {"attempt": 2}, {"subject": "t/2"}, {"candidate_first": True}):
-        assert not ask(desk_of(model, ledger), *patches[:2], **key).stored
+        assert not ask(gateway_of(model, ledger), *patches[:2], **key).stored
     assert len(model.asked) == 5
 
 
@@ -287,8 +287,8 @@ def test_padding_in_other_source_files_leaves_those_whole_that_the_reference_tou
 
 
 def test_an_estimate_is_of_one_call_and_nothing_once_the_verdict_is_stored(patches: Patches) -> None:
-    desk = desk_of(FakeModel(lambda request: VERDICT))
-    judge = Judge(desk)
+    gateway = gateway_of(FakeModel(lambda request: VERDICT))
+    judge = Judge(gateway)
     case = Case(QUERY, *patches[:2])
     estimate = judge.estimate(case, subject="t/1", attempt=1)
     assert estimate.calls == 1 and estimate.tokens_in > 500

@@ -34,12 +34,12 @@ from tests.trajectories.agentworld import (
     Model,
     call,
     opening,
-    order,
     requires_valid,
     runs,
     sandbox_of,
     says,
     slowly,
+    spec,
     without_times,
     work,
 )
@@ -173,10 +173,10 @@ def test_an_attempt_runs_until_the_work_is_handed_in_and_keeps_each_step_in_one_
 
 
 def test_what_comes_after_the_submission_is_answered_and_not_run() -> None:
-    box = sandbox_of(DONE, OK)
+    sandbox = sandbox_of(DONE, OK)
     reply = says("", *(call(command=what, id=what[:1]) for what in ("a", "echo " + SUBMISSION, "x")))
-    attempt, record = mini(Model([reply]), sandbox=box, record=Memory(["t"]))
-    assert attempt.ending is Ending.SUBMITTED and box.asked == ["a", HAND_IN]
+    attempt, record = mini(Model([reply]), sandbox=sandbox, record=Memory(["t"]))
+    assert attempt.ending is Ending.SUBMITTED and sandbox.asked == ["a", HAND_IN]
     assert [entry.tool_call_id for entry in record.entries[1:]] == ["a", "e", "x"]
     assert [entry.error for entry in record.entries] == [None, None, None, NOT_RUN]
     assert "not executed" in record.entries[-1].content and record.entries[-1].tree == "t"
@@ -203,9 +203,9 @@ BAD_TURNS = [
 
 @pytest.mark.parametrize(("reply", "fault"), BAD_TURNS)
 def test_a_faulty_reply_is_kept_and_answered_and_nothing_of_it_is_run(reply: Reply, fault: str) -> None:
-    box, model = sandbox_of(DONE, OK), Model([reply, SUBMIT])
-    attempt, record = mini(model, sandbox=box)
-    assert attempt.ending is Ending.SUBMITTED and box.asked == [HAND_IN]
+    sandbox, model = sandbox_of(DONE, OK), Model([reply, SUBMIT])
+    attempt, record = mini(model, sandbox=sandbox)
+    assert attempt.ending is Ending.SUBMITTED and sandbox.asked == [HAND_IN]
     turn, *told = record.batches[0]
     assert (turn.kind, turn.error, turn.content) == (EntryKind.TURN, fault, reply.text)
     assert [one.arguments for one in turn.tool_calls] == [one.arguments for one in reply.tool_calls]
@@ -223,21 +223,21 @@ def test_faults_in_a_row_end_the_attempt_and_all_of_them_are_kept() -> None:
 
 
 def test_arguments_that_it_does_not_know_are_let_pass_as_it_does() -> None:
-    box = sandbox_of(DONE, OK)
-    attempt, _ = mini(Model([says("", call(command="ls", timeout=5)), SUBMIT]), sandbox=box)
-    assert attempt.ending is Ending.SUBMITTED and box.asked == ["ls", HAND_IN]
+    sandbox = sandbox_of(DONE, OK)
+    attempt, _ = mini(Model([says("", call(command="ls", timeout=5)), SUBMIT]), sandbox=sandbox)
+    assert attempt.ending is Ending.SUBMITTED and sandbox.asked == ["ls", HAND_IN]
 
 
 def test_what_a_command_says_is_data_in_its_templates() -> None:
     said = "{{ config }} {% raw %}"
-    box = sandbox_of(("x", ExecResult(1, said.encode())), DONE)
-    _, record = mini(Model([runs("x"), SUBMIT]), sandbox=box)
+    sandbox = sandbox_of(("x", ExecResult(1, said.encode())), DONE)
+    _, record = mini(Model([runs("x"), SUBMIT]), sandbox=sandbox)
     assert record.entries[1].content == f"<returncode>1</returncode>\n<output>\n{said}</output>"
 
 
 def test_limits_are_ours_and_those_of_mini_swe_agent_are_off() -> None:
     model = Model([runs(str(turn)) for turn in range(9)])
-    attempt, _ = mini(model, given=order(stage_limits=AgentLimits(steps=7), stage_used=AgentUsage(steps=5, usd=99.0)))
+    attempt, _ = mini(model, given=spec(stage_limits=AgentLimits(steps=7), stage_used=AgentUsage(steps=5, usd=99.0)))
     assert (attempt.ending, len(model.requests)) == (Ending.STEP_LIMIT, 2)
 
 
@@ -252,23 +252,25 @@ def test_failures_of_the_sandbox_and_of_the_model_come_through_as_they_are() -> 
 
 def test_the_step_that_ended_the_sandbox_is_kept_and_ends_the_attempt_again_when_it_is_taken_up() -> None:
     reply = says("", *(call(command=what, id=what) for what in ("one", "two", "three")))
-    box, record = sandbox_of(("one", ExecResult(0, b"fine")), ("two", errors.DiskLimit("full"))), Memory()
+    sandbox, record = sandbox_of(("one", ExecResult(0, b"fine")), ("two", errors.DiskLimit("full"))), Memory()
     with pytest.raises(errors.DiskLimit, match="full"):
-        mini(Model([reply]), sandbox=box, record=record)
+        mini(Model([reply]), sandbox=sandbox, record=record)
     turn, *seen = record.entries
     assert (turn.kind, [one.error for one in seen]) == (EntryKind.TURN, [None, "disk_limit", NOT_RUN])
     assert "full" in seen[1].content and "not executed" in seen[2].content
     with pytest.raises(errors.DiskLimit, match="full"):
-        mini(Model([]), given=order([*opening(), *record.entries]))
+        mini(Model([]), given=spec([*opening(), *record.entries]))
 
 
 def test_a_reply_with_many_calls_runs_no_more_of_them_than_there_is_time_for() -> None:
-    box = sandbox_of(ScriptedResult(slowly, ExecResult(0, b"fine"), repeat=True))
+    sandbox = sandbox_of(ScriptedResult(slowly, ExecResult(0, b"fine"), repeat=True))
     reply = says("", *(call(command="x", id=f"c{number}") for number in range(40)))
-    given = order(stage_limits=AgentLimits(seconds=10.1), stage_used=AgentUsage(seconds=10.0))
-    attempt, record = mini(Model([reply]), sandbox=box, given=given)
-    assert attempt.ending is Ending.TIME_LIMIT and 1 <= len(box.asked) <= 3
-    assert [one.error for one in record.entries[1:]] == [None] * len(box.asked) + [NOT_RUN] * (40 - len(box.asked))
+    given = spec(stage_limits=AgentLimits(seconds=10.1), stage_used=AgentUsage(seconds=10.0))
+    attempt, record = mini(Model([reply]), sandbox=sandbox, given=given)
+    assert attempt.ending is Ending.TIME_LIMIT and 1 <= len(sandbox.asked) <= 3
+    assert [one.error for one in record.entries[1:]] == [None] * len(sandbox.asked) + [NOT_RUN] * (
+        40 - len(sandbox.asked)
+    )
 
 
 def test_a_stored_reply_counts_against_a_limit_of_cost_with_what_it_cost_when_it_came() -> None:
@@ -276,7 +278,7 @@ def test_a_stored_reply_counts_against_a_limit_of_cost_with_what_it_cost_when_it
     with pytest.raises(errors.SandboxLost):
         mini(Model([runs("x")]), sandbox=sandbox_of(("x", errors.SandboxLost("gone"))), ledger=ledger, price=price)
     model = Model([])
-    attempt, record = mini(model, ledger=ledger, price=price, given=order(stage_limits=AgentLimits(usd=100e-6)))
+    attempt, record = mini(model, ledger=ledger, price=price, given=spec(stage_limits=AgentLimits(usd=100e-6)))
     assert attempt.ending is Ending.COST_LIMIT and model.requests == []
     assert record.entries[0].usd == pytest.approx(120e-6)
 
@@ -287,8 +289,8 @@ def test_a_stored_reply_counts_against_a_limit_of_cost_with_what_it_cost_when_it
 @pytest.fixture
 def plain(tmp_path: Path) -> Iterator[LocalSandbox]:
     (tmp_path / "work").mkdir()
-    with LocalSandbox(SandboxConfig(None, workdir=str(tmp_path / "work")), unsafe=True) as box:
-        yield box
+    with LocalSandbox(SandboxConfig(None, workdir=str(tmp_path / "work")), unsafe=True) as sandbox:
+        yield sandbox
 
 
 def test_a_command_that_takes_too_long_is_killed_with_what_it_started(plain: LocalSandbox) -> None:
@@ -305,9 +307,9 @@ def test_a_command_that_takes_too_long_is_killed_with_what_it_started(plain: Loc
 @pytest.mark.docker
 def test_in_a_container_nothing_of_a_command_that_took_too_long_runs_on() -> None:
     image = os.environ.get("PRCHAIN_TEST_IMAGE", "prchain-base:bookworm")
-    with DockerSandbox(SandboxConfig(image, labels={"prchain.test": "mini"})) as box:
+    with DockerSandbox(SandboxConfig(image, labels={"prchain.test": "mini"})) as sandbox:
         model = Model([runs("echo begun; setsid sleep 4242 & sleep 4242"), runs("cat /proc/[0-9]*/cmdline"), SUBMIT])
-        attempt, record = mini(model, scaffold=scaffold(command_timeout=2.0), sandbox=box)
+        attempt, record = mini(model, scaffold=scaffold(command_timeout=2.0), sandbox=sandbox)
     assert attempt.ending is Ending.SUBMITTED
     assert record.entries[1].error == "timed_out" and "begun" in record.entries[1].content
     assert "4242" not in record.entries[3].content and "/proc" in record.entries[3].content
@@ -326,7 +328,7 @@ COMMANDS = [
 
 
 def test_it_tells_the_model_what_mini_swe_agent_alone_would_tell_it(plain: LocalSandbox, tmp_path: Path) -> None:
-    """Its own loop, model of replies and local environment, against it on our desk and sandbox."""
+    """Its own loop, model of replies and local environment, against it on our gateway and sandbox."""
     package = on_the_path()
     models, local = (import_module(f"minisweagent.{name}") for name in ("models.test_models", "environments.local"))
     outputs = []
@@ -369,12 +371,12 @@ WHOLE_TURNS = st.one_of(
 def test_both_scaffolds_run_the_same_commands_in_the_same_order(replies: list[Reply]) -> None:
     found = []
     for name in BOTH:
-        box = sandbox_of(DONE, ("false", ExecResult(1, b"no\n")), OK)
+        sandbox = sandbox_of(DONE, ("false", ExecResult(1, b"no\n")), OK)
         attempt, record = work(
             Model([*replies, SUBMIT]),
             scaffold=scaffold(name),
-            sandbox=box,
-            given=order(stage_limits=AgentLimits(steps=9)),
+            sandbox=sandbox,
+            given=spec(stage_limits=AgentLimits(steps=9)),
         )
         told = [
             (
@@ -391,7 +393,7 @@ def test_both_scaffolds_run_the_same_commands_in_the_same_order(replies: list[Re
             )
             for one in record.entries
         ]
-        found.append((box.asked, attempt.ending, attempt.used.tokens, told))
+        found.append((sandbox.asked, attempt.ending, attempt.used.tokens, told))
     assert found[0] == found[1]
 
 
@@ -399,9 +401,9 @@ def test_of_a_reply_that_is_faulty_in_part_ours_runs_the_rest_and_mini_swe_agent
     reply = says("", call(command="ls", id="a"), call("nothing", "b"))
     asked = {}
     for name in BOTH:
-        box = sandbox_of(DONE, OK)
-        work(Model([reply, SUBMIT]), scaffold=scaffold(name), sandbox=box)
-        asked[name] = box.asked
+        sandbox = sandbox_of(DONE, OK)
+        work(Model([reply, SUBMIT]), scaffold=scaffold(name), sandbox=sandbox)
+        asked[name] = sandbox.asked
     assert asked == {"react": ["ls", HAND_IN], "mini": [HAND_IN]}
 
 
@@ -416,7 +418,7 @@ def test_an_attempt_that_was_killed_after_any_step_goes_on_without_asking_again(
     whole_attempt, whole = mini(Model(CHAIN))
     stored = [entry for batch in whole.batches[:kept] for entry in batch]
     rest = Model(CHAIN[kept:])
-    attempt, record = mini(rest, given=order([*opening(), *stored]))
+    attempt, record = mini(rest, given=spec([*opening(), *stored]))
     assert attempt.ending is whole_attempt.ending is Ending.SUBMITTED
     assert without_times([*stored, *record.entries]) == without_times(whole.entries)
     assert rest.said == []
@@ -445,10 +447,10 @@ def test_observers_insert_words_that_the_model_reads_and_stop_a_run() -> None:
 
 
 def test_what_does_not_fit_the_context_is_left_out_of_what_is_sent_and_not_of_what_is_kept() -> None:
-    box = sandbox_of(DONE, ScriptedResult(lambda _: True, ExecResult(0, b"x" * 4000), repeat=True))
+    sandbox = sandbox_of(DONE, ScriptedResult(lambda _: True, ExecResult(0, b"x" * 4000), repeat=True))
     model = Model([*(runs(str(turn), usage=Usage()) for turn in range(6)), SUBMIT])
     made = scaffold(context_tokens=5000, max_tokens=1000, overflow="elide")
-    attempt, record = mini(model, scaffold=made, sandbox=box)
+    attempt, record = mini(model, scaffold=made, sandbox=sandbox)
     assert attempt.ending is Ending.SUBMITTED
     assert any("not shown any more" in one.content for one in model.requests[-1].messages)
     assert not any("not shown any more" in one.content for one in record.entries)
@@ -479,7 +481,7 @@ def test_a_chain_is_worked_through_also_where_the_sandbox_is_lost_in_the_middle(
         with rollout_world(tmp_path / name, [(1, 2, 3)]) as world:
             model, seen = PolicyModel(in_its_words), list[str]()
             before = lose(seen, at)
-            made = {"make_place": lambda _, trees, w=world, b=before: FolderPlace(trees, w.folder, b)}
+            made = {"make_workplace": lambda _, trees, w=world, b=before: FolderPlace(trees, w.folder, b)}
             trajectory = roll(world.context(model, scaffold="mini", more=made), world.chains[0], 0)
             assert world.outcome(trajectory) == ("accepted", 3, None)
             ((scaffold_name, tools),) = world.rows(Trajectory, "scaffold", "tools", id=trajectory)
@@ -514,12 +516,12 @@ def test_mini_swe_agent_holds_the_same_conversation_as_the_model_is_sent(
     stored = [entry for batch in whole.batches[:kept] for entry in batch]
     held.clear()
     model = Model(CHAIN[kept:])
-    mini(model, given=order([*opening(), *stored]), observers=[lambda entries: Advice(guidance=f"{len(entries)}")])
+    mini(model, given=spec([*opening(), *stored]), observers=[lambda entries: Advice(guidance=f"{len(entries)}")])
     assert len(held) == len(CHAIN) - kept
     assert held == [[(one.role, one.content, one.tool_call_id) for one in asked.messages] for asked in model.requests]
 
 
 def test_a_sandbox_is_all_that_it_runs_commands_in(plain: LocalSandbox) -> None:
-    box: Sandbox = plain
-    _, record = mini(Model([runs("env"), SUBMIT]), sandbox=box)
+    sandbox: Sandbox = plain
+    _, record = mini(Model([runs("env"), SUBMIT]), sandbox=sandbox)
     assert FOLDER not in record.entries[1].content, "nothing of the host's environment reaches a command"

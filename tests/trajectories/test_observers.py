@@ -64,7 +64,7 @@ class Asking:
                 sample=attempt.sample,
                 attempt=attempt.attempt,
             )
-            words = attempt.desk.ask(question).value
+            words = attempt.gateway.ask(question).value
             first = sum(one.kind is EntryKind.TURN and one.position == attempt.position for one in entries) == 1
             return Advice(words, details={"steps": steps}) if first else None
 
@@ -137,8 +137,8 @@ class TestInARollout:
         model = PolicyModel(watched)
         context = world.context(model, more={"observers": (Asking(),)})
         dear = {"watch": Route(model, Price(1.0, 1000.0))}
-        desk = Gateway(context.desk.ledger, default=context.desk.default, routes=dear, budget_usd=1.0)
-        name = roll(replace(context, desk=desk), world.chains[0], 0)
+        gateway = Gateway(context.gateway.ledger, default=context.gateway.default, routes=dear, budget_usd=1.0)
+        name = roll(replace(context, gateway=gateway), world.chains[0], 0)
         assert world.outcome(name)[0] == "budget_exceeded"
         assert (model.count("agent"), model.count("watch")) == (1, 0)
 

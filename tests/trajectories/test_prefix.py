@@ -26,7 +26,7 @@ TASK = RolloutTask(
 )
 
 
-def desk(*replies: str) -> tuple[Gateway, ScriptedModel]:
+def gateway(*replies: str) -> tuple[Gateway, ScriptedModel]:
     model = ScriptedModel([{"purpose": "prefix", "reply": {"overview": text}} for text in replies])
     return Gateway(MemoryLedger(), Route(model)), model
 
@@ -36,13 +36,13 @@ def leaks(text: str) -> Sequence[Finding]:
 
 
 def test_an_overview_that_leaks_is_asked_for_again() -> None:
-    asked, model = desk("The CouponLedger comes.", "Two parts.")
+    asked, model = gateway("The CouponLedger comes.", "Two parts.")
     assert prefix_overview(asked, TASK, 2, leaks, subject="t/0") == ("Two parts.", None)
     assert model.unused == 0
 
 
 def test_where_every_version_leaks_a_neutral_one_is_told_and_says_why() -> None:
-    asked, model = desk(*["The CouponLedger comes."] * (REPEATS + 1))
+    asked, model = gateway(*["The CouponLedger comes."] * (REPEATS + 1))
     text, why = prefix_overview(asked, TASK, 2, leaks, subject="t/0")
     assert text == neutral_overview("shop/till", 2) and "in 2 stages" in text
     assert why is not None and "leaked" in why and model.unused == 0

@@ -122,15 +122,15 @@ def test_a_stage_starts_on_the_agents_own_work_and_what_others_did_meanwhile(wor
         from trajectories.task import read_task
 
         task = read_task(tx, world.chains[0])
-    ground = ChainContext(
+    chain_context = ChainContext(
         task,
         mirrors=context.mirrors,
         data_dir=context.data_dir,
         provider=context.provider,
-        make_place=lambda _, trees: FolderPlace(trees, world.folder),
+        make_workplace=lambda _, trees: FolderPlace(trees, world.folder),
     )
-    third = ground.trees.entries(rows[2][1])
-    read = {path: ground.trees.blobs([entry.blob])[0] for path, entry in third.items()}
+    third = chain_context.trees.entries(rows[2][1])
+    read = {path: chain_context.trees.blobs([entry.blob])[0] for path, entry in third.items()}
     assert read[b"src/part_1.py"] == b"value = 1\n" and read[b"src/part_2.py"] == b"value = 2\n"
     assert b"src/part_3.py" not in read and read[b"unrelated"] == b"3\n"
 
@@ -212,7 +212,7 @@ class TestEnds:
             if "echo 'value" in command:
                 raise DiskLimit("the sandbox wrote more than it may")
 
-        more = {"make_place": lambda _, trees: FolderPlace(trees, world.folder, full)}
+        more = {"make_workplace": lambda _, trees: FolderPlace(trees, world.folder, full)}
         name = roll(world.context(more=more), world.chains[0], 0)
         assert world.outcome(name)[:2] == ("disk_limit", 0)
         assert "disk_limit" in FINAL and "disk_limit" not in INFRASTRUCTURE
@@ -223,7 +223,7 @@ class TestEnds:
                 raise SandboxLost("the channel is gone")
 
         model = PolicyModel()
-        more = {"make_place": lambda _, trees: FolderPlace(trees, world.folder, killed)}
+        more = {"make_workplace": lambda _, trees: FolderPlace(trees, world.folder, killed)}
         name = roll(world.context(model, more=more), world.chains[0], 0)
         assert world.outcome(name)[:2] == ("too_short", 1)
         assert "4 sandboxes ended at the same step: the channel is gone" in str(world.outcome(name)[2])
@@ -237,7 +237,7 @@ class TestEnds:
         def gone(command: str) -> None:
             raise SandboxLost("the engine is ill")
 
-        more = {"make_place": lambda _, trees: FolderPlace(trees, world.folder, gone)}
+        more = {"make_workplace": lambda _, trees: FolderPlace(trees, world.folder, gone)}
         name = roll(world.context(more=more), world.chains[0], 0)
         assert world.outcome(name)[0] == "sandbox_lost" and "sandbox_lost" not in FINAL
 
@@ -359,7 +359,7 @@ class TestGates:
             return said
 
         model = PolicyModel(breaks)
-        more = {"make_place": lambda _, trees: Place(trees, world.folder)}
+        more = {"make_workplace": lambda _, trees: Place(trees, world.folder)}
         name = roll(world.context(model, more=more), world.chains[0], 0)
         assert world.stages(name)[2] == (3, "state_broken")
         outcome, accepted, reason = world.outcome(name)
@@ -449,7 +449,7 @@ def suited(world: RolloutWorld, run: Any = None) -> dict[str, Any]:
             return Suite()
 
     return {
-        "make_place": lambda _, trees: Place(trees, world.folder),
+        "make_workplace": lambda _, trees: Place(trees, world.folder),
         "make_suite": lambda place, stage, patches: place.suite(stage.position),
     }
 
@@ -474,7 +474,7 @@ class TestMachines:
                 raise EngineUnavailable("the engine does not answer")
 
         model = PolicyModel()
-        more = {"make_place": lambda _, trees: FolderPlace(trees, world.folder, fails)}
+        more = {"make_workplace": lambda _, trees: FolderPlace(trees, world.folder, fails)}
         name = roll(world.context(model, more=more), world.chains[0], 0)
         assert comparable(world.whole(name)) == comparable(expected)
         assert world.rows(Trajectory, "tries", id=name) == [(5,)]
@@ -540,7 +540,7 @@ class TestMachines:
                 raise SandboxLost("gone")
 
         model = PolicyModel()
-        more = {"make_place": lambda _, trees: FolderPlace(trees, world.folder, dies)}
+        more = {"make_workplace": lambda _, trees: FolderPlace(trees, world.folder, dies)}
         name = roll(world.context(model, track_steps=False, more=more), world.chains[0], 0)
         assert world.outcome(name)[0] == "accepted"
         assert model.count("agent") == 11
@@ -599,10 +599,10 @@ class TestBranches:
     ) -> None:
         state = ChainContext.state
 
-        def unavailable(ground: ChainContext, position: int, agent_tree: str | None, carry: Any) -> Any:
+        def unavailable(chain_context: ChainContext, position: int, agent_tree: str | None, carry: Any) -> Any:
             if position == 2:
                 raise NoneUnavailable("the reference of stage 1 cannot be taken back")
-            return state(ground, position, agent_tree, carry)
+            return state(chain_context, position, agent_tree, carry)
 
         monkeypatch.setattr(ChainContext, "state", unavailable)
         name = roll(world.context(carry="none", on_fail="continue"), world.chains[0], 0)

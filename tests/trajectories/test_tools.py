@@ -16,7 +16,7 @@ from environments.sandboxes.local import LocalSandbox
 from environments.sandboxes.sandbox import ExecResult, ResourceLimits, SandboxConfig
 from environments.sandboxes.scripted import ScriptedResult, ScriptedSandbox
 from prchain.errors import SandboxFileError, SandboxLost
-from tests.trajectories.agentworld import SUBMIT, Memory, Model, call, opening, order, runs, says, work
+from tests.trajectories.agentworld import SUBMIT, Memory, Model, call, opening, runs, says, spec, work
 from trajectories.model import AgentLimits, Ending, Entry, EntryKind
 from trajectories.scaffolds.kinds.react import ReactScaffold
 from trajectories.scaffolds.tools.edits import Edits
@@ -29,7 +29,7 @@ EDITOR = "str_replace_editor"
 
 
 @pytest.fixture(scope="module")
-def box(bubblewrap: None) -> Iterator[LocalSandbox]:
+def sandbox(bubblewrap: None) -> Iterator[LocalSandbox]:
     sandbox = LocalSandbox(
         SandboxConfig(None, limits=ResourceLimits(memory_bytes=512 << 20, processes=128, disk_bytes=1 << 30))
     )
@@ -38,9 +38,9 @@ def box(bubblewrap: None) -> Iterator[LocalSandbox]:
 
 
 @pytest.fixture
-def place(box: LocalSandbox) -> Workspace:
-    box.exec("rm -rf /testbed/* /testbed/.[a-z]*")
-    return Workspace(box, timeout=20)
+def place(sandbox: LocalSandbox) -> Workspace:
+    sandbox.exec("rm -rf /testbed/* /testbed/.[a-z]*")
+    return Workspace(sandbox, timeout=20)
 
 
 def edit(place: Workspace, command: str, path: str = "/testbed/a.py", **more: Any) -> ToolResult:
@@ -342,15 +342,17 @@ STEPS = [
 ]
 
 
-def test_an_attempt_that_is_taken_up_in_another_sandbox_goes_on_as_if_it_had_not_been_killed(box: LocalSandbox) -> None:
+def test_an_attempt_that_is_taken_up_in_another_sandbox_goes_on_as_if_it_had_not_been_killed(
+    sandbox: LocalSandbox,
+) -> None:
     """A new sandbox holds the files, and none of what tools and session remember."""
     replies = [says("", call(name, **arguments)) for name, arguments in STEPS]
 
     def fresh() -> LocalSandbox:
-        return LocalSandbox(box.place)
+        return LocalSandbox(sandbox.config)
 
     with fresh() as calm:
-        _, whole = work(Model(replies), sandbox=calm, given=order(environment={"B": "2"}))
+        _, whole = work(Model(replies), sandbox=calm, given=spec(environment={"B": "2"}))
     told = [one.content for one in whole.entries if one.kind is EntryKind.OBSERVATION]
     assert 'A=it is\n"new" $HOME' in told[6] and "PAGER=less" in told[6] and "TQDM" not in told[6]
     assert "PIP_PROGRESS_BAR=on" in told[6] and "B=2" in told[6] and "/testbed/sub" in told[6]
@@ -362,21 +364,21 @@ def test_an_attempt_that_is_taken_up_in_another_sandbox_goes_on_as_if_it_had_not
             if files:
                 anew.put("/", files)
             record = Memory()
-            given = order(entries, environment={"B": "2"}, stage_limits=AgentLimits(steps=1))
+            given = spec(entries, environment={"B": "2"}, stage_limits=AgentLimits(steps=1))
             work(Model([reply]), sandbox=anew, given=given, record=record)
             entries, files = [*entries, *record.entries], b"".join(anew.get("/testbed"))
     assert [one.content for one in entries if one.kind is EntryKind.OBSERVATION] == told
 
 
-def test_variables_last_over_attempts_and_edits_do_not(box: LocalSandbox) -> None:
-    with LocalSandbox(box.place) as first:
+def test_variables_last_over_attempts_and_edits_do_not(sandbox: LocalSandbox) -> None:
+    with LocalSandbox(sandbox.config) as first:
         made = [("bash", {"command": "export A=1 PAGER=less"}), STEPS[0], ("submit", {})]
         _, before = work(Model([says("", call(name, **given)) for name, given in made]), sandbox=first)
     comment = Entry(before.entries[-1].ordinal + 1, 1, 2, 3, EntryKind.COMMENT, "user", "Not yet.")
-    with LocalSandbox(box.place) as anew:
+    with LocalSandbox(sandbox.config) as anew:
         anew.exec("touch a.py")
         tried = [runs("echo $A $PAGER"), says("", call(EDITOR, command="undo_edit", path="/testbed/a.py")), SUBMIT]
-        given = order([*opening(), *before.entries, comment], attempt=2)
+        given = spec([*opening(), *before.entries, comment], attempt=2)
         _, record = work(Model(tried), sandbox=anew, given=given)
     assert "\n1 cat\n" in record.entries[1].content, "an attempt begins with the variables that we give"
     assert record.entries[3].error == "nothing_to_undo"
@@ -384,14 +386,14 @@ def test_variables_last_over_attempts_and_edits_do_not(box: LocalSandbox) -> Non
 
 def test_what_is_told_of_variables_in_another_form_is_not_kept() -> None:
     for said in (b"fine\n", b'declare -x A="\xff"\n', b""):
-        box = ScriptedSandbox([ScriptedResult(lambda _: True, ExecResult(0, said), repeat=True)])
-        box.start()
-        place = Workspace(box)
+        sandbox = ScriptedSandbox([ScriptedResult(lambda _: True, ExecResult(0, said), repeat=True)])
+        sandbox.start()
+        place = Workspace(sandbox)
         assert "variables" not in bash(place, "export A=1").details and place.variables is None
-        assert len(box.asked) == 2
+        assert len(sandbox.asked) == 2
         for command in ("ls --color=never", "git log --format=%h", "python -c 'print(1 == 2)'"):
             bash(place, command)
-        assert len(box.asked) == 5, "a command that cannot set any is not followed by a question"
+        assert len(sandbox.asked) == 5, "a command that cannot set any is not followed by a question"
 
 
 def test_hostile_paths_are_paths(place: Workspace) -> None:
@@ -423,9 +425,9 @@ def test_what_a_file_cannot_take_is_told_and_not_remembered_as_an_edit() -> None
 
 @pytest.mark.parametrize("command", ["view", "str_replace", "create", "insert", "undo_edit"])
 def test_a_sandbox_that_is_gone_is_no_fault_of_the_agent(command: str) -> None:
-    box = ScriptedSandbox([ScriptedResult(lambda _: True, SandboxLost("gone"), repeat=True)])
-    box.start()
-    place = Workspace(box)
+    sandbox = ScriptedSandbox([ScriptedResult(lambda _: True, SandboxLost("gone"), repeat=True)])
+    sandbox.start()
+    place = Workspace(sandbox)
     place.edits.remember("/testbed/a.py", b"x")
     with pytest.raises(SandboxLost):
         edit(place, command, old_str="a", new_str="b", insert_line=0, file_text="x")
@@ -467,7 +469,7 @@ def test_an_agent_mends_a_file_in_a_real_sandbox(place: Workspace) -> None:
         runs("cd / && python3 -c 'import sys; sys.path.insert(0, \"/testbed\"); import a; print(a.double(4))'"),
         SUBMIT,
     ]
-    attempt, record = work(Model(said), sandbox=place.sandbox, record=Memory(["t2", "t3"]), given=order())
+    attempt, record = work(Model(said), sandbox=place.sandbox, record=Memory(["t2", "t3"]), given=spec())
     assert attempt.ending is Ending.SUBMITTED
     assert "<output>\n8\n</output>" in record.entries[5].content
     assert [entry.tree for entry in record.entries] == [None, None, None, "t2", None, "t3", None, None]

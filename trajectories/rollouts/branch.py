@@ -63,22 +63,22 @@ def shared(tx: Transaction, identity: Identity, options: RolloutOptions, scaffol
     last = kept[-1]
     following = next((one for one in entries[len(kept) :] if one.position == last.position and one.step > step), None)
     whole = following is None
-    told = RolloutState(kept)
+    state = RolloutState(kept)
     verdicts = {(one.position, one.attempt): one for one in read_verdicts(tx, name)}
     for row in read_stages(tx, name):
         if row.position < last.position or (row.position == last.position and whole and row.outcome == ACCEPTED):
-            told.stages[row.position] = row
-            told.verdicts |= {key: one for key, one in verdicts.items() if key[0] == row.position}
+            state.stages[row.position] = row
+            state.verdicts |= {key: one for key, one in verdicts.items() if key[0] == row.position}
         elif row.position == last.position:
             if not theirs.track_steps:
                 raise StepUnknown(f"trajectory {name} kept no trees of its steps; branch off at the end of a stage")
             if not options.track_steps:
                 raise UsageError("without trees of steps (--no-track) a branch begins at the end of a stage")
-            told.stages[row.position] = _reopened(row, last.attempt)
-            told.verdicts |= {
+            state.stages[row.position] = _reopened(row, last.attempt)
+            state.verdicts |= {
                 key: one for key, one in verdicts.items() if key[0] == row.position and key[1] < last.attempt
             }
-    return told
+    return state
 
 
 def _up_to(entries: Sequence[Entry], step: int) -> list[Entry]:

@@ -57,17 +57,17 @@ MakeWorkplace = Callable[[StageImage, TreeStore], StageWorkplace]
 MakeSuite = Callable[[Any, StageTask, Sequence[StagePatch]], Suite]
 
 
-def stage_suite(place: Any, stage: StageTask, patches: Sequence[StagePatch]) -> Suite:
+def stage_suite(workplace: Any, stage: StageTask, patches: Sequence[StagePatch]) -> Suite:
     """The suite of a stage, with the tests that a validation has chosen."""
-    assert isinstance(place, Workplace) and stage.tests is not None
+    assert isinstance(workplace, Workplace) and stage.tests is not None
     tests = stage.tests
     return StageSuite.of(
-        place, stage.stage, patches, files=tests.files, replaced_by_reference=tests.replaced_by_reference
+        workplace, stage.stage, patches, files=tests.files, replaced_by_reference=tests.replaced_by_reference
     )
 
 
 class ChainContext:
-    """One chain's ground. What costs time is found out when it is first asked for, and kept."""
+    """What the rollouts of one chain share. What costs time is worked out when it is first asked for, and kept."""
 
     def __init__(
         self,
@@ -76,16 +76,16 @@ class ChainContext:
         mirrors: Path,
         data_dir: Path,
         provider: ImageProvider,
-        make_place: MakeWorkplace,
+        make_workplace: MakeWorkplace,
         make_suite: MakeSuite = stage_suite,
     ) -> None:
         self.task = task
         self.git = open_git(task.chain, mirrors)
         self.trees = open_trees(task.chain, self.git, data_dir)
         self._provider = provider
-        self._make_place = make_place
+        self._make_workplace = make_workplace
         self._make_suite = make_suite
-        self._places: dict[int, StageWorkplace] = {}
+        self._workplaces: dict[int, StageWorkplace] = {}
         self._images: dict[int, str | None] = {}
 
     @cached_property
@@ -98,18 +98,18 @@ class ChainContext:
         """What the chain's references hide; the names that the agent is told anyway are no secret."""
         return read_hidden(self.git, self.task.chain.stages, {one.position: one.names for one in self.task.stages})
 
-    def place(self, stage: StageTask) -> StageWorkplace:
+    def workplace(self, stage: StageTask) -> StageWorkplace:
         """Where a stage is worked on; a missing image is built. Raises `ImageError`, `EngineUnavailable`."""
-        if stage.position not in self._places:
+        if stage.position not in self._workplaces:
             chain = self.task.chain
             provided = self._provider.provide(chain.repository, self.trees, self.git, stage.stage)
             self._images[stage.position] = provided.image
-            self._places[stage.position] = self._make_place(provided, self.trees)
-        return self._places[stage.position]
+            self._workplaces[stage.position] = self._make_workplace(provided, self.trees)
+        return self._workplaces[stage.position]
 
     def require_proof(self, stage: StageTask) -> None:
         """Make sure that a stage's tests were proved where they will run. Raises `ProofOutdated`, and as `place`."""
-        self.place(stage)
+        self.workplace(stage)
         proved, now = stage.tests.image if stage.tests else None, self._images[stage.position]
         if proved is not None and now is not None and proved != now:
             raise ProofOutdated(
@@ -119,7 +119,7 @@ class ChainContext:
 
     def suite(self, stage: StageTask) -> Suite:
         """What tests a tree of a stage that has proved tests."""
-        return self._make_suite(self.place(stage), stage, self.patches)
+        return self._make_suite(self.workplace(stage), stage, self.patches)
 
     def state(self, position: int, agent_tree: str | None, carry: Carry) -> StageState:
         """S_t; `agent_tree` is A_{t-1}, which stage 1 and carried references do without. Raises `StateError`."""

@@ -224,7 +224,7 @@ def run(
             return
         runner.context.backend.clear_away()
         report = runner.run(settings.workers, pending)
-        spent = runner.context.desk.spending()
+        spent = runner.context.gateway.spending()
         with runner.context.store.reading() as tx:
             tests = hidden_tests(tx, [one.detail for one in report.results if one.detail is not None])
     present(as_json, _report_row(report, spent, tests), _print_report, report, spent, tests)

@@ -59,7 +59,7 @@ class Forecast:
 
 def forecast(
     tx: Transaction,
-    desk: Gateway,
+    gateway: Gateway,
     options: RolloutOptions,
     lengths: Iterable[int],
     model: str,
@@ -77,16 +77,16 @@ def forecast(
     stored = _stored(tx, names) if len(names) >= FEWEST else {}
     for purpose in dict.fromkeys((*purposes, *observing)):
         if (known := stored.get(purpose)) is not None:
-            total += _priced(desk, purpose, *known.times(sum(todo)))
+            total += _priced(gateway, purpose, *known.times(sum(todo)))
         elif purpose in purposes:
             for length in todo:
-                total += _priced(desk, purpose, *_assumed(purpose, options, length).times(1))
+                total += _priced(gateway, purpose, *_assumed(purpose, options, length).times(1))
     for one in observers:
         with observer_errors(one.name):
             calls = one.calls(_steps(options))
         for purpose, asked in calls.items():
             if purpose not in observing or purpose not in stored:
-                total += _priced(desk, purpose, *PerStage(*asked).times(sum(todo)))
+                total += _priced(gateway, purpose, *PerStage(*asked).times(sum(todo)))
     basis = f"medians of {counted(len(names), 'ended trajectory')} of {model}" if stored else ASSUMED
     return Forecast(len(todo), total, basis)
 
@@ -138,8 +138,8 @@ def _assumed(purpose: str, options: RolloutOptions, length: int) -> PerStage:
     return PerStage(parts * each, tokens_in, parts * each * _REPLY)
 
 
-def _priced(desk: Gateway, purpose: str, calls: int, tokens_in: int, tokens_out: int) -> CostEstimate:
-    route = desk.routes.get(purpose, desk.default)
+def _priced(gateway: Gateway, purpose: str, calls: int, tokens_in: int, tokens_out: int) -> CostEstimate:
+    route = gateway.routes.get(purpose, gateway.default)
     price = route.price if route else None
     usd = None if price is None else (tokens_in * price.input + tokens_out * price.output) / 1_000_000
     return CostEstimate(calls, tokens_in, tokens_out, usd)

@@ -15,18 +15,18 @@ from trajectories.task import StageTask
 class HiddenTests:
     """The tests of one stage of a rollout. Without proved tests, or where nobody wants them, they say nothing: None."""
 
-    def __init__(self, crew: RolloutContext, stage: StageTask) -> None:
-        self._crew = crew
+    def __init__(self, rollout: RolloutContext, stage: StageTask) -> None:
+        self._rollout = rollout
         self._stage = stage
-        wanted = crew.options.tests == "always" or crew.options.needs_tests
+        wanted = rollout.options.tests == "always" or rollout.options.needs_tests
         self._tests = stage.tests if wanted else None
 
     def check(self, start_tree: str) -> StateCheck | None:
         """What a run on S_t says. On B_t itself it is known without one."""
         if self._tests is None:
             return None
-        ground = self._crew.ground
-        if start_tree == ground.trees.tree_of(self._stage.stage.base):
+        chain_context = self._rollout.chain_context
+        if start_tree == chain_context.trees.tree_of(self._stage.stage.base):
             return StateCheck()
         classes = self._tests.classes
         return check_state(classes, self._tests.before, self._statuses(start_tree, classes.p2p))
@@ -39,7 +39,7 @@ class HiddenTests:
         check = StateCheck(**fields)
         classes = self._tests.classes
         wanted = {*classes.f2p, *classes.p2p} - {*check.carried_failure}
-        earlier = self._crew.ground.task.earlier_f2p(self._stage.position)
+        earlier = self._rollout.chain_context.task.earlier_f2p(self._stage.position)
         return grade(classes, check, self._statuses(tree, wanted), earlier_f2p=earlier)
 
     def _statuses(self, tree: str, wanted: Collection[str]) -> Mapping[str, Status]:
@@ -49,7 +49,7 @@ class HiddenTests:
         made once more, and what passes then counts: of what always passed in validation some is flaky all the same
         (measured: a test of click's pager failed once in ten runs of the reference).
         """
-        suite = self._crew.ground.suite(self._stage)
+        suite = self._rollout.chain_context.suite(self._stage)
         try:
             first = suite.run(tree)
             if first.usable and all(first.statuses.get(test) is Status.passed for test in wanted):

@@ -45,7 +45,7 @@ def neutral_overview(repository: str, count: int) -> str:
 
 
 def prefix_overview(
-    desk: Gateway,
+    gateway: Gateway,
     task: RolloutTask,
     count: int,
     findings: Callable[[str], Sequence[Finding]],
@@ -61,7 +61,7 @@ def prefix_overview(
 
     def ask(attempt: int, words: str) -> str:
         question = replace(_question(task, count, words, subject), sample=sample, attempt=attempt)
-        return scrub_mined(desk.ask_for(question, PrefixReply).value.overview).strip()
+        return scrub_mined(gateway.ask_for(question, PrefixReply).value.overview).strip()
 
     def again(number: int, text: str, found: Sequence[Finding]) -> str:
         return ask(number, leak_words(found))

@@ -98,7 +98,7 @@ class RunContext:
     """
 
     store: Store
-    desk: Gateway
+    gateway: Gateway
     provider: ImageProvider
     backend: Backend
     scaffold: Scaffold
@@ -114,13 +114,13 @@ class RunContext:
     """What must not stand in a reason."""
     tell: Tell = lambda words: None
     """Is told where a rollout is, for people."""
-    make_place: MakeWorkplace | None = None
+    make_workplace: MakeWorkplace | None = None
     make_suite: MakeSuite = stage_suite
 
     @property
     def judge_model(self) -> str | None:
         """The name of the model that judges; None where none is asked."""
-        return self.desk.model_name(JUDGE) if self.options.asks_judge else None
+        return self.gateway.model_name(JUDGE) if self.options.asks_judge else None
 
     @property
     def purposes(self) -> tuple[str, ...]:
@@ -131,7 +131,7 @@ class RunContext:
     @cached_property
     def prompts(self) -> Mapping[str, str]:
         """Name to hash of every prompt that a rollout may use, but for `PREFIX`."""
-        judge: Mapping[str, str] = Judge(self.desk).prompts if self.options.asks_judge else {}
+        judge: Mapping[str, str] = Judge(self.gateway).prompts if self.options.asks_judge else {}
         observing = {f"{one.name}/{name}": hash_ for one in self.observers for name, hash_ in one.prompts.items()}
         return {**self.scaffold.prompts, **judge, **observing}
 
@@ -145,13 +145,13 @@ class RunContext:
         # Only a chain that can be cut to an accepted prefix has its overview written anew.
         cut = len(texts.queries) > options.min_length
         asked = [one for one in self.purposes if one != AGENT and (one != PREFIX or cut)]
-        agent = self.desk.resolved(AGENT, temperature=options.temperature, max_tokens=options.max_tokens)
+        agent = self.gateway.resolved(AGENT, temperature=options.temperature, max_tokens=options.max_tokens)
         prefix = load_prompt("trajectories.rollouts", PREFIX)
         return Identity(
             chain_id,
             sample,
             parent,
-            models={AGENT: agent, **{purpose: self.desk.resolved(purpose) for purpose in asked}},
+            models={AGENT: agent, **{purpose: self.gateway.resolved(purpose) for purpose in asked}},
             scaffold=self.scaffold.name,
             observers=tuple({"name": one.name, "settings": dict(one.settings)} for one in observers),
             options=options.chosen,
@@ -196,25 +196,25 @@ def roll(context: RunContext, chain_id: str, sample: int, *, parent: Parent | No
                 return name
             task = read_task(tx, chain_id, context.options.interface)
             again, found = context.find(tx, chain_id, sample, parent)
-            told = shared(tx, identity, context.options, context.scaffold) if parent else RolloutState()
+            state = shared(tx, identity, context.options, context.scaffold) if parent else RolloutState()
         if (again, found.id) != (identity, name):
             raise TextsChanged(f"the task of chain {chain_id} was written anew meanwhile; run again")
         _supersede(context, name, found)
-        _begin(context, name, identity, told)
+        _begin(context, name, identity, state)
         tries = steps = losses = 0
         while True:
             try:
                 if context.options.needs_tests:
                     task.require_tests()
-                ground = ChainContext(
+                chain_context = ChainContext(
                     task,
                     mirrors=context.mirrors,
                     data_dir=context.data_dir,
                     provider=context.provider,
-                    make_place=context.make_place or _maker(context, name),
+                    make_workplace=context.make_workplace or _maker(context, name),
                     make_suite=context.make_suite,
                 )
-                _Rollout(context, name, sample, ground, losses).run()
+                _Rollout(context, name, sample, chain_context, losses).run()
                 return name
             except StoreError:
                 raise
@@ -255,7 +255,7 @@ def _maker(context: RunContext, name: str) -> MakeWorkplace:
     return make
 
 
-def _begin(context: RunContext, name: str, identity: Identity, told: RolloutState) -> None:
+def _begin(context: RunContext, name: str, identity: Identity, state: RolloutState) -> None:
     options, scaffold, parent = context.options, context.scaffold, identity.parent
     row = {
         "id": name,
@@ -264,7 +264,7 @@ def _begin(context: RunContext, name: str, identity: Identity, told: RolloutStat
         "parent_id": parent[0] if parent else None,
         "parent_step": parent[1] if parent else None,
         "scaffold": scaffold.name,
-        "model": context.desk.model_name(AGENT),
+        "model": context.gateway.model_name(AGENT),
         "judge": context.judge_model,
         "options": options.to_json(),
         "options_hash": options.hash(),
@@ -276,10 +276,10 @@ def _begin(context: RunContext, name: str, identity: Identity, told: RolloutStat
         new = read_outcome(tx, name) is None
         begin_trajectory(tx, row)
         if new:
-            for stage in told.stages.values():
+            for stage in state.stages.values():
                 write_stage(tx, name, stage)
-            write_entries(tx, name, told.entries)
-            for verdict in told.verdicts.values():
+            write_entries(tx, name, state.entries)
+            for verdict in state.verdicts.values():
                 write_verdict(tx, name, verdict)
 
 
@@ -322,18 +322,18 @@ def leave(context: RunContext, name: str, outcome: str, reason: str | None) -> N
 class _Rollout:
     """One trajectory under way, from its rows on."""
 
-    def __init__(self, context: RunContext, name: str, sample: int, ground: ChainContext, losses: int) -> None:
+    def __init__(self, context: RunContext, name: str, sample: int, chain_context: ChainContext, losses: int) -> None:
         self._context = context
         self._name = name
         self._sample = sample
-        self._ground = ground
-        judge = Judge(context.desk) if context.options.asks_judge else None
-        self._crew = RolloutContext(
+        self._chain_context = chain_context
+        judge = Judge(context.gateway) if context.options.asks_judge else None
+        self._rollout = RolloutContext(
             name,
             sample,
             context.store,
-            context.desk,
-            ground,
+            context.gateway,
+            chain_context,
             context.scaffold,
             judge,
             context.options,
@@ -342,7 +342,7 @@ class _Rollout:
             context.tell,
         )
         with context.store.reading() as tx:
-            self._told = RolloutState(
+            self._state = RolloutState(
                 read_entries(tx, name),
                 {one.position: one for one in read_stages(tx, name)},
                 {(one.position, one.attempt): one for one in read_verdicts(tx, name)},
@@ -350,24 +350,24 @@ class _Rollout:
 
     def run(self) -> None:
         """Work on the stages that have no outcome, and write the trajectory's."""
-        task, told, options = self._ground.task, self._told, self._context.options
+        task, state, options = self._chain_context.task, self._state, self._context.options
         for stage in task.stages:
-            row = told.stages.get(stage.position)
+            row = state.stages.get(stage.position)
             if row is None or row.outcome == RUNNING:
                 if row is None and (why := self._in_the_way(stage.position)):
                     self._leave_out(stage.position, why)
                     break
-                row = StageRun(self._crew, told, stage, self._tree_before(stage.position)).run()
+                row = StageRun(self._rollout, state, stage, self._tree_before(stage.position)).run()
             if row.outcome != ACCEPTED and (options.on_fail is OnFail.STOP or row.outcome in {STOPPED, NOT_REACHED}):
                 break
-        reached = max(told.stages, default=0)
+        reached = max(state.stages, default=0)
         for stage in task.stages[reached:]:
             self._leave_out(stage.position, None)
         self._finish()
 
     def _in_the_way(self, position: int) -> str | None:
         """Why a stage cannot begin, though the ones before are over."""
-        ending = used_by(self._told.entries).over(self._context.options.chain_limits)
+        ending = used_by(self._state.entries).over(self._context.options.chain_limits)
         if ending is not None:
             return f"{ending} of the chain"
         carried = self._context.options.carry is Carry.AGENT
@@ -379,20 +379,20 @@ class _Rollout:
         row = StageRow(position, NOT_REACHED, why)
         with self._context.store.transaction() as tx:
             write_stage(tx, self._name, row)
-        self._told.stages[position] = row
+        self._state.stages[position] = row
 
     def _tree_before(self, position: int) -> str | None:
         """A_{t-1}: what the agent left, or the developers' work where the options say so."""
         if position == 1:
             return None
-        before = self._told.stages[position - 1]
+        before = self._state.stages[position - 1]
         if before.outcome != ACCEPTED and self._context.options.on_fail is OnFail.REFERENCE:
-            return self._ground.task.chain.stages[position - 2].landed
+            return self._chain_context.task.chain.stages[position - 2].landed
         return before.end_tree
 
     def _finish(self) -> None:
-        context, told, task = self._context, self._told, self._ground.task
-        rows = [told.stages[one.position] for one in task.stages]
+        context, state, task = self._context, self._state, self._chain_context.task
+        rows = [state.stages[one.position] for one in task.stages]
         outcome, accepted = outcome_of(
             [one.outcome for one in rows], length=len(rows), min_length=context.options.min_length
         )
@@ -405,7 +405,7 @@ class _Rollout:
         if outcome == ACCEPTED_PREFIX:
             about = subject(self._name, 0)
             overview, why = prefix_overview(
-                context.desk, task, accepted, self._findings, subject=about, sample=self._sample
+                context.gateway, task, accepted, self._findings, subject=about, sample=self._sample
             )
             reason = f"{reason}; {why}" if why else reason
             retold = self._retold(accepted, overview)
@@ -417,11 +417,11 @@ class _Rollout:
         """The queries of the first stages with how they are told in a chain of no more than these; what the agent was
         told stays beside it."""
         out = []
-        for entry in self._told.entries:
+        for entry in self._state.entries:
             if entry.kind is EntryKind.QUERY and entry.position <= count:
                 told = entry.details
                 variables = {
-                    "repository": self._ground.task.chain.repository,
+                    "repository": self._chain_context.task.chain.repository,
                     "query": told["query"],
                     "comment": None,
                     "overview": overview if told["overview"] else None,
@@ -431,11 +431,11 @@ class _Rollout:
                     "earlier": told["earlier"],
                     "attempt": 1,
                 }
-                words = self._crew.scaffold.opening(EntryKind.QUERY, variables)
+                words = self._rollout.scaffold.opening(EntryKind.QUERY, variables)
                 out.append(replace(entry, details={**told, "retold": words}))
         return out
 
     def _findings(self, text: str) -> list[Finding]:
-        hidden = self._ground.hidden
+        hidden = self._chain_context.hidden
         facts = [one.facts for one in hidden.stages]
         return check(text, facts, 0, kind="overview", paths_at_base=hidden.stages[0].base_paths)

@@ -21,7 +21,7 @@ from prchain.progress import SILENT, Progress
 from prchain.runs import RunResult, Tell, UnitResult, run_units
 from prchain.settings import Settings
 from sql.chosen import ChainChoice, find_chain, selected_ids
-from sql.ledger import open_desk
+from sql.ledger import open_gateway
 from sql.store import Store
 from sql.tables import Chain, Trajectory
 from trajectories.identity import Parent
@@ -145,12 +145,12 @@ def open_run(
     """
     with ExitStack() as opened:
         store = opened.enter_context(closing(Store.open(settings.db, create=False)))
-        desk = opened.enter_context(open_desk(settings, store, budget_usd=budget_usd, run=ledger_run))
+        gateway = opened.enter_context(open_gateway(settings, store, budget_usd=budget_usd, run=ledger_run))
         backend = BACKENDS.named(options.backend).of(settings)
         provider = opened.enter_context(closing(Provider(settings, images=backend.needs_image, store=store)))
         context = RunContext(
             store,
-            desk,
+            gateway,
             provider,
             backend,
             SCAFFOLDS.named(options.scaffold).make(options),
@@ -160,9 +160,9 @@ def open_run(
             observers=make_observers(options.observers),
             secrets=settings.secrets,
         )
-        desk.check(*context.purposes)
+        gateway.check(*context.purposes)
         if options.limits_cost:
-            desk.require_price(AGENT, "a limit in USD")
+            gateway.require_price(AGENT, "a limit in USD")
         yield RolloutRun(context, choice, progress)
 
 
@@ -224,9 +224,9 @@ class RolloutRun:
         context = self.context
         with context.store.reading() as tx:
             lengths = {row[0]: row[1] for row in tx.connection.execute(select(Chain.id, Chain.length))}
-            model = context.desk.model_name(AGENT)
+            model = context.gateway.model_name(AGENT)
             sizes = [lengths[one.chain_id] for one in todo]
-            return forecast(tx, context.desk, context.options, sizes, model, context.observers)
+            return forecast(tx, context.gateway, context.options, sizes, model, context.observers)
 
     def anew(self, pending: PendingRollouts) -> OutdatedSamples:
         """What of a run is rolled out anew because prompts, tools, texts or code are others now."""
@@ -265,4 +265,4 @@ class RolloutRun:
 
     def spent(self) -> float | None:
         """See `Work`."""
-        return self.context.desk.spending().cost
+        return self.context.gateway.spending().cost

@@ -65,26 +65,26 @@ MOST_LOSSES = 3
 class StageRun:
     """Works on one stage until it has an outcome. `agent_tree` is A_{t-1}; None where the stage needs none."""
 
-    def __init__(self, crew: RolloutContext, told: RolloutState, stage: StageTask, agent_tree: str | None) -> None:
-        self._crew = crew
-        self._told = told
+    def __init__(self, rollout: RolloutContext, state: RolloutState, stage: StageTask, agent_tree: str | None) -> None:
+        self._rollout = rollout
+        self._state = state
         self._stage = stage
         self._agent_tree = agent_tree
         self._position = stage.position
         self._started = False
         self._tracker: Tracker | None = None
         self._open = ExitStack()
-        self._tests = HiddenTests(crew, stage)
+        self._tests = HiddenTests(rollout, stage)
 
     def run(self) -> StageRow:
         """The stage's row, with an outcome. Raises what is nobody's fault here: `LlmError`, `SandboxError` but for
         limits, `ImageError`, `RefreshFailed`, `GitError`, `StoreError`."""
         with self._open:
-            if self._position not in self._told.stages and (ended := self._begin()):
+            if self._position not in self._state.stages and (ended := self._begin()):
                 return ended
             while True:
                 row = self._row
-                attempt = self._told.attempts(self._position) + 1
+                attempt = self._state.attempts(self._position) + 1
                 if len(row.endings) < attempt and (ended := self._attempt(attempt)):
                     return ended
                 if ended := self._judge(attempt):
@@ -92,26 +92,26 @@ class StageRun:
 
     @property
     def _row(self) -> StageRow:
-        return self._told.stages[self._position]
+        return self._state.stages[self._position]
 
     @cached_property
-    def _box(self) -> Sandbox:
+    def _sandbox(self) -> Sandbox:
         """The agent's sandbox, which may not have been started yet."""
-        box = self._crew.ground.place(self._stage).sandbox()
-        self._open.callback(box.close)
-        return box
+        sandbox = self._rollout.chain_context.workplace(self._stage).sandbox()
+        self._open.callback(sandbox.close)
+        return sandbox
 
     # ---- the beginning
 
     def _begin(self) -> StageRow | None:
         """Write the row and what opens the stage; the row as it ends where nothing can be tried."""
-        crew, options = self._crew, self._crew.options
+        rollout, options = self._rollout, self._rollout.options
         begun = time.monotonic()
-        crew.tell(f"{self._where(1)}: state")
+        rollout.tell(f"{self._where(1)}: state")
         if options.needs_tests:
-            crew.ground.require_proof(self._stage)
+            rollout.chain_context.require_proof(self._stage)
         try:
-            state = crew.ground.state(self._position, self._agent_tree, options.carry)
+            state = rollout.chain_context.state(self._position, self._agent_tree, options.carry)
         except PrchainError as error:
             if error.name not in OF_THE_STATE:
                 raise
@@ -136,9 +136,9 @@ class StageRun:
 
     def _opening(self) -> list[Entry]:
         """The query's turn, and before the first one the system's."""
-        crew = self._crew
-        new = not self._told.entries
-        overview = crew.ground.task.overview if new or crew.options.context == "stage" else None
+        rollout = self._rollout
+        new = not self._state.entries
+        overview = rollout.chain_context.task.overview if new or rollout.options.context == "stage" else None
         variables = self._variables(overview=overview)
         said = [(EntryKind.SYSTEM, "system")] if new else []
         opening: list[Entry] = []
@@ -148,7 +148,7 @@ class StageRun:
                 self._entry(
                     kind,
                     role,
-                    crew.scaffold.opening(kind, variables),
+                    rollout.scaffold.opening(kind, variables),
                     1,
                     len(opening),
                     details=details if kind is EntryKind.QUERY else {},
@@ -157,14 +157,14 @@ class StageRun:
         return opening
 
     def _variables(self, **more: Any) -> dict[str, Any]:
-        task = self._crew.ground.task
+        task = self._rollout.chain_context.task
         return {
             "repository": task.chain.repository,
             "overview": None,
             "query": self._stage.query,
             "position": self._position,
             "stages": len(task.stages),
-            "workdir": self._box.place.workdir,
+            "workdir": self._sandbox.config.workdir,
             "comment": None,
             "attempt": 1,
             "earlier": self._earlier,
@@ -174,13 +174,13 @@ class StageRun:
     @property
     def _earlier(self) -> str:
         """Whose work on the earlier stages S_t holds; see `environments.checkouts.state.Carry`."""
-        before, options = self._told.stages.get(self._position - 1), self._crew.options
+        before, options = self._state.stages.get(self._position - 1), self._rollout.options
         if options.carry is Carry.AGENT and before is not None and before.outcome != ACCEPTED:
             return Carry.REFERENCE if options.on_fail is OnFail.REFERENCE else Carry.AGENT
         return options.carry
 
     def _entry(self, kind: EntryKind, role: Any, content: str, attempt: int, after: int = 0, **fields: Any) -> Entry:
-        last = self._told.entries[-1] if self._told.entries else None
+        last = self._state.entries[-1] if self._state.entries else None
         ordinal = (last.ordinal + 1 if last else 0) + after
         return Entry(ordinal, self._position, attempt, last.step if last else 0, kind, role, content, **fields)
 
@@ -188,48 +188,48 @@ class StageRun:
 
     def _attempt(self, attempt: int) -> StageRow | None:
         """Let the agent work; the row as it ends where what the agent did ended the stage."""
-        crew, told = self._crew, self._told
-        place = crew.ground.place(self._stage)
+        rollout, state = self._rollout, self._state
+        workplace = rollout.chain_context.workplace(self._stage)
         start = self._row.start_tree
         assert start is not None
-        crew.tell(f"{self._where(attempt)}: sandbox")
+        rollout.tell(f"{self._where(attempt)}: sandbox")
         try:
-            restored = self._placed(place, attempt)
+            restored = self._placed(workplace, attempt)
         except RefreshFailed as error:
-            if start == crew.ground.trees.tree_of(self._stage.stage.base):
+            if start == rollout.chain_context.trees.tree_of(self._stage.stage.base):
                 raise
             return self._end(STATE_BROKEN, f"the state that the stages before left cannot be made ready: {error}")
         try:
-            order = AttemptSpec(
-                subject(crew.trajectory, self._position),
-                crew.sample,
+            spec = AttemptSpec(
+                subject(rollout.trajectory, self._position),
+                rollout.sample,
                 self._position,
                 attempt,
                 self._conversation(),
-                crew.options.stage_limits,
-                crew.options.chain_limits,
-                used_by(told.of(self._position)),
-                used_by(told.entries),
+                rollout.options.stage_limits,
+                rollout.options.chain_limits,
+                used_by(state.of(self._position)),
+                used_by(state.entries),
             )
             recorder = StoreRecorder(
-                crew.store,
-                crew.trajectory,
-                told.entries,
-                tree_now=self._tree_now(place, start),
-                last_tree=told.tree(self._position),
+                rollout.store,
+                rollout.trajectory,
+                state.entries,
+                tree_now=self._tree_now(workplace, start),
+                last_tree=state.tree(self._position),
                 first_details=restored,
             )
             # What is stored counts, also where the attempt is cut off.
-            told.entries = recorder.entries
-            watch = ReportingRecorder(recorder, lambda step: crew.tell(f"{self._where(attempt)}, step {step}"))
-            ended = crew.scaffold.attempt(crew.desk, self._box, order, watch, self._observers(order))
-            tree = place.extract(self._box, start_tree=start, rules_from=self._stage.stage.base).tree
+            state.entries = recorder.entries
+            watch = ReportingRecorder(recorder, lambda step: rollout.tell(f"{self._where(attempt)}, step {step}"))
+            ended = rollout.scaffold.attempt(rollout.gateway, self._sandbox, spec, watch, self._observers(spec))
+            tree = workplace.extract(self._sandbox, start_tree=start, rules_from=self._stage.stage.base).tree
         except (SandboxLimit, ExtractionFailed) as error:
             return self._end(error.name, str(error), endings=(*self._row.endings, error.name))
         except SandboxLost as error:
-            if crew.losses < MOST_LOSSES:
+            if rollout.losses < MOST_LOSSES:
                 raise
-            why = f"{crew.losses + 1} sandboxes ended at the same step: {error}"
+            why = f"{rollout.losses + 1} sandboxes ended at the same step: {error}"
             return self._end(SANDBOX_KILLED, why, endings=(*self._row.endings, SANDBOX_KILLED))
         endings = (*self._row.endings, str(ended.ending))
         if ended.ending is Ending.STOPPED:
@@ -237,98 +237,100 @@ class StageRun:
         self._keep(replace(self._row, endings=endings, end_tree=tree, attempts=attempt))
         return None
 
-    def _observers(self, order: AttemptSpec) -> list[Observer]:
-        crew = self._crew
+    def _observers(self, spec: AttemptSpec) -> list[Observer]:
+        rollout = self._rollout
         attempt = ObservedAttempt(
-            crew.desk,
-            order.subject,
-            order.sample,
-            order.position,
-            order.attempt,
-            crew.ground.task.overview,
+            rollout.gateway,
+            spec.subject,
+            spec.sample,
+            spec.position,
+            spec.attempt,
+            rollout.chain_context.task.overview,
             self._stage.query,
-            crew.scaffold.tools,
+            rollout.scaffold.tools,
         )
-        return [_observer(kind, attempt) for kind in crew.observers]
+        return [_observer(kind, attempt) for kind in rollout.observers]
 
     def _where(self, attempt: int) -> str:
-        return f"stage {self._position} of {len(self._crew.ground.task.stages)}, attempt {attempt}"
+        return f"stage {self._position} of {len(self._rollout.chain_context.task.stages)}, attempt {attempt}"
 
     def _conversation(self) -> tuple[Entry, ...]:
         """What the agent remembers."""
-        entries = self._told.entries
-        if self._crew.options.context == "chain":
+        entries = self._state.entries
+        if self._rollout.options.context == "chain":
             return tuple(entries)
         return tuple(one for one in entries if one.position == self._position or one.kind is EntryKind.SYSTEM)
 
-    def _placed(self, place: StageWorkplace, attempt: int) -> Mapping[str, Any]:
+    def _placed(self, workplace: StageWorkplace, attempt: int) -> Mapping[str, Any]:
         """Make the agent's sandbox ready; what is to be said of one that was made anew in the middle of the stage."""
         if self._started:
             return {}
-        crew, told, start = self._crew, self._told, self._row.start_tree
+        rollout, state, start = self._rollout, self._state, self._row.start_tree
         assert start is not None
-        if not crew.options.track_steps:
+        if not rollout.options.track_steps:
             self._forget(attempt)
-        worked = any(one.kind is EntryKind.TURN for one in told.of(self._position))
+        worked = any(one.kind is EntryKind.TURN for one in state.of(self._position))
         tree = self._tree_before(attempt)
-        history = crew.ground.history(self._stage.stage, crew.options.history)
+        history = rollout.chain_context.history(self._stage.stage, rollout.options.history)
         restored: dict[str, Any] = {"tree": tree}
-        self._box.start()
+        self._sandbox.start()
         try:
-            place.place(self._box, tree, history=history, begun_from=start if tree != start else None)
+            workplace.place(self._sandbox, tree, history=history, begun_from=start if tree != start else None)
         except SandboxLimit as error:
             raise PlacementFailed(f"the sandbox is too small for the stage's tree: {error}") from error
         except RefreshFailed:
             if tree == start:
                 raise
             # The agent was in the middle of its work; what does not build yet is for it to mend.
-            place_repository(self._box, crew.ground.trees, start, history=history)
+            place_repository(self._sandbox, rollout.chain_context.trees, start, history=history)
             restored["refreshed"] = False
-        if crew.options.track_steps:
+        if rollout.options.track_steps:
             base = self._stage.stage.base
-            self._tracker = Tracker(self._box, crew.ground.trees, start_tree=start, ignore_rules_from=base)
+            self._tracker = Tracker(
+                self._sandbox, rollout.chain_context.trees, start_tree=start, ignore_rules_from=base
+            )
         self._started = True
         return {"restored": restored} if worked else {}
 
     def _tree_before(self, attempt: int) -> str:
         """The tree to go on from: the last that was kept of a step, or what the attempt began with."""
-        if self._crew.options.track_steps:
-            return self._told.tree(self._position)
-        before = self._told.verdicts.get((self._position, attempt - 1))
+        if self._rollout.options.track_steps:
+            return self._state.tree(self._position)
+        before = self._state.verdicts.get((self._position, attempt - 1))
         return before.tree if before else str(self._row.start_tree)
 
     def _forget(self, attempt: int) -> None:
         """Without trees of steps an attempt that was cut off begins again; what was paid for lies in the ledger."""
-        told = self._told
-        opened = [one for one in told.of(self._position) if one.kind in (EntryKind.QUERY, EntryKind.COMMENT)]
+        state = self._state
+        opened = [one for one in state.of(self._position) if one.kind in (EntryKind.QUERY, EntryKind.COMMENT)]
         first = opened[-1].ordinal + 1
-        with self._crew.store.transaction() as tx:
-            drop_entries(tx, self._crew.trajectory, first)
-        told.entries = [one for one in told.entries if one.ordinal < first]
+        with self._rollout.store.transaction() as tx:
+            drop_entries(tx, self._rollout.trajectory, first)
+        state.entries = [one for one in state.entries if one.ordinal < first]
 
-    def _tree_now(self, place: StageWorkplace, start: str) -> Any:
+    def _tree_now(self, workplace: StageWorkplace, start: str) -> Any:
         tracker = self._tracker
-        return None if tracker is None else lambda: place.without_made(tracker.take(), start)
+        return None if tracker is None else lambda: workplace.without_made(tracker.take(), start)
 
     # ---- the verdict
 
     def _judge(self, attempt: int) -> StageRow | None:
         """Write the verdict on an attempt, and either the stage's end or the comment that opens the next attempt."""
-        crew, row, stage = self._crew, self._row, self._stage
-        options = crew.options
+        rollout, row, stage = self._rollout, self._row, self._stage
+        options = rollout.options
         begun = time.monotonic()
         tree, start = str(row.end_tree), str(row.start_tree)
-        crew.tell(f"{self._where(attempt)}: verdict")
+        rollout.tell(f"{self._where(attempt)}: verdict")
         graded = self._tests.grade(tree, row.check)
-        patch = crew.ground.trees.patch_text(start, tree)
+        patch = rollout.chain_context.trees.patch_text(start, tree)
         judgement: Judgement | None = None
-        if crew.judge is not None and options.asks_judge:
-            judgement = crew.judge.judge(
-                subject=subject(crew.trajectory, self._position),
-                sample=crew.sample,
+        if rollout.judge is not None and options.asks_judge:
+            judgement = rollout.judge.judge(
+                subject=subject(rollout.trajectory, self._position),
+                sample=rollout.sample,
                 attempt=attempt,
                 query=stage.query,
-                reference_patch=crew.ground.reference_patch(stage.stage),
+                reference_patch=rollout.chain_context.reference_patch(stage.stage),
                 agent_patch=patch,
             )
         decision = decide(options.gate, options.threshold, judgement, graded)
@@ -360,31 +362,31 @@ class StageRun:
             usd=None if verdict.usd is None or shown.usd is None else verdict.usd + shown.usd,
             seconds=time.monotonic() - begun,
         )
-        told = crew.scaffold.opening(EntryKind.COMMENT, self._variables(comment=shown.text, attempt=attempt + 1))
+        told = rollout.scaffold.opening(EntryKind.COMMENT, self._variables(comment=shown.text, attempt=attempt + 1))
         opening = [self._entry(EntryKind.COMMENT, "user", told, attempt + 1, details={"comment": shown.text})]
         self._keep(row, opening, verdict)
         return None
 
     def _comment(self, judgement: Judgement | None, graded: Grade | None, attempt: int, patch: bytes) -> AgentComment:
-        crew, task = self._crew, self._crew.ground.task
+        rollout, task = self._rollout, self._rollout.chain_context.task
         told = [task.overview, *(one.query for one in task.stages[: self._position])]
-        told += [one.shown for one in self._told.verdicts.values() if one.shown]
+        told += [one.shown for one in self._state.verdicts.values() if one.shown]
         return comment_for_agent(
-            crew.desk,
+            rollout.gateway,
             judgement,
             graded,
-            CommentCheck(crew.ground.hidden, self._position, agent_patch=patch, told=told),
-            gate=crew.options.gate,
-            threshold=crew.options.threshold,
+            CommentCheck(rollout.chain_context.hidden, self._position, agent_patch=patch, told=told),
+            gate=rollout.options.gate,
+            threshold=rollout.options.threshold,
             query=self._stage.query,
-            subject=subject(crew.trajectory, self._position),
-            sample=crew.sample,
+            subject=subject(rollout.trajectory, self._position),
+            sample=rollout.sample,
             attempt=attempt,
         )
 
     def _used_up(self) -> bool:
-        options = self._crew.options
-        stage, chain = used_by(self._told.of(self._position)), used_by(self._told.entries)
+        options = self._rollout.options
+        stage, chain = used_by(self._state.of(self._position)), used_by(self._state.entries)
         return stage.over(options.stage_limits) is not None or chain.over(options.chain_limits) is not None
 
     # ---- rows
@@ -394,26 +396,26 @@ class StageRun:
         row = replace(self._row, outcome=outcome, reason=reason, **fields)
         row = replace(row, attempts=max(row.attempts, len(row.endings)))
         if "end_tree" not in fields and verdict is None:
-            row = replace(row, end_tree=self._told.tree(self._position))
+            row = replace(row, end_tree=self._state.tree(self._position))
         return self._keep(row, verdict=verdict)
 
     def _keep(self, row: StageRow, entries: Sequence[Entry] = (), verdict: VerdictRow | None = None) -> StageRow:
         """Write the row, with what belongs to it, in one transaction."""
-        told = self._told
-        verdicts = [one for (where, _), one in told.verdicts.items() if where == row.position]
+        state = self._state
+        verdicts = [one for (where, _), one in state.verdicts.items() if where == row.position]
         verdicts += [verdict] if verdict else []
-        used: AgentUsage = used_by(told.of(row.position))
+        used: AgentUsage = used_by(state.of(row.position))
         seconds = max(row.seconds, used.seconds + sum(one.seconds for one in verdicts))
         row = replace(row, steps=used.steps, seconds=seconds)
-        with self._crew.store.transaction() as tx:
-            write_stage(tx, self._crew.trajectory, row)
-            write_entries(tx, self._crew.trajectory, entries)
+        with self._rollout.store.transaction() as tx:
+            write_stage(tx, self._rollout.trajectory, row)
+            write_entries(tx, self._rollout.trajectory, entries)
             if verdict is not None:
-                write_verdict(tx, self._crew.trajectory, verdict)
-        told.stages[row.position] = row
-        told.entries.extend(entries)
+                write_verdict(tx, self._rollout.trajectory, verdict)
+        state.stages[row.position] = row
+        state.entries.extend(entries)
         if verdict is not None:
-            told.verdicts[row.position, verdict.attempt] = verdict
+            state.verdicts[row.position, verdict.attempt] = verdict
         return row
 
 

@@ -22,8 +22,8 @@ class RolloutContext:
     trajectory: str
     sample: int
     store: Store
-    desk: Gateway
-    ground: ChainContext
+    gateway: Gateway
+    chain_context: ChainContext
     scaffold: Scaffold
     judge: Judge | None
     options: RolloutOptions

@@ -100,30 +100,28 @@ class AttemptLoop:
         settings: LoopSettings,
         prompt: Prompt,
         tools: Sequence[Mapping[str, Any]],
-        desk: Gateway,
+        gateway: Gateway,
         sandbox: Sandbox,
-        order: AttemptSpec,
+        spec: AttemptSpec,
         record: Recorder,
         observers: Sequence[Observer],
         stepper: Callable[[AttemptLoop], Stepper],
     ) -> None:
         """`prompt` is the one that the ledger names with the agent's calls."""
-        self.order = order
-        self.workspace = workspace(sandbox, order, timeout=settings.command_timeout, most=settings.observation_chars)
+        self.spec = spec
+        self.workspace = workspace(sandbox, spec, timeout=settings.command_timeout, most=settings.observation_chars)
         """Where commands of its steps run."""
-        self.number = max((entry.step for entry in order.entries), default=0)
+        self.number = max((entry.step for entry in spec.entries), default=0)
         """Of the step that is under way, or was last."""
         self._settings = settings
         self._prompt = prompt
         self._tools = tools
-        self._desk = desk
+        self._gateway = gateway
         self._record = record
         self._observers = observers
-        self._talk = Conversation(
-            order.entries, position=order.position, tools=tools, reasoning=settings.send_reasoning
-        )
-        self._ordinal = order.entries[-1].ordinal + 1 if order.entries else 0
-        self._in_vain = turns_in_vain(order)
+        self._talk = Conversation(spec.entries, position=spec.position, tools=tools, reasoning=settings.send_reasoning)
+        self._ordinal = spec.entries[-1].ordinal + 1 if spec.entries else 0
+        self._in_vain = turns_in_vain(spec)
         self._used = NOTHING_USED
         self._reason: str | None = None
         self._stepper = stepper(self)
@@ -135,8 +133,8 @@ class AttemptLoop:
 
     def run(self) -> AttemptResult:
         """Let the agent work until it submits or a limit ends it. Raises as `Scaffold.attempt`."""
-        if self.order.stage_limits.usd is not None or self.order.chain_limits.usd is not None:
-            self._desk.require_price(PURPOSE, "a limit in USD")
+        if self.spec.stage_limits.usd is not None or self.spec.chain_limits.usd is not None:
+            self._gateway.require_price(PURPOSE, "a limit in USD")
         ending = self._take_up()
         while ending is None:
             ending = self._limit() or self._stepper.step()
@@ -157,12 +155,12 @@ class AttemptLoop:
 
     def entry(self, kind: EntryKind, role: Role, content: str, **fields: Any) -> Entry:
         """An entry of this attempt, numbered after the one before."""
-        order = self.order
+        spec = self.spec
         self._ordinal += 1
         return Entry(
             ordinal=self._ordinal - 1,
-            position=order.position,
-            attempt=order.attempt,
+            position=spec.position,
+            attempt=spec.attempt,
             step=self.number,
             kind=kind,
             role=role,
@@ -212,8 +210,8 @@ class AttemptLoop:
 
     def out_of_time(self, seconds: float) -> bool:
         """Whether a limit of time is reached in the middle of a step that has taken so many seconds."""
-        order, used = self.order, self._used.seconds + seconds
-        pairs = ((order.stage_used, order.stage_limits), (order.chain_used, order.chain_limits))
+        spec, used = self.spec, self._used.seconds + seconds
+        pairs = ((spec.stage_used, spec.stage_limits), (spec.chain_used, spec.chain_limits))
         return any(most.seconds is not None and before.seconds + used >= most.seconds for before, most in pairs)
 
     # ---- asking
@@ -242,30 +240,30 @@ class AttemptLoop:
         return None
 
     def _complete(self) -> Answer[Reply]:
-        settings, order = self._settings, self.order
+        settings, spec = self._settings, self.spec
         question = Question(
             purpose=PURPOSE,
-            subject=order.subject,
+            subject=spec.subject,
             prompt=self._prompt,
             messages=self._talk.messages(),
             max_tokens=settings.max_tokens,
             temperature=settings.temperature,
-            sample=order.sample,
-            attempt=order.attempt,
+            sample=spec.sample,
+            attempt=spec.attempt,
         )
-        return self._desk.complete(question, self._tools)
+        return self._gateway.complete(question, self._tools)
 
     # ---- around a step
 
     def _take_up(self) -> Ending | None:
         """What follows from the step that the entries end with, where that is one of this attempt."""
-        last = self.order.entries[-1] if self.order.entries else None
-        if last is None or (last.position, last.attempt) != (self.order.position, self.order.attempt):
+        last = self.spec.entries[-1] if self.spec.entries else None
+        if last is None or (last.position, last.attempt) != (self.spec.position, self.spec.attempt):
             return None
         if last.kind is EntryKind.TURN:
             raise ValueError(f"the turn of step {last.step} stands without its observations: steps are stored whole")
         if last.kind is EntryKind.OBSERVATION:
-            observations = last_step(self.order.entries)
+            observations = last_step(self.spec.entries)
             if (ended := end_of(observations)) is not None:
                 raise ended
             return self._after_step(observations)
@@ -275,9 +273,9 @@ class AttemptLoop:
         return None
 
     def _limit(self) -> Ending | None:
-        order = self.order
-        stage, chain = order.stage_used + self._used, order.chain_used + self._used
-        return stage.over(order.stage_limits) or chain.over(order.chain_limits)
+        spec = self.spec
+        stage, chain = spec.stage_used + self._used, spec.chain_used + self._used
+        return stage.over(spec.stage_limits) or chain.over(spec.chain_limits)
 
     def _details(self, reply: Reply, read: ParsedReply) -> dict[str, Any]:
         details: dict[str, Any] = {"finish": reply.finish, "model": reply.model, **self._talk.record()}

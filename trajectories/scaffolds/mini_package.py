@@ -2,7 +2,7 @@
 
 Importing it makes a folder in the user's home, reads a file of variables (keys among them) into the environment of this
 process, and prints a banner. It is imported here so that it does none of this. Its module of models is not imported at
-all: that one needs litellm, which asks the network for prices, and mini-swe-agent asks our desk instead.
+all: that one needs litellm, which asks the network for prices, and mini-swe-agent asks our gateway instead.
 """
 
 from __future__ import annotations

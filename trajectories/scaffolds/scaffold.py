@@ -85,7 +85,7 @@ model is in the ledger then. Raises `LlmError`, which ends the attempt as one of
 class ObservedAttempt:
     """The attempt that an observer is made for, and what it may use."""
 
-    desk: Gateway
+    gateway: Gateway
     """Where it asks models. Its questions name `subject`, `sample` and `attempt`, so that they are found again, and
     count as the trajectory's cost."""
     subject: str
@@ -159,7 +159,12 @@ class Scaffold(Protocol):
         """
 
     def attempt(
-        self, desk: Gateway, sandbox: Sandbox, order: AttemptSpec, record: Recorder, observers: Sequence[Observer] = ()
+        self,
+        gateway: Gateway,
+        sandbox: Sandbox,
+        spec: AttemptSpec,
+        record: Recorder,
+        observers: Sequence[Observer] = (),
     ) -> AttemptResult:
         """Work until the agent submits or a limit ends it. Raises `LlmError`, `SandboxError`, `StoreError`."""
 

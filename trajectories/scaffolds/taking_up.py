@@ -20,22 +20,22 @@ ENDS = (SandboxLimit, ExtractionFailed)
 that did it is kept; then the error ends the attempt."""
 
 
-def workspace(sandbox: Sandbox, order: AttemptSpec, *, timeout: float, most: int) -> Workspace:
+def workspace(sandbox: Sandbox, spec: AttemptSpec, *, timeout: float, most: int) -> Workspace:
     """Where the tools of the order's attempt work, as its entries so far left it.
 
     Folder and exported variables are those of the stage, whose attempts share a session; edits are the attempt's own.
     """
-    stage = [entry for entry in order.entries if entry.position == order.position]
+    stage = [entry for entry in spec.entries if entry.position == spec.position]
     told = next((entry for entry in reversed(stage) if "variables" in entry.details), None)
     return Workspace(
         sandbox,
-        order.environment,
+        spec.environment,
         timeout,
         most,
         cwd=next((entry.cwd for entry in reversed(stage) if entry.cwd), None),
         variables=None if told is None else told.details["variables"],
-        whole=told is not None and told.attempt == order.attempt,
-        edits=Edits.of(entry for entry in stage if entry.attempt == order.attempt),
+        whole=told is not None and told.attempt == spec.attempt,
+        edits=Edits.of(entry for entry in stage if entry.attempt == spec.attempt),
     )
 
 
@@ -82,7 +82,7 @@ def is_in_vain(turn: Entry) -> bool:
     return turn.error is not None and not turn.details.get("ran")
 
 
-def turns_in_vain(order: AttemptSpec) -> int:
+def turns_in_vain(spec: AttemptSpec) -> int:
     """How many turns in vain the attempt ends with so far."""
-    own = takewhile(lambda one: (one.position, one.attempt) == (order.position, order.attempt), reversed(order.entries))
+    own = takewhile(lambda one: (one.position, one.attempt) == (spec.position, spec.attempt), reversed(spec.entries))
     return sum(1 for _ in takewhile(is_in_vain, (one for one in own if one.kind is EntryKind.TURN)))

@@ -28,7 +28,7 @@ from prchain.runs import TAKEN, RunResult, Tell, UnitResult, run_units
 from prchain.scrub import scrub_mined
 from prchain.settings import Settings
 from sql.chosen import selected_ids
-from sql.ledger import open_desk
+from sql.ledger import open_gateway
 from sql.lock import alone
 from sql.outcomes import PROVED, READY
 from sql.store import Store, Transaction
@@ -165,10 +165,10 @@ def open_run(
     """
     with (
         closing(Store.open(settings.db, create=False)) as store,
-        open_desk(settings, store, (JUDGE,), budget_usd=budget_usd, run=ledger_run) as desk,
+        open_gateway(settings, store, (JUDGE,), budget_usd=budget_usd, run=ledger_run) as gateway,
     ):
         mirrors, secrets = settings.mirrors_dir, settings.secrets
-        yield Calibrator(store, Judge(desk), options, mirrors=mirrors, progress=progress, secrets=secrets)
+        yield Calibrator(store, Judge(gateway), options, mirrors=mirrors, progress=progress, secrets=secrets)
 
 
 class Calibrator:
@@ -240,7 +240,7 @@ class Calibrator:
 
     def spent(self) -> float | None:
         """See `Work`."""
-        return self.judge.desk.spending().cost
+        return self.judge.gateway.spending().cost
 
     def _calibration(self, units: Sequence[StageUnit], ended: RunResult[StageUnit]) -> Calibration:
         found = {one.unit: one.detail for one in ended.results if one.outcome == MEASURED}

@@ -88,7 +88,7 @@ def calibrate(
             return
         found = run.run(settings.workers)
         page = summary(found, threshold=threshold, model=run.judge.model, prompts=run.judge.prompts)
-        cost = spent(run.judge.desk.spending())
+        cost = spent(run.judge.gateway.spending())
     present(as_json, {**page, "cost": cost}, print_summary, page, cost)
     if not found.done:
         click.get_current_context().exit(1)

@@ -89,7 +89,7 @@ class AgentComment:
 
 
 def comment_for_agent(
-    desk: Gateway,
+    gateway: Gateway,
     judgement: Judgement | None,
     grade: Grade | None,
     check: Check,
@@ -111,7 +111,7 @@ def comment_for_agent(
     shown = AgentComment("")
     if gate is not Gate.TESTS and judgement and judgement.comment and judgement.accepts(threshold) is False:
         shown = _checked(
-            desk,
+            gateway,
             judgement.comment,
             check,
             query,
@@ -123,7 +123,7 @@ def comment_for_agent(
     return replace(shown, text="\n\n".join(parts) or NEUTRAL)
 
 
-def _checked(desk: Gateway, comment: str, check: Check, query: str, question: Question) -> AgentComment:
+def _checked(gateway: Gateway, comment: str, check: Check, query: str, question: Question) -> AgentComment:
     """The comment, as it is or written again, or the neutral line.
 
     A rewrite that comes back as it was would be the same question again, which has the same answer.
@@ -138,7 +138,7 @@ def _checked(desk: Gateway, comment: str, check: Check, query: str, question: Qu
             return None
         asked.append(following)
         try:
-            answer = desk.ask_for(following, CommentReply)
+            answer = gateway.ask_for(following, CommentReply)
         except (BadReply, ContextTooLong):
             usd = None
             return None

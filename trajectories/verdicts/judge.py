@@ -102,30 +102,30 @@ class Case:
 
 
 class Judge:
-    """Judges attempts. Safe for several threads, as its desk is.
+    """Judges attempts. Safe for several threads, as its gateway is.
 
     `room` is how many characters of each patch are shown (`trajectories.verdicts.patch_text` says which); two patches
     of 60,000 are some 30,000 tokens. `max_tokens` and `temperature` win over those of the settings.
     """
 
     def __init__(
-        self, desk: Gateway, *, room: int = 60_000, max_tokens: int | None = None, temperature: float | None = None
+        self, gateway: Gateway, *, room: int = 60_000, max_tokens: int | None = None, temperature: float | None = None
     ) -> None:
-        self._desk = desk
+        self._gateway = gateway
         self._room = room
         self._max_tokens = max_tokens
         self._temperature = temperature
         self._prompt = load_prompt("trajectories.verdicts", JUDGE)
 
     @property
-    def desk(self) -> Gateway:
+    def gateway(self) -> Gateway:
         """Where it asks."""
-        return self._desk
+        return self._gateway
 
     @property
     def model(self) -> str:
         """The name of the model that judges."""
-        return self._desk.model_name(JUDGE)
+        return self._gateway.model_name(JUDGE)
 
     @property
     def prompts(self) -> dict[str, str]:
@@ -157,7 +157,7 @@ class Judge:
             messages, notes = self._messages(case, *texts, self._room >> halvings)
             question = self._question(messages, subject, sample, attempt)
             try:
-                answer = self._desk.ask_for(question, VerdictReply)
+                answer = self._gateway.ask_for(question, VerdictReply)
             except _UNSCORED as error:
                 if isinstance(error, ContextTooLong) and halvings < HALVINGS:
                     continue
@@ -172,7 +172,7 @@ class Judge:
             return CostEstimate()
         texts = file_texts(case.reference_patch), file_texts(case.agent_patch)
         messages, _ = self._messages(case, *texts, self._room)
-        return self._desk.estimate(self._question(messages, subject, sample, attempt), VerdictReply)
+        return self._gateway.estimate(self._question(messages, subject, sample, attempt), VerdictReply)
 
     def _question(self, messages: tuple[Message, ...], subject: str, sample: int, attempt: int) -> Question:
         question = Question(JUDGE, subject, self._prompt, messages, self._max_tokens, self._temperature)

@@ -1,9 +1,9 @@
-"""mini-swe-agent as a second scaffold: its agent, its prompts and its tool, with our desk and our sandbox beneath.
+"""mini-swe-agent as a second scaffold: its agent, its prompts and its tool, with our gateway and our sandbox beneath.
 
-Its `DefaultAgent` takes every step. In place of its model it asks our desk, so that ledger, budget and prices hold; in
-place of its environment it runs commands in our sandbox, which ends a command that takes too long with all that it has
-started. What stands around a step is ours, as it is for the scaffold ``react``: limits, the context's policies, faults
-in a row, observers, storing, and going on after any step.
+Its `DefaultAgent` takes every step. In place of its model it asks our gateway, so that ledger, budget and prices hold;
+in place of its environment it runs commands in our sandbox, which ends a command that takes too long with all that it
+has started. What stands around a step is ours, as it is for the scaffold ``react``: limits, the context's policies,
+faults in a row, observers, storing, and going on after any step.
 
 It differs from mini-swe-agent alone where that would lose or spoil what is kept. A faulty reply stays in the
 conversation, and its calls are answered by what mini-swe-agent says of it (alone it forgets the reply and says it as a
@@ -95,12 +95,12 @@ class _Stepper:
         self._agent = package.agent(
             self._model, self._shell, system_template=package.system, instance_template=package.task, **_NO_LIMITS
         )
-        self._agent.messages = [_as_theirs(entry) for entry in loop.order.entries]
-        self._agent.n_calls, self._agent.cost = loop.order.stage_used.steps, loop.order.stage_used.usd
+        self._agent.messages = [_as_theirs(entry) for entry in loop.spec.entries]
+        self._agent.n_calls, self._agent.cost = loop.spec.stage_used.steps, loop.spec.stage_used.usd
 
     def step(self) -> Ending | None:
         """See `trajectories.scaffolds.attempt_loop.Stepper`."""
-        self._model.said = None
+        self._model.reply = None
         self._shell.begin()
         try:
             told = self._agent.step()
@@ -108,11 +108,11 @@ class _Stepper:
             return Ending.CONTEXT_LIMIT
         except self._package.format_error as error:
             return self._after_fault(str(error.messages[0]["content"]))  # type: ignore[attr-defined]
-        said = self._reply()
-        turn = self._loop.turn(said, ParsedReply(tuple(map(ParsedCall, said.calls))))
+        reply = self._reply()
+        turn = self._loop.turn(reply, ParsedReply(tuple(map(ParsedCall, reply.calls))))
         observations = [
             self._observation(call, message["content"], ran)
-            for call, message, ran in zip(said.calls, told, self._shell.ran, strict=True)
+            for call, message, ran in zip(reply.calls, told, self._shell.ran, strict=True)
         ]
         worked = any(ran.result or ran.ended for ran in self._shell.ran)
         return self._loop.keep_step(turn, observations, worked=worked, ended=self._shell.ended)
@@ -127,15 +127,15 @@ class _Stepper:
         return self._loop.out_of_time(self._reply().seconds + sum(ran.seconds for ran in self._shell.ran))
 
     def _reply(self) -> AgentReply:
-        said = self._model.said
-        assert said is not None, "a step that ends has asked"
-        return said
+        reply = self._model.reply
+        assert reply is not None, "a step that ends has asked"
+        return reply
 
     def _after_fault(self, words: str) -> Ending | None:
         """Keep a reply of which nothing was run."""
-        said, entry = self._reply(), self._loop.entry
-        fault = _fault(said.reply, said.calls)
-        turn = self._loop.turn(said, ParsedReply(tuple(ParsedCall(one, fault=fault) for one in said.calls), fault))
+        reply, entry = self._reply(), self._loop.entry
+        fault = _fault(reply.reply, reply.calls)
+        turn = self._loop.turn(reply, ParsedReply(tuple(ParsedCall(one, fault=fault) for one in reply.calls), fault))
         answers = [
             entry(
                 EntryKind.OBSERVATION,
@@ -145,7 +145,7 @@ class _Stepper:
                 tool_name=shown_name(one.name),
                 error=str(fault),
             )
-            for one in said.calls
+            for one in reply.calls
         ]
         if not answers:
             answers = [entry(EntryKind.OBSERVATION, "user", words, error=str(fault))]
@@ -176,10 +176,10 @@ class _Stepper:
 
     def ask(self) -> AgentReply:
         """The next reply. Raises `_NoRoom`."""
-        said = self._loop.ask()
-        if said is None:
+        reply = self._loop.ask()
+        if reply is None:
             raise _NoRoom
-        return said
+        return reply
 
     def read(self, said: AgentReply) -> list[dict[str, Any]]:
         """What a reply wants to be run, as mini-swe-agent reads it. Raises its `format_error`."""
@@ -223,12 +223,12 @@ class _Model:
 
     def __init__(self, run: _Stepper) -> None:
         self.config = SimpleNamespace()
-        self.said: AgentReply | None = None
+        self.reply: AgentReply | None = None
         self._run = run
 
     def query(self, messages: Sequence[Mapping[str, Any]], **_: Any) -> dict[str, Any]:
         """The next turn. `messages` are made from the entries, and so is what is sent, as far as it fits."""
-        self.said = said = self._run.ask()
+        self.reply = said = self._run.ask()
         reply = said.reply
         actions = self._run.read(said)
         return {

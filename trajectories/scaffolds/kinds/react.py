@@ -57,11 +57,16 @@ class ReactScaffold:
         return self.prompt(kind).render(**{**own, **variables})[0].content
 
     def attempt(
-        self, desk: Gateway, sandbox: Sandbox, order: AttemptSpec, record: Recorder, observers: Sequence[Observer] = ()
+        self,
+        gateway: Gateway,
+        sandbox: Sandbox,
+        spec: AttemptSpec,
+        record: Recorder,
+        observers: Sequence[Observer] = (),
     ) -> AttemptResult:
         """See `trajectories.scaffolds.scaffold.Scaffold.attempt`."""
         system = self.prompt(EntryKind.SYSTEM)
-        loop = AttemptLoop(self.settings, system, self.tools, desk, sandbox, order, record, observers, self.stepper)
+        loop = AttemptLoop(self.settings, system, self.tools, gateway, sandbox, spec, record, observers, self.stepper)
         return loop.run()
 
     def stepper(self, loop: AttemptLoop) -> Stepper:
@@ -78,12 +83,12 @@ class _Stepper:
 
     def step(self) -> Ending | None:
         """See `trajectories.scaffolds.attempt_loop.Stepper`."""
-        said = self._loop.ask()
-        if said is None:
+        reply = self._loop.ask()
+        if reply is None:
             return Ending.CONTEXT_LIMIT
-        read = read_turn(said.reply, said.calls, self._tools.tools, self._tools.ending)
-        turn = self._loop.turn(said, read)
-        observations, worked, ended = self._observe(read, said.seconds)
+        read = read_turn(reply.reply, reply.calls, self._tools.tools, self._tools.ending)
+        turn = self._loop.turn(reply, read)
+        observations, worked, ended = self._observe(read, reply.seconds)
         return self._loop.keep_step(turn, observations, worked=worked, ended=ended)
 
     def kept(self, entries: Sequence[Entry]) -> None:

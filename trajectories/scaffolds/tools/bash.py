@@ -114,7 +114,7 @@ def _begin(place: Workspace) -> Mapping[str, str]:
     if place.begun:
         return {}
     again = []
-    if place.cwd is not None and place.cwd != place.sandbox.place.workdir:
+    if place.cwd is not None and place.cwd != place.sandbox.config.workdir:
         again.append(f"cd -- {shlex.quote(place.cwd)} 2>/dev/null")
     if place.variables is not None:
         again += [_FORGET, place.variables]

@@ -98,7 +98,7 @@ class Editor:
         details: dict[str, Any] = {"command": arguments.command, "path": arguments.path}
         try:
             if not posixpath.isabs(arguments.path):
-                full = posixpath.normpath(posixpath.join(place.sandbox.place.workdir, arguments.path))
+                full = posixpath.normpath(posixpath.join(place.sandbox.config.workdir, arguments.path))
                 raise _EditRefused("relative_path", f"The path has to be absolute. Do you mean {full}?")
             result = commands[arguments.command](arguments, place)
         except _EditRefused as declined:
