@@ -35,7 +35,7 @@ class ChainBuilder:
         """Build the chains of every mined repository, or of one; a repository that fails spoils no other."""
         with self._store.reading() as tx:
             mined = repositories(tx, full_name)
-        return [self._build(one) for one in mined]
+        return [self._build(repository) for repository in mined]
 
     def _build(self, mined: MinedRepository) -> BuildReport:
         task = self._progress.task(f"{mined.full_name}: chains")
@@ -70,7 +70,7 @@ class ChainBuilder:
             return ChainWriter(tx, mined, self._options, survey, frozen).write(chosen)
 
     def _choose(self, survey: Survey, frozen: Mapping[str, FrozenChain]) -> list[Numbers]:
-        kept = [one.numbers for one in frozen.values()]
+        kept = [frozen.numbers for frozen in frozen.values()]
         taken = {number for numbers in kept for number in numbers} if self._options.disjoint else set()
         shortest, longest = self._options.shortest, self._options.longest
         if self._options.strategy == "reference":
@@ -81,8 +81,8 @@ class ChainBuilder:
             return [numbers for numbers in chosen if numbers not in kept]
         free = [survey.landed[number] for number in survey.study.sizes if number not in taken]
         if self._options.strategy == "single":
-            return choose_single(one.number for one in free)
+            return choose_single(landed.number for landed in free)
         branches: dict[str, list[int]] = defaultdict(list)
-        for one in sorted(free, key=lambda one: one.order):
-            branches[one.branch].append(one.number)
+        for landed in sorted(free, key=lambda pull: pull.order):
+            branches[landed.branch].append(landed.number)
         return choose_temporal(branches.values(), shortest=shortest, longest=longest)

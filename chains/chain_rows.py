@@ -97,15 +97,15 @@ class ChainWriter:
         self._write_dependencies(report)
         self._write_selections(ids, report)
         self._write_candidates(chosen, report)
-        report.lengths = Counter(map(len, (*ids.values(), *(one.numbers for one in self._frozen.values()))))
+        report.lengths = Counter(map(len, (*ids.values(), *(frozen.numbers for frozen in self._frozen.values()))))
         if report.candidates["benchmark_repository"]:
             report.benchmark = self._options.benchmarks.repository(self._mined.full_name)
-        report.stale = sum(not self._still_landed(one) for one in self._frozen.values())
+        report.stale = sum(not self._still_landed(frozen) for frozen in self._frozen.values())
         return report
 
     def _still_landed(self, frozen: FrozenChain) -> bool:
         landed = (self._survey.landed.get(number) for number in frozen.numbers)
-        return all(one and one.landed_sha == sha for one, sha in zip(landed, frozen.landed, strict=True))
+        return all(landed and landed.landed_sha == sha for landed, sha in zip(landed, frozen.landed, strict=True))
 
     def _id(self, numbers: Numbers) -> str:
         stages = [(number, self._survey.landed[number].landed_sha) for number in numbers]
@@ -241,7 +241,7 @@ class ChainWriter:
     def _write_candidates(self, chosen: Sequence[Numbers], report: BuildReport) -> None:
         strategy = self._options.strategy
         chained = {number for numbers in chosen for number in numbers}
-        frozen = {number for one in self._frozen.values() for number in one.numbers}
+        frozen = {number for chain in self._frozen.values() for number in chain.numbers}
         usable = {
             number
             for link in self._survey.links

@@ -75,9 +75,12 @@ class LandedPullRequest:
 def repositories(tx: Transaction, full_name: str | None = None) -> list[MinedRepository]:
     """The mined repositories, or the one of that name, in the order of their names."""
     columns = ("id", "host", "owner", "name", "location", "default_branch", "node_id")
-    runs = sorted((id_, one, outcome) for id_, one, outcome in tx.rows(MineRun, "id", "repository_id", "outcome"))
-    last = {one: outcome for _, one, outcome in runs}
-    unfinished = {one for one, outcome in last.items() if outcome not in ENDED_WELL}
+    runs = sorted(
+        (id_, repository_id, outcome)
+        for id_, repository_id, outcome in tx.rows(MineRun, "id", "repository_id", "outcome")
+    )
+    last = {repository_id: outcome for _, repository_id, outcome in runs}
+    unfinished = {repository_id for repository_id, outcome in last.items() if outcome not in ENDED_WELL}
     found = [
         MinedRepository(id_, host, f"{owner}/{name}", location, branch, node_id is not None, id_ in unfinished)
         for id_, host, owner, name, location, branch, node_id in tx.rows(Repository, *columns)
@@ -106,10 +109,10 @@ def read_landed(tx: Transaction, repository_id: int) -> dict[int, LandedPullRequ
         said = texts.get(row[0], {})
         title = said.get("title") or merges.get(row[5], "")
         facts = dict(zip(columns, row, strict=True))
-        one = LandedPullRequest(**facts, by_bot=row[0] in bots, title=title, body=said.get("body", ""))
-        known = found.get(one.number)
-        if known is None or _rank(one) < _rank(known):
-            found[one.number] = one
+        candidate = LandedPullRequest(**facts, by_bot=row[0] in bots, title=title, body=said.get("body", ""))
+        known = found.get(candidate.number)
+        if known is None or _rank(candidate) < _rank(known):
+            found[candidate.number] = candidate
     return found
 
 

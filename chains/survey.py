@@ -37,10 +37,10 @@ class Survey:
     def _find_reversals(self) -> Reversals:
         said = sorted(
             {
-                (source, target, one.relation)
+                (source, target, citation.relation)
                 for (source, target), citations in self.pairs.items()
-                for one in citations
-                if one.relation in REVERSALS
+                for citation in citations
+                if citation.relation in REVERSALS
             },
             key=lambda turn: (self.landed[turn[0]].landed_at, self.landed[turn[0]].order, turn),
         )
@@ -61,7 +61,7 @@ class Survey:
         backports = {
             source: target
             for (source, target), said in sorted(self.pairs.items())
-            if any(one.relation in REPEATS for one in said)
+            if any(citation.relation in REPEATS for citation in said)
         }
         pulls = [self.landed[number] for number in sorted(numbers)]
         self.study = self._examiner.examine(pulls, reversals=self.reversals, backports=backports, traced=traced)
@@ -86,4 +86,4 @@ class Survey:
     def _tip(self) -> str | None:
         """The newest landing on the default branch among those that are linked."""
         on_trunk = [self.landed[number] for pair in self.pairs for number in pair if self.landed[number].is_default]
-        return max(on_trunk, key=lambda one: one.position).landed_sha if on_trunk else None
+        return max(on_trunk, key=lambda landed: landed.position).landed_sha if on_trunk else None

@@ -96,7 +96,7 @@ def build(
         )
     more = BuildHelp(build_logs(settings), provider.recipes_dir, repaired=repair)
     present(as_json, [asdict(build) for build in builds], print_builds, builds, more)
-    if any(not one.ok for one in builds):
+    if any(not build.ok for build in builds):
         click.get_current_context().exit(1)
 
 
@@ -134,11 +134,13 @@ def list_(repository: str | None, everybody: bool, db: str | None, as_json: bool
 
     settings = Settings.load(db=db)
     with closing(Store.open(settings.db, create=False)) as store, _engine(settings) as engine:
-        found = [one for one in list_images(engine) if _is_of(one.repository, repository)]
-        failed = [one for one in failed_builds(store) if _is_of(one["repository"], repository)]
+        found = [image for image in list_images(engine) if _is_of(image.repository, repository)]
+        failed = [
+            failed_build for failed_build in failed_builds(store) if _is_of(failed_build["repository"], repository)
+        ]
         with store.reading() as tx:
             own = own_images(tx)
-    images = [one for one in found if everybody or one.name in own]
+    images = [image for image in found if everybody or image.name in own]
     row = {"images": image_rows(images, own), "failed": failed}
     present(as_json, row, print_images, images, failed, own, hidden=len(found) - len(images))
 
@@ -179,7 +181,7 @@ def prune(
             own = own_images(tx)
         removed = prune_images(engine, keep=keep, only=None if everybody else own, repository=repository, before=before)
         with store.transaction() as tx:
-            forget_images(tx, [one.name for one in removed])
+            forget_images(tx, [image.name for image in removed])
     present(as_json, image_rows(removed, own), print_pruned, removed)
 
 

@@ -41,13 +41,13 @@ def failed_builds(store: Store) -> list[dict[str, Any]]:
         rows = list(tx.rows(BuiltImage, "name", "repository", "recipe", "outcome", "reason", "built_at"))
     names = ("name", "repository", "recipe", "outcome", "reason", "built_at")
     found = [dict(zip(names, row, strict=True)) for row in rows]
-    return [{**one, "reason": json.loads(one["reason"] or "{}")} for one in found if one["outcome"] != BUILT]
+    return [{**row, "reason": json.loads(row["reason"] or "{}")} for row in found if row["outcome"] != BUILT]
 
 
 def image_rows(images: Sequence[Image], own: Collection[str]) -> list[dict[str, Any]]:
     """Images as rows; `own` are the names that the database knows."""
     names = ("name", "repository", "recipe", "size_bytes", "own_bytes", "created", "as_of", "notes")
-    return [{**{name: getattr(one, name) for name in names}, "of_database": one.name in own} for one in images]
+    return [{**{name: getattr(image, name) for name in names}, "of_database": image.name in own} for image in images]
 
 
 def print_images(
@@ -90,22 +90,22 @@ def print_leftovers(removed: Sequence[str], left: Sequence[str]) -> None:
 
 def print_builds(builds: Sequence[Build], more: BuildHelp) -> None:
     """One line an image or failure, the sum, and what to do where a build failed."""
-    for one in builds:
-        stages = counted(one.stages, "stage")
-        if one.ok:
-            took = f" in {one.seconds:.0f} s" if one.seconds else ""
-            repairs = f", {counted(one.repairs, 'repair')}" if one.repairs else ""
-            notes = f"; {shortened('; '.join(one.notes), _WIDTH)}" if one.notes else ""
-            say(f"{one.outcome}{took}: {one.image} ({stages}{repairs}){notes}")
+    for build in builds:
+        stages = counted(build.stages, "stage")
+        if build.ok:
+            took = f" in {build.seconds:.0f} s" if build.seconds else ""
+            repairs = f", {counted(build.repairs, 'repair')}" if build.repairs else ""
+            notes = f"; {shortened('; '.join(build.notes), _WIDTH)}" if build.notes else ""
+            say(f"{build.outcome}{took}: {build.image} ({stages}{repairs}){notes}")
         else:
-            say(f"{one.outcome}: {one.repository} ({stages}): {one.reason}", err=True)
+            say(f"{build.outcome}: {build.repository} ({stages}): {build.reason}", err=True)
     if not builds:
         say("no chain was chosen; `prchain chains build` does")
         return
-    good = [one for one in builds if one.ok]
-    served = counted(sum(one.stages for one in good), "stage")
+    good = [build for build in builds if build.ok]
+    served = counted(sum(build.stages for build in good), "stage")
     say(f"{counted(len(good), 'image')} there for {served}, {len(builds) - len(good):,} failed")
-    if any(one.outcome == BUILD_FAILED for one in builds):
+    if any(build.outcome == BUILD_FAILED for build in builds):
         more.print()
 
 
@@ -134,8 +134,11 @@ def validation_rows(report: ValidateReport) -> dict[str, Any]:
         "outcomes": report.outcomes,
         "stood_before": report.standing,
         "left": report.left,
-        "chains": [_chain_row(one) for one in report.proofs],
-        "stopped": [{"chain_id": one.unit.key, "outcome": one.outcome, "reason": one.reason} for one in report.failed],
+        "chains": [_chain_row(proof) for proof in report.proofs],
+        "stopped": [
+            {"chain_id": result.unit.key, "outcome": result.outcome, "reason": result.reason}
+            for result in report.failed
+        ],
         "stopped_early": report.stopped,
     }
 
@@ -143,17 +146,17 @@ def validation_rows(report: ValidateReport) -> dict[str, Any]:
 def _chain_row(proof: ChainProof) -> dict[str, Any]:
     stages = [
         {
-            "position": one.position,
-            "outcome": one.outcome,
-            "reason": one.reason,
-            "image": one.image,
-            "files": len(one.files),
-            "classes": one.classes.sizes(),
-            "removed": len(one.removed),
-            "stage_image": one.stage_image,
-            "seconds": round(one.seconds, 1),
+            "position": stage.position,
+            "outcome": stage.outcome,
+            "reason": stage.reason,
+            "image": stage.image,
+            "files": len(stage.files),
+            "classes": stage.classes.sizes(),
+            "removed": len(stage.removed),
+            "stage_image": stage.stage_image,
+            "seconds": round(stage.seconds, 1),
         }
-        for one in proof.stages
+        for stage in proof.stages
     ]
     return {
         "chain_id": proof.chain_id,
@@ -168,10 +171,10 @@ def print_validations(report: ValidateReport, more: BuildHelp) -> None:
     """One line a chain with F2P and P2P of each stage, the sum, and what to do where a build failed."""
     for proof in report.proofs:
         tests = ", ".join(
-            f"{one.position}: {len(one.classes.f2p)}/{len(one.classes.p2p)}"
-            if one.outcome in {PROVED, UNPROVED}
-            else f"{one.position}: {one.outcome}"
-            for one in proof.stages
+            f"{stage.position}: {len(stage.classes.f2p)}/{len(stage.classes.p2p)}"
+            if stage.outcome in {PROVED, UNPROVED}
+            else f"{stage.position}: {stage.outcome}"
+            for stage in proof.stages
         )
         why = f"; {proof.reason}" if proof.reason else ""
         say(f"{proof.chain_id} {proof.outcome} in {proof.seconds:.0f} s; F2P/P2P of stages {tests}{why}")

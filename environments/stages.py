@@ -87,7 +87,7 @@ def open_trees(chain: ChainStages, git: GitRepository, data_dir: Path) -> TreeSt
 
 def stage_patches(git: GitRepository, trees: TreeStore, stages: Sequence[Stage]) -> Iterator[StagePatch]:
     """What each stage's reference patch touches, in order. Raises `IncompleteRepository` where a blob is missing."""
-    for stage, files in zip(stages, git.patches((one.base, one.landed) for one in stages), strict=True):
+    for stage, files in zip(stages, git.patches((stage.base, stage.landed) for stage in stages), strict=True):
         parts = split(files)
         source = [file.path for file in parts.source]
         test = [file.path for file in parts.test]

@@ -75,7 +75,7 @@ def mine(
     with open_progress(secrets=settings.secrets) as progress, open_run(settings, options, progress=progress) as run:
         ended = run.run(specs, settings.workers)
     _print_reports(specs, ended, as_json)
-    if ended.left or any(one.reason for one in ended.results):
+    if ended.left or any(result.reason for result in ended.results):
         click.get_current_context().exit(1)
 
 
@@ -90,7 +90,10 @@ def _time(text: str) -> str:
 
 
 def _print_reports(specs: list[RepositorySpec], ended: RunResult[RepositorySpec], as_json: bool) -> None:
-    found = {one.unit: one.detail or RepositoryReport(one.unit, one.outcome, one.reason) for one in ended.results}
+    found = {
+        result.unit: result.detail or RepositoryReport(result.unit, result.outcome, result.reason)
+        for result in ended.results
+    }
     not_begun = "not begun: the run ended early"
     reports = [found.get(spec) or RepositoryReport(spec, "not_begun", not_begun) for spec in specs]
     rows = [_report_row(report) for report in reports]

@@ -165,7 +165,7 @@ class Database:
             check_wanted(tx, outcomes=options.outcomes, repository=repository, model=model)
             selection = SampleSelection(tx, chosen_format("openai", options), options, self._settings.secrets)
             for chosen in selection.samples():
-                yield from (one.sample for one in chosen)
+                yield from (selected_sample.sample for selected_sample in chosen)
 
 
 def open(database: str | Path | None = None, *, data_dir: str | Path | None = None) -> Database:

@@ -115,7 +115,7 @@ def main() -> None:
     if asked := os.environ.get(COMPLETE):
         sys.exit(shell_complete(cli, {}, "prchain", COMPLETE, asked))
     status = run(sys.argv[1:])
-    if status and any(not one.daemon for one in threading.enumerate() if one is not threading.main_thread()):
+    if status and any(not thread.daemon for thread in threading.enumerate() if thread is not threading.main_thread()):
         # After Ctrl-C, or an error in one of them, Python would wait for the threads under way; everything they do is
         # in transactions that may be cut off.
         sys.stdout.flush()

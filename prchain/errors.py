@@ -108,19 +108,19 @@ def _snake_case(word: str) -> str:
 @cache
 def infrastructure_failures() -> Mapping[str, str]:
     """The name of every error that is a failure of infrastructure, with its kind (`PrchainError.infrastructure`)."""
-    return {name: one.infrastructure for name, one in errors_by_name().items() if one.infrastructure}
+    return {name: class_.infrastructure for name, class_ in errors_by_name().items() if class_.infrastructure}
 
 
 def errors_by_name() -> Mapping[str, type[PrchainError]]:
     """Every error of this module by the name that it has in rows and reports (`PrchainError.name`)."""
-    return {_snake_case(one.__name__): one for one in _errors(PrchainError)}
+    return {_snake_case(error.__name__): error for error in _errors(PrchainError)}
 
 
 def _errors(base: type[PrchainError]) -> Iterator[type[PrchainError]]:
-    for one in base.__subclasses__():
-        if one.__module__ == __name__:  # a class of a user's own has a name that may be one of ours
-            yield one
-            yield from _errors(one)
+    for subclass in base.__subclasses__():
+        if subclass.__module__ == __name__:  # a class of a user's own has a name that may be one of ours
+            yield subclass
+            yield from _errors(subclass)
 
 
 class UsageError(PrchainError):

@@ -39,7 +39,11 @@ def open_log(verbosity: int, file: Path | None, secrets: Callable[[], tuple[str,
     are, as bare lines. A block within another's goes on with that one's log. Raises `UsageError` for a file that cannot
     be written.
     """
-    if not verbosity and file is None and any(isinstance(one, _Ours) for one in logging.getLogger("prchain").handlers):
+    if (
+        not verbosity
+        and file is None
+        and any(isinstance(handler, _Ours) for handler in logging.getLogger("prchain").handlers)
+    ):
         yield
         return
     handlers: list[logging.Handler] = []

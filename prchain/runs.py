@@ -127,7 +127,7 @@ class RunResult(Generic[U]):
     @property
     def counts(self) -> dict[str, int]:
         """Outcome to number of units."""
-        return dict(sorted(Counter(one.outcome for one in self.results).items()))
+        return dict(sorted(Counter(result.outcome for result in self.results).items()))
 
 
 def run_units(

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """The known name that is most like `name`; None where none is like it. Capitals do not count."""
-    folded = {one.lower(): one for one in known}
+    folded = {name.lower(): name for name in known}
     found = get_close_matches(name.lower(), folded, n=1)
     return folded[found[0]] if found else None
 

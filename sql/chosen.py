@@ -62,7 +62,9 @@ def selected_ids(tx: Transaction, strategy: str, repository: str | None = None, 
 def repository_ids(tx: Transaction, full_name: str) -> list[int]:
     """The ids of the mined repositories of that name, one for each host. Raises `UsageError` where there is none."""
     rows = tx.rows(Repository, "id", "owner", "name")
-    found = [int(one) for one, owner, name in rows if f"{owner}/{name}".lower() == full_name.lower()]
+    found = [
+        int(repository_id) for repository_id, owner, name in rows if f"{owner}/{name}".lower() == full_name.lower()
+    ]
     if not found:
         raise UsageError(f"{full_name} has not been mined into this database; `prchain status` lists what has")
     return found

@@ -97,8 +97,8 @@ def _column(column: Column[object], words: str | None) -> str:
 def _words(node: ast.ClassDef) -> dict[str, str]:
     """Column to the text that stands below its declaration."""
     found = {}
-    for one, after in zip(node.body, node.body[1:], strict=False):
-        match one, after:
+    for statement, after in zip(node.body, node.body[1:], strict=False):
+        match statement, after:
             case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
                 found[name] = _markdown(" ".join(text.split()))
     return found

@@ -27,12 +27,14 @@ def imported(source: str) -> set[str]:
 
 
 def distribution_names(requirements: list[str]) -> set[str]:
-    return {re.sub(r"[-_.]+", "-", re.split(r"[^A-Za-z0-9._-]", one)[0]).lower() for one in requirements}
+    return {
+        re.sub(r"[-_.]+", "-", re.split(r"[^A-Za-z0-9._-]", requirement)[0]).lower() for requirement in requirements
+    }
 
 
 def test_every_package_that_is_imported_is_a_dependency_or_an_extra_for_users() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    extras = [one for name, lines in project["optional-dependencies"].items() if name != "dev" for one in lines]
+    extras = [line for name, lines in project["optional-dependencies"].items() if name != "dev" for line in lines]
     declared = distribution_names([*project["dependencies"], *extras])
     homes = packages_distributions()
     missing = {}

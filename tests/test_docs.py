@@ -190,7 +190,7 @@ _FILE = re.compile(r"`((?:prchain|sql|miner|chains|environments|trajectories|tes
 def test_files_that_pages_name_are_there() -> None:
     named = {(page, name) for page, text in written().items() for name in _FILE.findall(text)}
     assert ("docs/architecture.md", "miner/landing.py") in named
-    assert [one for one in sorted(named) if "NAME" not in one[1] and not (ROOT / one[1]).exists()] == []
+    assert [pair for pair in sorted(named) if "NAME" not in pair[1] and not (ROOT / pair[1]).exists()] == []
 
 
 @pytest.mark.parametrize(

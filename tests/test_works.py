@@ -295,10 +295,10 @@ def test_two_runs_at_once_share_the_work_or_say_who_has_it(
 ) -> None:
     with world(kind, tmp_path, monkeypatch) as given:
         both = [python(tmp_path, given, "-m", "prchain.cli", *kind.command, "--json") for _ in range(2)]
-        for one in both:
-            said, err = one.communicate(timeout=120)
-            assert one.returncode in {0, 1} and "Traceback" not in err, err
-            assert one.returncode == 0 or "another run" in err or "taken" in said + err
+        for process in both:
+            said, err = process.communicate(timeout=120)
+            assert process.returncode in {0, 1} and "Traceback" not in err, err
+            assert process.returncode == 0 or "another run" in err or "taken" in said + err
             json.loads(said)
         finish(kind, given)
         assert given.facts() == calm(kind)

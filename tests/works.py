@@ -279,8 +279,8 @@ def _hook_rollouts(work: Any, act: Act) -> None:
 
 
 KINDS = {
-    one.name: one
-    for one in (
+    kind.name: kind
+    for kind in (
         Kind("mine", "miner.mine", _mine, ("mine", "repos.txt", "--source", "git"), _hook_mine),
         Kind("tasks", "chains.tasks.run", _tasks, ("tasks", "build"), _hook_tasks),
         Kind(

@@ -41,10 +41,10 @@ class StoreRecorder:
         if not entries:
             return
         start = self.entries[-1].ordinal + 1 if self.entries else 0
-        if [one.ordinal for one in entries] != list(range(start, start + len(entries))):
+        if [entry.ordinal for entry in entries] != list(range(start, start + len(entries))):
             raise ValueError(f"entries must be numbered from {start} on")
         kept = list(entries)
-        if not self._asked_for_trees and any(one.kind is EntryKind.OBSERVATION for one in kept):
+        if not self._asked_for_trees and any(entry.kind is EntryKind.OBSERVATION for entry in kept):
             # A scaffold that never asks leaves it to us: without its tree no step could be gone on from.
             kept[-1] = replace(kept[-1], tree=self._changed_tree())
         if self._first_details:

@@ -139,7 +139,7 @@ def find_trajectory(tx: Transaction, prefix: str) -> str:
     """The id of the one trajectory whose id begins with `prefix`. Raises `UsageError`."""
     wanted = prefix.strip().lower()
     query = select(Trajectory.id).where(Trajectory.id.startswith(wanted, autoescape=True)).order_by(Trajectory.id)
-    found = [str(one) for (one,) in tx.connection.execute(query.limit(2))] if wanted else []
+    found = [str(id_) for (id_,) in tx.connection.execute(query.limit(2))] if wanted else []
     if not found:
         raise UsageError(f"no trajectory's id begins with {prefix!r}; `prchain rollouts list` lists them")
     if len(found) > 1:
@@ -173,7 +173,7 @@ def row_of(trajectory_id: str, entry: Entry) -> dict[str, Any]:
 def write_entries(tx: Transaction, trajectory_id: str, entries: Sequence[Entry]) -> None:
     """Write entries within a transaction of the caller's."""
     if entries:
-        tx.upsert(TrajectoryMessage, [row_of(trajectory_id, one) for one in entries])
+        tx.upsert(TrajectoryMessage, [row_of(trajectory_id, entry) for entry in entries])
 
 
 def drop_entries(tx: Transaction, trajectory_id: str, first: int) -> None:
@@ -202,7 +202,7 @@ def write_verdict(tx: Transaction, trajectory_id: str, verdict: VerdictRow) -> N
         "trajectory_id": trajectory_id,
         "comment": None if verdict.comment is None else clean_text(verdict.comment),
         "shown": None if verdict.shown is None else clean_text(verdict.shown),
-        "findings": _json([dict(one) for one in verdict.findings]),
+        "findings": _json([dict(finding) for finding in verdict.findings]),
         "grade": _json(dict(verdict.grade)),
         "at": verdict.at or now(),
     }
@@ -271,7 +271,7 @@ def conflict_row(conflict: Conflict) -> dict[str, Any]:
 def _plain(value: Any) -> Any:
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
-    return [_plain(one) for one in value] if isinstance(value, list | tuple) else value
+    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _json(value: Any) -> str:

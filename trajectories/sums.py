@@ -26,7 +26,7 @@ def calls_of(tx: Transaction, trajectory_id: str) -> dict[str, Any]:
     calls = list(tx.connection.execute(query))
     spent = [reserved if usd is None else usd for usd, reserved, _, _ in calls]
     return {
-        "usd": None if any(one is None for one in spent) else round(sum(one or 0.0 for one in spent), 9),
+        "usd": None if any(amount is None for amount in spent) else round(sum(amount or 0.0 for amount in spent), 9),
         "tokens_in": sum(tokens or 0 for _, _, tokens, _ in calls),
         "tokens_out": sum(tokens or 0 for _, _, _, tokens in calls),
     }

@@ -60,20 +60,20 @@ class RolloutTask:
 
     def earlier_f2p(self, position: int) -> set[str]:
         """The F2P tests of the stages before a position."""
-        earlier = (one.tests for one in self.stages[: position - 1])
+        earlier = (stage.tests for stage in self.stages[: position - 1])
         return {test for tests in earlier if tests for test in tests.classes.f2p}
 
     def require_tests(self) -> None:
         """Make sure that every stage has tests that a gate can rely on. Raises `NotValidated`, `TestsUnproved`."""
-        for one in self.stages:
-            if one.validated is None:
+        for stage in self.stages:
+            if stage.validated is None:
                 raise NotValidated(
                     f"the gate needs tests, and chain {self.chain.id} was not validated; run "
                     "`prchain environments validate` first, or choose --gate judge"
                 )
-            if one.tests is None:
+            if stage.tests is None:
                 raise TestsUnproved(
-                    f"the gate needs tests, and those of stage {one.position} are {one.validated}; "
+                    f"the gate needs tests, and those of stage {stage.position} are {stage.validated}; "
                     "choose --gate judge for this chain"
                 )
 

@@ -130,12 +130,12 @@ def _groups(before: Sequence[Mapping[int, float]]) -> list[int]:
     root = list(range(len(before)))
     for later, cited in enumerate(before):
         for earlier in cited:
-            one, other = earlier, later
-            while root[one] != one:
-                root[one] = one = root[root[one]]
-            while root[other] != other:
-                root[other] = other = root[root[other]]
-            root[max(one, other)] = min(one, other)
+            first, second = earlier, later
+            while root[first] != first:
+                root[first] = first = root[root[first]]
+            while root[second] != second:
+                root[second] = second = root[root[second]]
+            root[max(first, second)] = min(first, second)
     for place, above in enumerate(root):
         root[place] = root[above]
     return root

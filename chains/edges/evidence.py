@@ -60,7 +60,9 @@ class EvidenceScore:
 def judge(said: Sequence[CountedCitation], touch: PatchOverlap | None, *, days: float) -> EvidenceScore:
     """Judge one pair from its citations, from where its patches meet (None where one cannot be read), and from the
     days between the landings."""
-    first = max(said, key=lambda one: (RELATIONS.get(one.relation, 0.0), one.field != "event", one.snippet))
+    first = max(
+        said, key=lambda citation: (RELATIONS.get(citation.relation, 0.0), citation.field != "event", citation.snippet)
+    )
     signs = [Sign(first.relation, RELATIONS.get(first.relation, 0.0), f"{first.field}: {first.snippet}")]
     signs += _wording(said)
     signs += _witnesses(said)
@@ -78,10 +80,10 @@ _SMALL = 0.03
 
 
 def _wording(said: Sequence[CountedCitation]) -> list[Sign]:
-    for one in said:
-        if one.relation in {"mentions", "closes", "stacked_on"} and (match := _BUILDS.search(one.snippet)):
+    for citation in said:
+        if citation.relation in {"mentions", "closes", "stacked_on"} and (match := _BUILDS.search(citation.snippet)):
             return [Sign("builds_on_wording", 0.7, match[0])]
-    likeness = [_LIKENESS.search(one.snippet) for one in said]
+    likeness = [_LIKENESS.search(citation.snippet) for citation in said]
     if said and all(likeness):
         return [Sign("likeness_wording", -0.9, likeness[0][0] if likeness[0] else "")]
     return []
@@ -89,7 +91,7 @@ def _wording(said: Sequence[CountedCitation]) -> list[Sign]:
 
 def _witnesses(said: Sequence[CountedCitation]) -> list[Sign]:
     """Independent witnesses: the pull request's texts, its commits, GitHub's timeline, the history."""
-    kinds = {_WITNESS.get(one.field, one.field) for one in said}
+    kinds = {_WITNESS.get(citation.field, citation.field) for citation in said}
     return [Sign("several_sources", 0.5, ", ".join(sorted(kinds)))] if len(kinds) > 1 else []
 
 
@@ -98,7 +100,7 @@ _WITNESS |= dict.fromkeys(("title", "body", "comment", "review", "review_comment
 
 
 def _weak(said: Sequence[CountedCitation]) -> list[Sign]:
-    common = set.intersection(*(set(one.weak_signs) for one in said)) if said else set()
+    common = set.intersection(*(set(citation.weak_signs) for citation in said)) if said else set()
     return [Sign(name, _WEAK[name], "") for name in sorted(common) if _WEAK.get(name)]
 
 

@@ -126,7 +126,7 @@ def touch(later: PatchFootprint, earlier: PatchFootprint) -> PatchOverlap:
 
 def _repeated(later: PatchFootprint, earlier: PatchFootprint) -> float:
     both = sum(len(earlier.added.get(path, _NONE) & lines) for path, lines in later.added.items())
-    largest = max(sum(map(len, one.added.values())) for one in (later, earlier))
+    largest = max(sum(map(len, footprint.added.values())) for footprint in (later, earlier))
     return both / largest if largest else 0.0
 
 

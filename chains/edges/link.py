@@ -58,7 +58,7 @@ class Linker:
         met = touch(traces[0], traces[1]) if traces[0] and traces[1] else None
         judged = judge(said, met, days=days_between(earlier.landed_at, later.landed_at))
         edge = Edge(source, target, judged.relation, judged.confidence, judged.signs)
-        relations = {one.relation for one in said}
+        relations = {citation.relation for citation in said}
         if relations & REPEATS:
             outcome = outcomes.BACKPORT
         elif (relations & REVERSALS and self._is_reversal(source, target)) or _lands_again(met):

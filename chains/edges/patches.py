@@ -23,13 +23,13 @@ def read_patches(
     while start < len(landed):
         # A stream ends at the first patch that cannot be read: go on behind it, in small steps where many are near.
         try:
-            pairs = [(one.base_sha, one.landed_sha) for one in landed[start:]]
+            pairs = [(landed.base_sha, landed.landed_sha) for landed in landed[start:]]
             for patch in repository.patches(pairs, context=CONTEXT):
                 yield landed[start], patch
                 start += 1
         except IncompleteRepository:
-            for one in landed[start : start + _SPLIT]:
-                yield one, _alone(repository, one)
+            for later in landed[start : start + _SPLIT]:
+                yield later, _alone(repository, later)
             start += _SPLIT
 
 

@@ -12,7 +12,7 @@ from chains.history import LandedPullRequest, MinedRepository
 from chains.stages.benchmarks import Benchmarks
 from chains.stages.filters import Filters, PullFacts, drop
 from chains.stages.licence import is_licence_name, licence_of
-from chains.stages.normalized import is_same_undressed, may_be_dress
+from chains.stages.normalized import may_be_annotation_only, same_normalized
 from prchain.errors import GitError
 from prchain.git import GitRepository
 from prchain.reference import Reference, split
@@ -87,8 +87,8 @@ class Examiner:
         for landed, patch in read_patches(self.repository, readable):
             self.advance()
             reference = split(patch) if patch is not None else None
-            same = reference is not None and self._is_same_undressed(landed, reference)
-            facts = replace(known[landed.number], reference=reference, undressed_same=same)
+            same = reference is not None and self._same_normalized(landed, reference)
+            facts = replace(known[landed.number], reference=reference, same_normalized=same)
             verdict = drop(facts, self.filters)
             if verdict:
                 study.dropped[landed.number] = verdict
@@ -98,12 +98,12 @@ class Examiner:
                 study.traces[landed.number] = trace(patch)
         return study
 
-    def _is_same_undressed(self, landed: LandedPullRequest, reference: Reference) -> bool:
-        if not reference.code or not may_be_dress(reference.code):
+    def _same_normalized(self, landed: LandedPullRequest, reference: Reference) -> bool:
+        if not reference.code or not may_be_annotation_only(reference.code):
             return False
         try:
             return all(
-                is_same_undressed(
+                same_normalized(
                     self._text(landed.base_sha, file.old_path or file.path), self._text(landed.landed_sha, file.path)
                 )
                 for file in reference.code
@@ -151,7 +151,7 @@ def licences_of(repository: GitRepository, pulls: Collection[LandedPullRequest])
     known: dict[tuple[tuple[str, str], ...], str | None] = {}
     found: dict[int, str | None] = {}
     ordered = sorted(pulls, key=lambda landed: landed.number)
-    for landed, entries in zip(ordered, repository.root_entries(one.base_sha for one in ordered), strict=True):
+    for landed, entries in zip(ordered, repository.root_entries(landed.base_sha for landed in ordered), strict=True):
         files = tuple(entry for entry in entries if is_licence_name(entry[0]))
         if files not in known:
             known[files] = licence_of(repository, landed.base_sha) if files else None

@@ -123,7 +123,7 @@ class PullFacts:
     """Which landed pull request it repeats on another branch."""
     licence: str | None = None
     """SPDX expression of the repository's licence; `chains.stages.licence`."""
-    undressed_same: bool = False
+    same_normalized: bool = False
     """Whether its program text is the same without docstrings and annotations; `chains.stages.normalized`."""
     benchmark: str | None = None
     """The benchmark that is made from the repository; `chains.stages.benchmarks`."""
@@ -253,9 +253,9 @@ def _data_only(facts: PullFacts, _: Filters) -> str | None:
 
 
 def _cosmetic(facts: PullFacts, _: Filters) -> str | None:
-    if facts.reference is None or not (facts.undressed_same or is_cosmetic(facts.reference.code)):
+    if facts.reference is None or not (facts.same_normalized or is_cosmetic(facts.reference.code)):
         return None
-    what = "docstrings or annotations" if facts.undressed_same else "white space, comments or the order of imports"
+    what = "docstrings or annotations" if facts.same_normalized else "white space, comments or the order of imports"
     return f"its {facts.reference.source_lines} lines change only {what}"
 
 

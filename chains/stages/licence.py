@@ -78,7 +78,7 @@ def licence_of_text(text: str) -> str | None:
     if not found:
         return None
     first = min(start for start, *_ in found)
-    _, _, name, runs, end = max((one for one in found if one[0] <= first + _NEAR), key=lambda one: one[1])
+    _, _, name, runs, end = max((row for row in found if row[0] <= first + _NEAR), key=lambda row: row[1])
     if "commons clause" in " ".join(words) or _RIDER.search(_beside(words[: end + _RIDER_WITHIN], runs)):
         return None
     return name

@@ -1,6 +1,6 @@
 """Python without what no program sees: docstrings, annotations, and the imports that only annotations need.
 
-Comments and white space fall away by parsing. Two texts that are equal undressed do the same.
+Comments and white space fall away by parsing. Two texts that are equal after that do the same.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _STATEMENT = re.compile(
 """Lines that docstrings and signatures hardly ever have: a patch with one of them need not be parsed."""
 
 
-def may_be_dress(files: Sequence[FilePatch]) -> bool:
+def may_be_annotation_only(files: Sequence[FilePatch]) -> bool:
     """Whether a patch can be one of docstrings and annotations only, by its lines: a cheap sieve."""
     return all(
         file.path.endswith((".py", ".pyi")) and not any(map(_STATEMENT.match, (*file.added, *file.removed)))
@@ -27,13 +27,13 @@ def may_be_dress(files: Sequence[FilePatch]) -> bool:
     )
 
 
-def is_same_undressed(before: str, after: str) -> bool:
+def same_normalized(before: str, after: str) -> bool:
     """Whether two Python texts differ in docstrings, annotations and typing imports at most; false for no Python."""
-    one, other = _undressed(before), _undressed(after)
-    return one is not None and one == other
+    first, second = _normalized(before), _normalized(after)
+    return first is not None and first == second
 
 
-def _undressed(text: str) -> str | None:
+def _normalized(text: str) -> str | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of the parsed text's own escapes
@@ -89,4 +89,4 @@ class _Normalizer(ast.NodeTransformer):
         if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
             del node.body[0]
         self.generic_visit(node)
-        node.body = [one for one in node.body if not isinstance(one, ast.Pass)]
+        node.body = [statement for statement in node.body if not isinstance(statement, ast.Pass)]

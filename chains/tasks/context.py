@@ -72,16 +72,16 @@ class StageContext:
 def read_chain(store: Store, repository: GitRepository, chain: TaskChain) -> list[StageContext]:
     """The contexts of a chain's stages, first to last. Raises `GitError` and `StoreError`."""
     with store.reading() as tx:
-        texts = [read_texts(tx, chain.repository_id, one.number, one.landed_sha) for one in chain.stages]
-    pairs = [(one.base_sha, one.landed_sha) for one in chain.stages]
+        texts = [read_texts(tx, chain.repository_id, stage.number, stage.landed_sha) for stage in chain.stages]
+    pairs = [(stage.base_sha, stage.landed_sha) for stage in chain.stages]
     patches = repository.patches(pairs, context=CONTEXT)
     stages = [
         _stage(repository, stage, said, split(patch))
         for stage, said, patch in zip(chain.stages, texts, patches, strict=True)
     ]
     # An issue may name what the solver is told anyway; the prose made from it is checked without this exemption.
-    facts = [replace(one.facts, interface=frozenset(one.interface)) for one in stages]
-    return [_with_issues(one, facts) for one in stages]
+    facts = [replace(stage.facts, interface=frozenset(stage.interface)) for stage in stages]
+    return [_with_issues(stage, facts) for stage in stages]
 
 
 def _stage(repository: GitRepository, stage: SelectedStage, texts: PullTexts, reference: Reference) -> StageContext:
@@ -125,7 +125,7 @@ def checked_issue(
 
     def leaks(text: str) -> list[Finding]:
         findings = check(text, facts, context.stage.position, kind="issue", paths_at_base=context.paths_at_base)
-        return [one for one in findings if one.severity == "leak"]
+        return [finding for finding in findings if finding.severity == "leak"]
 
     def clean(paragraphs: Sequence[str]) -> list[str]:
         # Every check looks up each path of the tree, so an issue of many paragraphs is halved around those that leak.
@@ -135,22 +135,22 @@ def checked_issue(
         if len(paragraphs) > 1:
             middle = len(paragraphs) // 2
             return clean(paragraphs[:middle]) + clean(paragraphs[middle:])
-        found.extend(LocatedFinding(f"issue {issue.name}", one) for one in findings)
+        found.extend(LocatedFinding(f"issue {issue.name}", finding) for finding in findings)
         return [_LEFT_OUT]
 
-    paragraphs = [one.strip() for one in (issue.title, *_PARAGRAPHS.split(issue.body)) if one.strip()]
+    paragraphs = [paragraph.strip() for paragraph in (issue.title, *_PARAGRAPHS.split(issue.body)) if paragraph.strip()]
     if not leaks(text := "\n\n".join(paragraphs)):
         return text, []
     text = _joined(clean(paragraphs))
     if findings := leaks(text):
-        return _LEFT_OUT, [*found, *(LocatedFinding(f"issue {issue.name}", one) for one in findings)]
+        return _LEFT_OUT, [*found, *(LocatedFinding(f"issue {issue.name}", finding) for finding in findings)]
     return text, found
 
 
 def _joined(paragraphs: Sequence[str]) -> str:
     """The paragraphs, with one mark for several in a row that were left out."""
     kept: list[str] = []
-    for one in paragraphs:
-        if one != _LEFT_OUT or kept[-1:] != [one]:
-            kept.append(one)
+    for paragraph in paragraphs:
+        if paragraph != _LEFT_OUT or kept[-1:] != [paragraph]:
+            kept.append(paragraph)
     return "\n\n".join(kept)

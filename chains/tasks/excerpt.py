@@ -26,7 +26,7 @@ class ExcerptLimits:
 
     def halved(self) -> ExcerptLimits:
         """Half of it everywhere."""
-        return ExcerptLimits(**{one.name: getattr(self, one.name) // 2 for one in fields(self)})
+        return ExcerptLimits(**{field.name: getattr(self, field.name) // 2 for field in fields(self)})
 
 
 def excerpts(texts: Sequence[str], limit: int) -> list[str]:

@@ -90,7 +90,9 @@ def records(
             for chain_id, score, outcome in tx.connection.execute(found)
         }
         chains = [read_task_chain(tx, chain_id) for chain_id in chosen]
-        for chain in sorted(chains, key=lambda one: (one.host, one.full_name.lower(), one.id)):
+        for chain in sorted(
+            chains, key=lambda task_chain: (task_chain.host, task_chain.full_name.lower(), task_chain.id)
+        ):
             try:
                 if chain.repository_id not in opened:
                     opened[chain.repository_id] = open_mined(chain.location, mirrors, chain.host, chain.full_name)
@@ -133,8 +135,8 @@ def _record(
     assert draft is not None
     model, prompts, created = next(iter(tx.rows(Task, "model", "prompts", "created_at", chain_id=chain.id)))
     ready = draft.outcome == READY
-    queries = {one.position: one for one in draft.stages}
-    patches = repository.patches((one.base_sha, one.landed_sha) for one in chain.stages)
+    queries = {stage.position: stage for stage in draft.stages}
+    patches = repository.patches((stage.base_sha, stage.landed_sha) for stage in chain.stages)
     return TaskRecord(
         chain_id=chain.id,
         outcome=draft.outcome,
@@ -159,7 +161,7 @@ def _record(
 
 
 def _require_commits(repository: GitRepository, chain: TaskChain) -> None:
-    gone = repository.missing({sha for one in chain.stages for sha in (one.base_sha, one.landed_sha)})
+    gone = repository.missing({sha for stage in chain.stages for sha in (stage.base_sha, stage.landed_sha)})
     for stage in chain.stages:
         for sha in (stage.base_sha, stage.landed_sha):
             if sha in gone:
@@ -237,8 +239,8 @@ def _evidence(tx: Transaction, chain: TaskChain, position: int) -> EvidenceRecor
         relation=relation,
         confidence=confidence,
         signs=tuple(
-            SignRecord(sign=one["sign"], weight=one["weight"], detail=scrub_mined(one["detail"]))
-            for one in json.loads(signs or "[]")
+            SignRecord(sign=load["sign"], weight=load["weight"], detail=scrub_mined(load["detail"]))
+            for load in json.loads(signs or "[]")
         ),
         citations=tuple(
             CitationRecord(field=field, relation=kind, syntax=syntax, snippet=scrub_mined(snippet), confidence=sure)
@@ -264,7 +266,7 @@ def cost_of(tx: Transaction, chain_id: str) -> CostRecord:
         calls=len(calls),
         tokens_in=sum(tokens or 0 for _, _, tokens, _ in calls),
         tokens_out=sum(tokens or 0 for _, _, _, tokens in calls),
-        usd=None if any(one is None for one in spent) else round(sum(one or 0.0 for one in spent), 6),
+        usd=None if any(amount is None for amount in spent) else round(sum(amount or 0.0 for amount in spent), 6),
     )
 
 

@@ -125,7 +125,7 @@ class QueryConstructor:
     ) -> CheckedText:
         """The query of the stage at a 1-based position, from attempt `start` on. Raises `LlmError`."""
         context = contexts[position - 1]
-        facts = [one.facts for one in contexts]
+        facts = [context.facts for context in contexts]
 
         def messages(limits: ExcerptLimits) -> tuple[Message, ...]:
             return self._query_messages(chain, context, plan, limits)
@@ -140,8 +140,8 @@ class QueryConstructor:
         self, chain: TaskChain, contexts: Sequence[StageContext], queries: Sequence[str], start: int = 0
     ) -> CheckedText:
         """The overview of a chain whose queries are written. Raises `LlmError`."""
-        facts = [one.facts for one in contexts]
-        titles = [one.texts.title for one in contexts]
+        facts = [context.facts for context in contexts]
+        titles = [context.texts.title for context in contexts]
 
         def messages(limits: ExcerptLimits) -> tuple[Message, ...]:
             return self._overview_messages(chain, titles, queries, limits)
@@ -165,7 +165,7 @@ class QueryConstructor:
             subject = stage_subject(chain.id, position)
             yield self._gateway.estimate(self._question(QUERY, subject, messages, attempt), QueryReply)
         texts = ["x" * _TYPICAL_QUERY] * len(contexts)
-        messages = self._overview_messages(chain, [one.texts.title for one in contexts], texts, self._limits)
+        messages = self._overview_messages(chain, [context.texts.title for context in contexts], texts, self._limits)
         yield self._gateway.estimate(
             self._question(OVERVIEW, overview_subject(chain.id), messages, start), OverviewReply
         )
@@ -286,5 +286,5 @@ def overview_subject(chain_id: str) -> str:
 
 def all_findings(context: StageContext, written: CheckedText) -> tuple[dict[str, object], ...]:
     """What a stage's row keeps: the findings of its query, and why passages of its issues were left out."""
-    found = [*(LocatedFinding("query", one) for one in written.findings), *context.issue_findings]
-    return tuple(one.row() for one in found)
+    found = [*(LocatedFinding("query", finding) for finding in written.findings), *context.issue_findings]
+    return tuple(finding.row() for finding in found)

@@ -70,7 +70,7 @@ def task_page(store: Store, prefix: str) -> dict[str, Any]:
         if draft is None:
             raise UsageError(f"chain {chain_id} has no task yet; run `prchain tasks build`")
         model, prompts, created = next(iter(tx.rows(Task, "model", "prompts", "created_at", chain_id=chain_id)))
-        written = {one.position: one for one in draft.stages}
+        written = {stage.position: stage for stage in draft.stages}
         return {
             "chain_id": chain_id,
             "repository": chain.full_name,

@@ -148,9 +148,9 @@ def write_draft(tx: Transaction, draft: TaskDraft, *, model: str | None, prompts
 def count_attempts(tx: Transaction, draft: TaskDraft) -> None:
     """Note in a task that stays how often the texts of one that does not were written."""
     tx.connection.execute(update(Task).where(Task.chain_id == draft.chain_id).values(attempts=draft.attempts))
-    for one in draft.stages:
-        found = (TaskStage.chain_id == draft.chain_id, TaskStage.position == one.position)
-        tx.connection.execute(update(TaskStage).where(*found).values(attempts=one.attempts))
+    for stage in draft.stages:
+        found = (TaskStage.chain_id == draft.chain_id, TaskStage.position == stage.position)
+        tx.connection.execute(update(TaskStage).where(*found).values(attempts=stage.attempts))
 
 
 def _row(draft: TaskDraft, model: str | None, prompts: Mapping[str, str]) -> dict[str, Any]:
@@ -173,18 +173,18 @@ def prompts_text(prompts: Mapping[str, str]) -> str:
 
 
 def _stage_rows(draft: TaskDraft) -> Iterator[dict[str, Any]]:
-    for one in draft.stages:
+    for stage in draft.stages:
         yield {
             "chain_id": draft.chain_id,
-            "position": one.position,
-            "outcome": one.outcome,
-            "reason": one.reason,
-            "plan": one.plan,
-            "query": one.query,
-            "interface": _json(one.interface),
-            "files": _json(one.files),
-            "findings": _json(one.findings),
-            "attempts": one.attempts,
+            "position": stage.position,
+            "outcome": stage.outcome,
+            "reason": stage.reason,
+            "plan": stage.plan,
+            "query": stage.query,
+            "interface": _json(stage.interface),
+            "files": _json(stage.files),
+            "findings": _json(stage.findings),
+            "attempts": stage.attempts,
         }
 
 

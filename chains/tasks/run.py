@@ -130,10 +130,18 @@ class TaskRun:
             if options.chain is not None:
                 wanted = [_chosen(tx, options.chain, options.strategy)]
             tasks = stored_tasks(tx)
-        standing = {one: tasks[one] for one in wanted if one in tasks and self._stands(tasks[one])}
-        units = (TaskUnit(one, tasks[one].attempts if one in tasks else 0) for one in wanted if one not in standing)
-        counts = Counter(one.outcome for one in standing.values())
-        return PendingTasks(tuple(units), dict(counts), sum(self._outdated(one) for one in standing.values()))
+        standing = {
+            chain_id: tasks[chain_id] for chain_id in wanted if chain_id in tasks and self._stands(tasks[chain_id])
+        }
+        units = (
+            TaskUnit(chain_id, tasks[chain_id].attempts if chain_id in tasks else 0)
+            for chain_id in wanted
+            if chain_id not in standing
+        )
+        counts = Counter(stored_task.outcome for stored_task in standing.values())
+        return PendingTasks(
+            tuple(units), dict(counts), sum(self._outdated(stored_task) for stored_task in standing.values())
+        )
 
     def estimate(self) -> tuple[int, CostEstimate, tuple[UnitResult[TaskUnit], ...]]:
         """How many tasks a run would work on, what their calls take, and the chains that cannot be read now.
@@ -220,7 +228,7 @@ class TaskRun:
             return draft
         if not self._options.retry:
             return TaskDraft(draft.chain_id, draft.outcome)
-        stages = tuple(replace(one, outcome=NOT_REACHED) for one in draft.stages)
+        stages = tuple(replace(stage, outcome=NOT_REACHED) for stage in draft.stages)
         return TaskDraft(draft.chain_id, draft.outcome, attempts=draft.attempts, stages=stages)
 
 

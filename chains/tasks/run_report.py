@@ -43,11 +43,11 @@ class TaskRunReport(RunResult[Any]):
     @property
     def failed(self) -> tuple[UnitResult[Any], ...]:
         """The tasks that the next run has to try again."""
-        return tuple(one for one in self.results if one.outcome not in FINAL | SKIPPED)
+        return tuple(result for result in self.results if result.outcome not in FINAL | SKIPPED)
 
     def reasons(self, outcome: str) -> list[tuple[str, int]]:
         """Why tasks of this run ended so, without the places where it came up, each with how many; commonest first."""
-        said = (one.reason or "no reason given" for one in self.results if one.outcome == outcome)
+        said = (result.reason or "no reason given" for result in self.results if result.outcome == outcome)
         return Counter(_PLACE.sub("", reason) for reason in said).most_common()
 
 

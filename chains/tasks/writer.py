@@ -52,7 +52,11 @@ class TaskWriter:
         """What the calls for a task take where every text is clean. Raises `GitError`, `ChainGone`."""
         contexts = read_chain(self._store, self._repository(chain), chain)
         kept = _kept(earlier)
-        starts = {one.position: _stage_start(earlier, one.position) for one in chain.stages if one.position not in kept}
+        starts = {
+            stage.position: _stage_start(earlier, stage.position)
+            for stage in chain.stages
+            if stage.position not in kept
+        }
         return list(self._constructor.estimates(chain, contexts, starts, _start(earlier.attempts if earlier else 0)))
 
     def draft(self, chain: TaskChain, earlier: TaskDraft | None) -> TaskDraft:
@@ -61,7 +65,7 @@ class TaskWriter:
         try:
             contexts = read_chain(self._store, self._repository(chain), chain)
         except GitError as error:
-            unread = tuple(StageQuery(one.position, NOT_REACHED) for one in chain.stages)
+            unread = tuple(StageQuery(stage.position, NOT_REACHED) for stage in chain.stages)
             return TaskDraft(chain.id, error.name, scrub_mined(str(error)), stages=unread)
         stages: list[StageQuery] = []
         for context in contexts:
@@ -69,7 +73,7 @@ class TaskWriter:
                 stages.append(_unreached(context))
             else:
                 stages.append(self._stage(chain, contexts, context.stage.position, earlier))
-        failed = next((one for one in stages if one.outcome not in {READY, NOT_REACHED}), None)
+        failed = next((stage for stage in stages if stage.outcome not in {READY, NOT_REACHED}), None)
         if failed is not None:
             where = f"stage {failed.position}: {failed.reason or failed.outcome}"
             return TaskDraft(chain.id, failed.outcome, where, stages=tuple(stages))
@@ -105,7 +109,7 @@ class TaskWriter:
         start = _start(earlier.attempts if earlier else 0)
         draft = TaskDraft(chain.id, READY, stages=tuple(stages), attempts=start)
         try:
-            written = self._constructor.overview(chain, contexts, [one.query or "" for one in stages], start)
+            written = self._constructor.overview(chain, contexts, [stage.query or "" for stage in stages], start)
         except LlmError as error:
             why = scrub_mined(f"overview: {error}")
             return replace(draft, outcome=error.name, reason=why, attempts=_spent(error, start))
@@ -114,7 +118,7 @@ class TaskWriter:
             outcome=READY if written.clean else OVERVIEW_REJECTED,
             reason=None if written.clean else f"overview: {_reason(written)}",
             overview=written.text,
-            findings=tuple(LocatedFinding("overview", one).row() for one in written.findings),
+            findings=tuple(LocatedFinding("overview", finding).row() for finding in written.findings),
             attempts=written.attempts,
         )
 
@@ -133,7 +137,7 @@ def _spent(error: LlmError, start: int) -> int:
 
 def _kept(earlier: TaskDraft | None) -> dict[int, StageQuery]:
     """The stages that an earlier run ended with; their queries stand, whatever became of the others."""
-    return {one.position: one for one in earlier.stages if one.outcome == READY} if earlier else {}
+    return {stage.position: stage for stage in earlier.stages if stage.outcome == READY} if earlier else {}
 
 
 def _start(attempts: int) -> int:
@@ -142,7 +146,7 @@ def _start(attempts: int) -> int:
 
 
 def _stage_start(earlier: TaskDraft | None, position: int) -> int:
-    before = [one.attempts for one in earlier.stages if one.position == position] if earlier else []
+    before = [stage.attempts for stage in earlier.stages if stage.position == position] if earlier else []
     return _start(before[0] if before else 0)
 
 
@@ -152,5 +156,5 @@ def _unreached(context: StageContext) -> StageQuery:
 
 def _reason(written: CheckedText) -> str:
     """What was found in a rejected text, in short."""
-    kinds = Counter(one.kind for one in written.findings if one.severity == "leak")
+    kinds = Counter(finding.kind for finding in written.findings if finding.severity == "leak")
     return ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))

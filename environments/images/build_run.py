@@ -59,10 +59,10 @@ def build_images(
         chains = [read_chain(tx, chain_id) for chain_id in wanted]
     shown = progress.task("stages", sum(len(chain.stages) for chain in chains))
     builds: dict[tuple[str, ...], Build] = {}
-    for one in chains:
-        for stage in one.stages:
-            shown.update(note=f"{one.repository}#{stage.number}")
-            made = _build(provider, settings, one, stage, rebuild)
+    for chain_stages in chains:
+        for stage in chain_stages.stages:
+            shown.update(note=f"{chain_stages.repository}#{stage.number}")
+            made = _build(provider, settings, chain_stages, stage, rebuild)
             key = (made.repository, made.image or made.reason or "")
             if key in builds:
                 made = replace(builds[key], stages=builds[key].stages + 1)

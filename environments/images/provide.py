@@ -83,9 +83,9 @@ class Provider:
     """Makes plans and images for stages; safe for threads.
 
     Without `images` it makes plans alone. `engine` is a `docker.DockerClient`, made when it is first needed. With a
-    `gateway`, a recipe that does not build is repaired by a model (`environments.images.repair`), and the one that worked
-    is stored among the user's. With a `store`, every build that ends leaves a row of `BuiltImage`; one that fails
-    leaves its log in `build_logs`.
+    `gateway`, a recipe that does not build is repaired by a model (`environments.images.repair`), and the one that
+    worked is stored among the user's. With a `store`, every build that ends leaves a row of `BuiltImage`; one that
+    fails leaves its log in `build_logs`.
     """
 
     def __init__(

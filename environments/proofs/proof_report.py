@@ -38,7 +38,7 @@ def proof_page(store: Store, prefix: str, *, tests: bool = False) -> dict[str, A
             raise UsageError(
                 f"the chain {chain.id} was not validated; `prchain environments validate --chain {chain.id}` does"
             )
-        proofs = {one.position: one for one in read_stages(tx, chain.id)}
+        proofs = {stage.position: stage for stage in read_stages(tx, chain.id)}
         runs = _runs(tx, chain.id)
     stages = []
     for stage in chain.stages:

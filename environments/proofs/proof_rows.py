@@ -192,14 +192,14 @@ def write_proof(tx: Transaction, proof: ChainProof, backend: str) -> None:
 
 
 def _stage_rows(proof: ChainProof) -> Iterator[dict[str, Any]]:
-    for one in proof.stages:
+    for stage in proof.stages:
         yield {
-            **{name: getattr(one, name) for name in _STAGE},
+            **{name: getattr(stage, name) for name in _STAGE},
             "chain_id": proof.chain_id,
-            "files": _json(one.files),
-            "classes": json.dumps(dataclasses.asdict(one.classes)),
-            "removed": _json(one.removed),
-            "tampered": _json(one.tampered),
+            "files": _json(stage.files),
+            "classes": json.dumps(dataclasses.asdict(stage.classes)),
+            "removed": _json(stage.removed),
+            "tampered": _json(stage.tampered),
         }
 
 

@@ -122,7 +122,7 @@ class ChainProver:
             proof = self._stage(work, stage, done, _at_stage(stage, tell))
             done.append(replace(proof, seconds=time.monotonic() - begun))
             failed = None if proof.outcome in {PROVED, UNPROVED} else proof
-        unproved = next((one for one in done if one.outcome == UNPROVED), None)
+        unproved = next((proof for proof in done if proof.outcome == UNPROVED), None)
         ended = failed or unproved
         if ended is None:
             return ChainProof(work.chain.id, PROVED, None, tuple(done))
@@ -184,9 +184,9 @@ class ChainProver:
         if not after[0].usable:
             return replace(found, outcome=TESTS_UNUSABLE, reason=_reason(unusable("after", after[0])))
         earlier = [
-            EarlierTests(one.classes.f2p, one.files, _changed(work.trees, early.landed, stage.landed))
-            for one, early in zip(before, work.chain.stages, strict=False)
-            if one.classes.f2p
+            EarlierTests(proof.classes.f2p, proof.files, _changed(work.trees, early.landed, stage.landed))
+            for proof, early in zip(before, work.chain.stages, strict=False)
+            if proof.classes.f2p
         ]
         proof: Proof = prove(
             runs.before(replaced, tell),

@@ -62,17 +62,17 @@ class ValidateReport(RunResult[Any]):
     @property
     def proofs(self) -> tuple[ChainProof, ...]:
         """Of the chains that ended, in the order in which they did."""
-        return tuple(one.detail for one in self.results if one.detail is not None)
+        return tuple(result.detail for result in self.results if result.detail is not None)
 
     @property
     def failed(self) -> tuple[UnitResult[Any], ...]:
         """Chains of which nothing is known: what ended the work on them is no fault of their own."""
-        return tuple(one for one in self.results if one.detail is None)
+        return tuple(result for result in self.results if result.detail is None)
 
     @property
     def outcomes(self) -> dict[str, int]:
         """Outcome to number of chains that ended."""
-        return dict(sorted(Counter(one.outcome for one in self.proofs).items()))
+        return dict(sorted(Counter(proof.outcome for proof in self.proofs).items()))
 
     @property
     def done(self) -> bool:
@@ -105,7 +105,7 @@ def open_run(
             )
         images = BACKENDS.named(options.backend).needs_image
         provider = opened.enter_context(closing(Provider(settings, images=images, store=store, gateway=gateway)))
-        there = {one.name for one in list_images(provider.engine())} if options.stage_images else None
+        there = {image.name for image in list_images(provider.engine())} if options.stage_images else None
         prover = ChainProver(store, provider, settings, options)
         yield ValidateRun(store, prover, choice, progress=progress, images=there, secrets=settings.secrets)
 
@@ -148,8 +148,12 @@ class ValidateRun:
             stands = self._standing(tx, ended)
         again = set(wanted) if choice.renew else set(wanted) - stands
         if choice.retry:
-            again |= {one for one in wanted if one in ended and ended[one].outcome != PROVED}
-        units = [ProofUnit(one, ended[one].at if one in ended else None) for one in wanted if one in again]
+            again |= {chain_id for chain_id in wanted if chain_id in ended and ended[chain_id].outcome != PROVED}
+        units = [
+            ProofUnit(chain_id, ended[chain_id].at if chain_id in ended else None)
+            for chain_id in wanted
+            if chain_id in again
+        ]
         return units, len(wanted) - len(units)
 
     def run(self, workers: int = 1) -> ValidateReport:
@@ -190,9 +194,9 @@ class ValidateRun:
         checkouts = stage_images(tx) if self._images is not None else {}
         made = runs_made(tx)
         return {
-            one
-            for one, validation in ended.items()
+            chain_id
+            for chain_id, validation in ended.items()
             if validation.backend == options.backend
-            and (validation.outcome != PROVED or made.get(one, options.runs) >= options.runs)
-            and all(image in (self._images or ()) for image in checkouts.get(one, ()))
+            and (validation.outcome != PROVED or made.get(chain_id, options.runs) >= options.runs)
+            and all(image in (self._images or ()) for image in checkouts.get(chain_id, ()))
         }

@@ -95,9 +95,9 @@ def in_engine(address: str = "") -> Iterator[None]:
 
 def why_silent(error: BaseException) -> str:
     """Why an engine cannot be reached, in plain words: the SDK, requests and urllib3 wrap what the system said."""
-    for one in _inner(error):
+    for base_exception in _inner(error):
         for kind, words in _CAUSES.items():
-            if isinstance(one, kind):
+            if isinstance(base_exception, kind):
                 return words
     return _line(error)
 
@@ -106,12 +106,12 @@ def _inner(error: BaseException) -> Iterator[BaseException]:
     """An error and all those that it was made of; a cycle ends."""
     waiting, seen = [error], set[int]()
     while waiting:
-        one = waiting.pop(0)
-        if id(one) in seen:
+        error = waiting.pop(0)
+        if id(error) in seen:
             continue
-        seen.add(id(one))
-        yield one
-        near = (one.__cause__, one.__context__, getattr(one, "reason", None), *one.args)
+        seen.add(id(error))
+        yield error
+        near = (error.__cause__, error.__context__, getattr(error, "reason", None), *error.args)
         waiting += [item for item in near if isinstance(item, BaseException)]
 
 

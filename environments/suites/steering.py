@@ -21,13 +21,17 @@ def is_steering(path: bytes) -> bool:
 
 def steering_files(paths: Iterable[bytes]) -> set[bytes]:
     """Those of the paths that `is_steering` holds for."""
-    ending = _ending(tuple(one for runner in RUNNERS.values() for one in runner.steering))
+    ending = _ending(tuple(pattern for runner in RUNNERS.values() for pattern in runner.steering))
     return {path for path in paths if ending.search(path)}
 
 
 def may_steer(path: bytes) -> bool:
     """Whether a file that has other work too can steer a runner: project files, transforms, the runner's own name."""
-    return bool(_ending(tuple(one for runner in RUNNERS.values() for one in runner.project_files)).search(path))
+    return bool(
+        _ending(tuple(project_file for runner in RUNNERS.values() for project_file in runner.project_files)).search(
+            path
+        )
+    )
 
 
 def steering_changed(path: bytes, old: bytes | None, new: bytes | None) -> tuple[str, ...]:

@@ -87,4 +87,4 @@ def _folders_of(path: str) -> set[str]:
     none, for a whole suite lies there."""
     place = _place(path)
     inner = place.partition("/")[2]
-    return {one for one in (place, inner) if one}
+    return {part for part in (place, inner) if part}

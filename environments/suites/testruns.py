@@ -103,7 +103,10 @@ def run_tests(
         "report": report,
         "runner": runner.name,
         "seconds": TEST_SECONDS,
-        "arguments": [*(one.replace("{tools}", tools) for one in command.arguments), *runner.arguments(files)],
+        "arguments": [
+            *(argument.replace("{tools}", tools) for argument in command.arguments),
+            *runner.arguments(files),
+        ],
     }
     ran = sandbox.exec(
         _filled(command.template, files=runner.shown(files), tools=tools, report=report),
@@ -176,4 +179,4 @@ def _read(sandbox: Sandbox, report: str) -> tuple[bytes, bool]:
 def _reporters() -> dict[str, bytes]:
     """Our reporters by file name."""
     folder = resources.files("environments.suites.reporters")
-    return {one.name: one.read_bytes() for one in folder.iterdir() if not one.name.startswith("__")}
+    return {path.name: path.read_bytes() for path in folder.iterdir() if not path.name.startswith("__")}

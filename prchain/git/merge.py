@@ -69,15 +69,17 @@ def merge3(store: TreeStore, base: str, ours: str, theirs: str) -> Merge:
     first = commit_body(trees[0], (), b"base\n")
     root = store.name_of("commit", first)
     bodies = [first, commit_body(trees[1], (root,), b"ours\n"), commit_body(trees[2], (root,), b"theirs\n")]
-    _, one, two = store.write("commit", bodies)
+    _, our_commit, their_commit = store.write("commit", bodies)
     # Messages also of what git calls clean: of a rename that collides with another path it writes markers, and exits 0.
-    with store.stream("merge-tree", "--write-tree", "--messages", "-z", one, two, fine=(0, 1)) as output:
+    with store.stream(
+        "merge-tree", "--write-tree", "--messages", "-z", our_commit, their_commit, fine=(0, 1)
+    ) as output:
         said = _parse(output.read())
     if not said.stages and not said.messages:
         return Merge(said.tree)
     _refuse(said)
     sides = _Sides(*(store.entries(tree) for tree in trees))
-    found = sorted(_resolved(store, said, sides), key=lambda one: one.path)
+    found = sorted(_resolved(store, said, sides), key=lambda resolution: resolution.path)
     edits: dict[bytes, TreeEntry | None] = {path: None for path in said.paths() if not sides.know(path)}
     for resolution in found:
         edits |= resolution.edits

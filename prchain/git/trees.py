@@ -91,7 +91,7 @@ class TreeStore(GitRepository):
         alternate, `GitError` where object formats differ, `GitMissing`.
         """
         behind = [GitRepository.open(place) for place in alternates]
-        formats = {one.run("rev-parse", "--show-object-format").strip() for one in behind}
+        formats = {git_repository.run("rev-parse", "--show-object-format").strip() for git_repository in behind}
         if len(formats) > 1:
             raise GitError(f"{path} cannot borrow from repositories of different object formats")
         path.mkdir(parents=True, exist_ok=True)
@@ -107,8 +107,8 @@ class TreeStore(GitRepository):
                 store.run("config", "core.bare", "true")
             _write(path / "info" / "attributes", RAW_ATTRIBUTES)
             if behind:
-                folders = (_objects_of(one) for one in behind)
-                _write(path / "objects" / "info" / "alternates", "".join(f"{_quoted(one)}\n" for one in folders))
+                folders = (_objects_of(git_repository) for git_repository in behind)
+                _write(path / "objects" / "info" / "alternates", "".join(f"{_quoted(folder)}\n" for folder in folders))
         store._digest = store.run("rev-parse", "--show-object-format").strip()
         if formats and formats != {store._digest}:
             raise GitError(f"{path} has another object format than the repository it is to borrow from")

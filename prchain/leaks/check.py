@@ -38,7 +38,7 @@ def check(
     found = dict.fromkeys(_findings(reading, chain, position, kind))
     if len(text) > LONGEST_TEXT:
         found[finding("too_long", "leak", f"{len(text)} characters, at most {LONGEST_TEXT} are read")] = None
-    return sorted(found, key=lambda one: one.severity != "leak")
+    return sorted(found, key=lambda finding: finding.severity != "leak")
 
 
 def _findings(reading: TextReading, chain: Sequence[StageFacts], position: int, kind: Kind) -> Iterator[Finding]:

@@ -89,7 +89,7 @@ def _statements(reading: TextReading) -> Iterator[Finding]:
             continue
         if len(row) > 1:
             yield finding("code_line", "leak", row[0].evidence)
-        yield from (one for one in row if len(row) == 1 or one.severity == "leak")
+        yield from (finding for finding in row if len(row) == 1 or finding.severity == "leak")
         row = []
 
 

@@ -146,14 +146,14 @@ def _literal_names(patch: FilePatch) -> set[str]:
 
 def _literal_digests(patches: Sequence[FilePatch], standing: frozenset[str]) -> Iterator[str]:
     old = {value for patch in patches for value in lex(patch.removed, patch.path).strings}
-    old_shingles = {one for value in old for one in shingles(value)}
+    old_shingles = {shingle for value in old for shingle in shingles(value)}
     paths = {patch.path for patch in patches}
     for patch in patches:
         for value in lex(patch.added, patch.path).strings:
             if value in old or value in paths or not value.strip():
                 continue
             if "\n" not in value:
-                yield from (one for one in shingles(value) if one not in old_shingles)
+                yield from (shingle for shingle in shingles(value) if shingle not in old_shingles)
             if is_distinctive(value.strip(), standing):
                 yield digest(phrase(value))
 

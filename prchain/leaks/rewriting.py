@@ -40,4 +40,4 @@ def until_clean(first: str, check: Callable[[str], Sequence[Finding]], again: Ag
 
 def leak_words(findings: Sequence[Finding]) -> str:
     """What the author of a text is told of its leaks, a line each."""
-    return "\n".join(dict.fromkeys(one.words() for one in findings if one.severity == "leak"))
+    return "\n".join(dict.fromkeys(finding.words() for finding in findings if finding.severity == "leak"))

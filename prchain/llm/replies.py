@@ -186,9 +186,9 @@ def _type_of(part: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
     if "$ref" in part:
         part = schema.get("$defs", {}).get(str(part["$ref"]).rpartition("/")[2], {})
     if "anyOf" in part:
-        return " or ".join(_type_of(one, schema) for one in part["anyOf"])
+        return " or ".join(_type_of(option, schema) for option in part["anyOf"])
     if "enum" in part:
-        return " or ".join(json.dumps(one) for one in part["enum"])
+        return " or ".join(json.dumps(value) for value in part["enum"])
     if isinstance(part.get("items"), Mapping):
         return f"array of {_type_of(part['items'], schema)}"
     bounds = [f"{words} {part[name]:g}" for name, words in _BOUNDS.items() if name in part]

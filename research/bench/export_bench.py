@@ -77,8 +77,8 @@ def _measured(folder: Path, trajectories: int, tokens: int) -> dict[str, float]:
     )
     seconds = time.perf_counter() - began
     files = [*folder.glob("sft*.jsonl")]
-    size = sum(one.stat().st_size for one in files)
-    lines = sum(_lines(one) for one in files)
+    size = sum(file.stat().st_size for file in files)
+    lines = sum(_lines(file) for file in files)
     assert lines == trajectories, f"{lines} of {trajectories} were written"
     for file in (*files, folder / "prchain.db"):
         file.unlink()

@@ -126,7 +126,7 @@ def _fastest(runs: Sequence[Run], of: Callable[[Run], list[Spent]]) -> Spent:
     one at its beginning, so that none may stand for another.
     """
     steps = list(zip(*map(of, runs), strict=True))
-    return Spent(fmean(min(x.wall for x in one) for one in steps), fmean(min(x.cpu for x in one) for one in steps))
+    return Spent(fmean(min(x.wall for x in step) for step in steps), fmean(min(x.cpu for x in step) for step in steps))
 
 
 Way = Callable[[Path, list[str]], Run]
@@ -161,11 +161,11 @@ def run(*, turns: int = TURNS, steps: int = STEPS) -> list[Measure]:
 def _measures(runs: Mapping[str, list[Run]], steps: int, turns: int, missing: str) -> list[Measure]:
     busy = os.getloadavg()[0] > (os.cpu_count() or 1)
     bench = f"a step without model and command, mean of {steps}, each the fastest of {turns}"
-    loops = {name: _fastest(own, lambda one: one.loops) for name, own in runs.items()}
+    loops = {name: _fastest(own, lambda run: run.loops) for name, own in runs.items()}
     out = []
     for name, loop in loops.items():
         goal = GOAL if name == OWN else None
-        usual = median(spent.wall for one in runs[name] for spent in one.loops)
+        usual = median(spent.wall for run in runs[name] for spent in run.loops)
         note = f"median of all {usual:.2f} ms" + ("; no verdict: other work keeps this machine busy" if busy else "")
         out.append(Measure(bench, name, loop.wall, "ms", None if busy else goal, note=note))
         out.append(Measure(bench, f"{name}, CPU", loop.cpu, "ms", goal))
@@ -183,7 +183,7 @@ def _measures(runs: Mapping[str, list[Run]], steps: int, turns: int, missing: st
         )
     bench = f"the command of a step, which prints {OUTPUT:,} bytes"
     for name in (OWN, ALONE):
-        spent = _fastest(runs[name], lambda one: one.commands)
+        spent = _fastest(runs[name], lambda run: run.commands)
         note = "a folder of its own, output and time limited" if name == OWN else "a subprocess"
         out.append(Measure(bench, name, spent.wall, "ms", note=note))
     bench = "the machine meanwhile"

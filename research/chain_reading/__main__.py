@@ -76,7 +76,7 @@ def score() -> None:
             ("settled", steps, tasks),
         ):
             _print(name, read, judged)
-        flat = [[label for one in read for label in one] for read in (firsts, seconds)]
+        flat = [[label for labels in read for label in labels] for read in (firsts, seconds)]
         click.echo(f"  readers  steps: {agreement(*flat)}")
         judged_by = [[row[f"{reader}_task"] for row in chosen] for reader in ("first", "second")]
         click.echo(f"           tasks: {agreement(*judged_by)}")

@@ -121,9 +121,9 @@ def main(image: str, disk: float) -> None:
             rough = world(name.replace(" ", "-"))
             with FakeEndpoint(answering()) as endpoint:
                 wrong += disturbed(Runs(rough, engine, endpoint, image), engine, name, fault)
-            wrong += [f"{name}: {one}" for one in differences(calm, rough)]
-    for one in wrong:
-        say(f"FAILED {one}", err=True)
+            wrong += [f"{name}: {difference}" for difference in differences(calm, rough)]
+    for difference in wrong:
+        say(f"FAILED {difference}", err=True)
     say("not as without faults" if wrong else f"each time {len(CHAINS) * 2} rollouts ended as without faults")
     sys.exit(1 if wrong else 0)
 

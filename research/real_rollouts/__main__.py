@@ -105,7 +105,7 @@ def main(db: str, chain: str, agent: str, tries: int, keep: str | None) -> None:
             == name
         )
         came = read(store, name)
-        bases = chain_context.trees.trees_of([one.base for one in chain_context.task.chain.stages])
+        bases = chain_context.trees.trees_of([stage.base for stage in chain_context.task.chain.stages])
         for line in lines(came, bases):
             say(line)
         wrong = faults(agent, came, works, bases, missed_by)
@@ -145,7 +145,7 @@ def _chain_context(store: Store, provider: Provider, settings: Settings, folder:
 
 def _tell_difference(chain_context: ChainContext, works: list[StageWork]) -> None:
     for work in works:
-        paths = [path_text(one.path) for one in chain_context.trees.diff(work.solved, work.tree)]
+        paths = [path_text(change.path) for change in chain_context.trees.diff(work.solved, work.tree)]
         say(f"stage {work.position}: in other words: {', '.join(paths) or 'nothing'}")
 
 
@@ -153,7 +153,7 @@ def _not_other(chain_context: ChainContext, works: list[StageWork]) -> list[str]
     """Whether A_1 has other words than M_1 in a file that the stage's source patch touches."""
     first = chain_context.task.chain.stages[0]
     touched = set(chain_context.patches[0].source)
-    own = {path_text(one.path) for one in chain_context.trees.diff(first.landed, works[0].tree)}
+    own = {path_text(change.path) for change in chain_context.trees.diff(first.landed, works[0].tree)}
     return [] if touched & own else ["A_1 has the words of M_1 in every source file"]
 
 

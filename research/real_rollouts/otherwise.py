@@ -92,13 +92,13 @@ def _one_otherwise(old: str, text: str, name: str, *, narrow: bool) -> str:
     body = function.body[1:] if ast.get_docstring(function, clean=False) is not None else function.body
     if narrow:
         fresh = fresh_lines(old, text)
-        body = [one for part in body for one in ast.walk(part) if isinstance(one, ast.stmt) and one.lineno in fresh]
-        body.sort(key=lambda one: one.lineno)
+        body = [node for part in body for node in ast.walk(part) if isinstance(node, ast.stmt) and node.lineno in fresh]
+        body.sort(key=lambda statement: statement.lineno)
     first = body[0] if body else None
     if first is None or first.lineno <= function.lineno:
         return text
     lines = text.split("\n")
-    at = min([first.lineno, *(one.lineno for one in getattr(first, "decorator_list", ()))]) - 1
+    at = min([first.lineno, *(decorator.lineno for decorator in getattr(first, "decorator_list", ()))]) - 1
     if lines[at][: first.col_offset].strip():
         return text
     lines.insert(at, f"{' ' * first.col_offset}# {MARK}")
@@ -116,10 +116,10 @@ def _renamed(text: str, name: str, lines: Collection[int] | None) -> str:
         other = local + _SUFFIX
         if re.search(rf"\b{re.escape(other)}\b", text) or not _stands_on(function, local, lines):
             continue
-        one = {**names, local: other}
-        changed = _replaced(text, function, one)
-        if changed is not None and _same(text, changed, {other: local for local, other in one.items()}):
-            names = one
+        renamed = {**names, local: other}
+        changed = _replaced(text, function, renamed)
+        if changed is not None and _same(text, changed, {other: local for local, other in renamed.items()}):
+            names = renamed
     return (_replaced(text, function, names) or text) if names else text
 
 
@@ -180,7 +180,7 @@ class _Back(ast.NodeTransformer):
         return ast.copy_location(ast.Name(self._names.get(node.id, node.id), node.ctx), node)
 
 
-def _same(one: str, other: str, back: Names) -> bool:
+def _same(text: str, other: str, back: Names) -> bool:
     """Whether two texts are the same program, once the names of the other are taken back."""
-    first, second = _parsed(one), _parsed(other)
+    first, second = _parsed(text), _parsed(other)
     return first is not None and second is not None and ast.dump(first) == ast.dump(_Back(back).visit(second))

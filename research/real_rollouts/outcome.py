@@ -35,7 +35,7 @@ def read(store: Store, trajectory: str) -> Came:
         ((outcome, reason, seconds, steps),) = tx.rows(
             Trajectory, "outcome", "reason", "seconds", "steps", id=trajectory
         )
-        verdicts = {one.position: one for one in read_verdicts(tx, trajectory)}
+        verdicts = {verdict.position: verdict for verdict in read_verdicts(tx, trajectory)}
         return Came(outcome, reason, seconds, steps, tuple(read_stages(tx, trajectory)), verdicts)
 
 
@@ -50,7 +50,7 @@ def lines(came: Came, bases: Sequence[str]) -> Iterator[str]:
             f"stage {row.position}: S_{row.position} {_short(row.start_tree)} ({is_base} B_{row.position}), "
             f"A_{row.position} {_short(row.end_tree)}, {row.steps} steps"
         )
-        conflicts = ", ".join(f"{one['path']} ({one['kind']})" for one in row.conflicts) or "none"
+        conflicts = ", ".join(f"{conflict['path']} ({conflict['kind']})" for conflict in row.conflicts) or "none"
         early, carried = (row.check.get(name, ()) for name in ("done_early", "carried_failure"))
         yield f"  conflicts: {conflicts}; done early: {len(early)}; carried failures: {len(carried)}"
         verdict = came.verdicts.get(row.position)

@@ -91,10 +91,10 @@ def pieces(store: TreeStore, start: str, whole: str, damage: Collection[str] = (
         old = [node for name, node in named.items() if name in damage and fresh.isdisjoint(_lines(node))]
         without = [
             (FILE_PIECE, range(1, len(texts) + 1), before if change.old else None),
-            *((HUNK, *one) for one in _without_hunks(before, after, hunks[path])),
-            *((STATEMENT, *one) for one in _without_statements(program, own)),
-            *((LINE, *one) for one in _without_lines(after, fresh)),
-            *((DAMAGE, *one) for one in _without_statements(program, old[:_MOST_DAMAGE])),
+            *((HUNK, *without_hunk) for without_hunk in _without_hunks(before, after, hunks[path])),
+            *((STATEMENT, *without_statement) for without_statement in _without_statements(program, own)),
+            *((LINE, *without_line) for without_line in _without_lines(after, fresh)),
+            *((DAMAGE, *without_statement) for without_statement in _without_statements(program, old[:_MOST_DAMAGE])),
         ]
         seen: set[bytes | None] = set()
         for kind, lines, rest in without:

@@ -18,22 +18,22 @@ def restructured(text: str, node: ast.AST, fresh: Collection[int]) -> str:
     """The text with the statements within `node`, a part of its tree, in another shape, those that are `fresh` as a
     whole. `fresh` are numbers of lines; 1 is the first."""
     # From the end, so that what is changed moves nothing that is still to be looked at.
-    found = sorted(_whole(node, fresh), key=lambda one: (one.lineno, one.col_offset), reverse=True)
+    found = sorted(_whole(node, fresh), key=lambda statement: (statement.lineno, statement.col_offset), reverse=True)
     has_answer = ANSWER in text
-    for one in found:
-        if isinstance(one, ast.If):
-            text = _changed(text, one, _turn_lines, _turn)
-        elif isinstance(one, ast.Return) and not has_answer:
-            text = _changed(text, one, _name_lines, _name)
+    for statement in found:
+        if isinstance(statement, ast.If):
+            text = _changed(text, statement, _turn_lines, _turn)
+        elif isinstance(statement, ast.Return) and not has_answer:
+            text = _changed(text, statement, _name_lines, _name)
     return text
 
 
 def _whole(node: ast.AST, fresh: Collection[int]) -> Iterator[ast.stmt]:
-    for one in ast.walk(node):
-        if isinstance(one, ast.If | ast.Return) and all(
-            line in fresh for line in range(one.lineno, (one.end_lineno or one.lineno) + 1)
+    for statement in ast.walk(node):
+        if isinstance(statement, ast.If | ast.Return) and all(
+            line in fresh for line in range(statement.lineno, (statement.end_lineno or statement.lineno) + 1)
         ):
-            yield one
+            yield statement
 
 
 def _changed(
@@ -46,9 +46,11 @@ def _changed(
     place = node.lineno, node.col_offset
     # What was changed further down has left this node where it was, but may have made it longer.
     now = next(
-        one
-        for one in ast.walk(ast.parse(text))
-        if isinstance(one, type(node)) and isinstance(one, ast.stmt) and (one.lineno, one.col_offset) == place
+        candidate
+        for candidate in ast.walk(ast.parse(text))
+        if isinstance(candidate, type(node))
+        and isinstance(candidate, ast.stmt)
+        and (candidate.lineno, candidate.col_offset) == place
     )
     if not lines[now.lineno - 1].lstrip().startswith(("if ", "if(", "return")):
         return text

@@ -26,7 +26,7 @@ def script(store: TreeStore, works: Sequence[StageWork], trajectory: str) -> lis
     for work in works:
         changed = [path_text(change.path) for change in store.diff(work.state.tree, work.tree)]
         commands = [command(store.patch_text(work.state.tree, work.tree, [path])) for path in changed]
-        calls = [("bash", {"command": one}) for one in [*commands, "git status --short"]]
+        calls = [("bash", {"command": command}) for command in [*commands, "git status --short"]]
         for name, arguments in [*calls, ("submit", {})]:
             call = {"name": name, "arguments": arguments, "id": f"call_{len(lines) + 1}"}
             lines.append(

@@ -57,14 +57,18 @@ def search(chain_context: ChainContext, most: int, tell: Tell) -> Found | None:
     whole = reference(chain_context)
     start, first = whole[0].state.tree, whole[0].tree
     touched = {path_text(change.path) for change in trees.diff(start, first)}
-    one, two = (_survey(chain_context, marked(trees, work.tree, touched), work.position) for work in whole[:2])
-    for position, survey in ((1, one), (2, two)):
+    first_survey, second_survey = (
+        _survey(chain_context, marked(trees, work.tree, touched), work.position) for work in whole[:2]
+    )
+    for position, survey in ((1, first_survey), (2, second_survey)):
         tell(f"stage {position}: {len(survey.passed)} tests count, which reach {len(survey.seen)} statements")
     words = _test_words(chain_context, 2) - _test_words(chain_context, 1)
     source = set(chain_context.patches[0].source)
-    found = (piece for piece in pieces(trees, start, first, two.seen - one.seen) if piece.path in source)
+    found = (
+        piece for piece in pieces(trees, start, first, second_survey.seen - first_survey.seen) if piece.path in source
+    )
     names = called_otherwise(trees, start, first, relied_on(chain_context))
-    ranked = rank((*found, *names), one.seen, two.seen, words)
+    ranked = rank((*found, *names), first_survey.seen, second_survey.seen, words)
     tell(f"{len(ranked)} pieces to leave out")
     idle: list[Piece] = []
     tried = 0
@@ -79,11 +83,11 @@ def search(chain_context: ChainContext, most: int, tell: Tell) -> Found | None:
             tell(f"{piece}: in conflict with later work")
             continue
         tried += 1
-        missed = one.missed_by(_run(one.suite, tree))
+        missed = first_survey.missed_by(_run(first_survey.suite, tree))
         if missed:
             tell(f"{piece}: missed by stage 1 ({len(missed)} tests)")
             continue
-        missed = two.missed_by(_run(two.suite, works[1].tree))
+        missed = second_survey.missed_by(_run(second_survey.suite, works[1].tree))
         tell(f"{piece}: not missed by stage 1, by {len(missed)} tests of stage 2")
         if missed:
             return Found(piece, missed, works, tried)
@@ -120,7 +124,7 @@ def relied_on(chain_context: ChainContext) -> list[str]:
 
 def _added_words(chain_context: ChainContext, old: str, new: str) -> set[str]:
     """The words of the lines that a patch adds to Python files."""
-    commits = [chain_context.trees.commit(chain_context.trees.tree_of(one)) for one in (old, new)]
+    commits = [chain_context.trees.commit(chain_context.trees.tree_of(tree)) for tree in (old, new)]
     [patch] = chain_context.trees.patches([(commits[0], commits[1])])
     return {word for file in patch if file.path.endswith(".py") for line in file.added for word in _words(line)}
 

@@ -110,7 +110,7 @@ def _alone(chain_context: ChainContext, spared: Spared, wanted: tuple[str, str])
 
 
 def _conflicts(works: list[StageWork]) -> set[str]:
-    return {path_text(one.path) for work in works for one in (*work.state.conflicts, *work.conflicts)}
+    return {path_text(conflict.path) for work in works for conflict in (*work.state.conflicts, *work.conflicts)}
 
 
 def _names(chain_context: ChainContext, path: str) -> set[str]:

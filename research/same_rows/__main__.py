@@ -35,7 +35,9 @@ def facts(tx: Transaction, table: Any, names: Mapping[str, str]) -> Counter[str]
     """The rows of a table by what they say; `names` are trajectories' ids with what they are called by here."""
     drop = _NO_FACTS | ({"id"} if table.name in _SURROGATES else set())
     columns = [
-        one for one in table.columns if one.name not in drop and not one.name.endswith("_at") and one.name != "at"
+        column
+        for column in table.columns
+        if column.name not in drop and not column.name.endswith("_at") and column.name != "at"
     ]
     found: Counter[str] = Counter()
     for row in tx.connection.execute(select(*columns)):
@@ -77,9 +79,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Compare two databases; exit code 1 where a row is unlike."""
     parser = argparse.ArgumentParser(prog="python -m research.same_rows", description="Compare two databases.")
     parser.add_argument("databases", nargs=2, metavar="FILE.db")
-    one, other = map(all_facts, parser.parse_args(arguments).databases)
+    first, other = map(all_facts, parser.parse_args(arguments).databases)
     unlike = 0
-    for table, rows in one.items():
+    for table, rows in first.items():
         only = [("first", rows - other[table]), ("second", other[table] - rows)]
         count = sum(found.total() for _, found in only)
         unlike += count

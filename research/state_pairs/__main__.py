@@ -83,7 +83,9 @@ def _carried(store: TreeStore, pair: Pair, generator: random.Random, sums: Count
         if state.conflicts:
             sums[f"{way}: with conflicts"] += 1
             if verbose:
-                said = ", ".join(f"{one.path!r} {one.kind} {one.hunks}" for one in state.conflicts[:4])
+                said = ", ".join(
+                    f"{conflict.path!r} {conflict.kind} {conflict.hunks}" for conflict in state.conflicts[:4]
+                )
                 click.echo(f"{name}: {way}: {said}")
         leaked, moved = leaks(store, (pair.landed_before, agent, pair.base, state.tree), tests)
         sums[f"{way}: with lines that upstream had moved"] += bool(moved)

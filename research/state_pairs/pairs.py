@@ -52,14 +52,14 @@ def draw(store: Store, count: int, seed: int) -> list[Pair]:
         ):
             lines[landing[1], branch].append(_Stage(*landing))
     chained = [
-        _pair(repositories, "chain", one, two, found[:place])
-        for found in (sorted(one) for one in stages.values())
-        for place, (one, two) in enumerate(pairwise(found), 1)
+        _pair(repositories, "chain", earlier, later, found[:place])
+        for found in (sorted(stage) for stage in stages.values())
+        for place, (earlier, later) in enumerate(pairwise(found), 1)
     ]
     beside = [
-        _pair(repositories, "branch", one, two, [one])
+        _pair(repositories, "branch", earlier, later, [earlier])
         for of_one_branch in lines.values()
-        for one, two in pairwise(sorted(of_one_branch))
+        for earlier, later in pairwise(sorted(of_one_branch))
     ]
     generator = random.Random(seed)
     from_chains = _spread(chained, min(count // 2, len(chained)), generator)
@@ -75,11 +75,21 @@ class _Stage(NamedTuple):
 
 
 def _pair(
-    repositories: dict[int, tuple[str, str]], origin: str, one: _Stage, two: _Stage, earlier: list[_Stage]
+    repositories: dict[int, tuple[str, str]], origin: str, first: _Stage, second: _Stage, earlier: list[_Stage]
 ) -> Pair:
-    name, location = repositories[one.repository]
+    name, location = repositories[first.repository]
     done = tuple((stage.base, stage.landed) for stage in earlier)
-    return Pair(name, location, origin, (one.number, two.number), one.base, one.landed, two.base, two.landed, done)
+    return Pair(
+        name,
+        location,
+        origin,
+        (first.number, second.number),
+        first.base,
+        first.landed,
+        second.base,
+        second.landed,
+        done,
+    )
 
 
 def tests_of(store: TreeStore, pair: Pair) -> set[bytes]:

@@ -252,7 +252,7 @@ def stored(world: TaskWorld, chain: str | None = None) -> dict[str, Any]:
     assert draft is not None
     return {
         "task": (draft.outcome, draft.reason, draft.overview, draft.attempts),
-        "stages": [(one.outcome, one.attempts) for one in draft.stages],
+        "stages": [(stage.outcome, stage.attempts) for stage in draft.stages],
         "draft": draft,
     }
 

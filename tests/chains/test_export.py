@@ -58,20 +58,20 @@ def test_lines_round_trip_and_come_in_one_order(world: TaskWorld, tmp_path: Path
     lines = out.read_text(encoding="utf-8").splitlines()
     read = [TaskRecord.model_validate_json(line) for line in lines]
     assert read == exported(world)
-    assert [one.chain_id for one in read] == sorted([world.chains[0], world.chains[2]])
+    assert [task_record.chain_id for task_record in read] == sorted([world.chains[0], world.chains[2]])
     assert write_lines(task_lines(exported(world)), tmp_path / "again.jsonl") == 2
     assert (tmp_path / "again.jsonl").read_bytes() == out.read_bytes()
     assert [path.name for path in out.parent.iterdir()] == ["tasks.jsonl"]
 
 
 def test_a_record_holds_what_a_rollout_needs(world: TaskWorld) -> None:
-    record = next(one for one in exported(world) if one.chain_id == world.chains[0])
+    record = next(task_record for task_record in exported(world) if task_record.chain_id == world.chains[0])
     assert record.repository.model_dump() == {"host": "github.com", "name": "shop/till", "location": None}
     assert (record.language, record.licence, record.strategy, record.score) == ("python", "MIT", "reference", 1.0)
     assert (record.outcome, record.overview, record.model) == ("ready", OVERVIEW, "fake")
     assert record.cost.model_dump() == {"calls": 7, "tokens_in": 700, "tokens_out": 70, "usd": pytest.approx(0.00084)}
     first, second, third = record.stages
-    assert [one.query for one in record.stages] == list(QUERIES.values())
+    assert [stage.query for stage in record.stages] == list(QUERIES.values())
     assert (second.number, second.url) == (2, "https://github.com/shop/till/pull/2")
     assert second.title == "Count coupons once; ask [email]"
     assert second.files == ("src/till/cart.py", "src/till/coupons.py") and second.test_files == (
@@ -81,7 +81,7 @@ def test_a_record_holds_what_a_rollout_needs(world: TaskWorld) -> None:
     assert first.evidence is None and second.evidence is not None
     assert (second.evidence.relation, second.evidence.confidence) == ("follow_up", 0.9)
     assert second.evidence.signs[0].sign == "shared_files"
-    assert [one.field for one in second.evidence.citations] == ["landing"]
+    assert [citation.field for citation in second.evidence.citations] == ["landing"]
     assert "Follow-up to #1" in second.evidence.citations[0].snippet
     assert "docs/coupons.md" in second.source_patch and "docs/coupons.md" not in second.files
     assert "test_coupons" in second.test_patch and "test_coupons" not in second.source_patch
@@ -120,12 +120,12 @@ def pair(tmp_path: Path) -> Iterator[TaskWorld]:
 
 
 def test_tasks_of_retired_chains_are_exported_on_request_only_and_say_so(pair: TaskWorld) -> None:
-    assert {one.selection for one in exported(pair)} == {"selected"} and len(exported(pair)) == 2
+    assert {task_record.selection for task_record in exported(pair)} == {"selected"} and len(exported(pair)) == 2
     with pair.store.transaction() as tx:
         query = update(Selection).where(Selection.chain_id == pair.chains[0])
         tx.connection.execute(query.values(outcome="retired", reason="chosen anew"))
-    assert [one.chain_id for one in exported(pair)] == [pair.chains[1]]
-    said = {one.chain_id: one.selection for one in exported(pair, retired=True)}
+    assert [task_record.chain_id for task_record in exported(pair)] == [pair.chains[1]]
+    said = {task_record.chain_id: task_record.selection for task_record in exported(pair, retired=True)}
     assert said == {pair.chains[0]: "retired", pair.chains[1]: "selected"}
 
 
@@ -136,7 +136,7 @@ def test_a_commit_that_is_gone_is_named_and_the_other_chains_are_exported(pair: 
         tx.connection.execute(update(ChainStage).where(*stage).values(landed_sha=lost))
     unread: list[UnreadableTask] = []
     lines = list(records(pair.store, pair.folder / "mirrors", TaskExportOptions(), unread.append))
-    assert [one.chain_id for one in lines] == [pair.chains[1]]
+    assert [line.chain_id for line in lines] == [pair.chains[1]]
     (one,) = unread
     assert (one.chain_id, one.repository, one.outcome) == (pair.chains[0], "shop/till", "incomplete_repository")
     assert lost in one.reason and "#2" in one.reason
@@ -144,7 +144,7 @@ def test_a_commit_that_is_gone_is_named_and_the_other_chains_are_exported(pair: 
         exported(pair)
     pair.world.path.rename(pair.folder / "away.git")
     assert not list(records(pair.store, pair.folder / "mirrors", TaskExportOptions(), unread.append))
-    assert [one.outcome for one in unread[1:]] == ["not_a_repository"] * 2
+    assert [unreadable.outcome for unreadable in unread[1:]] == ["not_a_repository"] * 2
     with pytest.raises(NotARepository):
         exported(pair)
 
@@ -170,7 +170,7 @@ def test_a_task_without_stages_is_a_record_too(pair: TaskWorld) -> None:
 
 
 def test_source_and_test_patch_on_the_base_give_the_landed_tree(world: TaskWorld, tmp_path: Path) -> None:
-    record = next(one for one in exported(world) if one.chain_id == world.chains[0])
+    record = next(task_record for task_record in exported(world) if task_record.chain_id == world.chains[0])
     for stage in record.stages:
         if stage.lossy:
             continue

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chains.stages.normalized import is_same_undressed, may_be_dress
+from chains.stages.normalized import may_be_annotation_only, same_normalized
 from prchain.git import FilePatch, Hunk
 
 PLAIN = "import os\n\n\nclass A:\n    def f(self, a, b=1):\n        return os.path.join(a, b)\n"
 
 
 @pytest.mark.parametrize(
-    "dressed",
+    "annotated",
     [
         '"""Module."""\n' + PLAIN,
         PLAIN.replace("class A:\n", 'class A:\n    """A class."""\n\n'),
@@ -26,9 +26,9 @@ PLAIN = "import os\n\n\nclass A:\n    def f(self, a, b=1):\n        return os.pa
         PLAIN.replace("class A:\n", "class A:\n    size: int\n\n"),
     ],
 )
-def test_dress_is_nothing_that_a_program_sees(dressed: str) -> None:
-    assert is_same_undressed(PLAIN, dressed)
-    assert is_same_undressed(dressed, PLAIN)
+def test_an_annotation_is_nothing_that_a_program_sees(annotated: str) -> None:
+    assert same_normalized(PLAIN, annotated)
+    assert same_normalized(annotated, PLAIN)
 
 
 @pytest.mark.parametrize(
@@ -42,12 +42,12 @@ def test_dress_is_nothing_that_a_program_sees(dressed: str) -> None:
     ],
 )
 def test_work_is_seen(changed: str) -> None:
-    assert not is_same_undressed(PLAIN, changed)
+    assert not same_normalized(PLAIN, changed)
 
 
 @given(st.text(max_size=60))
 def test_no_text_breaks_it(text: str) -> None:
-    is_same_undressed(text, PLAIN)
+    same_normalized(text, PLAIN)
 
 
 def patch(path: str, *lines: str) -> list[FilePatch]:
@@ -55,8 +55,10 @@ def patch(path: str, *lines: str) -> list[FilePatch]:
 
 
 def test_only_patches_that_may_be_dress_are_parsed() -> None:
-    assert may_be_dress(patch("a.py", "-    Returns the thing", "+    Return the thing.", "+    :param a: a path"))
-    assert may_be_dress(patch("a.py", "-def f(a):", "+def f(a: int) -> None:"))
-    assert not may_be_dress(patch("a.py", "+    return self.a"))
-    assert not may_be_dress(patch("a.py", "-x = 1", "+x = 2"))
-    assert not may_be_dress(patch("a.rs", "+/// says"))
+    assert may_be_annotation_only(
+        patch("a.py", "-    Returns the thing", "+    Return the thing.", "+    :param a: a path")
+    )
+    assert may_be_annotation_only(patch("a.py", "-def f(a):", "+def f(a: int) -> None:"))
+    assert not may_be_annotation_only(patch("a.py", "+    return self.a"))
+    assert not may_be_annotation_only(patch("a.py", "-x = 1", "+x = 2"))
+    assert not may_be_annotation_only(patch("a.rs", "+/// says"))

@@ -60,7 +60,7 @@ def constructor(model: FakeModel, **options: Any) -> QueryConstructor:
 
 class TestContext:
     def test_texts_come_from_the_api_and_else_from_the_landing(self, contexts: list[StageContext]) -> None:
-        first, second, _ = (one.texts for one in contexts)
+        first, second, _ = (context.texts for context in contexts)
         assert first.title == "Round as banks do (#1)"
         assert first.body.startswith("Sums differ.")
         assert second.body == "Follow-up to #1."
@@ -83,7 +83,7 @@ class TestContext:
         self, contexts: list[StageContext]
     ) -> None:
         needed = [{"round_half_even_cents"}, {"CouponLedger", "redeem_once"}, {"print_itemised_receipt"}]
-        assert [set(one.interface) for one in contexts] == needed
+        assert [set(context.interface) for context in contexts] == needed
         assert "Cart" not in contexts[0].interface
 
     def test_a_passage_of_an_issue_that_shows_the_solution_is_left_out(self, contexts: list[StageContext]) -> None:
@@ -107,7 +107,7 @@ def test_an_issue_of_many_paragraphs_is_checked_as_a_whole_and_parted_only_where
         return check(text, *arguments, **options)
 
     monkeypatch.setattr("chains.tasks.context.check", counting)
-    facts = [one.facts for one in contexts]
+    facts = [context.facts for context in contexts]
     paragraphs = [f"Remark number {n} on the totals." for n in range(200)]
     clean = IssueText("shop/till#7", "Totals", "\n\n".join(paragraphs))
     text, found = checked_issue(clean, facts, contexts[0])
@@ -115,7 +115,7 @@ def test_an_issue_of_many_paragraphs_is_checked_as_a_whole_and_parted_only_where
     leaky = [*paragraphs[:60], "    return float(Decimal(amount).quantize(Decimal('0.01')))", *paragraphs[60:]]
     text, found = checked_issue(IssueText("shop/till#7", "Totals", "\n\n".join(leaky)), facts, contexts[0])
     assert found and "quantize" not in text and text.count("left out") == 1
-    assert all(one in text for one in paragraphs) and len(checked) < 30
+    assert all(paragraph in text for paragraph in paragraphs) and len(checked) < 30
 
 
 def test_parts_of_a_secret_in_a_literal_are_no_names_of_the_patch(tmp_path: Path) -> None:
@@ -143,8 +143,12 @@ class TestHappyPath:
         assert (written.clean, written.text, written.attempts) == (True, QUERIES[1], 1)
         overview = maker.overview(chain, contexts, list(QUERIES.values()))
         assert (overview.clean, overview.text) == (True, OVERVIEW)
-        assert [one.purpose for one in model.asked] == ["plan", "query", "overview"]
-        assert [one.subject for one in model.asked] == [f"{chain.id}/1", f"{chain.id}/1", f"{chain.id}/overview"]
+        assert [request.purpose for request in model.asked] == ["plan", "query", "overview"]
+        assert [request.subject for request in model.asked] == [
+            f"{chain.id}/1",
+            f"{chain.id}/1",
+            f"{chain.id}/overview",
+        ]
         assert set(maker.prompts) == {"plan", "query", "overview", "again"}
 
     def test_the_prompts_hold_what_they_are_for(self, chain: TaskChain, contexts: list[StageContext]) -> None:
@@ -201,7 +205,7 @@ class TestLeaks:
         model = leaks_first(99)
         written = constructor(model).query(chain, contexts, 1, "plan")
         assert not written.clean and len(model.asked) == ROUND == written.attempts
-        assert ("introduced_name", "leak") in {(one.kind, one.severity) for one in written.findings}
+        assert ("introduced_name", "leak") in {(finding.kind, finding.severity) for finding in written.findings}
         assert written.text == LEAK
 
     def test_names_of_the_interface_may_not_stand_in_the_prose(
@@ -214,7 +218,7 @@ class TestLeaks:
         text = QUERIES[1] + " Mind that print_itemised_receipt will need it."
         model = FakeModel(lambda request: {"query": text})
         written = constructor(model).query(chain, contexts, 1, "plan")
-        assert not written.clean and 3 in {one.stage for one in written.findings}
+        assert not written.clean and 3 in {finding.stage for finding in written.findings}
 
     def test_an_overview_may_give_away_no_stage(self, chain: TaskChain, contexts: list[StageContext]) -> None:
         model = FakeModel(lambda request: {"overview": OVERVIEW + " It ends with CouponLedger."})
@@ -275,8 +279,8 @@ class TestContextTooLong:
 def test_estimates_count_the_calls_of_a_clean_run(chain: TaskChain, contexts: list[StageContext]) -> None:
     model = FakeModel()
     estimates = list(constructor(model).estimates(chain, contexts, {1: 0, 2: 0, 3: 0}))
-    assert [one.calls for one in estimates] == [1] * 7
-    assert all(one.usd and one.tokens_in > 500 for one in estimates)
+    assert [estimate.calls for estimate in estimates] == [1] * 7
+    assert all(estimate.usd and estimate.tokens_in > 500 for estimate in estimates)
     assert model.asked == []
 
 

@@ -246,9 +246,9 @@ def test_overlapping_chains_of_a_long_history_are_windows_and_millions_of_paths_
     line: Mapping[tuple[int, int], float] = {(node, node - 1): 0.9 for node in range(2, 8)}
     assert choose(line, disjoint=False) == [(1, 2, 3, 4, 5), (2, 3, 4, 5, 6), (3, 4, 5, 6, 7)]
     layers = {
-        (10 * layer + 10 + one, 10 * layer + other): 0.6
+        (10 * layer + 10 + number, 10 * layer + other): 0.6
         for layer in range(9)
-        for one in range(10)
+        for number in range(10)
         for other in range(10)
     }
     assert max(len(chain) for chain in choose(layers, longest=10, disjoint=False)) == 10

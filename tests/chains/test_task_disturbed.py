@@ -75,7 +75,7 @@ class TestAtOnce:
         assert many.rows(Task, "outcome", chain_id=gone) == []
 
     def test_a_chain_that_goes_before_it_is_read_is_skipped(self, many: TaskWorld) -> None:
-        first, *_, last = (one.chain_id for one in many.run(FakeModel()).pending().units)
+        first, *_, last = (unit.chain_id for unit in many.run(FakeModel()).pending().units)
 
         def choose_anew() -> None:
             with many.store.transaction() as tx:
@@ -83,7 +83,7 @@ class TestAtOnce:
 
         report = many.run(self.meanwhile(f"{first}/overview", choose_anew)).run(1)
         assert (report.counts, report.done) == ({"ready": 19, "chain_gone": 1}, True)
-        assert last not in {one.chain_id for one in many.run(FakeModel()).pending().units}
+        assert last not in {unit.chain_id for unit in many.run(FakeModel()).pending().units}
 
     @pytest.mark.parametrize("error", [None, EndpointUnreachable("down"), ValueError("a defect")])
     def test_a_task_that_another_run_ended_stands(self, world: TaskWorld, error: Exception | None) -> None:

@@ -68,11 +68,11 @@ class TestOutcomes:
         assert rows["task"] == ("ready", None, OVERVIEW, 1)
         assert rows["stages"] == [("ready", 1)] * 3
         draft = rows["draft"]
-        assert [one.query for one in draft.stages] == list(QUERIES.values())
-        assert all(one.plan and one.plan.startswith("why: ") for one in draft.stages)
+        assert [stage.query for stage in draft.stages] == list(QUERIES.values())
+        assert all(stage.plan and stage.plan.startswith("why: ") for stage in draft.stages)
         assert draft.stages[0].files == ("src/till/cart.py", "src/till/prices.py")
         assert "round_half_even_cents" in draft.stages[0].interface
-        assert {one["severity"] for stage in draft.stages for one in stage.findings} <= {"warning"}
+        assert {finding["severity"] for stage in draft.stages for finding in stage.findings} <= {"warning"}
         ((name, prompts),) = world.rows(Task, "model", "prompts")
         assert name == "fake" and set(json.loads(prompts)) == {"plan", "query", "overview", "again"}
         assert len(model.asked) == 7
@@ -85,7 +85,9 @@ class TestOutcomes:
         assert rows["stages"] == [("ready", 1), ("query_rejected", ROUND), ("not_reached", 0)]
         assert rows["task"][2] is None and rows["task"][1].startswith("stage 2: ")
         findings = rows["draft"].stages[1].findings
-        assert any(one["kind"] == "introduced_name" and "CouponLedger" in one["evidence"] for one in findings)
+        assert any(
+            finding["kind"] == "introduced_name" and "CouponLedger" in finding["evidence"] for finding in findings
+        )
         assert rows["draft"].stages[2].files and rows["draft"].stages[2].interface
         assert not [r for r in model.asked if r.purpose == "overview" or r.subject.endswith("/3")]
 
@@ -318,10 +320,10 @@ class TestRenewed:
         report = world.run(gateway_of(leaks, ledger), renew=True).run()
         assert report.counts == {"query_rejected": 1} and "the task that stood stays" in str(report.results[0].reason)
         now = stored(world)["draft"]
-        assert (now.outcome, now.overview, [one.query for one in now.stages]) == (
+        assert (now.outcome, now.overview, [stage.query for stage in now.stages]) == (
             "ready",
             before.overview,
-            [one.query for one in before.stages],
+            [stage.query for stage in before.stages],
         )
         asked = len(leaks.asked)
         world.run(gateway_of(leaks, ledger), renew=True).run()
@@ -386,12 +388,14 @@ class TestDryRun:
         lose_commits(many, many.chains[3])
         tasks, estimate, unread = many.run(FakeModel()).estimate()
         assert (tasks, estimate.calls) == (19, 57)
-        assert [(one.unit.chain_id, "commit" in (one.reason or "")) for one in unread] == [(many.chains[3], True)]
+        assert [(result.unit.chain_id, "commit" in (result.reason or "")) for result in unread] == [
+            (many.chains[3], True)
+        ]
 
 
 def chosen(run: TaskRun) -> list[str]:
     """The chains that a run would work on."""
-    return [one.chain_id for one in run.pending().units]
+    return [unit.chain_id for unit in run.pending().units]
 
 
 def lose_commits(world: TaskWorld, chain: str) -> None:

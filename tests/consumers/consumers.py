@@ -86,8 +86,8 @@ def written(world: SampleWorld, form: str, options: ExportOptions, file: Path) -
 
 def samples(world: SampleWorld, options: ExportOptions) -> list[Sample]:
     with world.store.reading() as tx:
-        found = [read_sample(tx, one, options) for one in candidates(tx, options)]
-    return [one for one in found if isinstance(one, Sample)]
+        found = [read_sample(tx, candidate, options) for candidate in candidates(tx, options)]
+    return [sample for sample in found if isinstance(sample, Sample)]
 
 
 def words(turn: SampleMessage, *, inline: bool = False) -> str:
@@ -114,13 +114,13 @@ def both(world: SampleWorld, form: str, options: ExportOptions, folder: Path) ->
 
 
 def test_ms_swift_trains_on_the_marked_turns_alone(world: SampleWorld, tmp_path: Path) -> None:
-    expected = [trained(one, inline=True) for one in samples(world, MASKED)]
+    expected = [trained(sample, inline=True) for sample in samples(world, MASKED)]
     for rows in consumed("swift", *both(world, "swift", MASKED, tmp_path)):
         assert [bare(row["under_loss"]) for row in rows] == expected
 
 
 def test_trl_trains_on_the_marked_turns_alone_one_a_row(world: SampleWorld, tmp_path: Path) -> None:
-    expected = [[text] for one in samples(world, MASKED) for text in trained(one)]
+    expected = [[text] for sample in samples(world, MASKED) for text in trained(sample)]
     for rows in consumed("trl", *both(world, "trl", TURNS, tmp_path)):
         assert [bare(row["under_loss"]) for row in rows] == expected
         assert not [row for row in rows if "null" in row["text"]], "arguments of one tool stand in calls of another"
@@ -129,15 +129,15 @@ def test_trl_trains_on_the_marked_turns_alone_one_a_row(world: SampleWorld, tmp_
 def test_trl_trains_on_every_turn_of_conversations_where_nothing_is_masked(world: SampleWorld, tmp_path: Path) -> None:
     (rows,) = consumed("trl-assistant", written(world, "trl", WHOLE, tmp_path / "sft.jsonl"))
     whole = samples(world, WHOLE)
-    assert [bare(row["under_loss"]) for row in rows] == [trained(one) for one in whole]
-    assert {turn.train for one in whole for turn in one.turns if turn.role == "assistant"} == {True}
+    assert [bare(row["under_loss"]) for row in rows] == [trained(sample) for sample in whole]
+    assert {turn.train for sample in whole for turn in sample.turns if turn.role == "assistant"} == {True}
 
 
 @pytest.mark.skipif(SLIME not in os.environ, reason=f"{SLIME} names no checkout of slime")
 @pytest.mark.parametrize("loss_type", ["qwen", "qwen3", "qwen3_5"])
 def test_slime_trains_on_the_marked_turns_alone(world: SampleWorld, tmp_path: Path, loss_type: str) -> None:
     for rows in consumed(f"slime-{loss_type}", *both(world, "slime", MASKED, tmp_path)):
-        assert [bare(row["under_loss"]) for row in rows] == [trained(one) for one in samples(world, MASKED)]
+        assert [bare(row["under_loss"]) for row in rows] == [trained(sample) for sample in samples(world, MASKED)]
 
 
 def test_datasets_reads_every_format_and_loses_nothing(world: SampleWorld, tmp_path: Path) -> None:

@@ -202,9 +202,9 @@ def test_build_takes_one_chain_by_the_beginning_of_its_id_whatever_chose_it(
     monkeypatch.setattr(Provider, "provide", lambda *a, **k: StageImage(plan, "prchain/shop--till:1"))
     single = world.add_chain((2,), strategy="single")
     assert prchain("build", "--chain", single[:4], "--json") == 0
-    assert [one["stages"] for one in json.loads(capsys.readouterr().out)] == [1]
+    assert [load["stages"] for load in json.loads(capsys.readouterr().out)] == [1]
     assert prchain("build", "--json") == 0
-    assert [one["stages"] for one in json.loads(capsys.readouterr().out)] == [3]
+    assert [load["stages"] for load in json.loads(capsys.readouterr().out)] == [3]
 
 
 def test_build_names_each_image_once_with_the_stages_that_it_serves(
@@ -223,7 +223,7 @@ def test_build_names_each_image_once_with_the_stages_that_it_serves(
     assert "built in 2 s: prchain/shop--till:1 (2 stages); dated" in said.out
     assert "build_failed: shop/till (1 stage): the step x failed: y | error: y" in said.err
     assert prchain("build", "--rebuild", "--json") == 0
-    assert [(one["outcome"], one["stages"]) for one in json.loads(capsys.readouterr().out)] == [("built", 3)]
+    assert [(load["outcome"], load["stages"]) for load in json.loads(capsys.readouterr().out)] == [("built", 3)]
 
 
 def an_image(name: str, **fields: Any) -> Image:
@@ -268,7 +268,7 @@ def test_list_shows_disk_use_and_failed_builds(
     images = [an_image("prchain/shop--till:1"), an_image("prchain/other--x:1", repository="other/x")]
     monkeypatch.setattr("environments.images.images.list_images", lambda engine: images)
     reason = json.dumps({"message": "no compiler"})
-    rows = [image_row(one.name, repository=one.repository) for one in images]
+    rows = [image_row(image.name, repository=image.repository) for image in images]
     with world.store.transaction() as tx:
         tx.upsert(BuiltImage, [*rows, image_row("prchain/shop--till:2", outcome="build_failed", reason=reason)])
     assert prchain("list") == 0
@@ -283,7 +283,7 @@ def test_list_shows_disk_use_and_failed_builds(
     ]
     assert prchain("list", "--repository", "Other/X", "--json") == 0
     shown = json.loads(capsys.readouterr().out)
-    assert [one["name"] for one in shown["images"]] == ["prchain/other--x:1"] and shown["failed"] == []
+    assert [image["name"] for image in shown["images"]] == ["prchain/other--x:1"] and shown["failed"] == []
 
 
 class Shelf(FakeEngine):
@@ -390,7 +390,7 @@ def test_list_shows_this_databases_images_and_tells_how_many_others_there_are(
     assert re.search("prchain/shop--till:1 +python", out)
     assert prchain("list", "--everybody", "--json") == 0
     rows = json.loads(capsys.readouterr().out)["images"]
-    assert {one["name"] for one in rows if not one["of_database"]} == set(OTHERS)
+    assert {row["name"] for row in rows if not row["of_database"]} == set(OTHERS)
 
 
 def test_the_row_of_a_stage_image_outlives_its_chain_so_that_prune_finds_it(world: StageWorld) -> None:
@@ -463,12 +463,12 @@ def test_in_docker_a_chain_is_built_validated_listed_and_pruned(
             assert prchain("validate", "--runs", "1", "--workers", "2", "--stage-images", "--json") == 0
             row = json.loads(capsys.readouterr().out)
             assert row["outcomes"] == {"proved": 1}
-            assert [one["classes"]["f2p"] for one in row["chains"][0]["stages"]] == [1, 1, 1]
-            images = {one["image"] for one in row["chains"][0]["stages"]}
-            images |= {one["stage_image"] for one in row["chains"][0]["stages"]}
+            assert [stage["classes"]["f2p"] for stage in row["chains"][0]["stages"]] == [1, 1, 1]
+            images = {stage["image"] for stage in row["chains"][0]["stages"]}
+            images |= {stage["stage_image"] for stage in row["chains"][0]["stages"]}
             assert len(images) == 4
             assert prchain("list", "--repository", name, "--json") == 0
-            assert {one["name"] for one in json.loads(capsys.readouterr().out)["images"]} == images
+            assert {image["name"] for image in json.loads(capsys.readouterr().out)["images"]} == images
             assert {name for (name,) in world.rows(BuiltImage, "name")} == images, "stage images have rows, too"
             assert prchain("prune", "--repository", name, "--json") == 0
             assert json.loads(capsys.readouterr().out) == []

@@ -134,7 +134,7 @@ def test_the_run_that_was_out_of_time_is_the_one_whose_end_is_shown(world: Stage
     runs.keep("before", 1, "key", a_run("it hung here", timed_out=True))
     found = proof_page(world.store, world.chain_id)["stages"][0]
     assert found["last_lines"] == ["it hung here"]
-    assert [(one["side"], one["timed_out"]) for one in found["runs"]] == [("before", True), ("after", False)]
+    assert [(run["side"], run["timed_out"]) for run in found["runs"]] == [("before", True), ("after", False)]
 
 
 @pytest.mark.parametrize(

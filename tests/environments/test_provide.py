@@ -171,7 +171,7 @@ def test_of_many_threads_one_builds_and_the_others_wait_for_it(shop: Workshop) -
         thread.join(20)
     assert len(found) == 6
     assert (len(shop.builds.made), shop.builds.most_at_once) == (1, 1)
-    assert sorted(one.cached for one in found) == [False, True, True, True, True, True]
+    assert sorted(stage_image.cached for stage_image in found) == [False, True, True, True, True, True]
 
 
 def test_images_of_different_manifests_are_built_at_the_same_time(shop: Workshop) -> None:

@@ -135,7 +135,7 @@ def ran(script: str, folder: Path, **variables: str) -> list[str]:
 
 
 def script_of(step: str) -> str:
-    return next(one.run[0] for one in choose({"setup.py"}, "o/n").build if one.name == step)
+    return next(recipe_step.run[0] for recipe_step in choose({"setup.py"}, "o/n").build if recipe_step.name == step)
 
 
 @pytest.mark.parametrize(

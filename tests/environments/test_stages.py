@@ -23,8 +23,8 @@ def world(tmp_path: Path) -> Iterator[StageWorld]:
 def test_a_chain_has_its_stages_in_order_with_the_commits_of_git(world: StageWorld) -> None:
     chain = world.chain
     assert (chain.repository, chain.host) == ("shop/till", "github.com")
-    assert [(one.position, one.number) for one in chain.stages] == [(1, 1), (2, 2), (3, 3)]
-    assert [one.base for one in chain.stages][1:] == [one.landed for one in chain.stages][:-1]
+    assert [(stage.position, stage.number) for stage in chain.stages] == [(1, 1), (2, 2), (3, 3)]
+    assert [stage.base for stage in chain.stages][1:] == [stage.landed for stage in chain.stages][:-1]
     assert world.trees().tree_of(chain.stages[0].base)
 
 

@@ -190,7 +190,7 @@ def test_jest_and_vitest_reports_are_read() -> None:
     states = ["passed", "failed", "pending", "todo", "skipped", "new in jest 40"]
     report = {
         "testResults": [
-            {"name": "/testbed/t/a.test.js", "assertionResults": [case(f"is > {one}", one) for one in states]},
+            {"name": "/testbed/t/a.test.js", "assertionResults": [case(f"is > {state}", state) for state in states]},
             {"name": "/testbed/t/b.test.js", "assertionResults": [], "status": "failed"},
             {"name": "/testbed/t/c.test.js", "assertionResults": [case("twice", "failed"), case("twice", "passed")]},
         ]

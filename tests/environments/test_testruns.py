@@ -85,7 +85,7 @@ def run(
     shell = Shell(folder)
     sandbox: Sandbox = shell  # type: ignore[assignment]
     ended = run_tests(sandbox, command, [FILE], timeout=timeout, **options)  # type: ignore[arg-type]
-    assert shell.folders and not any(one.exists() for one in shell.folders), "something is left in the sandbox"
+    assert shell.folders and not any(folder.exists() for folder in shell.folders), "something is left in the sandbox"
     return ended
 
 

@@ -59,7 +59,7 @@ def validate(world: StageWorld, *, runs: int = 1, **choice: Any) -> ValidateRepo
 
 
 def outcomes(world: StageWorld) -> list[str]:
-    return [one.outcome for one in world.stages()]
+    return [stage.outcome for stage in world.stages()]
 
 
 def facts(world: StageWorld) -> dict[str, Any]:
@@ -171,7 +171,7 @@ def test_the_runners_functions_that_the_reference_replaces_are_left_alone(tmp_pa
         single = world.add_chain((1,), strategy="single")
         assert validate(world, runs=2, chain=single).counts == {PROVED: 1}
         assert calls == [(), ("runner.call",), ("runner.call",), ("runner.call",), ("runner.call",)]
-        assert {one.tampered for one in world.stages(single)} == {("runner.call",)}
+        assert {stage.tampered for stage in world.stages(single)} == {("runner.call",)}
         before, count = facts(world), len(calls)
         with world.store.transaction() as tx:
             tx.delete(Validation, chain_id=single)
@@ -266,7 +266,7 @@ def test_a_defect_on_one_chain_is_told_and_the_others_end(world: StageWorld, mon
 
     monkeypatch.setattr(Provider, "provide", defect)
     report = validate(world)
-    assert report.outcomes == {PROVED: 1} and [one.outcome for one in report.failed] == ["defect"]
+    assert report.outcomes == {PROVED: 1} and [result.outcome for result in report.failed] == ["defect"]
     assert "ZeroDivisionError" in str(report.failed[0].reason)
 
 
@@ -275,7 +275,7 @@ def test_a_run_that_hangs_is_seen_in_the_log_under_its_own_phase(world: StageWor
     with open_progress(log, every=0) as progress:
         ValidateRun(world.store, world.prover(runs=1), ValidationChoice(), progress=progress).run()
     words = [line.partition(f"({world.chain_id}: ")[2].rstrip(")") for line in log.getvalue().splitlines()]
-    assert [one for one in words if "stage 2" in one] == [
+    assert [word for word in words if "stage 2" in word] == [
         "stage 2: image",
         "stage 2: after, run 1",
         "stage 2: before, run 1",
@@ -352,7 +352,7 @@ def test_a_checkout_that_is_gone_is_made_again_without_another_test_run(
 def test_one_chain_is_chosen_by_the_beginning_of_its_id(world: StageWorld) -> None:
     single = world.add_chain((2,), strategy="single")
     report = validate(world, chain=single[:3])
-    assert [one.chain_id for one in report.proofs] == [single]
+    assert [proof.chain_id for proof in report.proofs] == [single]
     with pytest.raises(UsageError):
         validate(world, chain="zz")
 

@@ -262,7 +262,7 @@ def test_in_docker_runs_start_alike_and_a_checkout_is_kept_for_swebench(tmp_path
             with workplace.bench(stage.landed, ["tests/test_prices.py"]) as bench:
                 for _ in range(2):
                     assert bench.run().statuses[TEST] is Status.passed
-                listed = [one.name for one in list_images(client)]
+                listed = [image.name for image in list_images(client)]
                 assert client.images.list("prchain-snapshot") and base_image in listed
                 assert not any("prchain-snapshot" in name for name in listed)
             names.append(stage_image(workplace, chain, stage))

@@ -58,8 +58,8 @@ def found(text: str, position: int = 1, kind: Kind = "query", filler: str = FILL
 
 
 def leaks(text: str, position: int = 1, kind: Kind = "query") -> set[str]:
-    return {one.kind for one in found(text, position, kind) if one.severity == "leak"}
+    return {finding.kind for finding in found(text, position, kind) if finding.severity == "leak"}
 
 
 def warnings(text: str, position: int = 1, kind: Kind = "query") -> set[str]:
-    return {one.kind for one in found(text, position, kind) if one.severity == "warning"}
+    return {finding.kind for finding in found(text, position, kind) if finding.severity == "warning"}

@@ -164,7 +164,7 @@ class TestConflicts:
         theirs: Content = changed(1, to="t") if isinstance(ours, tuple) else (LINK, "target")
         files, conflicts = merged(store, {"a": TEXT}, {"a": ours}, {"a": theirs})
         assert files == {"a": ours}
-        assert [(one.path, one.kind) for one in conflicts] == [(b"a", ConflictKind.TYPE)]
+        assert [(conflict.path, conflict.kind) for conflict in conflicts] == [(b"a", ConflictKind.TYPE)]
 
     def test_a_file_renamed_to_two_names_has_ours(self, store: TreeStore) -> None:
         files, conflicts = merged(store, {"a": TEXT}, {"b": changed(1, to="o")}, {"c": changed(9, to="t")})
@@ -174,25 +174,27 @@ class TestConflicts:
     def test_what_we_deleted_does_not_come_back_under_another_name(self, store: TreeStore) -> None:
         files, conflicts = merged(store, {"a": TEXT}, {}, {"c": changed(9, to="t")})
         assert files == {}
-        assert [(one.kind, one.lost_lines) for one in conflicts] == [(ConflictKind.RENAME, ("t 9",))]
+        assert [(conflict.kind, conflict.lost_lines) for conflict in conflicts] == [(ConflictKind.RENAME, ("t 9",))]
 
     def test_what_we_renamed_stays_though_they_deleted_it(self, store: TreeStore) -> None:
         files, conflicts = merged(store, {"a": TEXT}, {"c": changed(9, to="o")}, {})
         assert files == {"c": changed(9, to="o")}
-        assert [one.kind for one in conflicts] == [ConflictKind.RENAME]
+        assert [conflict.kind for conflict in conflicts] == [ConflictKind.RENAME]
 
     def test_their_rename_onto_a_file_of_ours(self, store: TreeStore) -> None:
         files, conflicts = merged(
             store, {"a": TEXT}, {"a": changed(1, to="o"), "b": "ours\n"}, {"b": changed(1, to="t")}
         )
         assert files == {"a": changed(1, to="o"), "b": "ours\n"}
-        assert {one.kind for one in conflicts} == {ConflictKind.RENAME}
+        assert {conflict.kind for conflict in conflicts} == {ConflictKind.RENAME}
 
     def test_several_paths_are_listed_in_order_under_their_names(self, store: TreeStore) -> None:
         names: list[str | bytes] = [b"new\nline", b"bad\xff", "\u00e4", "z"]
         sides = [dict.fromkeys(names, text) for text in ("old\n", "ours\n", "theirs\n")]
         files, conflicts = merged(store, *sides)
-        assert [one.path for one in conflicts] == sorted(n if isinstance(n, bytes) else n.encode() for n in names)
+        assert [conflict.path for conflict in conflicts] == sorted(
+            n if isinstance(n, bytes) else n.encode() for n in names
+        )
         assert set(files.values()) == {"ours\n"}
 
 

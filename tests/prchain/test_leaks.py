@@ -22,7 +22,7 @@ def test_a_text_that_speaks_of_intent_and_names_the_path_is_clean() -> None:
 def test_an_overview_may_name_nothing_of_any_stage_and_needs_no_path() -> None:
     text = FILLER.replace("src/net/pool.py", "the pool") + "Then {} follows."
     for name in ("max_retries", "trip_now"):
-        kinds = [one.kind for one in check(text.format(name), CHAIN, 0, kind="overview", paths_at_base=PATHS)]
+        kinds = [finding.kind for finding in check(text.format(name), CHAIN, 0, kind="overview", paths_at_base=PATHS)]
         assert kinds == ["other_stage_name"]
     assert check(text.format("more"), CHAIN, 0, kind="overview", paths_at_base=PATHS) == []
 
@@ -64,7 +64,7 @@ def test_one_point_or_ordinals_in_prose_only_warn() -> None:
 
 def test_a_query_names_a_path_of_its_source_patch_in_full() -> None:
     for text in ("Work in pool.py.", "Work in old/xsrc/net/pool.pyx.", "Work in src/net."):
-        kinds = {one.kind for one in found(text, filler=FILLER.replace("src/net/pool.py", "the pool"))}
+        kinds = {finding.kind for finding in found(text, filler=FILLER.replace("src/net/pool.py", "the pool"))}
         assert kinds == {"path_missing"}
     assert check("It still fails.", CHAIN, 1, kind="comment", paths_at_base=PATHS) == []
 
@@ -155,7 +155,7 @@ def test_a_comment_may_speak_of_the_patch_it_judges_but_not_of_the_reference() -
 
 @pytest.mark.parametrize(("text", "kind"), [("", "empty"), (" \n", "empty"), ("src/net/pool.py please", "too_short")])
 def test_too_little_text_leaks(text: str, kind: str) -> None:
-    assert [one.kind for one in check(text, CHAIN, 1, kind="query", paths_at_base=PATHS)] == [kind]
+    assert [finding.kind for finding in check(text, CHAIN, 1, kind="query", paths_at_base=PATHS)] == [kind]
 
 
 def test_too_much_text_leaks() -> None:
@@ -177,10 +177,10 @@ def test_of_an_issue_only_names_source_lines_and_shas_count() -> None:
 def test_leaks_come_first_and_nothing_comes_twice() -> None:
     all_found = found("See #42, `connect` and max_retries, `max_retries`, #42.")
     assert len(set(all_found)) == len(all_found)
-    severities = [one.severity for one in all_found]
+    severities = [finding.severity for finding in all_found]
     assert severities == sorted(severities)
     assert leaking(all_found)
-    assert not leaking([one for one in all_found if one.severity == "warning"])
+    assert not leaking([finding for finding in all_found if finding.severity == "warning"])
 
 
 def test_every_kind_has_words_for_the_model() -> None:
@@ -201,7 +201,7 @@ def test_any_text_is_judged_twice_alike(text: str, kind: Kind) -> None:
     position = 0 if kind == "overview" else 1
     first = check(text, CHAIN, position, kind=kind, paths_at_base=PATHS)
     assert first == check(text, CHAIN, position, kind=kind, paths_at_base=PATHS)
-    assert all(one.kind in KINDS and "\n" not in one.evidence for one in first)
+    assert all(finding.kind in KINDS and "\n" not in finding.evidence for finding in first)
 
 
 HOSTILE = [

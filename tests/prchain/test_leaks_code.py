@@ -71,7 +71,7 @@ def test_a_name_that_stands_at_the_base_is_a_warning_when_its_definition_changes
 def test_names_of_other_stages_leak_when_they_are_later_and_warn_when_they_are_earlier() -> None:
     assert leaks("Prepare it for CircuitBreaker.") == {"other_stage_name"}
     later = check("The count of max_retries is right.", CHAIN, 2, kind="comment", paths_at_base=PATHS)
-    assert [(one.kind, one.severity) for one in later] == [("other_stage_name", "warning")]
+    assert [(finding.kind, finding.severity) for finding in later] == [("other_stage_name", "warning")]
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ CENTS = stage_facts(
 
 def cents_leak(text: str) -> bool:
     findings = check(FILLER + text, [CENTS], 1, kind="comment", paths_at_base=PATHS)
-    return any(one.kind == "introduced_name" and one.severity == "leak" for one in findings)
+    return any(finding.kind == "introduced_name" and finding.severity == "leak" for finding in findings)
 
 
 @pytest.mark.parametrize(

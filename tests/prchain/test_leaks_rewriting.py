@@ -20,7 +20,7 @@ def test_it_ends_with_the_first_clean_version_or_the_last_that_is_allowed(said: 
     asked: list[tuple[int, str]] = []
 
     def again(number: int, text: str, found: Sequence[Finding]) -> str | None:
-        assert [one.evidence for one in found] == [text]
+        assert [finding.evidence for finding in found] == [text]
         asked.append((number, text))
         return said[number] if number < len(said) else None
 

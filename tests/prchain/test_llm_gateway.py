@@ -266,7 +266,7 @@ def test_what_a_question_says_itself_wins_over_the_settings_of_its_purpose() -> 
     gateway = Gateway(MemoryLedger(), None, {"judge": Route(model, None, temperature=0.2, max_tokens=7)})
     for said in ({}, {"temperature": 0.0}, {"max_tokens": 9}):
         gateway.ask(Question("judge", "s", PROMPT, (Message("user", "x"),), **said))
-    assert [(one.max_tokens, one.temperature) for one in model.asked] == [(7, 0.2), (7, 0.0), (9, 0.2)]
+    assert [(request.max_tokens, request.temperature) for request in model.asked] == [(7, 0.2), (7, 0.0), (9, 0.2)]
 
 
 def test_where_neither_question_nor_settings_say_it_replies_have_a_limit_of_ours() -> None:
@@ -319,8 +319,8 @@ def test_threads_that_ask_the_same_at_once_pay_once_and_keep_no_other_question_w
         other = pool.submit(gateway.ask, question("another"))
         wait_for(lambda: len(model.asked) == 2)
         model.go.set()
-        answers = [one.result(10) for one in same]
-    assert len({one.value for one in answers}) == 1 and sum(not one.stored for one in answers) == 1
+        answers = [future.result(10) for future in same]
+    assert len({answer.value for answer in answers}) == 1 and sum(not answer.stored for answer in answers) == 1
     assert not other.result().stored
     assert states(gateway) == ["stored"] * 2 and len(model.asked) == 2
 
@@ -332,6 +332,10 @@ def test_when_the_thread_that_asks_fails_the_next_one_asks() -> None:
         same = [pool.submit(gateway.ask, question()) for _ in range(3)]
         wait_for(lambda: len(model.asked) == 1)
         model.go.set()
-        errors_seen = [one.exception(10) for one in same]
-    assert sorted(type(one).__name__ for one in errors_seen) == ["EndpointRefused", "NoneType", "NoneType"]
+        errors_seen = [future.exception(10) for future in same]
+    assert sorted(type(base_exception).__name__ for base_exception in errors_seen) == [
+        "EndpointRefused",
+        "NoneType",
+        "NoneType",
+    ]
     assert states(gateway) == ["released", "stored"]

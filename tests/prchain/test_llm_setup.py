@@ -124,7 +124,7 @@ def test_a_script_answers_everything_for_nothing(tmp_path: Path) -> None:
     assert (answer.value, answer.usd, gateway.model_name("judge")) == ("fine", 0.0, "scripted")
 
 
-def test_a_desk_asks_the_endpoint_of_the_settings_and_closes_it() -> None:
+def test_a_gateway_asks_the_endpoint_of_the_settings_and_closes_it() -> None:
     with FakeEndpoint() as fake:
         settings = Settings.load(llm_base_url=fake.url, llm_model="small", llm_price_input=1, llm_price_output=1)
         gateway = make_gateway(settings, MemoryLedger(), budget_usd=1.0)

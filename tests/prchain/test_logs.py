@@ -133,10 +133,10 @@ def test_a_command_within_another_goes_on_with_its_log(put: Put, tmp_path: Path)
 
 
 def test_logging_is_as_before_when_a_command_has_ended(put: Put) -> None:
-    before = [(one.level, list(one.handlers)) for one in map(logging.getLogger, logs.PACKAGES)]
+    before = [(package.level, list(package.handlers)) for package in map(logging.getLogger, logs.PACKAGES)]
     put(talk)
     cli.run(["-vv", "mine"])
-    assert [(one.level, list(one.handlers)) for one in map(logging.getLogger, logs.PACKAGES)] == before
+    assert [(package.level, list(package.handlers)) for package in map(logging.getLogger, logs.PACKAGES)] == before
 
 
 def test_secrets_prompts_and_replies_never_reach_the_log_file(put: Put, tmp_path: Path) -> None:

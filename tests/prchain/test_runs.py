@@ -240,7 +240,7 @@ class TestStop:
         rule = StopRule("things")
         for place, outcome in enumerate(outcomes):
             ended = rule.ends(UnitResult(Unit(f"u{place}", f"g{place}"), outcome))
-            seen = [one for one in outcomes[: place + 1] if one != TAKEN]
+            seen = [outcome for outcome in outcomes[: place + 1] if outcome != TAKEN]
             kinds = [infrastructure_failures().get(one) for one in seen[-GIVES_UP_AFTER:]]
             alike = len(kinds) == GIVES_UP_AFTER and kinds[0] is not None and len(set(kinds)) == 1
             spent = outcome == "budget_exceeded"
@@ -307,6 +307,7 @@ class TestTelling:
         with open_progress(log, every=0) as progress:
             run(Work(lambda unit: "done"), units(3), progress=progress)
         said = [
-            (int(one[1]), int(one[2] or 0)) for one in re.finditer(r"(\d) of 3(?: \((?:.*?)(\d) done)?", log.getvalue())
+            (int(match[1]), int(match[2] or 0))
+            for match in re.finditer(r"(\d) of 3(?: \((?:.*?)(\d) done)?", log.getvalue())
         ]
         assert (3, 3) in said and all(counted <= ended for ended, counted in said)

@@ -24,5 +24,7 @@ def test_every_rig_has_a_target() -> None:
 def test_the_rigs_are_not_installed() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     patterns = project["tool"]["setuptools"]["packages"]["find"]["include"]
-    assert not [name for name in ("research", "research.bench", "tests") for one in patterns if fnmatch(name, one)]
+    assert not [
+        name for name in ("research", "research.bench", "tests") for pattern in patterns if fnmatch(name, pattern)
+    ]
     assert {"research", "tests"} <= set(project["tool"]["mypy"]["files"])

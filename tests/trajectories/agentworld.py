@@ -131,11 +131,11 @@ def requires_valid(messages: Sequence[Message]) -> None:
         assert not open_ids, f"unanswered: {open_ids}"
         if message.role == "assistant":
             assert message.content or message.tool_calls
-            open_ids = [one.id for one in message.tool_calls]
+            open_ids = [tool_call.id for tool_call in message.tool_calls]
             assert all(open_ids) and len(set(open_ids)) == len(open_ids)
-            for one in message.tool_calls:
-                assert isinstance(json.loads(one.arguments), dict)
-                assert re.fullmatch(r"[A-Za-z0-9_-]{1,64}", one.name)
+            for tool_call in message.tool_calls:
+                assert isinstance(json.loads(tool_call.arguments), dict)
+                assert re.fullmatch(r"[A-Za-z0-9_-]{1,64}", tool_call.name)
     assert not open_ids
 
 

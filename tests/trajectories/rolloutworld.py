@@ -97,7 +97,7 @@ SUBMIT = Said("Done.", "submit", {})
 def works(messages: Sequence[Mapping[str, Any]]) -> Said:
     """Writes the part of each stage, a draft of the second one at first; the judge rejects drafts."""
     first = str(messages[0]["content"])
-    everything = "\n".join(str(one["content"]) for one in messages)
+    everything = "\n".join(str(message["content"]) for message in messages)
     if "You review code" in first:
         draft = "draft" in str(messages[-1]["content"])
         return Said(
@@ -124,13 +124,13 @@ def part_of(position: int, turns: int, reviewed: bool, *, draft: bool = False) -
 def place_of(messages: Sequence[Mapping[str, Any]]) -> tuple[int, int, bool]:
     """The stage, the agent's turns since it was last told something, and whether that was a review."""
     position, turns, reviewed = 0, 0, False
-    for one in messages:
-        content = str(one["content"])
-        if one["role"] == "user" and (found := re.search(r"Task (\d+) of \d+", content)):
+    for message in messages:
+        content = str(message["content"])
+        if message["role"] == "user" and (found := re.search(r"Task (\d+) of \d+", content)):
             position, turns, reviewed = int(found[1]), 0, False
-        elif one["role"] == "user" and "<review>" in content:
+        elif message["role"] == "user" and "<review>" in content:
             turns, reviewed = 0, True
-        elif one["role"] == "assistant":
+        elif message["role"] == "assistant":
             turns += 1
     return position, turns, reviewed
 
@@ -157,7 +157,7 @@ class PolicyModel(FakeModel):
     ) -> None:
         def answer(request: Request) -> Reply:
             before(request)
-            said = policy([{"role": one.role, "content": one.content} for one in request.messages])
+            said = policy([{"role": message.role, "content": message.content} for message in request.messages])
             calls: tuple[ToolCall, ...] = ()
             if said.tool is not None:
                 calls = (ToolCall(f"call_{len(request.messages)}", said.tool, json.dumps(dict(said.arguments))),)

@@ -170,9 +170,9 @@ def test_a_faulty_turn_is_kept_the_model_is_told_and_nothing_of_it_is_run(reply:
     assert attempt.ending is Ending.SUBMITTED and sandbox.asked == []
     assert faults(record) == [fault, None]
     turn, told = record.entries[0], record.entries[1]
-    assert (turn.content, [one.arguments for one in turn.tool_calls]) == (
+    assert (turn.content, [tool_call.arguments for tool_call in turn.tool_calls]) == (
         reply.text,
-        [one.arguments for one in reply.tool_calls],
+        [tool_call.arguments for tool_call in reply.tool_calls],
     )
     assert told.kind is EntryKind.OBSERVATION and told.error == fault and len(told.content) > 20
     assert told.role == ("tool" if reply.tool_calls else "user")
@@ -193,7 +193,7 @@ def test_calls_without_ids_or_with_one_id_twice_get_ids_that_their_observations_
         "", call(command="a", id=""), call(command="b", id="x"), call(command="c", id="x"), call("submit", "y" * 300)
     )
     _, record = work(Model([reply]))
-    ids = [one.id for one in record.entries[0].tool_calls]
+    ids = [tool_call.id for tool_call in record.entries[0].tool_calls]
     assert len(set(ids)) == 4 and all(ids) and ids[1] == "x"
     assert [entry.tool_call_id for entry in record.entries[1:]] == ids
 
@@ -243,7 +243,7 @@ def test_a_reply_with_many_calls_runs_no_more_of_them_than_there_is_time_for() -
         sandbox.asked.clear()
         attempt, record = work(Model([reply]), sandbox=sandbox, given=replace(spec(), **limited))
         assert attempt.ending is Ending.TIME_LIMIT and 1 <= len(sandbox.asked) <= 3
-        errors_of = [one.error for one in record.entries[1:]]
+        errors_of = [entry.error for entry in record.entries[1:]]
         assert errors_of == [None] * len(sandbox.asked) + [NOT_RUN] * (41 - len(sandbox.asked))
         assert "no time left" in record.entries[-1].content
     attempt, _ = work(model, sandbox=sandbox, given=spec(stage_limits=AgentLimits(seconds=60)))
@@ -316,8 +316,8 @@ def test_a_stored_reply_counts_against_limits_with_what_it_cost_and_took_when_it
     told = [*entries[2:], *last.entries]
     assert calm.ending is attempt.ending is Ending.COST_LIMIT
     assert asked + len(model.requests) == 3, "each reply was paid for once"
-    assert [one.usd for one in told] == [one.usd for one in whole.entries] == [usd, None] * 3
-    assert all(one.seconds >= 0.05 for one in told if one.kind is EntryKind.TURN)
+    assert [entry.usd for entry in told] == [entry.usd for entry in whole.entries] == [usd, None] * 3
+    assert all(entry.seconds >= 0.05 for entry in told if entry.kind is EntryKind.TURN)
 
 
 def test_the_count_of_faults_goes_on_over_a_kill_and_not_over_attempts() -> None:
@@ -366,8 +366,8 @@ def test_the_step_that_ended_the_sandbox_is_kept_and_ends_the_attempt_again_when
     with pytest.raises(type(limit), match=str(limit)):
         work(Model([runs("one"), reply]), sandbox=sandbox, record=record)
     (first, second) = record.batches
-    assert [one.kind for one in second] == [EntryKind.TURN, *[EntryKind.OBSERVATION] * 3] and len(first) == 2
-    assert [one.error for one in second[1:]] == [None, limit.name, NOT_RUN]
+    assert [entry.kind for entry in second] == [EntryKind.TURN, *[EntryKind.OBSERVATION] * 3] and len(first) == 2
+    assert [entry.error for entry in second[1:]] == [None, limit.name, NOT_RUN]
     assert str(limit) in second[2].content and "submitted" not in second[3].details
     again = Memory()
     with pytest.raises(type(limit), match=str(limit)):
@@ -443,7 +443,7 @@ def test_an_observer_stops_a_run_and_it_stays_stopped_when_it_is_taken_up(guidan
 def test_the_stop_of_one_of_several_observers_is_not_forgotten_when_the_attempt_is_taken_up(
     advices: list[Advice],
 ) -> None:
-    observers = [lambda _, one=one: one for one in advices]
+    observers = [lambda _, advice=advice: advice for advice in advices]
     attempt, record = work(Model([runs()]), observers=observers)
     assert (attempt.ending, attempt.reason) == (Ending.STOPPED, "lost")
     again, more = work(Model([]), given=spec([*opening(), *record.entries]), observers=observers)
@@ -453,7 +453,7 @@ def test_the_stop_of_one_of_several_observers_is_not_forgotten_when_the_attempt_
 def test_what_an_observer_found_is_stored_with_its_words() -> None:
     advice = Advice("Look.", details={"window": 3})
     _, record = work(Model([runs(), SUBMIT]), observers=[lambda _: advice])
-    assert [one.details for one in record.entries if one.kind is EntryKind.GUIDANCE] == [{"window": 3}]
+    assert [entry.details for entry in record.entries if entry.kind is EntryKind.GUIDANCE] == [{"window": 3}]
 
 
 def test_words_for_an_agent_that_has_submitted_are_not_inserted() -> None:

@@ -33,7 +33,7 @@ def model(fake: FakeEndpoint) -> Iterator[OpenAIModel]:
 
 
 def sent(fake: FakeEndpoint) -> list[list[str | None]]:
-    return [[one.get("reasoning_content") for one in call.body["messages"]] for call in fake.calls]
+    return [[message.get("reasoning_content") for message in call.body["messages"]] for call in fake.calls]
 
 
 def test_reasoning_stands_in_its_message_and_in_no_other(fake: FakeEndpoint, model: OpenAIModel) -> None:
@@ -44,7 +44,7 @@ def test_reasoning_stands_in_its_message_and_in_no_other(fake: FakeEndpoint, mod
 
 def test_an_endpoint_that_refuses_it_is_not_sent_it_from_then_on(fake: FakeEndpoint, model: OpenAIModel) -> None:
     def part(call: Any) -> Answer:
-        refuses = any("reasoning_content" in one for one in call.body["messages"])
+        refuses = any("reasoning_content" in message for message in call.body["messages"])
         words = "property 'reasoning_content' is unsupported"
         return (error(400, words) if refuses else completion())(call)
 

@@ -71,7 +71,7 @@ def test_samples_are_those_that_are_exported_with_what_is_under_loss(folder: Pat
         samples = list(database.samples())
         with pytest.raises(UsageError, match="acepted"):
             list(database.samples(outcomes=["acepted"]))
-    written = [[one["role"] for one in row["messages"]] for row in finished_demo.samples]
+    written = [[message["role"] for message in row["messages"]] for row in finished_demo.samples]
     assert [[turn.role for turn in sample.turns] for sample in samples] == written
     for sample in samples:
         assert 0 < sample.trained < len(sample.turns)

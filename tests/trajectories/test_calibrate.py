@@ -367,8 +367,11 @@ def test_a_repository_that_is_gone_is_named_and_left_out(world: TaskWorld) -> No
     run = calibrator(world, FakeModel(right))
     found = run.run()
     assert (found.stages, found.left, found.stopped, found.done) == (0, 0, None, False)
-    assert sorted((one.chain_id, one.position) for one in found.unread) == [(world.chains[0], 1), (world.chains[0], 2)]
-    assert all(one.reason.startswith("not_a_repository: ") for one in found.unread)
+    assert sorted((unmeasured.chain_id, unmeasured.position) for unmeasured in found.unread) == [
+        (world.chains[0], 1),
+        (world.chains[0], 2),
+    ]
+    assert all(unmeasured.reason.startswith("not_a_repository: ") for unmeasured in found.unread)
     assert sorted(map(repr, run.estimate()[2])) == sorted(map(repr, found.unread))
 
 
@@ -500,7 +503,7 @@ def test_what_has_no_half_has_none(patch: bytes) -> None:
 
 
 def test_only_the_reference_is_to_be_accepted() -> None:
-    assert [one for one in Variant if one.to_accept] == [Variant.REFERENCE]
+    assert [variant for variant in Variant if variant.to_accept] == [Variant.REFERENCE]
 
 
 # ---- figures

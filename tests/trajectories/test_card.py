@@ -56,7 +56,10 @@ def test_the_card_tells_what_stands_in_the_file(world: SampleWorld, tmp_path: Pa
     assert found["judges"] == {"judge-1": 1, "none": 1}
     assert found["task_writers"] == {"writer-1": 2}
     assert found["licences"] == {"MIT": 1, "unknown": 1}
-    assert [(one["name"], one["samples"]) for one in found["repositories"]] == [("other/one", 1), ("shop/till", 1)]
+    assert [(repository["name"], repository["samples"]) for repository in found["repositories"]] == [
+        ("other/one", 1),
+        ("shop/till", 1),
+    ]
     assert {"name": "trajectories/query", "hash": "beef", "used_by": 2} in found["prompts"]
     assert found["cost"]["rollouts_usd"] == 1.75 and found["cost"]["exported_rollouts_usd"] == 0.75
     assert found["cost"]["rollouts_usd_per_exported_trajectory"] == 0.875

@@ -64,7 +64,7 @@ def check(hidden: HiddenContent, position: int = 1, *, patch: bytes = b"") -> Co
 
 
 def leaks(found: list[Finding]) -> set[str]:
-    return {one.evidence for one in found if one.severity == "leak"}
+    return {finding.evidence for finding in found if finding.severity == "leak"}
 
 
 @pytest.mark.parametrize(
@@ -241,9 +241,9 @@ def test_a_comment_that_leaks_is_written_again_without_sight_of_the_patches(hidd
     assert set(Judge(gateway_of(model)).prompts) == {"judge", "comment_again"}
     assert LEAKING in said and QUERIES[1] in said and "names 'round_half_even_cents'" in said
     assert "Decimal" not in said and "4096" not in said and "diff --git" not in said
-    assert [(one.round, one.kind, one.stage) for one in result.findings if one.severity == "leak"] == [
-        (0, "introduced_name", 1)
-    ]
+    assert [
+        (finding.round, finding.kind, finding.stage) for finding in result.findings if finding.severity == "leak"
+    ] == [(0, "introduced_name", 1)]
     assert set(asdict(result.findings[0])) == {"round", "kind", "severity", "evidence", "stage"}
 
 
@@ -252,7 +252,7 @@ def test_a_comment_that_leaks_again_and_again_is_replaced(hidden: HiddenContent)
     result = shown(model, LEAKING, check(hidden))
     assert (result.text, result.rounds, result.neutral) == (NEUTRAL, REPEATS, True)
     assert len(model.asked) == REPEATS == 2
-    assert {one.round for one in result.findings} == {0, 1, 2}
+    assert {finding.round for finding in result.findings} == {0, 1, 2}
 
 
 def test_a_comment_that_comes_back_as_it_was_is_not_asked_for_again_and_costs_what_was_paid(
@@ -359,14 +359,14 @@ def test_of_tests_the_agent_reads_nothing_but_the_kind_of_failure(
     grade = Grade("f2p_failed", passed, f2p, (), broken, earlier, carried)
     texts = {
         comment_for_agent(
-            gateway_of(FakeModel()), None, one, lambda text: [], gate="tests", threshold=0.8, query="q", subject="t/1"
+            gateway_of(FakeModel()), None, grade, lambda text: [], gate="tests", threshold=0.8, query="q", subject="t/1"
         ).text
-        for one in (grade, replace(grade, f2p_failed=f2p and ("other::test",) * 5, f2p_passed=()))
+        for grade in (grade, replace(grade, f2p_failed=f2p and ("other::test",) * 5, f2p_passed=()))
     }
     assert len(texts) == 1
     [text] = texts
     kinds = ("was asked for works yet", "earlier stages", "worked before", "broken still")
-    assert [words in text for words in kinds] == [bool(one) for one in (f2p, earlier, broken, carried)] or not any(
+    assert [words in text for words in kinds] == [bool(pair) for pair in (f2p, earlier, broken, carried)] or not any(
         (f2p, earlier, broken, carried)
     )
     assert not any(char.isdigit() for char in text) and "test" not in text

@@ -92,12 +92,12 @@ def test_the_judge_knows_an_attempt_by_lines_that_stand_neither_in_the_reference
     for stage in STAGES:
         for attempt in stage.attempts:
             assert [number for number, patch in patches.items() if attempt.sees in patch] == []
-            assert not any(attempt.sees in one.query for one in STAGES)
+            assert not any(attempt.sees in stage.query for stage in STAGES)
 
 
 def test_one_stage_is_mended_after_a_review_and_one_chain_is_refused_four_times() -> None:
     rounds = {
-        name: [[one.score >= 0.8 for one in stage.attempts] for stage in chain.stages]
+        name: [[attempt.score >= 0.8 for attempt in stage.attempts] for stage in chain.stages]
         for name, chain in ANSWERS.items()
     }
     assert rounds == {
@@ -131,7 +131,7 @@ def titles(stages: Sequence[StageAnswers]) -> list[str]:
 
 
 def test_no_title_is_part_of_another_one() -> None:
-    assert [one for one in titles(STAGES) for other in titles(STAGES) if one != other and one in other] == []
+    assert [title for title in titles(STAGES) for other in titles(STAGES) if title != other and title in other] == []
 
 
 @given(st.text(alphabet="ab \n"))

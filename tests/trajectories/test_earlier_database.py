@@ -79,7 +79,7 @@ def test_it_is_listed_shown_counted_and_exported(
 def test_what_is_over_is_not_rolled_out_again_and_what_is_half_done_goes_on(earlier: RolloutWorld) -> None:
     model = PolicyModel()
     run = earlier.run(earlier.context(model, more=suited(earlier)), samples=2)
-    assert [one.sample for one in run.pending().units] == [1] and run.anew(run.pending()).samples == 0
+    assert [unit.sample for unit in run.pending().units] == [1] and run.anew(run.pending()).samples == 0
     before = earlier.rows(TrajectoryMessage, "ordinal", "content", trajectory_id=HALF_DONE)
     asked = len(earlier.rows(LlmCall, "id"))
     assert run.run().outcomes == {"accepted": 1}

@@ -70,8 +70,10 @@ def test_an_accepted_prefix_ends_with_its_last_accepted_stage_and_tells_its_own_
 def test_a_prefix_is_told_as_the_rollout_told_it_anew(world: SampleWorld, tmp_path: Path) -> None:
     talk = long_talk()
     talk.entries = [
-        replace(one, details={"retold": f"Task {one.position} of 2: {SHORTER}"}) if one.kind is EntryKind.QUERY else one
-        for one in talk.entries
+        replace(entry, details={"retold": f"Task {entry.position} of 2: {SHORTER}"})
+        if entry.kind is EntryKind.QUERY
+        else entry
+        for entry in talk.entries
     ]
     world.trajectory("t1", "c1", talk, outcome="accepted_prefix", accepted=2, overview=SHORTER)
     (row,), _ = written(world, tmp_path)
@@ -240,7 +242,7 @@ def test_validation_goes_into_its_own_file_by_repository(world: SampleWorld, tmp
     groups = [{row["metadata"]["repository"] for row in part} for part in (rows, other)]
     assert groups[0] and groups[1] and not groups[0] & groups[1]
     assert dict(report.samples) == {"train": 4, "validation": 2}
-    parts = {one["part"]: one["rows"] for one in report.card["files"]}
+    parts = {file["part"]: file["rows"] for file in report.card["files"]}
     assert parts == {"train": 4, "validation": 2}
 
 

@@ -150,12 +150,14 @@ def test_sharegpt_asks_and_answers_strictly_in_turns() -> None:
 
 
 def test_sharegpt_keeps_thoughts_before_calls() -> None:
-    (message, *_) = (one for one in row("sharegpt")["conversations"] if "I look around." in one["value"])
+    (message, *_) = (
+        conversation for conversation in row("sharegpt")["conversations"] if "I look around." in conversation["value"]
+    )
     assert message["value"].startswith("<think>\nI look around.\n</think>\n\n[{")
 
 
 def test_trl_rows_of_one_turn_end_with_the_turn_that_is_trained_on() -> None:
-    rows = [FORMATS["trl"].per_turn(one) for one in per_turn(sample()) if FORMATS["trl"].per_turn]
+    rows = [FORMATS["trl"].per_turn(sample) for sample in per_turn(sample()) if FORMATS["trl"].per_turn]
     turns = [turn for turn in sample().turns if turn.train]
     assert [line["completion"][0]["content"] for line in rows] == [turn.content for turn in turns]
     assert {len(line["completion"]) for line in rows} == {1}
@@ -185,7 +187,7 @@ def test_the_columns_of_parquet_are_the_keys_of_rows(form: str) -> None:
 
     columns = FORMATS[form].columns
     assert columns is not None
-    lines = [row(form)] + [dict((FORMATS[form].per_turn or FORMATS[form].row)(one)) for one in per_turn(sample())]
+    lines = [row(form)] + [dict((FORMATS[form].per_turn or FORMATS[form].row)(sample)) for sample in per_turn(sample())]
     for line in lines:
         assert line.keys() <= columns.keys()
         for name, value in line.items():
@@ -260,7 +262,11 @@ def thought(text: str, reasoning: str | None = None, command: str = "ls") -> str
     call = ToolCall("1", "bash", json.dumps({"command": command}))
     (*_, turn) = sample().turns
     one = replace(sample(), turns=(replace(turn, content=text, reasoning=reasoning, tool_calls=(call,)),))
-    (said,) = [one["value"] for one in row("sharegpt", one)["conversations"] if one["from"] == "function_call"]
+    (said,) = [
+        conversation["value"]
+        for conversation in row("sharegpt", one)["conversations"]
+        if conversation["from"] == "function_call"
+    ]
     return str(said)
 
 

@@ -80,7 +80,7 @@ class TestRule:
         assert Identity("5f0c" * 4, 0).id == "1c6339af7ae6b981"
         assert WHOLE.id == "68945dec1a8a20db"
 
-    @pytest.mark.parametrize("name", [one.name for one in fields(Identity)])
+    @pytest.mark.parametrize("name", [field.name for field in fields(Identity)])
     def test_each_field_decides_the_id_and_is_named_where_it_differs(self, name: str) -> None:
         value = getattr(WHOLE, name)
         other: Any = {"more": "x"} if isinstance(value, Mapping) else "other"
@@ -91,7 +91,7 @@ class TestRule:
         assert named(changed, WHOLE) == {name}
 
     def test_every_field_is_a_place_a_choice_or_an_input(self) -> None:
-        assert sorted((*PLACE, *CHOICES, *INPUTS)) == sorted(one.name for one in fields(Identity))
+        assert sorted((*PLACE, *CHOICES, *INPUTS)) == sorted(field.name for field in fields(Identity))
 
     def test_a_field_that_is_empty_is_not_named_so_that_a_new_one_changes_no_id(self) -> None:
         assert json.loads(Identity("c", 0).to_json()) == {"rule": 2, "chain": "c", "sample": 0, "scaffold": "react"}
@@ -136,7 +136,7 @@ class TestTable:
         assert identity(world, with_options(world, **{name: OTHER_OPTIONS[name]})).id != identity(world).id
 
     def test_options_that_are_named_elsewhere_do_so_there(self, world: RolloutWorld) -> None:
-        assert OTHER_OPTIONS.keys() == {one.name for one in fields(RolloutOptions)}
+        assert OTHER_OPTIONS.keys() == {field.name for field in fields(RolloutOptions)}
         base = identity(world)
         for name in ELSEWHERE - {"scaffold", "observers"}:
             assert identity(world, with_options(world, **{name: OTHER_OPTIONS[name]})).models != base.models
@@ -181,7 +181,7 @@ class TestTable:
 
     def test_tool_descriptions(self, world: RolloutWorld, monkeypatch: pytest.MonkeyPatch) -> None:
         base, other = identity(world), world.context()
-        schemas = json.loads(json.dumps([dict(one) for one in other.scaffold.tools]))
+        schemas = json.loads(json.dumps([dict(tool) for tool in other.scaffold.tools]))
         schemas[0]["function"]["description"] += " Be careful."
         monkeypatch.setattr(type(other.scaffold), "tools", property(lambda self: tuple(schemas)))
         changed = identity(world, other)
@@ -280,8 +280,8 @@ class TestTable:
             replace(world.context(), tell=lambda words: None),
             replace(world.context(), secrets=("secret",)),
         ]
-        assert {identity(world, one).id for one in same} == {base.id}
-        assert "workers" not in {one.name for one in fields(RolloutOptions)}
+        assert {identity(world, run_context).id for run_context in same} == {base.id}
+        assert "workers" not in {field.name for field in fields(RolloutOptions)}
 
 
 def edit_prompt(monkeypatch: pytest.MonkeyPatch, wanted: str) -> None:
@@ -344,7 +344,7 @@ def rename(world: RolloutWorld, name: str, to: str) -> None:
         tx.insert_new(Trajectory, [{**row, "id": to}])
         for table in ("trajectory_stages", "verdicts", "trajectory_messages"):
             moved = tx.connection.execute(text(f"SELECT * FROM {table} WHERE {tables[table]} = :n"), {"n": name})
-            rows = [{**one, "trajectory_id": to} for one in moved.mappings()]
+            rows = [{**mapping, "trajectory_id": to} for mapping in moved.mappings()]
             model = next(one for one in _models() if one.__tablename__ == table)
             tx.upsert(model, rows)
         tx.delete(Trajectory, id=name)
@@ -436,7 +436,7 @@ def half_done(world: RolloutWorld) -> str:
     """A rollout that is cut off in stage 2; its id."""
 
     def cut(request: Any) -> None:
-        if request.purpose == "agent" and "Task 2 of" in str([one.content for one in request.messages]):
+        if request.purpose == "agent" and "Task 2 of" in str([message.content for message in request.messages]):
             raise Killed
 
     with pytest.raises(Killed):
@@ -492,7 +492,7 @@ class TestOutdated:
         model = PolicyModel()
         run = world.run(world.context(model), reuse=True, samples=2)
         pending = run.pending()
-        assert (pending.standing, pending.reused, [one.sample for one in pending.units]) == (1, 1, [1])
+        assert (pending.standing, pending.reused, [unit.sample for unit in pending.units]) == (1, 1, [1])
         assert run.anew(pending).samples == 0
 
     def test_another_choice_is_not_what_stands(self, world: RolloutWorld) -> None:
@@ -583,7 +583,7 @@ class TestOutdated:
         over = StoredTrajectory("1" * 16, "accepted", known, True, True)
         also = StoredTrajectory("0" * 15 + "1", "image_missing", known, True, False)
         found = standing.find(base, [unbegun, also, over])
-        assert found.stored is over and [one.stored for one in found.outdated] == [unbegun]
+        assert found.stored is over and [outdated.stored for outdated in found.outdated] == [unbegun]
 
     def test_a_branch_of_a_conversation_under_other_prompts_is_refused(
         self, world: RolloutWorld, monkeypatch: pytest.MonkeyPatch

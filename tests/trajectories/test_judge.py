@@ -104,7 +104,7 @@ def test_the_settings_of_its_purpose_hold_where_the_judge_is_not_told_otherwise(
     gateway = Gateway(MemoryLedger(), None, {"judge": route})
     for judge in (Judge(gateway), Judge(gateway, temperature=0.0, max_tokens=99)):
         judge.judge(subject="t/1", sample=0, attempt=1, query=QUERY, reference_patch=patches[0], agent_patch=patches[1])
-    assert [(one.temperature, one.max_tokens) for one in model.asked] == [(0.3, 77), (0.0, 99)]
+    assert [(request.temperature, request.max_tokens) for request in model.asked] == [(0.3, 77), (0.0, 99)]
 
 
 def test_an_empty_patch_is_scored_zero_without_a_call(patches: Patches) -> None:

@@ -48,7 +48,7 @@ def patch(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 
 def texts(patch: bytes) -> dict[str, str]:
-    return {one.path: one.text for one in file_texts(patch)}
+    return {file_text.path: file_text.text for file_text in file_texts(patch)}
 
 
 def test_every_file_of_a_patch_is_found_and_the_parts_are_the_whole(patch: bytes) -> None:
@@ -117,9 +117,9 @@ _FILES = st.dictionaries(st.sampled_from(_PATHS), st.integers(1, 4_000), max_siz
 def test_what_is_shown_fits_and_what_is_missing_is_said(files: list[FileText], limit: int, first: set[str]) -> None:
     result = shown(files, limit, first=first)
     assert result.files == len(files)
-    whole = {one.path for one in files} - {*result.cut, *result.left_out}
+    whole = {file.path for file in files} - {*result.cut, *result.left_out}
     assert len(whole) + len(result.cut) + len(result.left_out) == len(files)
-    parts = {one.path: one.text for one in files}
+    parts = {file.path: file.text for file in files}
     assert all(parts[path] in result.text for path in whole)
     assert result.text.count("characters left out ...]") == len(result.cut)
     assert ("[changed too, not shown: " in result.text) == bool(result.left_out)
@@ -134,14 +134,14 @@ def test_what_is_shown_fits_and_what_is_missing_is_said(files: list[FileText], l
 def test_nothing_is_cut_for_a_file_that_comes_later(files: list[FileText], limit: int, first: set[str]) -> None:
     """Files that come later change nothing of what is whole, cut or left out before them."""
 
-    def place(one: FileText) -> tuple[int, bool]:
-        return one.rank, one.path not in first
+    def place(file: FileText) -> tuple[int, bool]:
+        return file.rank, file.path not in first
 
     every = shown(files, limit, first=first)
-    for last in {place(one) for one in files}:
-        some = [one for one in files if place(one) <= last]
+    for last in {place(file) for file in files}:
+        some = [file for file in files if place(file) <= last]
         alone = shown(some, limit, first=first)
-        paths = {one.path for one in some}
+        paths = {file.path for file in some}
         assert paths.intersection(every.cut) == set(alone.cut)
         assert paths.intersection(every.left_out) == set(alone.left_out)
 

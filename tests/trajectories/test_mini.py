@@ -208,9 +208,13 @@ def test_a_faulty_reply_is_kept_and_answered_and_nothing_of_it_is_run(reply: Rep
     assert attempt.ending is Ending.SUBMITTED and sandbox.asked == [HAND_IN]
     turn, *told = record.batches[0]
     assert (turn.kind, turn.error, turn.content) == (EntryKind.TURN, fault, reply.text)
-    assert [one.arguments for one in turn.tool_calls] == [one.arguments for one in reply.tool_calls]
-    assert [one.role for one in told] == (["tool"] * len(reply.tool_calls) or ["user"])
-    assert all(one.kind is EntryKind.OBSERVATION and one.error == fault and "bash" in one.content for one in told)
+    assert [tool_call.arguments for tool_call in turn.tool_calls] == [
+        tool_call.arguments for tool_call in reply.tool_calls
+    ]
+    assert [entry.role for entry in told] == (["tool"] * len(reply.tool_calls) or ["user"])
+    assert all(
+        entry.kind is EntryKind.OBSERVATION and entry.error == fault and "bash" in entry.content for entry in told
+    )
     assert ("output token limit" in told[0].content) == (fault == "cut_off")
     requires_valid(model.requests[-1].messages)
 
@@ -219,7 +223,11 @@ def test_faults_in_a_row_end_the_attempt_and_all_of_them_are_kept() -> None:
     bad = says("I am done.")
     attempt, record = mini(Model([bad, runs("ls"), bad, bad, bad]))
     assert attempt.ending is Ending.FAULTY and "no_call" in str(attempt.reason)
-    assert [one.error for one in record.entries if one.kind is EntryKind.TURN] == ["no_call", None, *["no_call"] * 3]
+    assert [entry.error for entry in record.entries if entry.kind is EntryKind.TURN] == [
+        "no_call",
+        None,
+        *["no_call"] * 3,
+    ]
 
 
 def test_arguments_that_it_does_not_know_are_let_pass_as_it_does() -> None:
@@ -256,7 +264,7 @@ def test_the_step_that_ended_the_sandbox_is_kept_and_ends_the_attempt_again_when
     with pytest.raises(errors.DiskLimit, match="full"):
         mini(Model([reply]), sandbox=sandbox, record=record)
     turn, *seen = record.entries
-    assert (turn.kind, [one.error for one in seen]) == (EntryKind.TURN, [None, "disk_limit", NOT_RUN])
+    assert (turn.kind, [entry.error for entry in seen]) == (EntryKind.TURN, [None, "disk_limit", NOT_RUN])
     assert "full" in seen[1].content and "not executed" in seen[2].content
     with pytest.raises(errors.DiskLimit, match="full"):
         mini(Model([]), given=spec([*opening(), *record.entries]))
@@ -268,7 +276,7 @@ def test_a_reply_with_many_calls_runs_no_more_of_them_than_there_is_time_for() -
     given = spec(stage_limits=AgentLimits(seconds=10.1), stage_used=AgentUsage(seconds=10.0))
     attempt, record = mini(Model([reply]), sandbox=sandbox, given=given)
     assert attempt.ending is Ending.TIME_LIMIT and 1 <= len(sandbox.asked) <= 3
-    assert [one.error for one in record.entries[1:]] == [None] * len(sandbox.asked) + [NOT_RUN] * (
+    assert [entry.error for entry in record.entries[1:]] == [None] * len(sandbox.asked) + [NOT_RUN] * (
         40 - len(sandbox.asked)
     )
 
@@ -301,7 +309,7 @@ def test_a_command_that_takes_too_long_is_killed_with_what_it_started(plain: Loc
     assert (seen.error, seen.details["timed_out"]) == ("timed_out", True)
     assert seen.content.startswith("<exception>") and "<returncode>-1" in seen.content and "begun" in seen.content
     running = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()]
-    assert not [one for one in running if one == f"sleep\0{word}\0".encode()]
+    assert not [content for content in running if content == f"sleep\0{word}\0".encode()]
 
 
 @pytest.mark.docker
@@ -380,18 +388,18 @@ def test_both_scaffolds_run_the_same_commands_in_the_same_order(replies: list[Re
         )
         told = [
             (
-                one.ordinal,
-                one.step,
-                one.kind,
-                one.role,
-                one.error,
-                one.tool_calls,
-                one.tool_call_id,
-                one.tool_name,
-                one.details,
-                one.content if one.error is None else None,
+                entry.ordinal,
+                entry.step,
+                entry.kind,
+                entry.role,
+                entry.error,
+                entry.tool_calls,
+                entry.tool_call_id,
+                entry.tool_name,
+                entry.details,
+                entry.content if entry.error is None else None,
             )
-            for one in record.entries
+            for entry in record.entries
         ]
         found.append((sandbox.asked, attempt.ending, attempt.used.tokens, told))
     assert found[0] == found[1]
@@ -442,8 +450,11 @@ def test_observers_insert_words_that_the_model_reads_and_stop_a_run() -> None:
     model = Model([runs("one"), runs("two")])
     attempt, record = mini(model, observers=[watch])
     assert (attempt.ending, attempt.reason) == (Ending.STOPPED, "loops")
-    assert [one.kind for one in record.batches[1]] == [EntryKind.GUIDANCE]
-    assert [(one.role, one.content) for one in model.requests[1].messages][-1] == ("user", "Look at the tests.")
+    assert [batch.kind for batch in record.batches[1]] == [EntryKind.GUIDANCE]
+    assert [(message.role, message.content) for message in model.requests[1].messages][-1] == (
+        "user",
+        "Look at the tests.",
+    )
 
 
 def test_what_does_not_fit_the_context_is_left_out_of_what_is_sent_and_not_of_what_is_kept() -> None:
@@ -452,9 +463,9 @@ def test_what_does_not_fit_the_context_is_left_out_of_what_is_sent_and_not_of_wh
     made = scaffold(context_tokens=5000, max_tokens=1000, overflow="elide")
     attempt, record = mini(model, scaffold=made, sandbox=sandbox)
     assert attempt.ending is Ending.SUBMITTED
-    assert any("not shown any more" in one.content for one in model.requests[-1].messages)
-    assert not any("not shown any more" in one.content for one in record.entries)
-    assert any("dropped" in one.details for one in record.entries)
+    assert any("not shown any more" in message.content for message in model.requests[-1].messages)
+    assert not any("not shown any more" in entry.content for entry in record.entries)
+    assert any("dropped" in entry.details for entry in record.entries)
 
 
 # ---- a whole rollout
@@ -490,8 +501,8 @@ def test_a_chain_is_worked_through_also_where_the_sandbox_is_lost_in_the_middle(
             assert {one for (one,) in errors_said} == {None}
             columns = ("ordinal", "kind", "position", "attempt", "step", "tool_calls", "tool_call_id", "details")
             rows = [
-                (*one[:-1], json.loads(one[-1]).get("exit_code"))
-                for one in world.rows(TrajectoryMessage, *columns, trajectory_id=trajectory)
+                (*row[:-1], json.loads(row[-1]).get("exit_code"))
+                for row in world.rows(TrajectoryMessage, *columns, trajectory_id=trajectory)
             ]
             found.append((rows, world.rows(LlmCall, "purpose", "subject", "attempt", "state"), len(seen)))
     (rows, calls, commands), (same_rows, same_calls, more_commands) = found
@@ -508,7 +519,7 @@ def test_mini_swe_agent_holds_the_same_conversation_as_the_model_is_sent(
     query = mini_module._Model.query
 
     def look(self: Any, messages: Sequence[Mapping[str, Any]], **more: Any) -> Any:
-        held.append([(one["role"], one["content"], one.get("tool_call_id")) for one in messages])
+        held.append([(message["role"], message["content"], message.get("tool_call_id")) for message in messages])
         return query(self, messages, **more)
 
     monkeypatch.setattr(mini_module._Model, "query", look)
@@ -518,7 +529,10 @@ def test_mini_swe_agent_holds_the_same_conversation_as_the_model_is_sent(
     model = Model(CHAIN[kept:])
     mini(model, given=spec([*opening(), *stored]), observers=[lambda entries: Advice(guidance=f"{len(entries)}")])
     assert len(held) == len(CHAIN) - kept
-    assert held == [[(one.role, one.content, one.tool_call_id) for one in asked.messages] for asked in model.requests]
+    assert held == [
+        [(message.role, message.content, message.tool_call_id) for message in asked.messages]
+        for asked in model.requests
+    ]
 
 
 def test_a_sandbox_is_all_that_it_runs_commands_in(plain: LocalSandbox) -> None:

@@ -54,7 +54,7 @@ class Asking:
         prompt = Prompt.from_source("watch", b"{% block user %}x{% endblock %}")
 
         def advise(entries: Sequence[Entry]) -> Advice | None:
-            steps = sum(one.kind is EntryKind.TURN for one in entries)
+            steps = sum(entry.kind is EntryKind.TURN for entry in entries)
             said = f"You watch an agent. {attempt.query} After {steps} steps."
             question = Question(
                 "watch",
@@ -65,7 +65,7 @@ class Asking:
                 attempt=attempt.attempt,
             )
             words = attempt.gateway.ask(question).value
-            first = sum(one.kind is EntryKind.TURN and one.position == attempt.position for one in entries) == 1
+            first = sum(entry.kind is EntryKind.TURN and entry.position == attempt.position for entry in entries) == 1
             return Advice(words, details={"steps": steps}) if first else None
 
         return advise
@@ -212,7 +212,7 @@ class TestRepetition:
         def circles(messages: Sequence[Mapping[str, Any]]) -> Said:
             if "<task>" not in str(messages):
                 return works(messages)
-            told = any("each time it gave the same result" in str(one["content"]) for one in messages)
+            told = any("each time it gave the same result" in str(message["content"]) for message in messages)
             return SUBMIT if told else bash("ls src")
 
         more = {"observers": (Repetition(),)}

@@ -34,9 +34,9 @@ options = st.builds(
 
 
 @given(options)
-def test_options_come_back_from_their_json_and_equal_ones_have_equal_hashes(one: RolloutOptions) -> None:
-    again = RolloutOptions.from_json(one.to_json())
-    assert again == one and again.hash() == one.hash()
+def test_options_come_back_from_their_json_and_equal_ones_have_equal_hashes(rollout_options: RolloutOptions) -> None:
+    again = RolloutOptions.from_json(rollout_options.to_json())
+    assert again == rollout_options and again.hash() == rollout_options.hash()
 
 
 def test_every_option_is_named_by_identities_in_one_place() -> None:

@@ -72,7 +72,7 @@ def test_only_queries_that_hold_another_telling_are_retold() -> None:
     plain = Entry(1, 1, 1, 0, EntryKind.QUERY, "user", "Old.", details={"overview": "Old."})
     told = replace(plain, details={"retold": "New."})
     turn = Entry(2, 1, 1, 1, EntryKind.TURN, "assistant", "Old.")
-    assert [one.content for one in retold([plain, told, turn])] == ["Old.", "New.", "Old."]
+    assert [entry.content for entry in retold([plain, told, turn])] == ["Old.", "New.", "Old."]
 
 
 def test_a_query_is_told_as_the_export_of_tasks_tells_it() -> None:

@@ -83,8 +83,8 @@ def test_a_chain_is_worked_through_stage_by_stage_and_sent_back_where_it_was_rej
     assert world.outcome(name) == ("accepted", 3, None)
     assert world.stages(name) == [(1, "accepted"), (2, "accepted"), (3, "accepted")]
     kinds = world.rows(TrajectoryMessage, "kind", "position", "attempt", "step", trajectory_id=name)
-    assert [one[0] for one in kinds[:3]] == ["system", "query", "turn"]
-    assert [one for one in kinds if one[0] in {"query", "comment"}] == [
+    assert [kind[0] for kind in kinds[:3]] == ["system", "query", "turn"]
+    assert [kind for kind in kinds if kind[0] in {"query", "comment"}] == [
         ("query", 1, 1, 0),
         ("query", 2, 1, 3),
         ("comment", 2, 2, 6),
@@ -106,7 +106,7 @@ def test_a_chain_is_worked_through_stage_by_stage_and_sent_back_where_it_was_rej
         row[0] for row in world.rows(TrajectoryMessage, "content", trajectory_id=name, kind="query", position=2)
     )
     assert OVERVIEW not in second and query(2) in second
-    asked = [one for one in model.asked if one.purpose == "agent"]
+    asked = [request for request in model.asked if request.purpose == "agent"]
     assert len(asked[-1].messages) > 20, "the conversation lasts over the chain"
 
     again = PolicyModel()
@@ -144,9 +144,9 @@ class TestEnds:
         assert world.rows(Trajectory, "overview", id=name) == [(SHORTER,)]
         with world.store.reading() as tx:
             entries = read_entries(tx, name)
-        told = [one.content for one in entries if one.kind == "query"]
+        told = [entry.content for entry in entries if entry.kind == "query"]
         assert OVERVIEW in told[0] and "Task 1 of 3" in told[0], "what was said stays in the record"
-        shorter = [one.content for one in retold(entries) if one.kind == "query"]
+        shorter = [entry.content for entry in retold(entries) if entry.kind == "query"]
         assert SHORTER in shorter[0] and OVERVIEW not in shorter[0]
         assert "Task 1 of 2" in shorter[0] and "Task 2 of 2" in shorter[1]
 
@@ -284,7 +284,7 @@ class TestGates:
         name = roll(world.context(model, gate="tests", more=suited(world)), world.chains[0], 0)
         assert world.outcome(name)[:2] == ("accepted", 3)
         verdicts = world.rows(Verdict, "position", "accepted", "tests", "shown", trajectory_id=name)
-        assert [one[:3] for one in verdicts] == [
+        assert [verdict[:3] for verdict in verdicts] == [
             (1, True, "passed"),
             (2, False, "f2p_failed"),
             (2, True, "passed"),
@@ -549,9 +549,9 @@ class TestMachines:
 
 def comparable(whole: dict[str, Any]) -> dict[str, Any]:
     """Without the paths of temporary folders, which openings name."""
-    for one in whole["messages"]:
-        if one["kind"] in {"system", "query", "comment"}:
-            one["content"], one["details"] = "", {}
+    for message in whole["messages"]:
+        if message["kind"] in {"system", "query", "comment"}:
+            message["content"], message["details"] = "", {}
     return whole
 
 
@@ -564,7 +564,7 @@ class TestBranches:
         name = roll(world.context(model), world.chains[0], 0, parent=(parent, 4))
         assert name != parent and world.outcome(name)[0] == "accepted"
         ours, theirs = (world.whole(one)["messages"] for one in (name, parent))
-        shared = [one for one in theirs if one["step"] <= 4]
+        shared = [its for its in theirs if its["step"] <= 4]
         assert ours[: len(shared)] == shared
         assert model.count("agent") == 7, "steps 5 to 11 are asked anew"
         observed = world.rows(TrajectoryMessage, "content", trajectory_id=name, step=5, kind="observation")[0][0]
@@ -613,6 +613,6 @@ def test_the_context_of_a_stage_begins_anew_where_that_is_asked_for(world: Rollo
     model = PolicyModel()
     name = roll(world.context(model, context="stage"), world.chains[0], 0)
     assert world.outcome(name)[0] == "accepted"
-    last = [one for one in model.asked if one.purpose == "agent"][-1]
-    assert [one.role for one in last.messages[:2]] == ["system", "user"] and len(last.messages) == 6
+    last = [request for request in model.asked if request.purpose == "agent"][-1]
+    assert [message.role for message in last.messages[:2]] == ["system", "user"] and len(last.messages) == 6
     assert OVERVIEW in last.messages[1].content and query(3) in last.messages[1].content

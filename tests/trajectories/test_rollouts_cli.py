@@ -71,7 +71,7 @@ class TestRun:
         run = world.run(world.context(), samples=2)
         todo = run.pending()
         assert (len(todo.units), todo.standing, todo.without_task) == (10, 0, 0)
-        assert [(one.chain_id, one.sample) for one in todo.units[:2]] == [(best, 0), (best, 1)]
+        assert [(unit.chain_id, unit.sample) for unit in todo.units[:2]] == [(best, 0), (best, 1)]
         assert report_of(world, ends(), samples=2).counts == {"accepted": 10}
         assert report_of(world, ends(), samples=2).standing == 10
         again = report_of(world, ends(), samples=3, limit=2)
@@ -126,7 +126,7 @@ class TestRun:
 
     def test_what_a_defect_had_cost_is_told(self, world: RolloutWorld) -> None:
         def breaks(request: Any) -> None:
-            if "Task 2 of" in str([one.content for one in request.messages]):
+            if "Task 2 of" in str([message.content for message in request.messages]):
                 raise ValueError("a defect")
 
         context = world.context(PolicyModel(before=breaks))
@@ -246,7 +246,7 @@ class TestCommands:
         assert "-> submit" in page
         assert run_command(["rollouts", "show", row["id"], *common, "--json", "--messages"]) == 0
         whole = json.loads(capsys.readouterr().out)
-        assert [one["kind"] for one in whole["messages"]] == ["system", "query", "turn", "observation"]
+        assert [message["kind"] for message in whole["messages"]] == ["system", "query", "turn", "observation"]
         assert whole["options"]["refinements"] == 0
 
     def test_a_rollout_whose_worker_is_gone_is_told_as_interrupted_with_what_it_did(
@@ -256,7 +256,7 @@ class TestCommands:
             pass
 
         def killed(request: Any) -> None:
-            if "Task 2 of" in str([one.content for one in request.messages]):
+            if "Task 2 of" in str([message.content for message in request.messages]):
                 raise Killed
 
         with pytest.raises(Killed):

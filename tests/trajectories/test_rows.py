@@ -110,7 +110,7 @@ def test_a_step_is_written_before_the_next_and_must_follow_what_is_stored(store:
     recorder.add([])
     recorder.add([turn(2)])
     with store.reading() as tx:
-        assert [one.ordinal for one in read_entries(tx, "aa11")] == [0, 1, 2]
+        assert [entry.ordinal for entry in read_entries(tx, "aa11")] == [0, 1, 2]
         assert read_entries(tx, "aa22") == []
 
 
@@ -119,7 +119,10 @@ def test_what_befell_the_sandbox_stands_on_the_first_entry_after_it(store: Store
     recorder.add([turn(0, details={"finish": "stop"})])
     recorder.add([turn(1)])
     with store.reading() as tx:
-        assert [one.details for one in read_entries(tx, "aa11")] == [{"finish": "stop", "restored": {"tree": "t"}}, {}]
+        assert [entry.details for entry in read_entries(tx, "aa11")] == [
+            {"finish": "stop", "restored": {"tree": "t"}},
+            {},
+        ]
 
 
 def test_a_tree_is_kept_where_it_is_another_one(store: Store) -> None:
@@ -135,7 +138,7 @@ def test_the_trees_of_a_scaffold_that_never_asks_for_them_are_kept_all_the_same(
     for ordinal in (0, 2, 4):
         recorder.add([turn(ordinal), seen(ordinal + 1)])
     with store.reading() as tx:
-        assert [one.tree for one in read_entries(tx, "aa11")] == [None, "t1", None, None, None, "t2"]
+        assert [entry.tree for entry in read_entries(tx, "aa11")] == [None, "t1", None, None, None, "t2"]
 
 
 def test_stages_and_verdicts_come_back_and_are_replaced_by_what_is_written_later(store: Store) -> None:

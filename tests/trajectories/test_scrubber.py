@@ -77,9 +77,9 @@ def test_names_of_tools_that_a_model_made_up_are_scrubbed_and_made_valid(tmp_pat
             text = json.dumps(rows)
             assert "example.org" not in text and "ghp_" not in text
         (row,), _ = written(world, tmp_path)
-    called = [call["function"]["name"] for one in row["messages"] for call in one.get("tool_calls", ())]
+    called = [call["function"]["name"] for message in row["messages"] for call in message.get("tool_calls", ())]
     assert called == ["_email___redacted____im_end___", "unknown", "bash", "submit"]
-    assert {one["name"] for one in row["messages"] if one["role"] == "tool"} == set(called) - {"submit"}
+    assert {message["name"] for message in row["messages"] if message["role"] == "tool"} == set(called) - {"submit"}
 
 
 def test_an_id_that_may_not_stay_is_replaced_alike_in_call_and_answer() -> None:
@@ -124,7 +124,7 @@ def test_numbers_that_json_does_not_know_never_stand_bare_in_a_line(tmp_path: Pa
             written(world, tmp_path, form)
             line = json.loads((tmp_path / "sft.jsonl").read_text(), parse_constant=refuse)
             assert arguments in all_texts(line["messages"])
-            for called in [one["content"] for one in line["messages"] if one["role"] == "tool_call"]:
+            for called in [message["content"] for message in line["messages"] if message["role"] == "tool_call"]:
                 json.loads(called, parse_constant=refuse)
 
 

@@ -353,7 +353,7 @@ def test_an_attempt_that_is_taken_up_in_another_sandbox_goes_on_as_if_it_had_not
 
     with fresh() as calm:
         _, whole = work(Model(replies), sandbox=calm, given=spec(environment={"B": "2"}))
-    told = [one.content for one in whole.entries if one.kind is EntryKind.OBSERVATION]
+    told = [entry.content for entry in whole.entries if entry.kind is EntryKind.OBSERVATION]
     assert 'A=it is\n"new" $HOME' in told[6] and "PAGER=less" in told[6] and "TQDM" not in told[6]
     assert "PIP_PROGRESS_BAR=on" in told[6] and "B=2" in told[6] and "/testbed/sub" in told[6]
     assert "value = 2" not in told[9] and "value = 1" in told[9] and "removed again" in told[10]
@@ -367,7 +367,7 @@ def test_an_attempt_that_is_taken_up_in_another_sandbox_goes_on_as_if_it_had_not
             given = spec(entries, environment={"B": "2"}, stage_limits=AgentLimits(steps=1))
             work(Model([reply]), sandbox=anew, given=given, record=record)
             entries, files = [*entries, *record.entries], b"".join(anew.get("/testbed"))
-    assert [one.content for one in entries if one.kind is EntryKind.OBSERVATION] == told
+    assert [entry.content for entry in entries if entry.kind is EntryKind.OBSERVATION] == told
 
 
 def test_variables_last_over_attempts_and_edits_do_not(sandbox: LocalSandbox) -> None:

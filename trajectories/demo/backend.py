@@ -50,5 +50,5 @@ def path_with_python() -> Mapping[str, str]:
     """The variables that let plain processes find a Python: none, where there is one among the machine's programs."""
     if shutil.which("python3", path=PATH):
         return {}
-    folder = next((one for one in (shutil.which("python3"), sys.executable) if one), "")
+    folder = next((program for program in (shutil.which("python3"), sys.executable) if program), "")
     return {"PATH": f"{Path(folder).parent}{os.pathsep}$PATH"}

@@ -90,7 +90,7 @@ def read_funnel(store: Store) -> Funnel:
             trajectories=dict(sorted(Counter(row[0] for row in tx.rows(Trajectory, "outcome")).items())),
             stages=dict(sorted(Counter(row[0] for row in stages).items())),
             verdicts=len(accepted),
-            refused=sum(one is False or one == 0 for one in accepted if one is not None),
+            refused=sum(verdict is False or verdict == 0 for verdict in accepted if verdict is not None),
             turns=len(list(tx.rows(TrajectoryMessage, "ordinal", kind="turn"))),
         )
 

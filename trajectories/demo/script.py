@@ -96,10 +96,12 @@ class ChainAnswers(BaseModel):
 def read_answers() -> dict[str, ChainAnswers]:
     """The answers by the name of their file."""
     folder = resources.files("trajectories.demo") / "answers"
-    files = sorted((one for one in folder.iterdir() if one.name.endswith(".toml")), key=lambda one: one.name)
+    files = sorted(
+        (path for path in folder.iterdir() if path.name.endswith(".toml")), key=lambda traversable: traversable.name
+    )
     return {
-        one.name.removesuffix(".toml"): ChainAnswers.model_validate(tomllib.loads(one.read_text(encoding="utf-8")))
-        for one in files
+        file.name.removesuffix(".toml"): ChainAnswers.model_validate(tomllib.loads(file.read_text(encoding="utf-8")))
+        for file in files
     }
 
 
@@ -150,19 +152,25 @@ def _calls(turn: AgentTurn, workdir: str | None) -> Iterator[tuple[str, dict[str
         yield "submit", {}
 
 
-def _created(one: Creation, workdir: str | None) -> tuple[str, dict[str, Any]]:
+def _created(creation: Creation, workdir: str | None) -> tuple[str, dict[str, Any]]:
     if workdir is not None:
-        path = f"{workdir}/{one.path}"
-        return "str_replace_editor", {"command": "create", "path": path, "file_text": one.text}
-    return "bash", {"command": f"cat > {one.path} <<'EOF'\n{one.text}EOF"}
+        path = f"{workdir}/{creation.path}"
+        return "str_replace_editor", {"command": "create", "path": path, "file_text": creation.text}
+    return "bash", {"command": f"cat > {creation.path} <<'EOF'\n{creation.text}EOF"}
 
 
-def _replaced(one: Replacement, workdir: str | None) -> tuple[str, dict[str, Any]]:
+def _replaced(replacement: Replacement, workdir: str | None) -> tuple[str, dict[str, Any]]:
     if workdir is not None:
-        path = f"{workdir}/{one.path}"
-        return "str_replace_editor", {"command": "str_replace", "path": path, "old_str": one.old, "new_str": one.new}
+        path = f"{workdir}/{replacement.path}"
+        return "str_replace_editor", {
+            "command": "str_replace",
+            "path": path,
+            "old_str": replacement.old,
+            "new_str": replacement.new,
+        }
     program = (
-        f"import pathlib\npath = pathlib.Path({one.path!r})\nold, new = (\n    {one.old!r},\n    {one.new!r},\n)\n"
+        f"import pathlib\npath = pathlib.Path({replacement.path!r})\n"
+        f"old, new = (\n    {replacement.old!r},\n    {replacement.new!r},\n)\n"
         "text = path.read_text()\nassert text.count(old) == 1, f'old stands {text.count(old)} times'\n"
         "path.write_text(text.replace(old, new))"
     )

@@ -57,7 +57,8 @@ class Card:
         self.turns.add(sum(turn.role == "assistant" for turn in sample.turns))
         self.stages[len(sample.stages)] += 1
         self.hidden_tests.update(
-            "not_run" if one.tests is None else "passed" if one.tests == PASSED else "failed" for one in sample.stages
+            "not_run" if stage.tests is None else "passed" if stage.tests == PASSED else "failed"
+            for stage in sample.stages
         )
         self.reasons.update(str(turn.reason) for turn in sample.turns if turn.role == "assistant")
         self.trajectories[candidate.id] = candidate
@@ -68,7 +69,7 @@ class Card:
         return {
             "samples": len(self.tokens),
             "trajectories": len(self.trajectories),
-            "chains": len({one.chain_id for one in self.trajectories.values()}),
+            "chains": len({trajectory.chain_id for trajectory in self.trajectories.values()}),
             "tokens_by": counter.method,
             "tokens_how": counter.description,
             "samples_counted_by": dict(sorted(self.counted_by.items())),
@@ -107,7 +108,7 @@ def card_of(
         **card.figures(counter),
         "outcomes_of_all_trajectories": dict(outcome_counts(tx)),
         "repositories": _repositories(card, kept),
-        "licences": dict(sorted(Counter(one.licence or "unknown" for one in kept).items())),
+        "licences": dict(sorted(Counter(candidate.licence or "unknown" for candidate in kept).items())),
         "options": options_row(options),
         **_rollouts(tx, card.trajectories),
         "cost": _cost(tx, kept),
@@ -128,13 +129,13 @@ def options_row(options: ExportOptions) -> dict[str, Any]:
 
 def _repositories(card: Card, kept: Sequence[ExportCandidate]) -> list[dict[str, Any]]:
     rows: dict[str, dict[str, Any]] = {}
-    for one in kept:
+    for candidate in kept:
         row = rows.setdefault(
-            one.repository, {"name": one.repository, "samples": 0, "chains": set(), "licences": set()}
+            candidate.repository, {"name": candidate.repository, "samples": 0, "chains": set(), "licences": set()}
         )
-        row["samples"] = card.samples_of[one.repository]
-        row["chains"].add(one.chain_id)
-        row["licences"].add(one.licence or "unknown")
+        row["samples"] = card.samples_of[candidate.repository]
+        row["chains"].add(candidate.chain_id)
+        row["licences"].add(candidate.licence or "unknown")
     return [
         {**row, "chains": len(row["chains"]), "licences": sorted(row["licences"])}
         for row in sorted(rows.values(), key=lambda each: (-each["samples"], each["name"].lower()))
@@ -155,15 +156,15 @@ def _rollouts(tx: Transaction, kept: Mapping[str, ExportCandidate]) -> dict[str,
             told = {name: chosen.get(name) for name in _SETTINGS} | {"observers": chosen.get("observers") or []}
             settings[json.dumps(told, sort_keys=True)] += 1
             prompts.update(f"{name} {digest}" for name, digest in json.loads(used).items())
-    chains = {one.chain_id for one in kept.values()}
+    chains = {candidate.chain_id for candidate in kept.values()}
     writers: Counter[str] = Counter()
     for chain, model, used in tx.rows(Task, "chain_id", "model", "prompts"):
         if chain in chains:
             writers[model or "unknown"] += 1
             prompts.update(f"{name} {digest}" for name, digest in json.loads(used).items())
     return {
-        "agents": _counted(f"{one.model} ({one.scaffold})" for one in kept.values()),
-        "judges": _counted(one.judge or "none" for one in kept.values()),
+        "agents": _counted(f"{candidate.model} ({candidate.scaffold})" for candidate in kept.values()),
+        "judges": _counted(candidate.judge or "none" for candidate in kept.values()),
         "task_writers": dict(sorted(writers.items())),
         "settings": [{**json.loads(row), "trajectories": count} for row, count in sorted(settings.items())],
         "prompts": [
@@ -187,7 +188,7 @@ def _cost(tx: Transaction, kept: Sequence[ExportCandidate]) -> dict[str, Any]:
     rollouts = _sum(of_all)
     return {
         "rollouts_usd": rollouts,
-        "exported_rollouts_usd": _sum(one.usd for one in kept),
+        "exported_rollouts_usd": _sum(candidate.usd for candidate in kept),
         "tasks_usd": _sum(tasks),
         "rollouts_usd_per_exported_trajectory": None
         if rollouts is None or not kept
@@ -197,7 +198,7 @@ def _cost(tx: Transaction, kept: Sequence[ExportCandidate]) -> dict[str, Any]:
 
 def _sum(values: Any) -> float | None:
     found = list(values)
-    return None if any(one is None for one in found) else round(sum(found), 6)
+    return None if any(amount is None for amount in found) else round(sum(found), 6)
 
 
 def _overlap(tx: Transaction, kept: Sequence[ExportCandidate], overlap: Overlap | None) -> dict[str, Any]:
@@ -206,7 +207,7 @@ def _overlap(tx: Transaction, kept: Sequence[ExportCandidate], overlap: Overlap 
     for outcome in BENCHMARK_OUTCOMES:
         found = tx.rows(ChainCandidate, "repository_id", "number", outcome=outcome)
         marked.update((repository, number) for repository, number in found)
-    pulls = chain_pulls(tx, {one.chain_id for one in kept}) if marked else ()
+    pulls = chain_pulls(tx, {candidate.chain_id for candidate in kept}) if marked else ()
     held = sorted({chain for chain, pull in pulls if pull in marked})
     row: dict[str, Any] = {"benchmark_pull_requests_kept_out": len(marked), "exported_chains_with_one": held}
     if overlap is not None:

@@ -25,7 +25,10 @@ def markdown(card: Mapping[str, Any]) -> str:
     lines = ["# Data card", "", f"Made by prchain {_safe(card['prchain'])}; format `{_safe(card['format'])}`.", ""]
     lines += _table(
         ("file", "part", "rows", "bytes", "SHA-256"),
-        [(one["name"], one["part"], f"{one['rows']:,}", f"{one['bytes']:,}", one["sha256"]) for one in card["files"]],
+        [
+            (file["name"], file["part"], f"{file['rows']:,}", f"{file['bytes']:,}", file["sha256"])
+            for file in card["files"]
+        ],
     )
     lines += ["## What it is", ""]
     lines.append(
@@ -61,17 +64,21 @@ def markdown(card: Mapping[str, Any]) -> str:
     lines += ["## Where it is from", ""]
     lines += _table(
         ("repository", "samples", "chains", "licences"),
-        [(one["name"], one["samples"], one["chains"], ", ".join(one["licences"])) for one in card["repositories"]],
+        [
+            (repository["name"], repository["samples"], repository["chains"], ", ".join(repository["licences"]))
+            for repository in card["repositories"]
+        ],
     )
     lines += ["## How it was made", ""]
     for title, key in (("agent", "agents"), ("judge", "judges"), ("writer of tasks", "task_writers")):
         lines += _table((title, "trajectories" if key != "task_writers" else "chains"), list(card[key].items()))
     lines += _table(
         ("gate", "threshold", "refinements", "on fail", "carry", "context", "tools", "observers", "trajectories"),
-        [tuple(_value(one[name]) for name in _SETTINGS) for one in card["settings"]],
+        [tuple(_value(setting[name]) for name in _SETTINGS) for setting in card["settings"]],
     )
     lines += _table(
-        ("prompt", "hash", "used by"), [(one["name"], one["hash"], one["used_by"]) for one in card["prompts"]]
+        ("prompt", "hash", "used by"),
+        [(prompt["name"], prompt["hash"], prompt["used_by"]) for prompt in card["prompts"]],
     )
     lines += ["## What was left out", "", "Of the trajectories that the options asked for:", ""]
     lines += _table(("reason", "samples"), list(card["left_out"].items()))
@@ -101,7 +108,7 @@ def _overlap(row: Mapping[str, Any]) -> list[str]:
             "",
             *_table(
                 ("sample", "n-grams", "lines"),
-                [(one["sample"], one["ngrams"], ", ".join(map(str, one["lines"]))) for one in file["hits"]],
+                [(hit["sample"], hit["ngrams"], ", ".join(map(str, hit["lines"]))) for hit in file["hits"]],
             ),
         ]
     else:

@@ -50,7 +50,7 @@ def chat_message(turn: SampleMessage, call: Callable[[ToolCall], Json] = as_obje
     if turn.reasoning:
         message["reasoning_content"] = turn.reasoning
     if turn.tool_calls:
-        message["tool_calls"] = [call(one) for one in turn.tool_calls]
+        message["tool_calls"] = [call(tool_call) for tool_call in turn.tool_calls]
     if turn.role == "tool":
         message["tool_call_id"] = turn.tool_call_id or ""
         if turn.name:

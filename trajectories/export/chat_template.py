@@ -80,7 +80,7 @@ def template_beside(folder: Path) -> ChatTemplate | None:
 def _default(stored: Any) -> str | None:
     """The template of a tokenizer's settings: a text, or the one named ``default`` of several. Raises `ValueError`."""
     if isinstance(stored, list):
-        stored = {one["name"]: one["template"] for one in stored}
+        stored = {template["name"]: template["template"] for template in stored}
     if isinstance(stored, dict):
         if "default" not in stored:
             raise ValueError("it names several chat templates, and none of them default")

@@ -198,7 +198,7 @@ def _check_options(context: click.Context, *, predictions: bool) -> None:
     ours = _BOTH | _OF_PREDICTIONS
     given = {name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
     wrong = given - ours if predictions else given & _OF_PREDICTIONS
-    if names := [one.opts[0] for one in context.command.params if one.name in wrong]:
+    if names := [param.opts[0] for param in context.command.params if param.name in wrong]:
         told = "writes predictions, not samples" if predictions else "alone writes predictions"
         raise UsageError(f"--format {SWEBENCH} {told}: leave out {', '.join(names)}")
 
@@ -314,8 +314,8 @@ def _swebench(
             sample=sample,
             left_out=left_out.append,
         )
-        for one in found:
-            writer.write(one)
+        for prediction in found:
+            writer.write(prediction)
         writer.close()
     for missing in left_out:
         say(f"{missing.instance}: left out, {missing.outcome}{f': {missing.reason}' * bool(missing.reason)}", err=True)

@@ -45,10 +45,10 @@ def same_trees(found: Iterable[E]) -> list[list[E]]:
     """
     groups: dict[tuple[str, bytes | str], list[E]] = {}
     order: dict[str, int] = {}
-    for place, one in enumerate(found):
-        groups.setdefault((one.chain_id, one.trees or one.id), []).append(one)
-        order[one.id] = place
-    alike = [sorted(group, key=lambda one: (one.attempts, one.steps, one.sample, one.id)) for group in groups.values()]
+    for place, end in enumerate(found):
+        groups.setdefault((end.chain_id, end.trees or end.id), []).append(end)
+        order[end.id] = place
+    alike = [sorted(group, key=lambda end: (end.attempts, end.steps, end.sample, end.id)) for group in groups.values()]
     return sorted(alike, key=lambda group: order[group[0].id])
 
 

@@ -162,8 +162,8 @@ class ExportState:
         told = _inline(sample) if inline else sample
         if self._options.rows == "turns":
             reached = list(up_to_each_turn(self.counter, sample))
-            for one in per_turn(told):
-                yield (self._form.per_turn or self._form.row)(counted(one, reached[len(one.turns) - 1]))
+            for part in per_turn(told):
+                yield (self._form.per_turn or self._form.row)(counted(part, reached[len(part.turns) - 1]))
         else:
             yield self._form.row(told)
 

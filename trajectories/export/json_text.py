@@ -42,9 +42,9 @@ def _too_deep(value: Any) -> bool:
     for _ in range(_DEEPEST + 1):
         level = [
             inner
-            for one in level
-            if isinstance(one, dict | list)
-            for inner in (one.values() if isinstance(one, dict) else one)
+            for value in level
+            if isinstance(value, dict | list)
+            for inner in (value.values() if isinstance(value, dict) else value)
         ]
         if not level:
             return False

@@ -83,4 +83,4 @@ def marks(
 def refined(entries: Sequence[Entry], accepted: Mapping[int, int]) -> bool:
     """Whether anything is told of a round that was not the accepted one of its stage; ``--refinements drop`` looks for
     that. `accepted` as in `marks`."""
-    return any(one.attempt != accepted.get(one.position) for one in entries if one.kind is not EntryKind.SYSTEM)
+    return any(entry.attempt != accepted.get(entry.position) for entry in entries if entry.kind is not EntryKind.SYSTEM)

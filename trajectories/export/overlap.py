@@ -64,8 +64,8 @@ class Overlap:
         grams: dict[int, int] = {}
         number = 0
         for number, texts in enumerate(_items(text), 1):
-            for one in texts:
-                for gram in _grams(one):
+            for text in texts:
+                for gram in _grams(text):
                     grams.setdefault(gram, number)
         if not grams:
             raise UsageError(f"{path} holds no text of {WORDS} words, which is the least that is looked for")
@@ -127,8 +127,8 @@ def _strings(value: Any) -> Iterator[str]:
         yield value
     elif isinstance(value, dict | list):
         inner: Iterable[Any] = value.values() if isinstance(value, dict) else value
-        for one in inner:
-            yield from _strings(one)
+        for item in inner:
+            yield from _strings(item)
 
 
 def _grams(text: str) -> Iterator[int]:

@@ -67,7 +67,7 @@ def _fit(value: Any, kind: Any) -> Any:
     if value is None:
         return None
     if isinstance(kind, list):
-        return [_fit(one, kind[0]) for one in value]
+        return [_fit(item, kind[0]) for item in value]
     if isinstance(kind, dict):
         if lost := value.keys() - kind.keys():
             raise ValueError(f"no column for {', '.join(sorted(lost))}")

@@ -76,7 +76,7 @@ def predictions(
     model: str | None = None,
     like: str | None = None,
     sample: int | None = None,
-    left_out: Callable[[MissingPrediction], None] = lambda one: None,
+    left_out: Callable[[MissingPrediction], None] = lambda missing: None,
 ) -> Iterator[dict[str, Any]]:
     """The predictions of trajectories with some outcomes, of one sample a chain: `sample`, or the lowest there is.
 
@@ -115,20 +115,20 @@ def chosen_rollouts(
         made = Rollout(*tx.connection.execute(select(*columns).where(row.id == find_trajectory(tx, like))).one())
     if sample is not None:
         query = query.where(row.sample == sample)
-    found = [Rollout(*one) for one in tx.connection.execute(query.order_by(row.chain_id, row.sample, row.id))]
+    found = [Rollout(*fields) for fields in tx.connection.execute(query.order_by(row.chain_id, row.sample, row.id))]
     if made is not None:
-        found = [one for one in found if (one.model, one.way) == (made.model, made.way)]
+        found = [rollout for rollout in found if (rollout.model, rollout.way) == (made.model, made.way)]
     branches = tx.connection.execute(select(row.id, row.parent_id).where(row.parent_id.is_not(None)))
     parents = {str(name): str(parent) for name, parent in branches}
-    depths = {one.id: _depth(one.id, parents) for one in found}
+    depths = {rollout.id: _depth(rollout.id, parents) for rollout in found}
     nearest: dict[str, int] = {}
-    for one in found:
-        nearest[one.chain_id] = min(depths[one.id], nearest.get(one.chain_id, depths[one.id]))
-    nearest_ones = [one for one in found if depths[one.id] == nearest[one.chain_id]]
+    for rollout in found:
+        nearest[rollout.chain_id] = min(depths[rollout.id], nearest.get(rollout.chain_id, depths[rollout.id]))
+    nearest_ones = [rollout for rollout in found if depths[rollout.id] == nearest[rollout.chain_id]]
     _check_alike(nearest_ones)
     first: dict[str, Rollout] = {}
-    for one in nearest_ones:
-        first.setdefault(one.chain_id, one)
+    for rollout in nearest_ones:
+        first.setdefault(rollout.chain_id, rollout)
     return list(first.values())
 
 
@@ -142,18 +142,22 @@ def _depth(trajectory: str, parents: Mapping[str, str]) -> int:
 
 def _check_alike(rollouts: Sequence[Rollout]) -> None:
     """Raise `UsageError`, which says how to choose, where rollouts were made in several ways."""
-    if len(models := sorted({one.model for one in rollouts})) > 1:
+    if len(models := sorted({rollout.model for rollout in rollouts})) > 1:
         raise UsageError(f"predictions are of one model a file; choose with --model: {', '.join(models)[:300]}")
-    counts = Counter(one.way for one in rollouts)
+    counts = Counter(rollout.way for rollout in rollouts)
     if len(counts) < 2:
         return
-    examples = {one.way: one for one in reversed(rollouts)}
+    examples = {rollout.way: rollout for rollout in reversed(rollouts)}
     settings = {
-        way: {"judge": one.judge, **asdict(RolloutOptions.from_json(one.options)), "prompts": json.loads(one.prompts)}
-        for way, one in examples.items()
+        way: {
+            "judge": example.judge,
+            **asdict(RolloutOptions.from_json(example.options)),
+            "prompts": json.loads(example.prompts),
+        }
+        for way, example in examples.items()
     }
-    names = sorted({name for one in settings.values() for name in one})
-    different = [name for name in names if len({json.dumps(one.get(name)) for one in settings.values()}) > 1]
+    names = sorted({name for setting in settings.values() for name in setting})
+    different = [name for name in names if len({json.dumps(setting.get(name)) for setting in settings.values()}) > 1]
     ways = [
         f"{examples[way].id} ({', '.join(f'{name} {json.dumps(settings[way].get(name))}' for name in different)}; "
         f"{count:,} in all)"

@@ -119,7 +119,10 @@ def candidates(tx: Transaction, options: ExportOptions) -> list[ExportCandidate]
     for trajectory, stages in groupby(tx.rows(TrajectoryStage, *columns), key=itemgetter(0)):
         if trajectory in found:
             found[trajectory] = _with_stages(found[trajectory], [(row[1], row[2], row[3]) for row in stages])
-    return sorted(found.values(), key=lambda one: (one.repository.lower(), one.chain_id, one.sample, one.id))
+    return sorted(
+        found.values(),
+        key=lambda candidate: (candidate.repository.lower(), candidate.chain_id, candidate.sample, candidate.id),
+    )
 
 
 def _once(text: Any) -> Any:
@@ -154,7 +157,7 @@ def read_sample(
 ) -> Sample | str:
     """The sample of a trajectory, scrubbed and marked, cut to its accepted stages and after its last turn under loss;
     or the name of why there is none. `whole` keeps what comes after."""
-    entries = [one for one in read_entries(tx, candidate.id) if one.position <= candidate.stages]
+    entries = [entry for entry in read_entries(tx, candidate.id) if entry.position <= candidate.stages]
     if candidate.outcome == ACCEPTED_PREFIX:
         entries = retold(entries)
     if not entries:
@@ -201,7 +204,7 @@ def _verdicts(tx: Transaction, candidate: ExportCandidate) -> tuple[tuple[Sample
         if position > candidate.stages:
             continue
         of_stage = verdicts.get(position, [])
-        last = next((one for one in reversed(of_stage) if one[1]), of_stage[-1] if of_stage else None)
+        last = next((row for row in reversed(of_stage) if row[1]), of_stage[-1] if of_stage else None)
         if last is not None and last[1]:
             accepted[position] = last[0]
         _, _, score, tests, judged = last or (0, None, None, None, None)

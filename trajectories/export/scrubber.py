@@ -87,7 +87,7 @@ class Scrubber:
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, list):
-            return [self._value(one) for one in value]
+            return [self._value(item) for item in value]
         if isinstance(value, dict):
-            return {self.text(key): self._value(one) for key, one in value.items()}
+            return {self.text(key): self._value(item) for key, item in value.items()}
         return value

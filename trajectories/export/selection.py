@@ -37,7 +37,7 @@ class SampleSelection:
         # What a format has no place for must not count as its samples' length either.
         self._options = options if form.takes_reasoning else replace(options, reasoning="drop")
         found = candidates(tx, options)
-        self._alike = same_trees(found) if options.duplicates == "trees" else [[one] for one in found]
+        self._alike = same_trees(found) if options.duplicates == "trees" else [[candidate] for candidate in found]
 
     def __len__(self) -> int:
         """How many samples there are at most, where none is split."""
@@ -77,9 +77,9 @@ class SampleSelection:
         reasons.update(left_out)
         chosen = [SelectedSample(candidate, *pair) for pair in kept]
         if seen is not None:
-            new = [self._new(one, seen) for one in chosen]
+            new = [self._new(selected_sample, seen) for selected_sample in chosen]
             reasons.update({SAME_CONVERSATION: old} if (old := new.count(None)) else {})
-            chosen = [one for one in new if one is not None]
+            chosen = [selected_sample for selected_sample in new if selected_sample is not None]
         return chosen
 
     def _new(self, chosen: SelectedSample, seen: Conversations) -> SelectedSample | None:
@@ -106,13 +106,13 @@ class SampleSelection:
                 kept[chosen[0].candidate.id] = (chosen[0].candidate, len(chosen))
         found = [candidate for candidate, _ in kept.values()]
         if options.split_by == "repository":
-            group = {one.id: one.repository.lower() for one in found}
+            group = {candidate.id: candidate.repository.lower() for candidate in found}
         else:
-            chains = {one.chain_id for one in found}
+            chains = {candidate.chain_id for candidate in found}
             related = related_chains(chains, chain_pulls(self._tx, chains))
-            group = {one.id: related[one.chain_id] for one in found}
+            group = {candidate.id: related[candidate.chain_id] for candidate in found}
         sizes: Counter[str] = Counter()
         for name, (_, count) in kept.items():
             sizes[group[name]] += count
         groups = validation_groups(sizes, options.validation, options.seed)
-        return frozenset(one for one, name in group.items() if name in groups)
+        return frozenset(key for key, name in group.items() if name in groups)

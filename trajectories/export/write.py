@@ -193,14 +193,14 @@ def check_inputs(places: Iterable[Path], inputs: Iterable[Path]) -> None:
     """Raise `UsageError` where what is written would take the place of a file that is read."""
     read = list(inputs)
     for place in places:
-        if found := next((one for one in read if _same(place, one)), None):
+        if found := next((path for path in read if _same(place, path)), None):
             raise UsageError(f"{place} would replace {found}, which this command reads; give --out another name")
 
 
-def _same(one: Path, other: Path) -> bool:
+def _same(path: Path, other: Path) -> bool:
     with contextlib.suppress(OSError):
-        return one.samefile(other)
-    return one.resolve() == other.resolve()
+        return path.samefile(other)
+    return path.resolve() == other.resolve()
 
 
 @contextlib.contextmanager

@@ -47,7 +47,7 @@ class Repetition(BaseModel):
         place = (attempt.position, attempt.attempt)
 
         def advise(entries: Sequence[Entry]) -> Advice | None:
-            own = [one for one in entries if (one.position, one.attempt) == place]
+            own = [entry for entry in entries if (entry.position, entry.attempt) == place]
             return self._advice(own)
 
         return advise
@@ -72,10 +72,10 @@ def _outcomes(entries: Sequence[Entry]) -> list[tuple[int, _Outcome]]:
     """The calls of a conversation with their results, each with its step."""
     arguments: dict[tuple[int, str], str] = {}
     found = []
-    for one in entries:
-        if one.kind is EntryKind.TURN:
-            arguments |= {(one.step, call.id): call.arguments for call in one.tool_calls}
-        elif one.kind is EntryKind.OBSERVATION and one.tool_call_id is not None:
-            said = arguments.get((one.step, one.tool_call_id), "")
-            found.append((one.step, (one.tool_name or "", said, one.content)))
+    for entry in entries:
+        if entry.kind is EntryKind.TURN:
+            arguments |= {(entry.step, call.id): call.arguments for call in entry.tool_calls}
+        elif entry.kind is EntryKind.OBSERVATION and entry.tool_call_id is not None:
+            said = arguments.get((entry.step, entry.tool_call_id), "")
+            found.append((entry.step, (entry.tool_name or "", said, entry.content)))
     return found

@@ -24,8 +24,8 @@ def make_observers(wanted: Sequence[str]) -> tuple[ObserverKind, ...]:
 
     Raises `UsageError` for a name that is not there, or is there twice, and for settings that the kind refuses.
     """
-    kinds = tuple(_make(one) for one in wanted)
-    names = [one.name for one in kinds]
+    kinds = tuple(_make(words) for words in wanted)
+    names = [kind.name for kind in kinds]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise UsageError(f"the observer {twice[0]} is named twice")
     return kinds

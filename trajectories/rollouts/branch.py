@@ -48,7 +48,7 @@ def shared(tx: Transaction, identity: Identity, options: RolloutOptions, scaffol
     used = json.loads(stored[2])
     others = [prompt for prompt, hash_ in scaffold.prompts.items() if used.get(prompt) != hash_]
     others += ["task"] if is_of_another_task(tx, name, identity) else []
-    others += ["tools"] if json.loads(stored[3]) != [dict(one) for one in scaffold.tools] else []
+    others += ["tools"] if json.loads(stored[3]) != [dict(tool) for tool in scaffold.tools] else []
     if others and step > 0:
         said = f"trajectory {name} was made with other {', '.join(others)} than there are now"
         raise UsageError(f"{said}; a branch of it would mix them")
@@ -61,14 +61,16 @@ def shared(tx: Transaction, identity: Identity, options: RolloutOptions, scaffol
             f"trajectory {name} has no step {step}; its last is {max((e.step for e in entries), default=0)}"
         )
     last = kept[-1]
-    following = next((one for one in entries[len(kept) :] if one.position == last.position and one.step > step), None)
+    following = next(
+        (entry for entry in entries[len(kept) :] if entry.position == last.position and entry.step > step), None
+    )
     whole = following is None
     state = RolloutState(kept)
-    verdicts = {(one.position, one.attempt): one for one in read_verdicts(tx, name)}
+    verdicts = {(verdict.position, verdict.attempt): verdict for verdict in read_verdicts(tx, name)}
     for row in read_stages(tx, name):
         if row.position < last.position or (row.position == last.position and whole and row.outcome == ACCEPTED):
             state.stages[row.position] = row
-            state.verdicts |= {key: one for key, one in verdicts.items() if key[0] == row.position}
+            state.verdicts |= {key: verdict for key, verdict in verdicts.items() if key[0] == row.position}
         elif row.position == last.position:
             if not theirs.track_steps:
                 raise StepUnknown(f"trajectory {name} kept no trees of its steps; branch off at the end of a stage")
@@ -76,7 +78,7 @@ def shared(tx: Transaction, identity: Identity, options: RolloutOptions, scaffol
                 raise UsageError("without trees of steps (--no-track) a branch begins at the end of a stage")
             state.stages[row.position] = _reopened(row, last.attempt)
             state.verdicts |= {
-                key: one for key, one in verdicts.items() if key[0] == row.position and key[1] < last.attempt
+                key: verdict for key, verdict in verdicts.items() if key[0] == row.position and key[1] < last.attempt
             }
     return state
 
@@ -85,8 +87,8 @@ def _up_to(entries: Sequence[Entry], step: int) -> list[Entry]:
     """The entries up to the end of a step; what was said after it, a query or a comment, is not shared."""
     places = [
         place
-        for place, one in enumerate(entries)
-        if one.step == step and one.kind in (EntryKind.TURN, EntryKind.OBSERVATION)
+        for place, entry in enumerate(entries)
+        if entry.step == step and entry.kind in (EntryKind.TURN, EntryKind.OBSERVATION)
     ]
     return list(entries[: places[-1] + 1]) if places else []
 

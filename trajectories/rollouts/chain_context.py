@@ -96,7 +96,9 @@ class ChainContext:
     @cached_property
     def hidden(self) -> HiddenContent:
         """What the chain's references hide; the names that the agent is told anyway are no secret."""
-        return read_hidden(self.git, self.task.chain.stages, {one.position: one.names for one in self.task.stages})
+        return read_hidden(
+            self.git, self.task.chain.stages, {stage.position: stage.names for stage in self.task.stages}
+        )
 
     def workplace(self, stage: StageTask) -> StageWorkplace:
         """Where a stage is worked on; a missing image is built. Raises `ImageError`, `EngineUnavailable`."""
@@ -135,7 +137,7 @@ class ChainContext:
             base=stage.base,
             test_paths=[path for patch in self.patches[: position - 1] for path in patch.test_paths],
             carry=carry,
-            earlier=[(one.base, one.landed) for one in before],
+            earlier=[(stage.base, stage.landed) for stage in before],
         )
 
     def history(self, stage: Stage, count: int) -> list[str]:

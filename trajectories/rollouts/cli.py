@@ -226,7 +226,7 @@ def run(
         report = runner.run(settings.workers, pending)
         spent = runner.context.gateway.spending()
         with runner.context.store.reading() as tx:
-            tests = hidden_tests(tx, [one.detail for one in report.results if one.detail is not None])
+            tests = hidden_tests(tx, [result.detail for result in report.results if result.detail is not None])
     present(as_json, _report_row(report, spent, tests), _print_report, report, spent, tests)
     if not report.done:
         click.get_current_context().exit(1)

@@ -73,7 +73,7 @@ def forecast(
     total = CostEstimate()
     names = _ended(tx, model)
     purposes = ("agent", *(("judge",) if options.asks_judge else ()))
-    observing = [purpose for one in observers for purpose in one.purposes if purpose not in purposes]
+    observing = [purpose for observer in observers for purpose in observer.purposes if purpose not in purposes]
     stored = _stored(tx, names) if len(names) >= FEWEST else {}
     for purpose in dict.fromkeys((*purposes, *observing)):
         if (known := stored.get(purpose)) is not None:
@@ -81,9 +81,9 @@ def forecast(
         elif purpose in purposes:
             for length in todo:
                 total += _priced(gateway, purpose, *_assumed(purpose, options, length).times(1))
-    for one in observers:
-        with observer_errors(one.name):
-            calls = one.calls(_steps(options))
+    for observer in observers:
+        with observer_errors(observer.name):
+            calls = observer.calls(_steps(options))
         for purpose, asked in calls.items():
             if purpose not in observing or purpose not in stored:
                 total += _priced(gateway, purpose, *PerStage(*asked).times(sum(todo)))
@@ -116,7 +116,7 @@ def _stored(tx: Transaction, names: list[str]) -> dict[str, PerStage]:
             each = PerStage(calls / count, (tokens_in or 0) / count, (tokens_out or 0) / count)
             found.setdefault(purpose, []).append(each)
     return {
-        purpose: PerStage(*(median(getattr(one, name) for one in rows) for name in PerStage.__dataclass_fields__))
+        purpose: PerStage(*(median(getattr(row, name) for row in rows) for name in PerStage.__dataclass_fields__))
         for purpose, rows in found.items()
     }
 

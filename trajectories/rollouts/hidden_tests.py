@@ -35,7 +35,9 @@ class HiddenTests:
         """What a run on A_t says; `checked` are the fields of the `StateCheck` of S_t, as they are stored."""
         if self._tests is None:
             return None
-        fields: dict[str, Any] = {name: tuple(one) if isinstance(one, list) else one for name, one in checked.items()}
+        fields: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in checked.items()
+        }
         check = StateCheck(**fields)
         classes = self._tests.classes
         wanted = {*classes.f2p, *classes.p2p} - {*check.carried_failure}

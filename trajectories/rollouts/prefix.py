@@ -75,7 +75,7 @@ def prefix_overview(
 
 def _question(task: RolloutTask, count: int, words: str, subject: str) -> Question:
     prompt = load_prompt("trajectories.rollouts", PURPOSE)
-    texts = [cut(scrub_mined(one.query), _LONGEST) for one in task.stages[:count]]
+    texts = [cut(scrub_mined(stage.query), _LONGEST) for stage in task.stages[:count]]
     old = cut(scrub_mined(task.overview), _LONGEST)
     fence = Fence(old, *texts, words)
     stages = "\n\n".join(fence(f"stage_{place}", text) for place, text in enumerate(texts, 1))
@@ -94,4 +94,6 @@ def _question(task: RolloutTask, count: int, words: str, subject: str) -> Questi
 def retold(entries: Sequence[Entry]) -> list[Entry]:
     """The conversation of an accepted prefix as that of a chain of its own: its queries with the new overview and
     number of stages. Other conversations stay as they are."""
-    return [replace(one, content=one.details["retold"]) if "retold" in one.details else one for one in entries]
+    return [
+        replace(entry, content=entry.details["retold"]) if "retold" in entry.details else entry for entry in entries
+    ]

@@ -129,11 +129,11 @@ def _under_way(tx: Transaction, row: Mapping[str, Any]) -> dict[str, Any]:
     """What the row of a trajectory that has not ended does not hold yet; `INTERRUPTED` where its worker is gone."""
     if row["outcome"] != RUNNING:
         return {}
-    stages = [one.outcome for one in read_stages(tx, row["id"])]
+    stages = [stage.outcome for stage in read_stages(tx, row["id"])]
     return {
         "outcome": INTERRUPTED if _is_gone(row["worker"]) else RUNNING,
         "steps": tx.count(TrajectoryMessage, trajectory_id=row["id"], kind=str(EntryKind.TURN)),
-        "accepted": sum(1 for _ in takewhile(lambda one: one == ACCEPTED, stages)),
+        "accepted": sum(1 for _ in takewhile(lambda outcome: outcome == ACCEPTED, stages)),
         **calls_of(tx, row["id"]),
     }
 
@@ -163,18 +163,18 @@ def trajectory_page(store: Store, prefix: str, *, messages: bool = False) -> dic
             **row,
             **{key: json.loads(row[key]) for key in ("options", "prompts", "tools")},
             **_under_way(tx, row),
-            "stages": [asdict(one) for one in read_stages(tx, name)],
-            "verdicts": [asdict(one) for one in read_verdicts(tx, name)],
+            "stages": [asdict(stage) for stage in read_stages(tx, name)],
+            "verdicts": [asdict(verdict) for verdict in read_verdicts(tx, name)],
         }
         if messages:
-            page["messages"] = [asdict(one) for one in read_entries(tx, name)]
+            page["messages"] = [asdict(entry) for entry in read_entries(tx, name)]
     return page
 
 
 def print_trajectory(page: dict[str, Any]) -> None:
     """Print a page, long texts cut."""
     say(f"trajectory {page['id']}: {page['outcome']}")
-    if page["reason"] and not any(one["reason"] and one["reason"] in page["reason"] for one in page["stages"]):
+    if page["reason"] and not any(stage["reason"] and stage["reason"] in page["reason"] for stage in page["stages"]):
         say(f"  {page['reason']}")
     begun = f", after step {page['parent_step']} of {page['parent_id']}" if page["parent_id"] else ""
     say(f"  chain {page['chain_id']}, sample {page['sample']}{begun}")
@@ -192,9 +192,9 @@ def print_trajectory(page: dict[str, Any]) -> None:
         for conflict in stage["conflicts"]:
             lost = "the agent's side was taken, what upstream has there is lost"
             say(f"  conflict in {conflict['path']}: {conflict['kind']}; {lost}")
-        for one in page["verdicts"]:
-            if one["position"] == stage["position"]:
-                _print_verdict(one, stage["endings"])
+        for verdict in page["verdicts"]:
+            if verdict["position"] == stage["position"]:
+                _print_verdict(verdict, stage["endings"])
     for entry in page.get("messages", ()):
         say()
         _print_message(entry)

@@ -125,26 +125,28 @@ class RunContext:
     @property
     def purposes(self) -> tuple[str, ...]:
         """Of the calls that rollouts make, for `Gateway.check`."""
-        observing = (purpose for one in self.observers for purpose in one.purposes)
+        observing = (purpose for observer in self.observers for purpose in observer.purposes)
         return tuple(dict.fromkeys((AGENT, PREFIX, *((JUDGE,) if self.options.asks_judge else ()), *observing)))
 
     @cached_property
     def prompts(self) -> Mapping[str, str]:
         """Name to hash of every prompt that a rollout may use, but for `PREFIX`."""
         judge: Mapping[str, str] = Judge(self.gateway).prompts if self.options.asks_judge else {}
-        observing = {f"{one.name}/{name}": hash_ for one in self.observers for name, hash_ in one.prompts.items()}
+        observing = {
+            f"{observer.name}/{name}": hash_ for observer in self.observers for name, hash_ in observer.prompts.items()
+        }
         return {**self.scaffold.prompts, **judge, **observing}
 
     @cached_property
     def _tools(self) -> str:
-        return digest([dict(one) for one in self.scaffold.tools])
+        return digest([dict(tool) for tool in self.scaffold.tools])
 
     def identity(self, texts: TaskTexts, chain_id: str, sample: int, parent: Parent | None = None) -> Identity:
         """What decides a rollout of the chain whose texts these are."""
         options, observers = self.options, self.observers
         # Only a chain that can be cut to an accepted prefix has its overview written anew.
         cut = len(texts.queries) > options.min_length
-        asked = [one for one in self.purposes if one != AGENT and (one != PREFIX or cut)]
+        asked = [purpose for purpose in self.purposes if purpose != AGENT and (purpose != PREFIX or cut)]
         agent = self.gateway.resolved(AGENT, temperature=options.temperature, max_tokens=options.max_tokens)
         prefix = load_prompt("trajectories.rollouts", PREFIX)
         return Identity(
@@ -153,7 +155,7 @@ class RunContext:
             parent,
             models={AGENT: agent, **{purpose: self.gateway.resolved(purpose) for purpose in asked}},
             scaffold=self.scaffold.name,
-            observers=tuple({"name": one.name, "settings": dict(one.settings)} for one in observers),
+            observers=tuple({"name": observer.name, "settings": dict(observer.settings)} for observer in observers),
             options=options.chosen,
             task=texts.hash,
             proof=texts.proof if options.needs_tests or options.tests == "always" else None,
@@ -162,7 +164,7 @@ class RunContext:
             versions={
                 "scaffold": self.scaffold.version,
                 "verdicts": VERDICTS,
-                **{f"observer {one.name}": one.version for one in observers},
+                **{f"observer {observer.name}": observer.version for observer in observers},
             },
         )
 
@@ -269,7 +271,7 @@ def _begin(context: RunContext, name: str, identity: Identity, state: RolloutSta
         "options": options.to_json(),
         "options_hash": options.hash(),
         "prompts": json.dumps(dict(identity.prompts), sort_keys=True),
-        "tools": json.dumps([dict(one) for one in scaffold.tools]),
+        "tools": json.dumps([dict(tool) for tool in scaffold.tools]),
         "decided_by": identity.to_json(),
     }
     with context.store.transaction() as tx:
@@ -287,22 +289,22 @@ def _supersede(context: RunContext, name: str, found: StandingTrajectories) -> N
     """End what was begun under other texts and is not over: it could only go on as a mixture of both. Where nothing was
     said yet, nothing is kept of it."""
     store = context.store
-    for one in found.outdated:
-        if one.stored.final or one.stored.outcome == SUPERSEDED:
+    for outdated in found.outdated:
+        if outdated.stored.final or outdated.stored.outcome == SUPERSEDED:
             continue
         try:
-            with alone(store, f"rollout-{one.stored.id}", COMMAND):
+            with alone(store, f"rollout-{outdated.stored.id}", COMMAND):
                 with store.reading() as tx:
-                    outcome = read_outcome(tx, one.stored.id)
-                    begun = tx.count(TrajectoryMessage, trajectory_id=one.stored.id) > 0
+                    outcome = read_outcome(tx, outdated.stored.id)
+                    begun = tx.count(TrajectoryMessage, trajectory_id=outdated.stored.id) > 0
                 if outcome in FINAL:
                     continue
                 if begun:
-                    why = f"begun with other {', '.join(one.fields)}; {name} takes its place"
-                    leave(context, one.stored.id, SUPERSEDED, why)
+                    why = f"begun with other {', '.join(outdated.fields)}; {name} takes its place"
+                    leave(context, outdated.stored.id, SUPERSEDED, why)
                     continue
                 with store.transaction() as tx:
-                    tx.delete(Trajectory, id=one.stored.id)
+                    tx.delete(Trajectory, id=outdated.stored.id)
         except StoreInUse:
             continue  # somebody else goes on with it, under what it was begun with
 
@@ -344,8 +346,8 @@ class _Rollout:
         with context.store.reading() as tx:
             self._state = RolloutState(
                 read_entries(tx, name),
-                {one.position: one for one in read_stages(tx, name)},
-                {(one.position, one.attempt): one for one in read_verdicts(tx, name)},
+                {stage.position: stage for stage in read_stages(tx, name)},
+                {(verdict.position, verdict.attempt): verdict for verdict in read_verdicts(tx, name)},
             )
 
     def run(self) -> None:
@@ -392,11 +394,11 @@ class _Rollout:
 
     def _finish(self) -> None:
         context, state, task = self._context, self._state, self._chain_context.task
-        rows = [state.stages[one.position] for one in task.stages]
+        rows = [state.stages[stage.position] for stage in task.stages]
         outcome, accepted = outcome_of(
-            [one.outcome for one in rows], length=len(rows), min_length=context.options.min_length
+            [row.outcome for row in rows], length=len(rows), min_length=context.options.min_length
         )
-        failed = next((one for one in rows if one.outcome != ACCEPTED), None)
+        failed = next((row for row in rows if row.outcome != ACCEPTED), None)
         reason: str | None = None
         if failed is not None:
             reason = f"stage {failed.position}: {failed.outcome}: {failed.reason or 'no reason given'}"
@@ -437,5 +439,5 @@ class _Rollout:
 
     def _findings(self, text: str) -> list[Finding]:
         hidden = self._chain_context.hidden
-        facts = [one.facts for one in hidden.stages]
+        facts = [stage.facts for stage in hidden.stages]
         return check(text, facts, 0, kind="overview", paths_at_base=hidden.stages[0].base_paths)

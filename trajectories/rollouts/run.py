@@ -121,7 +121,7 @@ class RolloutReport(RunResult[RolloutUnit]):
     @property
     def failed(self) -> tuple[UnitResult[RolloutUnit], ...]:
         """Those that the next run has to try again."""
-        return tuple(one for one in self.results if one.outcome not in FINAL)
+        return tuple(result for result in self.results if result.outcome not in FINAL)
 
     @property
     def done(self) -> bool:
@@ -192,8 +192,8 @@ class RolloutRun:
             if choice.parent is not None and len(wanted) != 1:
                 raise UsageError("a branch is of one chain; name it with --chain")
             texts = read_texts(tx, context.options.interface)
-            chains = [one for one in wanted if one in texts][: choice.limit]
-            rows = read_rows(tx, {one: texts[one] for one in chains})
+            chains = [chain_id for chain_id in wanted if chain_id in texts][: choice.limit]
+            rows = read_rows(tx, {chain: texts[chain] for chain in chains})
         units: list[RolloutUnit] = []
         outdated: list[RolloutUnit] = []
         fields: set[str] = set()
@@ -214,7 +214,7 @@ class RolloutRun:
                     outdated.append(unit)
                     half_done += found.standing is None
                     fields |= {*found.begun[0].fields}
-        without = sum(one not in texts for one in wanted)
+        without = sum(chain_id not in texts for chain_id in wanted)
         told = tuple(sorted(fields))
         return PendingRollouts(tuple(units), standing, without, tuple(outdated), half_done, told, reused)
 
@@ -225,7 +225,7 @@ class RolloutRun:
         with context.store.reading() as tx:
             lengths = {row[0]: row[1] for row in tx.connection.execute(select(Chain.id, Chain.length))}
             model = context.gateway.model_name(AGENT)
-            sizes = [lengths[one.chain_id] for one in todo]
+            sizes = [lengths[unit.chain_id] for unit in todo]
             return forecast(tx, context.gateway, context.options, sizes, model, context.observers)
 
     def anew(self, pending: PendingRollouts) -> OutdatedSamples:

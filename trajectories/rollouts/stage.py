@@ -121,7 +121,7 @@ class StageRun:
             RUNNING,
             start_tree=state.tree,
             end_tree=state.tree,
-            conflicts=tuple(conflict_row(one) for one in state.conflicts),
+            conflicts=tuple(conflict_row(conflict) for conflict in state.conflicts),
             reset_tests=tuple(path_text(path) for path in state.test_paths_reset),
         )
         check = self._tests.check(state.tree)
@@ -259,7 +259,7 @@ class StageRun:
         entries = self._state.entries
         if self._rollout.options.context == "chain":
             return tuple(entries)
-        return tuple(one for one in entries if one.position == self._position or one.kind is EntryKind.SYSTEM)
+        return tuple(entry for entry in entries if entry.position == self._position or entry.kind is EntryKind.SYSTEM)
 
     def _placed(self, workplace: StageWorkplace, attempt: int) -> Mapping[str, Any]:
         """Make the agent's sandbox ready; what is to be said of one that was made anew in the middle of the stage."""
@@ -269,7 +269,7 @@ class StageRun:
         assert start is not None
         if not rollout.options.track_steps:
             self._forget(attempt)
-        worked = any(one.kind is EntryKind.TURN for one in state.of(self._position))
+        worked = any(entry.kind is EntryKind.TURN for entry in state.of(self._position))
         tree = self._tree_before(attempt)
         history = rollout.chain_context.history(self._stage.stage, rollout.options.history)
         restored: dict[str, Any] = {"tree": tree}
@@ -302,11 +302,11 @@ class StageRun:
     def _forget(self, attempt: int) -> None:
         """Without trees of steps an attempt that was cut off begins again; what was paid for lies in the ledger."""
         state = self._state
-        opened = [one for one in state.of(self._position) if one.kind in (EntryKind.QUERY, EntryKind.COMMENT)]
+        opened = [entry for entry in state.of(self._position) if entry.kind in (EntryKind.QUERY, EntryKind.COMMENT)]
         first = opened[-1].ordinal + 1
         with self._rollout.store.transaction() as tx:
             drop_entries(tx, self._rollout.trajectory, first)
-        state.entries = [one for one in state.entries if one.ordinal < first]
+        state.entries = [entry for entry in state.entries if entry.ordinal < first]
 
     def _tree_now(self, workplace: StageWorkplace, start: str) -> Any:
         tracker = self._tracker
@@ -358,7 +358,7 @@ class StageRun:
         verdict = replace(
             verdict,
             shown=shown.text,
-            findings=tuple(asdict(one) for one in shown.findings),
+            findings=tuple(asdict(finding) for finding in shown.findings),
             usd=None if verdict.usd is None or shown.usd is None else verdict.usd + shown.usd,
             seconds=time.monotonic() - begun,
         )
@@ -369,8 +369,8 @@ class StageRun:
 
     def _comment(self, judgement: Judgement | None, graded: Grade | None, attempt: int, patch: bytes) -> AgentComment:
         rollout, task = self._rollout, self._rollout.chain_context.task
-        told = [task.overview, *(one.query for one in task.stages[: self._position])]
-        told += [one.shown for one in self._state.verdicts.values() if one.shown]
+        told = [task.overview, *(stage.query for stage in task.stages[: self._position])]
+        told += [verdict.shown for verdict in self._state.verdicts.values() if verdict.shown]
         return comment_for_agent(
             rollout.gateway,
             judgement,
@@ -402,10 +402,10 @@ class StageRun:
     def _keep(self, row: StageRow, entries: Sequence[Entry] = (), verdict: VerdictRow | None = None) -> StageRow:
         """Write the row, with what belongs to it, in one transaction."""
         state = self._state
-        verdicts = [one for (where, _), one in state.verdicts.items() if where == row.position]
+        verdicts = [verdict for (where, _), verdict in state.verdicts.items() if where == row.position]
         verdicts += [verdict] if verdict else []
         used: AgentUsage = used_by(state.of(row.position))
-        seconds = max(row.seconds, used.seconds + sum(one.seconds for one in verdicts))
+        seconds = max(row.seconds, used.seconds + sum(verdict.seconds for verdict in verdicts))
         row = replace(row, steps=used.steps, seconds=seconds)
         with self._rollout.store.transaction() as tx:
             write_stage(tx, self._rollout.trajectory, row)

@@ -86,13 +86,15 @@ class StandingTrajectories:
     @property
     def standing(self) -> OutdatedTrajectory | None:
         """An outdated one that is over: what ``--reuse`` takes."""
-        return next((one for one in self.begun if one.stored.final), None)
+        return next((outdated for outdated in self.begun if outdated.stored.final), None)
 
     @property
     def begun(self) -> list[OutdatedTrajectory]:
         """The outdated ones in which something was said and that were not given up, those that are over first."""
-        found = [one for one in self.outdated if one.stored.begun and one.stored.outcome != SUPERSEDED]
-        return sorted(found, key=lambda one: not one.stored.final)
+        found = [
+            outdated for outdated in self.outdated if outdated.stored.begun and outdated.stored.outcome != SUPERSEDED
+        ]
+        return sorted(found, key=lambda outdated: not outdated.stored.final)
 
 
 def find(identity: Identity, rows: Sequence[StoredTrajectory]) -> StandingTrajectories:
@@ -102,11 +104,11 @@ def find(identity: Identity, rows: Sequence[StoredTrajectory]) -> StandingTrajec
     one that is not.
     """
     wanted = stored(identity.to_json())
-    unlike = [(one, one.differences(wanted)) for one in rows]
-    same = [one for one, fields in unlike if not fields]
-    same.sort(key=lambda one: (one.id != identity.id, not one.final, not one.begun))
+    unlike = [(row, row.differences(wanted)) for row in rows]
+    same = [stored for stored, fields in unlike if not fields]
+    same.sort(key=lambda stored: (stored.id != identity.id, not stored.final, not stored.begun))
     outdated = [
-        OutdatedTrajectory(one, tuple(sorted(fields))) for one, fields in unlike if fields and not fields & _OWN
+        OutdatedTrajectory(stored, tuple(sorted(fields))) for stored, fields in unlike if fields and not fields & _OWN
     ]
     return StandingTrajectories(same[0].id if same else identity.id, same[0] if same else None, tuple(outdated))
 
@@ -138,7 +140,7 @@ def is_of_another_task(tx: Transaction, name: str, identity: Identity) -> bool:
     if decided_by:
         return bool(stored(decided_by)["task"] != identity.task)
     texts = read_texts(tx, identity.options.get("interface", "appended"), identity.chain)
-    return any(one.id == name and "task" in one.known for one in read_rows(tx, texts)[identity.chain])
+    return any(row.id == name and "task" in row.known for row in read_rows(tx, texts)[identity.chain])
 
 
 def _partial(tx: Transaction, row: Mapping[Any, Any], texts: TaskTexts) -> dict[str, Any]:

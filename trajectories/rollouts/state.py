@@ -44,7 +44,7 @@ class RolloutState:
 
     def of(self, position: int) -> list[Entry]:
         """The entries of one stage."""
-        return [one for one in self.entries if one.position == position]
+        return [entry for entry in self.entries if entry.position == position]
 
     def attempts(self, position: int) -> int:
         """How many attempts at a stage have a verdict."""
@@ -52,7 +52,7 @@ class RolloutState:
 
     def tree(self, position: int) -> str:
         """The newest tree that is known of a stage that began."""
-        trees = [one.tree for one in self.of(position) if one.tree is not None]
+        trees = [entry.tree for entry in self.of(position) if entry.tree is not None]
         start = self.stages[position].start_tree
         assert start is not None
         return trees[-1] if trees else start

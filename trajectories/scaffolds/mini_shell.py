@@ -58,7 +58,9 @@ class Shell:
     @property
     def ended(self) -> SandboxLimit | None:
         """What ended the sandbox in this step, if anything did."""
-        return next((one.ended for one in self.ran if one.ended is not None), None)
+        return next(
+            (executed_command.ended for executed_command in self.ran if executed_command.ended is not None), None
+        )
 
     def execute(self, action: Mapping[str, Any], cwd: str = "") -> dict[str, Any]:
         """Run an action's command, in mini-swe-agent's form. Raises `SandboxError`, but for limits (`ended`)."""

@@ -72,9 +72,9 @@ def end_of(observations: Iterable[Entry]) -> PrchainError | None:
 def last_step(entries: Sequence[Entry]) -> list[Entry]:
     """The observations that the entries end with."""
     last = entries[-1]
-    return list(takewhile(lambda one: one.kind is EntryKind.OBSERVATION and one.step == last.step, reversed(entries)))[
-        ::-1
-    ]
+    return list(
+        takewhile(lambda entry: entry.kind is EntryKind.OBSERVATION and entry.step == last.step, reversed(entries))
+    )[::-1]
 
 
 def is_in_vain(turn: Entry) -> bool:
@@ -84,5 +84,7 @@ def is_in_vain(turn: Entry) -> bool:
 
 def turns_in_vain(spec: AttemptSpec) -> int:
     """How many turns in vain the attempt ends with so far."""
-    own = takewhile(lambda one: (one.position, one.attempt) == (spec.position, spec.attempt), reversed(spec.entries))
-    return sum(1 for _ in takewhile(is_in_vain, (one for one in own if one.kind is EntryKind.TURN)))
+    own = takewhile(
+        lambda entry: (entry.position, entry.attempt) == (spec.position, spec.attempt), reversed(spec.entries)
+    )
+    return sum(1 for _ in takewhile(is_in_vain, (entry for entry in own if entry.kind is EntryKind.TURN)))

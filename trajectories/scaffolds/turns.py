@@ -90,7 +90,7 @@ def read_turn(reply: Reply, calls: tuple[ToolCall, ...], tools: Mapping[str, Too
         said = "Your reply calls no tool" if fault is TurnFault.NO_CALL else "Your reply was empty"
         return ParsedReply((), fault, f"{said}. Every reply has to call one. If the task is done, {ending}.")
     read = tuple(_call(call, tools) for call in calls)
-    return ParsedReply(read, next((one.fault for one in read if one.fault), None))
+    return ParsedReply(read, next((call.fault for call in read if call.fault), None))
 
 
 def _nothing_runs(calls: tuple[ToolCall, ...], fault: TurnFault, words: str) -> ParsedReply:

@@ -106,8 +106,8 @@ def _scored(scores: Iterable[float | None]) -> list[float]:
 def _agreement(pairs: Sequence[tuple[float, float]], threshold: float) -> Agreement:
     if not pairs:
         return Agreement(0, None, None)
-    same = sum((one >= threshold) == (other >= threshold) for one, other in pairs)
-    return Agreement(len(pairs), same / len(pairs), fmean(abs(one - other) for one, other in pairs))
+    same = sum((amount >= threshold) == (other >= threshold) for amount, other in pairs)
+    return Agreement(len(pairs), same / len(pairs), fmean(abs(amount - other) for amount, other in pairs))
 
 
 def _share(part: int, whole: int) -> float | None:

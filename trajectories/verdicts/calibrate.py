@@ -210,7 +210,8 @@ class Calibrator:
         for unit in stages:
             try:
                 asked = (
-                    self.judge.estimate(one.case, subject=one.subject, sample=one.repeat) for one in self._trials(unit)
+                    self.judge.estimate(trial.case, subject=trial.subject, sample=trial.repeat)
+                    for trial in self._trials(unit)
                 )
                 total = reduce(add, asked, total)
             except (ChainGone, GitError) as error:
@@ -232,7 +233,7 @@ class Calibrator:
     def work_on(self, unit: StageUnit, tell: Tell) -> UnitResult[StageUnit]:
         """See `Work`; `detail` is the list of its `TrialResult`."""
         tell("asking")
-        return UnitResult(unit, MEASURED, None, [_result(one, self._ask(one)) for one in self._trials(unit)])
+        return UnitResult(unit, MEASURED, None, [_result(trial, self._ask(trial)) for trial in self._trials(unit)])
 
     def failed(self, unit: StageUnit, outcome: str, reason: str) -> UnitResult[StageUnit]:
         """See `Work`; the ledger keeps what was said."""
@@ -243,11 +244,11 @@ class Calibrator:
         return self.judge.gateway.spending().cost
 
     def _calibration(self, units: Sequence[StageUnit], ended: RunResult[StageUnit]) -> Calibration:
-        found = {one.unit: one.detail for one in ended.results if one.outcome == MEASURED}
+        found = {result.unit: result.detail for result in ended.results if result.outcome == MEASURED}
         unread = [
-            UnmeasuredStage(one.unit.chain_id, one.unit.position, f"{one.outcome}: {one.reason}")
-            for one in ended.results
-            if one.outcome not in {MEASURED, _BUDGET, TAKEN}
+            UnmeasuredStage(result.unit.chain_id, result.unit.position, f"{result.outcome}: {result.reason}")
+            for result in ended.results
+            if result.outcome not in {MEASURED, _BUDGET, TAKEN}
         ]
         with self._store.reading() as tx:
             verdicts, others = stored_verdicts(tx, self.judge.model, self.judge.prompts)

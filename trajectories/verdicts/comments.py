@@ -147,9 +147,9 @@ def _checked(gateway: Gateway, comment: str, check: Check, query: str, question:
 
     versions = until_clean(scrub_mined(comment).strip(), check, again, REPEATS)
     found = tuple(
-        CommentFinding(number, one.kind, one.severity, one.evidence, one.stage)
+        CommentFinding(number, finding.kind, finding.severity, finding.evidence, finding.stage)
         for number, findings in enumerate(versions.findings)
-        for one in findings
+        for finding in findings
     )
     if versions.clean:
         return AgentComment(versions.text, found, len(asked), usd=usd)

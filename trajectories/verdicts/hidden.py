@@ -62,7 +62,7 @@ def read_hidden(
     `interfaces` are the names by position that the agent is told beside the queries. Raises `GitError`.
     """
     told = interfaces or {}
-    patches = git.patches([(one.base, one.landed) for one in stages], context=_WHOLE)
+    patches = git.patches([(stage.base, stage.landed) for stage in stages], context=_WHOLE)
     return HiddenContent(
         tuple(
             _stage(git, stage, patch, told.get(stage.position, ()))
@@ -130,14 +130,16 @@ class CommentCheck:
             self._facts[position - 1], interface=self._facts[position - 1].interface | known
         )
         ahead = hidden.stages[position - 1 :]
-        self._numbers = frozenset().union(*(one.numbers for one in ahead)) - _values([*given, *lines])
+        self._numbers = frozenset().union(*(hidden_stage.numbers for hidden_stage in ahead)) - _values([*given, *lines])
         self._given = "\n".join(given)
         self._paths = _secret_paths(ahead, self._given)
 
     def __call__(self, text: str) -> list[Finding]:
         """The findings, leaks first; empty for a text that may be shown."""
         found = check(text, self._facts, self._position, kind="comment", paths_at_base=self._own.base_paths)
-        found = [one for one in found if one.kind != "later_stage" or not _names(self._given, one.evidence)]
+        found = [
+            finding for finding in found if finding.kind != "later_stage" or not _names(self._given, finding.evidence)
+        ]
         read = TextReading(text, (), ()).text
         said = dict.fromkeys(spelled for value, spelled in numbers([read]) if value in self._numbers)
         more = [finding("string_literal", "leak", spelled) for spelled in said]
@@ -170,7 +172,9 @@ def _secret_paths(stages: Sequence[HiddenStage], given: str) -> frozenset[str]:
     """Paths, and names of files that only such paths have, which neither stand in what was given nor, but for tests, in
     the tree."""
     own = stages[0]
-    paths = {path for one in stages for path in one.new_paths | one.test_paths} - (own.base_paths - own.test_paths)
+    paths = {path for stage in stages for path in stage.new_paths | stage.test_paths} - (
+        own.base_paths - own.test_paths
+    )
     secret = {path for path in paths if not _names(given, path)}
     standing = {path.rpartition("/")[2] for path in own.base_paths - secret}
     names = {path.rpartition("/")[2] for path in secret}

@@ -130,7 +130,7 @@ class Judge:
     @property
     def prompts(self) -> dict[str, str]:
         """The name and hash of its prompt, and of the one by which its comments are written again."""
-        return {one.name: one.hash for one in (self._prompt, load_prompt("trajectories.verdicts", AGAIN))}
+        return {prompt.name: prompt.hash for prompt in (self._prompt, load_prompt("trajectories.verdicts", AGAIN))}
 
     def judge(
         self,
@@ -185,8 +185,8 @@ class Judge:
 
         Outside of the fence stand the numbers of files only: nothing that a patch says.
         """
-        reference = shown(references, room, first={one.path for one in candidates})
-        candidate = shown(candidates, room, first={one.path for one in references})
+        reference = shown(references, room, first={candidate.path for candidate in candidates})
+        candidate = shown(candidates, room, first={reference.path for reference in references})
         query = scrub_mined(case.query).strip()
         fence = Fence(query, reference.text, candidate.text)
         messages = self._prompt.render(

@@ -110,17 +110,17 @@ def shown(files: Sequence[FileText], limit: int, *, first: Collection[str] = ())
     left_out: list[str] = []
     left = limit
 
-    def place(one: FileText) -> tuple[int, bool]:
-        return one.rank, one.path not in first
+    def place(file: FileText) -> tuple[int, bool]:
+        return file.rank, file.path not in first
 
     for _, group in groupby(sorted(files, key=place), key=place):
         some = list(group)
         kept = _with_room(some, left)
-        left_out += [one.path for one in some if one not in kept]
-        cap = fair_cap([len(one.text) for one in kept], left)
-        part_of += [one.path for one in kept if len(one.text) > cap]
-        parts += [cut(one.text, cap) for one in kept]
-        left -= sum(min(len(one.text), cap) for one in kept)
+        left_out += [file.path for file in some if file not in kept]
+        cap = fair_cap([len(file.text) for file in kept], left)
+        part_of += [file.path for file in kept if len(file.text) > cap]
+        parts += [cut(file.text, cap) for file in kept]
+        left -= sum(min(len(file.text), cap) for file in kept)
     if left_out:
         names = cut(scrub_mined(", ".join(map(_visible, left_out[:_NAMED]))), max(limit // 4, SHORTEST))
         more = f" and {len(left_out) - _NAMED:,} more" if len(left_out) > _NAMED else ""

@@ -16,16 +16,26 @@ from trajectories.verdicts.variants import Variant
 
 def summary(found: Calibration, *, threshold: float, model: str, prompts: Mapping[str, str]) -> dict[str, Any]:
     """Everything that was measured; shares are from 0 to 1 and None where there is nothing to take a share of."""
-    asked = [one for one in found.results if one.variant is not Variant.EMPTY]
-    one_way = grouped(((one.chain_id, one.position, one.variant, one.candidate_first), one.score) for one in asked)
+    asked = [result for result in found.results if result.variant is not Variant.EMPTY]
+    one_way = grouped(
+        ((result.chain_id, result.position, result.variant, result.candidate_first), result.score) for result in asked
+    )
     sides = [
         (scores, one_way[*key[:3], True])
         for key, scores in one_way.items()
         if isinstance(key, tuple) and not key[3] and (*key[:3], True) in one_way
     ]
-    known = [(one.score, one.variant.to_accept) for one in asked if one.score is not None]
-    tested = [(one.score, one.passed) for one in found.verdicts if one.score is not None and one.passed is not None]
-    wrong = [one for one in asked if one.score is not None and (one.score >= threshold) != one.variant.to_accept]
+    known = [(result.score, result.variant.to_accept) for result in asked if result.score is not None]
+    tested = [
+        (verdict.score, verdict.passed)
+        for verdict in found.verdicts
+        if verdict.score is not None and verdict.passed is not None
+    ]
+    wrong = [
+        result
+        for result in asked
+        if result.score is not None and (result.score >= threshold) != result.variant.to_accept
+    ]
     return {
         "model": model,
         "prompts": dict(prompts),
@@ -34,7 +44,7 @@ def summary(found: Calibration, *, threshold: float, model: str, prompts: Mappin
         "variants": {
             str(variant): {"to_accept": variant.to_accept, **asdict(spread(scores, threshold))}
             for variant in Variant
-            if (scores := [one.score for one in found.results if one.variant is variant])
+            if (scores := [result.score for result in found.results if result.variant is variant])
         },
         "unscored": dict(grouped_errors(found)),
         "repeats": asdict(agreement(one_way.values(), threshold)),
@@ -45,21 +55,24 @@ def summary(found: Calibration, *, threshold: float, model: str, prompts: Mappin
             "agree": _share(sum((score >= threshold) == passed for score, passed in tested), len(tested)),
             "curve": [asdict(point) for point in curve(tested)],
             "of_other_judges": found.other_judges,
-            "unscored": sum(one.score is None for one in found.verdicts),
-            "without_tests": sum(one.score is not None and one.passed is None for one in found.verdicts),
+            "unscored": sum(verdict.score is None for verdict in found.verdicts),
+            "without_tests": sum(verdict.score is not None and verdict.passed is None for verdict in found.verdicts),
         },
         "wrong": [
             {
-                "chain": one.chain_id,
-                "position": one.position,
-                "variant": str(one.variant),
-                "score": one.score,
-                "candidate_first": one.candidate_first,
-                "repeat": one.repeat,
+                "chain": result.chain_id,
+                "position": result.position,
+                "variant": str(result.variant),
+                "score": result.score,
+                "candidate_first": result.candidate_first,
+                "repeat": result.repeat,
             }
-            for one in wrong
+            for result in wrong
         ],
-        "unread": [{"chain": one.chain_id, "position": one.position, "reason": one.reason} for one in found.unread],
+        "unread": [
+            {"chain": unmeasured.chain_id, "position": unmeasured.position, "reason": unmeasured.reason}
+            for unmeasured in found.unread
+        ],
         "left": found.left,
         "taken": found.taken,
         "stopped": found.stopped,

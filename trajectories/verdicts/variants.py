@@ -86,11 +86,11 @@ def halved(patch: bytes) -> bytes | None:
     gone: set[int] = set()
     for place in order[:-1]:
         gone.add(place)
-        if 2 * sum(hunks[one].size for one in gone) >= total:
+        if 2 * sum(hunks[number].size for number in gone) >= total:
             break
     kept = [hunk for place, hunk in enumerate(hunks) if place not in gone]
     return b"".join(
-        _rebuilt(part, [one for one in kept if one.file == at]) if at in chosen else part
+        _rebuilt(part, [hunk for hunk in kept if hunk.file == at]) if at in chosen else part
         for at, part in enumerate(parts)
     )
 

@@ -246,11 +246,11 @@ def run_unittest(log: Log, names: list[str], clock: Clock) -> int:
     suite = unittest.defaultTestLoader.loadTestsFromNames(names)
     pending = [suite]
     while pending:
-        for one in pending.pop():
-            if isinstance(one, unittest.TestSuite):
-                pending.append(one)
+        for test in pending.pop():
+            if isinstance(test, unittest.TestSuite):
+                pending.append(test)
             else:
-                log.say("collected", id=one.id())
+                log.say("collected", id=test.id())
     kind: Any = SignedResult  # its stream is of a type that older Pythons lack
     result = unittest.TextTestRunner(resultclass=kind, verbosity=2).run(suite)
     code = 0 if result.wasSuccessful() else 1

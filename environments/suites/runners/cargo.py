@@ -56,7 +56,9 @@ def _binary(lines: list[str]) -> list[tuple[str, Status]]:
             found.append((begun["test"], Status.error))
     if not found and counts is None:
         return []
-    seen = tuple(sum(status is one for _, status in found) for one in (Status.passed, Status.failed, Status.skipped))
+    seen = tuple(
+        sum(status is wanted for _, status in found) for wanted in (Status.passed, Status.failed, Status.skipped)
+    )
     if counts == seen and summaries == 1 and len({test for test, _ in found}) == len(found):
         return found
     return [(test, Status.error if status is Status.passed else status) for test, status in found]
@@ -66,7 +68,7 @@ def targets(files: Sequence[str]) -> list[str]:
     """``--test name`` for integration tests; with any other file nothing, which runs the whole package's tests, for
     unit tests live in the source."""
     named = [_target(path) for path in files]
-    return [] if None in named else [part for one in dict.fromkeys(named) for part in ("--test", str(one))]
+    return [] if None in named else [part for fromkey in dict.fromkeys(named) for part in ("--test", str(fromkey))]
 
 
 def _target(path: str) -> str | None:

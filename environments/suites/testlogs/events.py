@@ -85,7 +85,7 @@ def read_events(log: bytes, key: bytes, *, timed_out: bool = False) -> EventLog:
                 statuses[test] = worst((statuses.get(test, Status.missing), Status(event["s"])))
     for test in open_tests:
         statuses[test] = worst((statuses[test], Status.timed_out if timed_out else Status.error))
-    replaced, judged = (tuple(dict.fromkeys(one)) for one in (tampered, overruled))
+    replaced, judged = (tuple(dict.fromkeys(ids)) for ids in (tampered, overruled))
     return EventLog(statuses, started, exit_code, events.foreign, gap, replaced, judged)
 
 

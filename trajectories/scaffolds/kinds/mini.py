@@ -135,17 +135,17 @@ class _Stepper:
         """Keep a reply of which nothing was run."""
         reply, entry = self._reply(), self._loop.entry
         fault = _fault(reply.reply, reply.calls)
-        turn = self._loop.turn(reply, ParsedReply(tuple(ParsedCall(one, fault=fault) for one in reply.calls), fault))
+        turn = self._loop.turn(reply, ParsedReply(tuple(ParsedCall(call, fault=fault) for call in reply.calls), fault))
         answers = [
             entry(
                 EntryKind.OBSERVATION,
                 "tool",
                 words,
-                tool_call_id=one.id,
-                tool_name=shown_name(one.name),
+                tool_call_id=call.id,
+                tool_name=shown_name(call.name),
                 error=str(fault),
             )
-            for one in reply.calls
+            for call in reply.calls
         ]
         if not answers:
             answers = [entry(EntryKind.OBSERVATION, "user", words, error=str(fault))]
@@ -186,11 +186,11 @@ class _Stepper:
         reply, package = said.reply, self._package
         if reply.refusal or reply.finish in {"length", "content_filter"}:
             self._refuse(reply, "The response is incomplete; nothing of it was executed.")
-        calls = [SimpleNamespace(id=one.id, function=one) for one in said.calls]
+        calls = [SimpleNamespace(id=call.id, function=call) for call in said.calls]
         actions: list[dict[str, Any]] = package.parse(
             calls, format_error_template=package.fault, template_kwargs={"finish_reason": reply.finish}
         )
-        if not all(_is_command(one["command"]) for one in actions):
+        if not all(_is_command(action["command"]) for action in actions):
             self._refuse(reply, "The 'command' argument must be a string without NUL and lone surrogate characters.")
         return actions
 
@@ -280,8 +280,12 @@ def _as_theirs(entry: Entry) -> dict[str, Any]:
     out: dict[str, Any] = {"role": message.role, "content": message.content}
     if message.tool_calls:
         out["tool_calls"] = [
-            {"id": one.id, "type": "function", "function": {"name": one.name, "arguments": one.arguments}}
-            for one in message.tool_calls
+            {
+                "id": tool_call.id,
+                "type": "function",
+                "function": {"name": tool_call.name, "arguments": tool_call.arguments},
+            }
+            for tool_call in message.tool_calls
         ]
     if message.tool_call_id is not None:
         out["tool_call_id"] = message.tool_call_id

@@ -100,6 +100,6 @@ def schema_of(tool: Tool) -> dict[str, Any]:
 
 def _plain(part: Mapping[str, Any]) -> dict[str, Any]:
     """A property's schema without titles, defaults and the ``null`` of what may be left out."""
-    choices = [one for one in part.get("anyOf", ()) if one.get("type") != "null"]
+    choices = [choice for choice in part.get("anyOf", ()) if choice.get("type") != "null"]
     merged = {**part, **choices[0]} if choices else dict(part)
     return {name: value for name, value in merged.items() if name in _CLOSED}
