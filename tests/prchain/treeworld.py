@@ -13,12 +13,14 @@ Content = str | bytes | tuple[str, str | bytes]
 
 def plant(store: TreeStore, files: Mapping[str | bytes, Content]) -> str:
     """Write a tree; returns its id."""
-    entries = {}
-    for path, content in files.items():
-        mode, body = content if isinstance(content, tuple) else (FILE, content)
-        raw = body.encode() if isinstance(body, str) else body
-        blob = raw.decode() if mode == SUBMODULE else store.write_blob(raw)
-        entries[path.encode() if isinstance(path, str) else path] = TreeEntry(mode, blob)
+    chosen = {
+        path.encode() if isinstance(path, str) else path: content if isinstance(content, tuple) else (FILE, content)
+        for path, content in files.items()
+    }
+    bodies = {path: body.encode() if isinstance(body, str) else body for path, (_, body) in chosen.items()}
+    held = [path for path, (mode, _) in chosen.items() if mode != SUBMODULE]
+    blobs = dict(zip(held, store.write("blob", [bodies[path] for path in held]), strict=True))
+    entries = {path: TreeEntry(mode, blobs.get(path) or bodies[path].decode()) for path, (mode, _) in chosen.items()}
     return store.write_tree(entries)
 
 
