@@ -9,7 +9,9 @@ import os
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from miner.git_source import ApiKnowledge, GitFacts, read, read_refs
 from miner.landing import LandingCandidate
@@ -68,7 +70,10 @@ class World:
         self._shas: list[str] = []
         self._old_refs: set[str] = set()
         self._zeros = b"0" * (64 if objects == "sha256" else 40)
-        git(path.parent, "init", "--quiet", "--bare", "--template=", f"--object-format={objects}", str(path))
+        for folder in ("refs/heads", "refs/tags", "objects/info", "objects/pack"):
+            (path / folder).mkdir(parents=True)
+        for name, content in _bare(objects).items():
+            (path / name).write_text(content)
 
     # ---- building
 
@@ -281,6 +286,14 @@ class World:
             else:
                 out += b"M %s inline %s\ndata %d\n%s\n" % (mode.encode(), _quoted(path), len(content), content)
         return bytes(out + b"\n")
+
+
+@cache
+def _bare(objects: str) -> dict[str, str]:
+    """The files of a new bare repository, which git makes once in a process for each object format."""
+    with TemporaryDirectory() as folder:
+        git(Path(folder), "init", "--quiet", "--bare", "--template=", f"--object-format={objects}")
+        return {file.name: file.read_text() for file in Path(folder).iterdir() if file.is_file()}
 
 
 def _entry(content: str | bytes | Entry) -> Entry:
