@@ -39,7 +39,7 @@ GIVEN = {
     "Pairs and chains": names_of(of_chains) - {"chained", "frozen", "unlinked", "not_chosen"},
     "Tasks": names_of(of_tasks) | of_tasks.FINAL | of_tasks.SKIPPED,
     "Images": {build_run.BUILT, build_run.CACHED, provide.BUILT, "no_recipe", "build_failed"},
-    "Proofs": names_of(proof) | {field.name for field in fields(of_tests.TestsByClass)} | set(Status),
+    "Proofs": names_of(proof) | {field.name for field in fields(of_tests.ClassifiedTests)} | set(Status),
     "Attempts": {*Ending, *TurnFault, *names_of(of_tests), *(error("").name for error in _UNSCORED)},
     "Trajectories": names_of(of_trajectories) | of_trajectories.FINAL | {"proof_outdated"},
     "Exports": names_of(duplicates) | names_of(lengths) | names_of(reading) - {"accepted", "accepted_prefix"},

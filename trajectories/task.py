@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from environments.stages import ChainStages, Stage, read_chain
-from environments.suites.outcomes import TestsByClass
+from environments.suites.outcomes import ClassifiedTests
 from environments.suites.testlogs import Status
 from prchain.errors import NoTask, NotValidated, TestsUnproved
 from sql.outcomes import PROVED, READY
@@ -21,7 +21,7 @@ from trajectories.identity import digest
 class ProvedTests:
     """The tests of a stage as a validation found them (`sql.tables.StageTests`)."""
 
-    classes: TestsByClass
+    classes: ClassifiedTests
     files: tuple[str, ...]
     replaced_by_reference: tuple[str, ...]
     before: tuple[Mapping[str, Status], ...]
@@ -147,7 +147,7 @@ def _tests(tx: Transaction, chain_id: str, position: int) -> tuple[str | None, P
         {test: Status(status) for test, status in json.loads(statuses).items()}
         for (statuses,) in tx.rows(ReferenceRun, "statuses", side="before", **key)
     )
-    sorted_tests = TestsByClass(**{name: tuple(tests) for name, tests in json.loads(classes).items()})
+    sorted_tests = ClassifiedTests(**{name: tuple(tests) for name, tests in json.loads(classes).items()})
     return outcome, ProvedTests(sorted_tests, tuple(json.loads(files)), tuple(json.loads(tampered)), before, image)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
-from environments.suites.outcomes import TestsByClass, classify, removed_upstream
+from environments.suites.outcomes import ClassifiedTests, classify, removed_upstream
 from environments.suites.runners import RUNNERS
 from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun
@@ -49,7 +49,7 @@ class Proof:
 
     outcome: str
     reason: str | None = None
-    classes: TestsByClass = field(default_factory=TestsByClass)
+    classes: ClassifiedTests = field(default_factory=ClassifiedTests)
     removed: tuple[str, ...] = ()
 
 
@@ -95,7 +95,11 @@ def prove(
 
 
 def _earlier(
-    classes: TestsByClass, after: Sequence[TestRun], runner: str, files: Sequence[str], earlier: Sequence[EarlierTests]
+    classes: ClassifiedTests,
+    after: Sequence[TestRun],
+    runner: str,
+    files: Sequence[str],
+    earlier: Sequence[EarlierTests],
 ) -> tuple[tuple[str, ...], list[str]]:
     """F2P tests of earlier stages that are gone for a reason, and those that are broken.
 

@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import and_, delete, select
 
 from environments.images.provide import BUILT
-from environments.suites.outcomes import TestsByClass
+from environments.suites.outcomes import ClassifiedTests
 from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun
 from prchain.errors import ChainGone
@@ -50,7 +50,7 @@ class StageProof:
     runner: str | None = None
     command: str | None = None
     files: tuple[str, ...] = ()
-    classes: TestsByClass = field(default_factory=TestsByClass)
+    classes: ClassifiedTests = field(default_factory=ClassifiedTests)
     removed: tuple[str, ...] = ()
     tampered: tuple[str, ...] = ()
     stage_image: str | None = None
@@ -171,7 +171,7 @@ def _stage(row: Sequence[Any]) -> StageProof:
     for name in ("files", "removed", "tampered"):
         known[name] = tuple(json.loads(known[name]))
     classes = {name: tuple(tests) for name, tests in json.loads(known["classes"]).items()}
-    return StageProof(**{**known, "classes": TestsByClass(**classes)})
+    return StageProof(**{**known, "classes": ClassifiedTests(**classes)})
 
 
 def write_proof(tx: Transaction, proof: ChainProof, backend: str) -> None:

@@ -14,7 +14,7 @@ Statuses = Mapping[str, Status]
 
 
 @dataclass(frozen=True, slots=True)
-class TestsByClass:
+class ClassifiedTests:
     """The tests of a stage; every id that any run names stands in exactly one class. Each is sorted."""
 
     f2p: tuple[str, ...] = ()
@@ -41,7 +41,7 @@ class TestsByClass:
         return {name: len(getattr(self, name)) for name in self.__slots__}
 
 
-def classify(before: Sequence[Statuses], after: Sequence[Statuses]) -> TestsByClass:
+def classify(before: Sequence[Statuses], after: Sequence[Statuses]) -> ClassifiedTests:
     """Sort tests by runs of the same tests on B_t plus overlay (`before`) and on M_t (`after`).
 
     A test file that cannot be imported before has no tests there, and the file's own id is an error: its tests are
@@ -55,7 +55,7 @@ def classify(before: Sequence[Statuses], after: Sequence[Statuses]) -> TestsByCl
         was = [run.get(test, Status.missing) for run in before]
         now = [run.get(test, Status.missing) for run in after]
         classes.setdefault(_class_of(was, now), []).append(test)
-    return TestsByClass(**{name: tuple(tests) for name, tests in classes.items()})
+    return ClassifiedTests(**{name: tuple(tests) for name, tests in classes.items()})
 
 
 def _class_of(was: Sequence[Status], now: Sequence[Status]) -> str:
@@ -88,7 +88,7 @@ class StateCheck:
     """Of the tests that run on B_t, none runs here: the tree does not import or build. Not this stage's fault."""
 
 
-def check_state(classes: TestsByClass, on_base: Sequence[Statuses], on_state: Statuses) -> StateCheck:
+def check_state(classes: ClassifiedTests, on_base: Sequence[Statuses], on_state: Statuses) -> StateCheck:
     """Compare S_t with B_t; both ran with the stage's overlay.
 
     `on_base` are the before runs that `classes` was made from. A state is broken only when a test did run in every run
@@ -139,7 +139,9 @@ class Grade:
         return self.outcome in {F2P_FAILED, P2P_BROKEN, EARLIER_BROKEN}
 
 
-def grade(classes: TestsByClass, check: StateCheck, on_agent: Statuses, *, earlier_f2p: Collection[str] = ()) -> Grade:
+def grade(
+    classes: ClassifiedTests, check: StateCheck, on_agent: Statuses, *, earlier_f2p: Collection[str] = ()
+) -> Grade:
     """Judge A_t by one run on it, with the stage's overlay.
 
     `check` is that of S_t. Of the earlier stages' F2P tests only those that pass on B_t and on M_t count (they are P2P
@@ -168,7 +170,7 @@ def grade(classes: TestsByClass, check: StateCheck, on_agent: Statuses, *, earli
     )
 
 
-def removed_upstream(earlier_f2p: Collection[str], classes: TestsByClass) -> tuple[str, ...]:
+def removed_upstream(earlier_f2p: Collection[str], classes: ClassifiedTests) -> tuple[str, ...]:
     """F2P tests of earlier stages that this stage's runs hold no longer as P2P, sorted: git tells why."""
     return tuple(sorted(set(earlier_f2p) - set(classes.p2p)))
 

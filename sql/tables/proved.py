@@ -67,7 +67,7 @@ class StageTests(Base):
     files: Mapped[str] = mapped_column(Text)
     """JSON list of the test files that are run; paths of M_t."""
     classes: Mapped[str] = mapped_column(Text)
-    """JSON object: the fields of `environments.suites.outcomes.TestsByClass`, each a list of test ids."""
+    """JSON object: the fields of `environments.suites.outcomes.ClassifiedTests`, each a list of test ids."""
     removed: Mapped[str] = mapped_column(Text)
     """JSON list: F2P tests of earlier stages that upstream removed or rewrote before M_t; they do not gate."""
     tampered: Mapped[str] = mapped_column(Text)

@@ -28,13 +28,13 @@ from dataclasses import dataclass
 
 from environments.backend import Backend, Usable
 from environments.backends.unsafe_local import PlainSandbox
-from environments.sandboxes.sandbox import Place
+from environments.sandboxes.sandbox import SandboxConfig
 
 
 @dataclass(frozen=True, kw_only=True)
 class ToyBackend(Backend):
     def sandbox(self, plan, image, *, limits, labels):
-        return PlainSandbox(Place(image, limits=limits, labels=labels))
+        return PlainSandbox(SandboxConfig(image, limits=limits, labels=labels))
 
     def clear_away(self, *, everybody=False):
         return {"a toy": True}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from environments.suites.outcomes import StateCheck, TestsByClass, check_state, classify, grade, removed_upstream
+from environments.suites.outcomes import ClassifiedTests, StateCheck, check_state, classify, grade, removed_upstream
 from environments.suites.testlogs import Status
 
 P, F, E, S, M, T, C = (
@@ -103,7 +103,7 @@ def test_runs_are_needed_on_both_sides() -> None:
         classify([{}], [])
 
 
-CLASSES = TestsByClass(f2p=("new",), p2p=("early", "old", "other"), failing=("never",))
+CLASSES = ClassifiedTests(f2p=("new",), p2p=("early", "old", "other"), failing=("never",))
 BASE = [{"new": F, "early": P, "old": P, "other": P, "never": F}] * 3
 FINE = {"new": F, "early": P, "old": P, "other": P, "never": F}
 
@@ -146,9 +146,9 @@ def test_what_the_state_already_does_is_told() -> None:
 
 def test_a_state_is_broken_only_against_tests_that_run_on_the_base() -> None:
     nothing = [{"new": M, "file": E}] * 3
-    assert not check_state(TestsByClass(f2p=("new",), failing=("file",)), nothing, {"file": E}).state_broken
-    assert check_state(TestsByClass(f2p=("new",)), [{"new": F}], {"file": E}).state_broken
-    assert not check_state(TestsByClass(f2p=("new",)), [{"new": F}, {}], {"file": E}).state_broken
+    assert not check_state(ClassifiedTests(f2p=("new",), failing=("file",)), nothing, {"file": E}).state_broken
+    assert check_state(ClassifiedTests(f2p=("new",)), [{"new": F}], {"file": E}).state_broken
+    assert not check_state(ClassifiedTests(f2p=("new",)), [{"new": F}, {}], {"file": E}).state_broken
     one_runs = check_state(CLASSES, BASE, {"never": F})
     assert not one_runs.state_broken and one_runs.carried_failure == CLASSES.p2p
 

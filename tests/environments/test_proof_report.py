@@ -12,7 +12,7 @@ import pytest
 from environments.proofs.proof import EARLIER_BROKEN, NOT_REACHED, TESTS_UNUSABLE
 from environments.proofs.proof_report import earlier_broken, proof_page
 from environments.proofs.proof_rows import ChainProof, StageProof, StoredRuns, write_proof
-from environments.suites.outcomes import TestsByClass
+from environments.suites.outcomes import ClassifiedTests
 from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun
 from prchain.cli import run
@@ -44,7 +44,7 @@ def failed_proof(world: StageWorld) -> ChainProof:
         runner="pytest",
         recipe="python",
         files=(ONE,),
-        classes=TestsByClass(f2p=(f"{ONE}::a", f"{ONE}::b", f"{ONE}::c"), p2p=("p",) * 1200),
+        classes=ClassifiedTests(f2p=(f"{ONE}::a", f"{ONE}::b", f"{ONE}::c"), p2p=("p",) * 1200),
         seconds=12.0,
     )
     second = StageProof(
@@ -54,7 +54,7 @@ def failed_proof(world: StageWorld) -> ChainProof:
         runner="pytest",
         files=(ONE, TWO),
         removed=(f"{ONE}::b",),
-        classes=TestsByClass(p2p=(f"{ONE}::c",), broken=(f"{ONE}::a",), missing=(f"{ONE}::b",)),
+        classes=ClassifiedTests(p2p=(f"{ONE}::c",), broken=(f"{ONE}::a",), missing=(f"{ONE}::b",)),
         seconds=8.0,
     )
     chain = ChainProof(world.chain_id, EARLIER_BROKEN, "stage 2: ...", (first, second, StageProof(3, NOT_REACHED)), 20)
@@ -140,17 +140,17 @@ def test_the_run_that_was_out_of_time_is_the_one_whose_end_is_shown(world: Stage
 @pytest.mark.parametrize(
     ("classes", "files", "broken"),
     [
-        (TestsByClass(p2p=(f"{ONE}::a",)), (ONE,), []),
-        (TestsByClass(failing=(f"{ONE}::a",)), (ONE,), [f"{ONE}::a"]),
-        (TestsByClass(missing=(f"{ONE}::a",)), (ONE,), [f"{ONE}::a"]),
-        (TestsByClass(), (TWO,), []),
-        (TestsByClass(flaky=(f"{ONE}::a",)), (ONE,), []),
+        (ClassifiedTests(p2p=(f"{ONE}::a",)), (ONE,), []),
+        (ClassifiedTests(failing=(f"{ONE}::a",)), (ONE,), [f"{ONE}::a"]),
+        (ClassifiedTests(missing=(f"{ONE}::a",)), (ONE,), [f"{ONE}::a"]),
+        (ClassifiedTests(), (TWO,), []),
+        (ClassifiedTests(flaky=(f"{ONE}::a",)), (ONE,), []),
     ],
 )
 def test_tests_of_earlier_stages_are_broken_as_the_proof_has_it(
-    classes: TestsByClass, files: tuple[str, ...], broken: list[str]
+    classes: ClassifiedTests, files: tuple[str, ...], broken: list[str]
 ) -> None:
-    first = StageProof(1, PROVED, runner="pytest", files=(ONE,), classes=TestsByClass(f2p=(f"{ONE}::a",)))
+    first = StageProof(1, PROVED, runner="pytest", files=(ONE,), classes=ClassifiedTests(f2p=(f"{ONE}::a",)))
     second = StageProof(2, EARLIER_BROKEN, runner="pytest", files=files, classes=classes)
     assert earlier_broken(second, [first]) == broken
 
