@@ -124,7 +124,7 @@ def test_samples_refuse_the_options_of_predictions(
     arguments: tuple[str, str], world: SampleWorld, capsys: pytest.CaptureFixture[str]
 ) -> None:
     said = refused(capsys, "--out", "out.jsonl", *arguments)
-    assert f"alone writes predictions: leave out {arguments[0]}" in said
+    assert f"writes samples, not predictions: leave out {arguments[0]}" in said
 
 
 def test_predictions_are_no_parquet(world: SampleWorld, capsys: pytest.CaptureFixture[str]) -> None:

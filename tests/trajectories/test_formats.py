@@ -20,6 +20,7 @@ from prchain.llm.model import ToolCall
 from tests.trajectories.sampleworld import BASH, EDIT, OVERVIEW, SYSTEM, long_talk
 from trajectories.export.chat import arguments_of, think
 from trajectories.export.columns import METADATA
+from trajectories.export.format import Format
 from trajectories.export.formats import FORMATS, chosen_format
 from trajectories.export.masks import Mask, marks
 from trajectories.export.options import ExportOptions
@@ -63,8 +64,11 @@ def sample(masks: frozenset[Mask] = frozenset(Mask)) -> Sample:
     return ended(Sample("t1", "t1", "c1", answered(turns), stages, (BASH, EDIT), OVERVIEW, FACTS))
 
 
+SAMPLE_FORMATS = {name: form for name, form in FORMATS.items() if isinstance(form, Format)}
+
+
 def row(form: str, given: Sample | None = None) -> dict[str, Any]:
-    return dict(FORMATS[form].row(given or sample()))
+    return dict(SAMPLE_FORMATS[form].row(given or sample()))
 
 
 def test_slime_says_of_every_message_whether_it_is_under_loss_and_why() -> None:
@@ -157,7 +161,7 @@ def test_sharegpt_keeps_thoughts_before_calls() -> None:
 
 
 def test_trl_rows_of_one_turn_end_with_the_turn_that_is_trained_on() -> None:
-    rows = [FORMATS["trl"].per_turn(sample) for sample in per_turn(sample()) if FORMATS["trl"].per_turn]
+    rows = [SAMPLE_FORMATS["trl"].per_turn(sample) for sample in per_turn(sample()) if SAMPLE_FORMATS["trl"].per_turn]
     turns = [turn for turn in sample().turns if turn.train]
     assert [line["completion"][0]["content"] for line in rows] == [turn.content for turn in turns]
     assert {len(line["completion"]) for line in rows} == {1}
@@ -181,13 +185,15 @@ def test_mini_keeps_its_version_and_says_of_every_message_why_it_is_under_loss_o
     assert line["info"]["exit_status"] == "Submitted"
 
 
-@pytest.mark.parametrize("form", [name for name, one in FORMATS.items() if one.columns])
+@pytest.mark.parametrize("form", [name for name, one in SAMPLE_FORMATS.items() if one.columns])
 def test_the_columns_of_parquet_are_the_keys_of_rows(form: str) -> None:
     from trajectories.export.parquet import _fit
 
-    columns = FORMATS[form].columns
+    columns = SAMPLE_FORMATS[form].columns
     assert columns is not None
-    lines = [row(form)] + [dict((FORMATS[form].per_turn or FORMATS[form].row)(sample)) for sample in per_turn(sample())]
+    lines = [row(form)] + [
+        dict((SAMPLE_FORMATS[form].per_turn or SAMPLE_FORMATS[form].row)(sample)) for sample in per_turn(sample())
+    ]
     for line in lines:
         assert line.keys() <= columns.keys()
         for name, value in line.items():
@@ -311,11 +317,16 @@ def test_swift_names_the_last_message_of_a_stage_also_where_a_turn_is_several() 
     assert line["metadata"]["stages"][-1]["last_message"] == len(line["messages"]) - 1
 
 
-@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("form", SAMPLE_FORMATS)
 def test_formats_for_people_refuse_a_limit_that_they_would_not_heed(form: str) -> None:
     options = ExportOptions(max_tokens=10, masks=frozenset(), refinements="keep")
-    if FORMATS[form].trains:
+    if SAMPLE_FORMATS[form].trains:
         assert chosen_format(form, options).name == form
     else:
         with pytest.raises(UsageError, match="--max-tokens"):
             chosen_format(form, options)
+
+
+def test_a_format_of_predictions_is_none_of_samples() -> None:
+    with pytest.raises(UsageError, match="swebench is a format of predictions"):
+        chosen_format("swebench", ExportOptions())

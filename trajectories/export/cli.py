@@ -14,17 +14,18 @@ from prchain.errors import UsageError
 from prchain.settings import Settings
 from prchain.terminal import counted, present, say, say_some, tally
 from sql.store import Store
-from trajectories.export.formats import FORMATS, SWEBENCH
+from trajectories.export.formats import FORMATS
 
 if TYPE_CHECKING:
     from trajectories.export.export import ExportReport
+    from trajectories.export.format import PredictionFormat
     from trajectories.export.options import ExportOptions
 
 MASKS = ("faulty", "tool_errors", "guidance")
 
 _BOTH = frozenset({"form", "out", "outcome", "repository", "model", "force", "db", "as_json"})
 _OF_PREDICTIONS = frozenset({"sample", "like"})
-"""Parameters that every format takes, and those of ``swebench`` alone; all others are for samples."""
+"""Parameters that every format takes, and those of predictions alone; all others are for samples."""
 
 _HITS_SHOWN = 100
 """As many as the card names."""
@@ -34,7 +35,7 @@ _HITS_SHOWN = 100
 @click.option(
     "--format",
     "form",
-    type=click.Choice([*FORMATS, SWEBENCH]),
+    type=click.Choice([*FORMATS]),
     default="slime",
     show_default=True,
     help="Who reads it; docs/export.md tells what each can express.",
@@ -157,16 +158,18 @@ def export(
       prchain export --format trl --rows turns --out sft.parquet --mask tool_errors
       prchain export --format swift --out sft.jsonl --max-tokens 65536 --too-long split --tokenizer tokenizer.json
     """
+    from trajectories.export.format import PredictionFormat
     from trajectories.export.masks import DEFAULT_MASKS
     from trajectories.export.options import ExportOptions
     from trajectories.outcomes import KEPT
 
     settings = Settings.load(db=db)
-    _check_options(context, predictions=form == SWEBENCH)
+    chosen = FORMATS[form]
+    _check_options(context, form, predictions=isinstance(chosen, PredictionFormat))
     if str(out) == "-" and as_json:
         raise UsageError("--json reports on standard output, where --out - writes; give a file's name")
-    if form == SWEBENCH:
-        _swebench(settings, out, outcome, repository, model, like, sample, force=force, as_json=as_json)
+    if isinstance(chosen, PredictionFormat):
+        _predictions(settings, chosen, out, outcome, repository, model, like, sample, force=force, as_json=as_json)
         return
     outcomes = frozenset(_words(outcome)) or KEPT
     masks = DEFAULT_MASKS | _masks(mask, "--mask")
@@ -191,7 +194,7 @@ def export(
     _samples(settings, form, options, out, force=force, as_json=as_json)
 
 
-def _check_options(context: click.Context, *, predictions: bool) -> None:
+def _check_options(context: click.Context, form: str, *, predictions: bool) -> None:
     """Raise `UsageError` for options that were given and do not apply."""
     from click.core import ParameterSource
 
@@ -199,8 +202,8 @@ def _check_options(context: click.Context, *, predictions: bool) -> None:
     given = {name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
     wrong = given - ours if predictions else given & _OF_PREDICTIONS
     if names := [param.opts[0] for param in context.command.params if param.name in wrong]:
-        told = "writes predictions, not samples" if predictions else "alone writes predictions"
-        raise UsageError(f"--format {SWEBENCH} {told}: leave out {', '.join(names)}")
+        written = "predictions, not samples" if predictions else "samples, not predictions"
+        raise UsageError(f"--format {form} writes {written}: leave out {', '.join(names)}")
 
 
 def _inputs(settings: Settings, options: ExportOptions | None = None) -> Iterator[Path]:
@@ -276,8 +279,9 @@ def _print(report: ExportReport, *, to_stdout: bool) -> None:
         say(f"  {path}")
 
 
-def _swebench(
+def _predictions(
     settings: Settings,
+    form: PredictionFormat,
     out: Path,
     outcome: str,
     repository: str | None,
@@ -288,13 +292,13 @@ def _swebench(
     force: bool,
     as_json: bool,
 ) -> None:
-    from trajectories.export.predictions import MissingPrediction, predictions
+    from trajectories.export.predictions import MissingPrediction
     from trajectories.export.wanted import check_wanted
     from trajectories.export.write import Files, JsonLines, StandardOutput, check_inputs
     from trajectories.outcomes import FINAL
 
     if out.suffix == ".parquet":
-        raise UsageError("SWE-bench's harness reads JSON lines only; give --out another suffix than .parquet")
+        raise UsageError(f"{form.reader} harness reads JSON lines only; give --out another suffix than .parquet")
     to_stdout = str(out) == "-"
     if not to_stdout:
         check_inputs([out], _inputs(settings))
@@ -303,7 +307,7 @@ def _swebench(
     with closing(Store.open(settings.db, create=False)) as store, store.reading() as tx, Files(force=force) as files:
         check_wanted(tx, outcomes=outcomes, repository=repository, model=model)
         writer = JsonLines(StandardOutput() if to_stdout else files.open(out))
-        found = predictions(
+        found = form.rows(
             tx,
             settings.mirrors_dir,
             settings.data_dir,

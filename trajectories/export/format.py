@@ -1,8 +1,8 @@
-"""What a format is."""
+"""What a format is: one of samples, or one of predictions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,3 +29,14 @@ class Format:
     """Whether readers train on it; other formats are for people and their viewers, and get conversations whole."""
     turns_hint: str = ""
     """What a trainer has to be told to train on a per-turn row's last turn alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class PredictionFormat:
+    """How what agents did is written for a harness that grades it."""
+
+    name: str
+    reader: str
+    """Whose harness reads it: the possessive of its name."""
+    rows: Callable[..., Iterator[Mapping[str, Any]]]
+    """See `trajectories.export.predictions.predictions`."""

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from prchain.catalogue import Catalogue
 from prchain.errors import UsageError
-from trajectories.export.format import Format
+from trajectories.export.format import Format, PredictionFormat
 from trajectories.export.options import ExportOptions
 
-FORMATS = Catalogue[Format](__name__, "FORMAT")
-"""Formats of samples."""
-
-SWEBENCH = "swebench"
-"""The one format of predictions (`trajectories.export.predictions`)."""
+FORMATS = Catalogue[Format | PredictionFormat](__name__, "FORMAT")
 
 
 def chosen_format(name: str, options: ExportOptions) -> Format:
-    """The format of a name. Raises `UsageError` where it cannot leave turns out of the loss as the options want it."""
+    """The format of samples of a name. Raises `UsageError` where it is one of predictions, or cannot leave turns out of
+    the loss as the options want it."""
     found = FORMATS[name]
+    if isinstance(found, PredictionFormat):
+        raise UsageError(f"{name} is a format of predictions, not of samples")
     if not found.trains and options.rows == "turns":
         raise UsageError(f"{name} tells whole trajectories; --rows turns is for formats that trainers read")
     if not found.trains and options.max_tokens is not None:
