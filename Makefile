@@ -30,7 +30,7 @@ COMPILE_APART := CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile --quiet -
 	--strip-extras --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-emit-options
 
 .DEFAULT_GOAL := help
-.PHONY: help install mini demo mine chains tasks environments rollouts export stats status test test-fast test-llm test-consumers check precision leaks reading bench optimality state-pairs real-rollouts engine-faults same-rows lock
+.PHONY: help install mini demo mine chains tasks environments rollouts export stats status test test-fast test-llm test-consumers check precision leaks reading bench optimality state-pairs real-rollouts engine-faults same-rows shape lock
 
 help: ## Show this
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 24
@@ -115,6 +115,9 @@ engine-faults: $(DEV) ## Kill a Docker engine of its own amid rollouts, and fill
 
 same-rows: $(DEV) ## Say whether two databases hold the same facts: ARGS="ONE.db OTHER.db"
 	$(BIN)/python -m research.same_rows $(ARGS)
+
+shape: $(DEV) ## Count lines of code by package, the largest modules, and class names that several modules have
+	$(BIN)/python -m research.shape $(ARGS)
 
 lock: $(DEV) ## Lock the newest versions of all packages, with hashes
 	$(COMPILE) --output-file requirements.txt pyproject.toml

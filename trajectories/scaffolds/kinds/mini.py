@@ -74,14 +74,14 @@ class MiniScaffold(ReactScaffold):
 
     def stepper(self, loop: AttemptLoop) -> Stepper:
         """See `ReactScaffold.stepper`."""
-        return _Stepper(loop, self.package)
+        return _MiniStepper(loop, self.package)
 
 
 class _NoRoom(Exception):
     """The next prompt does not fit the context."""
 
 
-class _Stepper:
+class _MiniStepper:
     """Takes the steps of an attempt by mini-swe-agent's agent.
 
     Its conversation is made from our entries, so that it is the same after a run that was killed.
@@ -221,7 +221,7 @@ class _Stepper:
 class _Model:
     """What mini-swe-agent takes for its model."""
 
-    def __init__(self, run: _Stepper) -> None:
+    def __init__(self, run: _MiniStepper) -> None:
         self.config = SimpleNamespace()
         self.reply: AgentReply | None = None
         self._run = run

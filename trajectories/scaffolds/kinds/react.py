@@ -71,10 +71,10 @@ class ReactScaffold:
 
     def stepper(self, loop: AttemptLoop) -> Stepper:
         """What takes the steps of an attempt."""
-        return _Stepper(loop, self.toolset)
+        return _ReactStepper(loop, self.toolset)
 
 
-class _Stepper:
+class _ReactStepper:
     """Takes the steps of an attempt by the tools of a set."""
 
     def __init__(self, loop: AttemptLoop, tools: Toolset) -> None:

@@ -1,0 +1,88 @@
+"""The shape of the code: `python -m research.shape [FOLDER]` of a checkout, here without one.
+
+Prints a row a package with its modules and its lines of code, the largest modules, and the names that several classes
+of the installed packages have. A line of code has a token that is neither comment nor docstring. Compare checkouts after
+the formatter, which sets the lines.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import io
+import tokenize
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from prchain.terminal import counted, say, say_table
+
+INSTALLED = ("prchain", "sql", "miner", "chains", "environments", "trajectories")
+PACKAGES = (*INSTALLED, "research", "tests")
+_LARGEST = 10
+_NOT_CODE = {
+    tokenize.COMMENT,
+    tokenize.NL,
+    tokenize.NEWLINE,
+    tokenize.INDENT,
+    tokenize.DEDENT,
+    tokenize.ENCODING,
+    tokenize.ENDMARKER,
+}
+
+
+def code_lines(source: str) -> int:
+    """Lines with code on them. Raises `SyntaxError`."""
+    prose: set[int] = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            prose.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    lines: set[int] = set()
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type not in _NOT_CODE:
+            lines.update(range(token.start[0], token.end[0] + 1))
+    return len(lines - prose)
+
+
+def modules(root: Path) -> dict[str, str]:
+    """Path from the root to text, of every Python module of the project's packages."""
+    found = (path for package in PACKAGES for path in sorted((root / package).rglob("*.py")))
+    return {str(path.relative_to(root)): path.read_text(encoding="utf-8") for path in found}
+
+
+def shared_names(texts: Mapping[str, str]) -> dict[str, list[str]]:
+    """Class name to modules, of the names that several modules of the installed packages give to a class."""
+    named: dict[str, list[str]] = defaultdict(list)
+    for path, text in texts.items():
+        if path.startswith(tuple(f"{package}/" for package in INSTALLED)):
+            for node in ast.walk(ast.parse(text)):
+                if isinstance(node, ast.ClassDef):
+                    named[node.name].append(path)
+    return {name: paths for name, paths in sorted(named.items()) if len(paths) > 1}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print the shape of a checkout."""
+    parser = argparse.ArgumentParser(prog="python -m research.shape", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("folder", nargs="?", type=Path, default=Path(__file__).parents[1])
+    texts = modules(parser.parse_args(arguments).folder)
+    lines = {path: code_lines(text) for path, text in texts.items()}
+    rows: dict[str, list[int]] = {package: [] for package in PACKAGES}
+    for path, count in lines.items():
+        rows[path.partition("/")[0]].append(count)
+    table = [[package, f"{len(counts):,}", f"{sum(counts):,}"] for package, counts in rows.items()]
+    installed = [count for package in INSTALLED for count in rows[package]]
+    table.append(["installed", f"{len(installed):,}", f"{sum(installed):,}"])
+    say_table(["package", "modules", "lines of code"], table)
+    say()
+    largest = sorted(lines.items(), key=lambda item: -item[1])[:_LARGEST]
+    say_table(["largest modules", "lines of code"], [[path, f"{count:,}"] for path, count in largest])
+    say()
+    shared = shared_names(texts)
+    say(counted(len(shared), "class name") + " of several modules")
+    for name, paths in shared.items():
+        say(f"  {name}: {', '.join(paths)}")
+
+
+if __name__ == "__main__":
+    main()
