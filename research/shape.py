@@ -1,8 +1,8 @@
 """The shape of the code: `python -m research.shape [FOLDER]` of a checkout, here without one.
 
 Prints a row a package with its modules and its lines of code, the largest modules, and the names that several classes
-of the installed packages have. A line of code has a token that is neither comment nor docstring. Compare checkouts after
-the formatter, which sets the lines.
+of the installed packages have. A line of code has a token that is neither comment nor docstring.
+Compare checkouts after the formatter, which sets the lines.
 """
 
 from __future__ import annotations
