@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import pickle
 import uuid
 from collections import defaultdict
 from collections.abc import Generator, Iterator
@@ -175,10 +177,18 @@ def database_url(bare_database_url: str, tmp_path: Path) -> str:
 
 @pytest.fixture(scope="session")
 def finished_demo(tmp_path_factory: pytest.TempPathFactory) -> Ran:
-    """The demo, run once for every test of a process that looks at it; they leave it as it is."""
+    """The demo, run once for all tests that look at it, in whichever process; they leave it as it is."""
     from tests.trajectories.demoworld import run_through
 
-    return run_through(tmp_path_factory.mktemp("demo") / "here")
+    own = tmp_path_factory.getbasetemp()
+    shared = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+    kept = shared / "finished-demo"
+    with (shared / "finished-demo.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not kept.exists():
+            kept.write_bytes(pickle.dumps(run_through(tmp_path_factory.mktemp("demo") / "here")))
+    ran: Ran = pickle.loads(kept.read_bytes())
+    return ran
 
 
 @pytest.fixture(scope="session")

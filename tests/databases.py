@@ -24,6 +24,11 @@ def open_new(file: Path) -> Store:
     return Store.open(new_database(file))
 
 
+def store_at(file: Path) -> Store:
+    """A store in the database of a file, which is a new one unless it is there."""
+    return Store.open(str(file)) if file.exists() else open_new(file)
+
+
 @cache
 def _migrated() -> bytes:
     with TemporaryDirectory() as folder:

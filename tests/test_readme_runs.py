@@ -132,7 +132,7 @@ MODULES = {
 ELSEWHERE = {
     "make check": (".ci/run", "make check"),
     "make test": (".ci/run", "make test\n"),
-    "make test-fast": ("Makefile", 'pytest -n 2 -m "not slow" $(ARGS)'),
+    "make test-fast": ("Makefile", 'pytest -n 2 -m "not slow" --hypothesis-profile fast $(ARGS)'),
     "make test-llm": (".ci/run", "make test-llm"),
     "make install": ("Makefile", "demo: $(RUNTIME)"),
     "make test-consumers": ("Makefile", "pytest tests/consumers/consumers.py"),
@@ -230,7 +230,7 @@ def filled(words: list[str], rule: Rule, ids: Mapping[str, str]) -> list[str]:
 @pytest.fixture
 def folder(finished_demo: Ran, tmp_path: Path) -> Path:
     """A copy of the demo's folder, to do in as one likes."""
-    return shutil.copytree(finished_demo.folder, tmp_path / "demo")
+    return finished_demo.copied(tmp_path / "demo")
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from sql.tables import (
     RepositoryAlias,
     TimelineEvent,
 )
-from tests.databases import open_new
+from tests.databases import store_at
 from tests.emulator import Emulator
 
 FACTS: tuple[type[Base], ...] = (
@@ -67,7 +67,7 @@ class Quiet:
 @contextmanager
 def opened(path: Path) -> Iterator[Store]:
     """A store with one repository, number 1, which is acme/widgets."""
-    store = open_new(path)
+    store = store_at(path)
     try:
         with store.transaction() as tx:
             row = {"id": REPOSITORY, "host": "github.example", "owner": "acme", "name": "widgets", "location": ""}

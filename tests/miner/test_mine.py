@@ -24,7 +24,6 @@ from miner.repositories import parse_entry
 from prchain.errors import StoreUnavailable
 from prchain.git import path_text, process
 from prchain.progress import open_progress
-from sql.store import Store
 from sql.tables import (
     Base,
     Citation,
@@ -37,7 +36,7 @@ from sql.tables import (
     RefusedClaim,
     Repository,
 )
-from tests.databases import open_new
+from tests.databases import store_at
 from tests.miner.gitworld import EXECUTABLE, SUBMODULE, World, git, lines
 
 FACTS: tuple[type[Base], ...] = (
@@ -89,8 +88,7 @@ class Lab:
 
     def __init__(self, folder: Path, name: str = "prchain.db") -> None:
         self.folder = folder
-        file = folder / name
-        self.store = Store.open(str(file)) if file.exists() else open_new(file)
+        self.store = store_at(folder / name)
 
     def mine(self, source: World | str, *, name: str = "o/r", **options: Any) -> RepositoryReport:
         """Mine one repository and return its report."""

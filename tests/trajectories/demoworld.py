@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -32,6 +33,11 @@ class Ran:
     printed: str
     logged: str
     """Its log, with all details."""
+
+    def copied(self, folder: Path) -> Path:
+        """A copy of its folder, to do in as one likes."""
+        # What SQLite keeps beside a database comes and goes with those who read it, in other processes, too.
+        return shutil.copytree(self.folder, folder, ignore=shutil.ignore_patterns("*-wal", "*-shm"))
 
     def rows(self, table: Any, *columns: str, **equals: Any) -> list[tuple[Any, ...]]:
         store = Store.open(str(self.folder / "prchain.db"), create=False)

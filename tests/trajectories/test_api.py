@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture
 def folder(finished_demo: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of the demo's folder, which is the current one."""
-    copy = shutil.copytree(finished_demo.folder, tmp_path / "demo")
+    copy = finished_demo.copied(tmp_path / "demo")
     monkeypatch.chdir(copy)
     return copy
 
