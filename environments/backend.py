@@ -1,6 +1,6 @@
-"""What a sandbox backend is: settings that make its sandboxes, and all in which one backend differs from another.
+"""The interface of a sandbox backend: it makes sandboxes, and says everything in which backends differ.
 
-One module of `environments.backends` holds one, as it is before a user's settings (`Backend.of`).
+Each module of `environments.backends` holds one backend without a user's settings; `Backend.of` adds them.
 """
 
 from __future__ import annotations
@@ -39,23 +39,23 @@ class Backend(ABC):
     help: str
     """Where commands run, in few words."""
     rank: int
-    """Of those that work on a machine the demo takes the one with the smallest."""
+    """The demo takes the backend with the smallest rank of those that work on the machine."""
     needs_image: bool = False
     """Whether sandboxes are made of images of the Docker engine (`environments.images`)."""
     unsafe: bool = False
-    """Whether nothing keeps commands off this machine, so that ``--unsafe-local`` has to say yes to it."""
+    """Whether commands run on this machine without isolation; ``--unsafe-local`` has to allow that."""
     workdir: str | None = WORKDIR
-    """Where a repository lies in its sandboxes; None where that is not known before."""
+    """The repository's folder in its sandboxes; None where it is not known in advance."""
     client: Any = None
     """Where it needs images: a `docker.DockerClient`, while it is `connected`."""
 
     def of(self, settings: Settings) -> Self:
-        """The backend with what the settings say of it."""
+        """The backend with its values from the settings."""
         return self
 
     @contextmanager
     def connected(self) -> Iterator[Self]:
-        """The backend with what its sandboxes can share, which is closed at the end. Raises `EngineUnavailable`."""
+        """The backend with what its sandboxes share, which is closed at the end. Raises `EngineUnavailable`."""
         yield self
 
     @abstractmethod
@@ -67,7 +67,7 @@ class Backend(ABC):
     def command(self, plan: ImagePlan) -> TestCommand:
         """How the plan's tests are run: the runner's command, or the recipe's own in its place.
 
-        A command of a recipe's that does not start our reporter is read by what it prints, which is not signed.
+        A recipe's command that does not start our reporter is not signed: its printed output is parsed.
         """
         command = RUNNERS[plan.runner].command
         if not plan.test:
@@ -77,12 +77,12 @@ class Backend(ABC):
         return replace(command, template=own, signed=signed)
 
     def refreshes(self, plan: ImagePlan) -> tuple[str, ...]:
-        """The refresh scripts that mean something in its sandboxes."""
+        """The refresh scripts that apply to its sandboxes."""
         return plan.refresh
 
     @abstractmethod
     def clear_away(self, *, everybody: bool = False) -> Mapping[str, bool]:
-        """Remove what processes that are gone left behind: what there was, and whether it is gone.
+        """Remove leftovers of processes that have ended; returns the name of each, and whether it is gone.
 
         With `everybody` also what running processes and other machines have made. Raises `EngineUnavailable`.
         """

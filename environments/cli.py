@@ -77,11 +77,11 @@ def build(
     from environments.sandboxes import leftovers
 
     settings = Settings.load(db=db)
-    with ExitStack() as opened:
-        store = opened.enter_context(closing(Store.open(settings.db, create=False)))
-        progress = opened.enter_context(open_progress(secrets=settings.secrets))
-        gateway = _gateway(opened, settings, store, repair, budget)
-        provider = opened.enter_context(closing(Provider(settings, store=store, gateway=gateway)))
+    with ExitStack() as stack:
+        store = stack.enter_context(closing(Store.open(settings.db, create=False)))
+        progress = stack.enter_context(open_progress(secrets=settings.secrets))
+        gateway = _gateway(stack, settings, store, repair, budget)
+        provider = stack.enter_context(closing(Provider(settings, store=store, gateway=gateway)))
         leftovers.remove(provider.engine(), leftovers.find(provider.engine()))
         builds = build_images(
             store,
@@ -94,8 +94,8 @@ def build(
             chain=chain,
             rebuild=rebuild,
         )
-    more = BuildHelp(build_logs(settings), provider.recipes_dir, repaired=repair)
-    present(as_json, [asdict(build) for build in builds], print_builds, builds, more)
+    build_help = BuildHelp(build_logs(settings), provider.recipes_dir, repaired=repair)
+    present(as_json, [asdict(build) for build in builds], print_builds, builds, build_help)
     if any(not build.ok for build in builds):
         click.get_current_context().exit(1)
 
@@ -105,14 +105,14 @@ def _require_repair(repair: bool, budget: float | None) -> None:
         raise UsageError("--budget is what repairs may cost; give --repair, too")
 
 
-def _gateway(opened: ExitStack, settings: Settings, store: Store, repair: bool, budget: float | None) -> Gateway | None:
+def _gateway(stack: ExitStack, settings: Settings, store: Store, repair: bool, budget: float | None) -> Gateway | None:
     _require_repair(repair, budget)
     if not repair:
         return None
     from environments.images.repair import PURPOSE
     from sql.ledger import open_gateway
 
-    return opened.enter_context(open_gateway(settings, store, (PURPOSE,), budget_usd=budget))
+    return stack.enter_context(open_gateway(settings, store, (PURPOSE,), budget_usd=budget))
 
 
 @environments.command("list")
@@ -145,8 +145,8 @@ def list_(repository: str | None, everybody: bool, db: str | None, as_json: bool
     present(as_json, row, print_images, images, failed, own, hidden=len(found) - len(images))
 
 
-def _is_of(name: str, wanted: str | None) -> bool:
-    return wanted is None or name.lower() == wanted.lower()
+def _is_of(name: str, requested: str | None) -> bool:
+    return requested is None or name.lower() == requested.lower()
 
 
 @environments.command()
@@ -203,7 +203,7 @@ def gc(everybody: bool, db: str | None, as_json: bool) -> None:
 
     settings = Settings.load(db=db)
     found: dict[str, bool] = {}
-    # What needs no engine comes first: it is gone then, too, where no engine answers.
+    # Backends without an engine come first, so that they are cleared even where no engine answers.
     for backend in sorted(BACKENDS.values(), key=lambda backend: backend.needs_image):
         found |= backend.of(settings).clear_away(everybody=everybody)
     removed = [name for name, gone in found.items() if gone]
@@ -233,8 +233,8 @@ def base(name: str, suite: str, mirror: str | None, db: str | None, as_json: boo
 
     settings = Settings.load(db=db)
     with _engine(settings) as engine:
-        made = make_base_image(engine, name, suite=suite, mirror=mirror)
-    present(as_json, {"name": name, "id": made}, say, f"{name} is there; set environments_base_image to its name")
+        image_id = make_base_image(engine, name, suite=suite, mirror=mirror)
+    present(as_json, {"name": name, "id": image_id}, say, f"{name} is there; set environments_base_image to its name")
 
 
 @environments.command()
@@ -309,8 +309,8 @@ def validate(
         provider = run.prover.provider
         run.prover.backend.clear_away()
         report = run.run(settings.workers)
-    more = BuildHelp(build_logs(settings), provider.recipes_dir, repaired=repair)
-    present(as_json, validation_rows(report), print_validations, report, more)
+    build_help = BuildHelp(build_logs(settings), provider.recipes_dir, repaired=repair)
+    present(as_json, validation_rows(report), print_validations, report, build_help)
     if not report.done:
         click.get_current_context().exit(1)
 

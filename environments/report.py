@@ -56,12 +56,12 @@ def print_images(
     """One line an image with what it takes alone, and one a failed build; `hidden` images are not shown."""
     lines = []
     for image in images:
-        whose = "" if image.name in own else " (not of this database)"
-        told = "; ".join((f"{image.recipe}, {image.created[:10]}", *image.notes))
-        lines.append((size_text(image.own_bytes), f"{image.name}{whose}", shortened(told, _WIDTH)))
+        origin = "" if image.name in own else " (not of this database)"
+        details = "; ".join((f"{image.recipe}, {image.created[:10]}", *image.notes))
+        lines.append((size_text(image.own_bytes), f"{image.name}{origin}", shortened(details, _WIDTH)))
     for build in failed:
-        told = f"{build['recipe']}, {build['reason'].get('message', build['outcome'])}"
-        lines.append(("-", build["name"], shortened(f"failed: {told}", _WIDTH)))
+        details = f"{build['recipe']}, {build['reason'].get('message', build['outcome'])}"
+        lines.append(("-", build["name"], shortened(f"failed: {details}", _WIDTH)))
     if lines:
         say_table(("size", "image", "recipe"), lines)
     takes = sum(image.own_bytes or 0 for image in images)
@@ -88,15 +88,15 @@ def print_leftovers(removed: Sequence[str], left: Sequence[str]) -> None:
     say(f"{counted(len(removed), 'leftover')} removed" if removed else "nothing was left behind")
 
 
-def print_builds(builds: Sequence[Build], more: BuildHelp) -> None:
+def print_builds(builds: Sequence[Build], build_help: BuildHelp) -> None:
     """One line an image or failure, the sum, and what to do where a build failed."""
     for build in builds:
         stages = counted(build.stages, "stage")
         if build.ok:
-            took = f" in {build.seconds:.0f} s" if build.seconds else ""
+            duration = f" in {build.seconds:.0f} s" if build.seconds else ""
             repairs = f", {counted(build.repairs, 'repair')}" if build.repairs else ""
             notes = f"; {shortened('; '.join(build.notes), _WIDTH)}" if build.notes else ""
-            say(f"{build.outcome}{took}: {build.image} ({stages}{repairs}){notes}")
+            say(f"{build.outcome}{duration}: {build.image} ({stages}{repairs}){notes}")
         else:
             say(f"{build.outcome}: {build.repository} ({stages}): {build.reason}", err=True)
     if not builds:
@@ -106,7 +106,7 @@ def print_builds(builds: Sequence[Build], more: BuildHelp) -> None:
     served = counted(sum(build.stages for build in good), "stage")
     say(f"{counted(len(good), 'image')} there for {served}, {len(builds) - len(good):,} failed")
     if any(build.outcome == BUILD_FAILED for build in builds):
-        more.print()
+        build_help.print()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -167,7 +167,7 @@ def _chain_row(proof: ChainProof) -> dict[str, Any]:
     }
 
 
-def print_validations(report: ValidateReport, more: BuildHelp) -> None:
+def print_validations(report: ValidateReport, build_help: BuildHelp) -> None:
     """One line a chain with F2P and P2P of each stage, the sum, and what to do where a build failed."""
     for proof in report.proofs:
         tests = ", ".join(
@@ -182,10 +182,10 @@ def print_validations(report: ValidateReport, more: BuildHelp) -> None:
     say(f"{_ended_words(report)}; {report.standing:,} stood before")
     failed = sum(count for name, count in report.outcomes.items() if name not in {PROVED, UNPROVED})
     if failed:
-        told = "`prchain environments show ID` says more, --retry begins anew with them"
-        say(f"{counted(failed, 'chain')} failed; {told}")
+        hint = "`prchain environments show ID` says more, --retry begins anew with them"
+        say(f"{counted(failed, 'chain')} failed; {hint}")
     if BUILD_FAILED in report.outcomes:
-        more.print()
+        build_help.print()
     say_end("chain", [result.outcome for result in report.failed], report.left, report.stopped)
 
 

@@ -46,7 +46,7 @@ class ChainStages:
 class StagePatch:
     """The paths that a stage's reference patch touches, parted by `prchain.reference.split`; both names of renames.
 
-    The old name of a renamed file is of the kind that it was: source that moves into a test folder is not test before.
+    The old name of a renamed file keeps its kind: source that moves into a test folder was no test before.
     Names are those of `prchain.git.output.path_text`; `test_paths` are the bytes of those in `test`.
     """
 
@@ -96,8 +96,8 @@ def stage_patches(git: GitRepository, trees: TreeStore, stages: Sequence[Stage])
             if file.status == "R" and file.old_path:
                 was_test = kind_of(file.old_path) is FileKind.TEST
                 (test if was_test else other if file in parts.other else source).append(file.old_path)
-        wanted = set(test)
+        test_names = set(test)
         paths = (change.path for change in trees.diff(stage.base, stage.landed))
         yield StagePatch(
-            tuple(source), tuple(test), tuple(other), tuple(path for path in paths if path_text(path) in wanted)
+            tuple(source), tuple(test), tuple(other), tuple(path for path in paths if path_text(path) in test_names)
         )

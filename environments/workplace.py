@@ -1,4 +1,4 @@
-"""One stage's place to work: sandboxes with its image, trees put into them made ready, and test runs on trees.
+"""One stage's place to work: sandboxes with its image, trees placed and made ready in them, and test runs on trees.
 
     workplace = Workplace(provided, trees, backend=BACKENDS["docker"])
     with workplace.sandbox() as sandbox:                  # the agent's
@@ -50,10 +50,10 @@ REFRESH_TIMEOUT = 900.0
 
 _GIT = 300.0
 _MOST_LOSSES = 3
-"""After so many sandboxes that were lost under the same tests, it is the tests that end them."""
+"""After so many sandboxes lost during the same tests, the tests are what ends them."""
 
-_MOST_MADE = 8 << 20
-_MADE = "git ls-files --others --exclude-standard --directory --no-empty-directory -z"
+_MOST_LISTED = 8 << 20
+_LIST_UNTRACKED = "git ls-files --others --exclude-standard --directory --no-empty-directory -z"
 _TIDY = "git diff --quiet || git checkout --quiet --force -- ."
 
 
@@ -81,7 +81,7 @@ class Workplace:
         self.test_timeout = test_timeout
         self._labels = dict(labels or {})
         self._lock = threading.Lock()
-        self._made: set[bytes] = set()
+        self._refresh_outputs: set[bytes] = set()
 
     @property
     def command(self) -> TestCommand:
@@ -102,35 +102,35 @@ class Workplace:
         """Make the sandbox hold exactly `tree`, ready to run, as the work tree of a new repository.
 
         `history` are commits before it, newest first (`environments.checkouts.checkout.place_tree`). Then the recipe's
-        refresh runs. What it makes is hidden from git and left out by `extract`; what it changes of the tree is taken
-        back: the work tree is clean. With `begun_from` the repository's commit holds that tree instead, and the work
-        tree differs from it as it did when an agent had come from there to here. Raises `RefreshFailed`,
-        `PlacementFailed`, `IncompleteRepository`, `SandboxError`.
+        refresh runs. What it makes is hidden from git and left out by `extract`; its changes to the tree are undone:
+        the work tree is clean. With `begun_from` the repository's commit holds that tree instead, and the work tree
+        shows the changes of an agent that went from there to `tree`. Raises `RefreshFailed`, `PlacementFailed`,
+        `IncompleteRepository`, `SandboxError`.
         """
         place_tree(sandbox, self.trees, tree, history=history)
         scripts = self.backend.refreshes(self.provided.plan)
         for script in scripts:
-            ran = sandbox.exec(f"set -euo pipefail\n{script}", timeout=REFRESH_TIMEOUT)
-            if ran.exit_code != 0:
-                lines = decisive_lines(ran.text)
-                ended = "took too long" if ran.timed_out else lines[-1] if lines else f"exit code {ran.exit_code}"
-                raise RefreshFailed(f"the refresh fails on the tree: {ended}", lines)
+            result = sandbox.exec(f"set -euo pipefail\n{script}", timeout=REFRESH_TIMEOUT)
+            if result.exit_code != 0:
+                lines = decisive_lines(result.text)
+                cause = "took too long" if result.timed_out else lines[-1] if lines else f"exit code {result.exit_code}"
+                raise RefreshFailed(f"the refresh fails on the tree: {cause}", lines)
         if scripts:
-            self._hide_made(sandbox)
+            self._hide_refresh_outputs(sandbox)
         if begun_from is not None:
             place_repository(sandbox, self.trees, begun_from, history=history)
 
-    def _hide_made(self, sandbox: Sandbox) -> None:
+    def _hide_refresh_outputs(self, sandbox: Sandbox) -> None:
         sandbox.exec(_TIDY, timeout=_GIT)
-        listed = sandbox.exec(_MADE, timeout=_GIT, output_limit=_MOST_MADE)
+        listed = sandbox.exec(_LIST_UNTRACKED, timeout=_GIT, output_limit=_MOST_LISTED)
         if listed.exit_code != 0 or listed.omitted:
             raise RefreshFailed("git cannot say what the refresh made", decisive_lines(listed.text))
-        made = {path for path in listed.output.split(b"\0") if path}
-        if made:
-            lines = b"".join(b"/%b\n" % _pattern(path) for path in sorted(made) if b"\n" not in path)
+        outputs = {path for path in listed.output.split(b"\0") if path}
+        if outputs:
+            lines = b"".join(b"/%b\n" % _pattern(path) for path in sorted(outputs) if b"\n" not in path)
             sandbox.write(f"{sandbox.config.workdir}/.git/info/exclude", lines)
             with self._lock:
-                self._made |= made
+                self._refresh_outputs |= outputs
 
     def extract(self, sandbox: Sandbox, *, start_tree: str, rules_from: str) -> Extraction:
         """A_t: the tree of what lies in the sandbox, which began as `start_tree` (S_t); see `extract_tree`.
@@ -142,17 +142,17 @@ class Workplace:
         return replace(found, tree=self.without_made(found.tree, start_tree))
 
     def without_made(self, tree: str, start_tree: str) -> str:
-        """A tree that was taken of a sandbox, without what the refresh made there and `start_tree` does not hold."""
-        if not self._made:
+        """A tree that was read from a sandbox, without what the refresh made there and `start_tree` does not hold."""
+        if not self._refresh_outputs:
             return tree
         new = (change.path for change in self.trees.diff(start_tree, tree) if change.old is None)
-        made: dict[bytes, TreeEntry | None] = dict.fromkeys(path for path in new if self._is_made(path))
-        return self.trees.edit(tree, made) if made else tree
+        outputs: dict[bytes, TreeEntry | None] = dict.fromkeys(path for path in new if self._is_refresh_output(path))
+        return self.trees.edit(tree, outputs) if outputs else tree
 
-    def _is_made(self, path: bytes) -> bool:
+    def _is_refresh_output(self, path: bytes) -> bool:
         parts = path.split(b"/")
         folders = (b"/".join(parts[:depth]) + b"/" for depth in range(1, len(parts)))
-        return path in self._made or any(folder in self._made for folder in folders)
+        return path in self._refresh_outputs or any(folder in self._refresh_outputs for folder in folders)
 
     def tests(self, tree: str, files: Sequence[str], *, replaced_by_reference: Collection[str] = ()) -> TestRun:
         """Run the tests of these files once on a tree, in a fresh sandbox. The tree is taken as it is: lay over it
@@ -166,7 +166,7 @@ class Workplace:
 
 
 class TestBench:
-    """Repeated runs of the same test files on the same tree, none of which sees what another one left.
+    """Repeated runs of the same test files on the same tree, of which none sees what another left.
 
     The tree is placed and made ready once, before the first run; each run starts from a snapshot of that. Nothing is
     started before the first run. A context manager.
@@ -200,15 +200,15 @@ class TestBench:
     def run(self, replaced_by_reference: Collection[str] = ()) -> TestRun:
         """Run the tests once. Raises as `Workplace.place`.
 
-        A sandbox that ends at its limits is an unusable run. So is one that is lost under the tests, time and again
-        after it was made ready: code under test can end it.
+        A sandbox that ends at its limits is an unusable run. So is one that is lost during the tests again and
+        again, although it was made ready: code under test can end it.
         """
         if not self._files:
             return TestRun({}, "", 0.0, 0)
         losses = 0
         while True:
             sandbox = self._ready()
-            begun = time.monotonic()
+            start = time.monotonic()
             try:
                 return run_tests(
                     sandbox,
@@ -218,11 +218,11 @@ class TestBench:
                     replaced_by_reference=replaced_by_reference,
                 )
             except SandboxLimit as limit:
-                return _unusable(limit, begun)
+                return _unusable(limit, start)
             except SandboxLost as lost:
                 losses += 1
                 if losses == _MOST_LOSSES:
-                    return _unusable(lost, begun)
+                    return _unusable(lost, start)
                 log.warning("a sandbox was lost while tests ran in it; it is made anew")
                 self.close()
 
@@ -279,13 +279,13 @@ class StageSuite:
         own, earlier = patches[stage.position - 1], patches[: stage.position - 1]
         runner = workplace.runner
         entries = workplace.trees.entries(stage.landed)
-        here = {path_text(path) for path in entries}
+        present = {path_text(path) for path in entries}
         patterns = _patterns(runner, workplace.trees, entries)
         if files is None:
             before = dict.fromkeys(path for patch in earlier for path in patch.test)
             files = choose(
                 runner,
-                here,
+                present,
                 test_patch=own.test,
                 source_patch=own.source,
                 earlier=before,
@@ -298,7 +298,7 @@ class StageSuite:
             frozenset(own.test_paths),
             frozenset(path for patch in earlier for path in patch.test_paths),
             tuple(files),
-            tuple(path for path in dict.fromkeys(own.test) if path in here and is_test_file(path, runner, patterns)),
+            tuple(path for path in dict.fromkeys(own.test) if path in present and is_test_file(path, runner, patterns)),
             tuple(sorted(replaced_by_reference)),
         )
 
@@ -327,8 +327,8 @@ class StageSuite:
         return self.workplace.tests(self.laid_over(tree), self.files, replaced_by_reference=self.replaced_by_reference)
 
 
-def _unusable(error: SandboxError, begun: float) -> TestRun:
-    return TestRun({}, str(error), time.monotonic() - begun, None, complete=False, infra=error.name)
+def _unusable(error: SandboxError, start: float) -> TestRun:
+    return TestRun({}, str(error), time.monotonic() - start, None, complete=False, infra=error.name)
 
 
 def _pattern(path: bytes) -> bytes:

@@ -17,9 +17,9 @@ BACKENDS: Catalogue[Backend] = Catalogue(__name__, "BACKEND")
 
 
 def chosen_backend(name: str, *, unsafe: bool) -> Backend:
-    """The backend of a name; `unsafe` is whether somebody said yes to code of others on this machine.
+    """The backend of a name; `unsafe`: the user allowed others' code on this machine.
 
-    Raises `UsageError` where it takes that and nobody did, and where somebody did and it does not.
+    Raises `UsageError` where the backend needs this permission and has none, or has it and does not need it.
     """
     backend = BACKENDS.named(name)
     if unsafe != backend.unsafe:

@@ -21,12 +21,12 @@ from prchain.settings import Settings
 
 @dataclass(frozen=True, kw_only=True)
 class DockerBackend(Backend):
-    """Sandboxes share the client, where it is `connected`, and else make their own."""
+    """Sandboxes share one client while the backend is `connected`; otherwise each makes its own."""
 
     engine: str | None = None
     """The engine's URL; None: the one that DOCKER_HOST names."""
     base_image: str = NAME
-    """What images stand on; our own (`environments.images.base_image`) does, too."""
+    """The base of images; our own (`environments.images.base_image`) works, too."""
 
     def of(self, settings: Settings) -> Self:
         """See `Backend.of`."""

@@ -15,20 +15,20 @@ from environments.suites.runner import TestCommand
 from prchain.errors import PrchainError
 
 _IMAGE_ONLY = "/opt/env"
-"""Where images keep dependencies (`environments.images.plans`): no such folder is on a host."""
+"""Where images keep dependencies (`environments.images.plans`): hosts have no such folder."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LocalBackend(Backend):
-    """Of this machine's programs: there is no environment of an image to use or to mend."""
+    """Uses this machine's programs: there is no image with an environment to use or to refresh."""
 
-    made: ClassVar[type[LocalSandbox]] = LocalSandbox
+    sandbox_type: ClassVar[type[LocalSandbox]] = LocalSandbox
 
     def sandbox(
         self, plan: ImagePlan, image: str | None, *, limits: ResourceLimits, labels: Mapping[str, str]
     ) -> Sandbox:
         """See `Backend.sandbox`."""
-        return self.made(
+        return self.sandbox_type(
             SandboxConfig(None, workdir=WORKDIR, limits=limits, labels=labels, environment=_environment(plan))
         )
 
@@ -37,8 +37,8 @@ class LocalBackend(Backend):
         command = super().command(plan)
         if plan.test or not command.template.startswith("python "):
             return command
-        named = "$(command -v python || command -v python3) " + command.template.removeprefix("python ")
-        return replace(command, template=named)
+        template = "$(command -v python || command -v python3) " + command.template.removeprefix("python ")
+        return replace(command, template=template)
 
     def refreshes(self, plan: ImagePlan) -> tuple[str, ...]:
         """See `Backend.refreshes`."""
@@ -52,19 +52,19 @@ class LocalBackend(Backend):
         """See `Backend.usable`."""
         try:
             with LocalSandbox(SandboxConfig(None, workdir=WORKDIR)) as sandbox:
-                ran = sandbox.exec("python3 --version && git --version", timeout=PATIENCE)
+                result = sandbox.exec("python3 --version && git --version", timeout=PATIENCE)
         except PrchainError as error:
             return Usable(False, f"bubblewrap does not work ({' '.join(str(error).split())[:100]})")
-        if ran.exit_code != 0:
+        if result.exit_code != 0:
             return Usable(False, "bubblewrap shows /usr alone, and there is no python3 or no git in it")
         return Usable(True, "bubblewrap works")
 
 
 def _environment(plan: ImagePlan) -> dict[str, str]:
-    """What an image would tell its commands, and, as nothing is installed, where Python finds the tree's packages."""
+    """The variables that an image would set, and, as nothing is installed, where Python finds the tree's packages."""
     recipe = plan.recipe
-    told = {name: value.replace("$PATH", PATH) for name, value in {**recipe.environment, **recipe.offline}.items()}
-    kept = {name: value for name, value in told.items() if name == "PATH" or _IMAGE_ONLY not in value}
+    variables = {name: value.replace("$PATH", PATH) for name, value in {**recipe.environment, **recipe.offline}.items()}
+    kept = {name: value for name, value in variables.items() if name == "PATH" or _IMAGE_ONLY not in value}
     imports = {"PYTHONPATH": "src:."} if recipe.language == "python" else {}
     return {**imports, **kept, **plan.environment}
 

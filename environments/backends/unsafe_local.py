@@ -1,4 +1,4 @@
-"""Plain processes on this machine, which nothing keeps off it."""
+"""Plain processes on this machine, without isolation."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ class PlainSandbox(LocalSandbox):
     """Plain processes in a folder of their own among the temporary ones, which goes when the sandbox is closed."""
 
     def __init__(self, config: SandboxConfig) -> None:
-        self._own = Path(tempfile.gettempdir()) / f"{LOCAL_PREFIX}{secrets.token_hex(6)}"
-        super().__init__(replace(config, workdir=str(self._own / "work")), unsafe=True)
+        self._own_folder = Path(tempfile.gettempdir()) / f"{LOCAL_PREFIX}{secrets.token_hex(6)}"
+        super().__init__(replace(config, workdir=str(self._own_folder / "work")), unsafe=True)
 
     def _make(self) -> ProcessTransport:
-        self._own.mkdir(mode=0o700, exist_ok=True)
-        (self._own / OWNER_FILE).write_text(str(this_process()), encoding="utf-8")
+        self._own_folder.mkdir(mode=0o700, exist_ok=True)
+        (self._own_folder / OWNER_FILE).write_text(str(this_process()), encoding="utf-8")
         return super()._make()
 
     def close(self) -> None:
         """See `environments.sandboxes.sandbox.Sandbox.close`."""
         super().close()
-        shutil.rmtree(self._own, ignore_errors=True)
+        shutil.rmtree(self._own_folder, ignore_errors=True)
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlainBackend(LocalBackend):
-    """As bubblewrap's, without bubblewrap."""
+    """Like `LocalBackend`, without bubblewrap."""
 
-    made: ClassVar[type[LocalSandbox]] = PlainSandbox
+    sandbox_type: ClassVar[type[LocalSandbox]] = PlainSandbox
 
     def usable(self) -> Usable:
         """See `environments.backend.Backend.usable`."""

@@ -1,1 +1,1 @@
-"""Trees in a sandbox: placed without a future, tracked step by step, read back, and carried from stage to stage."""
+"""Trees in a sandbox: placed without later commits, tracked step by step, read back, carried from stage to stage."""

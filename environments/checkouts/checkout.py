@@ -1,8 +1,8 @@
-"""A tree into a sandbox, and the tree that an agent left out of it.
+"""Put a tree into a sandbox, and read the tree that an agent left there.
 
-What goes in is the tree and a repository made for it, with one commit (and, if asked for, a history cut from the
-base's) and not one object, ref or reflog more. What comes out is read from files alone: the repository inside belongs
-to the agent by then, and nothing of it is believed.
+In goes the tree with a new repository, which has one commit (and, if requested, a history cut from the base's) and no
+other object, ref or reflog. Out come the files alone: by then the repository inside belongs to the agent, and it is not
+trusted.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ _CONFIG = """\
 """
 
 _EMPTY = 'mkdir -p -- {0} && cd -P -- {0} && chown "$(id -u):$(id -g)" . && shopt -s dotglob nullglob && rm -rf -- ./*'
-"""The folder itself must be ours, too: git works in no other's."""
+"""The folder itself must belong to our user: git refuses to work in another user's."""
 
 _FORGET = "if [ -d .git ]; then find .git -mindepth 1 -maxdepth 1 ! -name info -exec rm -rf {} +; fi"
-"""The folder info stays: it says which files the place itself has made."""
+"""The folder info stays: it lists the files that the refresh made."""
 
 
 def place_tree(
@@ -51,14 +51,14 @@ def place_tree(
 ) -> str:
     """Make the sandbox's `workdir` hold exactly `tree`, as the work tree of a new repository; returns its commit.
 
-    Files are the blobs as they are: no attribute of the tree changes an end of line. `history` are commits, newest
-    first, that go in as a straight line behind the one of the tree; they must be ancestors of the base. The sandbox
-    needs git. Raises `PlacementFailed`, `IncompleteRepository`, `GitError` for names that git refuses, `SandboxError`.
+    Files are exactly the blobs: no attribute of the tree changes an end of line. `history` are commits, newest first,
+    that become a straight line before the tree's commit; they must be ancestors of the base. The sandbox needs git.
+    Raises `PlacementFailed`, `IncompleteRepository`, `GitError` for names that git refuses, `SandboxError`.
     """
     workdir = workdir or sandbox.config.workdir
     commit = store.commit(store.tree_of(tree), straightened(store, history), "Start of the stage\n")
     owner = _owner(sandbox)
-    # Files of their own: an engine's client wants to know the length of what it sends.
+    # Two files: an engine's client has to know the length of what it sends.
     with tempfile.TemporaryFile() as repository, tempfile.TemporaryFile() as files:
         _write_repository(store, commit, repository, owner)
         with store.to_tar(commit) as output:
@@ -66,10 +66,10 @@ def place_tree(
         emptied = sandbox.exec(_EMPTY.format(shlex.quote(workdir)), cwd="/", timeout=_PATIENCE)
         if emptied.exit_code != 0:
             raise PlacementFailed(f"{workdir} cannot be emptied: {emptied.text.strip()[:300]}")
-        for packed in (files, repository):
-            packed.seek(0)
-            sandbox.put(workdir, packed)
-    # Learns the files' times, which git would otherwise do within the agent's first command, and compares them all.
+        for archive in (files, repository):
+            archive.seek(0)
+            sandbox.put(workdir, archive)
+    # Stores the files' times in the index, or the agent's first git command would; and compares all files.
     checked = sandbox.exec("git update-index --refresh", cwd=workdir, timeout=_PATIENCE)
     if checked.exit_code != 0:
         raise PlacementFailed(f"{workdir} does not hold what was put there: {checked.text.strip()[:300]}")
@@ -79,10 +79,10 @@ def place_tree(
 def place_repository(
     sandbox: Sandbox, store: TreeStore, tree: str, *, workdir: str | None = None, history: Sequence[str] = ()
 ) -> str:
-    """Make the repository in the sandbox's `workdir` anew, as `place_tree` makes it for `tree`, and leave the files.
+    """Replace the repository in the sandbox's `workdir` by the one that `place_tree` makes for `tree`; keep the files.
 
-    So an agent that goes on from a later tree finds what it found before: its own work as changes to the commit that
-    the stage began with. Returns that commit. Raises as `place_tree`.
+    So an agent that goes on from a later tree finds its own work as changes to the commit that the stage began with.
+    Returns that commit. Raises as `place_tree`.
     """
     workdir = workdir or sandbox.config.workdir
     commit = store.commit(store.tree_of(tree), straightened(store, history), "Start of the stage\n")
@@ -94,7 +94,7 @@ def place_repository(
         if forgotten.exit_code != 0:
             raise PlacementFailed(f"{workdir}/.git cannot be emptied: {forgotten.text.strip()[:300]}")
         sandbox.put(workdir, repository)
-    # Says 1 where files differ from the commit, which is what is wanted here.
+    # Exits with 1 where files differ from the commit, as they should here.
     checked = sandbox.exec("git update-index --refresh >/dev/null; git rev-parse HEAD", cwd=workdir, timeout=_PATIENCE)
     if checked.text.strip() != commit:
         raise PlacementFailed(f"{workdir} has no repository of ours: {checked.text.strip()[:300]}")
@@ -102,7 +102,7 @@ def place_repository(
 
 
 def straightened(store: TreeStore, commits: Sequence[str]) -> list[str]:
-    """Commits (newest first) written anew, each the only parent of the next; returns the newest, if there is any.
+    """Rewrite commits (newest first) so that each is the only parent of the next; returns the newest, if any.
 
     A true history would be cut off at commits whose parents are missing. Signatures go, authors and messages stay.
     """
@@ -119,11 +119,11 @@ def straightened(store: TreeStore, commits: Sequence[str]) -> list[str]:
 
 
 def _owner(sandbox: Sandbox) -> tuple[int, int]:
-    """The ids of user and group that commands run as; git refuses a repository that is another's."""
-    said = sandbox.exec('echo "$(id -u) $(id -g)"', cwd="/").text.split()
-    if len(said) != 2 or not all(word.isdecimal() for word in said):
-        raise PlacementFailed(f"the sandbox does not say whose files are to be made: {' '.join(said)[:100]}")
-    return int(said[0]), int(said[1])
+    """The ids of user and group that commands run as; git refuses another user's repository."""
+    ids = sandbox.exec('echo "$(id -u) $(id -g)"', cwd="/").text.split()
+    if len(ids) != 2 or not all(word.isdecimal() for word in ids):
+        raise PlacementFailed(f"the sandbox does not say whose files are to be made: {' '.join(ids)[:100]}")
+    return int(ids[0]), int(ids[1])
 
 
 def _raw(output: IO[bytes]) -> bytes:

@@ -32,12 +32,12 @@ _SNIFFED = 4096
 
 
 class Omission(StrEnum):
-    """Why something in the sandbox is not, or not as it was, in the tree."""
+    """Why something in the sandbox is left out of the tree, or changed in it."""
 
     JUNK = "junk"
     """New, and ignored by the rules of the base or in a cache folder."""
     NESTED_REPOSITORY = "nested_repository"
-    """The folder has a .git of its own: its files are taken, that is not."""
+    """The folder has a .git of its own: its files are taken, its .git is not."""
     SPECIAL = "special_file"
     """A device, fifo, socket or sparse file."""
     BAD_NAME = "bad_name"
@@ -45,12 +45,12 @@ class Omission(StrEnum):
     IN_SUBMODULE = "in_submodule"
     """A file in the folder of a submodule; the submodule stays at its commit."""
     LOST_LINK = "lost_hard_link"
-    """A hard link whose content could not be had."""
+    """A hard link whose content could not be read."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExtractionNote:
-    """A path below the folder, and what befell it."""
+    """A path below the folder, and what happened to it."""
 
     kind: Omission
     path: bytes
@@ -84,29 +84,29 @@ def extract_tree(
     start = store.entries(start_tree)
     known = {entry.blob for entry in start.values() if entry.mode != SUBMODULE}
     with IgnoreRules(store, ignore_rules_from) as rules, BlobSpool(store, known) as spool:
-        taker = TreeCollector(start, rules, spool, os.fsencode(workdir.rpartition("/")[2]))
+        collector = TreeCollector(start, rules, spool, os.fsencode(workdir.rpartition("/")[2]))
         chunks = sandbox.get(workdir)
         try:
             for member in members(chunks, most_bytes=most_bytes, most_members=most_members):
-                taker.take(member)
+                collector.take(member)
         finally:
             if isinstance(chunks, Generator):
                 chunks.close()  # the sandbox takes no other call before that
-        taker.link(sandbox, workdir)
-        entries = taker.finish()
+        collector.link(sandbox, workdir)
+        entries = collector.finish()
         spool.save()
-    return Extraction(store.write_tree(entries), dict(taker.counts), tuple(taker.notes))
+    return Extraction(store.write_tree(entries), dict(collector.counts), tuple(collector.notes))
 
 
 class Rules(Protocol):
-    """Which new files are junk: `environments.checkouts.junk.IgnoreRules`, or what it said before."""
+    """Which new files are junk: `environments.checkouts.junk.IgnoreRules`, or its stored answers."""
 
     def hide(self, path: bytes) -> bool:
         """Whether the rules hide a file of this path."""
 
 
 class TreeCollector:
-    """What was taken so far. A later member of the same path replaces an earlier one, as when a tar is unpacked."""
+    """The entries taken so far. A later member of the same path replaces an earlier one, as when a tar is unpacked."""
 
     def __init__(self, start: dict[bytes, TreeEntry], rules: Rules, spool: BlobSpool, top: bytes) -> None:
         self.counts: Counter[Omission] = Counter()
@@ -115,7 +115,7 @@ class TreeCollector:
         self._rules = rules
         self._submodules = {path: entry for path, entry in start.items() if entry.mode == SUBMODULE}
         self._spool = spool
-        self._taken: dict[bytes, TreeEntry] = {}
+        self._entries: dict[bytes, TreeEntry] = {}
         self._links: list[tuple[bytes, bytes, bool]] = []
         self._caches: set[bytes] = set()
         self._top = top
@@ -142,7 +142,7 @@ class TreeCollector:
     def link(self, sandbox: Sandbox, workdir: str) -> None:
         """Give hard links their content: that of the file they name, or, where that was left out, read one by one."""
         for path, target, executable in self._links:
-            entry = self._taken.get(target)
+            entry = self._entries.get(target)
             if entry is None or entry.mode == LINK:
                 try:
                     content = sandbox.read(f"{workdir}/{path.decode()}")
@@ -151,7 +151,7 @@ class TreeCollector:
                     continue
                 self._put(path, EXECUTABLE if executable else FILE, io.BytesIO(content), len(content))
             else:
-                self._taken[path] = entry
+                self._entries[path] = entry
 
     def finish(self) -> dict[bytes, TreeEntry]:
         """The paths of the tree. Raises `ExtractionFailed` where the folder itself is gone."""
@@ -160,8 +160,8 @@ class TreeCollector:
         self._drop_caches()
         self._drop_overlaps()
         for path, entry in self._submodules.items():
-            self._taken.setdefault(path, entry)
-        return self._taken
+            self._entries.setdefault(path, entry)
+        return self._entries
 
     def _below_top(self, path: bytes) -> bytes | None:
         """A member's path without the folder's own name; None for what lies elsewhere, b"" for the folder itself."""
@@ -169,7 +169,7 @@ class TreeCollector:
         return rest.rstrip(b"/") if top == self._top else None
 
     def _refused(self, path: bytes, member: Member) -> bool:
-        """Whether the path is none that a tree of files may hold; says so, but for the repository itself."""
+        """Whether a tree may not hold the path; notes why, except for the repository itself."""
         words = path.split(b"/")
         if b".git" in words:
             above = b"/".join(words[: words.index(b".git")])
@@ -188,7 +188,7 @@ class TreeCollector:
         return True
 
     def _sniffed(self, path: bytes, content: IO[bytes]) -> IO[bytes]:
-        """The content, after a look whether it is the tag of a cache folder."""
+        """The content, after checking whether it is the tag of a cache folder."""
         folder, _, name = path.rpartition(b"/")
         if name != CACHE_TAG or path in self._start or not folder:
             return content
@@ -199,20 +199,20 @@ class TreeCollector:
 
     def _put(self, path: bytes, mode: str, content: IO[bytes], size: int) -> None:
         try:
-            self._taken[path] = TreeEntry(mode, self._spool.add(content, size))
+            self._entries[path] = TreeEntry(mode, self._spool.add(content, size))
         except EOFError as error:
             raise ExtractionFailed("the sandbox's files came as an archive that is cut off") from error
 
     def _drop_caches(self) -> None:
-        for path in [path for path in self._taken if path not in self._start]:
+        for path in [path for path in self._entries if path not in self._start]:
             if any(above in self._caches for above in folders_above(path)):
-                del self._taken[path]
+                del self._entries[path]
                 self._note(Omission.JUNK, path)
 
     def _drop_overlaps(self) -> None:
         """Drop what lies below a file: no file system holds that, but an archive can."""
-        for path in [path for path in self._taken if any(above in self._taken for above in folders_above(path))]:
-            del self._taken[path]
+        for path in [path for path in self._entries if any(above in self._entries for above in folders_above(path))]:
+            del self._entries[path]
             self._note(Omission.BAD_NAME, path)
 
     def _note(self, kind: Omission, path: bytes) -> None:
@@ -222,7 +222,7 @@ class TreeCollector:
 
 
 class _PrefixedStream:
-    """What was read of a stream already, and the rest of it."""
+    """A stream whose first bytes were read already."""
 
     def __init__(self, head: bytes, rest: IO[bytes]) -> None:
         self._head = io.BytesIO(head)

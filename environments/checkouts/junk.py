@@ -23,7 +23,7 @@ ruff and cargo make such folders, and hide them by a .gitignore of their own ins
 
 
 class IgnoreRules:
-    """The ignore rules of a tree, asked path by path of one `git check-ignore`; a context manager."""
+    """The ignore rules of a tree, answered path by path by one `git check-ignore`; a context manager."""
 
     def __init__(self, store: TreeStore, tree: str) -> None:
         self._store = store
@@ -38,8 +38,8 @@ class IgnoreRules:
             environment = {"GIT_WORK_TREE": str(place / "tree"), "GIT_LITERAL_PATHSPECS": "0"}
             config = {"core.excludesFile": str(place / "exclude")}
             arguments = ("check-ignore", "--no-index", "--stdin", "-z", "--verbose", "--non-matching")
-            asking = self._store.stream(*arguments, lines=None, fine=(0, 1), environment=environment, config=config)
-            self._git: GitStream = asking
+            stream = self._store.stream(*arguments, lines=None, fine=(0, 1), environment=environment, config=config)
+            self._git: GitStream = stream
             self._answers: BufferedReader = self._git.__enter__()
         except BaseException:
             self._place.cleanup()
@@ -57,7 +57,7 @@ class IgnoreRules:
     def hide(self, path: bytes) -> bool:
         """Whether the rules hide a file of this path, or a folder above it. `path` has no ``..`` or ``.git`` in it."""
         folder, _, _ = path.rpartition(b"/")
-        return self.hide_folder(folder) or self._asked(path)
+        return self.hide_folder(folder) or self._is_ignored(path)
 
     def hide_folder(self, folder: bytes) -> bool:
         """Whether the rules hide all that is new below a folder."""
@@ -66,10 +66,10 @@ class IgnoreRules:
             unknown.append(folder)
             folder = folder.rpartition(b"/")[0]
         for below in reversed(unknown):
-            known = self._folders[below] = known or self._asked(below + b"/")
+            known = self._folders[below] = known or self._is_ignored(below + b"/")
         return known
 
-    def _asked(self, path: bytes) -> bool:
+    def _is_ignored(self, path: bytes) -> bool:
         try:
             # "./" keeps a path that begins with a colon from being read as pathspec magic.
             self._git.input.write(b"./" + path + b"\0")

@@ -1,7 +1,7 @@
 """What the kernel says of the files below a sandbox's folder, and the content of some of them: one command each.
 
-A file's facts are device, inode, time of the last change (ctime), mode and size. No program that cannot set the
-machine's clock can change a file and keep them, while times of modification can be set back: those are not asked for.
+A file's facts are device, inode, time of the last change (ctime), mode and size. A program that cannot set the
+machine's clock cannot change a file and keep them. Modification times can be set back, so they are not used.
 
 The kernel's clock for files ticks, so that two changes within a tick look alike. Facts that are younger than that are
 `fresh`: the file may change once more, after it was read, without a trace.
@@ -45,7 +45,7 @@ _WILD = re.compile(r"([*?\[\\])")
 
 
 class ListedFile(NamedTuple):
-    """A file, link or other thing that is no folder. `facts` tell whether it is what it was, and are a file's alone."""
+    """A file, link or other thing that is no folder. `facts` change whenever it does, and no other file has them."""
 
     path: bytes
     facts: bytes
@@ -71,23 +71,23 @@ class ListedFile(NamedTuple):
         """In bytes."""
         return int(self._field(5))
 
-    def _field(self, place: int) -> bytes:
-        return self.facts.split(b" ")[place]
+    def _field(self, index: int) -> bytes:
+        return self.facts.split(b" ")[index]
 
 
 @dataclass(frozen=True, slots=True)
 class FileListing:
-    """Everything below a folder but folders and what lies below a ``.git``, by path. `said` is equal for equal ones."""
+    """Everything below a folder by path, except folders and what is in a ``.git``. Equal ones have equal `records`."""
 
-    said: bytes
+    records: bytes
     files: Mapping[bytes, ListedFile]
     fresh: frozenset[bytes]
 
     @classmethod
     def parse(cls, output: bytes) -> FileListing:
         """Raises `ValueError` for what is no listing, or one that was cut off."""
-        now, _, said = output.partition(b"\0")
-        *parts, end, rest = said.split(b"\0")
+        now, _, records = output.partition(b"\0")
+        *parts, end, rest = records.split(b"\0")
         if (end, rest) != (b"end", b"") or len(parts) % 3:
             raise ValueError("the listing is cut off")
         facts, paths, targets = parts[0::3], parts[1::3], parts[2::3]
@@ -95,7 +95,7 @@ class FileListing:
             raise ValueError("the listing is none")
         since = b"%.10f" % (float(now) - _TICK)
         fresh = frozenset(fact for fact in facts if fact[fact.rfind(b" ") + 1 :] >= since)
-        return cls(said, dict(zip(paths, map(ListedFile, paths, facts, targets), strict=True)), fresh)
+        return cls(records, dict(zip(paths, map(ListedFile, paths, facts, targets), strict=True)), fresh)
 
 
 def list_files(sandbox: Sandbox, workdir: str, leave_out: Collection[bytes] = ()) -> FileListing | None:
@@ -118,7 +118,7 @@ def list_files(sandbox: Sandbox, workdir: str, leave_out: Collection[bytes] = ()
 
 
 def read_files(sandbox: Sandbox, workdir: str, paths: Sequence[bytes]) -> Iterator[tuple[bytes, IO[bytes], int]]:
-    """Path, content and size of files below `workdir`; each content is to be read before the next is asked for.
+    """Path, content and size of files below `workdir`; read each content before the next item.
 
     Raises `ExtractionFailed` where one of them is no file any more, may not be read, or changes meanwhile.
     """

@@ -1,4 +1,4 @@
-"""The state of a stage: the tree an agent starts on, by how the work of earlier stages is carried on.
+"""The state of a stage: the tree that an agent starts on, for each way to carry earlier stages' work on.
 
 S_1 = B_1 and S_t = merge3(base = M_{t-1}, ours = A_{t-1}, theirs = B_t): the base of the stage, with the agent's
 version of the earlier stages in place of the reference's. Measured on real pull requests this gives exactly B_t for an
@@ -25,7 +25,7 @@ class Carry(StrEnum):
     REFERENCE = "reference"
     """The developers' work: S_t is B_t."""
     NONE = "none"
-    """Nothing: the chain's earlier reference patches are taken back from B_t."""
+    """Nothing: the chain's earlier reference patches are reverted in B_t."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,17 +79,21 @@ def _with_tests_of(
     """
     if not paths:
         return store.tree_of(agent_tree), ()
-    wanted, has = store.entries(landed), store.entries(agent_tree)
-    changes = {path: wanted.get(path) for path in sorted(set(paths)) if wanted.get(path) != has.get(path)}
+    landed_entries, agent_entries = store.entries(landed), store.entries(agent_tree)
+    changes = {
+        path: landed_entries.get(path)
+        for path in sorted(set(paths))
+        if landed_entries.get(path) != agent_entries.get(path)
+    }
     return store.edit(agent_tree, changes), tuple(changes)
 
 
 def _without(store: TreeStore, base: str, earlier: Sequence[tuple[str, str]]) -> StageState:
     tree = store.tree_of(base)
     for before, landed in reversed(earlier):
-        taken_back = merge3(store, landed, tree, before)
-        if taken_back.conflicts:
-            paths = ", ".join(path_text(conflict.path) for conflict in taken_back.conflicts[:5])
+        reverted = merge3(store, landed, tree, before)
+        if reverted.conflicts:
+            paths = ", ".join(path_text(conflict.path) for conflict in reverted.conflicts[:5])
             raise NoneUnavailable(f"the reference patch that landed as {landed[:12]} cannot be taken back: {paths}")
-        tree = taken_back.tree
+        tree = reverted.tree
     return StageState(tree)

@@ -1,7 +1,7 @@
-"""A tar that nobody vouches for, as a stream of what it holds. Nothing is ever unpacked here.
+"""An untrusted tar as a stream of its members. Nothing is ever unpacked here.
 
-Written against tarfile's own ways of being led astray: a header that is damaged ends the stream silently there, sizes
-may be negative or absurd, and extension headers are read whole.
+Guards against what misleads tarfile: a damaged header ends its stream silently, sizes may be negative or absurd, and
+extension headers are read whole.
 """
 
 from __future__ import annotations
@@ -38,7 +38,10 @@ class MemberKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One member. `path` and `target` are the bytes of the tar, unchecked; `content` is to be read at once, or not."""
+    """One member. `path` and `target` are the bytes of the tar, unchecked.
+
+    Read `content` before the next member, or not at all.
+    """
 
     path: bytes
     kind: MemberKind
@@ -96,15 +99,15 @@ def copy_owned(source: IO[bytes], out: IO[bytes], owner: tuple[int, int]) -> Non
         fields[148:156] = b" " * 8
         fields[148:156] = b"%06o\0 " % sum(fields)
         out.write(fields)
-        left = -int(header[124:136].rstrip(b"\0 "), 8) % tarfile.BLOCKSIZE + int(header[124:136].rstrip(b"\0 "), 8)
-        while left:
-            block = source.read(min(left, 1 << 20))
+        remaining = -int(header[124:136].rstrip(b"\0 "), 8) % tarfile.BLOCKSIZE + int(header[124:136].rstrip(b"\0 "), 8)
+        while remaining:
+            block = source.read(min(remaining, 1 << 20))
             out.write(block)
-            left -= len(block)
+            remaining -= len(block)
 
 
 class _Header(tarfile.TarInfo):
-    """A header that is not believed."""
+    """A header that is not trusted."""
 
     @classmethod
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> _Header:
@@ -116,7 +119,7 @@ class _Header(tarfile.TarInfo):
             raise ValueError(error) from error
 
     def _proc_member(self, archive: tarfile.TarFile) -> tarfile.TarInfo:
-        """The entry point that tarfile's source names for subclasses."""
+        """The entry point for subclasses, by tarfile's source."""
         if self.size < 0 or (self.type in _EXTENSIONS and self.size > _MOST_EXTENSION):
             raise ValueError(f"a header of {self.size:,} bytes")
         start = self.offset
@@ -146,7 +149,7 @@ class _Source:
     def __init__(self, chunks: Iterable[bytes], most: int) -> None:
         self._chunks = iter(chunks)
         self._most = most
-        self._taken = 0
+        self._bytes_read = 0
         self._rest = b""
 
     def read(self, size: int) -> bytes:
@@ -154,12 +157,12 @@ class _Source:
             chunk = next(self._chunks, None)
             if chunk is None:
                 return b""
-            self._taken += len(chunk)
-            if self._taken > self._most:
+            self._bytes_read += len(chunk)
+            if self._bytes_read > self._most:
                 raise ExtractionFailed(f"the sandbox holds more than {self._most:,} bytes")
             self._rest = chunk
-        given, self._rest = self._rest[:size], self._rest[size:]
-        return given
+        content, self._rest = self._rest[:size], self._rest[size:]
+        return content
 
     def drain(self) -> None:
         """Read what follows the archive's end, up to the bytes that are left; the sandbox waits for that."""

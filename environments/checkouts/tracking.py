@@ -2,7 +2,7 @@
 
 What this cannot see: a page that a process in the background goes on writing through a shared mapping (the kernel
 notes the first write alone, until the page has reached the disk), and what root in the sandbox, or a process that
-meddles with ours, makes `find` and `tar` say. So the tree that a stage ends with is to be had by `Tracker.extract`.
+meddles with ours, makes `find` and `tar` say. So take the tree that a stage ends with from `Tracker.extract`.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
 
 _MOST_BYTES = 64 << 20
 _MOST_FILES = 5_000
-"""Where more than that is new, all is extracted."""
+"""Where more bytes or files than that are new, everything is extracted."""
 
 _UNLISTED_FROM = 50
 _MOST_UNLISTED = 200
-"""Files in a folder of junk from which on it is listed no more, and how many folders these are at most."""
+"""A folder of junk with so many files is not listed any more; and how many such folders there are at most."""
 
 _TOP = b"top"
 
 
 class Tracker:
-    """Follows the tree of a sandbox's `workdir` (default: the place's), which began as `start_tree` (S_t).
+    """Follows the tree of a sandbox's `workdir` (default: the sandbox's), which began as `start_tree` (S_t).
 
     `ignore_rules_from` is as in `environments.checkouts.extraction.extract_tree`. Not for several threads.
     """
@@ -55,19 +55,19 @@ class Tracker:
         self._known = _blobs_of(self._start)
         self._blobs: dict[bytes, str] = {}
         self._tags: dict[bytes, bytes] = {}
-        self._said: bytes | None = None
+        self._records: bytes | None = None
         self._tree = ""
         self._entries: dict[bytes, TreeEntry] = {}
 
     def take(self) -> str:
         """The tree as it is now, the one that `extract_tree` would give; raises as that does.
 
-        The first one, and one where much has changed or files have several names, is a full extraction.
+        The first tree is a full extraction, and so is one where much has changed or files have several names.
         """
         listing = list_files(self._sandbox, self._workdir, self._unlisted)
         if listing is None or not self._tree:
             return self._extract(listing).tree
-        if listing.said != self._said:
+        if listing.records != self._records:
             try:
                 self._follow(listing)
             except (_TooMuchError, ExtractionFailed):
@@ -98,14 +98,14 @@ class Tracker:
         return extraction
 
     def _follow(self, listing: FileListing) -> None:
-        """Make the tree of a listing. Raises `_TooMuchError` or `ExtractionFailed` where it takes an extraction."""
+        """Make the tree of a listing. Raises `_TooMuchError` or `ExtractionFailed` where only an extraction can."""
         with self._rules, _Spool(self._store, self._known, self._blobs) as spool:
             self._learn_tags(listing)
-            taker = TreeCollector(self._start, self._rules, spool, _TOP)
-            taker.take(Member(_TOP, MemberKind.FOLDER))
+            collector = TreeCollector(self._start, self._rules, spool, _TOP)
+            collector.take(Member(_TOP, MemberKind.FOLDER))
             for listed in listing.files.values():
-                taker.take(self._member(listed))
-            entries = taker.finish()
+                collector.take(self._member(listed))
+            entries = collector.finish()
             new = {listed.path: listed for listed in spool.new if listed.path in entries}
             blobs = dict(self._blobs)
             for path, content, size in self._read(new.values()):
@@ -119,16 +119,16 @@ class Tracker:
     def _settle(
         self, tree: str, entries: dict[bytes, TreeEntry], blobs: Mapping[bytes, str], listing: FileListing | None
     ) -> None:
-        """Keep what the next tree is compared with; nothing of what may change without a trace."""
+        """Keep what the next tree is compared with, except files that may change without a trace."""
         self._tree, self._entries = tree, entries
         self._known |= _blobs_of(entries)
         if listing is None:
-            self._said, self._blobs, self._tags = None, {}, {}
+            self._records, self._blobs, self._tags = None, {}, {}
             return
-        still = {listed.facts for listed in listing.files.values()} - listing.fresh
-        self._blobs = {facts: blob for facts, blob in blobs.items() if facts in still}
-        self._tags = {facts: tag for facts, tag in self._tags.items() if facts in still}
-        self._said = None if listing.fresh else listing.said
+        settled_facts = {listed.facts for listed in listing.files.values()} - listing.fresh
+        self._blobs = {facts: blob for facts, blob in blobs.items() if facts in settled_facts}
+        self._tags = {facts: tag for facts, tag in self._tags.items() if facts in settled_facts}
+        self._records = None if listing.fresh else listing.records
         self._unlist(listing)
 
     def _unlist(self, listing: FileListing) -> None:
@@ -144,7 +144,7 @@ class Tracker:
         many = [folder for folder, count in hidden.most_common(room) if count >= _UNLISTED_FROM]
         if many:
             self._unlisted += tuple(many)
-            self._said = None
+            self._records = None
 
     def _member(self, listed: ListedFile) -> Member:
         path = b"%s/%s" % (_TOP, listed.path)
@@ -162,7 +162,7 @@ class Tracker:
         )
 
     def _learn_tags(self, listing: FileListing) -> None:
-        """Read the tags of caches that are new, for what lies in such a folder need not be read."""
+        """Read the tags of new caches, because what lies in such a folder need not be read."""
         new = {
             path: listed
             for path, listed in listing.files.items()
@@ -182,7 +182,7 @@ class Tracker:
 
 
 class _TooMuchError(Exception):
-    """It is better, or surer, to extract everything."""
+    """Extracting everything is faster or safer."""
 
 
 class _Unread:
@@ -205,7 +205,7 @@ class _Spool(BlobSpool):
         if not isinstance(source, _Unread):
             return super().add(source, size)
         if source.listed.links != 1:
-            raise _TooMuchError  # how an extraction takes a file of several names is not ours to guess
+            raise _TooMuchError  # only an extraction knows how it stores a file of several names
         blob = self._blobs.get(source.listed.facts)
         if blob is None:
             self.new.append(source.listed)
@@ -213,7 +213,7 @@ class _Spool(BlobSpool):
 
 
 class _Rules:
-    """The ignore rules of a tree, asked once for each path; a context manager, for many times."""
+    """The ignore rules of a tree, asked once for each path; a context manager that can be entered many times."""
 
     def __init__(self, store: TreeStore, tree: str) -> None:
         self._source = (store, tree)
@@ -231,7 +231,7 @@ class _Rules:
     def hide(self, path: bytes) -> bool:
         """See `environments.checkouts.junk.IgnoreRules`."""
         if path not in self._files:
-            self._files[path] = self.hidden_folder(path) is not None or self._asked().hide(path)
+            self._files[path] = self.hidden_folder(path) is not None or self._open_rules().hide(path)
         return self._files[path]
 
     def hidden_folder(self, path: bytes) -> bytes | None:
@@ -239,10 +239,10 @@ class _Rules:
         below = [folder for folder in folders_above(path) if folder not in self._folders]
         for folder in reversed(below):
             above = self._folders[folder.rpartition(b"/")[0]]
-            self._folders[folder] = folder if above is None and self._asked().hide_folder(folder) else above
+            self._folders[folder] = folder if above is None and self._open_rules().hide_folder(folder) else above
         return self._folders[path.rpartition(b"/")[0]]
 
-    def _asked(self) -> IgnoreRules:
+    def _open_rules(self) -> IgnoreRules:
         if self._rules is None:
             self._rules = self._git.enter_context(IgnoreRules(*self._source))
         return self._rules

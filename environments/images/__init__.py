@@ -1,1 +1,1 @@
-"""Images: what a tree declares to need, the recipe that installs it, and the image that holds it."""
+"""Images: what a tree declares that it needs, the recipe that installs it, and the image that holds it."""

@@ -1,6 +1,6 @@
 """A base image made where no image registry can be reached: Debian by debootstrap, from the mirror that apt knows.
 
-Who can reach a registry needs none of this: `environments_base_image` names an image of it.
+Where a registry can be reached, set `environments_base_image` to one of its images instead.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NAME = "prchain-base:bookworm"
 SUITE = "bookworm"
 
 PACKAGES = ("git", "python3", "python3-venv", "python3-dev", "build-essential", "procps", "patch", "ca-certificates")
-"""What every recipe stands on; Debian's essential packages have neither git nor ps."""
+"""What every recipe needs; Debian's essential packages have neither git nor ps."""
 
 USER = "agent"
 
@@ -45,7 +45,7 @@ _LEFT_OUT = (
 )
 
 _LONGEST = 1800
-"""Seconds in which debootstrap must be done; it takes one to two minutes with a near mirror."""
+"""Seconds that debootstrap may take; it takes one to two minutes with a near mirror."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +81,8 @@ def choose_sources(sources: Iterable[AptSource], suite: str) -> list[AptSource]:
     """The source of the suite itself, first, and those of its updates and security fixes; empty where it is unknown."""
     all_sources = [source for source in sources if "main" in source.components]
     own = [source for source in all_sources if source.suite == suite]
-    more = [source for source in all_sources if source.suite in {f"{suite}-updates", f"{suite}-security"}]
-    return [*own[:1], *more] if own else []
+    updates = [source for source in all_sources if source.suite in {f"{suite}-updates", f"{suite}-security"}]
+    return [*own[:1], *updates] if own else []
 
 
 def make_base_image(engine: Any, name: str = NAME, *, suite: str = SUITE, mirror: str | None = None) -> str:
@@ -138,21 +138,21 @@ def _import(engine: Any, root: Path, name: str) -> str:
         )
     if tar.returncode != 0:
         raise BuildFailed("the base image could not be packed; is the disk full?")
-    said = [line for line in engine_words(answer) if line.startswith("sha256:")]
-    return said[-1] if said else str(engine.images.get(name).id)
+    image_ids = [line for line in engine_words(answer) if line.startswith("sha256:")]
+    return image_ids[-1] if image_ids else str(engine.images.get(name).id)
 
 
 def _run(*command: str) -> None:
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C"}
     try:
-        done = subprocess.run(command, capture_output=True, env=environment, timeout=_LONGEST, check=False)
+        result = subprocess.run(command, capture_output=True, env=environment, timeout=_LONGEST, check=False)
     except subprocess.TimeoutExpired:
         raise BuildFailed(f"{command[0]} took longer than {_LONGEST} s") from None
-    if done.returncode != 0:
-        log = redact((done.stdout + done.stderr).decode("utf-8", "replace"))
+    if result.returncode != 0:
+        log = redact((result.stdout + result.stderr).decode("utf-8", "replace"))
         lines = decisive_lines(log)
         raise BuildFailed(
-            f"{command[0]} failed: {lines[-1] if lines else done.returncode}", step=command[0], lines=lines
+            f"{command[0]} failed: {lines[-1] if lines else result.returncode}", step=command[0], lines=lines
         )
 
 

@@ -18,7 +18,7 @@ CACHED = "cached"
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """What became of one image, or of one stage that has none. `stages` counts the stages that it serves."""
+    """The result for one image, or for one stage that has none. `stages` counts the stages that it serves."""
 
     repository: str
     outcome: str
@@ -48,27 +48,27 @@ def build_images(
     chain: str | None = None,
     rebuild: bool = False,
 ) -> list[Build]:
-    """Build what the stages of the chosen chains need, best chain first; returns what became of it, in that order.
+    """Build what the stages of the chosen chains need, best chain first; returns the results in that order.
 
-    `chain` is the beginning of the id of one chain, whatever chose it; then nothing else chooses. Raises what is no
-    fault of one build: `SandboxError` and `ImageError` for the engine, `LlmError`, `RecipeError`, `UsageError` for a
-    repository that was not mined, or a chain that is not there.
+    `chain` is the beginning of the id of one chain, whatever chose it; other choices are then ignored. Raises
+    what is not one build's fault: `SandboxError` and `ImageError` for the engine, `LlmError`, `RecipeError`,
+    `UsageError` for a repository that was not mined, or a chain that is not there.
     """
     with store.reading() as tx:
-        wanted = [find_chain(tx, chain)] if chain is not None else selected_ids(tx, strategy, repository, limit)
-        chains = [read_chain(tx, chain_id) for chain_id in wanted]
-    shown = progress.task("stages", sum(len(chain.stages) for chain in chains))
+        chain_ids = [find_chain(tx, chain)] if chain is not None else selected_ids(tx, strategy, repository, limit)
+        chains = [read_chain(tx, chain_id) for chain_id in chain_ids]
+    task = progress.task("stages", sum(len(chain.stages) for chain in chains))
     builds: dict[tuple[str, ...], Build] = {}
     for chain_stages in chains:
         for stage in chain_stages.stages:
-            shown.update(note=f"{chain_stages.repository}#{stage.number}")
-            made = _build(provider, settings, chain_stages, stage, rebuild)
-            key = (made.repository, made.image or made.reason or "")
+            task.update(note=f"{chain_stages.repository}#{stage.number}")
+            build = _build(provider, settings, chain_stages, stage, rebuild)
+            key = (build.repository, build.image or build.reason or "")
             if key in builds:
-                made = replace(builds[key], stages=builds[key].stages + 1)
-            builds[key] = made
-            shown.advance()
-    shown.done(f"{sum(build.ok for build in builds.values()):,} of {len(builds):,} images are there")
+                build = replace(builds[key], stages=builds[key].stages + 1)
+            builds[key] = build
+            task.advance()
+    task.done(f"{sum(build.ok for build in builds.values()):,} of {len(builds):,} images are there")
     return list(builds.values())
 
 

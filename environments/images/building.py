@@ -58,7 +58,7 @@ class BuildContainer:
         self._container: Any = None
         self._owner = 0
         self.log = ""
-        """What the steps printed, all of them, redacted; the ends of long ones."""
+        """What all steps printed, redacted; of long outputs the head and the tail."""
 
     def __enter__(self) -> Self:
         name = f"prchain-build-{secrets.token_hex(6)}"
@@ -105,50 +105,50 @@ class BuildContainer:
         self.run("repository", f"chown {USER}: . && runuser -u {USER} -- bash -c '{_REPOSITORY}'", root=True)
 
     def run(self, step: str, script: str, *, root: bool = False) -> str:
-        """Run bash in the work folder and return what it printed. Raises `BuildFailed` for a failure or a late end."""
-        left = self._deadline - time.monotonic()
-        if left <= 0:
+        """Run bash in the work folder and return what it printed. Raises `BuildFailed` for a failure or a timeout."""
+        remaining = self._deadline - time.monotonic()
+        if remaining <= 0:
             raise self._late(step)
         variables = f"set -a; [ ! -e {BUILD}/variables ] || . {BUILD}/variables; set +a"
         command = ["bash", "--noprofile", "--norc", "-euo", "pipefail", "-c", f"{variables}\n{script}"]
         environment = {"BUILD": BUILD, "HOME": "/root" if root else f"/home/{USER}", **self._variables}
-        with in_engine(), self._killed_after(left) as late:
+        with in_engine(), self._killed_after(remaining) as late:
             api = self._container.client.api
-            made = api.exec_create(
+            execution = api.exec_create(
                 self._container.id,
                 command,
                 user="0" if root else USER,
                 workdir=WORKDIR if step != "prepare" else "/",
                 environment=environment,
             )
-            output = _ends(_chunks(api.exec_start(made["Id"], socket=True)))
+            output = _ends(_chunks(api.exec_start(execution["Id"], socket=True)))
             if not late.is_set():
-                status = api.exec_inspect(made["Id"])["ExitCode"]
+                status = api.exec_inspect(execution["Id"])["ExitCode"]
         text = redact(output.decode("utf-8", "replace"), self._secrets)
         self.log += f"--- {step}\n{text}"
         if late.is_set():
             raise self._late(step)
         if status != 0:
             lines = decisive_lines(text)
-            told = lines[-1] if lines else f"exit status {status}"
-            raise BuildFailed(f"the step {step} failed: {told}", step=step, lines=lines, log=text[-_TAIL:])
+            cause = lines[-1] if lines else f"exit status {status}"
+            raise BuildFailed(f"the step {step} failed: {cause}", step=step, lines=lines, log=text[-_TAIL:])
         return text
 
     def try_each(self, step: str, scripts: Sequence[str], *, root: bool = False) -> tuple[int, tuple[str, ...]]:
-        """Run the scripts until one succeeds; returns which it was, from 0, and why the first one failed.
+        """Run the scripts until one succeeds; returns its index, from 0, and why the first one failed.
 
         Raises the `BuildFailed` of the last one.
         """
         why: tuple[str, ...] = ()
-        for at, script in enumerate(scripts):
+        for index, script in enumerate(scripts):
             try:
                 self.run(step, script, root=root)
             except BuildFailed as failure:
-                if at == len(scripts) - 1 or time.monotonic() >= self._deadline:
+                if index == len(scripts) - 1 or time.monotonic() >= self._deadline:
                     raise
                 why = why or failure.lines
             else:
-                return at, why
+                return index, why
         raise ValueError("a step without a script")
 
     def read(self, path: str) -> str:
@@ -158,10 +158,10 @@ class BuildContainer:
     def commit(self, image: str, changes: Sequence[str]) -> str:
         """Make the container's files an image and return its id."""
         repository, _, tag = image.rpartition(":")
-        ours = [f'LABEL {label}=""' for label in (SANDBOX, SNAPSHOT, OWNER)]
+        labels = [f'LABEL {label}=""' for label in (SANDBOX, SNAPSHOT, OWNER)]
         with in_engine():
-            made = self._container.commit(repository=repository, tag=tag, changes=[*changes, *ours])
-            return str(made.id)
+            new_image = self._container.commit(repository=repository, tag=tag, changes=[*changes, *labels])
+            return str(new_image.id)
 
     def _put(self, folder: str, files: Mapping[str, bytes]) -> None:
         archive = io.BytesIO()
@@ -202,7 +202,7 @@ class BuildContainer:
 
 
 _REPOSITORY = (
-    # Attributes of the tree would have git change content, and refuse what it cannot change.
+    # With the tree's attributes git would change content, and refuse content that it cannot change.
     f'git init -q . && mkdir -p .git/info && echo "{RAW_ATTRIBUTES.strip()}" > .git/info/attributes && '
     "git add -A -f . && "
     "git -c user.name=agent -c user.email=agent@localhost -c commit.gpgsign=false "

@@ -1,4 +1,4 @@
-"""What a build's log says about why it failed: the few lines that decide, out of thousands."""
+"""The few lines of a build's log, out of thousands, that tell why it failed."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ def decisive_lines(log: str, most: int = MOST_LINES) -> tuple[str, ...]:
     lines = [_UNSEEN.sub("", _TERMINAL.sub("", line.rpartition("\r")[2] or line)).rstrip() for line in log.splitlines()]
     lines = [line for line in lines if line.strip()]
     ranked: list[tuple[int, int]] = []
-    seen: set[str] = set()
-    for at in range(len(lines) - 1, -1, -1):
-        line = lines[at]
+    seen_lines: set[str] = set()
+    for index in range(len(lines) - 1, -1, -1):
+        line = lines[index]
         rank = next((rank for rank, pattern in enumerate(_PATTERNS) if pattern.search(line)), None)
-        if rank is None or _NOISE.search(line) or line.strip() in seen:
+        if rank is None or _NOISE.search(line) or line.strip() in seen_lines:
             continue
-        seen.add(line.strip())
-        ranked.append((rank, -at))
-    chosen = sorted(-at for _, at in sorted(ranked)[:most]) or list(range(max(0, len(lines) - most), len(lines)))
-    return tuple(lines[at].strip()[:_LONGEST_LINE] for at in chosen)
+        seen_lines.add(line.strip())
+        ranked.append((rank, -index))
+    chosen = sorted(-index for _, index in sorted(ranked)[:most]) or list(range(max(0, len(lines) - most), len(lines)))
+    return tuple(lines[index].strip()[:_LONGEST_LINE] for index in chosen)

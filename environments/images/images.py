@@ -1,8 +1,8 @@
 """Images of repositories' dependencies: built once for all trees whose manifests agree, listed, removed.
 
-An image holds what the manifests ask for and nothing of the tree itself: it serves stages before the one it was built
-from, and these must not find code, or a readme in installed metadata, from later. A stage puts its tree in place and
-runs the recipe's refresh, offline; a build ends with doing just that, so an image that is there works.
+An image holds what the manifests ask for and nothing of the tree itself: it also serves stages before the one it was
+built from, and these must not find later code, or a later readme in installed metadata. A stage puts its tree in place
+and runs the recipe's refresh, offline; a build ends by doing the same, so an image that exists works.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ rm -rf {BUILD} /tmp/* /tmp/.[!.]* /var/tmp/* /home/{USER}/.cache /home/{USER}/.n
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """An image that is there. `notes` say where it is less than the manifests asked for, and why."""
+    """An image that exists. `notes` say which of the manifests' requirements it lacks, and why."""
 
     name: str
     id: str
@@ -115,24 +115,24 @@ def build_image(
     """The image of a plan; built from `tree` where the engine does not have it, or where `rebuild` asks for it.
 
     `as_of` is the date as of which dependencies are resolved, where the index tells upload times. An image that is
-    there serves whatever its date. Raises `BuildFailed`, which leaves what there was; `ImageError`, `ImageMissing` for
-    a base image that cannot be had, `EngineUnavailable`.
+    there serves whatever its date. Raises `BuildFailed`, and keeps an image that exists; `ImageError`, `ImageMissing`
+    for a base image that cannot be pulled, `EngineUnavailable`.
     """
     if not rebuild and (found := find_image(engine, plan.image)):
         return replace(found, cached=True)
-    begun = time.monotonic()
+    start = time.monotonic()
     log.info("building the image %s", plan.image)
     try:
-        _build(engine, plan, tree, settings, as_of, begun + settings.timeout)
+        _build(engine, plan, tree, settings, as_of, start + settings.timeout)
     except BuildFailed as failure:
-        failure.seconds = time.monotonic() - begun
+        failure.seconds = time.monotonic() - start
         log.warning("building %s failed at %s after %.0f s", plan.image, failure.step, failure.seconds)
         raise
     found = find_image(engine, plan.image)
     if found is None:
         raise ImageError(f"the image {plan.image} was removed by somebody else")
-    log.info("built %s in %.0f s", plan.image, time.monotonic() - begun)
-    return replace(found, seconds=time.monotonic() - begun)
+    log.info("built %s in %.0f s", plan.image, time.monotonic() - start)
+    return replace(found, seconds=time.monotonic() - start)
 
 
 def _build(
@@ -163,16 +163,16 @@ def _build(
         container.put_tree(tree)
         notes = []
         for step in plan.recipe.build:
-            took, why = container.try_each(step.name, step.run, root=step.root)
-            if took:
-                notes.append(f"{step.name}: try {took + 1} of {len(step.run)}; {' | '.join(why)[:600]}")
-        said = container.read(f"{BUILD}/notes").split()
-        dated = date if "dated" in said else None
-        notes += [note for note in said if note != "dated"]
+            index, why = container.try_each(step.name, step.run, root=step.root)
+            if index:
+                notes.append(f"{step.name}: try {index + 1} of {len(step.run)}; {' | '.join(why)[:600]}")
+        written_notes = container.read(f"{BUILD}/notes").split()
+        dated = date if "dated" in written_notes else None
+        notes += [note for note in written_notes if note != "dated"]
         keep = "\n".join(f"{source} {target}" for source, target in plan.recipe.keep.items())
         container.run("tidy", f"KEEP={shlex.quote(keep)}\n{_TIDY}", root=True)
         label = {"repository": plan.repository, "recipe": plan.recipe.name, "as_of": dated, "notes": notes}
-        # Only what is proved gets the image's name: others look for it at the same time, and a crash leaves no half.
+        # Only a checked image gets the name: others look for it meanwhile, and a crash leaves no half of one.
         draft = f"{plan.image}-{secrets.token_hex(4)}"
         container.commit(draft, _changes(plan, base, label))
     try:
@@ -201,12 +201,12 @@ def have_base(engine: Any, name: str) -> Mapping[str, str]:
 
 
 def list_images(engine: Any) -> list[Image]:
-    """The images that prchain built, for whichever database, newest first, each with what it takes beyond the layers
+    """The images that prchain built, for whichever database, newest first, each with its size beyond the layers
     that it shares."""
     with in_engine():
-        every = engine.api.df()["Images"] or []
+        engine_images = engine.api.df()["Images"] or []
     found = []
-    for item in every:
+    for item in engine_images:
         labels = item.get("Labels") or {}
         # A sandbox's snapshot inherits the labels of its image.
         if labels.get(IMAGE_LABEL) and not labels.get(SNAPSHOT):
@@ -224,7 +224,7 @@ def prune_images(
     repository: str | None = None,
     before: datetime | None = None,
 ) -> list[Image]:
-    """Remove the images that prchain built, but those in `keep`; of one repository, or made before a time, if given.
+    """Remove the images that prchain built, except those in `keep`; of one repository, or made before a time, if given.
 
     `only` are the names that may be removed; None: every one, whoever's database it was built for. Returns what was
     removed. One that a container stands on stays.
@@ -264,9 +264,9 @@ def _prove(engine: Any, plan: ImagePlan, tree: BuildTree, deadline: float) -> No
             container.run("check", script)
 
 
-def _environment(wanted: Mapping[str, str], base: Mapping[str, str]) -> dict[str, str]:
+def _environment(variables: Mapping[str, str], base: Mapping[str, str]) -> dict[str, str]:
     path = base.get("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
-    return {name: value.replace("$PATH", path) for name, value in wanted.items()}
+    return {name: value.replace("$PATH", path) for name, value in variables.items()}
 
 
 def _changes(plan: ImagePlan, base: Mapping[str, str], label: Mapping[str, Any]) -> list[str]:
@@ -289,12 +289,12 @@ def _quoted(value: str) -> str:
 
 
 def _image(attributes: Mapping[str, Any], name: str) -> Image:
-    """From what the engine tells of an image, in the words of `inspect` or of `df`."""
+    """From the engine's description of an image, as `inspect` or `df` gives it."""
     labels = attributes.get("Labels") or (attributes.get("Config") or {}).get("Labels") or {}
     try:
-        told = json.loads(labels[IMAGE_LABEL])
+        details = json.loads(labels[IMAGE_LABEL])
     except ValueError:
-        told = {}
+        details = {}
     created = attributes["Created"]
     when = (
         datetime.fromtimestamp(created, UTC)
@@ -304,10 +304,10 @@ def _image(attributes: Mapping[str, Any], name: str) -> Image:
     return Image(
         name=name,
         id=attributes["Id"],
-        repository=str(told.get("repository", "")),
-        recipe=str(told.get("recipe", "")),
+        repository=str(details.get("repository", "")),
+        recipe=str(details.get("recipe", "")),
         size_bytes=int(attributes["Size"]),
         created=when.isoformat(),
-        as_of=told.get("as_of"),
-        notes=tuple(map(str, told.get("notes", ()))),
+        as_of=details.get("as_of"),
+        notes=tuple(map(str, details.get("notes", ()))),
     )

@@ -1,4 +1,4 @@
-"""The manifests of a tree: the files that its dependencies follow from, and a hash over what they say of them.
+"""The manifests of a tree: the files that declare its dependencies, and a hash over what they declare.
 
 Two trees whose manifests agree share an image, so what says nothing of dependencies (a version that each release
 raises, settings of a linter, comments) stays out of the hash.
@@ -28,7 +28,7 @@ _TOOLS: Mapping[str, tuple[str, ...] | None] = {
     "hatch": _BUILDS_OF_HATCH,
     "flit": ("metadata",),
 }
-"""Which tables of a tool speak of dependencies; None: all."""
+"""Which tables of a tool declare dependencies; None: all."""
 
 _PROJECT = ("dependencies", "optional-dependencies", "requires-python", "dynamic")
 
@@ -50,33 +50,35 @@ _PACKAGE_JSON = (
 
 
 def manifest_paths(paths: Collection[str], recipe: Recipe, pyproject: str = "") -> tuple[str, ...]:
-    """Those of a tree's paths that are manifests to the recipe, sorted; `pyproject` is the text of that file."""
-    more = set(dynamic_files(pyproject)) if pyproject else set()
+    """The paths of a tree that are manifests for the recipe, sorted; `pyproject` is the text of that file."""
+    extra_paths = set(dynamic_files(pyproject)) if pyproject else set()
     if pyproject:
-        more |= {path for path in paths if path.endswith("/pyproject.toml") and is_workspace_member(path, pyproject)}
-    return tuple(sorted(path for path in paths if path in more or matches(path, recipe.manifests)))
+        extra_paths |= {
+            path for path in paths if path.endswith("/pyproject.toml") and is_workspace_member(path, pyproject)
+        }
+    return tuple(sorted(path for path in paths if path in extra_paths or matches(path, recipe.manifests)))
 
 
 def manifest_hash(manifests: Mapping[str, bytes], recipe: Recipe, base_image: str) -> str:
-    """The hash that an image of these manifests (path to content), this recipe and this base image goes by.
+    """The hash in an image's name, of its manifests (path to content), its recipe and its base image.
 
-    Not in it are the day as of which packages were resolved, and what the base image holds: the first stage that needs
+    It leaves out the day as of which packages were resolved, and what the base image holds: the first stage that needs
     an image decides the day for all that share it (`environments.images.provide` notes a long distance), and an image
-    stays when its base is pulled anew under the same name. Who wants either renewed builds with `rebuild`, or names the
-    base by its digest.
+    stays when its base is pulled anew under the same name. To renew either, build with `rebuild`, or name the base by
+    its digest.
     """
     digest = hashlib.sha256(f"1\0{recipe.digest()}\0{base_image}\0".encode())
     for path in sorted(manifests):
-        said = relevant(path, manifests[path])
-        if said:
-            digest.update(path.encode("utf-8", "surrogatepass") + b"\0" + hashlib.sha256(said).digest())
+        content = relevant(path, manifests[path])
+        if content:
+            digest.update(path.encode("utf-8", "surrogatepass") + b"\0" + hashlib.sha256(content).digest())
     return digest.hexdigest()[:HASH_LENGTH]
 
 
 def image_name(repository: str, manifests: str) -> str:
     """The image's name: ``prchain/<owner>--<name>:<hash>``, in the letters that image names may have.
 
-    A GitHub name that has others is told apart by a hash of its own.
+    A GitHub name with other letters gets a hash of its own.
     """
     plain = repository.lower().replace("/", "--")
     name = re.sub(r"[^a-z0-9._-]", "-", plain).strip("._-")
@@ -91,18 +93,18 @@ def _component(name: str) -> bool:
 
 
 def relevant(path: str, content: bytes) -> bytes:
-    """What a manifest says of dependencies, in a form that is equal for equal meanings; all of it, where it is not
-    known how to read it. Empty where it says nothing of them."""
+    """What a manifest declares of dependencies, in a form that is equal for equal meanings; the whole manifest, where
+    its format is unknown. Empty where it declares none."""
     name = path.rpartition("/")[2]
     text = content.decode("utf-8", "surrogateescape")
     try:
-        said = _said(name, text)
+        relevant_text = _relevant_text(name, text)
     except (ValueError, TypeError, AttributeError, RecursionError):
         return content
-    return content if said is None else said.encode("utf-8", "surrogateescape")
+    return content if relevant_text is None else relevant_text.encode("utf-8", "surrogateescape")
 
 
-def _said(name: str, text: str) -> str | None:
+def _relevant_text(name: str, text: str) -> str | None:
     if name == "pyproject.toml":
         return _plain(_pyproject(tomllib.loads(text)))
     if name == "setup.cfg":
@@ -130,9 +132,9 @@ def _pyproject(table: Mapping[str, Any]) -> dict[str, Any]:
     project, tool = table.get("project", {}), table.get("tool", {})
     tools = {}
     for name, keys in _TOOLS.items():
-        said = {key: value for key, value in tool.get(name, {}).items() if keys is None or key in keys}
-        if said:
-            tools[name] = said
+        tables = {key: value for key, value in tool.get(name, {}).items() if keys is None or key in keys}
+        if tables:
+            tools[name] = tables
     found = {
         "build-system": table.get("build-system"),
         "project": {key: project[key] for key in _PROJECT if key in project},

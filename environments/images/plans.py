@@ -1,4 +1,4 @@
-"""What is to be built for a tree: the recipe that fits, the image's name, and what the recipe's steps are told."""
+"""The build plan of a tree: the recipe that fits, the image's name, and the inputs of the recipe's steps."""
 
 from __future__ import annotations
 
@@ -63,15 +63,15 @@ def make_plan(
 ) -> ImagePlan:
     """The plan for a tree of `repository` (``owner/name``).
 
-    `folder` holds the user's recipes; `version` is what tools are told that would read it from git's tags; `recipe` is
-    taken instead of the one that fits. Raises `NoRecipe`, `RecipeError`.
+    `folder` holds the user's recipes; `version` is given to tools that would read it from git's tags; `recipe`
+    replaces the one that fits. Raises `NoRecipe`, `RecipeError`.
     """
     recipe = recipe or choose(tree.paths, repository, folder)
     pyproject = _text(tree.read("pyproject.toml")) if "pyproject.toml" in tree.paths else ""
     paths = manifest_paths(tree.paths, recipe, pyproject)
     contents = {path: tree.read(path) for path in paths}
     texts = {path: _text(content) for path, content in contents.items()}
-    files, variables = _told(recipe, texts)
+    files, variables = _build_inputs(recipe, texts)
     return ImagePlan(
         repository=repository,
         recipe=recipe,
@@ -86,18 +86,18 @@ def make_plan(
 
 
 def runner_for(recipe: Recipe, texts: Mapping[str, str]) -> str:
-    """The name of the runner whose sign the manifests show for the recipe's language, or else the recipe's own."""
+    """The name of the runner whose sign is in the manifests, for the recipe's language; or else the recipe's own."""
     signs = [(runner.sign, runner.name) for runner in RUNNERS.values() if runner.sign]
-    shown = [
+    candidates = [
         (sign.rank, name)
         for sign, name in signs
         if sign.language == recipe.language and sign.text in texts.get(sign.file, "")
     ]
-    return min(shown)[1] if shown else recipe.runner
+    return min(candidates)[1] if candidates else recipe.runner
 
 
 def pretended(recipe: Recipe, texts: Mapping[str, str], version: str) -> dict[str, str]:
-    """The variables that tell a version to the tools whose signs stand in the manifests."""
+    """The variables that tell a version to the tools whose signs are in the manifests."""
     return {
         rule.variable: version for rule in recipe.versions if any(re.search(rule.sign, text) for text in texts.values())
     }
@@ -122,12 +122,12 @@ def _text(content: bytes) -> str:
     return content.decode("utf-8", "replace").removeprefix("\ufeff")
 
 
-def _told(recipe: Recipe, texts: Mapping[str, str]) -> tuple[dict[str, bytes], dict[str, str]]:
+def _build_inputs(recipe: Recipe, texts: Mapping[str, str]) -> tuple[dict[str, bytes], dict[str, str]]:
     if recipe.language != "python":
         return {}, {}
     project = read_project(texts)
     extras = project.chosen_extras() if recipe.extras is None else recipe.extras
-    few = project.chosen_extras(fewer=True) if recipe.extras is None else recipe.extras
+    fewer_extras = project.chosen_extras(fewer=True) if recipe.extras is None else recipe.extras
     lists = {
         "requirements.txt": _requirements(recipe, project, texts, fewer=False),
         "fewer.txt": _requirements(recipe, project, texts, fewer=True),
@@ -140,7 +140,7 @@ def _told(recipe: Recipe, texts: Mapping[str, str]) -> tuple[dict[str, bytes], d
     variables: dict[str, Any] = {
         "PYTHON": recipe.python or project.requires_python,
         "EDITABLE": _editable(project, extras),
-        "EDITABLE_FEWER": _editable(project, few),
+        "EDITABLE_FEWER": _editable(project, fewer_extras),
         "EDITABLE_LEAST": _editable(project, ()),
     }
     return files, variables
@@ -149,8 +149,8 @@ def _told(recipe: Recipe, texts: Mapping[str, str]) -> tuple[dict[str, bytes], d
 def _editable(project: PythonProject, extras: Sequence[str]) -> str:
     if not project.installable:
         return " ".join(f"--editable ./{folder}" for folder in project.members)
-    named = [extra for extra in extras if re.fullmatch(r"[A-Za-z0-9._-]+", extra)]
-    return f"--editable .[{','.join(named)}]" if named else "--editable ."
+    names = [extra for extra in extras if re.fullmatch(r"[A-Za-z0-9._-]+", extra)]
+    return f"--editable .[{','.join(names)}]" if names else "--editable ."
 
 
 def _requirements(recipe: Recipe, project: PythonProject, texts: Mapping[str, str], *, fewer: bool) -> list[str]:

@@ -1,7 +1,7 @@
 """What a stage needs before a sandbox can be started: its plan, and the image of its dependencies.
 
-One `Provider` serves a whole run and all its threads: an image is built by one of them while the others wait, those of
-other runs on the database, too. What failed to build fails at once for every later stage that needs it. A next run
+One `Provider` serves a whole run and all its threads: one thread builds an image while the others wait, those of other
+runs on the database, too. An image that failed to build fails at once for every later stage that needs it. The next run
 tries again.
 """
 
@@ -40,11 +40,11 @@ BUILT = "built"
 """The outcome of an image that is there."""
 
 _MUCH_LATER = 90
-"""Days between a stage and what its image holds from which on a note says so."""
+"""Where a stage and its image's packages are more days apart, a note says so."""
 
 
 class StageBase(Protocol):
-    """What is asked of a stage: the commit it starts from, and when its own work landed (ISO 8601)."""
+    """What is needed of a stage: the commit it starts from, and when its own work landed (ISO 8601)."""
 
     @property
     def base(self) -> str: ...
@@ -54,23 +54,23 @@ class StageBase(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StageImage:
-    """What a stage can be worked on with."""
+    """The plan and the image that a stage works with."""
 
     plan: ImagePlan
     image: str | None
     """None: no image is needed, commands use the programs of this machine."""
     notes: tuple[str, ...] = ()
-    """Where the image is less than the manifests asked for, and why."""
+    """Which of the manifests' requirements the image lacks, and why."""
     seconds: float = 0.0
     """What building took; 0 for an image that was there."""
     cached: bool = False
     repairs: int = 0
-    """How many changes of a model the recipe needed in this run."""
+    """How many changes by a model the recipe needed in this run."""
 
 
 @dataclass(frozen=True, slots=True)
 class _ImageRequest:
-    """One image that is wanted."""
+    """A request for one image."""
 
     plan: ImagePlan
     tree: GitTree
@@ -137,7 +137,7 @@ class Provider:
         """The plan for the tree that a stage of `repository` (``owner/name``) starts from, and its image.
 
         Dependencies are resolved as of the day the stage landed, where the index tells dates. `rebuild` builds an image
-        anew that is there, once a run. Raises `NoRecipe`; `BuildFailed`, the same one whenever it is asked for again;
+        that exists again, once a run. Raises `NoRecipe`; `BuildFailed`, the same one whenever it is asked for again;
         `RecipeError` for a user's recipe; what an engine raises (`ImageMissing`, `EngineUnavailable`, `ImageError`);
         `LlmError` where no repair can be asked for.
         """
@@ -197,13 +197,13 @@ class Provider:
         return StageImage(order.plan, name, notes, image.seconds, image.cached, self._built.get(name, 0))
 
     def _one_run_at_a_time(self, work: str) -> AbstractContextManager[None]:
-        """Waits for another run on the database that is building or repairing the same thing."""
+        """Waits for another run on the database that builds or repairs the same thing."""
         if self._store is None:
             return contextlib.nullcontext()
         return one_after_the_other(self._store, work, "prchain environments")
 
     def _repaired(self, order: _ImageRequest, failure: BuildFailed, gateway: Gateway) -> StageImage:
-        """The image by a recipe that a model changed; one repair of a repository at a time, for its recipe is one."""
+        """The image of a recipe that a model changed; one repair of a repository at a time, as it has one recipe."""
         plan = order.plan
         with self._guard:
             repairing = self._repairing[plan.repository]
@@ -229,9 +229,9 @@ class Provider:
         return provided
 
     def _keep_log(self, name: str, log: str) -> None:
-        """Keep the log of a build that failed where people find it; a build that worked takes it away."""
+        """Store the log of a build that failed for people; a build that worked removes it."""
         path = self._logs / f"{name.rpartition('/')[2].replace(':', '-')}.log"
-        with contextlib.suppress(OSError):  # it is a help, and what the build gave is known without it
+        with contextlib.suppress(OSError):  # the log only helps people, the result is known without it
             if log:
                 self._logs.mkdir(parents=True, exist_ok=True)
                 path.write_text(plain_log(log), encoding="utf-8", errors="replace")
@@ -296,7 +296,7 @@ def version_at(git: GitRepository, commit: str) -> str:
 
 
 def _distance(image: Image, landed: datetime) -> tuple[str, ...]:
-    """A note where an image's packages are of a much other day than the stage: stages with equal manifests share it."""
+    """A note where an image's packages are far in time from the stage: stages with equal manifests share an image."""
     if image.as_of is None:
         return ()
     days = (datetime.fromisoformat(image.as_of) - landed).days

@@ -35,7 +35,7 @@ _BACKENDS = {
     "mesonpy": ["meson", "ninja"],
     "scikit_build_core": ["ninja"],
 }
-"""What a backend asks for besides what the project names, when it installs in editable mode."""
+"""What a backend needs for an editable install, beyond what the project names."""
 
 _EXTRA = re.compile(r"^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,98}[A-Za-z0-9])?$")
 
@@ -60,7 +60,7 @@ class PythonProject:
     """``name==version`` of the lock file."""
 
     def chosen_extras(self, *, fewer: bool = False) -> tuple[str, ...]:
-        """The extras that tests may need: for tests, development, and of everything; `fewer` leaves the last out."""
+        """The extras that tests may need: for tests, development, or everything; `fewer` leaves the last out."""
         kinds = (_TESTS, _DEVELOPMENT) if fewer else (_TESTS, _DEVELOPMENT, _EVERYTHING)
         return tuple(name for name in self.extras if _is(name, *kinds))
 
@@ -80,7 +80,7 @@ class PythonProject:
 
 
 def read_project(texts: Mapping[str, str]) -> PythonProject:
-    """The project that these manifests (path to content) describe. What cannot be read says nothing."""
+    """The project that these manifests (path to content) describe. A manifest that cannot be read counts as empty."""
     pyproject = _toml(texts.get("pyproject.toml", ""))
     config = _config(texts.get("setup.cfg", ""))
     setup = _setup_call(texts.get("setup.py", ""))
@@ -125,7 +125,7 @@ def read_project(texts: Mapping[str, str]) -> PythonProject:
 
 
 def is_workspace_member(path: str, pyproject: str) -> bool:
-    """Whether a path is the manifest of a member of the workspace that a ``pyproject.toml`` at the top tells of.
+    """Whether a path is the manifest of a member of the workspace that the root's ``pyproject.toml`` declares.
 
     https://docs.astral.sh/uv/concepts/projects/workspaces/
     """
@@ -206,9 +206,9 @@ def _setup_call(text: str) -> dict[str, Any]:
 
 def _build_requires(pyproject: Mapping[str, Any]) -> tuple[str, ...]:
     system = _table(pyproject, "build-system")
-    asked = [str(line) for line in system.get("requires", []) if is_requirement(str(line))]
+    requires = [str(line) for line in system.get("requires", []) if is_requirement(str(line))]
     backend = str(system.get("build-backend", "setuptools.build_meta")).partition(".")[0]
-    return tuple(dict.fromkeys([*asked, *_BACKENDS.get(backend, [])]))
+    return tuple(dict.fromkeys([*requires, *_BACKENDS.get(backend, [])]))
 
 
 def _groups(pyproject: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
@@ -221,15 +221,15 @@ def _groups(pyproject: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
     tables = {"dev": _table(poetry, "dev-dependencies")}
     tables |= {name: _table(group, "dependencies") for name, group in _table(poetry, "group").items()}
     for name, table in tables.items():
-        lines = (poetry_requirement(key, wanted) for key, wanted in table.items())
+        lines = (poetry_requirement(key, constraint) for key, constraint in table.items())
         groups.setdefault(name, []).extend(line for line in lines if line)
     lists = {"dev": _table(tool, "uv").get("dev-dependencies", []), **_table(_table(tool, "pdm"), "dev-dependencies")}
     for name, environment in _table(_table(tool, "hatch"), "envs").items():
         if isinstance(environment, Mapping):
-            more = [*environment.get("dependencies", []), *environment.get("extra-dependencies", [])]
-            lists.setdefault({"default": "dev", "hatch-test": "test"}.get(name, name), []).extend(more)
-    for name, some in lists.items():
-        groups.setdefault(name, []).extend(map(str, some))
+            dependencies = [*environment.get("dependencies", []), *environment.get("extra-dependencies", [])]
+            lists.setdefault({"default": "dev", "hatch-test": "test"}.get(name, name), []).extend(dependencies)
+    for name, requirements in lists.items():
+        groups.setdefault(name, []).extend(map(str, requirements))
     kept = {
         name: tuple(line for line in dict.fromkeys(lines) if is_requirement(line)) for name, lines in groups.items()
     }
@@ -251,12 +251,12 @@ def _all_groups(pyproject: Mapping[str, Any], members: Mapping[str, Any]) -> dic
 
 def _is_member(folder: str, pyproject: Mapping[str, Any]) -> bool:
     workspace = _table(_table(_table(pyproject, "tool"), "uv"), "workspace")
-    wanted, unwanted = (
+    included, excluded = (
         tuple(glob.strip("/") for glob in map(str, workspace.get(key, [])) if re.fullmatch(r"[A-Za-z0-9_.*?/-]+", glob))
         for key in ("members", "exclude")
     )
     plain = re.fullmatch(r"[A-Za-z0-9_.][A-Za-z0-9_./-]*", folder) is not None
-    return plain and matches(folder, wanted) and not matches(folder, unwanted)
+    return plain and matches(folder, included) and not matches(folder, excluded)
 
 
 def _plain(name: str) -> str:

@@ -1,11 +1,11 @@
 """Recipes: how the dependencies of a repository get into an image. Data files, ours and the user's.
 
 Ours are ``recipes/*.toml``. A user's folder (`environments_recipes_dir`) may hold recipes of its own, which go before
-ours, and for one repository a file ``<owner>--<name>.toml``: keys of a recipe that outrank those of the recipe that it
-names with ``recipe``, or else of the one that fits.
+ours, and for one repository a file ``<owner>--<name>.toml``: its keys override those of the recipe that it names with
+``recipe``, or else of the one that fits.
 
-Steps are bash, run with ``-euo pipefail``. What they know stands in variables (`environments.images.plans`), never
-pasted into their text, so that nothing of a repository is taken for shell.
+Steps are bash, run with ``-euo pipefail``. Their inputs are variables (`environments.images.plans`), never pasted
+into their text, so that no text of a repository is run as shell.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class RecipeStep(BaseModel):
 
     @field_validator("run", mode="before")
     @classmethod
-    def _one_or_more(cls, value: Any) -> Any:
+    def _as_tuple(cls, value: Any) -> Any:
         return (value,) if isinstance(value, str) else value
 
     @field_validator("run")
@@ -90,7 +90,7 @@ class Recipe(BaseModel):
     packages: tuple[PackageName, ...] = ()
     """Debian packages beyond the base image."""
     keep: dict[Pattern, Annotated[str, StringConstraints(pattern=r"^/[A-Za-z0-9_./-]+$")]] = {}
-    """Folders of the work folder that move to a place in the image; what else is there is gone when it is committed."""
+    """Folders of the work folder that move to a place in the image; the rest is deleted before the commit."""
     environment: dict[VariableName, str] = {}
     """Variables of the image. ``$PATH`` at the end of a value is the base image's."""
     offline: dict[VariableName, str] = {}
@@ -98,7 +98,7 @@ class Recipe(BaseModel):
     build: tuple[RecipeStep, ...] = ()
     """Steps with the network, in the work folder with a tree in it."""
     refresh: tuple[Script, ...] = ()
-    """Offline, whenever a tree has been put in place: what installing the tree itself leaves (metadata, extensions)."""
+    """Offline, whenever a tree has been put in place: makes what installing the tree leaves (metadata, extensions)."""
     check: tuple[Script, ...] = ()
     """Offline, after a refresh; an image on which one fails is not kept."""
     runner: Annotated[str, StringConstraints(pattern=r"^[a-z]+$")] = DEFAULT
@@ -117,7 +117,7 @@ class Recipe(BaseModel):
 
     @field_validator("runner")
     @classmethod
-    def _there_is(cls, value: str) -> str:
+    def _runner_exists(cls, value: str) -> str:
         if value not in RUNNERS:
             raise ValueError(f"there is no test runner {value!r}; known are {', '.join(RUNNERS)}")
         return value
@@ -127,9 +127,9 @@ class Recipe(BaseModel):
         return any(matches(path, self.detects) for path in paths)
 
     def digest(self) -> str:
-        """A hash of what the image depends on: the recipe less what only speaks of tests and detection."""
-        told = self.model_dump_json(exclude={"rank", "detects", "runner", "test", "versions", "refresh"})
-        return hashlib.sha256(told.encode()).hexdigest()
+        """A hash of what the image depends on: the recipe without its keys for tests and detection."""
+        content = self.model_dump_json(exclude={"rank", "detects", "runner", "test", "versions", "refresh"})
+        return hashlib.sha256(content.encode()).hexdigest()
 
 
 def matches(path: str, patterns: Collection[str]) -> bool:
@@ -146,12 +146,12 @@ def _glob(pattern: str) -> str:
     anywhere = pattern.startswith("**/")
     parts = re.split(r"(\*+|\?|\[[^\]/]+\])", pattern.removeprefix("**/"))
     wild = {"?": "[^/]"}
-    made = [
+    pieces = [
         wild.get(part, part if part[0] == "[" else "[^/]*" if part[0] == "*" else re.escape(part))
         for part in parts
         if part
     ]
-    return ("(?:.*/)?" if anywhere else "") + "".join(made)
+    return ("(?:.*/)?" if anywhere else "") + "".join(pieces)
 
 
 def parse_recipe(text: str, where: str) -> Recipe:
@@ -171,17 +171,17 @@ def shipped_recipes() -> tuple[Recipe, ...]:
 def choose(paths: Collection[str], repository: str, folder: Path | None = None) -> Recipe:
     """The recipe for a tree with these paths of `repository` (``owner/name``), the user's `folder` before ours.
 
-    Raises `NoRecipe`, or `RecipeError` for a file of the user's that is none.
+    Raises `NoRecipe`, or `RecipeError` for a user's file that is not valid.
     """
     own, override = _users(folder, repository)
     known = (*own, *shipped_recipes())
     values = dict(override)
-    wanted = values.pop("recipe", None)
-    fitting = [recipe for recipe in known if (recipe.name == wanted if wanted else recipe.fits(paths))]
+    requested = values.pop("recipe", None)
+    fitting = [recipe for recipe in known if (recipe.name == requested if requested else recipe.fits(paths))]
     if not fitting:
-        if wanted:
+        if requested:
             names = ", ".join(sorted({recipe.name for recipe in known}))
-            raise RecipeError(f"{override_name(repository)}: there is no recipe {wanted!r}; known are {names}")
+            raise RecipeError(f"{override_name(repository)}: there is no recipe {requested!r}; known are {names}")
         raise NoRecipe(f"no recipe fits {repository}: no {', '.join(sorted({p for r in known for p in r.detects}))}")
     return with_values(fitting[0], values, override_name(repository)) if values else fitting[0]
 
@@ -198,7 +198,7 @@ def named_recipe(name: str, folder: Path | None = None) -> Recipe:
 
 
 def with_values(recipe: Recipe, values: Mapping[str, Any], where: str) -> Recipe:
-    """The recipe with some keys replaced; tables of variables are laid over each other. Raises `RecipeError`."""
+    """The recipe with some keys replaced; tables of variables are merged. Raises `RecipeError`."""
     merged = {**recipe.model_dump(), **values}
     for table in ("environment", "offline"):
         merged[table] = {**getattr(recipe, table), **_table(values.get(table, {}), f"{where}: {table}")}

@@ -66,14 +66,14 @@ def changes(recipe: Recipe, proposal: Proposal) -> dict[str, object]:
         found["extras"] = proposal.extras
     if proposal.python and proposal.python != recipe.python:
         found["python"] = proposal.python
-    if wrong := _KEPT_OUT & proposal.environment.keys():
-        raise RecipeError(f"the proposal: environment: {', '.join(sorted(wrong))} may not be set")
+    if forbidden := _KEPT_OUT & proposal.environment.keys():
+        raise RecipeError(f"the proposal: environment: {', '.join(sorted(forbidden))} may not be set")
     if any(recipe.environment.get(name) != value for name, value in proposal.environment.items()):
         found["environment"] = {**recipe.environment, **proposal.environment}
     if proposal.script.strip():
         steps = [step.model_dump() for step in recipe.build if step.name != PURPOSE]
-        at = next((at for at, step in enumerate(steps) if step["name"] == "dependencies"), 0)
-        found["build"] = (*steps[:at], {"name": PURPOSE, "run": (proposal.script,)}, *steps[at:])
+        index = next((index for index, step in enumerate(steps) if step["name"] == "dependencies"), 0)
+        found["build"] = (*steps[:index], {"name": PURPOSE, "run": (proposal.script,)}, *steps[index:])
     if not found:
         raise RecipeError("the proposal changes nothing")
     return found
@@ -82,14 +82,14 @@ def changes(recipe: Recipe, proposal: Proposal) -> dict[str, object]:
 def question(
     repository: str, recipe: Recipe, manifests: Mapping[str, str], failure: BuildFailed, tried: str, attempt: int
 ) -> Question:
-    """What the model is asked. Logs and manifests are of others' making: scrubbed, cut and fenced."""
+    """The question to the model. Logs and manifests are text of others: scrubbed, cut and fenced."""
     log = scrub_mined("\n".join([*failure.lines, "...", failure.log[-_LONGEST_LOG:]]))
     texts = scrub_mined("\n\n".join(f"=== {path}\n{text}" for path, text in manifests.items()))[:_LONGEST_MANIFESTS]
-    told = recipe.model_dump_json(indent=1, exclude={"detects", "manifests", "versions", "rank"})
-    fence = Fence(texts, told, log, tried)
+    recipe_text = recipe.model_dump_json(indent=1, exclude={"detects", "manifests", "versions", "rank"})
+    fence = Fence(texts, recipe_text, log, tried)
     prompt = load_prompt("environments.images", "repair")
     messages = prompt.render(
-        repository=repository, step=failure.step, manifests=texts, recipe=told, log=log, tried=tried, fence=fence
+        repository=repository, step=failure.step, manifests=texts, recipe=recipe_text, log=log, tried=tried, fence=fence
     )
     return Question(PURPOSE, repository, prompt, messages, attempt=attempt)
 
@@ -106,13 +106,13 @@ def repair(
 ) -> tuple[Recipe, Built]:
     """Ask for changes until `build` succeeds with the changed recipe; returns that recipe and what was built.
 
-    Each proposal stands on the ones before it. Raises the last `BuildFailed` after `tries` proposals, `LlmError` where
-    no proposal can be had.
+    Each proposal builds on the ones before it. Raises the last `BuildFailed` after `tries` proposals, `LlmError` where
+    it gets no proposal.
     """
     tried: list[str] = []
     for attempt in range(tries):
-        asked = question(repository, recipe, manifests, failure, "\n".join(tried), attempt)
-        proposal = gateway.ask_for(asked, Proposal).value
+        repair_question = question(repository, recipe, manifests, failure, "\n".join(tried), attempt)
+        proposal = gateway.ask_for(repair_question, Proposal).value
         try:
             recipe = apply_proposal(recipe, proposal)
             return recipe, build(recipe)
@@ -125,7 +125,7 @@ def repair(
 
 
 def changed_keys(origin: Recipe, recipe: Recipe) -> dict[str, object]:
-    """The keys in which a recipe differs from the one it began as, with its values: what a user's file has to say."""
+    """The keys in which a recipe differs from its origin, with its values: the content of a user's file."""
     old, new = origin.model_dump(), recipe.model_dump()
     return {key: value for key, value in new.items() if value != old[key] and value is not None}
 

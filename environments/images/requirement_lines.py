@@ -14,15 +14,15 @@ _NAME = re.compile(r"^[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?$")
 _VERSION = re.compile(r"^[A-Za-z0-9.!+_-]{1,100}$")
 
 
-def poetry_requirement(name: str, wanted: Any) -> str | None:
+def poetry_requirement(name: str, dependency: Any) -> str | None:
     """A dependency of Poetry's table as PEP 508 writes it; None for one by path, or that cannot be written so.
 
-    `wanted` is a version, a table, or a list of tables for several platforms, of which the first counts.
+    `dependency` is a version, a table, or a list of tables for several platforms, of which the first counts.
     https://python-poetry.org/docs/dependency-specification/
     """
-    if isinstance(wanted, list):
-        wanted = wanted[0] if wanted else "*"
-    table: Mapping[str, Any] = wanted if isinstance(wanted, Mapping) else {"version": wanted}
+    if isinstance(dependency, list):
+        dependency = dependency[0] if dependency else "*"
+    table: Mapping[str, Any] = dependency if isinstance(dependency, Mapping) else {"version": dependency}
     if not _NAME.match(name):
         return None
     extras = f"[{','.join(map(str, table['extras']))}]" if table.get("extras") else ""
@@ -38,7 +38,7 @@ def poetry_requirement(name: str, wanted: Any) -> str | None:
 
 
 def poetry_specifier(constraint: str) -> str:
-    """Poetry's version constraint as PEP 440 writes it; empty where every version will do, or with ``||``."""
+    """Poetry's version constraint as PEP 440 writes it; empty where any version will do, or with ``||``."""
     if "||" in constraint or "|" in constraint:
         return ""
     parts = [part.strip() for part in constraint.replace(" ", ",").split(",") if part.strip()]
@@ -67,7 +67,7 @@ def _up_to(version: str, *, caret: bool) -> str:
     """Caret: the first number that is not 0 stays; tilde: the second one, where it was given."""
     numbers = [int(number) for number in re.findall(r"\d+", re.split(r"[a-zA-Z+-]", version)[0])] or [0]
     if caret:
-        keep = next((at for at, number in enumerate(numbers) if number), len(numbers) - 1)
+        keep = next((index for index, number in enumerate(numbers) if number), len(numbers) - 1)
     else:
         keep = min(1, len(numbers) - 1)
     top = [*numbers[:keep], numbers[keep] + 1]
@@ -117,15 +117,15 @@ def plain_lines(text: str) -> list[str]:
 def flat_lines(path: str, texts: Mapping[str, str], above: tuple[str, ...] = ()) -> list[str]:
     """The lines of a requirement file with those of the files that it includes (``-r``), each once.
 
-    `texts` are the files that are known, path to content; an included one that is not stays out. Constraints and other
-    options are left out.
+    `texts` are the files that are known, path to content; an included file that is not there is left out.
+    Constraints and other options are left out.
     """
     found: list[str] = []
     for line in plain_lines(texts.get(path, "")) if path not in above else []:
         included = re.match(r"(?:-r|--requirement)[ =]*(.+)$", line)
         if included:
-            beside = posixpath.normpath(posixpath.join(posixpath.dirname(path), included[1]))
-            found += flat_lines(beside, texts, (*above, path))
+            included_path = posixpath.normpath(posixpath.join(posixpath.dirname(path), included[1]))
+            found += flat_lines(included_path, texts, (*above, path))
         elif not line.startswith("-") or re.match(r"(?:-e|--editable)\b", line):
             found.append(line)
     return list(dict.fromkeys(found))

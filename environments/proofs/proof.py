@@ -69,8 +69,8 @@ def prove(
 ) -> Proof:
     """The proof of a stage by runs of `files` on both sides; runs that are not usable are left out.
 
-    `own_files` are those of its own test patch. Without one the stage can be proved of nothing, but earlier stages'
-    tests and P2P tests are sorted all the same.
+    `own_files` are those of its own test patch. Without any the stage cannot be proved, but earlier stages' tests and
+    P2P tests are still classified.
     """
     usable = [[run for run in runs if run.usable] for runs in (before, after)]
     for side, runs, kept in zip(("before", "after"), (before, after), usable, strict=True):
@@ -103,8 +103,8 @@ def _earlier(
 ) -> tuple[tuple[str, ...], list[str]]:
     """F2P tests of earlier stages that are gone for a reason, and those that are broken.
 
-    One that is F2P again, flaky or out of time says nothing against the reference, and as no P2P test it does not gate.
-    Nor does anything speak of a test whose file is not run here.
+    A test that is F2P again, flaky or timed out says nothing against the reference; not being P2P, it does not gate.
+    Nothing is known of a test whose file is not run here.
     """
     spared = {*classes.f2p, *classes.flaky, *classes.timed_out}
     removed: set[str] = set()
@@ -114,8 +114,8 @@ def _earlier(
             file = file_of(runner, test, stage.files)
             touched = file in stage.changed if file is not None else bool(stage.changed & set(stage.files))
             # A file that cannot be imported has no tests, and its own name is an error.
-            seen = {run.statuses.get(name) for run in after for name in (test, file or test)}
-            if _BAD & seen:
+            statuses = {run.statuses.get(name) for run in after for name in (test, file or test)}
+            if _BAD & statuses:
                 broken.add(test)
             elif touched:
                 removed.add(test)
@@ -125,9 +125,9 @@ def _earlier(
 
 
 def file_of(runner: str, test: str, files: Collection[str]) -> str | None:
-    """The one of `files` that a test is of, as far as its id tells."""
-    known = RUNNERS.get(runner)
-    return known.file_of(test, files) if known else None
+    """The file of `files` that a test is in, as far as its id tells."""
+    known_runner = RUNNERS.get(runner)
+    return known_runner.file_of(test, files) if known_runner else None
 
 
 def _may_be_of(test: str, runner: str, files: Sequence[str], own: Collection[str]) -> bool:

@@ -21,7 +21,7 @@ _RUN = ("side", "ordinal", "seconds", "exit_code", "timed_out", "complete", "inf
 _ALWAYS = ("f2p", "p2p", "flaky", "failing")
 """Classes whose number is told also where it is 0."""
 
-_TOLD = {"f2p": "F2P", "p2p": "P2P", "timed_out": "timed out"}
+_LABELS = {"f2p": "F2P", "p2p": "P2P", "timed_out": "timed out"}
 _LAST_LINES = 6
 
 
@@ -63,19 +63,19 @@ def _runs(tx: Transaction, chain_id: str) -> dict[int, list[dict[str, Any]]]:
 def _stage_row(
     proof: StageProof, earlier: Sequence[StageProof], runs: Sequence[Mapping[str, Any]], *, tests: bool
 ) -> dict[str, Any]:
-    told = ("outcome", "reason", "seconds", "runner", "recipe", "image", "stage_image", "command")
-    row = {name: getattr(proof, name) for name in told}
+    columns = ("outcome", "reason", "seconds", "runner", "recipe", "image", "stage_image", "command")
+    row = {name: getattr(proof, name) for name in columns}
     row |= {"files": list(proof.files), "counts": proof.classes.sizes()}
     row |= {"removed": list(proof.removed), "earlier_broken": earlier_broken(proof, earlier)}
     if tests:
         row["tests"] = {name: list(names) for name, names in dataclasses.asdict(proof.classes).items()}
-    last = _telling(runs)["tail"] if runs and _has_failed(proof.outcome) else ""
+    last = _decisive_run(runs)["tail"] if runs and _has_failed(proof.outcome) else ""
     row["runs"] = [{name: value for name, value in run.items() if name not in {"tail", "notes"}} for run in runs]
     row["last_lines"] = [line for line in last.splitlines() if line.strip()][-_LAST_LINES:]
     return row
 
 
-def _telling(runs: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+def _decisive_run(runs: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
     """The run that tells why a stage failed: one that is not usable, or the last one on M_t."""
     return next((run for run in runs if run["infra"] or run["timed_out"]), runs[-1])
 
@@ -87,7 +87,7 @@ def _has_failed(outcome: str) -> bool:
 def earlier_broken(proof: StageProof, earlier: Sequence[StageProof]) -> list[str]:
     """The F2P tests of earlier stages that a stage breaks, as `environments.proofs.proof.prove` found them.
 
-    Told again from what is stored: those that do not stand, are not spared, and were not removed upstream.
+    Found again from the stored rows: those that are not P2P here, not spared, and not removed upstream.
     """
     if proof.outcome != EARLIER_BROKEN:
         return []
@@ -117,17 +117,17 @@ def print_proof(page: Mapping[str, Any]) -> None:
 
 
 def _stage_lines(stage: Mapping[str, Any]) -> Iterator[str]:
-    begin = f"stage {stage['position']} (#{stage['number']}): {stage['outcome']}"
+    heading = f"stage {stage['position']} (#{stage['number']}): {stage['outcome']}"
     if stage["outcome"] == NOT_REACHED:
-        yield begin
+        yield heading
         return
-    yield f"{begin} in {stage['seconds']:.0f} s"
+    yield f"{heading} in {stage['seconds']:.0f} s"
     if stage["reason"]:
         yield f"  {stage['reason']}"
     if stage["runner"]:
         counts = {name: count for name, count in stage["counts"].items() if count or name in _ALWAYS}
-        told = ", ".join(f"{_name(name)} {count:,}" for name, count in counts.items())
-        yield f"  {stage['runner']}, {counted(len(stage['files']), 'test file')}: {told}"
+        summary = ", ".join(f"{_name(name)} {count:,}" for name, count in counts.items())
+        yield f"  {stage['runner']}, {counted(len(stage['files']), 'test file')}: {summary}"
     for name, words in (("removed", "removed or rewritten upstream"), ("earlier_broken", "broken here")):
         if stage[name]:
             yield f"  {counted(len(stage[name]), 'F2P test')} of earlier stages {words}"
@@ -148,9 +148,9 @@ def _stage_lines(stage: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _run_words(run: Mapping[str, Any]) -> str:
-    went = run["infra"] or ("out of time" if run["timed_out"] else "" if run["complete"] else "broke off")
-    return f"{run['side']} {run['ordinal']} {run['seconds']:.0f} s" + (f" ({went})" if went else "")
+    ending = run["infra"] or ("out of time" if run["timed_out"] else "" if run["complete"] else "broke off")
+    return f"{run['side']} {run['ordinal']} {run['seconds']:.0f} s" + (f" ({ending})" if ending else "")
 
 
 def _name(name: str) -> str:
-    return _TOLD.get(name, name)
+    return _LABELS.get(name, name)

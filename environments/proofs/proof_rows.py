@@ -70,7 +70,7 @@ class ChainProof:
 
 @dataclass(frozen=True, slots=True)
 class StoredValidation:
-    """How a chain's validation stands, where it was made, and when it ended."""
+    """The outcome of a chain's validation, its backend, and when it ended."""
 
     outcome: str
     backend: str
@@ -79,13 +79,13 @@ class StoredValidation:
 
 def validations(tx: Transaction, chain_id: str | None = None) -> dict[str, StoredValidation]:
     """Every chain that was validated; or one of them."""
-    of = {} if chain_id is None else {"chain_id": chain_id}
-    rows = tx.rows(Validation, "chain_id", "outcome", "backend", "validated_at", **of)
+    filters = {} if chain_id is None else {"chain_id": chain_id}
+    rows = tx.rows(Validation, "chain_id", "outcome", "backend", "validated_at", **filters)
     return {str(chain): StoredValidation(*map(str, values)) for chain, *values in rows}
 
 
-def runs_made(tx: Transaction) -> dict[str, int]:
-    """Chain to the runs a side that its proved stages have at least, of those that have any."""
+def run_counts(tx: Transaction) -> dict[str, int]:
+    """Chain to the smallest number of runs a side that a proved stage of it has, of those that have any."""
     keys: dict[tuple[str, int], list[str]] = {}
     columns = (ReferenceRun.chain_id, ReferenceRun.position, ReferenceRun.key)
     query = (

@@ -1,4 +1,4 @@
-"""The runs of one stage's tests on B_t and on M_t: those that are stored, and those that are made and stored now."""
+"""The runs of one stage's tests on B_t and on M_t: stored ones are read, the others are made and stored."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from prchain.runs import Tell
 BEFORE, AFTER = "before", "after"
 
 Run = Callable[[int, Collection[str], Tell], TestRun]
-"""Gives the run of a number, whose functions of the runner M_t replaces."""
+"""From a run's number, and the runner's functions that M_t replaces, to the run."""
 
 
 class ReferenceRuns:
-    """`runs` runs a side, each stored under a key of all that decides it: the tree with its overlay, the command, the
-    files, and `decides` (image and limits).
+    """`runs` runs a side, each stored under a key of everything that decides it: the tree with its overlay, the
+    command, the files, and `decides` (image and limits).
 
     A stored run that was out of time is made anew where there is more time now. A side whose first run is unusable gets
     no more.
@@ -37,7 +37,7 @@ class ReferenceRuns:
     def after(self, tell: Tell) -> tuple[list[TestRun], tuple[str, ...]]:
         """The runs on M_t, and the functions of the runner that M_t itself replaces.
 
-        Where the first run shows such ones it counts for nothing else, and the others leave them alone.
+        If the first run finds any, it is used for nothing else, and the other runs accept these replacements.
         """
         with self._side(AFTER, self._stage.landed) as run:
             first = run(1, (), tell)
@@ -60,19 +60,21 @@ class ReferenceRuns:
 
             def run(ordinal: int, replaced: Collection[str], tell: Tell) -> TestRun:
                 key = self._key(tree, replaced)
-                made = self._stored.find(side, ordinal, key)
-                if made is None or (made.timed_out and made.seconds < 0.99 * self._suite.workplace.test_timeout):
+                test_run = self._stored.find(side, ordinal, key)
+                if test_run is None or (
+                    test_run.timed_out and test_run.seconds < 0.99 * self._suite.workplace.test_timeout
+                ):
                     tell(f"{side}, run {ordinal}")
-                    made = bench.run(replaced)
-                    self._stored.keep(side, ordinal, key, made)
-                return made
+                    test_run = bench.run(replaced)
+                    self._stored.keep(side, ordinal, key, test_run)
+                return test_run
 
             yield run
 
     def _key(self, tree: str, replaced: Collection[str]) -> str:
         workplace = self._suite.workplace
         plan, command = workplace.provided.plan, workplace.command
-        told = [
+        inputs = [
             tree,
             self._suite.files,
             sorted(replaced),
@@ -83,4 +85,4 @@ class ReferenceRuns:
             plan.refresh,
             self._decides,
         ]
-        return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+        return hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()

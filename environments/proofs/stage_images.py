@@ -32,7 +32,7 @@ def stage_image_name(chain: ChainStages, stage: Stage) -> str:
 
 
 def stage_image(workplace: Workplace, chain: ChainStages, stage: Stage) -> str:
-    """The name of the image of a stage's checkout, made where the engine does not have it as it would be made now.
+    """The name of the image of a stage's checkout, made where the engine has none of the same inputs.
 
     `workplace` is the stage's, in docker, and connected. Raises as `Workplace.place`, and `ImageError` where the engine
     refuses.
@@ -42,8 +42,8 @@ def stage_image(workplace: Workplace, chain: ChainStages, stage: Stage) -> str:
     with in_engine():
         base_image = str(client.images.get(workplace.provided.image).id)
     tree = workplace.trees.tree_of(stage.base)
-    told = "\n".join([base_image, tree, *workplace.provided.plan.refresh, str(workplace.provided.plan.environment)])
-    digest = hashlib.sha256(told.encode()).hexdigest()
+    inputs = "\n".join([base_image, tree, *workplace.provided.plan.refresh, str(workplace.provided.plan.environment)])
+    digest = hashlib.sha256(inputs.encode()).hexdigest()
     if _label(client, name) == digest:
         return name
     sandbox = workplace.sandbox()
@@ -53,9 +53,9 @@ def stage_image(workplace: Workplace, chain: ChainStages, stage: Stage) -> str:
         workplace.place(sandbox, tree)
         with in_engine():
             container = client.containers.get(sandbox.name)
-            told_git = container.exec_run(["bash", "-c", _TRUSTED], user="0")
-        if told_git.exit_code != 0:
-            raise ImageError(f"git cannot be told to trust {WORKDIR}: exit code {told_git.exit_code}")
+            result = container.exec_run(["bash", "-c", _TRUSTED], user="0")
+        if result.exit_code != 0:
+            raise ImageError(f"git cannot be told to trust {WORKDIR}: exit code {result.exit_code}")
         repository, _, tag = name.rpartition(":")
         labels = [f'LABEL {label}=""' for label in (SANDBOX, SNAPSHOT, OWNER)]
         # An entry point that is empty, not missing, is not taken from the container; `changes` cannot say so.

@@ -1,7 +1,7 @@
 """Proving a chain: the reference of every stage is replayed in order, and its tests are run before and after.
 
-Every run is stored as it is made, under a key of all that decides it; what is found of stages and of the chain is
-written whole when the chain ends. A run that was killed goes on from the stored runs.
+Every test run is stored when it ends, under a key of everything that decides it; the results of the stages and of the
+chain are written together when the chain ends. A command that was killed goes on from the stored runs.
 """
 
 from __future__ import annotations
@@ -88,11 +88,11 @@ class ChainProver:
     def prove(self, chain_id: str, tell: Tell = lambda words: None) -> ChainProof:
         """Prove a chain and store what was found.
 
-        Raises `ChainGone`, and what is no fault of the chain's, after which nothing is written but the runs that were
-        made: `SandboxError` and `ImageError` for the engine, `GitError` for a repository that is not there, `LlmError`
+        Raises `ChainGone`, and errors that are not the chain's fault, after which only the finished runs are stored:
+        `SandboxError` and `ImageError` for the engine, `GitError` for a repository that is not there, `LlmError`
         of a repair, `RecipeError`, `StoreError`.
         """
-        begun = time.monotonic()
+        start = time.monotonic()
         with self._store.reading() as tx:
             chain = read_chain(tx, chain_id)
         git = open_git(chain, self._settings.mirrors_dir)
@@ -105,31 +105,31 @@ class ChainProver:
         else:
             with self.backend.connected() as backend:
                 proof = self._stages(_Chain(chain, git, trees, patches, backend), tell)
-        proof = replace(proof, seconds=time.monotonic() - begun)
+        proof = replace(proof, seconds=time.monotonic() - start)
         with self._store.transaction() as tx:
             write_proof(tx, proof, self.options.backend)
         return proof
 
     def _stages(self, work: _Chain, tell: Tell) -> ChainProof:
-        """Every stage in order; none after the first failure, which an unproved one is not."""
+        """Every stage in order, up to the first failure; an unproved stage is no failure."""
         done: list[StageProof] = []
         failed: StageProof | None = None
         for stage in work.chain.stages:
             if failed is not None:
                 done.append(StageProof(stage.position, NOT_REACHED))
                 continue
-            begun = time.monotonic()
+            start = time.monotonic()
             proof = self._stage(work, stage, done, _at_stage(stage, tell))
-            done.append(replace(proof, seconds=time.monotonic() - begun))
+            done.append(replace(proof, seconds=time.monotonic() - start))
             failed = None if proof.outcome in {PROVED, UNPROVED} else proof
         unproved = next((proof for proof in done if proof.outcome == UNPROVED), None)
-        ended = failed or unproved
-        if ended is None:
+        decisive = failed or unproved
+        if decisive is None:
             return ChainProof(work.chain.id, PROVED, None, tuple(done))
-        return ChainProof(work.chain.id, ended.outcome, f"stage {ended.position}: {ended.reason}", tuple(done))
+        return ChainProof(work.chain.id, decisive.outcome, f"stage {decisive.position}: {decisive.reason}", tuple(done))
 
     def _stage(self, work: _Chain, stage: Stage, before: Sequence[StageProof], tell: Tell) -> StageProof:
-        """Prove one stage: the boundary at which failures that are the stage's own become its outcome."""
+        """Prove one stage: here the stage's own failures become its outcome."""
         found = StageProof(stage.position, PROVED)
         try:
             if differs := _state_differs(work, stage):
@@ -153,11 +153,11 @@ class ChainProver:
 
     def _checkout(self, work: _Chain, stage: Stage, workplace: Workplace) -> str:
         """The image of a stage's checkout, with its row, which outlives the chain's: `prune` needs it."""
-        begun = time.monotonic()
+        start = time.monotonic()
         name = stage_image(workplace, work.chain, stage)
         recipe = workplace.provided.plan.recipe.name
         with self._store.transaction() as tx:
-            write_stage_image(tx, name, work.chain.repository, recipe, time.monotonic() - begun)
+            write_stage_image(tx, name, work.chain.repository, recipe, time.monotonic() - start)
         return name
 
     def _workplace(self, work: _Chain, provided: StageImage) -> Workplace:
@@ -201,7 +201,7 @@ class ChainProver:
 
 
 def _state_differs(work: _Chain, stage: Stage) -> str | None:
-    """Whether S_t with the reference carried on is something else than B_t, and where."""
+    """Where S_t with the reference carried on differs from B_t; None where it does not."""
     if stage.position == 1:
         return None
     previous = work.chain.stages[stage.position - 2]

@@ -17,7 +17,7 @@ from environments.proofs.proof_rows import (
     StoredValidation,
     forget,
     read_proof,
-    runs_made,
+    run_counts,
     stage_images,
     validations,
 )
@@ -41,7 +41,7 @@ class ValidationChoice(ChainChoice):
     retry: bool = False
     """Begin anew with chains that ended with a failure."""
     renew: bool = False
-    """Prove all of them once more: with the images and recipes of now. A test run that would be the same is not made
+    """Prove all of them once more, with the current images and recipes. A test run that would be the same is not made
     again."""
 
 
@@ -66,7 +66,7 @@ class ValidateReport(RunResult[Any]):
 
     @property
     def failed(self) -> tuple[UnitResult[Any], ...]:
-        """Chains of which nothing is known: what ended the work on them is no fault of their own."""
+        """Chains without an outcome: what ended the work on them is not their fault."""
         return tuple(result for result in self.results if result.detail is None)
 
     @property
@@ -96,24 +96,24 @@ def open_run(
 
     Raises `UsageError`, `SettingsError`, `StoreError`, `EngineUnavailable`.
     """
-    with ExitStack() as opened:
-        store = opened.enter_context(closing(Store.open(settings.db, create=False)))
+    with ExitStack() as stack:
+        store = stack.enter_context(closing(Store.open(settings.db, create=False)))
         gateway: Gateway | None = None
         if repair:
-            gateway = opened.enter_context(
+            gateway = stack.enter_context(
                 open_gateway(settings, store, (PURPOSE,), budget_usd=budget_usd, run=ledger_run)
             )
         images = BACKENDS.named(options.backend).needs_image
-        provider = opened.enter_context(closing(Provider(settings, images=images, store=store, gateway=gateway)))
-        there = {image.name for image in list_images(provider.engine())} if options.stage_images else None
+        provider = stack.enter_context(closing(Provider(settings, images=images, store=store, gateway=gateway)))
+        image_names = {image.name for image in list_images(provider.engine())} if options.stage_images else None
         prover = ChainProver(store, provider, settings, options)
-        yield ValidateRun(store, prover, choice, progress=progress, images=there, secrets=settings.secrets)
+        yield ValidateRun(store, prover, choice, progress=progress, images=image_names, secrets=settings.secrets)
 
 
 class ValidateRun:
     """Proves the chains that were chosen and have no outcome for the backend yet (`prchain.runs.Work`).
 
-    A chain that was proved with fewer runs a side than are wanted now goes on with those that lack. `images` are the
+    A chain that was proved with fewer runs a side than are requested now gets the missing ones. `images` are the
     names of the engine's images, which only a run with stage images looks at: a checkout that is gone is made again.
     """
 
@@ -141,20 +141,22 @@ class ValidateRun:
         choice = self._choice
         with self._store.reading() as tx:
             if choice.chain is not None:
-                wanted = [find_chain(tx, choice.chain)]
+                chain_ids = [find_chain(tx, choice.chain)]
             else:
-                wanted = selected_ids(tx, choice.strategy, choice.repository, choice.limit)
+                chain_ids = selected_ids(tx, choice.strategy, choice.repository, choice.limit)
             ended = validations(tx)
-            stands = self._standing(tx, ended)
-        again = set(wanted) if choice.renew else set(wanted) - stands
+            standing = self._standing(tx, ended)
+        pending_ids = set(chain_ids) if choice.renew else set(chain_ids) - standing
         if choice.retry:
-            again |= {chain_id for chain_id in wanted if chain_id in ended and ended[chain_id].outcome != PROVED}
+            pending_ids |= {
+                chain_id for chain_id in chain_ids if chain_id in ended and ended[chain_id].outcome != PROVED
+            }
         units = [
             ProofUnit(chain_id, ended[chain_id].at if chain_id in ended else None)
-            for chain_id in wanted
-            if chain_id in again
+            for chain_id in chain_ids
+            if chain_id in pending_ids
         ]
-        return units, len(wanted) - len(units)
+        return units, len(chain_ids) - len(units)
 
     def run(self, workers: int = 1) -> ValidateReport:
         """Prove what is left. Raises as `prchain.runs.run_units`."""
@@ -170,11 +172,11 @@ class ValidateRun:
         """See `Work`."""
         with self._store.reading() as tx:
             ended = validations(tx, unit.chain_id)
-            now = ended.get(unit.chain_id)
-            if now is not None and now.at != unit.validated_at and unit.chain_id in self._standing(tx, ended):
+            current = ended.get(unit.chain_id)
+            if current is not None and current.at != unit.validated_at and unit.chain_id in self._standing(tx, ended):
                 proof = read_proof(tx, unit.chain_id)
                 return UnitResult(unit, proof.outcome, "another run has ended it meanwhile", proof)
-        if self._choice.retry and now is not None and now.outcome != PROVED:
+        if self._choice.retry and current is not None and current.outcome != PROVED:
             with self._store.transaction() as tx:
                 forget(tx, [unit.chain_id])
         proof = self.prover.prove(unit.chain_id, tell)
@@ -189,14 +191,14 @@ class ValidateRun:
         return None
 
     def _standing(self, tx: Transaction, ended: dict[str, StoredValidation]) -> set[str]:
-        """The chains whose outcome is what this run would find."""
+        """The chains whose stored outcome this run would find again."""
         options = self.prover.options
         checkouts = stage_images(tx) if self._images is not None else {}
-        made = runs_made(tx)
+        counts = run_counts(tx)
         return {
             chain_id
             for chain_id, validation in ended.items()
             if validation.backend == options.backend
-            and (validation.outcome != PROVED or made.get(chain_id, options.runs) >= options.runs)
+            and (validation.outcome != PROVED or counts.get(chain_id, options.runs) >= options.runs)
             and all(image in (self._images or ()) for image in checkouts.get(chain_id, ()))
         }

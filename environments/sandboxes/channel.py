@@ -1,7 +1,7 @@
 """The near end of the channel: many commands through one long-lived stream into a sandbox.
 
-`environments.sandboxes.server` tells the protocol. What comes from the sandbox is hostile: a stray byte, a line that
-looks like an answer, or silence must end in a result or in `SandboxLost`, never in another command's output or in
+`environments.sandboxes.server` describes the protocol. What comes from the sandbox is not trusted: a stray byte, a line
+that looks like an answer, or silence must end in a result or in `SandboxLost`, never in another command's output or in
 endless waiting.
 """
 
@@ -25,7 +25,7 @@ PATIENCE = 30.0
 _PING = 1.0
 _QUOTED = 200
 _FLOOD = 64
-"""A command that printed this many times what is kept of it, and 64 MB, prints without end."""
+"""A command that printed this many times its output limit, and 64 MB, prints without end."""
 _FLOOD_LEAST = 64 << 20
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _SESSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}\Z")
@@ -48,7 +48,7 @@ class HeadTail:
     """Keeps the beginning and the end of a stream: at most `limit` bytes, half of them from each."""
 
     def __init__(self, limit: int) -> None:
-        self.seen = 0
+        self.total = 0
         self._most_head = limit - limit // 2
         self._most_tail = limit // 2
         self._head = bytearray()
@@ -57,7 +57,7 @@ class HeadTail:
 
     def add(self, chunk: bytes) -> None:
         """Take the next bytes."""
-        self.seen += len(chunk)
+        self.total += len(chunk)
         room = self._most_head - len(self._head)
         if room > 0:
             self._head += chunk[:room]
@@ -74,7 +74,7 @@ class HeadTail:
         tail = b"".join(self._tail)
         if len(tail) > self._most_tail:
             tail = tail[len(tail) - self._most_tail :]
-        return bytes(self._head), tail, self.seen - len(self._head) - len(tail)
+        return bytes(self._head), tail, self.total - len(self._head) - len(tail)
 
 
 class Channel:
@@ -154,13 +154,13 @@ class Channel:
     def receive(self, timeout: float) -> tuple[bytes, list[list[str]]]:
         """Output, and answers as words; both empty after `timeout` seconds."""
         try:
-            got = self._transport.receive(max(timeout, 0.001))
+            message = self._transport.receive(max(timeout, 0.001))
         except OSError as error:
-            said = f" ({self._last_words})" if self._last_words else ""
-            raise self._gone((str(error) or "it broke") + said) from None
-        if got is None:
+            last_words = f" ({self._last_words})" if self._last_words else ""
+            raise self._gone((str(error) or "it broke") + last_words) from None
+        if message is None:
             return b"", []
-        answers, content = got
+        answers, content = message
         if not answers:
             return content, []
         self._answers += content
@@ -179,12 +179,12 @@ class Channel:
         self._transport.close()
         return SandboxLost(f"the sandbox's channel is gone: {self.lost}")
 
-    def _wait(self, is_it: Callable[[list[str]], bool]) -> list[str]:
+    def _wait(self, is_answer: Callable[[list[str]], bool]) -> list[str]:
         until = time.monotonic() + self._patience
-        while (left := until - time.monotonic()) > 0:
-            _, answers = self.receive(left)
+        while (remaining := until - time.monotonic()) > 0:
+            _, answers = self.receive(remaining)
             for words in answers:
-                if is_it(words):
+                if is_answer(words):
                     return words
                 self._last_words = " ".join(words)[:_QUOTED]
         raise self._gone(f"the server did not answer within {self._patience:g} s")
@@ -201,7 +201,7 @@ class Channel:
 
 
 class _RunningCommand:
-    """One command on its way."""
+    """One command that runs."""
 
     def __init__(
         self, channel: Channel, timeout: float, output_limit: int, sink: Callable[[bytes], None] | None
@@ -214,15 +214,15 @@ class _RunningCommand:
         self._id = secrets.token_hex(16)
         self._mark = secrets.token_hex(16).encode()
         self._marked = False
-        self._asked_for_mark = False
-        self._held = b""
+        self._mark_requested = False
+        self._pending = b""
         self._code: int | None = None
         self._done = False
         self._over = False
         self._ending = False
         self._timed_out = False
         self._limit: str | None = None
-        self._heard = time.monotonic()
+        self._last_answer = time.monotonic()
 
     def result(self, setup: bytes, script: bytes, stdin: bytes) -> ExecResult:
         channel = self._channel
@@ -233,7 +233,7 @@ class _RunningCommand:
         if stdin:
             channel.send(stdin)
         self._await_start()
-        started = self._heard = time.monotonic()
+        started = self._last_answer = time.monotonic()
         self._pump(started + self._timeout)
         seconds = time.monotonic() - started
         channel.send(b"fin\n")
@@ -250,38 +250,38 @@ class _RunningCommand:
 
     def _await_start(self) -> None:
         """Throw away what earlier commands left, up to the mark."""
-        mark, seen = self._id.encode(), b""
+        mark, buffer = self._id.encode(), b""
         until = time.monotonic() + self._channel.patience
         while True:
-            if (left := until - time.monotonic()) <= 0:
+            if (remaining := until - time.monotonic()) <= 0:
                 raise self._channel.gone("a command could not be started: the server is silent")
-            output, answers = self._channel.receive(left)
+            output, answers = self._channel.receive(remaining)
             for words in answers:
                 self._hear(words)
-            seen += output
-            if (place := seen.find(mark)) >= 0:
-                self._take(seen[place + len(mark) :])
+            buffer += output
+            if (place := buffer.find(mark)) >= 0:
+                self._take(buffer[place + len(mark) :])
                 return
-            seen = seen[-len(mark) :]
+            buffer = buffer[-len(mark) :]
 
     def _pump(self, deadline: float) -> None:
         channel = self._channel
-        asked = 0.0
+        last_ping = 0.0
         while not self._over:
             now = time.monotonic()
             if not self._done:
                 if now >= deadline and not self._ending:
                     self._timed_out = True
                     self._end()
-                if now - self._heard > channel.patience:
+                if now - self._last_answer > channel.patience:
                     raise channel.gone("the server is silent")
-                if now - max(self._heard, asked) > _PING:
-                    asked = now
+                if now - max(self._last_answer, last_ping) > _PING:
+                    last_ping = now
                     channel.send(b"ping %s\n" % self._id.encode())
             else:
-                if now - self._heard > channel.patience:
+                if now - self._last_answer > channel.patience:
                     raise channel.gone("the end of a command's output did not come")
-                if now - self._heard > _PING:
+                if now - self._last_answer > _PING:
                     self._ask_for_mark()
             output, answers = channel.receive(min(_PING, max(deadline - now, 0.001) if not self._ending else _PING))
             if output:
@@ -298,18 +298,18 @@ class _RunningCommand:
     def _take(self, output: bytes) -> None:
         if self._marked:
             return
-        output = self._held + output
+        output = self._pending + output
         place = output.find(self._mark)
         if place >= 0:
             self._marked = True
             self._over = self._done
-            output, self._held = output[:place], b""
+            output, self._pending = output[:place], b""
         else:
             keep = len(self._mark) - 1
-            output, self._held = output[:-keep], output[-keep:]
+            output, self._pending = output[:-keep], output[-keep:]
         if not output:
             return
-        if self._flood is not None and self._kept.seen + len(output) > self._flood:
+        if self._flood is not None and self._kept.total + len(output) > self._flood:
             if not self._ending:
                 self._limit = OUTPUT_LIMIT
                 self._end()
@@ -319,7 +319,7 @@ class _RunningCommand:
     def _hear(self, words: list[str]) -> None:
         if words[0] != self._id and words[0].encode() != self._mark:
             return
-        self._heard = time.monotonic()
+        self._last_answer = time.monotonic()
         match words[1:]:
             case ["done", code, kills] if not self._done and code.isdigit() and kills.isdigit():
                 self._code = int(code)
@@ -329,9 +329,9 @@ class _RunningCommand:
             case ["gone"] if not self._done:
                 # The command has killed its own supervisor: nobody can tell how it ended.
                 self._end()
-            case ["killed", left]:
-                if left != "0":
-                    raise self._channel.gone(f"{left} processes could not be killed")
+            case ["killed", survivors]:
+                if survivors != "0":
+                    raise self._channel.gone(f"{survivors} processes could not be killed")
                 self._done, self._over = True, self._marked
                 self._ask_for_mark()
             case ["crowded"]:
@@ -340,8 +340,8 @@ class _RunningCommand:
                 self._over = True
 
     def _ask_for_mark(self) -> None:
-        if not self._marked and not self._asked_for_mark:
-            self._asked_for_mark = True
+        if not self._marked and not self._mark_requested:
+            self._mark_requested = True
             self._channel.send(b"end %s\n" % self._mark)
 
 

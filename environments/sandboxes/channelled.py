@@ -49,14 +49,14 @@ class ChannelledSandbox(ABC):
 
     @abstractmethod
     def _disk_use(self) -> int:
-        """Bytes that the place's commands wrote and that still lie there."""
+        """Bytes that commands wrote in the place and that are still there."""
 
     @abstractmethod
     def _cause(self, error: SandboxLost) -> SandboxError:
-        """What to raise, now that the channel is gone; nothing may go on running in the place after it."""
+        """The error to raise when the channel is gone; after it nothing may run in the place."""
 
     def _not_started(self, error: SandboxLost) -> SandboxError:
-        """What to raise where the channel never opened."""
+        """The error to raise where the channel never opened."""
         return error
 
     def __enter__(self) -> Self:
@@ -74,7 +74,7 @@ class ChannelledSandbox(ABC):
             raise SandboxLost("the sandbox was closed")
         if self._channel is not None:
             return
-        started, begun = False, time.monotonic()
+        started, start = False, time.monotonic()
         try:
             self._channel = Channel(self._make())
             self._channel.open()
@@ -87,7 +87,7 @@ class ChannelledSandbox(ABC):
         self._watchdog = Watchdog(self._disk_use, self.config.limits.disk_bytes, self._end)
         self._watchdog.start()
         log.info(
-            "%s started in %.1f s, of %s", self._shown, time.monotonic() - begun, self.config.image or "this machine"
+            "%s started in %.1f s, of %s", self._label, time.monotonic() - start, self.config.image or "this machine"
         )
 
     def close(self) -> None:
@@ -95,11 +95,11 @@ class ChannelledSandbox(ABC):
         if not self._closed:
             self._closed = True
             if self._channel is not None:
-                log.info("%s ended", self._shown)
+                log.info("%s ended", self._label)
             self._stop()
 
     @property
-    def _shown(self) -> str:
+    def _label(self) -> str:
         return f"sandbox {id(self) & 0xFFFFFF:06x}"
 
     def _stop(self) -> None:
@@ -157,7 +157,7 @@ class ChannelledSandbox(ABC):
             raise self._why(error) from None
 
     def _running(self) -> Channel:
-        """The channel. Raises `SandboxLost`, or what is behind it, where there is none any more."""
+        """The channel. Raises `SandboxLost`, or its cause, where there is none any more."""
         if self._channel is None:
             raise SandboxLost("the sandbox was closed" if self._closed else "the sandbox was not started")
         if self._channel.lost:
@@ -170,14 +170,14 @@ class ChannelledSandbox(ABC):
             why: SandboxError = DiskLimit(f"the sandbox wrote {self._watchdog.tripped:,} bytes; it may write {most:,}")
         else:
             why = self._cause(error)
-        log.warning("%s is lost: %s", self._shown, why.name)
+        log.warning("%s is lost: %s", self._label, why.name)
         return why
 
     def read(self, path: str) -> bytes:
         """See `Sandbox.read`; at most `MOST_READ` bytes."""
         result = self._exec(f"cat -- {shlex.quote(path)}", _FILES, "/", output_limit=MOST_READ)
         if result.exit_code != 0 or result.omitted:
-            raise SandboxFileError(f"{path!r} cannot be read: {said(result)}")
+            raise SandboxFileError(f"{path!r} cannot be read: {failure_text(result)}")
         return result.output
 
     def write(self, path: str, content: bytes, *, mode: int = 0o644) -> None:
@@ -186,10 +186,10 @@ class ChannelledSandbox(ABC):
         command = f"mkdir -p -- {above} && cat > {name} && chmod {mode:o} -- {name}"
         result = self._exec(command, _FILES, "/", stdin=content)
         if result.exit_code != 0:
-            raise SandboxFileError(f"{path!r} cannot be written: {said(result)}")
+            raise SandboxFileError(f"{path!r} cannot be written: {failure_text(result)}")
 
 
-def said(result: ExecResult) -> str:
+def failure_text(result: ExecResult) -> str:
     """Why a command of our own failed, in few words."""
     if result.timed_out:
         return "it took too long"

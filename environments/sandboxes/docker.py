@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from environments.sandboxes.channel import PATIENCE
-from environments.sandboxes.channelled import ChannelledSandbox, said
+from environments.sandboxes.channelled import ChannelledSandbox, failure_text
 from environments.sandboxes.docker_stream import ExecTransport, engine_errors
 from environments.sandboxes.engine import connect
 from environments.sandboxes.leftovers import SANDBOX, SNAPSHOT, our_labels
@@ -99,8 +99,10 @@ class DockerSandbox(ChannelledSandbox):
             most = str(self.config.limits.processes)
             command = ["bash", "--noprofile", "--norc", "-c", SCRIPT, "prchain", "1", "/tmp/.prchain", most]
             api = self._client.api
-            made = api.exec_create(self._container.id, command, stdin=True, user=self.config.user or "", workdir="/")
-            return ExecTransport(api.exec_start(made["Id"], socket=True), 2 * PATIENCE)
+            execution = api.exec_create(
+                self._container.id, command, stdin=True, user=self.config.user or "", workdir="/"
+            )
+            return ExecTransport(api.exec_start(execution["Id"], socket=True), 2 * PATIENCE)
 
     def _create(self) -> Any:
         from docker.types import LogConfig, Ulimit  # noqa: PLC0415  loaded with the first container
@@ -194,9 +196,9 @@ class DockerSandbox(ChannelledSandbox):
     def put(self, folder: str, archive: BinaryIO | bytes) -> None:
         """See `Sandbox.put`; the engine unpacks it, as root, with the owners that it names."""
         self._running()
-        made = self.exec(f"mkdir -p -- {shlex.quote(folder)}", cwd="/")
-        if made.exit_code != 0:
-            raise SandboxFileError(f"{folder!r} cannot be made: {said(made)}")
+        result = self.exec(f"mkdir -p -- {shlex.quote(folder)}", cwd="/")
+        if result.exit_code != 0:
+            raise SandboxFileError(f"{folder!r} cannot be made: {failure_text(result)}")
         with engine_errors(f"unpacking an archive at {folder!r}", SandboxFileError):
             self._client.api.put_archive(self._container.id, folder, archive)
 

@@ -1,4 +1,4 @@
-"""The stream of one exec in a container, and the engine's errors in our names."""
+"""The stream of one exec in a container, and the engine's errors as our own."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _BAD_ARCHIVE = ("processing tar file", "not a directory")
 
 
 @contextlib.contextmanager
-def engine_errors(doing: str, missing: type[SandboxError] = SandboxLost) -> Iterator[None]:
-    """Give the engine's errors our names; `missing` is what another thing than a container or an image raises.
+def engine_errors(action: str, missing: type[SandboxError] = SandboxLost) -> Iterator[None]:
+    """Turn the engine's errors into ours; `missing` is for missing things other than containers and images.
 
     `ImageMissing`; `SandboxLost` where the container is gone or does not run; `EngineUnavailable` for all others.
     """
@@ -29,18 +29,18 @@ def engine_errors(doing: str, missing: type[SandboxError] = SandboxLost) -> Iter
     try:
         yield
     except errors.ImageNotFound as error:
-        raise ImageMissing(f"{doing}: {_line(error)}; build it with `prchain environments build`") from None
+        raise ImageMissing(f"{action}: {_line(error)}; build it with `prchain environments build`") from None
     except errors.NotFound as error:
         gone = "no such container" in _line(error).lower()
-        raise (SandboxLost if gone else missing)(f"{doing}: {_line(error)}") from None
+        raise (SandboxLost if gone else missing)(f"{action}: {_line(error)}") from None
     except errors.APIError as error:
         if missing is not SandboxLost and any(sign in _line(error) for sign in _BAD_ARCHIVE):
-            raise missing(f"{doing}: {_line(error)}") from None
+            raise missing(f"{action}: {_line(error)}") from None
         if error.status_code == 409:
-            raise SandboxLost(f"{doing}: {_line(error)}") from None
-        raise EngineUnavailable(f"{doing}: the Docker engine answered {_line(error)}") from None
+            raise SandboxLost(f"{action}: {_line(error)}") from None
+        raise EngineUnavailable(f"{action}: the Docker engine answered {_line(error)}") from None
     except (errors.DockerException, requests.RequestException, OSError) as error:
-        raise EngineUnavailable(f"{doing}: the Docker engine does not answer ({_line(error)})") from None
+        raise EngineUnavailable(f"{action}: the Docker engine does not answer ({_line(error)})") from None
 
 
 class ExecTransport:
@@ -61,10 +61,10 @@ class ExecTransport:
         """See `Transport`."""
         until = time.monotonic() + timeout
         while not self._whole():
-            left = until - time.monotonic()
-            if left <= 0:
+            remaining = until - time.monotonic()
+            if remaining <= 0:
                 return None
-            self._socket.settimeout(left)
+            self._socket.settimeout(remaining)
             try:
                 content = self._socket.recv(1 << 18)
             except TimeoutError:

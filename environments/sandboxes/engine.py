@@ -1,4 +1,4 @@
-"""The Docker engine that images are built in, reached through the `docker` SDK; its failures in our own names."""
+"""The Docker engine that images are built in, reached through the `docker` SDK; its failures as our own errors."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def connect(url: str | None = None, *, timeout: int = 120) -> Any:
 
 
 def tried_address(url: str | None) -> str:
-    """Where `connect` looks for the engine, and what says so; without credentials."""
+    """Where `connect` looks for the engine, and which setting says so; without credentials."""
     if url:
         return f" at {redact(url)} (environments_engine)"
     if named := os.environ.get("DOCKER_HOST"):
@@ -67,7 +67,7 @@ def tried_address(url: str | None) -> str:
 
 @contextlib.contextmanager
 def in_engine(address: str = "") -> Iterator[None]:
-    """Give what the SDK raises our names: `EngineUnavailable`, `ImageMissing`, `ImageError` for other refusals.
+    """Turn the SDK's errors into ours: `EngineUnavailable`, `ImageMissing`, `ImageError` for other refusals.
 
     `address` is what `tried_address` gives, where a connection is being made.
     """
@@ -103,29 +103,29 @@ def why_silent(error: BaseException) -> str:
 
 
 def _inner(error: BaseException) -> Iterator[BaseException]:
-    """An error and all those that it was made of; a cycle ends."""
-    waiting, seen = [error], set[int]()
+    """An error and all errors that it wraps; a cycle ends."""
+    waiting, visited = [error], set[int]()
     while waiting:
         error = waiting.pop(0)
-        if id(error) in seen:
+        if id(error) in visited:
             continue
-        seen.add(id(error))
+        visited.add(id(error))
         yield error
-        near = (error.__cause__, error.__context__, getattr(error, "reason", None), *error.args)
-        waiting += [item for item in near if isinstance(item, BaseException)]
+        causes = (error.__cause__, error.__context__, getattr(error, "reason", None), *error.args)
+        waiting += [item for item in causes if isinstance(item, BaseException)]
 
 
 def engine_words(answer: str | bytes | Iterable[Any]) -> list[str]:
     """What the engine said in a stream of JSON lines (an import, a pull); raises `ImageError` with its error."""
     text = answer if isinstance(answer, str) else answer.decode("utf-8", "replace") if isinstance(answer, bytes) else ""
-    said = []
+    words = []
     for line in text.splitlines():
         with contextlib.suppress(ValueError):
-            word = json.loads(line)
-            if "error" in word:
-                raise ImageError(f"the Docker engine refused: {redact(str(word['error']))[:300]}")
-            said.append(str(word.get("status", "")))
-    return said
+            event = json.loads(line)
+            if "error" in event:
+                raise ImageError(f"the Docker engine refused: {redact(str(event['error']))[:300]}")
+            words.append(str(event.get("status", "")))
+    return words
 
 
 def _line(error: BaseException) -> str:

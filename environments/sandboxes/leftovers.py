@@ -1,7 +1,7 @@
 """Containers and snapshots that a crash left behind: which are ours, and whether the process that made them still runs.
 
-Everything that a sandbox makes in an engine carries labels: what it is, and which process made it. Without such a label
-nothing is touched, and what belongs to a process that runs, or to another machine on the same engine, is not either.
+Everything that a sandbox makes in an engine carries labels: what it is, and which process made it. Nothing
+without such a label is touched, and nothing of a process that still runs, or of another machine on the same engine.
 """
 
 from __future__ import annotations
@@ -84,12 +84,14 @@ def remove(client: Any, leftovers: list[Leftover]) -> list[Leftover]:
             break
         waiting = kept
     with engine_errors("listing sandboxes"):
-        left = {item["Id"] for item in client.api.containers(all=True)} | {item["Id"] for item in client.api.images()}
-    return [item for item in kept if item.id in left]
+        present = {item["Id"] for item in client.api.containers(all=True)} | {
+            item["Id"] for item in client.api.images()
+        }
+    return [item for item in kept if item.id in present]
 
 
 def clear_local(folder: Path | None = None) -> dict[Path, bool]:
-    """Remove the folders of local sandboxes whose process is gone: which these were, and whether they are gone.
+    """Remove the folders of local sandboxes whose process is gone; returns each, and whether it is gone.
 
     `folder` is where temporary folders lie.
     """

@@ -1,4 +1,4 @@
-"""Sandboxes on this machine: in namespaces of bubblewrap, or, where somebody insists, as plain processes.
+"""Sandboxes on this machine: in namespaces of bubblewrap, or, where the user insists, as plain processes.
 
 Bubblewrap gives a tree of its own (the programs read-only; the workdir, /tmp and the home are folders of ours), its own
 processes and users, and no network. What it cannot do without an engine: CPUs are not limited, memory is a limit
@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from environments.sandboxes.channel import PATIENCE
-from environments.sandboxes.channelled import ChannelledSandbox, said
+from environments.sandboxes.channelled import ChannelledSandbox, failure_text
 from environments.sandboxes.leftovers import LOCAL_PREFIX, OWNER_FILE
 from environments.sandboxes.sandbox import SandboxConfig
 from environments.sandboxes.server import SCRIPT
@@ -47,7 +47,7 @@ _FOLDERS = ("work", "tmp", "home", "shm")
 """What commands can write: folders of ours, so that they count as disk use and go with a snapshot."""
 _PROGRAMS = ("usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32")
 _ETC = ("alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "ssl", "localtime", "mime.types")
-"""What of the host's /etc programs need and what tells nothing about it."""
+"""What programs need of the host's /etc, and what reveals nothing about the host."""
 _ARCHIVES = 600.0
 _IN_MEMORY = 32 << 20
 _BLOCK = 4096
@@ -80,7 +80,7 @@ class ProcessTransport:
                 rest = rest[os.write(self._in, rest) :]
 
     def receive(self, timeout: float) -> tuple[bool, bytes] | None:
-        """See `Transport`. Answers come first, as they can wait for no output."""
+        """See `Transport`. Answers come first: they must not wait for output."""
         ready = [key.fd for key, _ in self._selector.select(timeout)]
         if not ready:
             return None
@@ -103,7 +103,7 @@ class ProcessTransport:
 
 
 class LocalSandbox(ChannelledSandbox):
-    """A sandbox of namespaces; with `unsafe` plain processes, whose paths are the host's and whom nothing keeps off."""
+    """A sandbox of namespaces; with `unsafe` plain processes, which use the host's paths without isolation."""
 
     def __init__(self, config: SandboxConfig, *, unsafe: bool = False) -> None:
         super().__init__(config)
@@ -164,27 +164,27 @@ class LocalSandbox(ChannelledSandbox):
         root = Path(self.config.image or "/")
         if not root.is_dir():
             raise ImageMissing(f"there is no folder {root} with a root file system")
-        out = [program, "--unshare-all", "--die-with-parent", "--new-session", "--hostname", "sandbox"]
-        out += ["--uid", "1000", "--gid", "1000", "--cap-drop", "ALL"]
+        arguments = [program, "--unshare-all", "--die-with-parent", "--new-session", "--hostname", "sandbox"]
+        arguments += ["--uid", "1000", "--gid", "1000", "--cap-drop", "ALL"]
         if self.config.network:
-            out += ["--share-net"]
-        shown = sorted(entry.name for entry in root.iterdir()) if self.config.image else _PROGRAMS
-        for name in shown:
+            arguments += ["--share-net"]
+        names = sorted(entry.name for entry in root.iterdir()) if self.config.image else _PROGRAMS
+        for name in names:
             path = root / name
             if name in {"proc", "dev", "sys", "tmp", "etc", "home"}:
                 continue
             if path.is_symlink():
-                out += ["--symlink", os.readlink(path), f"/{name}"]
+                arguments += ["--symlink", os.readlink(path), f"/{name}"]
             elif path.exists():
-                out += ["--ro-bind", str(path), f"/{name}"]
+                arguments += ["--ro-bind", str(path), f"/{name}"]
         for name in _ETC:
-            out += ["--ro-bind-try", str(root / "etc" / name), f"/etc/{name}"]
-        out += ["--ro-bind", str(folder / "etc" / "passwd"), "/etc/passwd"]
-        out += ["--ro-bind", str(folder / "etc" / "group"), "/etc/group"]
-        out += ["--proc", "/proc", "--dev", "/dev", "--bind", str(state / "shm"), "/dev/shm"]
-        out += ["--bind", str(state / "tmp"), "/tmp", "--bind", str(state / "home"), _HOME]
-        out += ["--bind", str(state / "work"), self.config.workdir]
-        return [*out, "--remount-ro", "/dev", "--remount-ro", "/", "--"]
+            arguments += ["--ro-bind-try", str(root / "etc" / name), f"/etc/{name}"]
+        arguments += ["--ro-bind", str(folder / "etc" / "passwd"), "/etc/passwd"]
+        arguments += ["--ro-bind", str(folder / "etc" / "group"), "/etc/group"]
+        arguments += ["--proc", "/proc", "--dev", "/dev", "--bind", str(state / "shm"), "/dev/shm"]
+        arguments += ["--bind", str(state / "tmp"), "/tmp", "--bind", str(state / "home"), _HOME]
+        arguments += ["--bind", str(state / "work"), self.config.workdir]
+        return [*arguments, "--remount-ro", "/dev", "--remount-ro", "/", "--"]
 
     def _stop(self) -> None:
         if self._unsafe and self._process is not None:
@@ -238,7 +238,7 @@ class LocalSandbox(ChannelledSandbox):
         command = f"mkdir -p -- {name} && tar -x {kind} --no-same-owner -f - -C {name}"
         result = self._exec(command, _ARCHIVES, "/", stdin=content)
         if result.exit_code != 0:
-            raise SandboxFileError(f"{folder!r} cannot be unpacked into: {said(result)}")
+            raise SandboxFileError(f"{folder!r} cannot be unpacked into: {failure_text(result)}")
 
     def get(self, path: str) -> Iterator[bytes]:
         """See `Sandbox.get`; collected in a temporary file."""
@@ -251,7 +251,7 @@ class LocalSandbox(ChannelledSandbox):
             command = f"tar -c -f - -C {shlex.quote(above or '/')} -- {shlex.quote(name)} 2>/dev/null"
             result = self._exec(command, _ARCHIVES, "/", sink=keep)
             if result.exit_code not in (0, None):
-                # What commands locked themselves out of is theirs all the same.
+                # Files that commands made unreadable belong to the result, too.
                 self._exec(f"chmod -R u+rwX -- {shlex.quote(path)}", _ARCHIVES, "/")
                 spool.seek(0)
                 spool.truncate()
@@ -353,9 +353,9 @@ def _kill_below(pid: int) -> None:
 def _copy(source: Path, target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     command = ["cp", "-a", "--reflink=auto", "--", str(source), str(target)]
-    ran = subprocess.run(command, capture_output=True, check=False)
-    if ran.returncode != 0:
-        raise SandboxError(f"a snapshot cannot be copied: {ran.stderr.decode('utf-8', 'replace')[-200:].strip()}")
+    result = subprocess.run(command, capture_output=True, check=False)
+    if result.returncode != 0:
+        raise SandboxError(f"a snapshot cannot be copied: {result.stderr.decode('utf-8', 'replace')[-200:].strip()}")
 
 
 def _blocks(folder: Path) -> int:

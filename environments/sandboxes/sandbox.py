@@ -115,8 +115,8 @@ class Sandbox(Protocol):
         """Run ``bash -c command`` and return when that shell ends; what it left in the background goes on.
 
         `timeout` in seconds: then the command and everything that it started is killed, also what left its session, and
-        the output so far is returned. Without a `session` a command begins in `cwd` (default: the place's workdir) with
-        the place's variables. Commands of one session (a word of our choice) keep working directory and exported
+        the output so far is returned. Without a `session` a command begins in `cwd` (default: the sandbox's workdir)
+        with its variables. Commands of one session (a word of our choice) keep working directory and exported
         variables; these lie in the sandbox and so go with a snapshot; a shell that sets its own EXIT trap, or ends by
         `exec`, a signal or our timeout, leaves its session as it was. A `cwd` that cannot be entered: exit code 126.
         """

@@ -21,7 +21,7 @@ from prchain.errors import (
 )
 
 Matcher = str | re.Pattern[str] | Callable[[str], bool]
-"""Which commands a line fits: the very text, a pattern found in it, or a function's word."""
+"""Which commands a line fits: the exact text, a pattern found in it, or a function that says so."""
 
 _QUOTED = 400
 
@@ -130,9 +130,9 @@ class ScriptedSandbox:
         self._check()
         stream = io.BytesIO(archive) if isinstance(archive, bytes) else archive
         try:
-            with tarfile.open(fileobj=stream, mode="r:*") as opened:
-                for member in opened:
-                    content = opened.extractfile(member) if member.isfile() else None
+            with tarfile.open(fileobj=stream, mode="r:*") as tar:
+                for member in tar:
+                    content = tar.extractfile(member) if member.isfile() else None
                     if content is not None:
                         path = posixpath.normpath(posixpath.join(folder, member.name))
                         self._files[path] = (content.read(), member.mode)

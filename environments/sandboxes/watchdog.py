@@ -41,8 +41,8 @@ class Watchdog(threading.Thread):
 
     def run(self) -> None:
         while not self._stopped:
-            took = self._look()
-            self._wait(took)
+            seconds = self._look()
+            self._wait(seconds)
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
@@ -61,10 +61,10 @@ class Watchdog(threading.Thread):
         if self.is_alive() and threading.current_thread() is not self:
             self.join(timeout=5)
 
-    def _wait(self, took: float) -> None:
+    def _wait(self, seconds: float) -> None:
         """Until the next look is due: after `busy` seconds of running commands, or `idle` seconds."""
-        least = time.monotonic() + max(self._busy, _SHARE * took)
-        most = time.monotonic() + max(self._idle, _SHARE * took)
+        least = time.monotonic() + max(self._busy, _SHARE * seconds)
+        most = time.monotonic() + max(self._idle, _SHARE * seconds)
         while not self._stopped:
             now = time.monotonic()
             if now >= most or (self._running and now >= least):
@@ -76,7 +76,7 @@ class Watchdog(threading.Thread):
                 self._wake.clear()
 
     def _look(self) -> float:
-        began = time.monotonic()
+        start = time.monotonic()
         try:
             used = self._used()
         except SandboxError:
@@ -85,4 +85,4 @@ class Watchdog(threading.Thread):
             self.tripped = used
             self._stopped = True
             self._end()
-        return time.monotonic() - began
+        return time.monotonic() - start

@@ -44,12 +44,12 @@ file_of = file_before(" > ")
 
 def id_of(path: str, titles: list[str]) -> str:
     """The id of a test in a file; `path` may be absolute."""
-    shown = os.path.relpath(path, ROOT) if path.startswith(f"{ROOT}/") else path
-    return " > ".join(part for part in (shown, *titles) if part)
+    relative = os.path.relpath(path, ROOT) if path.startswith(f"{ROOT}/") else path
+    return " > ".join(part for part in (relative, *titles) if part)
 
 
 def package_sections(runner: str) -> dict[str, Sections]:
-    """What of a ``package.json`` steers a runner: its own section, and what decides how any code is run."""
+    """The parts of a ``package.json`` that steer a runner: its own section, and what decides how any code is run."""
     keys = ("scripts", "type", "babel", runner)
 
     def sections(text: str) -> dict[str, Any]:
@@ -84,11 +84,11 @@ def _results(report: dict[str, Any]) -> Iterator[tuple[str, Status]]:
 def document(log: str, key: str) -> dict[str, Any]:
     """The last JSON object of a log that has this key and begins a line; what tests print stands before the report."""
     decoder, found, end = json.JSONDecoder(), {}, 0
-    for begun in islice(_OBJECT.finditer(log), _TRIES):
-        if begun.start() < end:
+    for match in islice(_OBJECT.finditer(log), _TRIES):
+        if match.start() < end:
             continue
         try:
-            value, end = decoder.raw_decode(log, begun.start())
+            value, end = decoder.raw_decode(log, match.start())
         except (json.JSONDecodeError, RecursionError):
             continue
         if isinstance(value, dict) and key in value:

@@ -93,7 +93,7 @@ def check_state(classes: ClassifiedTests, on_base: Sequence[Statuses], on_state:
 
     `on_base` are the before runs that `classes` was made from. A state is broken only when a test did run in every run
     on B_t and none of those runs here; where B_t itself runs nothing (each file needs what the stage adds), nothing can
-    be said. A carried failure in an always passing test is not looked for among flaky ones.
+    be said. Flaky tests are not searched for carried failures.
     """
     ran_on_base = {test for test in classes.p2p + classes.failing + classes.f2p if _always_ran(test, on_base)}
     return StateCheck(

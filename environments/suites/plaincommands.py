@@ -13,5 +13,5 @@ from environments.suites.runners import RUNNERS
 
 def plain_command(runner: str, files: Sequence[str]) -> str:
     """One line of shell, for the tree's root; `runner` is a name of `environments.suites.runners`."""
-    known = RUNNERS[runner]
-    return known.plain.format(files=known.shown(files)).strip()
+    known_runner = RUNNERS[runner]
+    return known_runner.plain.format(files=known_runner.files_text(files)).strip()

@@ -1,4 +1,4 @@
-"""What a test runner is to us: how it is started, which files it takes for tests, what steers it, and how it is read.
+"""The interface of a test runner: how it is started, which files are its tests, what steers it, how its report is read.
 
 One module of `environments.suites.runners` holds the values of one runner. Everything here is plain data and pure
 functions; `environments.suites.testruns` runs tests with it.
@@ -68,14 +68,14 @@ def file_before(mark: str) -> Callable[[str, Collection[str]], str | None]:
 
 @dataclass(frozen=True, slots=True)
 class OwnNames:
-    """How a repository names test files in its own way for a runner."""
+    """A repository's own rule for the names of a runner's test files."""
 
     files: tuple[str, ...]
     """Files of the tree's root that can say so."""
     patterns: Callable[[Mapping[str, str]], tuple[str, ...]]
-    """The patterns that the texts of those `files` which there are set; empty: the runner's own rule holds."""
+    """From the texts of those `files` that exist to the patterns they set; empty: the runner's own rule holds."""
     takes: Callable[[str, tuple[str, ...]], bool]
-    """Whether a path is one of a test file by such patterns."""
+    """Whether such patterns take a path for a test file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ class Runner:
     separator: str = " "
     """Between those arguments."""
     file_of: Callable[[str, Collection[str]], str | None] = no_file
-    """From a test's id and the files that were run to the one that it is of; None where the id does not tell."""
+    """From a test's id and the files that were run to the test's file; None where the id does not tell."""
     steering: tuple[str, ...] = ()
     """Files that do nothing but tell the runner what to run and how to judge it."""
     project_files: tuple[str, ...] = ()
@@ -132,6 +132,6 @@ class Runner:
         """The runner's own command."""
         return TestCommand(self.template, self.name, self.signed, self.options)
 
-    def shown(self, files: Sequence[str]) -> str:
-        """What stands for ``{files}`` in a command, quoted for the shell."""
+    def files_text(self, files: Sequence[str]) -> str:
+        """The text in the place of ``{files}`` in a command, quoted for the shell."""
         return self.separator.join(map(shlex.quote, self.arguments(files)))

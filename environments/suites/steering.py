@@ -50,11 +50,11 @@ def steering_changed(path: bytes, old: bytes | None, new: bytes | None) -> tuple
 
 
 def _sections(name: bytes, text: bytes | None) -> dict[str, Any] | None:
-    """The steering sections of a project file; None where they cannot be told from the rest."""
+    """The steering sections of a project file; None where it has no reader here, or does not parse."""
     try:
-        file, shown = name.decode(), (text or b"").decode()
-        read = [runner.sections[file] for runner in RUNNERS.values() if file in runner.sections]
-        return {part: value for sections in read for part, value in sections(shown).items()} if read else None
+        file, content = name.decode(), (text or b"").decode()
+        readers = [runner.sections[file] for runner in RUNNERS.values() if file in runner.sections]
+        return {part: value for sections in readers for part, value in sections(content).items()} if readers else None
     except (ValueError, TypeError, AttributeError, Error, RecursionError):
         return None
 

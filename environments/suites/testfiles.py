@@ -30,10 +30,10 @@ def is_test_file(path: str, runner: str, patterns: tuple[str, ...] = ()) -> bool
 
     `patterns` are the repository's own, which hold instead where the runner knows such (`Runner.own_names`).
     """
-    known = RUNNERS[runner]
-    if patterns and known.own_names:
-        return known.own_names.takes(path, patterns)
-    return bool(re.search(known.files, path))
+    known_runner = RUNNERS[runner]
+    if patterns and known_runner.own_names:
+        return known_runner.own_names.takes(path, patterns)
+    return bool(re.search(known_runner.files, path))
 
 
 def choose(
@@ -52,15 +52,15 @@ def choose(
     patch, its source patch and the test patches of the chain's earlier stages touch; `patterns` are as in
     `is_test_file`.
     """
-    here = {path for path in tree if is_test_file(path, runner, patterns)}
+    test_files = {path for path in tree if is_test_file(path, runner, patterns)}
     source = sorted({path for path in source_patch if not is_test_file(path, runner, patterns)})
     stems = {_stem(path) for path in source} - {"", "__init__", "index", "mod", "lib", "main"}
     near = {folder for path in source for folder in _folders_of(path)}
-    own = sorted(here & set(test_patch))
+    own = sorted(test_files & set(test_patch))
     ranks = [
-        sorted(here & set(earlier)),
-        sorted(path for path in here if _stem(path) in stems),
-        sorted(path for path in here if _place(path) in near),
+        sorted(test_files & set(earlier)),
+        sorted(path for path in test_files if _stem(path) in stems),
+        sorted(path for path in test_files if _place(path) in near),
     ]
     chosen = dict.fromkeys(own)
     for path in (path for rank in ranks for path in rank):

@@ -71,7 +71,7 @@ class TestRun:
 
     @property
     def usable(self) -> bool:
-        """Whether tests may be classified by this run: one that was out of time or memory says what the machine can."""
+        """Whether tests may be classified by this run: one that was out of time or memory tells only of the machine."""
         return self.infra is None and not self.timed_out
 
 
@@ -108,8 +108,8 @@ def run_tests(
             *runner.arguments(files),
         ],
     }
-    ran = sandbox.exec(
-        _filled(command.template, files=runner.shown(files), tools=tools, report=report),
+    result = sandbox.exec(
+        _filled(command.template, files=runner.files_text(files), tools=tools, report=report),
         timeout=timeout,
         cwd=workdir or sandbox.config.workdir,
         environment={**_ENVIRONMENT, **command.environment},
@@ -118,11 +118,11 @@ def run_tests(
     )
     log, too_large = _read(sandbox, report)
     sandbox.exec(f"rm -rf {tools}", cwd="/")
-    tail = ran.text[-8000:]
-    infra = ran.limit if ran.limit == "out_of_memory" else "report_too_large" if too_large else None
+    tail = result.text[-8000:]
+    infra = result.limit if result.limit == "out_of_memory" else "report_too_large" if too_large else None
     if command.signed:
-        events = read_events(log, key, timed_out=ran.timed_out)
-        infra = infra or (None if events.started or ran.timed_out else "runner_missing")
+        events = read_events(log, key, timed_out=result.timed_out)
+        infra = infra or (None if events.started or result.timed_out else "runner_missing")
         tampered = tuple(what for what in events.tampered if what not in replaced_by_reference)
         notes = [f"replaced in the runner: {what}" for what in tampered]
         notes += [f"overruled: {test}" for test in events.overruled]
@@ -131,14 +131,29 @@ def run_tests(
         complete = events.exit_code is not None
         statuses = _doubted(events.statuses) if tampered else events.statuses
         return TestRun(
-            statuses, tail, ran.seconds, ran.exit_code, ran.timed_out, complete, infra, tuple(notes), events.tampered
+            statuses,
+            tail,
+            result.seconds,
+            result.exit_code,
+            result.timed_out,
+            complete,
+            infra,
+            tuple(notes),
+            events.tampered,
         )
     statuses = runner.parse(log.decode("utf-8", "replace"))
-    if ran.exit_code in {126, 127} and not statuses:
+    if result.exit_code in {126, 127} and not statuses:
         infra = infra or "runner_missing"
-    statuses, distrusted = distrust(statuses, ran.exit_code)
+    statuses, distrusted = distrust(statuses, result.exit_code)
     return TestRun(
-        statuses, tail, ran.seconds, ran.exit_code, ran.timed_out, ran.exit_code is not None, infra, distrusted
+        statuses,
+        tail,
+        result.seconds,
+        result.exit_code,
+        result.timed_out,
+        result.exit_code is not None,
+        infra,
+        distrusted,
     )
 
 

@@ -13,7 +13,7 @@ from environments.suites.testlogs import Status, join
 _BINARY = re.compile(r"\s*Running (?:unittests )?(?P<path>\S+) \((?:.*/)?(?P<name>[^/\s]+?)-[0-9a-f]{16}(?:\.exe)?\)")
 _DOC = re.compile(r"\s*Doc-tests (?P<name>\S+)")
 _TEST = re.compile(r"test (?P<test>.+?)(?: - should panic)? \.\.\. (?:.*?)(?P<word>ok|FAILED|ignored(?:, .*)?)")
-_BEGUN = re.compile(r"test (?P<test>\S.*?)(?: - should panic)? \.\.\. ?.*")
+_START = re.compile(r"test (?P<test>\S.*?)(?: - should panic)? \.\.\. ?.*")
 _RESULT = re.compile(
     r"test result: (?:ok|FAILED)\. (?P<passed>\d+) passed; (?P<failed>\d+) failed; (?P<ignored>\d+) ignored;.*"
 )
@@ -42,24 +42,24 @@ def parse_cargo(log: str) -> dict[str, Status]:
 def _binary(lines: list[str]) -> list[tuple[str, Status]]:
     found: list[tuple[str, Status]] = []
     counts: tuple[int, ...] | None = None
-    summaries, told = 0, False
+    summaries, in_failures = 0, False
     for line in lines:
-        told = told or line == "failures:"  # what failing tests printed follows
+        in_failures = in_failures or line == "failures:"  # what failing tests printed follows
         if result := _RESULT.fullmatch(line):
             counts = (int(result["passed"]), int(result["failed"]), int(result["ignored"]))
             summaries += 1
-        elif told:
+        elif in_failures:
             continue
         elif test := _TEST.fullmatch(line):
             found.append((test["test"], _WORDS.get(test["word"], Status.skipped)))
-        elif begun := _BEGUN.fullmatch(line):
-            found.append((begun["test"], Status.error))
+        elif start := _START.fullmatch(line):
+            found.append((start["test"], Status.error))
     if not found and counts is None:
         return []
-    seen = tuple(
-        sum(status is wanted for _, status in found) for wanted in (Status.passed, Status.failed, Status.skipped)
+    tallied = tuple(
+        sum(status is kind for _, status in found) for kind in (Status.passed, Status.failed, Status.skipped)
     )
-    if counts == seen and summaries == 1 and len({test for test, _ in found}) == len(found):
+    if counts == tallied and summaries == 1 and len({test for test, _ in found}) == len(found):
         return found
     return [(test, Status.error if status is Status.passed else status) for test, status in found]
 
@@ -67,8 +67,8 @@ def _binary(lines: list[str]) -> list[tuple[str, Status]]:
 def targets(files: Sequence[str]) -> list[str]:
     """``--test name`` for integration tests; with any other file nothing, which runs the whole package's tests, for
     unit tests live in the source."""
-    named = [_target(path) for path in files]
-    return [] if None in named else [part for fromkey in dict.fromkeys(named) for part in ("--test", str(fromkey))]
+    names = [_target(path) for path in files]
+    return [] if None in names else [part for name in dict.fromkeys(names) for part in ("--test", str(name))]
 
 
 def _target(path: str) -> str | None:

@@ -43,13 +43,13 @@ def parse_go(log: str) -> dict[str, Status]:
 class _Package:
     name: str
     found: dict[str, Status] = field(default_factory=dict)
-    said_last_word: bool = False
+    printed_verdict: bool = False
     ended: Status | None = None
 
     def take(self, event: dict[str, object]) -> None:
         test, status = event.get("Test"), _ACTIONS.get(str(event.get("Action")))
         if not isinstance(test, str):
-            self.said_last_word = self.said_last_word or event.get("Output") in {"PASS\n", "FAIL\n"}
+            self.printed_verdict = self.printed_verdict or event.get("Output") in {"PASS\n", "FAIL\n"}
             self.ended = status or self.ended
         elif status is Status.collected:
             self.found.setdefault(test, status)
@@ -59,7 +59,7 @@ class _Package:
 
     def reports(self) -> Iterator[tuple[str, Status]]:
         # FAIL is left out by a binary that panics; its package fails, which no test can take back.
-        complete = self.ended is Status.failed or (self.ended is not None and self.said_last_word)
+        complete = self.ended is Status.failed or (self.ended is not None and self.printed_verdict)
         for test, status in self.found.items():
             cut_off = status is Status.collected and self.ended is not None
             forged = status is Status.passed and not complete

@@ -33,12 +33,12 @@ def _suites(text: str) -> Iterator[tuple[str, Status]]:
         return
     for suite in root.iter("testsuite"):
         cases = [(_name(case, suite), _status(case)) for case in suite.findall("testcase")]
-        honest = all(
+        consistent = all(
             suite.get(count) in {None, str(sum(status is kind for _, status in cases))}
             for count, kind in (("failures", Status.failed), ("errors", Status.error), ("skipped", Status.skipped))
         ) and suite.get("tests") in {None, str(len(cases))}
         for name, status in cases:
-            yield name, status if honest or status is not Status.passed else Status.error
+            yield name, status if consistent or status is not Status.passed else Status.error
 
 
 def _name(case: ElementTree.Element, suite: ElementTree.Element) -> str:
@@ -56,8 +56,8 @@ def classes(files: Sequence[str]) -> list[str]:
 
 def file_of(test: str, files: Collection[str]) -> str | None:
     """The file of the outermost class that a test is of."""
-    named = test.partition("#")[0].partition("$")[0].replace(".", "/") + ".java"
-    return next((path for path in files if f"/{path}".endswith(f"/{named}")), None)
+    ending = test.partition("#")[0].partition("$")[0].replace(".", "/") + ".java"
+    return next((path for path in files if f"/{path}".endswith(f"/{ending}")), None)
 
 
 _REPORTS = "find . -path '*/target/surefire-reports/TEST-*.xml' -type f"
