@@ -21,7 +21,7 @@ from prchain.git.trees import TreeStore
 from tests.miner.gitworld import World
 
 Make = Callable[..., Any]
-"""Makes a sandbox that is not started; takes the fields of a `Place`."""
+"""Makes a sandbox that is not started; takes the fields of a `SandboxConfig`."""
 
 
 def tar_of(files: dict[str, bytes], links: dict[str, str] | None = None) -> bytes:
@@ -101,16 +101,16 @@ def assert_future_is_out_of_reach(sandbox: Sandbox, folder: Path) -> None:
     ):
         result = sandbox.exec(f"git {command}", timeout=20)
         assert SOLUTION.encode() not in result.output and future.encode() not in result.output, command
-    seen = sandbox.exec(
+    result = sandbox.exec(
         "git log --all --format=%H; git reflog --all; git tag; git remote -v; git fsck --lost-found; git stash list; "
         "git cat-file --batch-all-objects --batch --unordered; git unpack-objects < .git/objects/pack/*.pack; "
         "git rev-list --all --objects --reflog; git bundle create - --all; git worktree list; git config --list; "
         "cat .git/objects/info/alternates"
     )
-    assert commit.encode() in seen.output and b"base\n" in seen.output
+    assert commit.encode() in result.output and b"base\n" in result.output
     read = sandbox.exec("python3 -", stdin=READ_OBJECTS.encode(), output_limit=16 << 20)
     assert b"base" in read.output and b"shared" in read.output, "the reading finds what is there"
-    for output in (seen.output, read.output):
+    for output in (result.output, read.output):
         assert SOLUTION.encode() not in output
         assert not [name for name in names if name.encode() in output]
         assert str(folder).encode() not in output

@@ -144,8 +144,8 @@ class StageWorld:
         return Workplace(provided, trees, backend=BACKENDS[backend], test_timeout=60, **fields)
 
     def prover(self, **options: Any) -> ChainProver:
-        given: dict[str, Any] = {"backend": "local", "runs": 2, "test_timeout": 60.0, **options}
-        return ChainProver(self.store, self.provider(given["backend"]), self.settings, ValidateOptions(**given))
+        values: dict[str, Any] = {"backend": "local", "runs": 2, "test_timeout": 60.0, **options}
+        return ChainProver(self.store, self.provider(values["backend"]), self.settings, ValidateOptions(**values))
 
     def add_chain(self, numbers: Sequence[int], *, strategy: str = "reference", score: float = 1.0) -> str:
         """Write the rows of a chain, as `prchain chains build` does, and return its id."""
@@ -223,10 +223,10 @@ def stage_world(
     (folder / "recipes").mkdir()
     (folder / "recipes" / "plain.toml").write_text(recipe)
     store = mined_store(folder, world, NAME)
-    made = StageWorld(folder, store, world)
+    chain_world = StageWorld(folder, store, world)
     for numbers in chains:
-        made.add_chain(numbers)
+        chain_world.add_chain(numbers)
     try:
-        yield made
+        yield chain_world
     finally:
         store.close()

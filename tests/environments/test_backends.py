@@ -1,4 +1,4 @@
-"""The backends as a whole: nobody else asks which one it is, and a new one is a module."""
+"""The backends as a whole: no other code asks which one it is, and a new one is one module."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_no_other_module_names_a_backend() -> None:
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in BACKENDS
         if path.parent.name != "backends"
     }
-    # What identities leave out, whatever is the default of today.
+    # Identities leave it out, whatever the default is.
     assert found == {"trajectories/options.py": DEFAULT}
 
 

@@ -23,17 +23,17 @@ class Far:
         self._answer = answer
         self._size = size
         self.waiting: deque[Event] = deque()
-        self.asked: list[list[str]] = []
+        self.requests: list[list[str]] = []
         self.closed = False
 
     def send(self, content: bytes) -> None:
         if self.closed:
             raise BrokenPipeError
         words = content.split(b"\n")[0].decode().split()
-        self.asked.append(words)
-        for is_answer, said in self._answer(words):
-            for start in range(0, len(said), self._size):
-                self.waiting.append((is_answer, said[start : start + self._size]))
+        self.requests.append(words)
+        for is_answer, payload in self._answer(words):
+            for start in range(0, len(payload), self._size):
+                self.waiting.append((is_answer, payload[start : start + self._size]))
 
     def receive(self, timeout: float) -> Event | None:
         if self.closed:
@@ -149,7 +149,7 @@ def test_output_without_end_is_ended() -> None:
     far = Far(answer)
     result = run(far, patience=60, timeout=60, output_limit=1000)
     assert (result.exit_code, result.limit, len(result.output)) == (None, OUTPUT_LIMIT, 1000)
-    assert [words[0] for words in far.asked if words[0] != "ping"] == ["run", "kill", "end", "fin"]
+    assert [words[0] for words in far.requests if words[0] != "ping"] == ["run", "kill", "end", "fin"]
 
 
 def test_what_cannot_be_killed_loses_the_sandbox() -> None:

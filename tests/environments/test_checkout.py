@@ -155,13 +155,13 @@ class TestPlace:
 class TestFuture:
     @pytest.fixture
     def world(self, tmp_path: Path) -> World:
-        made = World(tmp_path / "mirror.git")
+        mirror = World(tmp_path / "mirror.git")
         for number in range(4):
-            made.commit("main", {"a": f"past {number}\n"}, f"past {number}", author="Ada Lovelace")
-        made.commit("main", {"a": "base\n"}, "base")
-        made.commit("main", {"a": "the solution\n", "fix": "secret\n"}, "future")
-        made.save()
-        return made
+            mirror.commit("main", {"a": f"past {number}\n"}, f"past {number}", author="Ada Lovelace")
+        mirror.commit("main", {"a": "base\n"}, "base")
+        mirror.commit("main", {"a": "the solution\n", "fix": "secret\n"}, "future")
+        mirror.save()
+        return mirror
 
     @pytest.mark.parametrize("history", [0, 1, 3])
     def test_no_object_but_the_trees_and_its_pasts_is_there(
@@ -217,10 +217,10 @@ class TestFuture:
         sha = git(world.path, "hash-object", "-t", "commit", "-w", "--stdin", stdin=signed.encode()).strip()
         store = TreeStore.open(tmp_path / "store", [world.path])
         place_tree(sandbox, store, world.sha(5), history=[sha])
-        shown = git(sandbox.folder, "cat-file", "commit", "HEAD~1")
-        assert "gpgsig" not in shown
-        assert "author Ada Lovelace <ada.lovelace@example.org> 1600000240 +0000" in shown
-        assert shown.endswith("\n\npast 3")
+        commit = git(sandbox.folder, "cat-file", "commit", "HEAD~1")
+        assert "gpgsig" not in commit
+        assert "author Ada Lovelace <ada.lovelace@example.org> 1600000240 +0000" in commit
+        assert commit.endswith("\n\npast 3")
 
     def test_a_missing_commit_of_the_history_has_a_name(
         self, sandbox: FolderSandbox, store: TreeStore, start: str
@@ -254,12 +254,12 @@ class TestExtract:
         sandbox.exec("echo changed > src/app.py; rm unix.txt; echo new > src/new.py; chmod +x vendored/x")
         done = sandbox.exec(trick)
         assert done.exit_code == 0, done.text
-        wanted = edited(
+        expected = edited(
             store,
             start,
             {"src/app.py": "changed\n", "src/new.py": "new\n", "unix.txt": None, "vendored/x": (EXECUTABLE, "x\n")},
         )
-        assert extracted(sandbox, store, start) == Extraction(wanted, {}, ())
+        assert extracted(sandbox, store, start) == Extraction(expected, {}, ())
 
     def test_junk_is_what_the_bases_rules_ignore_and_the_start_does_not_hold(
         self, sandbox: FolderSandbox, store: TreeStore, start: str
@@ -592,12 +592,12 @@ def extracted(sandbox: FolderSandbox, store: TreeStore, start: str) -> Extractio
 
 def edited(store: TreeStore, tree: str, changes: Mapping[str, Content | None]) -> str:
     """The tree with some paths changed."""
-    made: dict[bytes, TreeEntry | None] = {}
+    entries: dict[bytes, TreeEntry | None] = {}
     for path, content in changes.items():
         mode, text = content if isinstance(content, tuple) else (FILE, content)
         raw = text.encode() if isinstance(text, str) else text
-        made[path.encode()] = None if raw is None else TreeEntry(mode, store.write_blob(raw))
-    return store.edit(tree, made)
+        entries[path.encode()] = None if raw is None else TreeEntry(mode, store.write_blob(raw))
+    return store.edit(tree, entries)
 
 
 def raw_tree(store: TreeStore, mode: bytes, name: bytes, blob: str) -> str:

@@ -1,4 +1,4 @@
-"""A sandbox in a container holds: each way out or to harm the host ends in a clear outcome, and nothing is left."""
+"""A sandbox in a container holds: each try to escape or to harm the host has a clear outcome, and nothing is left."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def sandbox() -> Iterator[DockerSandbox]:
 
 
 def test_no_network_is_there(sandbox: DockerSandbox) -> None:
-    seen = sandbox.exec("cat /proc/net/dev | tail -n +3 | cut -d: -f1; cat /proc/net/route | wc -l")
-    assert seen.output.split()[-2:] == [b"lo", b"1"]
+    result = sandbox.exec("cat /proc/net/dev | tail -n +3 | cut -d: -f1; cat /proc/net/route | wc -l")
+    assert result.output.split()[-2:] == [b"lo", b"1"]
     with socket.create_server(("0.0.0.0", 0)) as server:
         port = server.getsockname()[1]
         for host in ("127.0.0.1", "172.17.0.1", socket.gethostbyname(socket.gethostname()), "1.1.1.1"):
@@ -73,12 +73,12 @@ def test_a_fork_bomb_ends_with_its_timeout(sandbox: DockerSandbox) -> None:
 
 
 def test_a_fork_bomb_left_in_the_background_is_killed_before_the_next_command(sandbox: DockerSandbox) -> None:
-    left = sandbox.exec(
+    result = sandbox.exec(
         "exec {idle}<> <(:); for i in {1..45}; do sleep 1000 & done\n"
         "bomb() { bomb | bomb & }; bomb; read -t 1 -u $idle",
         timeout=20,
     )
-    assert not left.timed_out
+    assert not result.timed_out
     result = sandbox.exec("echo fine", timeout=30)
     assert (result.output, result.limit) == (b"fine\n", PROCESS_LIMIT)
     assert sandbox.exec("echo fine").limit is None
@@ -193,8 +193,8 @@ class Relay(threading.Thread):
                 far = socket.socket(socket.AF_UNIX)
                 far.connect(self._engine)
                 self._open += [near, far]
-                for one, other in ((near, far), (far, near)):
-                    threading.Thread(target=self._copy, args=(one, other), daemon=True).start()
+                for source, target in ((near, far), (far, near)):
+                    threading.Thread(target=self._copy, args=(source, target), daemon=True).start()
 
     @staticmethod
     def _copy(source: socket.socket, target: socket.socket) -> None:
@@ -205,10 +205,10 @@ class Relay(threading.Thread):
 
     def cut(self) -> None:
         self.path.unlink()
-        for one in (self._server, *self._open):
+        for connection in (self._server, *self._open):
             with contextlib.suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
-            one.close()
+                connection.shutdown(socket.SHUT_RDWR)
+            connection.close()
 
 
 @pytest.fixture
@@ -218,15 +218,15 @@ def relay(client: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Relay]:
     if not url.startswith("unix://"):
         pytest.fail("this test needs an engine behind a local socket")
     with tempfile.TemporaryDirectory() as folder:  # a socket's path must be short
-        made = Relay(Path(folder, "s"), url.removeprefix("unix://"))
-        made.start()
-        monkeypatch.setenv("DOCKER_HOST", f"unix://{made.path}")
-        yield made
-        if made.path.exists():
-            made.cut()
-        made.join(5)
-    for left in ours(client)[0]:
-        client.api.remove_container(left, force=True)
+        thread = Relay(Path(folder, "s"), url.removeprefix("unix://"))
+        thread.start()
+        monkeypatch.setenv("DOCKER_HOST", f"unix://{thread.path}")
+        yield thread
+        if thread.path.exists():
+            thread.cut()
+        thread.join(5)
+    for container in ours(client)[0]:
+        client.api.remove_container(container, force=True)
 
 
 def test_the_engine_goes_away_in_the_middle_of_a_command(relay: Relay, client: Any) -> None:
@@ -243,8 +243,8 @@ def test_the_engine_goes_away_in_the_middle_of_a_command(relay: Relay, client: A
             with pytest.raises(EngineUnavailable):
                 sandbox.exec("true")
         gc.collect()
-    left = {item.name for item in leftovers.find(client, everybody=True)}
-    assert sandbox.name in left, "what could not be removed is found by its label later"
+    names = {item.name for item in leftovers.find(client, everybody=True)}
+    assert sandbox.name in names, "what could not be removed is found by its label later"
 
 
 def test_the_channel_is_killed_in_the_middle_of_a_command(sandbox: DockerSandbox, client: Any) -> None:
@@ -272,11 +272,11 @@ def test_files_environment_and_socket_of_the_host_are_not_there(
     monkeypatch.setenv("PLANTED", "planted-secret")
     monkeypatch.setenv("HTTPS_PROXY", "http://user:planted-secret@proxy.example:1")
     with make_docker(limits=SMALL) as sandbox:
-        seen = sandbox.exec(
+        result = sandbox.exec(
             f"cat {planted}; env; cat /proc/[0-9]*/environ /proc/self/mountinfo; ls -a / /root /run /var/run; "
             "find / -xdev -type s"
         )
-        assert b"planted-secret" not in seen.output and b"docker.sock" not in seen.output
+        assert b"planted-secret" not in result.output and b"docker.sock" not in result.output
         assert sandbox.exec("ls /var/run/docker.sock /run/containerd").exit_code != 0
         assert socket.gethostname().encode() not in sandbox.exec("hostname; cat /etc/hostname").output
         boot_disk = sandbox.exec("ls /dev").output.split()

@@ -23,7 +23,7 @@ INTERNALS = ("Error(", "aborted", "Errno", "HTTPConnectionPool", "<", "Traceback
 
 @pytest.fixture
 def leaky() -> Iterator[None]:
-    """The SDK leaves a Unix socket open that it could not connect; the warning about it is told of no test of ours."""
+    """The SDK leaves a Unix socket open that it could not connect; its warning is no failure of our tests."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)
         yield
@@ -48,10 +48,10 @@ def test_an_engine_that_is_not_there_is_told_with_its_address_what_names_it_and_
         monkeypatch.setenv("DOCKER_HOST", address)
     with pytest.raises(EngineUnavailable) as caught:
         connect(address if setting == "environments_engine" else None)
-    said = str(caught.value)
-    assert f"the Docker engine at {address} ({setting}) does not answer: there is no such socket" in said
-    assert all(word in said for word in WAYS_OUT)
-    assert not [word for word in INTERNALS if word in said]
+    message = str(caught.value)
+    assert f"the Docker engine at {address} ({setting}) does not answer: there is no such socket" in message
+    assert all(word in message for word in WAYS_OUT)
+    assert not [word for word in INTERNALS if word in message]
 
 
 def test_without_a_name_the_socket_that_was_tried_is_the_default_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -54,14 +54,14 @@ class FakeEngine:
 
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StageWorld]:
-    with stage_world(tmp_path) as made:
+    with stage_world(tmp_path) as world:
         monkeypatch.setattr("environments.sandboxes.engine.connect", lambda *a, **k: FakeEngine())
         monkeypatch.setattr("environments.images.provide.connect", lambda *a, **k: FakeEngine())
         monkeypatch.setattr("environments.backends.docker.connect", lambda *a, **k: FakeEngine())
-        monkeypatch.setenv("PRCHAIN_DB", made.settings.db)
-        monkeypatch.setenv("PRCHAIN_DATA_DIR", str(made.settings.data_dir))
-        monkeypatch.setenv("PRCHAIN_ENVIRONMENTS_RECIPES_DIR", str(made.settings.environments_recipes_dir))
-        yield made
+        monkeypatch.setenv("PRCHAIN_DB", world.settings.db)
+        monkeypatch.setenv("PRCHAIN_DATA_DIR", str(world.settings.data_dir))
+        monkeypatch.setenv("PRCHAIN_ENVIRONMENTS_RECIPES_DIR", str(world.settings.environments_recipes_dir))
+        yield world
 
 
 def prchain(*arguments: str) -> int:
@@ -149,13 +149,13 @@ def test_validate_ends_with_1_where_a_chain_has_no_outcome_and_0_where_it_failed
 
     monkeypatch.setattr(Provider, "provide", fails)
     assert prchain("validate", "--backend", "local") == 0
-    said = capsys.readouterr()
-    assert "1 build_failed" in said.out and "--retry" in said.out
+    output = capsys.readouterr()
+    assert "1 build_failed" in output.out and "--retry" in output.out
     error = EngineUnavailable("gone")
     assert prchain("validate", "--backend", "local", "--retry") == 1
-    said = capsys.readouterr()
-    assert "run the same command again" in said.err and "--repair" not in said.err
-    assert said.out == "0 done, 1 engine_unavailable; 0 stood before\n"
+    output = capsys.readouterr()
+    assert "run the same command again" in output.err and "--repair" not in output.err
+    assert output.out == "0 done, 1 engine_unavailable; 0 stood before\n"
     assert world.rows(Validation, "outcome") == []
 
 
@@ -165,14 +165,14 @@ def test_validate_says_what_happened_to_chains_that_did_not_end(
     ended = (("5f0c", "image_missing", "no base"), ("6a1b", "defect", "?"), ("7", "defect", "?"))
     gone = tuple(UnitResult(ProofUnit(chain), outcome, why) for chain, outcome, why in ended)
     proved = UnitResult(ProofUnit("81c2"), "proved", None, ChainProof("81c2", "proved"))
-    more = BuildHelp(tmp_path, tmp_path, repaired=False)
+    build_help = BuildHelp(tmp_path, tmp_path, repaired=False)
     for report, says in (
         (ValidateReport(standing=4), "nothing new to do; 4 stood before"),
         (ValidateReport(gone[:1]), "0 done, 1 image_missing; 0 stood before"),
         (ValidateReport(gone, 3), "0 done, 2 defect, 1 image_missing, 3 not begun; 0 stood before"),
         (ValidateReport((proved, *gone[:1]), standing=1), "1 proved, 1 image_missing; 1 stood before"),
     ):
-        print_validations(report, more)
+        print_validations(report, build_help)
         assert capsys.readouterr().out.splitlines()[-1] == says
 
 
@@ -189,8 +189,8 @@ def test_a_build_that_failed_comes_with_what_can_be_done_about_it(
     assert hint.startswith("of build_failed: read what the step printed; --repair lets a model")
     assert f"OWNER--NAME.toml, with keys of a recipe of your own, into {world.folder}/recipes (environments_" in hint
     (world.settings.data_dir / "build_logs").mkdir(parents=True)
-    more = BuildHelp(world.settings.data_dir / "build_logs", world.folder / "recipes", repaired=True)
-    print_builds([Build("o/n", "build_failed", reason="x")], more)
+    build_help = BuildHelp(world.settings.data_dir / "build_logs", world.folder / "recipes", repaired=True)
+    print_builds([Build("o/n", "build_failed", reason="x")], build_help)
     hint = capsys.readouterr().err.splitlines()[-1]
     assert "--repair" not in hint and f"read the log in {world.settings.data_dir}/build_logs; or" in hint
 
@@ -219,16 +219,16 @@ def test_build_names_each_image_once_with_the_stages_that_it_serves(
 
     monkeypatch.setattr(Provider, "provide", provide)
     assert prchain("build") == 1
-    said = capsys.readouterr()
-    assert "built in 2 s: prchain/shop--till:1 (2 stages); dated" in said.out
-    assert "build_failed: shop/till (1 stage): the step x failed: y | error: y" in said.err
+    output = capsys.readouterr()
+    assert "built in 2 s: prchain/shop--till:1 (2 stages); dated" in output.out
+    assert "build_failed: shop/till (1 stage): the step x failed: y | error: y" in output.err
     assert prchain("build", "--rebuild", "--json") == 0
     assert [(load["outcome"], load["stages"]) for load in json.loads(capsys.readouterr().out)] == [("built", 3)]
 
 
 def an_image(name: str, **fields: Any) -> Image:
-    made = Image(name, "sha256:1", "shop/till", "python", 3_000_000_000, "2026-01-02T03:04:05+00:00", None, ("dated",))
-    return replace(made, own_bytes=1_234_000_000, **fields)
+    image = Image(name, "sha256:1", "shop/till", "python", 3_000_000_000, "2026-01-02T03:04:05+00:00", None, ("dated",))
+    return replace(image, own_bytes=1_234_000_000, **fields)
 
 
 def image_row(name: str, **fields: Any) -> dict[str, Any]:
@@ -282,8 +282,8 @@ def test_list_shows_disk_use_and_failed_builds(
         "2 images, 2.5 GB beyond what they share; 1 failed build",
     ]
     assert prchain("list", "--repository", "Other/X", "--json") == 0
-    shown = json.loads(capsys.readouterr().out)
-    assert [image["name"] for image in shown["images"]] == ["prchain/other--x:1"] and shown["failed"] == []
+    output = json.loads(capsys.readouterr().out)
+    assert [image["name"] for image in output["images"]] == ["prchain/other--x:1"] and output["failed"] == []
 
 
 class Shelf(FakeEngine):
@@ -307,7 +307,7 @@ class Shelf(FakeEngine):
         self.images = self
 
     def df(self) -> dict[str, Any]:
-        told = json.dumps({"repository": "shop/till", "recipe": "python"})
+        label = json.dumps({"repository": "shop/till", "recipe": "python"})
         return {
             "Images": [
                 {
@@ -315,7 +315,7 @@ class Shelf(FakeEngine):
                     "RepoTags": None if name == "<none>" else [name],
                     "Size": 10,
                     "Created": "2026-01-02T03:04:05Z",
-                    "Labels": {"prchain.image": told},
+                    "Labels": {"prchain.image": label},
                 }
                 for name in self.names
             ]
@@ -327,13 +327,13 @@ class Shelf(FakeEngine):
 
 @pytest.fixture
 def shelf(world: StageWorld, monkeypatch: pytest.MonkeyPatch) -> Shelf:
-    made = Shelf()
-    monkeypatch.setattr("environments.sandboxes.engine.connect", lambda *a, **k: made)
+    engine = Shelf()
+    monkeypatch.setattr("environments.sandboxes.engine.connect", lambda *a, **k: engine)
     with world.store.transaction() as tx:
         tx.upsert(BuiltImage, [image_row("prchain/shop--till:1"), image_row("prchain/shop--till:2")])
         tx.upsert(BuiltImage, [image_row("prchain/shop--till:old", outcome="build_failed", reason="{}")])
-        tx.upsert(StageTests, [stage_row(world.chain_id, image=made.names[0], stage_image=made.names[1])])
-    return made
+        tx.upsert(StageTests, [stage_row(world.chain_id, image=engine.names[0], stage_image=engine.names[1])])
+    return engine
 
 
 OTHERS = ["prchain/shop--till:theirs", "prchain/other--x:1", "<none>", "prchain/shop--till:2-0a1b2c3d"]
@@ -360,10 +360,10 @@ def test_prune_removes_only_what_this_database_had_built_and_does_not_need_unles
 def test_prune_of_an_empty_database_removes_nothing_of_other_databases(
     world: StageWorld, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    made = Shelf()
-    monkeypatch.setattr("environments.sandboxes.engine.connect", lambda *a, **k: made)
+    engine = Shelf()
+    monkeypatch.setattr("environments.sandboxes.engine.connect", lambda *a, **k: engine)
     assert prchain("prune", "--all") == 0
-    assert len(made.names) == 8
+    assert len(engine.names) == 8
     assert capsys.readouterr().out == "0 images removed, 0 bytes\n"
 
 
@@ -434,9 +434,9 @@ def test_what_a_test_run_may_take_is_one_default_and_the_help_says_what_is_limit
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert prchain("validate", "--help") == 0
-    told = " ".join(capsys.readouterr().out.split()).partition("--timeout SECONDS ")[2].partition(" --")[0]
-    assert f"[default: {TEST_TIMEOUT:.0f};" in told and f"ended after {TEST_SECONDS:.0f} s" in told
-    assert "all test files of a stage" in told and "environments_build_timeout_seconds limits builds" in told
+    text = " ".join(capsys.readouterr().out.split()).partition("--timeout SECONDS ")[2].partition(" --")[0]
+    assert f"[default: {TEST_TIMEOUT:.0f};" in text and f"ended after {TEST_SECONDS:.0f} s" in text
+    assert "all test files of a stage" in text and "environments_build_timeout_seconds limits builds" in text
 
 
 @pytest.mark.docker
@@ -479,5 +479,5 @@ def test_in_docker_a_chain_is_built_validated_listed_and_pruned(
         finally:
             assert prchain("prune", "--all", "--repository", name, "--json") == 0
         gone = json.loads(capsys.readouterr().out)
-        assert {one["name"] for one in gone} == images and all(one["of_database"] for one in gone)
+        assert {image["name"] for image in gone} == images and all(image["of_database"] for image in gone)
         assert world.rows(BuiltImage, "name") == []

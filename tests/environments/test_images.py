@@ -127,16 +127,18 @@ def test_nothing_of_the_tree_and_nothing_of_the_build_stays_in_the_image(
         f"grep -rlE 'marker-of-the-source|{SECRET}|^planted$' /opt /home /etc /root /var/tmp /tmp 2> /dev/null || true",
     )
     assert found == ""
-    told = json.dumps(engine.api.inspect_image(built.name)) + json.dumps(engine.api.history(built.name))
-    assert SECRET not in told and "ca.pem" not in told
+    description = json.dumps(engine.api.inspect_image(built.name)) + json.dumps(engine.api.history(built.name))
+    assert SECRET not in description and "ca.pem" not in description
 
 
 @pytest.mark.docker
 def test_what_the_recipe_keeps_and_sets_is_in_the_image(engine: Any, tree: Callable[..., GitTree]) -> None:
     some = tree(deps="c\n", source="x\n")
     built = build_image(engine, planned(some), some, SETTINGS)
-    seen = inside(engine, built.name, 'cat /opt/env/modules/deps /opt/env/seen; echo "$QUOTED"; echo $ONLY_LATER $PATH')
-    assert seen.startswith('c\nnone\na "b" $c \\\n1 /opt/env:/')
+    output = inside(
+        engine, built.name, 'cat /opt/env/modules/deps /opt/env/seen; echo "$QUOTED"; echo $ONLY_LATER $PATH'
+    )
+    assert output.startswith('c\nnone\na "b" $c \\\n1 /opt/env:/')
 
 
 @pytest.mark.docker
@@ -173,10 +175,10 @@ def test_a_build_that_fails_says_where_and_why_and_leaves_nothing(
 def test_a_build_that_takes_too_long_is_ended(engine: Any, tree: Callable[..., GitTree]) -> None:
     some = tree(deps="slow\n", source="x\n")
     plan = planned(some, build=({"name": "dependencies", "run": ("echo begun; (setsid sleep 600 &) ; sleep 600",)},))
-    begun = time.monotonic()
+    start = time.monotonic()
     with pytest.raises(BuildFailed, match="too long; it was at the step dependencies") as caught:
         build_image(engine, plan, some, replace(SETTINGS, timeout=12))
-    assert time.monotonic() - begun < 60
+    assert time.monotonic() - start < 60
     assert caught.value.lines[-1] == "begun"
     assert find_image(engine, plan.image) is None
 
@@ -212,9 +214,9 @@ def test_prune_removes_images_of_ours_and_spares_those_to_be_kept(engine: Any, t
     assert prune_images(engine, repository=REPOSITORY, before=old) == []
     gone = [image.name for image in prune_images(engine, repository=REPOSITORY, keep={names[0]})]
     assert names[1] in gone and names[0] not in gone
-    left = {image.name: image for image in list_images(engine)}
-    assert names[0] in left and names[1] not in left
-    assert 0 < (left[names[0]].own_bytes or 0) < left[names[0]].size_bytes / 10
+    remaining = {image.name: image for image in list_images(engine)}
+    assert names[0] in remaining and names[1] not in remaining
+    assert 0 < (remaining[names[0]].own_bytes or 0) < remaining[names[0]].size_bytes / 10
     assert find_image(engine, BASE) is None, "the base image is not one of those"
     assert engine.images.get(BASE)
 

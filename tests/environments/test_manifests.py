@@ -102,10 +102,10 @@ def test_other_files_of_the_tree_do_not_matter_and_other_manifests_do() -> None:
 
 def test_the_base_image_and_the_recipe_are_in_the_hash() -> None:
     recipe = choose({"setup.py"}, "o/n")
-    one = manifest_hash({"setup.py": b"x"}, recipe, "a")
-    assert one != manifest_hash({"setup.py": b"x"}, recipe, "b")
-    assert one != manifest_hash({"setup.py": b"x"}, recipe.model_copy(update={"packages": ("x",)}), "a")
-    assert one == manifest_hash({"setup.py": b"x"}, recipe, "a")
+    first = manifest_hash({"setup.py": b"x"}, recipe, "a")
+    assert first != manifest_hash({"setup.py": b"x"}, recipe, "b")
+    assert first != manifest_hash({"setup.py": b"x"}, recipe.model_copy(update={"packages": ("x",)}), "a")
+    assert first == manifest_hash({"setup.py": b"x"}, recipe, "a")
 
 
 @given(st.dictionaries(st.sampled_from(["a.txt", "b.txt", "c.lock"]), st.binary(max_size=30), min_size=1))

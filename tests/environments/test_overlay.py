@@ -26,17 +26,17 @@ def test_test_files_are_those_of_the_landed_tree_whatever_the_agent_made_of_them
     landed = tree(src="ref", tests__test_new="N", tests__test_old="O2", tests__test_same="S")
     agent = tree(src="mine", tests__test_old="easy", tests__test_gone="G", tests__test_mine="X", tests__test_same="S")
     paths = [b"tests/test_new.py", b"tests/test_old.py", b"tests/test_gone.py", b"tests/test_same.py"]
-    made = overlay(agent, landed, paths)
-    after = laid(agent, made.changes)
+    result = overlay(agent, landed, paths)
+    after = laid(agent, result.changes)
     assert after == tree(
         src="mine", tests__test_new="N", tests__test_old="O2", tests__test_same="S", tests__test_mine="X"
     )
-    assert made.overridden == (b"tests/test_gone.py", b"tests/test_old.py") and made.steering == ()
+    assert result.overridden == (b"tests/test_gone.py", b"tests/test_old.py") and result.steering == ()
 
 
 def test_files_of_earlier_stages_are_as_landed_too() -> None:
-    made = overlay(tree(tests__test_early="mine"), tree(tests__test_early="E2"), [], [b"tests/test_early.py"])
-    assert made.changes == {b"tests/test_early.py": TreeEntry("100644", "E2")}
+    result = overlay(tree(tests__test_early="mine"), tree(tests__test_early="E2"), [], [b"tests/test_early.py"])
+    assert result.changes == {b"tests/test_early.py": TreeEntry("100644", "E2")}
 
 
 def test_a_mode_is_part_of_what_is_laid_over() -> None:
@@ -47,10 +47,10 @@ def test_a_mode_is_part_of_what_is_laid_over() -> None:
 def test_runner_files_are_as_landed_where_the_agent_added_changed_or_removed_them() -> None:
     landed = tree(conftest="C", pkg__conftest="P")
     agent = tree(conftest="lie", tests__conftest="new", src__sitecustomize="new", src__mine="M")
-    made = overlay(agent, landed, [])
-    assert laid(agent, made.changes) == tree(conftest="C", pkg__conftest="P", src__mine="M")
+    result = overlay(agent, landed, [])
+    assert laid(agent, result.changes) == tree(conftest="C", pkg__conftest="P", src__mine="M")
     names = (b"conftest.py", b"pkg/conftest.py", b"src/sitecustomize.py", b"tests/conftest.py")
-    assert made.steering == names and made.overridden == ()
+    assert result.steering == names and result.overridden == ()
 
 
 _TREES = st.dictionaries(
@@ -128,7 +128,7 @@ CHANGES = [
 ]
 
 
-@pytest.mark.parametrize("change", CHANGES, ids=lambda one: f"{one.path} {one.parts}")
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: f"{change.path} {change.parts}")
 def test_what_steers_a_runner_in_a_project_file_is_told(change: Change) -> None:
     path, old, new = (text.encode() for text in change[:3])
     assert steering_changed(path, old, new) == change.parts

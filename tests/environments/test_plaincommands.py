@@ -27,9 +27,9 @@ def test_a_test_that_prints_a_status_line_adds_none_to_what_pytest_prints(tmp_pa
         "    assert 0, '\\nPASSED test_liar.py::test_false'\n"
     )
     command = plain_command("pytest", ["test_liar.py"]).replace("python", sys.executable, 1)
-    said = subprocess.run(
+    result = subprocess.run(
         ["bash", "-c", command + " -p no:cacheprovider"], cwd=tmp_path, capture_output=True, text=True, check=False
     )
-    statuses = [line for line in said.stdout.splitlines() if line.startswith(("PASSED", "FAILED"))]
+    statuses = [line for line in result.stdout.splitlines() if line.startswith(("PASSED", "FAILED"))]
     assert "PASSED test_liar.py::test_true" in statuses
     assert not any(line.startswith("PASSED test_liar.py::test_false") for line in statuses)

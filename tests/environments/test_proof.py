@@ -134,6 +134,6 @@ def test_where_ids_name_no_file_any_touched_one_will_do() -> None:
     earlier = EarlierTests(("p.TestOld",), ("a_test.go",), frozenset({"a_test.go"}))
     after, before = TestRun({"p.TestNew": P}, "", 1.0, 0), TestRun({}, "", 1.0, 0)
     for changed, outcome in (({"a_test.go"}, PROVED), ({"a.go"}, EARLIER_BROKEN)):
-        one = replace(earlier, changed=frozenset(changed))
-        proof = prove([before], [after], runner="go", files=["b_test.go"], own_files=["b_test.go"], earlier=[one])
+        stage = replace(earlier, changed=frozenset(changed))
+        proof = prove([before], [after], runner="go", files=["b_test.go"], own_files=["b_test.go"], earlier=[stage])
         assert proof.outcome == outcome

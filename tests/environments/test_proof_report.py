@@ -25,14 +25,14 @@ ONE, TWO = "tests/test_a.py", "tests/test_b.py"
 
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StageWorld]:
-    with stage_world(tmp_path) as made:
-        monkeypatch.setenv("PRCHAIN_DB", made.settings.db)
-        yield made
+    with stage_world(tmp_path) as world:
+        monkeypatch.setenv("PRCHAIN_DB", world.settings.db)
+        yield world
 
 
 def a_run(tail: str, **fields: Any) -> TestRun:
-    given: dict[str, Any] = {"statuses": {f"{ONE}::a": Status.passed}, "tail": tail, "seconds": 3.4, "exit_code": 0}
-    return TestRun(**{**given, **fields})
+    values: dict[str, Any] = {"statuses": {f"{ONE}::a": Status.passed}, "tail": tail, "seconds": 3.4, "exit_code": 0}
+    return TestRun(**{**values, **fields})
 
 
 def failed_proof(world: StageWorld) -> ChainProof:
@@ -67,8 +67,8 @@ def test_show_prints_each_stage_with_its_runner_files_counts_runs_and_seconds(
     world: StageWorld, capsys: pytest.CaptureFixture[str]
 ) -> None:
     failed_proof(world)
-    for side, ordinal, made in (("after", 1, a_run("all well")), ("before", 1, a_run("", infra="out_of_memory"))):
-        StoredRuns(world.store, world.chain_id, 1).keep(side, ordinal, "key", made)
+    for side, ordinal, test_run in (("after", 1, a_run("all well")), ("before", 1, a_run("", infra="out_of_memory"))):
+        StoredRuns(world.store, world.chain_id, 1).keep(side, ordinal, "key", test_run)
     StoredRuns(world.store, world.chain_id, 2).keep("after", 1, "key", a_run("\n".join("0123456789") + "\x1b[2J\n"))
     assert run(["environments", "show", world.chain_id[:3]]) == 0
     out = capsys.readouterr().out.splitlines()
@@ -122,7 +122,7 @@ def test_machines_get_counts_and_with_tests_the_names(world: StageWorld, capsys:
     assert (second["removed"], second["earlier_broken"]) == ([f"{ONE}::b"], [f"{ONE}::a"])
     assert third["outcome"] == NOT_REACHED and "tests" not in first
     assert run(["environments", "show", world.chain_id, "--json", "--tests"]) == 0
-    assert json.loads(capsys.readouterr().out)["stages"][0]["tests"]["f2p"] == [f"{ONE}::{one}" for one in "abc"]
+    assert json.loads(capsys.readouterr().out)["stages"][0]["tests"]["f2p"] == [f"{ONE}::{name}" for name in "abc"]
 
 
 def test_the_run_that_was_out_of_time_is_the_one_whose_end_is_shown(world: StageWorld) -> None:

@@ -34,7 +34,7 @@ DAY = "2024-05-01T12:00:00Z"
 
 @dataclass(frozen=True)
 class Point:
-    """A stage, as far as a provider asks."""
+    """A stage, with what a provider needs of it."""
 
     base: str
     landed_at: str = DAY
@@ -44,7 +44,7 @@ class Builds:
     """Stands for `build_image`: `verdict` raises or returns notes; images that were built are there afterwards."""
 
     def __init__(self) -> None:
-        self.made: list[ImagePlan] = []
+        self.plans: list[ImagePlan] = []
         self.there: dict[str, Image] = {}
         self.verdict: Callable[[ImagePlan], tuple[str, ...]] = lambda plan: ()
         self.at_once = 0
@@ -56,7 +56,7 @@ class Builds:
         if plan.image in self.there and not rebuild:
             old = self.there[plan.image]
             return Image(**{**{name: getattr(old, name) for name in Image.__slots__}, "cached": True, "seconds": 0.0})
-        self.made.append(plan)
+        self.plans.append(plan)
         self.at_once += 1
         self.most_at_once = max(self.most_at_once, self.at_once)
         try:
@@ -100,9 +100,9 @@ class Workshop:
             work.git.tag(tag)
         return Point(str(work.head.commit))
 
-    def provider(self, **more: Any) -> Provider:
+    def provider(self, **options: Any) -> Provider:
         settings = Settings.load(data_dir=self.folder / "data")
-        return Provider(settings, engine=object(), store=self.store, **more)
+        return Provider(settings, engine=object(), store=self.store, **options)
 
     def provide(self, provider: Provider, stage: Point, *, rebuild: bool = False) -> provide.StageImage:
         return provider.provide(REPOSITORY, self.trees, self.git, stage, rebuild=rebuild)
@@ -147,7 +147,7 @@ def test_a_stage_gets_its_plan_and_the_image_of_its_manifests(shop: Workshop) ->
         True,
         0,
     )
-    assert len(shop.builds.made) == 1
+    assert len(shop.builds.plans) == 1
 
 
 def test_of_many_threads_one_builds_and_the_others_wait_for_it(shop: Workshop) -> None:
@@ -170,7 +170,7 @@ def test_of_many_threads_one_builds_and_the_others_wait_for_it(shop: Workshop) -
     for thread in threads:
         thread.join(20)
     assert len(found) == 6
-    assert (len(shop.builds.made), shop.builds.most_at_once) == (1, 1)
+    assert (len(shop.builds.plans), shop.builds.most_at_once) == (1, 1)
     assert sorted(stage_image.cached for stage_image in found) == [False, True, True, True, True, True]
 
 
@@ -198,14 +198,14 @@ def test_what_failed_to_build_is_not_tried_again_in_the_same_run(shop: Workshop)
     provider = shop.provider()
     caught = []
     for _ in range(3):
-        with pytest.raises(BuildFailed, match=r"no x\.h") as one:
+        with pytest.raises(BuildFailed, match=r"no x\.h") as error:
             shop.provide(provider, stage, rebuild=True)
-        caught.append(one.value)
+        caught.append(error.value)
     assert caught[0] is caught[1] is caught[2]
-    assert len(shop.builds.made) == 1
+    assert len(shop.builds.plans) == 1
     with pytest.raises(BuildFailed):
         shop.provide(shop.provider(), stage)
-    assert len(shop.builds.made) == 2, "another run tries again"
+    assert len(shop.builds.plans) == 2, "another run tries again"
 
 
 def test_an_engine_that_fails_says_nothing_of_the_image(shop: Workshop) -> None:
@@ -229,7 +229,7 @@ def test_a_rebuild_is_made_once_a_run(shop: Workshop) -> None:
     provider = shop.provider()
     again = [shop.provide(provider, stage, rebuild=True).cached for _ in range(3)]
     assert again == [False, True, True]
-    assert len(shop.builds.made) == 2
+    assert len(shop.builds.plans) == 2
 
 
 def test_every_build_that_ends_leaves_a_row(shop: Workshop) -> None:
@@ -315,7 +315,7 @@ def test_where_no_image_is_needed_no_engine_is_and_there_is_a_plan_all_the_same(
     found = shop.provide(shop.provider(images=False), stage)
     assert (found.image, found.plan.runner) == (None, "pytest")
     assert found.plan.environment == {"SETUPTOOLS_SCM_PRETEND_VERSION": "2.0"}
-    assert shop.builds.made == []
+    assert shop.builds.plans == []
 
 
 def test_a_tree_without_a_recipe_is_named_so_and_leaves_no_row(shop: Workshop) -> None:
@@ -339,7 +339,7 @@ class Scripted:
     def __init__(self, *proposals: Proposal) -> None:
         self.proposals = list(proposals)
 
-    def ask_for(self, asked: Any, shape: type) -> Any:
+    def ask_for(self, question: Any, shape: type) -> Any:
         return SimpleNamespace(value=self.proposals.pop(0))
 
 
@@ -384,7 +384,7 @@ def test_a_recipe_that_cannot_be_repaired_fails_as_it_last_did_and_is_not_stored
     provider = shop.provider(gateway=cast(Gateway, gateway))
     with pytest.raises(BuildFailed):
         shop.provide(provider, stage)
-    assert len(shop.builds.made) == 4
+    assert len(shop.builds.plans) == 4
     assert not (shop.folder / "data" / "recipes").exists()
     assert {row[0] for row in shop.rows().values()} == {"build_failed"}
 

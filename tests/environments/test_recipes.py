@@ -122,14 +122,14 @@ def test_the_digest_follows_what_the_image_holds_and_not_how_tests_run() -> None
 
 
 def ran(script: str, folder: Path, **variables: str) -> list[str]:
-    """Run a script of the Python recipe with a stand-in for uv; returns what uv was asked, or fails with its status."""
+    """Run a script of the Python recipe with a stand-in for uv; returns uv's arguments, or fails with its status."""
     uv = folder / "uv-stand-in"
     uv.write_text(f'#!/bin/bash\necho "$*" >> {folder}/asked\ncat > /dev/null\nexit ${{UV_STATUS:-0}}\n')
     uv.chmod(0o755)
     (folder / "asked").write_text("")
-    told = {"UV": str(uv), "BUILD": str(folder), "PATH": "/usr/bin:/bin", **variables}
+    environment = {"UV": str(uv), "BUILD": str(folder), "PATH": "/usr/bin:/bin", **variables}
     subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", script], env=told, cwd=folder, check=True, stdin=subprocess.DEVNULL
+        ["bash", "-euo", "pipefail", "-c", script], env=environment, cwd=folder, check=True, stdin=subprocess.DEVNULL
     )
     return (folder / "asked").read_text().splitlines()
 
@@ -151,16 +151,16 @@ def script_of(step: str) -> str:
     ],
 )
 def test_the_python_is_none_that_came_after_the_packages(tmp_path: Path, as_of: str, python: str, wanted: str) -> None:
-    asked = ran(script_of("interpreter"), tmp_path, AS_OF=as_of, PYTHON=python)
-    assert asked == [f"venv --quiet --clear --seed {wanted}/opt/env"]
+    commands = ran(script_of("interpreter"), tmp_path, AS_OF=as_of, PYTHON=python)
+    assert commands == [f"venv --quiet --clear --seed {wanted}/opt/env"]
 
 
 @pytest.mark.parametrize(("status", "note"), [("0", "dated"), ("2", "dates_unknown")])
 def test_packages_are_dated_only_where_the_index_has_the_one_that_every_index_has(
     tmp_path: Path, status: str, note: str
 ) -> None:
-    asked = ran(script_of("date"), tmp_path, AS_OF="2024-05-01T00:00:00Z", UV_STATUS=status)
-    assert "--exclude-newer 2024-05-01T00:00:00Z" in asked[0]
+    commands = ran(script_of("date"), tmp_path, AS_OF="2024-05-01T00:00:00Z", UV_STATUS=status)
+    assert "--exclude-newer 2024-05-01T00:00:00Z" in commands[0]
     assert (tmp_path / "notes").read_text() == f"{note}\n"
     assert (tmp_path / "variables").exists() == (status == "0")
 

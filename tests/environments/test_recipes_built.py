@@ -120,15 +120,15 @@ class Shop:
     folder: Path
     engine: Any
 
-    def made(
+    def prepare(
         self, files: dict[str, str], change: dict[str, str]
     ) -> tuple[StageImage, Callable[[int, list[str]], TestRun]]:
-        """What the first tree gets, and a function that runs test files on it (0) or on the changed one (1)."""
+        """The first tree's plan and image, and a function that runs test files on it (0) or on the changed tree (1)."""
         work = git.Repo.init(self.folder / "r")
         (self.folder / "r" / ".git" / "info" / "attributes").write_text(RAW_ATTRIBUTES)
         commits = []
-        for some in (files, change):
-            for name, text in some.items():
+        for tree_files in (files, change):
+            for name, text in tree_files.items():
                 path = self.folder / "r" / name
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(text)
@@ -163,7 +163,7 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shop]:
 
 
 def test_a_rust_crate_is_tested_without_a_network(shop: Shop) -> None:
-    provided, run = shop.made(CRATE, {"src/lib.rs": MENDED})
+    provided, run = shop.prepare(CRATE, {"src/lib.rs": MENDED})
     assert (provided.plan.recipe.name, provided.plan.runner) == ("rust", "cargo")
     before, after = run(0, ["tests/outer.rs"]), run(1, ["tests/outer.rs"])
     assert Status.passed not in before.statuses.values(), "the test file does not compile without what it tests"
@@ -177,7 +177,7 @@ def test_a_rust_crate_is_tested_without_a_network(shop: Shop) -> None:
 def test_a_maven_project_is_tested_with_debians_artifacts_where_the_central_ones_cannot_be_reached(shop: Shop) -> None:
     tests = ["src/test/java/org/example/SmallTest.java"]
     mended = JAVA["src/main/java/org/example/Small.java"].replace("return n;", "return n / 2;")
-    provided, run = shop.made(JAVA, {"src/main/java/org/example/Small.java": mended})
+    provided, run = shop.prepare(JAVA, {"src/main/java/org/example/Small.java": mended})
     assert (provided.plan.recipe.name, provided.plan.runner) == ("java", "surefire")
     before, after = run(0, tests), run(1, tests)
     assert sorted(before.statuses.values()) == [Status.failed, Status.passed]
@@ -187,7 +187,7 @@ def test_a_maven_project_is_tested_with_debians_artifacts_where_the_central_ones
 
 def test_a_python_workspace_is_made_ready_offline_for_each_tree(shop: Shop) -> None:
     tests = ["tests/test_outer.py"]
-    provided, run = shop.made(WORKSPACE, {"inner/src/inner/__init__.py": "def half(n): return n // 2\n"})
+    provided, run = shop.prepare(WORKSPACE, {"inner/src/inner/__init__.py": "def half(n): return n // 2\n"})
     assert provided.notes == ()
     before, after = run(0, tests), run(1, tests)
     assert {test.rpartition("::")[2]: str(status) for test, status in before.statuses.items()} == {
@@ -199,7 +199,7 @@ def test_a_python_workspace_is_made_ready_offline_for_each_tree(shop: Shop) -> N
 
 
 def test_a_node_project_finds_its_modules_outside_the_work_folder(shop: Shop) -> None:
-    provided, run = shop.made(NODE, {"index.js": "exports.half = n => n / 2\n"})
+    provided, run = shop.prepare(NODE, {"index.js": "exports.half = n => n / 2\n"})
     assert provided.plan.runner == "mocha"
     before, after = run(0, ["test/half.test.js"]), run(1, ["test/half.test.js"])
     assert sorted(before.statuses.values()) == [Status.failed, Status.passed]

@@ -35,13 +35,13 @@ pytestmark = pytest.mark.docker
 
 def make_docker(**fields: Any) -> DockerSandbox:
     """A small sandbox that is not started."""
-    given: dict[str, Any] = {
+    values: dict[str, Any] = {
         "image": IMAGE,
         "limits": ResourceLimits(memory_bytes=512 << 20, processes=128, disk_bytes=2 << 30),
         "labels": {LABEL: "sandbox"},
         "environment": {"FROM_PLACE": "of the place"},
     }
-    return DockerSandbox(SandboxConfig(**(given | fields)))
+    return DockerSandbox(SandboxConfig(**(values | fields)))
 
 
 def ours(client: Any) -> tuple[list[str], list[str]]:
@@ -135,7 +135,7 @@ class TestDocker(conformance.Conformance):
         with make(user="agent") as sandbox:
             place_tree(sandbox, store, start)
             tracker = Tracker(sandbox, store, start_tree=start, ignore_rules_from=start)
-            seen = [tracker.take()]
+            trees = [tracker.take()]
             for command in (
                 "true",
                 "touch -r a /tmp/time; echo b > a; touch -r /tmp/time a",
@@ -145,9 +145,11 @@ class TestDocker(conformance.Conformance):
                 "mkdir shut; echo hidden > shut/file; chmod 0 shut",
             ):
                 assert sandbox.exec(command).exit_code == 0
-                seen.append(tracker.take())
-                assert seen[-1] == extract_tree(sandbox, store, start_tree=start, ignore_rules_from=start).tree, command
-            assert seen[0] == seen[1] == start and len(set(seen)) == 6
+                trees.append(tracker.take())
+                assert trees[-1] == extract_tree(sandbox, store, start_tree=start, ignore_rules_from=start).tree, (
+                    command
+                )
+            assert trees[0] == trees[1] == start and len(set(trees)) == 6
 
 
 def test_what_a_killed_process_leaves_is_found_and_removed_and_nothing_else(client: Any) -> None:
@@ -159,12 +161,12 @@ def test_what_a_killed_process_leaves_is_found_and_removed_and_nothing_else(clie
     ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
     assert ran.returncode == -9, ran.stderr
     with make_docker() as alive:
-        left = leftovers.find(client)
-        assert ran.stdout.strip() in {item.name for item in left}
-        assert [item.kind for item in left].count("container") >= 2
-        assert [item.kind for item in left].count("snapshot") >= 2
-        assert alive.name not in {item.name for item in left}
-        assert leftovers.remove(client, left) == []
+        found = leftovers.find(client)
+        assert ran.stdout.strip() in {item.name for item in found}
+        assert [item.kind for item in found].count("container") >= 2
+        assert [item.kind for item in found].count("snapshot") >= 2
+        assert alive.name not in {item.name for item in found}
+        assert leftovers.remove(client, found) == []
         assert leftovers.find(client) == []
         assert alive.exec("echo alive").output == b"alive\n"
         assert alive.name in {item.name for item in leftovers.find(client, everybody=True)}

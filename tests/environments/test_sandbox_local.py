@@ -44,12 +44,12 @@ def _anybody(word: bytes) -> bool:
 
 
 def make_local(**fields: Any) -> LocalSandbox:
-    given: dict[str, Any] = {
+    values: dict[str, Any] = {
         "image": None,
         "limits": ResourceLimits(memory_bytes=512 << 20, processes=128, disk_bytes=1 << 30),
         "environment": {"FROM_PLACE": "of the place"},
     }
-    return LocalSandbox(SandboxConfig(**(given | fields)))
+    return LocalSandbox(SandboxConfig(**(values | fields)))
 
 
 @pytest.mark.usefixtures("bubblewrap")
@@ -64,10 +64,10 @@ class TestLocal(conformance.Conformance):
         secret.write_text("planted")
         monkeypatch.setenv("PLANTED", "planted")
         with make() as sandbox:
-            seen = sandbox.exec(
+            result = sandbox.exec(
                 f"cat {secret}; env; cat /proc/[0-9]*/environ; ls /root /work /home /tmp -a; cat /etc/passwd"
             )
-            assert b"planted" not in seen.output
+            assert b"planted" not in result.output
             assert sandbox.exec("id -u; grep CapEff /proc/self/status").output == b"1000\nCapEff:\t0000000000000000\n"
             assert sandbox.exec("touch /usr/x || touch /x").exit_code != 0
             assert sandbox.exec("exec 3<>/dev/tcp/127.0.0.1/22 || cat /proc/net/dev | wc -l").output.endswith(b"3\n")
@@ -118,7 +118,9 @@ class TestLocal(conformance.Conformance):
             make(image=str(tmp_path / "none")).start()
 
     def test_folders_of_a_killed_process_are_found(self) -> None:
-        with tempfile.TemporaryDirectory() as folder:  # pytest's own are closed to nobody, whom root becomes
+        with (
+            tempfile.TemporaryDirectory() as folder
+        ):  # pytest's own folders are closed to the user nobody, which root becomes
             os.chmod(folder, 0o755)
             self._leave_folders(Path(folder))
 
@@ -141,7 +143,7 @@ class TestLocal(conformance.Conformance):
 
 class TestUnsafe(conformance.Conformance):
     """Plain processes: everything but namespaces. Exceptions: no branches, sessions outside the workdir, the host's
-    files are there to be read, and whoever kills everything hits the host."""
+    files are there to be read, and a command that kills everything hits the host."""
 
     APART = False
     BRANCHES = False
@@ -151,9 +153,9 @@ class TestUnsafe(conformance.Conformance):
     @classmethod
     def make(cls, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., LocalSandbox]:
         def make_unsafe(**fields: Any) -> LocalSandbox:
-            given = {"image": None, "workdir": str(tmp_path_factory.mktemp("work"))}
+            values = {"image": None, "workdir": str(tmp_path_factory.mktemp("work"))}
             return LocalSandbox(
-                SandboxConfig(**(given | {"environment": {"FROM_PLACE": "of the place"}} | fields)), unsafe=True
+                SandboxConfig(**(values | {"environment": {"FROM_PLACE": "of the place"}} | fields)), unsafe=True
             )
 
         return make_unsafe

@@ -16,8 +16,8 @@ from tests.environments.stageworld import CHANGES, Changes, StageWorld, stage_wo
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[StageWorld]:
-    with stage_world(tmp_path) as made:
-        yield made
+    with stage_world(tmp_path) as world:
+        yield world
 
 
 def test_a_chain_has_its_stages_in_order_with_the_commits_of_git(world: StageWorld) -> None:

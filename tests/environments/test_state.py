@@ -118,9 +118,9 @@ class TestNone:
         )
 
     def test_earlier_patches_are_taken_back_and_upstreams_work_stays(self, store: TreeStore) -> None:
-        wanted = {**BASE_2, "app.py": "one\ntwo\nthree\nfour\nfive\nsix\nSEVEN\n", "tests/test_app.py": "old test\n"}
+        expected = {**BASE_2, "app.py": "one\ntwo\nthree\nfour\nfive\nsix\nSEVEN\n", "tests/test_app.py": "old test\n"}
         upstream = {**BASE_2, "tests/test_app.py": "test 1\n"}
-        assert harvest(store, self.take_back(store, upstream, (BASE_1, LANDED_1)).tree) == wanted
+        assert harvest(store, self.take_back(store, upstream, (BASE_1, LANDED_1)).tree) == expected
 
     def test_the_latest_is_taken_back_first(self, store: TreeStore) -> None:
         sides: list[Files] = [{"a": text} for text in ("1\n", "2\n", "3\n")]

@@ -67,10 +67,10 @@ def test_a_line_that_the_reporter_did_not_sign_says_nothing_and_is_counted(forge
 
 
 def test_a_line_that_is_doubled_or_taken_out_is_told() -> None:
-    one, two = line(0, "result", id="a", s="passed"), line(1, "result", id="a", s="failed")
-    assert read_events(one + two + one, KEY).foreign == 1
-    assert read_events(two, KEY).gap
-    assert read_events(one + two + one, KEY).statuses == {"a": Status.failed}
+    first, second = line(0, "result", id="a", s="passed"), line(1, "result", id="a", s="failed")
+    assert read_events(first + second + first, KEY).foreign == 1
+    assert read_events(second, KEY).gap
+    assert read_events(first + second + first, KEY).statuses == {"a": Status.failed}
 
 
 @given(st.binary(max_size=200))
@@ -169,8 +169,10 @@ Traceback (most recent call last):
 
 
 def test_unittest_logs_are_read() -> None:
-    told = {name.removeprefix("tests.test_a.Till.test_"): status for name, status in parse_unittest(UNITTEST).items()}
-    assert told == {
+    statuses = {
+        name.removeprefix("tests.test_a.Till.test_"): status for name, status in parse_unittest(UNITTEST).items()
+    }
+    assert statuses == {
         "ok": "passed",
         "doc": "passed",
         "prints": "passed",

@@ -434,8 +434,8 @@ class Till(unittest.TestCase):
 def test_unittest_is_told_as_it_ends(tmp_path: Path) -> None:
     ended = run(tmp_path, {FILE: UNITTESTS, "till.py": WRONG}, UNITTEST)
     truth = {"ok": "passed", "add": "failed", "skip": "skipped", "xfail": "xfail", "xpass": "xpass", "sub": "failed"}
-    told = {name.removeprefix("tests.test_till.Till.test_"): status for name, status in ended.statuses.items()}
-    assert told == {**truth, "error": "error"} and ended.complete
+    statuses = {name.removeprefix("tests.test_till.Till.test_"): status for name, status in ended.statuses.items()}
+    assert statuses == {**truth, "error": "error"} and ended.complete
 
 
 @pytest.mark.parametrize(

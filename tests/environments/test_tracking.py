@@ -37,7 +37,7 @@ START: dict[str | bytes, Content] = {
 
 
 class Counting(FolderSandbox):
-    """Counts what is asked of it."""
+    """Counts commands and archives."""
 
     commands = 0
     archives = 0
@@ -114,7 +114,7 @@ def _try(call: Any, *arguments: Any) -> None:
 
 
 class Hand:
-    """Does to a folder what an agent may do; what cannot be done there is left undone."""
+    """Changes a folder as an agent may; changes that are not possible there are left out."""
 
     def __init__(self, folder: Path) -> None:
         self.root = os.fsencode(folder)
@@ -309,18 +309,18 @@ def test_a_listing_that_is_cut_off_is_none(cut: int) -> None:
 
 
 class Lying(FolderSandbox):
-    """Says something else than the program that it ran."""
+    """Answers something else than what the program printed."""
 
-    said: bytes | None = None
+    answer: bytes | None = None
     heard = b""
-    asked = "find ."
+    command_part = "find ."
 
     def exec(self, command: str, **arguments: Any) -> ExecResult:
         result = super().exec(command, **arguments)
-        if self.asked not in command:
+        if self.command_part not in command:
             return result
         self.heard = result.output
-        return result if self.said is None else ExecResult(0, self.said)
+        return result if self.answer is None else ExecResult(0, self.answer)
 
 
 @pytest.mark.parametrize(("age", "seen"), [(0.0, True), (0.02, True), (3.0, False)])
@@ -335,7 +335,7 @@ def test_a_file_that_is_as_young_as_the_clocks_tick_is_read_again(tmp_path: Path
     path.write_text("one way\n")
     tracker.take()
     now = path.stat().st_ctime + age
-    box.said = b"%.6f\0" % now + box.heard.partition(b"\0")[2]
+    box.answer = b"%.6f\0" % now + box.heard.partition(b"\0")[2]
     before = tracker.take()
     path.write_text("another\n")
     assert (tracker.take() != before) == seen
@@ -362,5 +362,5 @@ def test_an_answer_that_is_none_ends_in_an_extraction(tmp_path: Path, asked: str
     tracker.take()
     time.sleep(0.08)
     (scene.folder / "a").write_text("changed\n")
-    box.asked, box.said = asked, said
+    box.command_part, box.answer = asked, said
     assert tracker.take() == scene.extracted() != scene.start

@@ -42,15 +42,15 @@ pytestmark = pytest.mark.usefixtures("bubblewrap")
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[StageWorld]:
-    with stage_world(tmp_path) as made:
-        yield made
+    with stage_world(tmp_path) as world:
+        yield world
 
 
 @pytest.fixture
 def short(tmp_path: Path) -> Iterator[StageWorld]:
-    """The world with a chain of one stage, where more of them would show no more."""
-    with stage_world(tmp_path, chains=[(1,)]) as made:
-        yield made
+    """The world with a chain of one stage, for tests to which more stages would add nothing."""
+    with stage_world(tmp_path, chains=[(1,)]) as world:
+        yield world
 
 
 def validate(world: StageWorld, *, runs: int = 1, **choice: Any) -> ValidateReport:
@@ -63,7 +63,7 @@ def outcomes(world: StageWorld) -> list[str]:
 
 
 def facts(world: StageWorld) -> dict[str, Any]:
-    """Everything that a validation leaves, less the times."""
+    """Everything that a validation stores, without the times."""
     columns = ("chain_id", "position", "side", "ordinal", "key", "statuses", "exit_code", "complete", "tampered")
     stages = ("chain_id", "position", "outcome", "reason", "files", "classes", "removed", "tampered", "command")
     return {
@@ -142,12 +142,12 @@ def test_a_test_that_upstream_took_away_does_not_gate(tmp_path: Path) -> None:
 
 def test_a_flaky_test_is_of_no_gating_class(world: StageWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     single = world.add_chain((2,), strategy="single")
-    made: list[int] = []
+    runs: list[int] = []
 
     def second_fails(*args: Any, **named: Any) -> Any:
         run = run_tests(*args, **named)
-        made.append(1)
-        if len(made) == 2:
+        runs.append(1)
+        if len(runs) == 2:
             run.statuses["tests.test_cart.Case.test_empty"] = Status.failed
         return run
 
@@ -225,11 +225,11 @@ def test_the_engines_failure_is_no_outcome_and_the_next_run_goes_on(
     world: StageWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     single = world.add_chain((1,), strategy="single")
-    made: list[int] = []
+    runs: list[int] = []
 
     def lost(*args: Any, **named: Any) -> Any:
-        made.append(1)
-        if len(made) == 4:
+        runs.append(1)
+        if len(runs) == 4:
             raise EngineUnavailable("the engine is gone")
         return run_tests(*args, **named)
 
@@ -238,7 +238,7 @@ def test_the_engines_failure_is_no_outcome_and_the_next_run_goes_on(
     assert not report.done and report.failed[0].outcome == "engine_unavailable"
     assert world.rows(Validation, "outcome") == [] and len(world.rows(ReferenceRun, "side")) == 3
     assert validate(world, runs=2, chain=single).counts == {PROVED: 1}
-    assert len(made) == 5
+    assert len(runs) == 5
 
 
 def test_an_engine_that_is_gone_ends_the_run_for_all(world: StageWorld, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -295,10 +295,10 @@ def test_failures_stand_until_they_are_tried_anew(tmp_path: Path) -> None:
 def test_a_chain_proved_with_fewer_runs_than_are_wanted_goes_on_with_those_that_lack(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made: list[int] = []
+    runs: list[int] = []
 
     def counted(*args: Any, **named: Any) -> Any:
-        made.append(1)
+        runs.append(1)
         return run_tests(*args, **named)
 
     with stage_world(tmp_path, chains=[(1, 2)]) as world:
@@ -306,7 +306,7 @@ def test_a_chain_proved_with_fewer_runs_than_are_wanted_goes_on_with_those_that_
         assert validate(world, runs=1).standing == 1
         monkeypatch.setattr("environments.workplace.run_tests", counted)
         assert validate(world, runs=2).counts == {PROVED: 1}
-        assert len(made) == 2 * 2, "one more on each side of each stage"
+        assert len(runs) == 2 * 2, "one more on each side of each stage"
         assert validate(world, runs=2).standing == validate(world, runs=1).standing == 1
 
 
@@ -412,13 +412,13 @@ def test_after_kill_9_no_stored_run_is_made_again_and_the_rows_are_the_same(
         found = leftovers.clear_local()
         assert found and all(found.values())
 
-        made: list[int] = []
+        runs: list[int] = []
 
         def counted(*args: Any, **named: Any) -> Any:
-            made.append(1)
+            runs.append(1)
             return run_tests(*args, **named)
 
         monkeypatch.setattr("environments.workplace.run_tests", counted)
         assert validate(world, runs=2, chain=chain).counts == {PROVED: 1}
-        assert len(made) == 8 - 5
+        assert len(runs) == 8 - 5
         assert facts(world) == expected

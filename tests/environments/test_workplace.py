@@ -30,8 +30,8 @@ TEST = "tests.test_prices.Case.test_halved"
 
 @pytest.fixture
 def world(tmp_path: Path, bubblewrap: None) -> Iterator[StageWorld]:
-    with stage_world(tmp_path) as made:
-        yield made
+    with stage_world(tmp_path) as world:
+        yield world
 
 
 def sandboxes() -> set[Path]:
@@ -78,8 +78,8 @@ def test_the_agents_tree_holds_its_work_and_nothing_that_the_refresh_made(world:
         start = world.trees().tree_of(base)
         assert workplace.extract(sandbox, start_tree=base, rules_from=base).tree == start
         sandbox.exec("echo more > made/mine; echo work > work.txt; echo x > 'a [b]c'")
-        left = world.trees().entries(workplace.extract(sandbox, start_tree=base, rules_from=base).tree)
-        new = left.keys() - world.trees().entries(start).keys()
+        entries = world.trees().entries(workplace.extract(sandbox, start_tree=base, rules_from=base).tree)
+        new = entries.keys() - world.trees().entries(start).keys()
     assert new == {b"work.txt", b"a [b]c"}
 
 
@@ -232,9 +232,9 @@ def test_on_a_host_the_images_folder_is_neither_refreshed_nor_named(world: Stage
     local = BACKENDS["local"]
     assert local.refreshes(changed) == ("make",)
     assert BACKENDS["docker"].refreshes(changed) == ("/opt/env/bin/pip install .", "make")
-    told = local.sandbox(changed, None, limits=ResourceLimits(), labels={}).config.environment
-    assert told["OWN"] == "1" and told["PYTHONPATH"] == "src:." and "VIRTUAL_ENV" not in told
-    assert told["PATH"].endswith(":/usr/sbin:/usr/bin:/sbin:/bin")
+    variables = local.sandbox(changed, None, limits=ResourceLimits(), labels={}).config.environment
+    assert variables["OWN"] == "1" and variables["PYTHONPATH"] == "src:." and "VIRTUAL_ENV" not in variables
+    assert variables["PATH"].endswith(":/usr/sbin:/usr/bin:/sbin:/bin")
 
 
 IMAGE = os.environ.get("PRCHAIN_TEST_IMAGE", "prchain-base:bookworm")
@@ -267,10 +267,10 @@ def test_in_docker_runs_start_alike_and_a_checkout_is_kept_for_swebench(tmp_path
                 assert not any("prchain-snapshot" in name for name in listed)
             names.append(stage_image(workplace, chain, stage))
             assert names[1] == f"prchain/shop--till:stage-{chain.id}-1"
-            made = client.images.get(names[1])
-            assert stage_image(workplace, chain, stage) == names[1] and client.images.get(names[1]).id == made.id
+            image = client.images.get(names[1])
+            assert stage_image(workplace, chain, stage) == names[1] and client.images.get(names[1]).id == image.id
             script = "git status --porcelain && git rev-parse HEAD^{tree} && echo $PRETENDED; cat made/*"
-            seen = client.containers.run(
+            output = client.containers.run(
                 names[1],
                 ["bash", "-c", script],
                 user="root",
@@ -278,8 +278,8 @@ def test_in_docker_runs_start_alike_and_a_checkout_is_kept_for_swebench(tmp_path
                 remove=True,
                 working_dir="/testbed",
             )
-            assert seen.decode().split() == [trees.tree_of(stage.base), "1.2", "fresh"]
-            assert {made.labels.get(name) for name in (leftovers.SANDBOX, leftovers.SNAPSHOT, leftovers.OWNER)} == {""}
+            assert output.decode().split() == [trees.tree_of(stage.base), "1.2", "fresh"]
+            assert {image.labels.get(name) for name in (leftovers.SANDBOX, leftovers.SNAPSHOT, leftovers.OWNER)} == {""}
         finally:
             for name in reversed(names):
                 client.images.remove(name, force=True)
