@@ -1,4 +1,4 @@
-"""Measuring the judge: patches of known worth, figures that mean what they say, and nothing paid for twice."""
+"""Calibrating the judge: patches of known quality, correct figures, and no verdict paid for twice."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ from trajectories.verdicts.variants import Variant, halved
 
 PRICED = Price(input=1.0, output=2.0)
 CALLS = 4 * 2 * 2
-"""Of one stage: variants that are not empty, orders, repeats."""
+"""Calls for one stage: variants that are not empty, times orders, times repeats."""
 
 
 @pytest.fixture(scope="module")
 def mined_shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TaskWorld]:
     folder = tmp_path_factory.mktemp("calibrate")
-    with mined(folder, shop(folder), [CHAIN]) as made:
-        yield made
+    with mined(folder, shop(folder), [CHAIN]) as world:
+        yield world
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def elsewhere(world: TaskWorld) -> Path:
 
 
 def prove(world: TaskWorld, outcomes: dict[int, str]) -> None:
-    """Rows as `prchain tasks build` and `prchain environments validate` leave them."""
+    """Add the rows that `prchain tasks build` and `prchain environments validate` write."""
     chain = world.chains[0]
     with world.store.transaction() as tx:
         tx.upsert(
@@ -126,7 +126,7 @@ def prove(world: TaskWorld, outcomes: dict[int, str]) -> None:
 
 
 def verdict(world: TaskWorld, attempt: int, score: float | None, error: str | None, tests: str | None) -> None:
-    """A row as a rollout leaves it."""
+    """Add a row that a rollout writes."""
     with world.store.transaction() as tx:
         tx.upsert(
             Trajectory,
@@ -205,7 +205,7 @@ def verdict(world: TaskWorld, attempt: int, score: float | None, error: str | No
 
 
 def judged_by(world: TaskWorld, model: str, prompts: Mapping[str, str]) -> None:
-    """Let the stored verdicts be this judge's."""
+    """Make the stored verdicts this judge's."""
     with world.store.transaction() as tx:
         tx.connection.execute(update(Trajectory).values(judge=model, prompts=json.dumps(dict(prompts))))
 
@@ -217,8 +217,8 @@ def fenced(request: Request) -> dict[str, str]:
 
 def right(request: Request) -> Any:
     """A judge that is always right about patches made of references."""
-    said = fenced(request)
-    return {"comment": "Seen.", "score": 0.95 if said["candidate"] == said["reference"] else 0.1}
+    material = fenced(request)
+    return {"comment": "Seen.", "score": 0.95 if material["candidate"] == material["reference"] else 0.1}
 
 
 def calibrator(world: TaskWorld, model: FakeModel | Gateway, **options: Any) -> Calibrator:
@@ -237,35 +237,39 @@ def test_a_judge_that_is_right_gets_full_marks_on_every_proved_stage(world: Task
     model = FakeModel(right)
     found = calibrator(world, model).run()
     assert found.done and found.stages == 2 and len(model.asked) == 2 * CALLS
-    said = page(found)
-    assert {name: (row["count"], row["accepted"]) for name, row in said["variants"].items()} == {
+    report = page(found)
+    assert {name: (row["count"], row["accepted"]) for name, row in report["variants"].items()} == {
         "reference": (8, 1.0),
         "empty": (2, 0.0),
         "reverted": (8, 0.0),
         "other_stage": (8, 0.0),
         "half": (8, 0.0),
     }
-    assert (said["repeats"]["same"], said["orders"]["same"], said["orders"]["apart"]) == (1.0, 1.0, 0.0)
-    assert (said["repeats"]["pairs"], said["orders"]["pairs"]) == (2 * 4 * 2, 2 * 4 * 4)
+    assert (report["repeats"]["same"], report["orders"]["same"], report["orders"]["apart"]) == (1.0, 1.0, 0.0)
+    assert (report["repeats"]["pairs"], report["orders"]["pairs"]) == (2 * 4 * 2, 2 * 4 * 4)
     assert all(
-        (point["precision"], point["recall"], point["accepted"]) == (1.0, 1.0, 0.25) for point in said["known"]["curve"]
+        (point["precision"], point["recall"], point["accepted"]) == (1.0, 1.0, 0.25)
+        for point in report["known"]["curve"]
     )
-    assert [point["threshold"] for point in said["known"]["curve"]] == list(THRESHOLDS)
-    assert said["wrong"] == [] and said["unscored"] == {} and said["known"]["verdicts"] == 32
+    assert [point["threshold"] for point in report["known"]["curve"]] == list(THRESHOLDS)
+    assert report["wrong"] == [] and report["unscored"] == {} and report["known"]["verdicts"] == 32
 
 
 def test_what_is_asked_is_the_query_as_agents_read_it_and_the_patches_of_the_stage(world: TaskWorld) -> None:
     model = FakeModel(right)
     calibrator(world, model, limit=1, repeats=1, orders="reference").run()
-    said = {request.subject.rpartition("/")[2]: fenced(request) for request in model.asked}
-    assert set(said) == {"reference", "reverted", "other_stage", "half"}
-    assert all("`round_half_even_cents`" in one["query"] and QUERIES[1] in one["query"] for one in said.values())
-    assert len({one["reference"] for one in said.values()}) == 1
-    assert "+def round_half_even_cents(amount):" in said["reference"]["candidate"]
-    assert "-def round_half_even_cents(amount):" in said["reverted"]["candidate"]
-    assert "+class CouponLedger:" in said["other_stage"]["candidate"]
-    assert "test_prices.py" in said["half"]["candidate"]
-    assert said["half"]["candidate"] != said["reference"]["reference"]
+    materials = {request.subject.rpartition("/")[2]: fenced(request) for request in model.asked}
+    assert set(materials) == {"reference", "reverted", "other_stage", "half"}
+    assert all(
+        "`round_half_even_cents`" in material["query"] and QUERIES[1] in material["query"]
+        for material in materials.values()
+    )
+    assert len({material["reference"] for material in materials.values()}) == 1
+    assert "+def round_half_even_cents(amount):" in materials["reference"]["candidate"]
+    assert "-def round_half_even_cents(amount):" in materials["reverted"]["candidate"]
+    assert "+class CouponLedger:" in materials["other_stage"]["candidate"]
+    assert "test_prices.py" in materials["half"]["candidate"]
+    assert materials["half"]["candidate"] != materials["reference"]["reference"]
 
 
 def test_a_judge_that_minds_the_order_is_found_out(world: TaskWorld) -> None:
@@ -274,40 +278,40 @@ def test_a_judge_that_minds_the_order_is_found_out(world: TaskWorld) -> None:
         first = text.index("<<<candidate") < text.index("<<<reference")
         return {"comment": "Seen.", "score": 0.9 if first else 0.5}
 
-    said = page(calibrator(world, FakeModel(answer)).run())
-    assert said["repeats"]["same"] == 1.0
-    assert said["orders"]["same"] == 0.0 and said["orders"]["apart"] == pytest.approx(0.4)
-    assert said["variants"]["reference"]["accepted"] == 0.5
-    assert {one["variant"] for one in said["wrong"]} == {"reference", "reverted", "other_stage", "half"}
-    assert said["known"]["curve"][0]["precision"] == 0.25
+    report = page(calibrator(world, FakeModel(answer)).run())
+    assert report["repeats"]["same"] == 1.0
+    assert report["orders"]["same"] == 0.0 and report["orders"]["apart"] == pytest.approx(0.4)
+    assert report["variants"]["reference"]["accepted"] == 0.5
+    assert {trial["variant"] for trial in report["wrong"]} == {"reference", "reverted", "other_stage", "half"}
+    assert report["known"]["curve"][0]["precision"] == 0.25
 
 
 def test_a_judge_that_wavers_is_found_out(world: TaskWorld) -> None:
-    seen: dict[str, int] = {}
+    counts: dict[str, int] = {}
 
     def answer(request: Request) -> Any:
         text = request.messages[-1].content
-        seen[text] = seen.get(text, 0) + 1
-        return {"comment": "Seen.", "score": 0.9 if seen[text] % 2 else 0.2}
+        counts[text] = counts.get(text, 0) + 1
+        return {"comment": "Seen.", "score": 0.9 if counts[text] % 2 else 0.2}
 
-    said = page(calibrator(world, FakeModel(answer)).run(1))
-    assert said["repeats"]["same"] == 0.0 and said["repeats"]["apart"] == pytest.approx(0.7)
+    report = page(calibrator(world, FakeModel(answer)).run(1))
+    assert report["repeats"]["same"] == 0.0 and report["repeats"]["apart"] == pytest.approx(0.7)
 
 
 def test_what_is_unscored_is_counted_apart_and_stands_in_no_share(world: TaskWorld) -> None:
     def answer(request: Request) -> Any:
         return "no verdict" if "/reverted" in request.subject else right(request)
 
-    said = page(calibrator(world, FakeModel(answer)).run())
-    assert said["unscored"] == {"bad_reply": 8}
-    row = said["variants"]["reverted"]
+    report = page(calibrator(world, FakeModel(answer)).run())
+    assert report["unscored"] == {"bad_reply": 8}
+    row = report["variants"]["reverted"]
     assert (row["count"], row["unscored"], row["accepted"], row["median"]) == (8, 8, None, None)
-    assert said["known"]["verdicts"] == 24
-    assert said["known"]["curve"][0]["accepted"] == pytest.approx(8 / 24)
+    assert report["known"]["verdicts"] == 24
+    assert report["known"]["curve"][0]["accepted"] == pytest.approx(8 / 24)
 
 
 class Killed(BaseException):
-    """What ends a process in the middle."""
+    """Ends the run like a killed process."""
 
 
 @pytest.mark.parametrize("after", [0, 1, CALLS - 1, CALLS, CALLS + 5])
@@ -317,7 +321,7 @@ def test_a_run_that_was_killed_goes_on_and_pays_nothing_twice(world: TaskWorld, 
     killed: list[bool] = []
 
     def until_killed(request: Request) -> Reply:
-        # A thread of the killed run may still be about to ask, while the next run is at work.
+        # A thread of the killed run may still make a call while the next run works.
         if killed or len(model.asked) == after:
             killed.append(True)
             raise Killed
@@ -333,9 +337,9 @@ def test_a_run_that_was_killed_goes_on_and_pays_nothing_twice(world: TaskWorld, 
 def test_a_budget_ends_the_run_and_the_next_one_goes_on(world: TaskWorld) -> None:
     ledger, model = MemoryLedger(), FakeModel(right)
     first = calibrator(world, gateway_of(model, ledger, budget=0.0185, price=PRICED)).run(1)
-    asked = len(model.asked)
+    calls = len(model.asked)
     assert not first.done and first.stopped is not None and first.stopped.startswith("the budget of ")
-    assert 0 < asked < 2 * CALLS and first.left == 2 - first.stages
+    assert 0 < calls < 2 * CALLS and first.left == 2 - first.stages
     second = calibrator(world, gateway_of(model, ledger, price=PRICED)).run(1)
     assert second.done and len(model.asked) == 2 * CALLS
 
@@ -418,8 +422,8 @@ def test_stored_verdicts_are_held_against_the_tests(world: TaskWorld) -> None:
             ("another", own.judge.prompts, 0, 7),
             (own.judge.model, {"judge": "as it was before"}, 0, 7),
         ):
-            found, left = stored_verdicts(tx, model, prompts)
-            assert (len(found), left) == (theirs, others), "a verdict of another judge says nothing of this one"
+            found, other_count = stored_verdicts(tx, model, prompts)
+            assert (len(found), other_count) == (theirs, others), "a verdict of another judge says nothing of this one"
     tests_page = page(own.run())["tests"]
     assert (tests_page["verdicts"], tests_page["unscored"], tests_page["without_tests"]) == (4, 1, 2)
     assert tests_page["agree"] == 0.5
@@ -433,8 +437,8 @@ def test_stored_verdicts_are_held_against_the_tests(world: TaskWorld) -> None:
 def test_without_stages_there_is_nothing_to_say(world: TaskWorld) -> None:
     prove(world, {1: "no_f2p", 2: "unproved", 3: "build_failed"})
     found = calibrator(world, FakeModel(right)).run()
-    said = page(found)
-    assert found.done and (said["stages"], said["variants"], said["repeats"]["same"]) == (0, {}, None)
+    report = page(found)
+    assert found.done and (report["stages"], report["variants"], report["repeats"]["same"]) == (0, {}, None)
 
 
 # ---- patches of known worth
@@ -470,7 +474,7 @@ _RUNS = st.lists(st.tuples(st.sampled_from("+- "), st.integers(1, 4)), min_size=
 
 
 def patch_of(files: list[list[list[tuple[str, int]]]]) -> bytes:
-    """A patch of files of hunks of runs of marked lines."""
+    """A patch from lists of files, of hunks, of runs: (mark, number of lines)."""
     parts = []
     for number, hunks in enumerate(files):
         path = f"src/f{number}.py"
@@ -564,13 +568,13 @@ def test_the_command_prints_json_and_pays_once(
     world: TaskWorld, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(world, monkeypatch, "--json", "--limit", "1", "--repeats", "1") == 0
-    said = json.loads(capsys.readouterr().out)
-    assert said["stages"] == 1 and said["model"] == "scripted" and said["cost"]["calls"] == 8
-    assert said["variants"]["reverted"]["accepted"] == 1.0
+    report = json.loads(capsys.readouterr().out)
+    assert report["stages"] == 1 and report["model"] == "scripted" and report["cost"]["calls"] == 8
+    assert report["variants"]["reverted"]["accepted"] == 1.0
     assert run(world, monkeypatch, "--json", "--limit", "1", "--repeats", "1") == 0
     again = json.loads(capsys.readouterr().out)
     assert again["cost"] == {"calls": 0, "tokens_in": 0, "tokens_out": 0, "usd": 0.0}
-    assert {**again, "cost": None} == {**said, "cost": None}
+    assert {**again, "cost": None} == {**report, "cost": None}
 
 
 def test_the_command_prints_tables(

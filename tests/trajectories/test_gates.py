@@ -1,4 +1,4 @@
-"""Gates: every combination of what judge and tests can say, against what the words mean."""
+"""Gates: every combination of answers of judge and tests, against the definitions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from environments.suites import outcomes
 from environments.suites.outcomes import Grade
 from trajectories.options import Gate
-from trajectories.verdicts.gates import Decision, decide, voice_of_tests
+from trajectories.verdicts.gates import Decision, decide, grade_accepts
 from trajectories.verdicts.judge import Judgement
 
 THRESHOLD = 0.8
@@ -41,13 +41,13 @@ RULES = {
 }
 
 
-def meant(gate: Gate, judge: bool | None, tests: bool | None) -> bool | None:
-    """What every way of filling in the voices that say nothing would decide; None where the ways differ."""
-    every = {
+def expected_decision(gate: Gate, judge: bool | None, tests: bool | None) -> bool | None:
+    """The decision if it is the same for every possible value of the missing answers; else None."""
+    decisions = {
         RULES[gate](*filled)
         for filled in product(*((True, False) if voice is None else (voice,) for voice in (judge, tests)))
     }
-    return every.pop() if len(every) == 1 else None
+    return decisions.pop() if len(decisions) == 1 else None
 
 
 @pytest.mark.parametrize("gate", Gate)
@@ -57,7 +57,7 @@ def test_a_gate_decides_what_its_name_says_and_is_silent_only_where_a_voice_is_m
     gate: Gate, judgement: Judgement | None, judge: bool | None, grade: Grade | None, tests: bool | None
 ) -> None:
     decision = decide(gate, THRESHOLD, judgement, grade)
-    assert decision.accepted is meant(gate, judge, tests)
+    assert decision.accepted is expected_decision(gate, judge, tests)
     assert decide(str(gate), THRESHOLD, judgement, grade) == decision
 
 
@@ -96,7 +96,7 @@ def test_without_a_threshold_every_verdict_passes_and_what_is_none_still_does_no
 
 
 def test_every_outcome_of_a_grade_is_known_here() -> None:
-    assert {name: voice_of_tests(Grade(name)) for name in OUTCOMES} == {
+    assert {name: grade_accepts(Grade(name)) for name in OUTCOMES} == {
         "passed": True,
         "state_broken": None,
         "f2p_failed": False,

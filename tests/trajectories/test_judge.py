@@ -1,4 +1,4 @@
-"""The judge: what it is asked, what counts as a verdict, and that no patch can speak to it."""
+"""The judge: its prompt, what counts as a verdict, and that no patch can give it instructions."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def patches(tmp_path_factory: pytest.TempPathFactory) -> Patches:
     return hostile_patches(tmp_path_factory.mktemp("hostile"))
 
 
-def ask(model: FakeModel | Gateway, reference: bytes, agent: bytes, **more: Any) -> Judgement:
+def ask(model: FakeModel | Gateway, reference: bytes, agent: bytes, **fields: Any) -> Judgement:
     judge = Judge(model if isinstance(model, Gateway) else gateway_of(model))
-    keys: dict[str, Any] = {"subject": "t/1", "sample": 0, "attempt": 1, "query": QUERY, **more}
+    keys: dict[str, Any] = {"subject": "t/1", "sample": 0, "attempt": 1, "query": QUERY, **fields}
     return judge.judge(reference_patch=reference, agent_patch=agent, **keys)
 
 
@@ -52,7 +52,7 @@ def nonce_of(request: Request) -> str:
 
 
 def parted(request: Request) -> tuple[str, dict[str, str]]:
-    """What stands outside of the fence, with the nonce masked, and what stands inside, by label."""
+    """The text outside the fence, with the nonce masked, and the texts inside by label."""
     nonce, text = nonce_of(request), text_of(request)
     inside: dict[str, str] = {}
 
@@ -66,7 +66,7 @@ def parted(request: Request) -> tuple[str, dict[str, str]]:
 
 
 def deaf(request: Request) -> Any:
-    """A model that reads only what stands outside of the fence; its score depends on every character of it."""
+    """A model that reads only the text outside the fence; its score depends on every character of it."""
     outside = re.sub(r"[\d,]+ files?, [^)]*\)", "EXTENT)", parted(request)[0])
     return {"comment": "The work is not done.", "score": (sum(map(ord, outside)) % 79) / 100}
 
@@ -140,11 +140,11 @@ def test_nothing_that_is_stored_or_decided_depends_on_what_a_hostile_patch_says(
     for patch in (benign, hostile[name]):
         gateway = gateway_of(FakeModel(deaf))
         judgement = ask(gateway, reference, patch)
-        shown = comment_for_agent(
+        comment = comment_for_agent(
             gateway, judgement, None, lambda text: [], gate="judge", threshold=0.8, query=QUERY, subject="t/1"
         )
         stored = (judgement.score, judgement.comment, judgement.error)
-        outcomes.append((stored, decide("judge", 0.8, judgement, None), shown.text))
+        outcomes.append((stored, decide("judge", 0.8, judgement, None), comment.text))
     assert outcomes[0] == outcomes[1]
     assert outcomes[0][1].accepted is False
 
@@ -165,15 +165,15 @@ def test_the_fence_holds_whatever_an_added_line_says(lines: list[str], tail: str
 
 
 class Saying(FakeModel):
-    """A model that says these texts in turn, as they are."""
+    """A model that replies with these texts in turn, unchanged."""
 
     def __init__(self, *texts: str | Reply) -> None:
         self.texts = list(texts)
         super().__init__(self._next)
 
     def _next(self, request: Request) -> Reply:
-        said = self.texts.pop(0)
-        return said if isinstance(said, Reply) else Reply(said, self.name)
+        reply = self.texts.pop(0)
+        return reply if isinstance(reply, Reply) else Reply(reply, self.name)
 
 
 @pytest.mark.parametrize(
@@ -209,8 +209,8 @@ def test_what_is_no_verdict_leaves_the_attempt_unscored(said: str, patches: Patc
 
 
 def test_a_refusal_leaves_the_attempt_unscored(patches: Patches) -> None:
-    no = Reply("", "m", refusal="I cannot")
-    assert ask(Saying(no, no, no), *patches[:2]).error == "model_refused"
+    refusal = Reply("", "m", refusal="I cannot")
+    assert ask(Saying(refusal, refusal, refusal), *patches[:2]).error == "model_refused"
 
 
 def test_a_verdict_is_asked_for_again_and_the_second_one_counts(patches: Patches) -> None:
@@ -247,15 +247,15 @@ def test_a_stored_verdict_is_not_paid_for_again_and_repeats_are_kept_apart(patch
 
 def test_a_prompt_that_is_too_long_is_halved_twice_and_then_the_attempt_is_unscored(patches: Patches) -> None:
     reference, _, hostile = patches
-    seen: list[int] = []
+    lengths: list[int] = []
 
     def answer(request: Request) -> Any:
-        seen.append(len(parted(request)[1]["candidate"]))
-        return errors.ContextTooLong("too long") if len(seen) < 3 else VERDICT
+        lengths.append(len(parted(request)[1]["candidate"]))
+        return errors.ContextTooLong("too long") if len(lengths) < 3 else VERDICT
 
     judgement = ask(FakeModel(answer), reference, hostile["huge padding"])
     assert judgement.score == 0.25
-    assert seen[0] > 1.8 * seen[1] > 3.2 * seen[2]
+    assert lengths[0] > 1.8 * lengths[1] > 3.2 * lengths[2]
     assert judgement.notes == ("candidate patch: 1 file, of which 1 are shown in part and 0 not at all",)
     always = FakeModel(lambda request: errors.ContextTooLong("too long"))
     assert ask(always, reference, hostile["huge padding"]).error == "context_too_long"

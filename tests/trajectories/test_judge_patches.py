@@ -1,4 +1,4 @@
-"""A patch as the judge reads it: visible, without noise, cut source last, and never in silence."""
+"""A patch as the judge reads it: visible, without noise, source cut last, and every cut noted."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from prchain.errors import GitError
 from prchain.git import GitRepository
 from prchain.kinds import FileKind
 from tests.miner.gitworld import Content, World
-from trajectories.verdicts.patch_text import _RANKS, FileText, file_patches, file_texts, sections, shown
+from trajectories.verdicts.patch_text import _RANKS, FileText, file_patches, file_texts, render_patch, sections
 
 _EVERY_BYTE = bytes(range(1, 256))
 
@@ -115,7 +115,7 @@ _FILES = st.dictionaries(st.sampled_from(_PATHS), st.integers(1, 4_000), max_siz
 
 @given(_FILES, st.integers(0, 12_000), st.sets(st.sampled_from(_PATHS)))
 def test_what_is_shown_fits_and_what_is_missing_is_said(files: list[FileText], limit: int, first: set[str]) -> None:
-    result = shown(files, limit, first=first)
+    result = render_patch(files, limit, first=first)
     assert result.files == len(files)
     whole = {file.path for file in files} - {*result.cut, *result.left_out}
     assert len(whole) + len(result.cut) + len(result.left_out) == len(files)
@@ -132,23 +132,23 @@ def test_what_is_shown_fits_and_what_is_missing_is_said(files: list[FileText], l
 
 @given(_FILES, st.integers(0, 12_000), st.sets(st.sampled_from(_PATHS)))
 def test_nothing_is_cut_for_a_file_that_comes_later(files: list[FileText], limit: int, first: set[str]) -> None:
-    """Files that come later change nothing of what is whole, cut or left out before them."""
+    """Later files do not change which earlier files are whole, cut or left out."""
 
     def place(file: FileText) -> tuple[int, bool]:
         return file.rank, file.path not in first
 
-    every = shown(files, limit, first=first)
+    whole = render_patch(files, limit, first=first)
     for last in {place(file) for file in files}:
-        some = [file for file in files if place(file) <= last]
-        alone = shown(some, limit, first=first)
-        paths = {file.path for file in some}
-        assert paths.intersection(every.cut) == set(alone.cut)
-        assert paths.intersection(every.left_out) == set(alone.left_out)
+        first_files = [file for file in files if place(file) <= last]
+        prefix = render_patch(first_files, limit, first=first)
+        paths = {file.path for file in first_files}
+        assert paths.intersection(whole.cut) == set(prefix.cut)
+        assert paths.intersection(whole.left_out) == set(prefix.left_out)
 
 
 def test_the_order_is_source_then_config_docs_tests_and_locks_and_shared_files_first() -> None:
     files = [FileText(path, f"text of {path}") for path in reversed(_PATHS)]
-    text = shown(files, 10_000, first={"lib/c.py"}).text
+    text = render_patch(files, 10_000, first={"lib/c.py"}).text
     assert [line.removeprefix("text of ") for line in text.split("\n")] == [
         "lib/c.py",
         "src/b.py",
@@ -167,7 +167,7 @@ def test_every_kind_of_file_has_a_place() -> None:
 
 def test_a_patch_of_a_thousand_files_names_some_and_counts_the_rest() -> None:
     files = [FileText(f"src/part{n:04}.py", "x" * 500) for n in range(1000)]
-    result = shown(files, 24_000)
+    result = render_patch(files, 24_000)
     assert len(result.left_out) == 900
     assert "and 700 more]" in result.text
     assert result.extent() == "1,000 files, of which 100 are shown in part and 900 not at all"
@@ -175,4 +175,4 @@ def test_a_patch_of_a_thousand_files_names_some_and_counts_the_rest() -> None:
 
 def test_names_of_files_that_are_not_shown_are_made_visible_and_scrubbed() -> None:
     files = [FileText("a\u202eb ada@example.org", "x" * 500)]
-    assert shown(files, 0).text == "[changed too, not shown: a\\u202eb [email]]"
+    assert render_patch(files, 0).text == "[changed too, not shown: a\\u202eb [email]]"

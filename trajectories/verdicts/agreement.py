@@ -1,4 +1,4 @@
-"""How well a judge judges, as numbers: pure functions over scores and what is known to be true."""
+"""Figures on the quality of a judge: pure functions over scores and known truth."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ THRESHOLDS = tuple(round(0.5 + 0.05 * step, 2) for step in range(10))
 
 @dataclass(frozen=True, slots=True)
 class ThresholdPoint:
-    """A threshold, and what it makes of scored attempts whose truth is known.
+    """A threshold, and its decisions on scored attempts whose truth is known.
 
     `accepted` is the share that reaches it; `precision` the share of these that are good, `recall` the share of the
-    good ones that reach it; each None where there is nothing to take a share of.
+    good ones that reach it; each None if it would be a share of nothing.
     """
 
     threshold: float
@@ -43,33 +43,33 @@ def curve(scored: Sequence[tuple[float, bool]], thresholds: Sequence[float] = TH
 
 @dataclass(frozen=True, slots=True)
 class ScoreSpread:
-    """How scores of one kind lie; all None where there are none."""
+    """The distribution of scores of one kind; figures are None without scores."""
 
     count: int
     unscored: int
     accepted: float | None
-    """Share of the scored ones that reach the threshold."""
+    """Share of the scores that reach the threshold."""
     least: float | None
     median: float | None
     most: float | None
 
 
 def spread(scores: Iterable[float | None], threshold: float) -> ScoreSpread:
-    """How scores lie; None is an unscored one, which counts as neither accepted nor rejected."""
-    every = list(scores)
-    known = _scored(every)
+    """The distribution of scores; None is an unscored attempt, which counts as neither accepted nor rejected."""
+    values = list(scores)
+    known = _scored(values)
     accepted = _share(sum(score >= threshold for score in known), len(known))
     if not known:
-        return ScoreSpread(len(every), len(every), None, None, None, None)
-    return ScoreSpread(len(every), len(every) - len(known), accepted, min(known), median(known), max(known))
+        return ScoreSpread(len(values), len(values), None, None, None, None)
+    return ScoreSpread(len(values), len(values) - len(known), accepted, min(known), median(known), max(known))
 
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """How far verdicts that should be equal are: over all pairs of scored verdicts on the same case.
+    """How equal verdicts are that should be equal: over all pairs of scored verdicts on the same case.
 
-    `same` is the share of pairs that decide alike at the threshold, `apart` the mean distance of their scores; both
-    None where there are no pairs.
+    `same` is the share of pairs with the same decision at the threshold, `apart` the mean distance of their scores;
+    both None without pairs.
     """
 
     pairs: int
@@ -78,7 +78,7 @@ class Agreement:
 
 
 def agreement(groups: Iterable[Sequence[float | None]], threshold: float) -> Agreement:
-    """Agreement within groups of verdicts on one case, each asked for anew."""
+    """Agreement within groups of repeated verdicts on one case."""
     pairs = [pair for group in groups for pair in combinations(_scored(group), 2)]
     return _agreement(pairs, threshold)
 
@@ -87,12 +87,12 @@ def agreement_across(
     sides: Iterable[tuple[Sequence[float | None], Sequence[float | None]]], threshold: float
 ) -> Agreement:
     """Agreement between two ways of asking about one case: each verdict of one is compared with each of the other."""
-    pairs = [pair for left, right in sides for pair in product(_scored(left), _scored(right))]
+    pairs = [pair for first, second in sides for pair in product(_scored(first), _scored(second))]
     return _agreement(pairs, threshold)
 
 
 def grouped(values: Iterable[tuple[Hashable, float | None]]) -> Mapping[Hashable, list[float | None]]:
-    """Scores by key, in their order."""
+    """Scores by key, in the given order."""
     found: dict[Hashable, list[float | None]] = defaultdict(list)
     for key, score in values:
         found[key].append(score)
@@ -106,8 +106,8 @@ def _scored(scores: Iterable[float | None]) -> list[float]:
 def _agreement(pairs: Sequence[tuple[float, float]], threshold: float) -> Agreement:
     if not pairs:
         return Agreement(0, None, None)
-    same = sum((amount >= threshold) == (other >= threshold) for amount, other in pairs)
-    return Agreement(len(pairs), same / len(pairs), fmean(abs(amount - other) for amount, other in pairs))
+    same = sum((score >= threshold) == (other >= threshold) for score, other in pairs)
+    return Agreement(len(pairs), same / len(pairs), fmean(abs(score - other) for score, other in pairs))
 
 
 def _share(part: int, whole: int) -> float | None:

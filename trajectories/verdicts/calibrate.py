@@ -1,9 +1,8 @@
-"""Measuring the judge on stages whose tests were proved: against patches of known worth, itself, and stored verdicts.
+"""Calibrates the judge on stages with proved tests: against patches of known quality, itself, and stored verdicts.
 
-Patches of known worth are made of each stage's reference (`trajectories.verdicts.variants`). Each is judged in both
-orders of the prompt, several times. Nothing but the ledger keeps what was said, under a hash of everything that was
-sent: another prompt, model or temperature asks anew, and a run that was killed walks over the stored verdicts to where
-it was.
+Patches of known quality are made of each stage's reference (`trajectories.verdicts.variants`). Each is judged in both
+orders of the prompt, several times. Only the ledger keeps the replies, under a hash of the whole request: another
+prompt, model or temperature makes new calls, and a run that was killed goes on after its stored verdicts.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ from trajectories.verdicts.judge import JUDGE, Case, Judge, Judgement
 from trajectories.verdicts.variants import Variant, variants
 
 MEASURED = "measured"
-"""The outcome of a stage of which every question is answered."""
+"""The outcome of a stage whose trials all have a result."""
 
 _BUDGET = BudgetExceeded("").name
 
@@ -59,7 +58,7 @@ class CalibrationOptions:
 
 @dataclass(frozen=True, slots=True)
 class StageUnit:
-    """One proved stage, as what a run works on (`prchain.runs.Unit`)."""
+    """A proved stage, as a unit of a run (`prchain.runs.Unit`)."""
 
     chain_id: str
     position: int
@@ -71,7 +70,7 @@ class StageUnit:
 
     @property
     def group(self) -> str:
-        """As `key`."""
+        """The same as `key`."""
         return self.key
 
 
@@ -88,13 +87,13 @@ class Trial:
 
     @property
     def subject(self) -> str:
-        """As the ledger keeps it."""
+        """The subject in the ledger."""
         return f"calibrate/{self.chain_id}/{self.position}/{self.variant}"
 
 
 @dataclass(frozen=True, slots=True)
 class TrialResult:
-    """What the judge said to a trial."""
+    """The judge's verdict on a trial."""
 
     chain_id: str
     position: int
@@ -108,9 +107,9 @@ class TrialResult:
 
 @dataclass(frozen=True, slots=True)
 class StoredVerdict:
-    """A verdict of a rollout, as far as the judge can be measured on it.
+    """A verdict of a rollout, with the fields that a calibration needs.
 
-    `passed` is what the tests said; None where they said nothing.
+    `passed` is the result of the tests; None if there is none.
     """
 
     score: float | None
@@ -129,18 +128,18 @@ class UnmeasuredStage:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """What a run found; `stages`, `unread` and `left` are all stages together."""
+    """The result of a run; `stages`, `unread` and `left` add up to all stages."""
 
     results: tuple[TrialResult, ...]
     verdicts: tuple[StoredVerdict, ...]
     stages: int
     unread: tuple[UnmeasuredStage, ...] = ()
     other_judges: int = 0
-    """Stored verdicts of another model or another prompt, which say nothing of this judge."""
+    """Stored verdicts of another model or prompt, which say nothing about this judge."""
     left: int = 0
-    """Stages that it did not get through, or that another run works on."""
+    """Stages that it did not finish, or that another run works on."""
     taken: int = 0
-    """Of these, those that another run works on."""
+    """The stages among `left` that another run works on."""
     stopped: str | None = None
     """Why it ended early."""
 
@@ -159,7 +158,7 @@ def open_run(
     progress: Progress = SILENT,
     ledger_run: str | None = None,
 ) -> Iterator[Calibrator]:
-    """What a run, or a worker of one, needs. Workers that are given the same `ledger_run` share its budget.
+    """What a run or one of its workers needs. Workers with the same `ledger_run` share its budget.
 
     Raises `UsageError`, `SettingsError`, `StoreError`, `PromptError`.
     """
@@ -200,31 +199,31 @@ class Calibrator:
             return [StageUnit(*stage) for stage in proved_stages(tx, chains)[: self._options.limit]]
 
     def estimate(self) -> tuple[int, CostEstimate, tuple[UnmeasuredStage, ...]]:
-        """How many stages a run would measure, what it would cost at most, and those that cannot be read.
+        """The number of stages that a run would measure, its highest cost, and the stages that cannot be read.
 
-        Nothing is asked. Raises `PrchainError`.
+        Makes no calls. Raises `PrchainError`.
         """
         stages = self.pending()
-        shown = self._progress.task("estimating", len(stages))
+        task = self._progress.task("estimating", len(stages))
         total, unread = CostEstimate(), list[UnmeasuredStage]()
         for unit in stages:
             try:
-                asked = (
+                estimates = (
                     self.judge.estimate(trial.case, subject=trial.subject, sample=trial.repeat)
                     for trial in self._trials(unit)
                 )
-                total = reduce(add, asked, total)
+                total = reduce(add, estimates, total)
             except (ChainGone, GitError) as error:
                 unread.append(UnmeasuredStage(unit.chain_id, unit.position, scrub_mined(f"{error.name}: {error}")))
-            shown.advance()
-        shown.done()
+            task.advance()
+        task.done()
         return len(stages) - len(unread), total, tuple(unread)
 
     def run(self, workers: int = 2) -> Calibration:
-        """Ask what is not stored yet. Raises as `prchain.runs.run_units`."""
+        """Run the trials that are not stored yet. Raises as `prchain.runs.run_units`."""
         units = self.pending()
-        ended = run_units(self, units, workers=workers, progress=self._progress, secrets=self._secrets)
-        return self._calibration(units, ended)
+        run_result = run_units(self, units, workers=workers, progress=self._progress, secrets=self._secrets)
+        return self._calibration(units, run_result)
 
     def holding(self, unit: StageUnit) -> AbstractContextManager[None]:
         """See `Work`."""
@@ -233,37 +232,39 @@ class Calibrator:
     def work_on(self, unit: StageUnit, tell: Tell) -> UnitResult[StageUnit]:
         """See `Work`; `detail` is the list of its `TrialResult`."""
         tell("asking")
-        return UnitResult(unit, MEASURED, None, [_result(trial, self._ask(trial)) for trial in self._trials(unit)])
+        return UnitResult(
+            unit, MEASURED, None, [_result(trial, self._judgement(trial)) for trial in self._trials(unit)]
+        )
 
     def failed(self, unit: StageUnit, outcome: str, reason: str) -> UnitResult[StageUnit]:
-        """See `Work`; the ledger keeps what was said."""
+        """See `Work`; the replies so far are in the ledger."""
         return UnitResult(unit, outcome, reason)
 
     def spent(self) -> float | None:
         """See `Work`."""
         return self.judge.gateway.spending().cost
 
-    def _calibration(self, units: Sequence[StageUnit], ended: RunResult[StageUnit]) -> Calibration:
-        found = {result.unit: result.detail for result in ended.results if result.outcome == MEASURED}
+    def _calibration(self, units: Sequence[StageUnit], run_result: RunResult[StageUnit]) -> Calibration:
+        measured = {result.unit: result.detail for result in run_result.results if result.outcome == MEASURED}
         unread = [
             UnmeasuredStage(result.unit.chain_id, result.unit.position, f"{result.outcome}: {result.reason}")
-            for result in ended.results
+            for result in run_result.results
             if result.outcome not in {MEASURED, _BUDGET, TAKEN}
         ]
         with self._store.reading() as tx:
-            verdicts, others = stored_verdicts(tx, self.judge.model, self.judge.prompts)
+            verdicts, other_count = stored_verdicts(tx, self.judge.model, self.judge.prompts)
         return Calibration(
-            tuple(result for unit in units for result in found.get(unit, ())),
+            tuple(result for unit in units for result in measured.get(unit, ())),
             verdicts,
-            len(found),
+            len(measured),
             tuple(unread),
-            others,
-            len(units) - len(found) - len(unread),
-            ended.counts.get(TAKEN, 0),
-            ended.stopped,
+            other_count,
+            len(units) - len(measured) - len(unread),
+            run_result.counts.get(TAKEN, 0),
+            run_result.stopped,
         )
 
-    def _ask(self, trial: Trial) -> Judgement:
+    def _judgement(self, trial: Trial) -> Judgement:
         case = trial.case
         return self.judge.judge(
             subject=trial.subject,
@@ -276,7 +277,7 @@ class Calibrator:
         )
 
     def _trials(self, unit: StageUnit) -> Iterator[Trial]:
-        """Every question about a stage. An empty patch is judged without one, so once is enough."""
+        """Every trial of a stage. An empty patch is judged without a call, so one trial is enough."""
         chain_id, position = unit.chain_id, unit.position
         with self._store.reading() as tx:
             chain = read_chain(tx, chain_id)
@@ -293,7 +294,7 @@ class Calibrator:
 
 
 def proved_stages(tx: Transaction, chains: Iterable[str]) -> list[tuple[str, int]]:
-    """The stages, of these chains in their order, whose tests were proved and that have a query."""
+    """The stages of these chains, in order, with proved tests and a query."""
     query = (
         select(StageTests.chain_id, StageTests.position)
         .join(
@@ -310,9 +311,9 @@ def proved_stages(tx: Transaction, chains: Iterable[str]) -> list[tuple[str, int
 
 
 def stored_verdicts(tx: Transaction, model: str, prompts: Mapping[str, str]) -> tuple[tuple[StoredVerdict, ...], int]:
-    """The verdicts of rollouts that this judge gave, by its model and its prompt; and how many others gave.
+    """The verdicts of rollouts by this judge (its model and prompt), and the number of verdicts by others.
 
-    A branch holds copies of its parent's verdicts, which count there alone.
+    A branch holds copies of its parent's verdicts; only the parent's count.
     """
     query = (
         select(
@@ -333,18 +334,18 @@ def stored_verdicts(tx: Transaction, model: str, prompts: Mapping[str, str]) -> 
         .order_by(Verdict.trajectory_id, Verdict.position, Verdict.attempt)
     )
     rows = list(tx.connection.execute(query))
-    given = {(row.trajectory_id, row.position, row.attempt, row.at, row.tree) for row in rows}
-    own: list[StoredVerdict] = []
-    others = 0
+    keys = {(row.trajectory_id, row.position, row.attempt, row.at, row.tree) for row in rows}
+    own_verdicts: list[StoredVerdict] = []
+    other_count = 0
     for row in rows:
-        if (row.parent_id, row.position, row.attempt, row.at, row.tree) in given:
+        if (row.parent_id, row.position, row.attempt, row.at, row.tree) in keys:
             continue
         if row.judge == model and json.loads(row.prompts).get(JUDGE) == prompts[JUDGE]:
             passed = None if row.tests in {None, STATE_BROKEN} else row.tests == PASSED
-            own.append(StoredVerdict(row.score, row.judge_error, passed))
+            own_verdicts.append(StoredVerdict(row.score, row.judge_error, passed))
         else:
-            others += 1
-    return tuple(own), others
+            other_count += 1
+    return tuple(own_verdicts), other_count
 
 
 def _query(tx: Transaction, chain: ChainStages, position: int) -> str:

@@ -81,21 +81,21 @@ def calibrate(
     options = CalibrationOptions(strategy, repository, limit, repeats, orders)
     with (
         open_progress(secrets=settings.secrets) as progress,
-        open_run(settings, options, budget_usd=budget, progress=progress) as run,
+        open_run(settings, options, budget_usd=budget, progress=progress) as calibrator,
     ):
         if dry_run:
-            _print_estimate(run, as_json)
+            _print_estimate(calibrator, as_json)
             return
-        found = run.run(settings.workers)
-        page = summary(found, threshold=threshold, model=run.judge.model, prompts=run.judge.prompts)
-        cost = spent(run.judge.gateway.spending())
+        calibration = calibrator.run(settings.workers)
+        page = summary(calibration, threshold=threshold, model=calibrator.judge.model, prompts=calibrator.judge.prompts)
+        cost = spent(calibrator.judge.gateway.spending())
     present(as_json, {**page, "cost": cost}, print_summary, page, cost)
-    if not found.done:
+    if not calibration.done:
         click.get_current_context().exit(1)
 
 
-def _print_estimate(run: Calibrator, as_json: bool) -> None:
-    stages, estimate, unread = run.estimate()
+def _print_estimate(calibrator: Calibrator, as_json: bool) -> None:
+    stages, estimate, unread = calibrator.estimate()
     for stage in unread:
         say(f"{stage.chain_id} stage {stage.position}: not counted, {stage.reason}", err=True)
 

@@ -1,8 +1,8 @@
-"""What a rejected agent reads: the judge's comment once it gives nothing away, and what kind of thing the tests found.
+"""The comment that a rejected agent reads: the judge's, once nothing in it leaks, and the kinds of test failures.
 
-A comment that leaks is written again by the model, from the query, the comment and the findings alone, so that it can
-lose secrets and gain none; where that does not help, a neutral line takes its place. Of the tests only the kind of
-failure is told, in words of ours: no test, file, number or output of theirs.
+A comment that leaks is rewritten by the model from the query, the comment and the findings alone, so that it can lose
+secrets but not gain any; if that does not help, a neutral text replaces it. Of the tests only the kind of failure is
+told, in fixed sentences: no name of a test or file, no number and no output.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ from prchain.llm.gateway import Gateway, Question
 from prchain.llm.prompts import Fence, load_prompt
 from prchain.scrub import scrub_mined
 from trajectories.options import Gate
-from trajectories.verdicts.gates import voice_of_tests
+from trajectories.verdicts.gates import grade_accepts
 from trajectories.verdicts.judge import AGAIN, JUDGE, Judgement
 
 REPEATS = 2
-"""How often a comment that leaks is asked for again."""
+"""How often a comment that leaks is rewritten at most."""
 
 NEUTRAL = (
     "The result does not do everything that was asked for yet. Read the task once more, compare it with what your "
     "changes do, also in special cases and in what has to stay as it is, and go on from here."
 )
-"""What is shown where there is nothing that may be said."""
+"""The comment where nothing else may be shown."""
 
 _LONGEST_COMMENT, _LONGEST_QUERY = 6_000, 20_000
-"""Characters of a comment and of a query that the model is shown."""
+"""The most characters of a comment and of a query in the prompt."""
 
-_OF_TESTS = (
+_TEST_SENTENCES = (
     ("f2p_failed", "Not everything that was asked for works yet, as running it shows."),
     ("earlier_broken", "Something that earlier stages of this work brought is broken by these changes."),
     ("p2p_broken", "Something that worked before these changes is broken by them."),
     ("carried_failure", "Something of the project that was broken when this stage began is broken still."),
 )
-"""Field of `Grade` to what is said of it."""
+"""A field of `Grade`, and the sentence for it."""
 
 Check = Callable[[str], Sequence[Finding]]
 
@@ -61,7 +61,7 @@ class CommentReply(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class CommentFinding:
-    """A finding in a comment, as `sql.tables.Verdict.findings` keeps it.
+    """A finding in a comment, as stored in `sql.tables.Verdict.findings`.
 
     `round` 0 is the comment as the judge wrote it; the other fields are those of `prchain.leaks.Finding`.
     """
@@ -75,17 +75,17 @@ class CommentFinding:
 
 @dataclass(frozen=True, slots=True)
 class AgentComment:
-    """What the agent is shown, and how it came about."""
+    """The comment that the agent is shown, and how it was made."""
 
     text: str
     findings: tuple[CommentFinding, ...] = ()
-    """Of every round, warnings among them."""
+    """The findings of every round, with warnings."""
     rounds: int = 0
-    """How often the comment was asked for again."""
+    """How often the comment was rewritten."""
     neutral: bool = False
-    """Whether the judge had something to say that could not be shown."""
+    """Whether the judge's comment could not be shown."""
     usd: float | None = 0.0
-    """What asking again cost when it was paid for; None where that is not known."""
+    """The cost of rewriting, paid now or in an earlier run; None if unknown."""
 
 
 def comment_for_agent(
@@ -101,62 +101,62 @@ def comment_for_agent(
     sample: int = 0,
     attempt: int = 0,
 ) -> AgentComment:
-    """The words that go back to the agent of a rejected attempt.
+    """The comment for the agent of a rejected attempt.
 
-    Only voices that the gate listens to and that said no are heard: a judge that accepted, or is unscored, adds nothing
-    where tests failed. `check` is `trajectories.verdicts.hidden.CommentCheck`; `subject`, `sample` and `attempt` are
-    those of the judge's question. Raises `LlmError` where the endpoint, the budget or the script fails.
+    It holds only what the gate counts and what rejected the attempt: if tests failed, a judge that accepted or gave no
+    score adds nothing. `check` is `trajectories.verdicts.hidden.CommentCheck`; `subject`, `sample` and `attempt` are
+    those of the judge's question. Raises `LlmError` if the endpoint, the budget or the script fails.
     """
     gate = Gate(gate)
-    shown = AgentComment("")
+    comment = AgentComment("")
     if gate is not Gate.TESTS and judgement and judgement.comment and judgement.accepts(threshold) is False:
-        shown = _checked(
+        comment = _checked_comment(
             gateway,
             judgement.comment,
             check,
             query,
             Question(JUDGE, subject, load_prompt("trajectories.verdicts", AGAIN), (), sample=sample, attempt=attempt),
         )
-    parts = [shown.text] if shown.text else []
-    if gate is not Gate.JUDGE and grade is not None and voice_of_tests(grade) is False:
-        parts.append(" ".join(said for name, said in _OF_TESTS if getattr(grade, name)))
-    return replace(shown, text="\n\n".join(parts) or NEUTRAL)
+    parts = [comment.text] if comment.text else []
+    if gate is not Gate.JUDGE and grade is not None and grade_accepts(grade) is False:
+        parts.append(" ".join(sentence for name, sentence in _TEST_SENTENCES if getattr(grade, name)))
+    return replace(comment, text="\n\n".join(parts) or NEUTRAL)
 
 
-def _checked(gateway: Gateway, comment: str, check: Check, query: str, question: Question) -> AgentComment:
-    """The comment, as it is or written again, or the neutral line.
+def _checked_comment(gateway: Gateway, comment: str, check: Check, query: str, question: Question) -> AgentComment:
+    """The comment, unchanged or rewritten, or the neutral text.
 
-    A rewrite that comes back as it was would be the same question again, which has the same answer.
+    A rewrite that changed nothing ends it: the next question would be the same, with the same answer.
     """
     usd: float | None = 0.0
-    asked: list[Question] = []
+    questions: list[Question] = []
 
-    def again(number: int, text: str, findings: Sequence[Finding]) -> str | None:
+    def rewrite(number: int, text: str, findings: Sequence[Finding]) -> str | None:
         nonlocal usd
-        following = _again(question, query, text, findings)
-        if following in asked:
+        next_question = _rewrite_question(question, query, text, findings)
+        if next_question in questions:
             return None
-        asked.append(following)
+        questions.append(next_question)
         try:
-            answer = gateway.ask_for(following, CommentReply)
+            answer = gateway.ask_for(next_question, CommentReply)
         except (BadReply, ContextTooLong):
             usd = None
             return None
         usd = None if usd is None or answer.cost is None else usd + answer.cost
         return scrub_mined(answer.value.comment).strip()
 
-    versions = until_clean(scrub_mined(comment).strip(), check, again, REPEATS)
+    versions = until_clean(scrub_mined(comment).strip(), check, rewrite, REPEATS)
     found = tuple(
         CommentFinding(number, finding.kind, finding.severity, finding.evidence, finding.stage)
         for number, findings in enumerate(versions.findings)
         for finding in findings
     )
     if versions.clean:
-        return AgentComment(versions.text, found, len(asked), usd=usd)
-    return AgentComment(NEUTRAL, found, len(asked), neutral=True, usd=usd)
+        return AgentComment(versions.text, found, len(questions), usd=usd)
+    return AgentComment(NEUTRAL, found, len(questions), neutral=True, usd=usd)
 
 
-def _again(question: Question, query: str, comment: str, findings: Sequence[Finding]) -> Question:
+def _rewrite_question(question: Question, query: str, comment: str, findings: Sequence[Finding]) -> Question:
     words = leak_words(findings)
     material = {
         "query": cut(scrub_mined(query).strip(), _LONGEST_QUERY),

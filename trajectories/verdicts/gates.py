@@ -1,15 +1,15 @@
-"""The gates: whether a stage is accepted, by the judge, by its tests, or by both.
+"""The gates: whether an attempt is accepted, by the judge, by the tests, or by both.
 
-Pure. Each of the two says yes, no or nothing:
+Pure. Judge and tests each say yes, no or nothing:
 
-- The judge says yes where its score reaches the threshold, no where it does not, and nothing where it was not asked or
-  the attempt is unscored (`trajectories.verdicts.judge.Judgement.error`).
-- Tests say yes where every F2P and P2P test passes, no where one does not, and nothing where none ran. Of an attempt on
-  a state that was broken before it they say nothing either: nobody can tell what it did.
+- The judge says yes if its score reaches the threshold, no if it does not, and nothing if it was not asked or the
+  attempt is unscored (`trajectories.verdicts.judge.Judgement.error`).
+- The tests say yes if every F2P and P2P test passes, no if one does not, and nothing if none ran, or if the state was
+  broken before the attempt: then nobody can tell what the attempt did.
 
-``both`` and ``either`` are the and and the or of three values (Kleene's): one no is enough against ``both`` and one yes
-enough for ``either``, whatever the other would say; nothing is never taken for a yes or a no. So an attempt is
-*unscored* (`Decision.accepted` is None) exactly where a voice that could still turn the decision is missing.
+``both`` and ``either`` are AND and OR of Kleene's three-valued logic: one no decides ``both`` and one yes decides
+``either``, whatever the other says; nothing never counts as yes or no. So an attempt is *unscored* (`Decision.accepted`
+is None) exactly if a missing answer could still change the decision.
 """
 
 from __future__ import annotations
@@ -23,40 +23,40 @@ from trajectories.verdicts.judge import Judgement
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What becomes of an attempt; `accepted` is None where it is unscored. `reason` is one line of what was said."""
+    """The decision on an attempt; `accepted` is None if it is unscored. `reason` is one line on judge and tests."""
 
     accepted: bool | None
     reason: str
 
 
 def decide(gate: Gate | str, threshold: float, judgement: Judgement | None, grade: Grade | None) -> Decision:
-    """Decide on an attempt; see the module. Raises `ValueError` for a gate or a threshold that is none."""
+    """Decide on an attempt; see the module. Raises `ValueError` for an invalid gate or threshold."""
     gate = Gate(gate)
     if not 0 <= threshold <= 1:
         raise ValueError(f"a threshold is between 0 and 1, not {threshold}")
     judge = judgement.accepts(threshold) if judgement else None
-    tests = voice_of_tests(grade)
-    said = (_words_of_judge(judgement, threshold), _words_of_tests(grade))
+    tests = grade_accepts(grade)
+    reasons = (_judge_reason(judgement, threshold), _tests_reason(grade))
     match gate:
         case Gate.JUDGE:
-            return Decision(judge, said[0])
+            return Decision(judge, reasons[0])
         case Gate.TESTS:
-            return Decision(tests, said[1])
+            return Decision(tests, reasons[1])
         case Gate.BOTH:
             accepted = False if False in (judge, tests) else None if None in (judge, tests) else True
         case Gate.EITHER:
             accepted = True if True in (judge, tests) else None if None in (judge, tests) else False
-    return Decision(accepted, "; ".join(said))
+    return Decision(accepted, "; ".join(reasons))
 
 
-def voice_of_tests(grade: Grade | None) -> bool | None:
-    """Whether the tests accept an attempt; None where they say nothing of it."""
+def grade_accepts(grade: Grade | None) -> bool | None:
+    """Whether the tests accept an attempt; None if they say nothing."""
     if grade is None or grade.outcome == STATE_BROKEN:
         return None
     return grade.outcome == PASSED
 
 
-def _words_of_judge(judgement: Judgement | None, threshold: float) -> str:
+def _judge_reason(judgement: Judgement | None, threshold: float) -> str:
     if judgement is None:
         return "judge: not asked"
     if judgement.score is None:
@@ -65,5 +65,5 @@ def _words_of_judge(judgement: Judgement | None, threshold: float) -> str:
     return f"judge: {judgement.score:g} {sign} {threshold:g}"
 
 
-def _words_of_tests(grade: Grade | None) -> str:
+def _tests_reason(grade: Grade | None) -> str:
     return "tests: none ran" if grade is None else f"tests: {grade.outcome}"

@@ -1,8 +1,8 @@
-"""What the reference patches of a chain hide from the agent, and whether a text gives any of it away.
+"""What the reference patches of a chain hide from the agent, and whether a text leaks any of it.
 
-The leak check (`prchain.leaks`) knows names, lines, literals and commit ids. A comment is held to more: numbers and
-paths that only a reference has, and everything that names a hidden test. What the agent wrote itself or was told is no
-secret, wherever the reference has it too.
+The leak check (`prchain.leaks`) finds names, lines, literals and commit ids. In a comment, numbers and paths that only
+a reference has are leaks too, and everything that names a hidden test. What the agent wrote or read is no secret, even
+if the reference has it too.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ from prchain.reference import Reference, split
 from trajectories.verdicts.numbers import Value, numbers
 from trajectories.verdicts.patch_text import file_patches
 
-_WHOLE = 1_000_000
-"""Lines of context, so that a patch holds all of the files it touches."""
+_CONTEXT_LINES = 1_000_000
+"""Lines of context: so many that a patch holds the whole of each file that it touches."""
 
-_MOST_LEXED = 1_000_000
-"""Characters that an agent adds, in its smallest files, of which lines and literals are known again: to lex a million
-takes some five seconds. What is larger is generated, or padding."""
+_LEXED_CHARACTERS = 1_000_000
+"""The most characters of the agent's added text, smallest files first, whose lines and literals count as the agent's
+own: lexing a million takes about five seconds. Larger files are generated, or padding."""
 
 _SHORTEST_BASENAME = 6
 
 
 @dataclass(frozen=True)
 class HiddenStage:
-    """What one stage's reference hides. Paths are those of `FilePatch`."""
+    """What the reference of a stage hides. Paths are those of `FilePatch`."""
 
     facts: StageFacts
-    """Literals and prose of the test patch among them; interface names where the agent is told them."""
+    """With literals and prose of the test patch; with interface names if the agent is told them."""
     numbers: frozenset[Value]
-    """What numbers are worth that its patch adds and the files it touches did not hold."""
+    """Values of the numbers that its patch adds and that the touched files did not hold before."""
     new_paths: frozenset[str]
-    """Paths that it touches and that are not there before."""
+    """Paths that it touches and that B_t does not have."""
     test_paths: frozenset[str]
-    """Paths of its test patch: that they are tested is hidden, even of files that stand there."""
+    """Paths of its test patch; hidden even if the file exists in B_t."""
     base_paths: frozenset[str]
     """Every path of B_t."""
 
@@ -57,26 +57,26 @@ class HiddenContent:
 def read_hidden(
     git: GitRepository, stages: Sequence[Stage], interfaces: Mapping[int, Iterable[str]] | None = None
 ) -> HiddenContent:
-    """What the stages of a chain hide, read from git; some seconds for a large repository.
+    """What the stages of a chain hide, read from git; takes some seconds for a large repository.
 
-    `interfaces` are the names by position that the agent is told beside the queries. Raises `GitError`.
+    `interfaces` maps a position to the names that the agent is told beside the query. Raises `GitError`.
     """
-    told = interfaces or {}
-    patches = git.patches([(stage.base, stage.landed) for stage in stages], context=_WHOLE)
+    interface_names = interfaces or {}
+    patches = git.patches([(stage.base, stage.landed) for stage in stages], context=_CONTEXT_LINES)
     return HiddenContent(
         tuple(
-            _stage(git, stage, patch, told.get(stage.position, ()))
+            _stage(git, stage, patch, interface_names.get(stage.position, ()))
             for stage, patch in zip(stages, patches, strict=True)
         )
     )
 
 
-def _stage(git: GitRepository, stage: Stage, patch: Sequence[FilePatch], told: Iterable[str]) -> HiddenStage:
+def _stage(git: GitRepository, stage: Stage, patch: Sequence[FilePatch], interface: Iterable[str]) -> HiddenStage:
     reference = split(patch)
     names = git.words_at(stage.base, candidate_names(reference.source, reference.test))
     shas = (stage.landed, stage.base)
-    facts = stage_facts(stage.number, shas, reference.source, reference.test, names, told)
-    # The titles that tests have in some languages, and what they expect, are literals of the test patch.
+    facts = stage_facts(stage.number, shas, reference.source, reference.test, names, interface)
+    # Titles of tests (in some languages) and expected values are literals of the test patch.
     tests = stage_facts(stage.number, (), reference.test, (), names)
     base_paths = frozenset(git.paths_at(stage.base))
     return HiddenStage(
@@ -107,10 +107,10 @@ def _values(lines: Iterable[str]) -> set[Value]:
 
 
 class CommentCheck:
-    """Finds what a text for the agent of one attempt gives away of its stage's reference, and of every later one's.
+    """Finds what a text for the agent leaks of the references of its stage and of every later stage.
 
-    `agent_patch` is the diff S_t..A_t and `told` are texts that the agent was given: the overview, queries, earlier
-    comments. Raises `GitError` for a patch that is none.
+    `agent_patch` is the diff S_t..A_t; `told` are the texts that the agent has read: the overview, queries, earlier
+    comments. Raises `GitError` for an invalid patch.
     """
 
     def __init__(
@@ -119,69 +119,80 @@ class CommentCheck:
         if not 1 <= position <= len(hidden.stages):
             raise ValueError(f"there is no stage {position} in a chain of {len(hidden.stages)}")
         self._position = position
-        self._own = hidden.stages[position - 1]
+        self._own_stage = hidden.stages[position - 1]
         files = file_patches(agent_patch)
         lines = [line[1:] for file in files for hunk in file.hunks for line in hunk.lines]
-        given = [*told, *(file.path for file in files)]
-        known = frozenset(identifiers("\n".join([*given, *lines])))
-        wrote = stage_facts(0, (), list(_short(files)), (), ())
-        self._facts = [_without(stage.facts, wrote) for stage in hidden.stages]
+        known_texts = [*told, *(file.path for file in files)]
+        known_names = frozenset(identifiers("\n".join([*known_texts, *lines])))
+        agent_facts = stage_facts(0, (), list(_smallest_files(files)), (), ())
+        self._facts = [_without(stage.facts, agent_facts) for stage in hidden.stages]
         self._facts[position - 1] = replace(
-            self._facts[position - 1], interface=self._facts[position - 1].interface | known
+            self._facts[position - 1], interface=self._facts[position - 1].interface | known_names
         )
-        ahead = hidden.stages[position - 1 :]
-        self._numbers = frozenset().union(*(hidden_stage.numbers for hidden_stage in ahead)) - _values([*given, *lines])
-        self._given = "\n".join(given)
-        self._paths = _secret_paths(ahead, self._given)
+        remaining_stages = hidden.stages[position - 1 :]
+        self._numbers = frozenset().union(*(hidden_stage.numbers for hidden_stage in remaining_stages)) - _values(
+            [*known_texts, *lines]
+        )
+        self._known_text = "\n".join(known_texts)
+        self._paths = _secret_paths(remaining_stages, self._known_text)
 
     def __call__(self, text: str) -> list[Finding]:
         """The findings, leaks first; empty for a text that may be shown."""
-        found = check(text, self._facts, self._position, kind="comment", paths_at_base=self._own.base_paths)
+        found = check(text, self._facts, self._position, kind="comment", paths_at_base=self._own_stage.base_paths)
         found = [
-            finding for finding in found if finding.kind != "later_stage" or not _names(self._given, finding.evidence)
+            finding
+            for finding in found
+            if finding.kind != "later_stage" or not _contains_path(self._known_text, finding.evidence)
         ]
-        read = TextReading(text, (), ()).text
-        said = dict.fromkeys(spelled for value, spelled in numbers([read]) if value in self._numbers)
-        more = [finding("string_literal", "leak", spelled) for spelled in said]
-        more += [finding("introduced_name", "leak", path) for path in sorted(self._paths) if _names(read, path)]
-        return list(dict.fromkeys([*more, *found]))
+        plain_text = TextReading(text, (), ()).text
+        spellings = dict.fromkeys(spelled for value, spelled in numbers([plain_text]) if value in self._numbers)
+        new_findings = [finding("string_literal", "leak", spelled) for spelled in spellings]
+        new_findings += [
+            finding("introduced_name", "leak", path) for path in sorted(self._paths) if _contains_path(plain_text, path)
+        ]
+        return list(dict.fromkeys([*new_findings, *found]))
 
 
-def _short(files: Sequence[FilePatch]) -> Iterator[FilePatch]:
-    """The smallest files, `_MOST_LEXED` in all."""
-    left = _MOST_LEXED
+def _smallest_files(files: Sequence[FilePatch]) -> Iterator[FilePatch]:
+    """The smallest files, with `_LEXED_CHARACTERS` added characters in all."""
+    room = _LEXED_CHARACTERS
     for size, file in sorted(((sum(map(len, file.added)), file) for file in files), key=lambda pair: pair[0]):
-        left -= size
-        if left < 0:
+        room -= size
+        if room < 0:
             return
         yield file
 
 
-def _without(facts: StageFacts, wrote: StageFacts) -> StageFacts:
-    """The facts without the lines, literals and sentences that the agent wrote, too."""
+def _without(facts: StageFacts, agent_facts: StageFacts) -> StageFacts:
+    """The facts without the lines, literals and sentences that the agent wrote as well."""
     return replace(
         facts,
-        literals=facts.literals - wrote.literals,
-        prose=facts.prose - wrote.prose,
-        line_digests=facts.line_digests - wrote.line_digests,
-        test_line_digests=facts.test_line_digests - wrote.line_digests,
+        literals=facts.literals - agent_facts.literals,
+        prose=facts.prose - agent_facts.prose,
+        line_digests=facts.line_digests - agent_facts.line_digests,
+        test_line_digests=facts.test_line_digests - agent_facts.line_digests,
     )
 
 
-def _secret_paths(stages: Sequence[HiddenStage], given: str) -> frozenset[str]:
-    """Paths, and names of files that only such paths have, which neither stand in what was given nor, but for tests, in
-    the tree."""
-    own = stages[0]
+def _secret_paths(stages: Sequence[HiddenStage], known_text: str) -> frozenset[str]:
+    """The hidden paths that are neither in `known_text` nor (except for tests) in the tree, and the file names that
+    only these paths have."""
+    own_stage = stages[0]
     paths = {path for stage in stages for path in stage.new_paths | stage.test_paths} - (
-        own.base_paths - own.test_paths
+        own_stage.base_paths - own_stage.test_paths
     )
-    secret = {path for path in paths if not _names(given, path)}
-    standing = {path.rpartition("/")[2] for path in own.base_paths - secret}
+    secret = {path for path in paths if not _contains_path(known_text, path)}
+    tree_names = {path.rpartition("/")[2] for path in own_stage.base_paths - secret}
     names = {path.rpartition("/")[2] for path in secret}
     return frozenset(
-        secret | {n for n in names - standing if len(n) >= _SHORTEST_BASENAME and "." in n and not _names(given, n)}
+        secret
+        | {
+            name
+            for name in names - tree_names
+            if len(name) >= _SHORTEST_BASENAME and "." in name and not _contains_path(known_text, name)
+        }
     )
 
 
-def _names(text: str, path: str) -> bool:
+def _contains_path(text: str, path: str) -> bool:
     return path in text and re.search(rf"(?<![\w/-]){re.escape(path)}(?![\w/-])", text) is not None

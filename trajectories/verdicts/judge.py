@@ -1,7 +1,7 @@
-"""The judge: whether an agent's patch has the effect of the reference, by a model's reading.
+"""The judge: a model that reads whether an agent's patch has the effect of the reference.
 
-The paper's evaluator, (comment, s) = E(q, p, p_ref), section 3.3 and appendix D: score from 0 to 1 and a comment. What
-the model does not say in a form that parses is no verdict: the attempt is unscored, which is neither 0 nor 1.
+The paper's evaluator, (comment, s) = E(q, p, p_ref), section 3.3 and appendix D: a score from 0 to 1 and a comment. A
+reply that does not parse is no verdict: the attempt is unscored, which is neither 0 nor 1.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from prchain.llm.gateway import CostEstimate, Gateway, Question
 from prchain.llm.model import Message
 from prchain.llm.prompts import Fence, load_prompt
 from prchain.scrub import scrub_mined
-from trajectories.verdicts.patch_text import FileText, file_texts, shown
+from trajectories.verdicts.patch_text import FileText, file_texts, render_patch
 
 JUDGE = "judge"
-"""The purpose of its calls, and its prompt's name."""
+"""The purpose of its calls, and the name of its prompt."""
 
 VERDICTS = "1"
-"""The version of what makes verdicts of replies and test runs (what of patches is shown, gates, the leak check of
-comments): raised where the same ones come to another verdict."""
+"""The version of the code that makes verdicts of replies and test runs (what is shown of patches, gates, the leak check
+of comments): raised if the same replies and test runs get another verdict."""
 
 AGAIN = "comment_again"
-"""The prompt by which `trajectories.verdicts.comments` has a comment written again that leaks."""
+"""The prompt with which `trajectories.verdicts.comments` rewrites a comment that leaks."""
 
 EMPTY = "The attempt changed nothing."
-"""The comment on an empty patch, which no model is asked about."""
+"""The comment on an empty patch, which is judged without a call."""
 
 HALVINGS = 2
-"""How often both patches are cut to half their room when the prompt does not fit the model."""
+"""How often the room of both patches is halved if the prompt does not fit the model's context."""
 
 _UNSCORED = (BadReply, ContextTooLong)
-"""What makes an attempt unscored: asking again did not help. Other failures are the endpoint's or the run's."""
+"""Errors that leave an attempt unscored: asking again did not help. Others are of the endpoint or the run."""
 
 
 class VerdictReply(BaseModel):
@@ -59,21 +59,21 @@ class VerdictReply(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What the judge says of one attempt.
+    """The judge's verdict on an attempt.
 
-    Either `score` (0 to 1) and `comment` are there, or `error`, the name of the failure for which there is no verdict:
-    ``bad_reply``, ``model_refused`` or ``context_too_long``.
+    It has either `score` (0 to 1) and `comment`, or `error`, the name of the failure: ``bad_reply``, ``model_refused``
+    or ``context_too_long``.
     """
 
     score: float | None
     comment: str | None
     error: str | None = None
     usd: float | None = 0.0
-    """What it cost when it was paid for, now or before a kill; None where that is not known, or no verdict came."""
+    """Its cost, paid now or before the run was killed; None if unknown, or without a verdict."""
     stored: bool = False
-    """Whether nothing was paid now."""
+    """Whether it came from the ledger, without a new cost."""
     notes: tuple[str, ...] = ()
-    """Where the judge did not see all of a patch."""
+    """On patches that the judge saw only in part."""
 
     @property
     def scored(self) -> bool:
@@ -81,7 +81,7 @@ class Judgement:
         return self.score is not None
 
     def accepts(self, threshold: float) -> bool | None:
-        """Whether the score reaches the threshold; None where there is none."""
+        """Whether the score reaches the threshold; None without a score."""
         return None if self.score is None else self.score >= threshold
 
 
@@ -93,19 +93,19 @@ class Case:
     reference_patch: bytes
     agent_patch: bytes
     candidate_first: bool = False
-    """Whether the agent's patch stands before the reference in the prompt; a fair judge does not mind."""
+    """Whether the agent's patch is before the reference in the prompt; a fair judge gives the same score."""
 
     @property
     def empty(self) -> bool:
-        """Whether the agent left nothing."""
+        """Whether the agent's patch is empty."""
         return not self.agent_patch.strip()
 
 
 class Judge:
     """Judges attempts. Safe for several threads, as its gateway is.
 
-    `room` is how many characters of each patch are shown (`trajectories.verdicts.patch_text` says which); two patches
-    of 60,000 are some 30,000 tokens. `max_tokens` and `temperature` win over those of the settings.
+    `room` is the number of characters shown of each patch (`trajectories.verdicts.patch_text` says which); two patches
+    of 60,000 are about 30,000 tokens. `max_tokens` and `temperature` override those of the settings.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class Judge:
 
     @property
     def gateway(self) -> Gateway:
-        """Where it asks."""
+        """The gateway of its calls."""
         return self._gateway
 
     @property
@@ -129,7 +129,7 @@ class Judge:
 
     @property
     def prompts(self) -> dict[str, str]:
-        """The name and hash of its prompt, and of the one by which its comments are written again."""
+        """Names and hashes of its prompt and of the prompt that rewrites its comments."""
         return {prompt.name: prompt.hash for prompt in (self._prompt, load_prompt("trajectories.verdicts", AGAIN))}
 
     def judge(
@@ -145,9 +145,8 @@ class Judge:
     ) -> Judgement:
         """The verdict on one attempt. An empty patch is scored 0 without a call.
 
-        `subject`, `sample` and `attempt` keep the calls apart in the ledger; a verdict that is stored there is not paid
-        for again. Raises `LlmError` where the endpoint, the budget or the script fails, and `GitError` for a patch that
-        is none.
+        `subject`, `sample` and `attempt` distinguish the calls in the ledger; a stored verdict is not paid for again.
+        Raises `LlmError` if the endpoint, the budget or the script fails, and `GitError` for an invalid patch.
         """
         case = Case(query, reference_patch, agent_patch, candidate_first)
         if case.empty:
@@ -167,7 +166,7 @@ class Judge:
         raise AssertionError("the last round returns or raises")
 
     def estimate(self, case: Case, *, subject: str, sample: int = 0, attempt: int = 0) -> CostEstimate:
-        """What a verdict would cost that is asked for once; nothing, where it is stored or the patch is empty."""
+        """The cost of a verdict with one call; nothing if it is stored or the patch is empty."""
         if case.empty:
             return CostEstimate()
         texts = file_texts(case.reference_patch), file_texts(case.agent_patch)
@@ -183,10 +182,10 @@ class Judge:
     ) -> tuple[tuple[Message, ...], tuple[str, ...]]:
         """The prompt with its material fenced, and notes on what it does not show.
 
-        Outside of the fence stand the numbers of files only: nothing that a patch says.
+        Of a patch, only the numbers of its files are outside the fence, nothing of its content.
         """
-        reference = shown(references, room, first={candidate.path for candidate in candidates})
-        candidate = shown(candidates, room, first={reference.path for reference in references})
+        reference = render_patch(references, room, first={candidate.path for candidate in candidates})
+        candidate = render_patch(candidates, room, first={reference.path for reference in references})
         query = scrub_mined(case.query).strip()
         fence = Fence(query, reference.text, candidate.text)
         messages = self._prompt.render(

@@ -1,4 +1,4 @@
-"""The numbers of a text by what they are worth, however they are spelled: 4096, 4,096, 0x1000 and 4096.0 are one."""
+"""The numbers in a text by value, in any spelling: 4096, 4,096, 0x1000 and 4096.0 are the same."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from decimal import Decimal, DecimalException
 
 Value = int | Decimal
-"""Equal values are equal, and have equal hashes, whichever they are."""
+"""Equal values of the two types are equal and have equal hashes."""
 
 _BEFORE, _AFTER = r"(?<![\w.])", r"(?![\w]|\.\d)"
 _PERCENT = r"[ \u00a0\u202f]?(?:%|per[ -]?cent\b|pct\b)"
@@ -22,15 +22,15 @@ _GROUPED = re.compile(
 )
 
 _FEWEST_DIGITS = 3
-"""Digits from which on a number is not said by chance; so do two where there is a decimal point, or a percentage. Zeros
+"""The fewest digits of a number that is no coincidence; two are enough with a decimal point, or in a percentage. Zeros
 at the ends do not count."""
 
 
 def numbers(lines: Iterable[str]) -> Iterator[tuple[Value, str]]:
-    """The numbers of some lines that no text holds by chance: what each is worth, and how it is spelled.
+    """The numbers in lines that no text holds by chance: the value and the spelling of each.
 
-    What can be read in two ways (a comma between groups of three may stand between two numbers, a percentage may be
-    written for its hundredth) comes with both.
+    A number with two readings gives both values (a comma between groups of three digits may separate two numbers, a
+    percentage may mean its hundredth).
     """
     for line in lines:
         for match in _BASED.finditer(line):

@@ -1,9 +1,9 @@
-"""A patch as the judge reads it: git's own words, made safe to show and cut to the room that there is.
+"""A patch as the judge reads it: git's own text, made safe to show and cut to a number of characters.
 
-The policy for patches that are too large has one name, *source first*: source is shown before configuration and data,
-these before docs, then tests, and what is generated, vendored or locked last; within a kind, files that the other patch
-touches too come first. What has room is whole, the largest of the others are cut, and files that got no room are named.
-So padding can push out other padding, but not the source files that the reference touches.
+Patches that are too large are cut *source first*: source is shown before configuration and data, these before docs,
+then tests, and generated, vendored and lock files last; within a kind, files that the other patch touches too come
+first. Files that fit are whole, the largest of the others are cut, and files without room are named. So padding can
+push out other padding, but not the source files that the reference touches.
 """
 
 from __future__ import annotations
@@ -34,34 +34,34 @@ _RANKS = {
 }
 
 _HEAD = re.compile(rb"(?m)^diff --git ")
-"""Where a file's patch begins. No line of content begins so: those carry a mark, and binary ones hold no blank."""
+"""The beginning of a file's patch. No line of content begins so: it has a mark, or is binary data without blanks."""
 _CONTENT = re.compile(rb"(?m)^(?:@@ |GIT binary patch|Binary files )")
 _OBJECT_IDS = re.compile(r"(?m)^index [0-9a-f]{7,64}\.\.[0-9a-f]{7,64}(?: (\d{6}))?\n")
 _SUSPECT = re.compile(r"[^\n\t -~]")
-_UNSHOWN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
-"""Categories of characters that nobody sees, or that change how others are seen."""
+_INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+"""Categories of characters that are invisible, or that change how others are displayed."""
 _STATUS = {"A": "added", "D": "deleted", "R": "renamed", "C": "copied"}
-_NAMED = 200
-"""So many files are named of those that got no room."""
+_NAMED_FILES = 200
+"""The most files without room that are named."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileText:
-    """One file's part of a patch, as text that may stand in a prompt."""
+    """One file's part of a patch, as text that is safe in a prompt."""
 
     path: str
     text: str
 
     @property
     def rank(self) -> int:
-        """How late it is shown, by its kind."""
+        """Its place in the order of files, by kind; 0 is first."""
         return _RANKS[kind_of(self.path)]
 
 
 @dataclass(frozen=True, slots=True)
 class PatchText:
-    """A patch within its limit; `cut` are paths that are shown in part, `left_out` those that are only named, or not
-    even that."""
+    """A patch within its limit; `cut` are the paths shown in part, `left_out` the paths that are only named, or not
+    even named."""
 
     text: str
     files: int
@@ -70,11 +70,11 @@ class PatchText:
 
     @property
     def whole(self) -> bool:
-        """Whether nothing is missing, but the content of binary files."""
+        """Whether nothing is missing, except the content of binary files."""
         return not self.cut and not self.left_out
 
     def extent(self) -> str:
-        """How much of it is shown, in words of ours alone: none of the patch's own."""
+        """How much of it is shown, in fixed words, with nothing of the patch's content."""
         count = f"{self.files:,} file" + ("" if self.files == 1 else "s")
         if self.whole:
             return f"{count}, shown in full"
@@ -82,7 +82,7 @@ class PatchText:
 
 
 def sections(patch: bytes) -> list[bytes]:
-    """The parts of a patch that git printed, one a file; joined they are the patch again. Raises `GitError`."""
+    """The parts of git's patch, one for each file; joined they are the patch again. Raises `GitError`."""
     if patch.strip() and not patch.startswith(b"diff --git "):
         raise GitError(f"this is no patch: {patch[:40]!r}")
     starts = [match.start() for match in _HEAD.finditer(patch)]
@@ -90,57 +90,57 @@ def sections(patch: bytes) -> list[bytes]:
 
 
 def file_patches(patch: bytes) -> list[FilePatch]:
-    """The files of a patch that git printed, binary ones among them. Raises `GitError` for what is no patch."""
+    """The files of git's patch, with binary ones. Raises `GitError` for an invalid patch."""
     return [_file_patch(section) for section in sections(patch)]
 
 
 def file_texts(patch: bytes) -> list[FileText]:
-    """The files of a patch that git printed, in its order: visible, without secrets; a binary file takes one line.
+    """The files of git's patch, in its order: visible, without secrets; a binary file takes one line.
 
-    Bytes that are no UTF-8 and characters that nobody sees are written as escapes (``\\xe9``, ``\\u202e``): a judge has
-    to know of them, since they can break code. Raises `GitError` for what is no patch.
+    Bytes that are not UTF-8 and invisible characters are written as escapes (``\\xe9``, ``\\u202e``): a judge has to
+    see them, since they can break code. Raises `GitError` for an invalid patch.
     """
     return [_file_text(section) for section in sections(patch)]
 
 
-def shown(files: Sequence[FileText], limit: int, *, first: Collection[str] = ()) -> PatchText:
-    """A patch within `limit` characters, beside the lines that say what is missing; `first` are the other's paths."""
+def render_patch(files: Sequence[FileText], limit: int, *, first: Collection[str] = ()) -> PatchText:
+    """A patch within `limit` characters, not counting lines on what is missing; `first` are the other patch's paths."""
     parts: list[str] = []
-    part_of: list[str] = []
+    cut_paths: list[str] = []
     left_out: list[str] = []
-    left = limit
+    room = limit
 
     def place(file: FileText) -> tuple[int, bool]:
         return file.rank, file.path not in first
 
     for _, group in groupby(sorted(files, key=place), key=place):
-        some = list(group)
-        kept = _with_room(some, left)
-        left_out += [file.path for file in some if file not in kept]
-        cap = fair_cap([len(file.text) for file in kept], left)
-        part_of += [file.path for file in kept if len(file.text) > cap]
+        group_files = list(group)
+        kept = _with_room(group_files, room)
+        left_out += [file.path for file in group_files if file not in kept]
+        cap = fair_cap([len(file.text) for file in kept], room)
+        cut_paths += [file.path for file in kept if len(file.text) > cap]
         parts += [cut(file.text, cap) for file in kept]
-        left -= sum(min(len(file.text), cap) for file in kept)
+        room -= sum(min(len(file.text), cap) for file in kept)
     if left_out:
-        names = cut(scrub_mined(", ".join(map(_visible, left_out[:_NAMED]))), max(limit // 4, SHORTEST))
-        more = f" and {len(left_out) - _NAMED:,} more" if len(left_out) > _NAMED else ""
-        parts.append(f"[changed too, not shown: {names}{more}]")
-    return PatchText("\n".join(parts), len(files), tuple(part_of), tuple(left_out))
+        names = cut(scrub_mined(", ".join(map(_visible, left_out[:_NAMED_FILES]))), max(limit // 4, SHORTEST))
+        rest = f" and {len(left_out) - _NAMED_FILES:,} more" if len(left_out) > _NAMED_FILES else ""
+        parts.append(f"[changed too, not shown: {names}{rest}]")
+    return PatchText("\n".join(parts), len(files), tuple(cut_paths), tuple(left_out))
 
 
-def _with_room(files: Sequence[FileText], left: int) -> list[FileText]:
-    """Those of which at least an excerpt has room, the smallest first served; in the order they came."""
+def _with_room(files: Sequence[FileText], room: int) -> list[FileText]:
+    """The files with room for at least an excerpt, chosen from the smallest on; in the order of `files`."""
     kept = set()
-    for place in sorted(range(len(files)), key=lambda place: (len(files[place].text), place)):
-        left -= min(len(files[place].text), SHORTEST)
-        if left < 0:
+    for index in sorted(range(len(files)), key=lambda index: (len(files[index].text), index)):
+        room -= min(len(files[index].text), SHORTEST)
+        if room < 0:
             break
-        kept.add(place)
-    return [files[place] for place in sorted(kept)]
+        kept.add(index)
+    return [files[index] for index in sorted(kept)]
 
 
 def header_of(section: bytes) -> bytes:
-    """What stands before a file's hunks, or before what says that it is binary."""
+    """A file's part up to its hunks, or up to git's line on binary content."""
     content = _CONTENT.search(section)
     return section[: content.start()] if content else section
 
@@ -166,7 +166,7 @@ def _file_text(section: bytes) -> FileText:
 
 
 def _mode(match: re.Match[str]) -> str:
-    """Of a line of object ids only the mode says something: 160000 is a submodule, 120000 a link."""
+    """The mode of a line of object ids, if it is special: 160000 is a submodule, 120000 a link."""
     return f"mode {match[1]}\n" if match[1] and not match[1].startswith("100") else ""
 
 
@@ -176,7 +176,7 @@ def _visible(text: str) -> str:
 
 def _escape(match: re.Match[str]) -> str:
     char = match[0]
-    if unicodedata.category(char) not in _UNSHOWN:
+    if unicodedata.category(char) not in _INVISIBLE:
         return char
     code = ord(char)
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

@@ -1,4 +1,4 @@
-"""What a calibration of the judge found, as one JSON object and as lines for people."""
+"""The results of a calibration of the judge, as one JSON object and as text for people."""
 
 from __future__ import annotations
 
@@ -14,49 +14,52 @@ from trajectories.verdicts.calibrate import Calibration
 from trajectories.verdicts.variants import Variant
 
 
-def summary(found: Calibration, *, threshold: float, model: str, prompts: Mapping[str, str]) -> dict[str, Any]:
-    """Everything that was measured; shares are from 0 to 1 and None where there is nothing to take a share of."""
-    asked = [result for result in found.results if result.variant is not Variant.EMPTY]
-    one_way = grouped(
-        ((result.chain_id, result.position, result.variant, result.candidate_first), result.score) for result in asked
+def summary(calibration: Calibration, *, threshold: float, model: str, prompts: Mapping[str, str]) -> dict[str, Any]:
+    """All results; shares are from 0 to 1, and None if they would be shares of nothing."""
+    judged_results = [result for result in calibration.results if result.variant is not Variant.EMPTY]
+    scores_by_order = grouped(
+        ((result.chain_id, result.position, result.variant, result.candidate_first), result.score)
+        for result in judged_results
     )
-    sides = [
-        (scores, one_way[*key[:3], True])
-        for key, scores in one_way.items()
-        if isinstance(key, tuple) and not key[3] and (*key[:3], True) in one_way
+    order_pairs = [
+        (scores, scores_by_order[*key[:3], True])
+        for key, scores in scores_by_order.items()
+        if isinstance(key, tuple) and not key[3] and (*key[:3], True) in scores_by_order
     ]
-    known = [(result.score, result.variant.to_accept) for result in asked if result.score is not None]
+    known = [(result.score, result.variant.to_accept) for result in judged_results if result.score is not None]
     tested = [
         (verdict.score, verdict.passed)
-        for verdict in found.verdicts
+        for verdict in calibration.verdicts
         if verdict.score is not None and verdict.passed is not None
     ]
     wrong = [
         result
-        for result in asked
+        for result in judged_results
         if result.score is not None and (result.score >= threshold) != result.variant.to_accept
     ]
     return {
         "model": model,
         "prompts": dict(prompts),
         "threshold": threshold,
-        "stages": found.stages,
+        "stages": calibration.stages,
         "variants": {
             str(variant): {"to_accept": variant.to_accept, **asdict(spread(scores, threshold))}
             for variant in Variant
-            if (scores := [result.score for result in found.results if result.variant is variant])
+            if (scores := [result.score for result in calibration.results if result.variant is variant])
         },
-        "unscored": dict(grouped_errors(found)),
-        "repeats": asdict(agreement(one_way.values(), threshold)),
-        "orders": asdict(agreement_across(sides, threshold)),
+        "unscored": dict(error_counts(calibration)),
+        "repeats": asdict(agreement(scores_by_order.values(), threshold)),
+        "orders": asdict(agreement_across(order_pairs, threshold)),
         "known": {"verdicts": len(known), "curve": [asdict(point) for point in curve(known)]},
         "tests": {
             "verdicts": len(tested),
             "agree": _share(sum((score >= threshold) == passed for score, passed in tested), len(tested)),
             "curve": [asdict(point) for point in curve(tested)],
-            "of_other_judges": found.other_judges,
-            "unscored": sum(verdict.score is None for verdict in found.verdicts),
-            "without_tests": sum(verdict.score is not None and verdict.passed is None for verdict in found.verdicts),
+            "of_other_judges": calibration.other_judges,
+            "unscored": sum(verdict.score is None for verdict in calibration.verdicts),
+            "without_tests": sum(
+                verdict.score is not None and verdict.passed is None for verdict in calibration.verdicts
+            ),
         },
         "wrong": [
             {
@@ -71,21 +74,21 @@ def summary(found: Calibration, *, threshold: float, model: str, prompts: Mappin
         ],
         "unread": [
             {"chain": unmeasured.chain_id, "position": unmeasured.position, "reason": unmeasured.reason}
-            for unmeasured in found.unread
+            for unmeasured in calibration.unread
         ],
-        "left": found.left,
-        "taken": found.taken,
-        "stopped": found.stopped,
+        "left": calibration.left,
+        "taken": calibration.taken,
+        "stopped": calibration.stopped,
     }
 
 
-def grouped_errors(found: Calibration) -> dict[str, int]:
-    """Name of the failure to number of verdicts that did not come."""
-    return Counter(result.error for result in found.results if result.error is not None)
+def error_counts(calibration: Calibration) -> dict[str, int]:
+    """The number of failed verdicts by name of the failure."""
+    return Counter(result.error for result in calibration.results if result.error is not None)
 
 
 def spent(spending: Spending) -> dict[str, Any]:
-    """What this run paid for; the price is None where it is not known."""
+    """What this run paid for; the price is None if unknown."""
     return {
         "calls": spending.calls,
         "tokens_in": spending.tokens_in,
@@ -98,7 +101,7 @@ _WRONG_SHOWN = 10
 
 
 def print_summary(page: Mapping[str, Any], cost: Mapping[str, Any]) -> None:
-    """Print it as tables."""
+    """Print a summary and its cost as tables."""
     threshold = page["threshold"]
     say(f"{page['model']} on {counted(page['stages'], 'stage')}, threshold {threshold:g}")
     say()

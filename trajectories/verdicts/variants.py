@@ -1,4 +1,4 @@
-"""Patches whose worth is known without reading them, for measuring a judge: the reference and what is made of it."""
+"""Patches of known quality to calibrate a judge: the reference, and wrong patches made of it."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ class Variant(StrEnum):
     """How an agent's patch is made of a stage's reference."""
 
     REFERENCE = "reference"
-    """The reference itself: to be accepted. Every other one is to be rejected."""
+    """The reference itself, to be accepted. Every other variant is to be rejected."""
     EMPTY = "empty"
     REVERTED = "reverted"
-    """The way back, from M_t to B_t."""
+    """The reverse patch, from M_t to B_t."""
     OTHER_STAGE = "other_stage"
-    """The reference of the next stage of the chain; of the first, where there is no next."""
+    """The reference of the next stage of the chain; after the last stage, of the first."""
     HALF = "half"
-    """The reference without half of its program text: the largest hunks, tests and docs left in."""
+    """The reference without half of its program text (the largest hunks); with its tests and docs."""
 
     @property
     def to_accept(self) -> bool:
-        """Whether a judge that is right accepts it."""
+        """Whether a correct judge accepts it."""
         return self is Variant.REFERENCE
 
 
 def variants(git: GitRepository, stages: Sequence[Stage], position: int) -> Iterator[tuple[Variant, bytes]]:
-    """The variants of the stage at a 1-based position, the reference first; those that it has none of are left out.
+    """The variants of the stage at a 1-based position, the reference first; impossible ones are left out.
 
     Raises `GitError`.
     """
@@ -58,7 +58,7 @@ class _Hunk(NamedTuple):
     file: int
     head: bytes
     lines: tuple[bytes, ...]
-    """With marks and line ends."""
+    """With their marks (``+``, ``-``, blank) and line ends."""
 
     @property
     def size(self) -> int:
@@ -67,56 +67,56 @@ class _Hunk(NamedTuple):
 
 
 def halved(patch: bytes) -> bytes | None:
-    """A patch without half of what it changes in program text (in other text, where there is none).
+    """A patch without half of its changed lines of program text (of other text, if it has no program text).
 
-    The largest hunks go, until half of the changed lines are gone; a lone one loses the later half of its changed
-    lines. None where there is a single changed line, or none. Raises `GitError` for what is no patch.
+    The largest hunks are dropped until half of the changed lines are gone; a single hunk loses the later half of its
+    changed lines. None if there are fewer than two changed lines. Raises `GitError` for an invalid patch.
     """
     parts = sections(patch)
     files = file_patches(patch)
-    code = {at for at, file in enumerate(files) if file.hunks and kind_of(file.path) is FileKind.SOURCE}
-    chosen = code or {at for at, file in enumerate(files) if file.hunks}
-    hunks = [hunk for at in sorted(chosen) for hunk in _hunks(at, parts[at]) if hunk.size]
+    code = {file_index for file_index, file in enumerate(files) if file.hunks and kind_of(file.path) is FileKind.SOURCE}
+    chosen = code or {file_index for file_index, file in enumerate(files) if file.hunks}
+    hunks = [hunk for file_index in sorted(chosen) for hunk in _hunks(file_index, parts[file_index]) if hunk.size]
     total = sum(hunk.size for hunk in hunks)
     if total < 2:
         return None
     if len(hunks) == 1:
         return _with_half(parts, hunks[0])
-    order = sorted(range(len(hunks)), key=lambda place: -hunks[place].size)
-    gone: set[int] = set()
-    for place in order[:-1]:
-        gone.add(place)
-        if 2 * sum(hunks[number].size for number in gone) >= total:
+    order = sorted(range(len(hunks)), key=lambda hunk_index: -hunks[hunk_index].size)
+    dropped: set[int] = set()
+    for hunk_index in order[:-1]:
+        dropped.add(hunk_index)
+        if 2 * sum(hunks[number].size for number in dropped) >= total:
             break
-    kept = [hunk for place, hunk in enumerate(hunks) if place not in gone]
+    kept = [hunk for hunk_index, hunk in enumerate(hunks) if hunk_index not in dropped]
     return b"".join(
-        _rebuilt(part, [hunk for hunk in kept if hunk.file == at]) if at in chosen else part
-        for at, part in enumerate(parts)
+        _rebuilt(part, [hunk for hunk in kept if hunk.file == file_index]) if file_index in chosen else part
+        for file_index, part in enumerate(parts)
     )
 
 
 def _hunks(file: int, section: bytes) -> Iterator[_Hunk]:
-    found = list(_HUNK.finditer(section))
-    ends = [*(match.start() for match in found[1:]), len(section)]
-    for match, end in zip(found, ends, strict=True):
+    matches = list(_HUNK.finditer(section))
+    ends = [*(match.start() for match in matches[1:]), len(section)]
+    for match, end in zip(matches, ends, strict=True):
         yield _Hunk(file, match[0], tuple(_LINE.findall(section[match.end() : end])))
 
 
 def _rebuilt(section: bytes, hunks: Sequence[_Hunk]) -> bytes:
-    """A file's part with these hunks; nothing, where it has none left."""
+    """A file's part with these hunks; empty if there are none."""
     if not hunks:
         return b""
     return header_of(section) + b"".join(hunk.head + b"".join(hunk.lines) for hunk in hunks)
 
 
 def _with_half(parts: Sequence[bytes], hunk: _Hunk) -> bytes:
-    keep = hunk.size // 2
+    kept_count = hunk.size // 2
     lines: list[bytes] = []
-    seen = 0
+    changed_count = 0
     for line in hunk.lines:
         changed = line[:1] in b"+-"
-        seen += changed
-        if not changed or seen <= keep:
+        changed_count += changed
+        if not changed or changed_count <= kept_count:
             lines.append(line)
         elif line.startswith(b"-"):
             lines.append(b" " + line[1:])
@@ -126,6 +126,6 @@ def _with_half(parts: Sequence[bytes], hunk: _Hunk) -> bytes:
     assert match is not None
     head = b"@@ -%b,%d +%b,%d @@\n" % (match[1], old, match[2], new)
     return b"".join(
-        _rebuilt(part, [hunk._replace(head=head, lines=tuple(lines))]) if at == hunk.file else part
-        for at, part in enumerate(parts)
+        _rebuilt(part, [hunk._replace(head=head, lines=tuple(lines))]) if file_index == hunk.file else part
+        for file_index, part in enumerate(parts)
     )
