@@ -1,4 +1,4 @@
-"""A database of trajectories made by hand: what the tests of exports and figures read."""
+"""A database of handmade trajectories for the tests of exports and figures."""
 
 from __future__ import annotations
 
@@ -43,16 +43,16 @@ SYSTEM = "You work in a repository. Héllo \u2028 there."
 
 @dataclass
 class Talk:
-    """A conversation that grows: each method adds what a rollout would have stored."""
+    """Builds a conversation: each method adds the entries that a rollout would store."""
 
     entries: list[Entry] = field(default_factory=list)
     position: int = 1
     attempt: int = 1
     step: int = 0
 
-    def _add(self, kind: EntryKind, role: Role, content: str, **more: Any) -> None:
+    def _add(self, kind: EntryKind, role: Role, content: str, **fields: Any) -> None:
         place = (len(self.entries), self.position, self.attempt, self.step)
-        self.entries.append(Entry(*place, kind, role, content, **more))
+        self.entries.append(Entry(*place, kind, role, content, **fields))
 
     def system(self, text: str = SYSTEM) -> Talk:
         self._add(EntryKind.SYSTEM, "system", text)
@@ -73,34 +73,38 @@ class Talk:
         self._add(EntryKind.GUIDANCE, "user", text)
         return self
 
-    def turn(self, text: str = "", *calls: tuple[str, Mapping[str, Any] | str], **more: Any) -> Talk:
+    def turn(self, text: str = "", *calls: tuple[str, Mapping[str, Any] | str], **fields: Any) -> Talk:
         """An assistant turn with calls of (tool, arguments)."""
         self.step += 1
-        made = tuple(
-            ToolCall(f"call_{self.step}_{place}", name, given if isinstance(given, str) else json.dumps(given))
-            for place, (name, given) in enumerate(calls)
+        tool_calls = tuple(
+            ToolCall(
+                f"call_{self.step}_{place}", name, arguments if isinstance(arguments, str) else json.dumps(arguments)
+            )
+            for place, (name, arguments) in enumerate(calls)
         )
-        self._add(EntryKind.TURN, "assistant", text, tool_calls=made, **more)
+        self._add(EntryKind.TURN, "assistant", text, tool_calls=tool_calls, **fields)
         return self
 
-    def seen(self, text: str, *, call: int = 0, **more: Any) -> Talk:
-        """What a tool answered to a call of the last turn."""
+    def observation(self, text: str, *, call: int = 0, **fields: Any) -> Talk:
+        """A tool's observation on a call of the last turn."""
         last = next(entry for entry in reversed(self.entries) if entry.kind is EntryKind.TURN)
         if not last.tool_calls:
-            self._add(EntryKind.OBSERVATION, "user", text, **more)
+            self._add(EntryKind.OBSERVATION, "user", text, **fields)
             return self
-        one = last.tool_calls[call]
-        self._add(EntryKind.OBSERVATION, "tool", text, tool_call_id=one.id, tool_name=one.name, **more)
+        tool_call = last.tool_calls[call]
+        self._add(EntryKind.OBSERVATION, "tool", text, tool_call_id=tool_call.id, tool_name=tool_call.name, **fields)
         return self
 
-    def bash(self, command: str, output: str = "ok", text: str = "", reasoning: str | None = None, **more: Any) -> Talk:
-        """A turn that runs a command, and what it printed."""
+    def bash(
+        self, command: str, output: str = "ok", text: str = "", reasoning: str | None = None, **fields: Any
+    ) -> Talk:
+        """A turn that runs a command, and its output."""
         answer = f"<returncode>0</returncode>\n<output>\n{output}\n</output>"
-        return self.turn(text, ("bash", {"command": command}), reasoning=reasoning).seen(answer, **more)
+        return self.turn(text, ("bash", {"command": command}), reasoning=reasoning).observation(answer, **fields)
 
     def submit(self) -> Talk:
         """The turn that ends an attempt."""
-        return self.turn("Done.", ("submit", {})).seen("Submitted.")
+        return self.turn("Done.", ("submit", {})).observation("Submitted.")
 
 
 def long_talk() -> Talk:
@@ -108,11 +112,13 @@ def long_talk() -> Talk:
     talk = Talk().system().query(1)
     talk.bash("ls", "src tests", "I look around.")
     talk.turn("", ("bash", {"command": "cat a"}), ("str_replace_editor", {"command": "view", "path": "/a"}))
-    talk.seen("a", call=0).seen("1 a", call=1)
-    talk.turn("Let me", ("bash", '{"command": "broken'), error="bad_arguments").seen("No JSON.", error="bad_arguments")
+    talk.observation("a", call=0).observation("1 a", call=1)
+    talk.turn("Let me", ("bash", '{"command": "broken'), error="bad_arguments").observation(
+        "No JSON.", error="bad_arguments"
+    )
     talk.turn("", ("str_replace_editor", {"command": "str_replace", "path": "/a", "old_str": "x"}))
-    talk.seen("No such text.", error="no_match")
-    talk.turn("I only talk.", error="no_call").seen("Call a tool.")
+    talk.observation("No such text.", error="no_match")
+    talk.turn("I only talk.", error="no_call").observation("Call a tool.")
     talk.submit()
     talk.query(2).bash("sed -i s/1/2/ a", reasoning="Two is right.").submit().comment()
     talk.guide().bash("pytest", "1 passed", "Now the tests.").submit()
@@ -238,10 +244,11 @@ class SampleWorld:
         tools: Sequence[Mapping[str, Any]] = (BASH, EDIT),
         **options: Any,
     ) -> str:
-        """A trajectory whose every stage ends with the last attempt that `talk` makes at it; returns the id."""
+        """A trajectory; each stage ends with its last attempt in `talk`. Returns the id."""
         entries = (talk or long_talk()).entries
         rounds = {
-            entry.position: max(one.attempt for one in entries if one.position == entry.position) for entry in entries
+            entry.position: max(other.attempt for other in entries if other.position == entry.position)
+            for entry in entries
         }
         stages = sorted(rounds)
         kept = len(stages) if accepted is None else accepted

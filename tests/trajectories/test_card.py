@@ -1,4 +1,4 @@
-"""The data card: its figures are those of the files, and what it quotes cannot act."""
+"""The data card: its figures match the files, and quoted names have no effect in Markdown."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from trajectories.export.overlap import Overlap
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[SampleWorld]:
-    with sample_world(tmp_path) as made:
-        made.chain("c1")
-        yield made
+    with sample_world(tmp_path) as world:
+        world.chain("c1")
+        yield world
 
 
 def card(world: SampleWorld, folder: Path, **options: Any) -> dict[str, Any]:
@@ -174,7 +174,7 @@ def test_the_card_says_which_chains_hold_pull_requests_of_benchmarks(world: Samp
 def test_samples_that_share_thirteen_words_with_a_file_are_named(world: SampleWorld, tmp_path: Path) -> None:
     words = "the quick brown fox jumps over the lazy dog while nobody else is looking"
     world.trajectory(
-        "t1", "c1", Talk().system().query(1).bash("ls").turn(f"So: {words.upper()}!", ("bash", {})).seen("o")
+        "t1", "c1", Talk().system().query(1).bash("ls").turn(f"So: {words.upper()}!", ("bash", {})).observation("o")
     )
     world.chain("c2", first=9)
     world.trajectory("t2", "c2", Talk().system().query(1).bash("cat x", words).submit())

@@ -1,4 +1,4 @@
-"""Chat templates are strangers' programs: what they can do is render, and what they raise has a name."""
+"""Chat templates are untrusted programs: they can only render, and their errors become `UsageError`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from prchain.errors import UsageError
 from trajectories.export.chat_template import template_beside
 
 MESSAGES = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
-SAID = "{% for one in messages %}{{ one.content }}{% endfor %}"
+CONTENTS = "{% for one in messages %}{{ one.content }}{% endfor %}"
 
 
 def rendered(folder: Path, source: str) -> str:
@@ -39,9 +39,9 @@ def test_what_stands_in_generation_is_printed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "stored",
     [
-        SAID,
-        [{"name": "other", "template": "x"}, {"name": "default", "template": SAID}],
-        {"other": "x", "default": SAID},
+        CONTENTS,
+        [{"name": "other", "template": "x"}, {"name": "default", "template": CONTENTS}],
+        {"other": "x", "default": CONTENTS},
     ],
 )
 def test_of_several_templates_the_default_one_is_taken(tmp_path: Path, stored: object) -> None:

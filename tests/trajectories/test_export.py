@@ -1,4 +1,4 @@
-"""Exports end to end: what goes into the files, what is left out and why, and that nothing is written by halves."""
+"""Exports end to end: what is written, what is left out and why, and that no file is incomplete."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from trajectories.rows import read_entries
 
 @pytest.fixture
 def world(tmp_path: Path, database_url: str) -> Iterator[SampleWorld]:
-    with sample_world(tmp_path, url=database_url) as made:
-        made.chain("c1")
-        yield made
+    with sample_world(tmp_path, url=database_url) as world:
+        world.chain("c1")
+        yield world
 
 
-def written(world: SampleWorld, folder: Path, form: str = "slime", **options: Any) -> tuple[list[Any], ExportReport]:
+def run_export(world: SampleWorld, folder: Path, form: str = "slime", **options: Any) -> tuple[list[Any], ExportReport]:
     """The rows of an export, and its report."""
     chosen = ExportOptions(**options)
     report = export(world.store, chosen_format(form, chosen), chosen, folder / "sft.jsonl", force=True)
@@ -42,17 +42,17 @@ def written(world: SampleWorld, folder: Path, form: str = "slime", **options: An
 
 def sample_of(world: SampleWorld, **options: Any) -> Sample | str:
     with world.store.reading() as tx:
-        (one,) = candidates(tx, ExportOptions(**options))
-        return read_sample(tx, one, ExportOptions(**options))
+        (candidate,) = candidates(tx, ExportOptions(**options))
+        return read_sample(tx, candidate, ExportOptions(**options))
 
 
 def test_only_kept_trajectories_are_exported(world: SampleWorld, tmp_path: Path) -> None:
     for place, outcome in enumerate(("accepted", "rejected", "too_short", "running", "sandbox_lost")):
         world.trajectory(f"t{place}", "c1", sample=place, outcome=outcome)
-    rows, report = written(world, tmp_path)
+    rows, report = run_export(world, tmp_path)
     assert [row["metadata"]["trajectory_id"] for row in rows] == ["t0"]
     assert report.card["outcomes_of_all_trajectories"]["rejected"] == 1
-    rows, _ = written(world, tmp_path, form="mini", outcomes=frozenset({"rejected"}))
+    rows, _ = run_export(world, tmp_path, form="mini", outcomes=frozenset({"rejected"}))
     assert [row["info"]["prchain"]["outcome"] for row in rows] == ["rejected"]
 
 
@@ -60,7 +60,7 @@ def test_an_accepted_prefix_ends_with_its_last_accepted_stage_and_tells_its_own_
     world: SampleWorld, tmp_path: Path
 ) -> None:
     world.trajectory("t1", "c1", outcome="accepted_prefix", accepted=2, overview=SHORTER)
-    (row,), _ = written(world, tmp_path)
+    (row,), _ = run_export(world, tmp_path)
     text = json.dumps(row)
     assert SHORTER in text and OVERVIEW not in text and "Stage 3" not in text
     assert [stage["position"] for stage in row["metadata"]["stages"]] == [1, 2]
@@ -76,9 +76,9 @@ def test_a_prefix_is_told_as_the_rollout_told_it_anew(world: SampleWorld, tmp_pa
         for entry in talk.entries
     ]
     world.trajectory("t1", "c1", talk, outcome="accepted_prefix", accepted=2, overview=SHORTER)
-    (row,), _ = written(world, tmp_path)
-    told = [message["content"] for message in row["messages"] if message["content"].startswith("Task")]
-    assert told == [f"Task 1 of 2: {SHORTER}", f"Task 2 of 2: {SHORTER}"] and OVERVIEW not in json.dumps(row)
+    (row,), _ = run_export(world, tmp_path)
+    queries = [message["content"] for message in row["messages"] if message["content"].startswith("Task")]
+    assert queries == [f"Task 1 of 2: {SHORTER}", f"Task 2 of 2: {SHORTER}"] and OVERVIEW not in json.dumps(row)
 
 
 @pytest.mark.parametrize(("overview", "task"), [(None, OVERVIEW), (SHORTER, "Another overview.")])
@@ -87,7 +87,7 @@ def test_a_prefix_that_would_tell_of_stages_that_it_lacks_is_left_out(
 ) -> None:
     world.chain("c2", overview=task, first=9)
     world.trajectory("t1", "c2", outcome="accepted_prefix", accepted=2, overview=overview)
-    rows, report = written(world, tmp_path)
+    rows, report = run_export(world, tmp_path)
     assert rows == [] and dict(report.left_out) == {"no_overview": 1}
 
 
@@ -100,11 +100,13 @@ def test_texts_are_scrubbed_wherever_they_stand(world: SampleWorld, tmp_path: Pa
         reasoning="eve@example.org says",
     )
     talk.turn("", ("str_replace_editor", {"path": "x", "old_str": "line\nmailto:joe@example.org"}))
-    talk.seen("fay@example.org", error=None).turn("Ask gus@example.org", ("bash", f'{{"command": "{token}')).seen("no")
+    talk.observation("fay@example.org", error=None).turn(
+        "Ask gus@example.org", ("bash", f'{{"command": "{token}')
+    ).observation("no")
     talk.submit()
     world.trajectory("t1", "c1", talk)
     for form in ("slime", "swift", "openai", "mini"):
-        rows, _ = written(world, tmp_path, form)
+        rows, _ = run_export(world, tmp_path, form)
         text = json.dumps(rows)
         assert "example.org" not in text and token not in text and "\\u001b" not in text
         assert text.count("[email]") >= 7 - (form == "openai")
@@ -119,7 +121,7 @@ def test_secrets_of_the_settings_are_kept_out(world: SampleWorld, tmp_path: Path
 
 
 def test_arguments_stay_as_the_model_wrote_them_where_nothing_had_to_go(world: SampleWorld) -> None:
-    talk = Talk().system().query(1).turn("", ("bash", '{ "command" :  "ls" }')).seen("ok").submit()
+    talk = Talk().system().query(1).turn("", ("bash", '{ "command" :  "ls" }')).observation("ok").submit()
     world.trajectory("t1", "c1", talk)
     found = sample_of(world)
     assert isinstance(found, Sample)
@@ -128,26 +130,26 @@ def test_arguments_stay_as_the_model_wrote_them_where_nothing_had_to_go(world: S
 
 def test_a_sample_ends_with_its_last_turn_under_loss(world: SampleWorld, tmp_path: Path) -> None:
     world.trajectory("t1", "c1")
-    (row,), _ = written(world, tmp_path)
+    (row,), _ = run_export(world, tmp_path)
     assert row["messages"][-1]["step_loss_mask"] == 1
 
 
 def test_a_sample_without_a_turn_to_train_on_is_left_out(world: SampleWorld, tmp_path: Path) -> None:
-    world.trajectory("t1", "c1", Talk().system().query(1).turn("", error="empty").seen("Call a tool."))
-    rows, report = written(world, tmp_path)
+    world.trajectory("t1", "c1", Talk().system().query(1).turn("", error="empty").observation("Call a tool."))
+    rows, report = run_export(world, tmp_path)
     assert rows == [] and dict(report.left_out) == {"nothing_to_train": 1}
 
 
 def test_refined_samples_are_dropped_on_request(world: SampleWorld, tmp_path: Path) -> None:
     world.trajectory("t1", "c1")
-    _, report = written(world, tmp_path, refinements="drop")
+    _, report = run_export(world, tmp_path, refinements="drop")
     assert dict(report.left_out) == {"refined": 1}
 
 
 def test_guidance_can_be_left_out_of_the_conversation(world: SampleWorld, tmp_path: Path) -> None:
     world.trajectory("t1", "c1")
-    (kept,), _ = written(world, tmp_path)
-    (dropped,), _ = written(world, tmp_path, guidance="drop")
+    (kept,), _ = run_export(world, tmp_path)
+    (dropped,), _ = run_export(world, tmp_path, guidance="drop")
     assert "Look at the tests first." in json.dumps(kept)
     assert "Look at the tests first." not in json.dumps(dropped)
     assert len(dropped["messages"]) == len(kept["messages"]) - 1
@@ -162,7 +164,7 @@ def test_of_equal_results_of_one_chain_the_shortest_way_stays(world: SampleWorld
     world.trajectory("different", "c1", other, sample=2, trees=["b"])
     world.trajectory("unknown", "c1", Talk().system().query(1).bash("id").submit(), sample=3, trees=[None])
     world.trajectory("elsewhere", "c2", Talk().system().query(1).bash("w").submit(), trees=["a"])
-    rows, report = written(world, tmp_path)
+    rows, report = run_export(world, tmp_path)
     assert {row["metadata"]["trajectory_id"] for row in rows} == {"short", "different", "unknown", "elsewhere"}
     assert dict(report.left_out) == {"duplicate_trees": 1}
 
@@ -170,9 +172,9 @@ def test_of_equal_results_of_one_chain_the_shortest_way_stays(world: SampleWorld
 def test_equal_conversations_stand_in_the_file_once(world: SampleWorld, tmp_path: Path) -> None:
     for place in range(3):
         world.trajectory(f"t{place}", "c1", sample=place)
-    rows, report = written(world, tmp_path)
+    rows, report = run_export(world, tmp_path)
     assert len(rows) == 1 and dict(report.left_out) == {"duplicate_conversation": 2}
-    rows, report = written(world, tmp_path, duplicates="keep")
+    rows, report = run_export(world, tmp_path, duplicates="keep")
     assert len(rows) == 3 and dict(report.left_out) == {}
 
 
@@ -180,9 +182,9 @@ def test_samples_that_are_too_long_are_dropped_or_split_at_stage_boundaries(worl
     talk = Talk().system().query(1).bash("ls", "x" * 2000).submit()
     talk.query(2).bash("pwd", "y" * 2000).submit().query(3).bash("id", "z" * 20_000).submit()
     world.trajectory("t1", "c1", talk)
-    rows, report = written(world, tmp_path, max_tokens=1000)
+    rows, report = run_export(world, tmp_path, max_tokens=1000)
     assert rows == [] and dict(report.left_out) == {"too_long": 1}
-    rows, report = written(world, tmp_path, max_tokens=1000, too_long="split")
+    rows, report = run_export(world, tmp_path, max_tokens=1000, too_long="split")
     assert [row["metadata"]["sample_id"] for row in rows] == ["t1-1", "t1-2"]
     assert [[stage["position"] for stage in row["metadata"]["stages"]] for row in rows] == [[1], [2]]
     assert dict(report.left_out) == {"too_long": 1}, "the third stage is too long alone"
@@ -190,7 +192,7 @@ def test_samples_that_are_too_long_are_dropped_or_split_at_stage_boundaries(worl
     assert first["messages"][0] == second["messages"][0] and first["messages"][0]["role"] == "system"
     assert second["messages"][1]["content"] == f"{OVERVIEW}\n\nStage 2: do thing 2."
     assert all(row["metadata"]["tokens"] <= 1000 for row in rows)
-    rows, _ = written(world, tmp_path, max_tokens=1500, too_long="split")
+    rows, _ = run_export(world, tmp_path, max_tokens=1500, too_long="split")
     assert [[stage["position"] for stage in row["metadata"]["stages"]] for row in rows] == [[1, 2]]
 
 
@@ -198,7 +200,7 @@ def test_conversations_that_began_anew_with_each_stage_are_samples_of_one_stage(
     world: SampleWorld, tmp_path: Path
 ) -> None:
     world.trajectory("t1", "c1", context="stage")
-    rows, _ = written(world, tmp_path)
+    rows, _ = run_export(world, tmp_path)
     assert [[stage["position"] for stage in row["metadata"]["stages"]] for row in rows] == [[1], [2], [3]]
     assert {row["messages"][0]["role"] for row in rows} == {"system"}
     assert rows[1]["messages"][1]["content"] == "Stage 2: do thing 2.", "as the model was told it"
@@ -206,19 +208,21 @@ def test_conversations_that_began_anew_with_each_stage_are_samples_of_one_stage(
 
 def test_reasoning_has_a_field_stands_in_the_content_or_goes(world: SampleWorld, tmp_path: Path) -> None:
     world.trajectory("t1", "c1")
-    (row,), _ = written(world, tmp_path)
+    (row,), _ = run_export(world, tmp_path)
     assert "Two is right." in [message.get("reasoning_content") for message in row["messages"]]
-    (row,), _ = written(world, tmp_path, reasoning="inline")
+    (row,), _ = run_export(world, tmp_path, reasoning="inline")
     assert any("<think>\nTwo is right.\n</think>" in message["content"] for message in row["messages"])
     for form in ("slime", "swift"):
-        rows, _ = written(world, tmp_path, form, reasoning="drop")
+        rows, _ = run_export(world, tmp_path, form, reasoning="drop")
         assert "Two is right." not in json.dumps(rows)
 
 
 def test_elided_turns_are_told(world: SampleWorld, tmp_path: Path) -> None:
-    talk = Talk().system().query(1).bash("ls").turn("x", ("bash", {}), details={"dropped": [3]}).seen("ok").submit()
+    talk = (
+        Talk().system().query(1).bash("ls").turn("x", ("bash", {}), details={"dropped": [3]}).observation("ok").submit()
+    )
     world.trajectory("t1", "c1", talk)
-    (row,), _ = written(world, tmp_path)
+    (row,), _ = run_export(world, tmp_path)
     assert row["metadata"]["elided_turns"] == 1
 
 
@@ -228,7 +232,7 @@ def test_the_same_database_gives_the_same_bytes(world: SampleWorld, tmp_path: Pa
         world.trajectory(f"t{place}", f"d{place}", Talk().system().query(1).bash(f"echo {place}").submit())
     found = []
     for _ in range(2):
-        written(world, tmp_path, validation=0.3)
+        run_export(world, tmp_path, validation=0.3)
         found.append([path.read_bytes() for path in sorted(tmp_path.glob("sft*"))])
     assert found[0] == found[1] and len(found[0]) == 4
 
@@ -237,7 +241,7 @@ def test_validation_goes_into_its_own_file_by_repository(world: SampleWorld, tmp
     for place in range(6):
         world.chain(f"d{place}", first=10 * place + 10, repository=("shop", f"r{place // 2}"))
         world.trajectory(f"t{place}", f"d{place}", Talk().system().query(1).bash(f"echo {place}").submit())
-    rows, report = written(world, tmp_path, validation=0.34)
+    rows, report = run_export(world, tmp_path, validation=0.34)
     other = [json.loads(line) for line in (tmp_path / "sft.validation.jsonl").read_text().splitlines()]
     groups = [{row["metadata"]["repository"] for row in part} for part in (rows, other)]
     assert groups[0] and groups[1] and not groups[0] & groups[1]
@@ -250,7 +254,7 @@ def test_chains_that_share_a_pull_request_are_never_in_both_files(world: SampleW
     for place in range(4):
         world.chain(f"d{place}", first=10 * (place // 2) + 1 + place % 2)
         world.trajectory(f"t{place}", f"d{place}", Talk().system().query(1).bash(f"echo {place}").submit())
-    rows, _ = written(world, tmp_path, validation=0.5, split_by="chain")
+    rows, _ = run_export(world, tmp_path, validation=0.5, split_by="chain")
     chains = {row["metadata"]["chain_id"] for row in rows}
     assert chains in ({"d0", "d1"}, {"d2", "d3"})
 
@@ -274,7 +278,7 @@ def test_a_full_disk_leaves_what_was_there_and_nothing_else(
 ) -> None:
     for place in range(3):
         world.trajectory(f"t{place}", "c1", Talk().system().query(1).bash(f"echo {place}").submit(), sample=place)
-    before = written(world, tmp_path)[0]
+    before = run_export(world, tmp_path)[0]
     count = 0
     write = HashedFile.write
 
@@ -288,7 +292,7 @@ def test_a_full_disk_leaves_what_was_there_and_nothing_else(
     monkeypatch.setattr(HashedFile, "write", full)
     names = {path.name for path in tmp_path.iterdir()}
     with pytest.raises(DiskFull, match="make room"):
-        written(world, tmp_path)
+        run_export(world, tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == names
     assert [json.loads(line) for line in (tmp_path / "sft.jsonl").read_text().splitlines()] == before
 
@@ -302,7 +306,7 @@ def test_a_defect_in_the_middle_leaves_no_part_behind(tmp_path: Path) -> None:
 
 def test_lines_are_ascii_so_that_no_reader_breaks_them(world: SampleWorld, tmp_path: Path) -> None:
     world.trajectory("t1", "c1")
-    rows, _ = written(world, tmp_path)
+    rows, _ = run_export(world, tmp_path)
     assert "\u2028" in json.dumps(rows, ensure_ascii=False)
     assert (tmp_path / "sft.jsonl").read_bytes().isascii()
 
@@ -312,7 +316,7 @@ def test_standard_output_gets_the_rows_alone(world: SampleWorld, tmp_path: Path)
     options = ExportOptions()
     with (tmp_path / "stream").open("wb") as stream:
         export_to(world.store, chosen_format("slime", options), options, stream)
-    assert json.loads((tmp_path / "stream").read_text()) == written(world, tmp_path)[0][0]
+    assert json.loads((tmp_path / "stream").read_text()) == run_export(world, tmp_path)[0][0]
     with (tmp_path / "stream").open("wb") as stream, pytest.raises(UsageError, match="two files"):
         export_to(world.store, chosen_format("slime", options), ExportOptions(validation=0.1), stream)
 
@@ -321,7 +325,7 @@ def test_parquet_holds_what_json_lines_hold(world: SampleWorld, tmp_path: Path) 
     parquet = pytest.importorskip("pyarrow.parquet")
     world.trajectory("t1", "c1")
     for form, rows in (("slime", "conversations"), ("swift", "conversations"), ("trl", "turns"), ("sharegpt", "turns")):
-        lines, _ = written(world, tmp_path, form, rows=rows)
+        lines, _ = run_export(world, tmp_path, form, rows=rows)
         options = ExportOptions(rows=rows)  # type: ignore[arg-type]
         export(world.store, chosen_format(form, options), options, tmp_path / "sft.parquet", force=True)
         read = parquet.read_table(tmp_path / "sft.parquet").to_pylist()
@@ -333,11 +337,11 @@ def test_parquet_holds_what_json_lines_hold(world: SampleWorld, tmp_path: Path) 
 def plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {
-            name: plain(one) if name != "arguments" or isinstance(one, dict) else plain(json.loads(one))
-            for name, one in value.items()
-            if one is not None
+            name: plain(item) if name != "arguments" or isinstance(item, dict) else plain(json.loads(item))
+            for name, item in value.items()
+            if item is not None
         }
-    return [plain(one) for one in value] if isinstance(value, list) else value
+    return [plain(item) for item in value] if isinstance(value, list) else value
 
 
 def test_parquet_without_pyarrow_names_the_extra(
@@ -365,8 +369,8 @@ def test_the_command_writes_and_says_what_it_left_out(
     out = tmp_path / "sft.jsonl"
     db = ["--db", database_url]
     assert run(["export", "--out", str(out), "--mask", "tool_errors,guidance", *db]) == 0
-    said = capsys.readouterr().out
-    assert "left out: 1 duplicate_conversation" in said and "1 sample, 1 row" in said and "estimated" in said
+    output = capsys.readouterr().out
+    assert "left out: 1 duplicate_conversation" in output and "1 sample, 1 row" in output and "estimated" in output
     assert run(["export", "--out", str(out), *db]) == 2
     assert run(["export", "--out", str(out), "--force", "--json", *db]) == 0
     assert json.loads(capsys.readouterr().out)["samples"] == {"train": 1}
@@ -403,8 +407,8 @@ def test_one_trajectory_is_in_memory_at_a_time(
     read: list[str] = []
 
     def watched(tx: Transaction, trajectory_id: str) -> Any:
-        written = [path for path in tmp_path.iterdir() if path.name.endswith(".part") and "card" not in path.name]
-        read.append(f"{trajectory_id}:{len(written)}")
+        part_files = [path for path in tmp_path.iterdir() if path.name.endswith(".part") and "card" not in path.name]
+        read.append(f"{trajectory_id}:{len(part_files)}")
         return read_entries(tx, trajectory_id)
 
     monkeypatch.setattr("trajectories.export.reading.read_entries", watched)

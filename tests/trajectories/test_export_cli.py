@@ -1,4 +1,4 @@
-"""What the command refuses before it writes anything, and what it leaves behind where it is ended."""
+"""What the export command refuses before it writes anything, and what it leaves behind when it is interrupted."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ from trajectories.export.write import Files, JsonLines
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SampleWorld]:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PRCHAIN_DB", "prchain.db")
-    with sample_world(tmp_path) as made:
-        made.chain("c1")
-        made.trajectory("t1", "c1")
-        yield made
+    with sample_world(tmp_path) as world:
+        world.chain("c1")
+        world.trajectory("t1", "c1")
+        yield world
 
 
 def files() -> dict[str, bytes]:
-    """What lies here, without what readers of the database tell each other."""
+    """The files in the working directory, without SQLite's shared memory."""
     return {path.name: path.read_bytes() for path in Path().iterdir() if path.suffix != ".db-shm"}
 
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    """What is said of a command line that is wrong, and writes nothing."""
+    """The error message of a wrong command line, which writes nothing."""
     before = files()
     assert run(["export", *arguments]) == 2
     assert files() == before
-    said = capsys.readouterr()
-    assert said.out == ""
-    return said.err
+    output = capsys.readouterr()
+    assert output.out == ""
+    return output.err
 
 
 @pytest.mark.parametrize("form", ["slime", "swebench"])
@@ -65,8 +65,8 @@ def test_no_file_beside_the_samples_replaces_one_that_is_read(
     out: str, read: str, option: str, world: SampleWorld, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path(read).write_text("{}")
-    said = refused(capsys, "--out", out, option, read, "--split", "0.5", "--force")
-    assert f"{read} would replace {read}" in said
+    message = refused(capsys, "--out", out, option, read, "--split", "0.5", "--force")
+    assert f"{read} would replace {read}" in message
 
 
 def test_the_template_beside_a_tokenizer_is_not_replaced(
@@ -74,8 +74,8 @@ def test_the_template_beside_a_tokenizer_is_not_replaced(
 ) -> None:
     Path("tokenizer.json").write_text("{}")
     Path("tokenizer_config.json").write_text("{}")
-    said = refused(capsys, "--out", "tokenizer_config.json", "--tokenizer", "tokenizer.json", "--force")
-    assert "would replace tokenizer_config.json" in said
+    message = refused(capsys, "--out", "tokenizer_config.json", "--tokenizer", "tokenizer.json", "--force")
+    assert "would replace tokenizer_config.json" in message
 
 
 @pytest.mark.parametrize("form", ["slime", "swebench"])
@@ -115,16 +115,16 @@ def test_an_outcome_that_none_has_yet_is_no_mistake(world: SampleWorld) -> None:
 def test_predictions_refuse_the_options_of_samples(
     arguments: tuple[str, str], world: SampleWorld, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    said = refused(capsys, "--format", "swebench", "--out", "out.jsonl", *arguments)
-    assert f"writes predictions, not samples: leave out {arguments[0]}" in said
+    message = refused(capsys, "--format", "swebench", "--out", "out.jsonl", *arguments)
+    assert f"writes predictions, not samples: leave out {arguments[0]}" in message
 
 
 @pytest.mark.parametrize("arguments", [("--sample", "0"), ("--like", "t1")])
 def test_samples_refuse_the_options_of_predictions(
     arguments: tuple[str, str], world: SampleWorld, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    said = refused(capsys, "--out", "out.jsonl", *arguments)
-    assert f"writes samples, not predictions: leave out {arguments[0]}" in said
+    message = refused(capsys, "--out", "out.jsonl", *arguments)
+    assert f"writes samples, not predictions: leave out {arguments[0]}" in message
 
 
 def test_predictions_are_no_parquet(world: SampleWorld, capsys: pytest.CaptureFixture[str]) -> None:
@@ -144,10 +144,10 @@ def prchain(*arguments: str, stdout: int) -> subprocess.CompletedProcess[str]:
 def test_a_full_disk_behind_standard_output_is_said_in_one_line(length: int, world: SampleWorld) -> None:
     world.trajectory("t2", "c1", Talk().system().query(1, "word " * length).bash("ls").submit(), sample=1)
     full = os.open("/dev/full", os.O_WRONLY)
-    ran = prchain("export", "--out", "-", stdout=full)
+    process = prchain("export", "--out", "-", stdout=full)
     os.close(full)
-    assert ran.returncode == 1
-    assert ran.stderr.splitlines() == [
+    assert process.returncode == 1
+    assert process.stderr.splitlines() == [
         "prchain: error: no room is left on the disk of standard output; make room and run the command again"
     ]
 

@@ -1,4 +1,4 @@
-"""Predictions for SWE-bench's harness: named as its instances, and applicable to what its images hold."""
+"""Predictions for SWE-bench's harness: they have its instance ids, and apply to the tree in its images."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from trajectories.outcomes import FINAL
 
 
 def git(folder: Path, *arguments: str, data: bytes | None = None) -> str:
-    ran = subprocess.run(["git", "-C", str(folder), *arguments], check=True, capture_output=True, input=data)
-    return ran.stdout.decode().strip()
+    process = subprocess.run(["git", "-C", str(folder), *arguments], check=True, capture_output=True, input=data)
+    return process.stdout.decode().strip()
 
 
 @pytest.fixture
 def repository(tmp_path: Path) -> tuple[Path, list[str]]:
-    """A repository with two landed commits, and the trees that an agent left at two stages."""
+    """A repository with two landed commits, and the trees with which an agent ended two stages."""
     path = tmp_path / "till"
     path.mkdir()
     git(path, "init", "-q", "-b", "main")
@@ -48,12 +48,12 @@ def repository(tmp_path: Path) -> tuple[Path, list[str]]:
 @pytest.fixture
 def world(tmp_path: Path, repository: tuple[Path, list[str]]) -> Iterator[SampleWorld]:
     path, (base, first, second, *trees) = repository
-    with sample_world(tmp_path) as made:
-        made.chain("c" * 16, length=2, shas=[(base, first), (first, second)], location=str(path))
+    with sample_world(tmp_path) as world:
+        world.chain("c" * 16, length=2, shas=[(base, first), (first, second)], location=str(path))
         talk = Talk().system().query(1).submit().query(2).submit()
-        made.trajectory("t1", "c" * 16, talk, sample=1, trees=trees)
-        made.trajectory("t2", "c" * 16, talk, sample=2, trees=trees, outcome="rejected")
-        yield made
+        world.trajectory("t1", "c" * 16, talk, sample=1, trees=trees)
+        world.trajectory("t2", "c" * 16, talk, sample=2, trees=trees, outcome="rejected")
+        yield world
 
 
 def predicted(
@@ -78,11 +78,13 @@ def test_a_prediction_turns_the_stages_base_into_what_the_agent_left(
     path, (base, first, _, *trees) = repository
     found, left_out = predicted(world, tmp_path)
     assert left_out == []
-    assert [one["instance_id"] for one in found] == [instance_id("shop/till", "c" * 16, place) for place in (1, 2)]
-    for one, start, tree in zip(found, (base, first), trees, strict=True):
-        assert one.keys() == {"instance_id", "model_name_or_path", "model_patch"}
+    assert [prediction["instance_id"] for prediction in found] == [
+        instance_id("shop/till", "c" * 16, place) for place in (1, 2)
+    ]
+    for prediction, start, tree in zip(found, (base, first), trees, strict=True):
+        assert prediction.keys() == {"instance_id", "model_name_or_path", "model_patch"}
         git(path, "checkout", "-q", start)
-        git(path, "apply", "--index", "-", data=one["model_patch"].encode())
+        git(path, "apply", "--index", "-", data=prediction["model_patch"].encode())
         assert git(path, "write-tree") == tree
         git(path, "reset", "-q", "--hard")
 
@@ -99,7 +101,7 @@ def test_predictions_of_two_models_do_not_stand_in_one_file(world: SampleWorld, 
     world.trajectory("t3", "c" * 16, Talk().system().query(1).submit(), model="agent-2")
     with pytest.raises(UsageError, match="--model"):
         predicted(world, tmp_path)
-    assert {one["model_name_or_path"] for one in predicted(world, tmp_path, model="agent-2")[0]} == set()
+    assert {prediction["model_name_or_path"] for prediction in predicted(world, tmp_path, model="agent-2")[0]} == set()
     assert len(predicted(world, tmp_path, model="agent-1")[0]) == 2
 
 
@@ -158,7 +160,7 @@ def test_a_stage_that_nobody_tried_has_no_prediction(world: SampleWorld, tmp_pat
         values = {"outcome": "state_broken", "attempts": 0}
         tx.connection.execute(update(TrajectoryStage).where(*where).values(**values))
     found, left_out = predicted(world, tmp_path)
-    assert [one["instance_id"] for one in found] == [instance_id("shop/till", "c" * 16, 1)]
+    assert [prediction["instance_id"] for prediction in found] == [instance_id("shop/till", "c" * 16, 1)]
     assert left_out == [MissingPrediction(instance_id("shop/till", "c" * 16, 2), "not_tried")]
 
 

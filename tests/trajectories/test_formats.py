@@ -1,4 +1,4 @@
-"""What the formats write of one sample: each under the rules of its readers."""
+"""The rows that the formats write of one sample, by the rules of their readers."""
 
 from __future__ import annotations
 
@@ -22,9 +22,17 @@ from trajectories.export.chat import arguments_of, think
 from trajectories.export.columns import METADATA
 from trajectories.export.format import Format
 from trajectories.export.formats import FORMATS, chosen_format
-from trajectories.export.masks import Mask, marks
+from trajectories.export.masks import Mask, loss_decisions
 from trajectories.export.options import ExportOptions
-from trajectories.export.samples import Reason, Sample, SampleMessage, SampleStage, answered, ended, per_turn
+from trajectories.export.samples import (
+    Reason,
+    Sample,
+    SampleMessage,
+    SampleStage,
+    per_turn,
+    with_missing_answers,
+    without_untrained_tail,
+)
 from trajectories.model import EntryKind
 
 FACTS = {
@@ -58,17 +66,19 @@ def sample(masks: frozenset[Mask] = frozenset(Mask)) -> Sample:
             entry.tool_call_id,
             entry.tool_name,
         )
-        for entry, mark in zip(entries, marks(entries, {1: 1, 2: 2, 3: 1}, masks), strict=True)
+        for entry, mark in zip(entries, loss_decisions(entries, {1: 1, 2: 2, 3: 1}, masks), strict=True)
     ]
     stages = tuple(SampleStage(place, 1, 0.9, None, "t") for place in (1, 2, 3))
-    return ended(Sample("t1", "t1", "c1", answered(turns), stages, (BASH, EDIT), OVERVIEW, FACTS))
+    return without_untrained_tail(
+        Sample("t1", "t1", "c1", with_missing_answers(turns), stages, (BASH, EDIT), OVERVIEW, FACTS)
+    )
 
 
 SAMPLE_FORMATS = {name: form for name, form in FORMATS.items() if isinstance(form, Format)}
 
 
-def row(form: str, given: Sample | None = None) -> dict[str, Any]:
-    return dict(SAMPLE_FORMATS[form].row(given or sample()))
+def row(form: str, source: Sample | None = None) -> dict[str, Any]:
+    return dict(SAMPLE_FORMATS[form].row(source or sample()))
 
 
 def test_slime_says_of_every_message_whether_it_is_under_loss_and_why() -> None:
@@ -142,8 +152,8 @@ def test_openai_weights_are_those_of_the_turns() -> None:
 
 
 def test_sharegpt_asks_and_answers_strictly_in_turns() -> None:
-    for one in per_turn(sample()):
-        line = row("sharegpt", one)
+    for part in per_turn(sample()):
+        line = row("sharegpt", part)
         sides = [message["from"] in {"human", "observation"} for message in line["conversations"]]
         assert sides == [place % 2 == 0 for place in range(len(sides))] and not sides[-1]
         assert line["system"] == SYSTEM
@@ -169,10 +179,10 @@ def test_trl_rows_of_one_turn_end_with_the_turn_that_is_trained_on() -> None:
 
 
 def test_per_turn_rows_train_on_their_last_turn_alone_and_name_the_stages_reached() -> None:
-    for one in per_turn(sample()):
-        assert [turn.train for turn in one.turns] == [False] * (len(one.turns) - 1) + [True]
-        assert {stage.position for stage in one.stages} == {turn.position for turn in one.turns}
-        assert all(turn.reason is not Reason.TURN for turn in one.turns[:-1])
+    for part in per_turn(sample()):
+        assert [turn.train for turn in part.turns] == [False] * (len(part.turns) - 1) + [True]
+        assert {stage.position for stage in part.stages} == {turn.position for turn in part.turns}
+        assert all(turn.reason is not Reason.TURN for turn in part.turns[:-1])
 
 
 def test_mini_keeps_its_version_and_says_of_every_message_why_it_is_under_loss_or_not() -> None:
@@ -185,9 +195,9 @@ def test_mini_keeps_its_version_and_says_of_every_message_why_it_is_under_loss_o
     assert line["info"]["exit_status"] == "Submitted"
 
 
-@pytest.mark.parametrize("form", [name for name, one in SAMPLE_FORMATS.items() if one.columns])
+@pytest.mark.parametrize("form", [name for name, sample_format in SAMPLE_FORMATS.items() if sample_format.columns])
 def test_the_columns_of_parquet_are_the_keys_of_rows(form: str) -> None:
-    from trajectories.export.parquet import _fit
+    from trajectories.export.parquet import _column_value
 
     columns = SAMPLE_FORMATS[form].columns
     assert columns is not None
@@ -197,7 +207,7 @@ def test_the_columns_of_parquet_are_the_keys_of_rows(form: str) -> None:
     for line in lines:
         assert line.keys() <= columns.keys()
         for name, value in line.items():
-            _fit(value, columns[name])
+            _column_value(value, columns[name])
         assert line["metadata"].keys() == METADATA.keys()
         assert [stage.keys() for stage in line["metadata"]["stages"]] == [METADATA["stages"][0].keys()] * len(
             line["metadata"]["stages"]
@@ -205,10 +215,10 @@ def test_the_columns_of_parquet_are_the_keys_of_rows(form: str) -> None:
 
 
 def test_a_key_without_a_column_is_a_defect_and_not_lost() -> None:
-    from trajectories.export.parquet import _fit
+    from trajectories.export.parquet import _column_value
 
     with pytest.raises(ValueError, match="no column for new"):
-        _fit({"role": "user", "new": 1}, {"role": "string"})
+        _column_value({"role": "user", "new": 1}, {"role": "string"})
 
 
 @pytest.mark.parametrize("form", ["slime", "swift"])
@@ -240,10 +250,10 @@ def test_a_call_that_nobody_answered_gets_an_empty_answer_unless_it_is_the_end()
         for entry in talk.entries
         if entry.kind is not EntryKind.OBSERVATION
     ]
-    fixed = answered(turns)
+    fixed = with_missing_answers(turns)
     calls = [call.id for turn in turns for call in turn.tool_calls]
     assert [turn.tool_call_id for turn in fixed if turn.role == "tool"] == calls[:-1]
-    assert answered(fixed) == fixed
+    assert with_missing_answers(fixed) == fixed
 
 
 @pytest.mark.parametrize("form", ["trl", "sharegpt"])
@@ -263,17 +273,17 @@ def test_reasoning_goes_into_its_field_or_before_the_content() -> None:
     assert "Two is right." not in json.dumps(row("swift", without))
 
 
-def thought(text: str, reasoning: str | None = None, command: str = "ls") -> str:
-    """What sharegpt writes of a turn that runs a command."""
+def function_call_value(text: str, reasoning: str | None = None, command: str = "ls") -> str:
+    """The value that sharegpt writes for a turn that runs a command."""
     call = ToolCall("1", "bash", json.dumps({"command": command}))
     (*_, turn) = sample().turns
-    one = replace(sample(), turns=(replace(turn, content=text, reasoning=reasoning, tool_calls=(call,)),))
-    (said,) = [
+    short_sample = replace(sample(), turns=(replace(turn, content=text, reasoning=reasoning, tool_calls=(call,)),))
+    (value,) = [
         conversation["value"]
-        for conversation in row("sharegpt", one)["conversations"]
+        for conversation in row("sharegpt", short_sample)["conversations"]
         if conversation["from"] == "function_call"
     ]
-    return str(said)
+    return str(value)
 
 
 @pytest.mark.parametrize(
@@ -289,7 +299,7 @@ def thought(text: str, reasoning: str | None = None, command: str = "ls") -> str
 def test_llama_factory_finds_one_block_of_thoughts_and_then_json_whatever_a_turn_tells_of(
     text: str, reasoning: str | None, command: str
 ) -> None:
-    value = thought(text, reasoning, command)
+    value = function_call_value(text, reasoning, command)
     assert not re.search("<tool_call>(.*?)</tool_call>", value, re.DOTALL)
     block = re.search("<think>\n(.*?)\n</think>\n\n", value, re.DOTALL)
     assert bool(block) is bool(text)
@@ -298,7 +308,7 @@ def test_llama_factory_finds_one_block_of_thoughts_and_then_json_whatever_a_turn
 
 
 def test_thoughts_that_nobody_took_out_of_the_content_are_thoughts() -> None:
-    assert thought("<think>\nI look around.\n</think>\n\nNow ls.").startswith(
+    assert function_call_value("<think>\nI look around.\n</think>\n\nNow ls.").startswith(
         "<think>\nI look around.\n\nNow ls.\n</think>\n\n[{"
     )
 

@@ -1,4 +1,4 @@
-"""Texts that may be JSON: what strict readers refuse is none."""
+"""Texts that may be JSON: texts that strict readers refuse are not."""
 
 from __future__ import annotations
 

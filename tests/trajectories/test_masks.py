@@ -1,4 +1,4 @@
-"""Which turns are under loss: what the model said, without what one would not want to teach."""
+"""Which turns are under loss: the model's turns, without those that a model should not learn."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.trajectories.sampleworld import Talk, long_talk
-from trajectories.export.masks import DEFAULT_MASKS, Mask, marks, refined
+from trajectories.export.masks import DEFAULT_MASKS, Mask, has_rejected_rounds, loss_decisions
 from trajectories.export.samples import Reason
 from trajectories.model import EntryKind
 
@@ -16,7 +16,7 @@ ALL = frozenset(Mask)
 
 def reasons(talk: Talk, accepted: dict[int, int], **options: object) -> list[Reason]:
     """The reasons of the turns."""
-    found = marks(talk.entries, accepted, **options)  # type: ignore[arg-type]
+    found = loss_decisions(talk.entries, accepted, **options)  # type: ignore[arg-type]
     return [mark.reason for entry, mark in zip(talk.entries, found, strict=True) if entry.kind is EntryKind.TURN]
 
 
@@ -31,7 +31,7 @@ def test_each_turn_has_the_first_reason_that_applies() -> None:
 
 def test_nothing_but_turns_is_ever_under_loss() -> None:
     talk = long_talk()
-    found = marks(talk.entries, ACCEPTED, frozenset(), "keep")
+    found = loss_decisions(talk.entries, ACCEPTED, frozenset(), "keep")
     for entry, mark in zip(talk.entries, found, strict=True):
         assert mark.train is (entry.kind is EntryKind.TURN), entry
     others = {mark.reason for mark in found if not mark.train}
@@ -49,7 +49,13 @@ def test_rejected_rounds_are_under_loss_only_where_they_are_kept() -> None:
 
 
 def test_an_error_of_one_of_several_calls_masks_the_turn() -> None:
-    talk = Talk().query(1).turn("", ("bash", {}), ("bash", {})).seen("fine", call=0).seen("no", call=1, error="no_file")
+    talk = (
+        Talk()
+        .query(1)
+        .turn("", ("bash", {}), ("bash", {}))
+        .observation("fine", call=0)
+        .observation("no", call=1, error="no_file")
+    )
     assert reasons(talk, {1: 1}, masks=ALL) == [Reason.TOOL_ERROR]
 
 
@@ -64,21 +70,23 @@ def test_only_the_turn_right_after_guidance_is_guided() -> None:
 
 
 def test_a_sample_is_refined_when_any_stage_needed_another_round() -> None:
-    assert refined(long_talk().entries, ACCEPTED)
+    assert has_rejected_rounds(long_talk().entries, ACCEPTED)
     once = [entry for entry in long_talk().entries if entry.position != 2]
-    assert not refined(once, {1: 1, 3: 1})
+    assert not has_rejected_rounds(once, {1: 1, 3: 1})
 
 
 def test_a_sample_is_refined_when_a_stage_was_never_accepted() -> None:
     once = [entry for entry in long_talk().entries if entry.position != 2]
-    assert refined(once, {1: 1})
+    assert has_rejected_rounds(once, {1: 1})
 
 
 @given(st.sets(st.sampled_from(list(Mask))), st.sampled_from(["mask", "keep"]))
 def test_more_masks_never_put_a_turn_under_loss(masks: set[Mask], refinements: str) -> None:
     entries = long_talk().entries
-    fewer = marks(entries, ACCEPTED, frozenset(masks), "keep")
-    more = marks(entries, ACCEPTED, frozenset(masks) | DEFAULT_MASKS, "mask" if refinements == "mask" else "keep")
-    for left, right in zip(fewer, more, strict=True):
-        assert left.train or not right.train
-        assert right.train is (right.reason is Reason.TURN)
+    unmasked = loss_decisions(entries, ACCEPTED, frozenset(masks), "keep")
+    masked = loss_decisions(
+        entries, ACCEPTED, frozenset(masks) | DEFAULT_MASKS, "mask" if refinements == "mask" else "keep"
+    )
+    for before, after in zip(unmasked, masked, strict=True):
+        assert before.train or not after.train
+        assert after.train is (after.reason is Reason.TURN)

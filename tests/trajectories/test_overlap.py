@@ -1,4 +1,4 @@
-"""Files of texts that no sample should hold: however they are written, what they hold is found, or they are refused."""
+"""Files of texts that no sample should hold: their texts are found in any layout, or the file is refused."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from trajectories.export.overlap import Overlap
 
 QUERY = "Please let the till print every coupon that was used, in the order in which they were scanned."
 BROKEN = QUERY.replace(" ", "\n")
-"""As JSON, whose line breaks are two characters, it has no 13 words in a row but once it is read as JSON."""
+"""In JSON a line break is an escape, so the 13 words are found only if the text is parsed."""
 
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[SampleWorld]:
-    with sample_world(tmp_path) as made:
-        made.chain("c1")
-        made.trajectory("t1", "c1", Talk().system().query(1, QUERY).bash("ls").submit())
-        yield made
+    with sample_world(tmp_path) as world:
+        world.chain("c1")
+        world.trajectory("t1", "c1", Talk().system().query(1, QUERY).bash("ls").submit())
+        yield world
 
 
-def looked(world: SampleWorld, folder: Path, content: str | bytes, capsys: pytest.CaptureFixture[str]) -> str:
-    """What standard error says of an overlap with a file."""
+def overlap_report(world: SampleWorld, folder: Path, content: str | bytes, capsys: pytest.CaptureFixture[str]) -> str:
+    """The report on standard error on the overlap with a file."""
     (folder / "texts").write_bytes(content.encode() if isinstance(content, str) else content)
     assert run(["export", "--out", "-", "--overlap", str(folder / "texts"), "--db", str(folder / "prchain.db")]) == 0
-    said = capsys.readouterr()
-    assert [json.loads(line)["metadata"]["trajectory_id"] for line in said.out.splitlines()] == ["t1"]
-    return said.err
+    output = capsys.readouterr()
+    assert [json.loads(line)["metadata"]["trajectory_id"] for line in output.out.splitlines()] == ["t1"]
+    return output.err
 
 
 @pytest.mark.parametrize(
@@ -48,15 +48,15 @@ def looked(world: SampleWorld, folder: Path, content: str | bytes, capsys: pytes
 def test_texts_are_found_however_their_json_is_laid_out(
     content: str, entry: int, world: SampleWorld, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    said = looked(world, tmp_path, content, capsys)
-    assert f"1 of 1 samples share 13 words in a row with texts\n  t1: entries {entry}\n" in said
+    output = overlap_report(world, tmp_path, content, capsys)
+    assert f"1 of 1 samples share 13 words in a row with texts\n  t1: entries {entry}\n" in output
 
 
 def test_without_a_card_standard_error_tells_the_result(
     world: SampleWorld, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    said = looked(world, tmp_path, " ".join(f"word{number}" for number in range(13)), capsys)
-    assert "0 of 1 samples share" in said and "entries" not in said
+    output = overlap_report(world, tmp_path, " ".join(f"word{number}" for number in range(13)), capsys)
+    assert "0 of 1 samples share" in output and "entries" not in output
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Marks of chat templates in texts: broken, so that nobody takes a file's words for the model's."""
+"""Special tokens in texts: broken, so that no trainer takes a file's words for the model's."""
 
 from __future__ import annotations
 

@@ -22,8 +22,8 @@ def test_groups_are_whole_and_no_more_than_the_share_where_that_is_possible(
         assert not chosen
     else:
         assert chosen and chosen < sizes.keys()
-        taken = sum(sizes[group] for group in chosen)
-        assert taken <= share * sum(sizes.values()) or (len(chosen) == 1 and taken == min(sizes.values()))
+        count = sum(sizes[group] for group in chosen)
+        assert count <= share * sum(sizes.values()) or (len(chosen) == 1 and count == min(sizes.values()))
 
 
 def test_another_seed_chooses_other_groups() -> None:

@@ -1,4 +1,4 @@
-"""The figures of rollouts, beside the paper's."""
+"""The figures of rollouts beside the paper's."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from trajectories.export.stats import PAPER, print_stats, stats
 
 @pytest.fixture
 def world(tmp_path: Path, database_url: str) -> Iterator[SampleWorld]:
-    with sample_world(tmp_path, url=database_url) as made:
-        made.chain("c1")
-        yield made
+    with sample_world(tmp_path, url=database_url) as world:
+        world.chain("c1")
+        yield world
 
 
 def figures(world: SampleWorld) -> dict[str, Any]:
@@ -42,7 +42,7 @@ def test_figures_of_samples_are_of_accepted_stages_of_kept_trajectories(world: S
 
 
 def test_arguments_that_speak_of_arguments_are_no_calls(world: SampleWorld) -> None:
-    talk = Talk().system().query(1).turn("", ("bash", {"command": "echo '{\"arguments\": 1}'"})).seen("ok")
+    talk = Talk().system().query(1).turn("", ("bash", {"command": "echo '{\"arguments\": 1}'"})).observation("ok")
     world.trajectory("t1", "c1", talk)
     assert figures(world)["tool_calls"]["mean"] == 1
 
@@ -51,7 +51,7 @@ def test_a_tool_that_is_named_as_the_key_of_arguments_counts_once(world: SampleW
     talk = (
         Talk().system().query(1).turn("", ("arguments", {"arguments": '"arguments": 1'}), ("arguments", '"arguments":'))
     )
-    world.trajectory("t1", "c1", talk.seen("ok", call=0).seen("ok", call=1))
+    world.trajectory("t1", "c1", talk.observation("ok", call=0).observation("ok", call=1))
     assert figures(world)["tool_calls"]["mean"] == 2
 
 
@@ -63,12 +63,12 @@ def test_verdicts_that_a_branch_shares_with_its_parent_count_once(world: SampleW
         with world.store.transaction() as tx:
             values = {"parent_id": parent, "parent_step": 8}
             tx.connection.execute(update(Trajectory).where(Trajectory.id == name).values(**values))
-            # Stage 1 was over at the step; what is judged since then has a moment of its own.
+            # Stage 1 had ended at the step of the branch; later verdicts have times of their own.
             later = (Verdict.trajectory_id == name, Verdict.position > 1)
             tx.connection.execute(update(Verdict).where(*later).values(at=f"2024-01-0{name[1]}T00:00:00Z"))
     both = figures(world)
-    assert [one["accepted"] + one["rejected"] for one in alone["acceptance"]] == [3, 1]
-    assert [one["accepted"] + one["rejected"] for one in both["acceptance"]] == [3 + 2 + 2, 1 + 1 + 1]
+    assert [entry["accepted"] + entry["rejected"] for entry in alone["acceptance"]] == [3, 1]
+    assert [entry["accepted"] + entry["rejected"] for entry in both["acceptance"]] == [3 + 2 + 2, 1 + 1 + 1]
     assert (alone["scores"]["count"], both["scores"]["count"]) == (4, 10)
 
 
@@ -135,9 +135,9 @@ def test_the_command_prints_ours_beside_the_papers(
 ) -> None:
     world.trajectory("t1", "c1")
     assert run(["stats", "--db", database_url]) == 0
-    said = capsys.readouterr().out
-    assert "61,810" in said and "239" in said and "84,820" in said and "1,762" in said
-    assert "round 2: 100% accepted (1 of 1; 0 unscored)" in said
+    output = capsys.readouterr().out
+    assert "61,810" in output and "239" in output and "84,820" in output and "1,762" in output
+    assert "round 2: 100% accepted (1 of 1; 0 unscored)" in output
     assert run(["stats", "--json", "--db", database_url]) == 0
     assert json.loads(capsys.readouterr().out)["paper"] == dict(PAPER)
 

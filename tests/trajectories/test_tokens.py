@@ -1,4 +1,4 @@
-"""Counting tokens: exact where a tokenizer and its template are there, else it says that it is not."""
+"""Counting tokens: exact with a tokenizer and its template, else the count says that it is not."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from prchain.errors import UsageError
 from tests.trajectories.test_formats import sample
 from trajectories.export.chat import chat_messages
-from trajectories.export.tokens import TokenEstimate, TokenizerCounter, counter, up_to_each_turn
+from trajectories.export.tokens import TokenEstimate, TokenizerCounter, counter, cumulative_tokens
 
 TEMPLATE = (
     "{%- for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}{{ message.reasoning_content }}"
@@ -71,7 +71,7 @@ def test_with_a_chat_template_the_count_is_that_of_the_rendered_conversation(tok
 
 
 def test_reasoning_that_a_template_drops_is_counted_all_the_same(tokenizer: Path) -> None:
-    """Qwen3's template drops that of earlier turns, and slime trains on it."""
+    """Qwen3's template drops the reasoning of earlier turns, and slime trains on it."""
     (tokenizer.parent / "chat_template.jinja").write_text(TEMPLATE.replace("{{ message.reasoning_content }}", ""))
     found = TokenizerCounter(tokenizer)
     thoughts = [turn.reasoning or "" for turn in sample().turns]
@@ -84,7 +84,7 @@ def test_reasoning_that_a_template_drops_is_counted_all_the_same(tokenizer: Path
 
 def test_a_beginning_is_counted_as_if_the_sample_ended_there(tokenizer: Path) -> None:
     for found in (TokenEstimate(), TokenizerCounter(tokenizer)):
-        whole = list(up_to_each_turn(found, sample()))
+        whole = list(cumulative_tokens(found, sample()))
         assert len(whole) == len(sample().turns) and whole[-1] == found.sample(sample())
         assert whole[4] == found.sample(replace(sample(), turns=sample().turns[:5]))
 

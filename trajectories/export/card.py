@@ -1,4 +1,4 @@
-"""The data card: what a file of samples is, where it is from, and what was left out, as JSON and as Markdown."""
+"""The data card: what a file of samples holds, where it is from, and what was left out, as JSON and as Markdown."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from trajectories.export.write import HashedFile
 CARD_VERSION = 1
 
 BENCHMARK_OUTCOMES = ("benchmark_repository", "benchmark_instance")
-"""Outcomes by which the choice of chains keeps benchmarks out (`chains.stages.filters`)."""
+"""Outcomes of pull requests that are left out of chains because a benchmark has them (`chains.stages.filters`)."""
 
 
 class Card:
-    """Gathers what a card tells while samples pass; memory grows by a few numbers a sample."""
+    """Collects the figures of a card, sample by sample; memory grows by a few numbers a sample."""
 
     def __init__(self) -> None:
         self.tokens = Distribution()
@@ -48,7 +48,7 @@ class Card:
         self.samples_of: Counter[str] = Counter()
 
     def add(self, candidate: ExportCandidate, sample: Sample, tokens: Tokens) -> None:
-        """A sample that is written."""
+        """Add a sample that is written."""
         self.counted_by[tokens.by] += 1
         self.broken_marks.update(samples=bool(sample.broken_marks), texts=sample.broken_marks)
         self.tokens.add(tokens.total)
@@ -117,7 +117,7 @@ def card_of(
 
 
 def options_row(options: ExportOptions) -> dict[str, Any]:
-    """The options of an export as JSON takes them."""
+    """The options of an export as JSON values."""
     row = asdict(options)
     return row | {
         "outcomes": sorted(options.outcomes),
@@ -138,7 +138,7 @@ def _repositories(card: Card, kept: Sequence[ExportCandidate]) -> list[dict[str,
         row["licences"].add(candidate.licence or "unknown")
     return [
         {**row, "chains": len(row["chains"]), "licences": sorted(row["licences"])}
-        for row in sorted(rows.values(), key=lambda each: (-each["samples"], each["name"].lower()))
+        for row in sorted(rows.values(), key=lambda entry: (-entry["samples"], entry["name"].lower()))
     ]
 
 
@@ -146,22 +146,22 @@ _SETTINGS = ("gate", "threshold", "refinements", "on_fail", "carry", "context", 
 
 
 def _rollouts(tx: Transaction, kept: Mapping[str, ExportCandidate]) -> dict[str, Any]:
-    """Models, judges, settings and prompts of the trajectories that stand in the file, with how many each made."""
+    """Models, judges, settings and prompts of the exported trajectories, each with its number of trajectories."""
     settings: Counter[str] = Counter()
     prompts: Counter[str] = Counter()
     columns = ("id", "options", "prompts")
-    for trajectory, options, used in tx.rows(Trajectory, *columns):
+    for trajectory, options, prompt_hashes in tx.rows(Trajectory, *columns):
         if trajectory in kept:
             chosen = json.loads(options)
-            told = {name: chosen.get(name) for name in _SETTINGS} | {"observers": chosen.get("observers") or []}
-            settings[json.dumps(told, sort_keys=True)] += 1
-            prompts.update(f"{name} {digest}" for name, digest in json.loads(used).items())
+            values = {name: chosen.get(name) for name in _SETTINGS} | {"observers": chosen.get("observers") or []}
+            settings[json.dumps(values, sort_keys=True)] += 1
+            prompts.update(f"{name} {digest}" for name, digest in json.loads(prompt_hashes).items())
     chains = {candidate.chain_id for candidate in kept.values()}
     writers: Counter[str] = Counter()
-    for chain, model, used in tx.rows(Task, "chain_id", "model", "prompts"):
+    for chain, model, prompt_hashes in tx.rows(Task, "chain_id", "model", "prompts"):
         if chain in chains:
             writers[model or "unknown"] += 1
-            prompts.update(f"{name} {digest}" for name, digest in json.loads(used).items())
+            prompts.update(f"{name} {digest}" for name, digest in json.loads(prompt_hashes).items())
     return {
         "agents": _counted(f"{candidate.model} ({candidate.scaffold})" for candidate in kept.values()),
         "judges": _counted(candidate.judge or "none" for candidate in kept.values()),
@@ -179,13 +179,13 @@ def _counted(names: Any) -> dict[str, int]:
 
 
 def _cost(tx: Transaction, kept: Sequence[ExportCandidate]) -> dict[str, Any]:
-    """USD; None where a price is not known. Of all trajectories, because those that were rejected were paid, too."""
-    of_all = [usd for (usd,) in tx.rows(Trajectory, "usd")]
+    """USD; None where a price is not known. All trajectories count, because rejected ones were paid for too."""
+    amounts = [usd for (usd,) in tx.rows(Trajectory, "usd")]
     query = select(LlmCall.usd, LlmCall.reserved_usd).where(
         LlmCall.purpose.in_(("plan", "query", "overview")), LlmCall.state != "released"
     )
     tasks = [reserved if usd is None else usd for usd, reserved in tx.connection.execute(query)]
-    rollouts = _sum(of_all)
+    rollouts = _sum(amounts)
     return {
         "rollouts_usd": rollouts,
         "exported_rollouts_usd": _sum(candidate.usd for candidate in kept),
@@ -197,19 +197,19 @@ def _cost(tx: Transaction, kept: Sequence[ExportCandidate]) -> dict[str, Any]:
 
 
 def _sum(values: Any) -> float | None:
-    found = list(values)
-    return None if any(amount is None for amount in found) else round(sum(found), 6)
+    amounts = list(values)
+    return None if any(amount is None for amount in amounts) else round(sum(amounts), 6)
 
 
 def _overlap(tx: Transaction, kept: Sequence[ExportCandidate], overlap: Overlap | None) -> dict[str, Any]:
-    """What the rows tell of benchmarks, and what a file of texts has in common with the samples."""
+    """Pull requests of benchmarks in the database, and the texts that the samples share with a file."""
     marked: set[tuple[int, int]] = set()
     for outcome in BENCHMARK_OUTCOMES:
         found = tx.rows(ChainCandidate, "repository_id", "number", outcome=outcome)
         marked.update((repository, number) for repository, number in found)
     pulls = chain_pulls(tx, {candidate.chain_id for candidate in kept}) if marked else ()
-    held = sorted({chain for chain, pull in pulls if pull in marked})
-    row: dict[str, Any] = {"benchmark_pull_requests_kept_out": len(marked), "exported_chains_with_one": held}
+    chains = sorted({chain for chain, pull in pulls if pull in marked})
+    row: dict[str, Any] = {"benchmark_pull_requests_kept_out": len(marked), "exported_chains_with_one": chains}
     if overlap is not None:
         row["file"] = {
             "name": overlap.name,

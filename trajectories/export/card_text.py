@@ -17,11 +17,11 @@ _FIGURES = (
 _SETTINGS = ("gate", "threshold", "refinements", "on_fail", "carry", "context", "tools", "observers", "trajectories")
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029|<>`\[\]\\]")
 _ACTS = re.compile(r"[*~@&]|://|www\.|(?<!\w)_|_(?!\w)", re.IGNORECASE)
-"""What makes stress, entities, links and mentions of a text in GitHub's Markdown."""
+"""Characters that make emphasis, entities, links or mentions in GitHub's Markdown."""
 
 
 def markdown(card: Mapping[str, Any]) -> str:
-    """The card as Markdown. Names from repositories and models are data: what Markdown or HTML would act on goes."""
+    """The card as Markdown. Names of repositories and models are data: Markdown and HTML syntax in them is removed."""
     lines = ["# Data card", "", f"Made by prchain {_safe(card['prchain'])}; format `{_safe(card['format'])}`.", ""]
     lines += _table(
         ("file", "part", "rows", "bytes", "SHA-256"),
@@ -92,12 +92,12 @@ def markdown(card: Mapping[str, Any]) -> str:
 
 
 def _overlap(row: Mapping[str, Any]) -> list[str]:
-    held = row["exported_chains_with_one"]
+    chains = row["exported_chains_with_one"]
     lines = [
         "## Overlap",
         "",
         f"Pull requests of benchmarks that the choice of chains kept out: "
-        f"{row['benchmark_pull_requests_kept_out']:,}; exported chains that hold one: {len(held):,}.",
+        f"{row['benchmark_pull_requests_kept_out']:,}; exported chains that hold one: {len(chains):,}.",
     ]
     if file := row.get("file"):
         lines.append(
@@ -129,12 +129,12 @@ def _plain(value: Any) -> str:
 
 
 def _value(value: Any) -> Any:
-    """A setting's value; those of a list beside each other."""
+    """A setting's value; the values of a list joined by commas."""
     return (", ".join(map(str, value)) or "none") if isinstance(value, list) else value
 
 
 def _safe(value: Any) -> str:
-    """A text that cannot act: as code, in which nothing does, where it holds what could."""
+    """A text without effect in Markdown and HTML: one that could have an effect is written as code."""
     text = _UNSAFE.sub(" ", str(value))
     return f"`{text}`" if _ACTS.search(text) else text
 

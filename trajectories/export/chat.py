@@ -1,4 +1,4 @@
-"""What formats in OpenAI's manner share: the messages of a conversation, tool calls, reasoning, metadata."""
+"""What OpenAI-like formats share: the messages of a conversation, tool calls, reasoning, metadata."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ Json = dict[str, Any]
 
 
 def arguments_of(call: ToolCall) -> Json:
-    """A call's arguments as an object. What is none, as a faulty turn may write it, stands whole under ``raw``; so does
-    what strict JSON cannot hold (NaN), or no reader could walk through.
+    """A call's arguments as an object. Arguments that are not one (a faulty turn may write them), that strict JSON
+    cannot hold (NaN) or that are nested too deeply are a text under ``raw``.
 
-    Chat templates go through the arguments (Qwen3-Coder) or print them as JSON; a text that is no JSON would break
-    them, or teach what no tool takes.
+    Chat templates iterate over the arguments (Qwen3-Coder) or print them as JSON; a text that is not JSON would break
+    them, or teach arguments that no tool takes.
     """
     try:
         found = parsed(call.arguments)
@@ -29,23 +29,23 @@ def arguments_of(call: ToolCall) -> Json:
 
 
 def as_object(call: ToolCall) -> Json:
-    """A call with its arguments as an object, as chat templates and TRL's documentation have it."""
+    """A call with its arguments as an object, as in chat templates and TRL's documentation."""
     return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments_of(call)}}
 
 
 def as_text(call: ToolCall) -> Json:
-    """A call with its arguments as JSON text, as OpenAI's API has it."""
+    """A call with its arguments as JSON text, as in OpenAI's API."""
     return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
 
 
 def think(reasoning: str, content: str) -> str:
-    """Content with the reasoning before it, as Qwen3 and DeepSeek R1 write it. Reasoning that tells of these marks has
-    them broken: it would end there for every reader."""
+    """Content with the reasoning before it, as Qwen3 and DeepSeek R1 write it. These marks are broken within the
+    reasoning: every reader would end it there."""
     return f"<think>\n{without_thinking_marks(reasoning.strip())}\n</think>\n\n{content}"
 
 
 def chat_message(turn: SampleMessage, call: Callable[[ToolCall], Json] = as_object) -> Json:
-    """A turn as chat templates take it; reasoning goes where Qwen3's and GLM's look for it."""
+    """A turn as chat templates take it; reasoning is in the field that Qwen3's and GLM's read."""
     message: Json = {"role": turn.role, "content": turn.content}
     if turn.reasoning:
         message["reasoning_content"] = turn.reasoning
@@ -64,17 +64,17 @@ def chat_messages(sample: Sample) -> list[Json]:
 
 
 def tools_text(sample: Sample) -> str:
-    """The tools as JSON text: a list in Parquet or in ``datasets`` would fill keys of one tool into another."""
+    """The tools as JSON text: in a list, Parquet and ``datasets`` would add the keys of one tool to another."""
     return json.dumps([dict(tool) for tool in sample.tools], ensure_ascii=False)
 
 
 def metadata(sample: Sample, places: Sequence[range] | None = None) -> Json:
-    """What a row tells of its sample; every row has the same keys with the same types, as Parquet wants it.
+    """A row's metadata on its sample; every row has the same keys with the same types, as Parquet needs.
 
-    `places` are, of every turn, those of its messages in the row: stages are told by the places of messages. None:
+    `places` has for every turn the indices of its messages in the row; a stage is given by indices of messages. None:
     every turn is one message.
     """
-    where = places or [range(place, place + 1) for place in range(len(sample.turns))]
+    message_ranges = places or [range(place, place + 1) for place in range(len(sample.turns))]
     return {
         "source_name": "prchain",
         "sample_id": sample.id,
@@ -85,7 +85,7 @@ def metadata(sample: Sample, places: Sequence[range] | None = None) -> Json:
         "turns_under_loss": sample.trained,
         "elided_turns": sample.elided_turns,
         "broken_marks": sample.broken_marks,
-        "stages": [{**_stage(sample, stage.position, where), **_verdict(stage)} for stage in sample.stages],
+        "stages": [{**_stage(sample, stage.position, message_ranges), **_verdict(stage)} for stage in sample.stages],
     }
 
 
@@ -93,8 +93,15 @@ def _verdict(stage: SampleStage) -> Json:
     return {"attempts": stage.attempts, "score": stage.score, "tests": stage.tests, "tree": stage.tree}
 
 
-def _stage(sample: Sample, position: int, places: Sequence[range]) -> Json:
-    inside = [
-        place for turn, where in zip(sample.turns, places, strict=True) if turn.position == position for place in where
+def _stage(sample: Sample, position: int, message_ranges: Sequence[range]) -> Json:
+    indices = [
+        index
+        for turn, message_range in zip(sample.turns, message_ranges, strict=True)
+        if turn.position == position
+        for index in message_range
     ]
-    return {"position": position, "first_message": min(inside, default=None), "last_message": max(inside, default=None)}
+    return {
+        "position": position,
+        "first_message": min(indices, default=None),
+        "last_message": max(indices, default=None),
+    }

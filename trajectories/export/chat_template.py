@@ -1,4 +1,4 @@
-"""A tokenizer's chat template, rendered as transformers renders it: a stranger's program, in a sandbox."""
+"""A tokenizer's chat template, rendered as transformers renders it: an untrusted program, in a sandbox."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SPECIALS = ("bos_token", "eos_token", "pad_token", "unk_token")
 
 
 class _Generation(Extension):
-    """``{% generation %}`` around what the model says, as transformers and TRL have it: its inside is printed."""
+    """``{% generation %}`` around the model's words, as in transformers and TRL: its content is printed."""
 
     tags = {"generation"}  # noqa: RUF012  as Jinja declares it
 
@@ -28,10 +28,10 @@ class _Generation(Extension):
 
 
 class ChatTemplate:
-    """Jinja in a sandbox, blocks trimmed, ``tojson`` without escapes."""
+    """Jinja in a sandbox; blocks are trimmed, ``tojson`` escapes nothing."""
 
     def __init__(self, source: str, specials: Mapping[str, str]) -> None:
-        """`specials` are the tokenizer's own names for tokens. Raises `UsageError` where `source` is no template."""
+        """`specials` are the tokenizer's names for special tokens. Raises `UsageError` if `source` is no template."""
         environment = ImmutableSandboxedEnvironment(
             trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols, _Generation]
         )
@@ -41,8 +41,8 @@ class ChatTemplate:
         self._specials = specials
         try:
             self._compiled = environment.from_string(source)
-        except Exception as error:  # the boundary to a stranger's template: Jinja raises its own errors and Python's
-            raise UsageError(f"the chat template beside the tokenizer cannot be read: {_told(error)}") from error
+        except Exception as error:  # the boundary to an untrusted template: Jinja raises its own errors and Python's
+            raise UsageError(f"the chat template beside the tokenizer cannot be read: {_error_text(error)}") from error
 
     def __call__(self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]]) -> str:
         """The conversation as one text. Raises `UsageError` where the template refuses it."""
@@ -50,14 +50,14 @@ class ChatTemplate:
             return self._compiled.render(
                 messages=messages, tools=list(tools) or None, add_generation_prompt=False, **self._specials
             )
-        except Exception as error:  # the boundary to a stranger's template, which may raise whatever Python knows
+        except Exception as error:  # the boundary to an untrusted template, which may raise any exception
             raise UsageError(
-                f"the chat template beside the tokenizer refuses a conversation: {_told(error)}"
+                f"the chat template beside the tokenizer refuses a conversation: {_error_text(error)}"
             ) from error
 
 
 def template_beside(folder: Path) -> ChatTemplate | None:
-    """The template of ``chat_template.jinja`` or ``tokenizer_config.json``, as transformers looks for it; None where
+    """The template in ``chat_template.jinja`` or ``tokenizer_config.json``, found as transformers finds it; None if
     there is none. Raises `UsageError`."""
     specials: dict[str, str] = {}
     source: str | None = None
@@ -73,12 +73,12 @@ def template_beside(folder: Path) -> ChatTemplate | None:
         if alone.is_file():
             source = alone.read_text(encoding="utf-8")
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        raise UsageError(f"the tokenizer's settings in {folder} cannot be read: {_told(error)}") from error
+        raise UsageError(f"the tokenizer's settings in {folder} cannot be read: {_error_text(error)}") from error
     return ChatTemplate(source, specials) if source else None
 
 
 def _default(stored: Any) -> str | None:
-    """The template of a tokenizer's settings: a text, or the one named ``default`` of several. Raises `ValueError`."""
+    """The template in a tokenizer's settings: a text, or of several the one named ``default``. Raises `ValueError`."""
     if isinstance(stored, list):
         stored = {template["name"]: template["template"] for template in stored}
     if isinstance(stored, dict):
@@ -98,5 +98,5 @@ def _refuse(message: str) -> str:
     raise TemplateError(message)
 
 
-def _told(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     return " ".join(str(error).split())[:200] or type(error).__name__

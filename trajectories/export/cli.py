@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 MASKS = ("faulty", "tool_errors", "guidance")
 
-_BOTH = frozenset({"form", "out", "outcome", "repository", "model", "force", "db", "as_json"})
-_OF_PREDICTIONS = frozenset({"sample", "like"})
-"""Parameters that every format takes, and those of predictions alone; all others are for samples."""
+_SHARED_PARAMETERS = frozenset({"form", "out", "outcome", "repository", "model", "force", "db", "as_json"})
+_PREDICTION_PARAMETERS = frozenset({"sample", "like"})
+"""Parameters of every format, and parameters of formats of predictions; all others are for formats of samples."""
 
 _HITS_SHOWN = 100
-"""As many as the card names."""
+"""As many as in the card."""
 
 
 @click.command()
@@ -169,7 +169,9 @@ def export(
     if str(out) == "-" and as_json:
         raise UsageError("--json reports on standard output, where --out - writes; give a file's name")
     if isinstance(chosen, PredictionFormat):
-        _predictions(settings, chosen, out, outcome, repository, model, like, sample, force=force, as_json=as_json)
+        _export_predictions(
+            settings, chosen, out, outcome, repository, model, like, sample, force=force, as_json=as_json
+        )
         return
     outcomes = frozenset(_words(outcome)) or KEPT
     masks = DEFAULT_MASKS | _masks(mask, "--mask")
@@ -191,16 +193,18 @@ def export(
         duplicates,
         overlap,
     )
-    _samples(settings, form, options, out, force=force, as_json=as_json)
+    _export_samples(settings, form, options, out, force=force, as_json=as_json)
 
 
 def _check_options(context: click.Context, form: str, *, predictions: bool) -> None:
-    """Raise `UsageError` for options that were given and do not apply."""
+    """Raise `UsageError` for options on the command line that do not apply."""
     from click.core import ParameterSource
 
-    ours = _BOTH | _OF_PREDICTIONS
-    given = {name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
-    wrong = given - ours if predictions else given & _OF_PREDICTIONS
+    allowed = _SHARED_PARAMETERS | _PREDICTION_PARAMETERS
+    on_command_line = {
+        name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+    }
+    wrong = on_command_line - allowed if predictions else on_command_line & _PREDICTION_PARAMETERS
     if names := [param.opts[0] for param in context.command.params if param.name in wrong]:
         written = "predictions, not samples" if predictions else "samples, not predictions"
         raise UsageError(f"--format {form} writes {written}: leave out {', '.join(names)}")
@@ -218,22 +222,24 @@ def _inputs(settings: Settings, options: ExportOptions | None = None) -> Iterato
         yield options.overlap
     if options and options.tokenizer:
         yield options.tokenizer
-        # Its chat template is in one of these.
+        # Its chat template is in one of these files.
         yield from map(options.tokenizer.with_name, ("tokenizer_config.json", "chat_template.jinja"))
 
 
-def _samples(settings: Settings, form: str, options: ExportOptions, out: Path, *, force: bool, as_json: bool) -> None:
+def _export_samples(
+    settings: Settings, form: str, options: ExportOptions, out: Path, *, force: bool, as_json: bool
+) -> None:
     from prchain.progress import open_progress
     from trajectories.export.export import VALIDATION, export_to
-    from trajectories.export.export import export as write
+    from trajectories.export.export import export as export_to_files
     from trajectories.export.formats import chosen_format
     from trajectories.export.wanted import check_wanted
-    from trajectories.export.write import StandardOutput, beside, card_places, check_inputs
+    from trajectories.export.write import StandardOutput, card_paths, check_inputs, sibling_path
 
     chosen = chosen_format(form, options)
     to_stdout = str(out) == "-"
     if not to_stdout:
-        check_inputs([out, beside(out, VALIDATION), *card_places(out)], _inputs(settings, options))
+        check_inputs([out, sibling_path(out, VALIDATION), *card_paths(out)], _inputs(settings, options))
     with (
         closing(Store.open(settings.db, create=False)) as store,
         open_progress(secrets=settings.secrets) as progress,
@@ -243,7 +249,9 @@ def _samples(settings: Settings, form: str, options: ExportOptions, out: Path, *
         if to_stdout:
             report = export_to(store, chosen, options, StandardOutput(), secrets=settings.secrets)
         else:
-            report = write(store, chosen, options, out, force=force, progress=progress, secrets=settings.secrets)
+            report = export_to_files(
+                store, chosen, options, out, force=force, progress=progress, secrets=settings.secrets
+            )
     present(as_json, _report_row(report), _print, report, to_stdout=to_stdout)
 
 
@@ -272,14 +280,14 @@ def _print(report: ExportReport, *, to_stdout: bool) -> None:
             f"{len(found.hits):,} of {found.looked_at:,} samples share {WORDS} words in a row with {found.name}",
             err=to_stdout,
         )
-        if to_stdout:  # there is no card to tell them
+        if to_stdout:  # there is no card that lists them
             hits = [f"{hit.sample}: entries {', '.join(map(str, hit.lines))}" for hit in found.hits]
             say_some(hits, _HITS_SHOWN, indent=2, err=True)
     for path in report.files:
         say(f"  {path}")
 
 
-def _predictions(
+def _export_predictions(
     settings: Settings,
     form: PredictionFormat,
     out: Path,

@@ -1,4 +1,4 @@
-"""Columns that several formats share in Parquet: a type's name, a dict for a struct, a list of one for a list."""
+"""Parquet columns that several formats share. A column is a type's name, a dict (struct) or a list of one (list)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 TOOL_CALLS: list[dict[str, Any]] = [
     {"id": "string", "type": "string", "function": {"name": "string", "arguments": "string"}}
 ]
-"""Arguments are JSON text: as structs, the keys of one tool would be filled with null into the calls of another."""
+"""Arguments are JSON text: in a struct, a call would get the keys of every other tool, with null."""
 
 METADATA: dict[str, Any] = {
     "source_name": "string",

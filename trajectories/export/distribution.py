@@ -1,4 +1,4 @@
-"""What a column of numbers is like, in a few figures."""
+"""A column of numbers in a few figures."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 
 class Distribution:
-    """Numbers as they come; 8 bytes each."""
+    """Numbers in the order they were added; 8 bytes each."""
 
     def __init__(self, values: Iterable[float] = ()) -> None:
         self._values = array("d", values)

@@ -1,8 +1,8 @@
-"""Samples that say the same.
+"""Duplicate samples.
 
-By ``trees``: of trajectories of one chain whose stages end with the same trees, the one stays that needed the fewest
-rounds, then the fewest steps, then the lowest sample number, of those that can be exported at all. By ``conversation``:
-of equal conversations (roles, texts and calls) the first stays. Trees imply conversations.
+``trees``: trajectories of one chain whose stages end with the same trees are duplicates. Of those that can be exported,
+the one with the fewest rounds stays, then the fewest steps, then the lowest sample number. ``conversation``: of equal
+conversations (roles, texts and calls) the first stays. ``trees`` includes ``conversation``.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from dataclasses import replace
 from hashlib import blake2b
 from typing import Protocol, TypeVar
 
-from trajectories.export.samples import Reason, Sample, SampleMessage, ended
+from trajectories.export.samples import Reason, Sample, SampleMessage, without_untrained_tail
 
 SAME_TREES = "duplicate_trees"
 SAME_CONVERSATION = "duplicate_conversation"
 
 
 class EndState(Protocol):
-    """What tells whether two trajectories ended alike, and which of them is the better one."""
+    """What decides whether two trajectories ended with the same trees, and which of them is better."""
 
     @property
     def id(self) -> str: ...
@@ -39,47 +39,50 @@ E = TypeVar("E", bound=EndState)
 
 
 def same_trees(found: Iterable[E]) -> list[list[E]]:
-    """The trajectories that ended alike, together, the best one first; in the order in which these were found.
+    """Groups of trajectories that ended with the same trees, the best one first; groups in the order of their best ones
+    in `found`.
 
-    A trajectory of which a tree is not known is like no other.
+    A trajectory with an unknown tree is a group of its own.
     """
     groups: dict[tuple[str, bytes | str], list[E]] = {}
     order: dict[str, int] = {}
-    for place, end in enumerate(found):
+    for index, end in enumerate(found):
         groups.setdefault((end.chain_id, end.trees or end.id), []).append(end)
-        order[end.id] = place
-    alike = [sorted(group, key=lambda end: (end.attempts, end.steps, end.sample, end.id)) for group in groups.values()]
-    return sorted(alike, key=lambda group: order[group[0].id])
+        order[end.id] = index
+    sorted_groups = [
+        sorted(group, key=lambda end: (end.attempts, end.steps, end.sample, end.id)) for group in groups.values()
+    ]
+    return sorted(sorted_groups, key=lambda group: order[group[0].id])
 
 
 class Conversations:
-    """The conversations that were seen, as 16 bytes each."""
+    """The conversations so far, as 16 bytes each."""
 
     def __init__(self) -> None:
-        self._seen: set[bytes] = set()
+        self._known: set[bytes] = set()
 
     def repeats(self, sample: Sample) -> bool:
-        """Whether an equal conversation was asked about before; remembers this one."""
-        *_, whole = _digests(sample.turns)
-        return self._repeats(whole)
+        """Whether an equal conversation came before; remembers this one."""
+        *_, digest = _digests(sample.turns)
+        return self._repeats(digest)
 
     def unrepeated(self, sample: Sample) -> Sample:
-        """The sample without loss on the turns that were asked about before, after equal beginnings; remembers the
-        others. Trajectories that branch off from one another share a beginning."""
+        """The sample without loss on the turns that came before after an equal beginning; remembers the others.
+        Branches of a trajectory share a beginning with it."""
         turns = [
             replace(turn, train=False, reason=Reason.CONTEXT) if turn.train and self._repeats(digest) else turn
             for turn, digest in zip(sample.turns, _digests(sample.turns), strict=True)
         ]
-        return ended(replace(sample, turns=tuple(turns)))
+        return without_untrained_tail(replace(sample, turns=tuple(turns)))
 
     def _repeats(self, digest: bytes) -> bool:
-        new = digest not in self._seen
-        self._seen.add(digest)
+        new = digest not in self._known
+        self._known.add(digest)
         return not new
 
 
 def _digests(turns: Sequence[SampleMessage]) -> Iterator[bytes]:
-    """Of the conversation up to each turn."""
+    """A digest of the conversation up to each turn."""
     digest = blake2b(digest_size=16)
     for turn in turns:
         parts = (turn.role, turn.content, turn.reasoning or "")

@@ -22,8 +22,17 @@ from trajectories.export.overlap import Overlap
 from trajectories.export.parquet import ParquetRows
 from trajectories.export.samples import Sample, per_turn
 from trajectories.export.selection import SampleSelection
-from trajectories.export.tokens import counted, up_to_each_turn
-from trajectories.export.write import Files, HashedFile, JsonLines, RowWriter, Sink, beside, card_places, check_place
+from trajectories.export.tokens import cumulative_tokens, with_tokens
+from trajectories.export.write import (
+    Files,
+    HashedFile,
+    JsonLines,
+    RowWriter,
+    Sink,
+    card_paths,
+    check_output_path,
+    sibling_path,
+)
 
 TRAIN, VALIDATION = "train", "validation"
 
@@ -33,13 +42,13 @@ class ExportReport:
     """What an export wrote."""
 
     samples: Counter[str] = field(default_factory=Counter)
-    """By part."""
+    """By part: ``train``, ``validation``."""
     rows: Counter[str] = field(default_factory=Counter)
     left_out: Counter[str] = field(default_factory=Counter)
     files: list[Path] = field(default_factory=list)
     tokens_how: str = ""
     overlap: Overlap | None = None
-    """What the samples share with a file of texts, where one was given."""
+    """What the samples share with a file of texts; None without one."""
     card: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -53,36 +62,39 @@ def export(
     progress: Progress | None = None,
     secrets: tuple[str, ...] = (),
 ) -> ExportReport:
-    """Write the samples to `out`, those for validation and the card beside it: all of them, or nothing.
+    """Write the samples to `out`, the validation samples and the card beside it: all files or none.
 
     Raises `UsageError`, `StoreError` and `DiskFull`.
     """
     parquet = out.suffix == ".parquet"
     if parquet and form.columns is None:
         raise UsageError(f"{form.name} is read from JSON lines only; give --out another suffix than .parquet")
-    places = {TRAIN: out} | ({VALIDATION: beside(out, VALIDATION)} if options.validation else {})
-    cards = card_places(out)
-    for place in (*places.values(), *cards):
-        check_place(place, force=force)
-    stale = _stale(out, places.values(), force=force)
+    paths = {TRAIN: out} | ({VALIDATION: sibling_path(out, VALIDATION)} if options.validation else {})
+    card_files = card_paths(out)
+    for path in (*paths.values(), *card_files):
+        check_output_path(path, force=force)
+    stale = _stale_files(out, paths.values(), force=force)
     report = ExportReport()
     with store.reading() as tx, Files(force=force) as files:
-        work = ExportState(tx, options, form, secrets)
-        streams = {part: files.open(place) for part, place in places.items()}
-        rows: dict[str, RowWriter] = {part: _rows(stream, form, parquet=parquet) for part, stream in streams.items()}
-        with ExitStack() as ends:  # also of one that fails: pyarrow's writers end their files when they are collected
+        state = ExportState(tx, options, form, secrets)
+        streams = {part: files.open(path) for part, path in paths.items()}
+        rows: dict[str, RowWriter] = {
+            part: _row_writer(stream, form, parquet=parquet) for part, stream in streams.items()
+        }
+        # Closed also after an error: pyarrow's writers end their files when they are garbage collected.
+        with ExitStack() as writers:
             for writer in rows.values():
-                ends.callback(writer.close)
-            work.write(rows, report, progress)
+                writers.callback(writer.close)
+            state.write(rows, report, progress)
         written: list[tuple[str, HashedFile, int]] = [(part, streams[part], rows[part].count) for part in streams]
         card = card_of(
-            tx, work.card, form=form.name, files=written, options=options, counter=work.counter, overlap=work.overlap
+            tx, state.card, form=form.name, files=written, options=options, counter=state.counter, overlap=state.overlap
         )
-        for place in stale:
-            files.remove(place)
-        files.open(cards[0]).write(markdown(card).encode("utf-8"))
-        files.open(cards[1]).write((json_text(card) + "\n").encode("ascii"))
-    report.files = [*places.values(), *cards]
+        for path in stale:
+            files.remove(path)
+        files.open(card_files[0]).write(markdown(card).encode("utf-8"))
+        files.open(card_files[1]).write((json_text(card) + "\n").encode("ascii"))
+    report.files = [*paths.values(), *card_files]
     report.rows.update({part: rows[part].count for part in rows})
     report.card = card
     return report
@@ -96,38 +108,38 @@ def export_to(
         raise UsageError("--split writes two files; give --out a file's name")
     report = ExportReport()
     with store.reading() as tx:
-        work = ExportState(tx, options, form, secrets)
+        state = ExportState(tx, options, form, secrets)
         rows = JsonLines(stream)
-        work.write({TRAIN: rows}, report)
+        state.write({TRAIN: rows}, report)
         rows.close()
     report.rows[TRAIN] = rows.count
     return report
 
 
-def _stale(out: Path, places: Collection[Path], *, force: bool) -> list[Path]:
-    """The file for validation of an export that was at `out` before, where this one writes none.
+def _stale_files(out: Path, paths: Collection[Path], *, force: bool) -> list[Path]:
+    """The validation file of an earlier export to `out`, if this export writes none.
 
-    Its samples may stand in the new file, and who takes both would validate on what was trained on. Raises `UsageError`
-    where it is there and must not go.
+    Its samples may be in the new file, so whoever uses both files would validate on training data. Raises `UsageError`
+    if it exists and `force` is not set.
     """
-    place = beside(out, VALIDATION)
-    if place in places or not place.exists():
+    path = sibling_path(out, VALIDATION)
+    if path in paths or not path.exists():
         return []
     if not force:
         raise UsageError(
-            f"{place} is there from another export, and this one may write its samples to {out.name}; give another "
+            f"{path} is there from another export, and this one may write its samples to {out.name}; give another "
             "name, or --force to remove it"
         )
-    check_place(place, force=force)
-    return [place]
+    check_output_path(path, force=force)
+    return [path]
 
 
-def _rows(stream: HashedFile, form: Format, *, parquet: bool) -> RowWriter:
+def _row_writer(stream: HashedFile, form: Format, *, parquet: bool) -> RowWriter:
     return ParquetRows(stream, form.columns or {}) if parquet else JsonLines(stream)
 
 
 class ExportState:
-    """An export under way, and what the card will tell of it."""
+    """A running export, with the figures for its card."""
 
     def __init__(self, tx: Transaction, options: ExportOptions, form: Format, secrets: tuple[str, ...] = ()) -> None:
         self.card = Card()
@@ -142,12 +154,12 @@ class ExportState:
         task = progress.task("samples", len(self._selection)) if progress else None
         for chosen in self._selection.samples(self.card.left_out):
             for candidate, sample, tokens in chosen:
-                told = counted(sample, tokens)
+                counted_sample = with_tokens(sample, tokens)
                 if self.overlap is not None:
-                    self.overlap.check(told)
-                self.card.add(candidate, told, tokens)
+                    self.overlap.check(counted_sample)
+                self.card.add(candidate, counted_sample, tokens)
                 part = VALIDATION if candidate.id in validation else TRAIN
-                for row in self._lines(told):
+                for row in self._sample_rows(counted_sample):
                     rows[part].write(row)
                 report.samples[part] += 1
             if task is not None:
@@ -156,16 +168,16 @@ class ExportState:
             task.done(f"{sum(report.samples.values()):,} written")
         report.left_out, report.tokens_how, report.overlap = self.card.left_out, self.counter.description, self.overlap
 
-    def _lines(self, sample: Sample) -> Iterator[Mapping[str, Any]]:
+    def _sample_rows(self, sample: Sample) -> Iterator[Mapping[str, Any]]:
         """The rows of a sample."""
         inline = self._options.reasoning == "inline" and not self._form.inline_reasoning
-        told = _inline(sample) if inline else sample
+        shaped_sample = _inline(sample) if inline else sample
         if self._options.rows == "turns":
-            reached = list(up_to_each_turn(self.counter, sample))
-            for part in per_turn(told):
-                yield (self._form.per_turn or self._form.row)(counted(part, reached[len(part.turns) - 1]))
+            counts = list(cumulative_tokens(self.counter, sample))
+            for part in per_turn(shaped_sample):
+                yield (self._form.per_turn or self._form.row)(with_tokens(part, counts[len(part.turns) - 1]))
         else:
-            yield self._form.row(told)
+            yield self._form.row(shaped_sample)
 
 
 def _inline(sample: Sample) -> Sample:

@@ -1,4 +1,4 @@
-"""What a format is: one of samples, or one of predictions."""
+"""The definition of an export format: of samples, or of predictions."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ class Format:
     row: Callable[[Sample], Mapping[str, Any]]
     """A sample's line."""
     loss: str | None
-    """The key of a message that takes it out of the loss; None where readers know none."""
+    """The key of a message that excludes it from the loss; None if the readers have no such key."""
     per_turn: Callable[[Sample], Mapping[str, Any]] | None = None
-    """The line of a sample that trains on its last turn alone, where it differs from `row`."""
+    """The line of a sample that trains on its last turn alone, if it differs from `row`."""
     columns: Mapping[str, Any] | None = None
-    """The columns of a Parquet file (`trajectories.export.parquet`); None where no reader of the format takes one."""
+    """The columns of a Parquet file (`trajectories.export.parquet`); None if no reader of the format takes Parquet."""
     inline_reasoning: bool = False
-    """Whether reasoning has no field of its own, but a place in the content."""
+    """Whether reasoning is written into the content and has no field of its own."""
     takes_reasoning: bool = True
     trains: bool = True
-    """Whether readers train on it; other formats are for people and their viewers, and get conversations whole."""
+    """Whether readers train on it; formats for viewers hold whole conversations."""
     turns_hint: str = ""
-    """What a trainer has to be told to train on a per-turn row's last turn alone."""
+    """The setting with which a trainer trains on the last turn of a per-turn row alone."""
 
 
 @dataclass(frozen=True, slots=True)
 class PredictionFormat:
-    """How what agents did is written for a harness that grades it."""
+    """How patches of agents are written for a harness that grades them."""
 
     name: str
     reader: str

@@ -1,4 +1,4 @@
-"""Texts that may be JSON: what models write as arguments, and what strangers' files hold."""
+"""Texts that may be JSON: arguments that models write, and files from outside."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import math
 from typing import Any, NoReturn
 
 _DEEPEST = 64
-"""Levels of objects and lists in one another. No tool takes a fifth of it, and whoever walks through a value that was
-read here, or writes it, stays far below Python's limit of recursion."""
+"""The most levels of nested objects and lists. No tool takes a fifth of it, and code that walks through such a value or
+writes it stays far below Python's recursion limit."""
 
 
 def parsed(text: str) -> Any:
     """The value of a text in JSON.
 
-    Raises `ValueError` for all that strict readers refuse or that could not be written as JSON again: not a number,
-    infinity (also as 1e999), and what is nested deeper than 64 levels.
+    Raises `ValueError` for texts that strict readers refuse or that could not be written as JSON again: not a number,
+    infinity (also as 1e999), and more than 64 levels of nesting.
     """
     try:
         value = json.loads(text, parse_constant=_refuse, parse_float=_finite)

@@ -1,4 +1,4 @@
-"""What becomes of a sample that is longer than the trainer takes."""
+"""Samples that are longer than the trainer's limit: dropped, or split into pieces."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NOTHING_TO_TRAIN = "nothing_to_train"
 
 
 class FittedSamples(NamedTuple):
-    """Samples that fit, with their tokens, and the names of why others do not stand among them."""
+    """Samples that fit, with their tokens, and the reason of each one that was left out."""
 
     kept: list[tuple[Sample, Tokens]]
     left_out: list[str]
@@ -22,13 +22,13 @@ class FittedSamples(NamedTuple):
 def fit(
     sample: Sample, counter: Counter, limit: int | None, policy: TooLong, *, each_stage: bool = False
 ) -> FittedSamples:
-    """The sample if it has at most `limit` tokens, else what `policy` makes of it.
+    """The sample if it has at most `limit` tokens, else the result of `policy`.
 
-    With `each_stage` the conversation began anew with every stage, and each is a piece of its own, as it was said.
+    `each_stage`: the conversation began anew with every stage, so each stage is a piece of its own, unchanged.
 
-    ``drop`` leaves it out. ``split`` cuts it at stage boundaries into as few pieces as fit, in order; a stage that is
-    too long alone is left out. A piece begins with the system's message, and with the overview before its first query,
-    but without what was said in earlier stages: the agent's later turns may refer to them.
+    ``drop`` leaves the sample out. ``split`` cuts it at stage boundaries into as few pieces as fit, in order; a stage
+    that is too long alone is left out. A piece begins with the system message, and with the overview before its first
+    query, but without the messages of earlier stages, although the agent's later turns may refer to them.
     """
     if not sample.trained:
         return FittedSamples([], [NOTHING_TO_TRAIN])
@@ -45,15 +45,15 @@ def fit(
     while positions:
         for length in range(len(positions), 0, -1):
             part = piece(sample, positions[:length], len(kept) + 1, lead=True)
-            counted = counter.sample(part)
-            if counted.total <= limit or length == 1:
+            part_tokens = counter.sample(part)
+            if part_tokens.total <= limit or length == 1:
                 break
         if not part.trained:
             left_out.append(NOTHING_TO_TRAIN)
-        elif counted.total > limit:
+        elif part_tokens.total > limit:
             left_out.append(TOO_LONG)
         else:
-            kept.append((part, counted))
+            kept.append((part, part_tokens))
         positions = positions[length:]
     return FittedSamples(kept, left_out)
 

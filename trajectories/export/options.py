@@ -28,10 +28,10 @@ class ExportOptions:
     masks: frozenset[Mask] = DEFAULT_MASKS
     refinements: Refinements = "mask"
     guidance: Literal["keep", "drop"] = "keep"
-    """Whether an observer's words stay in the conversation; under loss they are never."""
+    """Whether an observer's words stay in the conversation; they are never under loss."""
     reasoning: Reasoning = "field"
-    """Where a turn's reasoning goes: a field of its own where the format has one, else and with ``inline`` before the
-    content in ``<think>``; nowhere."""
+    """Where a turn's reasoning goes: into a field of its own (``field``, where the format has one), before the content
+    in ``<think>`` (``inline``, and ``field`` where the format has none), or nowhere (``drop``)."""
     max_tokens: int | None = None
     too_long: TooLong = "drop"
     tokenizer: Path | None = None
@@ -51,5 +51,5 @@ class ExportOptions:
 
     @property
     def masks_nothing(self) -> bool:
-        """Whether every turn that the model said is under loss, in every sample."""
+        """Whether every assistant turn is under loss, in every sample."""
         return not self.masks and self.refinements != "mask"

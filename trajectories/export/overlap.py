@@ -1,7 +1,7 @@
 """Whether samples hold texts that they should not, such as a benchmark's: by n-grams of words.
 
-Looked at are the texts that a sample teaches and asks: users' words, and the turns under loss. What tools printed is
-left out; it is the repository's own files, which share licences and boilerplate with half the world.
+Compared are the messages of users and the turns under loss. The output of tools is not compared: it shows the
+repository's own files, which share licences and boilerplate with many other repositories.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ _BEYOND_FILE = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class OverlapHit:
-    """A sample that shares text with lines of the file: with elements, where the file is one JSON list."""
+    """A sample that shares text with lines of the file; with elements, if the file is one JSON list."""
 
     sample: str
     lines: tuple[int, ...]
-    """Their numbers, 1 is the first; the first ten."""
+    """The numbers of the first ten, from 1."""
     ngrams: int
 
 
 @dataclass(slots=True)
 class Overlap:
-    """The n-grams of a file, and the samples that were found to share some."""
+    """The n-grams of a file, and the samples that share some of them."""
 
     name: str
     items: int
@@ -48,10 +48,10 @@ class Overlap:
 
     @classmethod
     def load(cls, path: Path) -> Overlap:
-        """Read a file of texts: every text in a JSON document, or in each line of JSON lines, else every line as it is.
+        """Read a file of texts: every text in a JSON document, or in each line of JSON lines, else every line itself.
 
-        A text that is shorter than an n-gram is not looked for. Raises `UsageError` for a file that cannot be read, and
-        for one that nothing could be found with: of bytes that are no text (Parquet, archives), or without an n-gram.
+        A text shorter than an n-gram is ignored. Raises `UsageError` for a file that cannot be read, that is not text
+        (Parquet, archives), or that holds no n-gram.
         """
         try:
             if path.stat().st_size > _BEYOND_FILE:
@@ -72,11 +72,11 @@ class Overlap:
         return cls(path.name, number, grams)
 
     def check(self, sample: Sample) -> OverlapHit | None:
-        """Look at a sample; a hit is kept, too."""
+        """Compare a sample; a hit is also added to `hits`."""
         self.looked_at += 1
         lines: set[int] = set()
         count = 0
-        for text in taught(sample):
+        for text in compared_texts(sample):
             for gram in _grams(text):
                 if (line := self.grams.get(gram)) is not None:
                     lines.add(line)
@@ -88,7 +88,7 @@ class Overlap:
         return hit
 
 
-def taught(sample: Sample) -> Iterator[str]:
+def compared_texts(sample: Sample) -> Iterator[str]:
     """The texts of users, and of turns under loss with their calls."""
     for turn in sample.turns:
         if turn.role == "user":
@@ -100,7 +100,7 @@ def taught(sample: Sample) -> Iterator[str]:
 
 
 def _items(text: str) -> Iterator[Iterator[str]]:
-    """The texts of each element where the whole is a JSON list, of the one that it is, or of each line."""
+    """The texts of each element of a JSON list, of any other JSON document, or of each line."""
     if text.lstrip()[:1] in _JSON:
         try:
             whole = parsed(text)

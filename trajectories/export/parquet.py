@@ -1,4 +1,4 @@
-"""Rows as Parquet, a few at a time. Needs pyarrow, which the extra ``parquet`` brings."""
+"""Rows as Parquet, a few at a time. Needs pyarrow, from the extra ``parquet``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ROWS_AT_ONCE = 64
 
 
 class ParquetRows:
-    """Writes rows under one schema that is said beforehand, so that no row's missing key decides another's type."""
+    """Writes rows with a schema that is given beforehand, so that no row's missing key decides another's type."""
 
     def __init__(self, stream: HashedFile, columns: Mapping[str, Any]) -> None:
         """`columns` as in `trajectories.export.columns`. Raises `UsageError` where pyarrow is not installed."""
@@ -25,16 +25,18 @@ class ParquetRows:
         self._columns = columns
         self._schema: Any = None
         self._writer: Any = None
-        self._held: list[dict[str, Any]] = []
+        self._pending_rows: list[dict[str, Any]] = []
 
     def write(self, row: Mapping[str, Any]) -> None:
         if self._writer is None:
             self._begin(row)
-        if lost := row.keys() - set(self._schema.names):
-            raise ValueError(f"no column for {', '.join(sorted(lost))}")
-        self._held.append({name: _fit(row.get(name), self._columns[name]) for name in self._schema.names})
+        if unknown := row.keys() - set(self._schema.names):
+            raise ValueError(f"no column for {', '.join(sorted(unknown))}")
+        self._pending_rows.append(
+            {name: _column_value(row.get(name), self._columns[name]) for name in self._schema.names}
+        )
         self.count += 1
-        if len(self._held) >= _ROWS_AT_ONCE:
+        if len(self._pending_rows) >= _ROWS_AT_ONCE:
             self._flush()
 
     def close(self) -> None:
@@ -44,35 +46,35 @@ class ParquetRows:
         self._writer.close()
 
     def _begin(self, row: Mapping[str, Any]) -> None:
-        used = {name: kind for name, kind in self._columns.items() if name in row}
-        self._schema = self._arrow.schema([(name, self._type(kind)) for name, kind in used.items()])
+        used = {name: column_type for name, column_type in self._columns.items() if name in row}
+        self._schema = self._arrow.schema([(name, self._type(column_type)) for name, column_type in used.items()])
         self._writer = self._parquet.ParquetWriter(self._stream, self._schema, compression="zstd")
 
     def _flush(self) -> None:
-        if self._held:
-            self._writer.write_table(self._arrow.Table.from_pylist(self._held, schema=self._schema))
-            self._held = []
+        if self._pending_rows:
+            self._writer.write_table(self._arrow.Table.from_pylist(self._pending_rows, schema=self._schema))
+            self._pending_rows = []
 
-    def _type(self, kind: Any) -> Any:
-        if isinstance(kind, str):
-            return getattr(self._arrow, {"bool": "bool_"}.get(kind, kind))()
-        if isinstance(kind, list):
-            return self._arrow.list_(self._type(kind[0]))
-        return self._arrow.struct([(name, self._type(inner)) for name, inner in kind.items()])
+    def _type(self, column_type: Any) -> Any:
+        if isinstance(column_type, str):
+            return getattr(self._arrow, {"bool": "bool_"}.get(column_type, column_type))()
+        if isinstance(column_type, list):
+            return self._arrow.list_(self._type(column_type[0]))
+        return self._arrow.struct([(name, self._type(inner)) for name, inner in column_type.items()])
 
 
-def _fit(value: Any, kind: Any) -> Any:
-    """A value as its column takes it: what is no text in a column of texts becomes JSON. Raises `ValueError` for a key
-    that the columns do not know: it would be lost."""
+def _column_value(value: Any, column_type: Any) -> Any:
+    """A value as its column takes it: in a column of texts, a value that is no text becomes JSON. Raises `ValueError`
+    for a key without a column: it would be lost."""
     if value is None:
         return None
-    if isinstance(kind, list):
-        return [_fit(item, kind[0]) for item in value]
-    if isinstance(kind, dict):
-        if lost := value.keys() - kind.keys():
-            raise ValueError(f"no column for {', '.join(sorted(lost))}")
-        return {name: _fit(value.get(name), inner) for name, inner in kind.items()}
-    if kind == "string" and not isinstance(value, str):
+    if isinstance(column_type, list):
+        return [_column_value(item, column_type[0]) for item in value]
+    if isinstance(column_type, dict):
+        if unknown := value.keys() - column_type.keys():
+            raise ValueError(f"no column for {', '.join(sorted(unknown))}")
+        return {name: _column_value(value.get(name), inner) for name, inner in column_type.items()}
+    if column_type == "string" and not isinstance(value, str):
         return json.dumps(value, ensure_ascii=False, allow_nan=False)
     return value
 

@@ -1,7 +1,7 @@
-"""What agents left, as predictions for SWE-bench's harness (5.x): one for every stage that an attempt was made at.
+"""The agents' patches as predictions for SWE-bench's harness (5.x): one for every stage with an attempt.
 
-The instances are those of `chains.tasks.swebench`, whose image holds B_t: the prediction is all that leads from B_t to
-A_t, so that the harness grades A_t itself, also where the agent's earlier stages differ from the reference.
+The instances are those of `chains.tasks.swebench`, whose image holds B_t: the prediction is the whole patch from B_t to
+A_t, so the harness grades A_t itself, also if the agent's earlier stages differ from the reference.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from trajectories.options import RolloutOptions
 from trajectories.rows import find_trajectory
 
 PREFIX = "prefix"
-"""The prompt that writes the overview of an accepted prefix, which no prediction holds."""
+"""The prompt that writes the overview of an accepted prefix; predictions do not depend on it."""
 
 NOT_TRIED = "not_tried"
-"""No attempt was made at the stage: its end is its beginning, and tells nothing of the agent."""
+"""The stage has no attempt: it ends with the tree that it began with, which says nothing about the agent."""
 NO_TREE = "no_tree"
-"""No attempt at the stage came to an end."""
+"""No attempt at the stage ended."""
 NOT_UTF8 = "not_utf8"
-"""The patch holds bytes that a JSON text cannot carry."""
+"""The patch holds bytes that are not UTF-8, which JSON cannot hold."""
 
 
 @dataclass(frozen=True, slots=True)
 class MissingPrediction:
-    """A stage that there is no prediction for."""
+    """A stage without a prediction, and why."""
 
     instance: str
     outcome: str
@@ -47,7 +47,7 @@ class MissingPrediction:
 
 @dataclass(frozen=True, slots=True)
 class Rollout:
-    """A trajectory, and what it was made with: the same for all that one file tells of."""
+    """A trajectory with its model and setup, which are the same for all predictions of a file."""
 
     id: str
     chain_id: str
@@ -58,12 +58,12 @@ class Rollout:
     prompts: str
 
     @property
-    def way(self) -> str:
-        """What it was made with, so that it can be compared: judge, options that are not at their default, prompts."""
+    def setup(self) -> str:
+        """Judge, options that are not at their default, and prompts, as a text to compare."""
         chosen = RolloutOptions.from_json(self.options)
         prompts = {name: hash_ for name, hash_ in json.loads(self.prompts).items() if name != PREFIX}
-        told = (self.judge, chosen.chosen, chosen.temperature, chosen.max_tokens, chosen.observers, prompts)
-        return json.dumps(told, sort_keys=True)
+        values = (self.judge, chosen.chosen, chosen.temperature, chosen.max_tokens, chosen.observers, prompts)
+        return json.dumps(values, sort_keys=True)
 
 
 def predictions(
@@ -78,14 +78,14 @@ def predictions(
     sample: int | None = None,
     left_out: Callable[[MissingPrediction], None] = lambda missing: None,
 ) -> Iterator[dict[str, Any]]:
-    """The predictions of trajectories with some outcomes, of one sample a chain: `sample`, or the lowest there is.
+    """The predictions of trajectories with these outcomes, of one sample a chain: `sample`, or the lowest there is.
 
-    The harness knows one prediction an instance; another sample goes into a file of its own. `like` is the id of a
-    trajectory, or its beginning: only those that were made with its model, judge and options. Raises `UsageError` where
-    there is more than one of these to choose from, and `StoreError`.
+    The harness takes one prediction an instance; another sample needs a file of its own. `like` is a trajectory's id,
+    or the beginning of it: only trajectories with its model, judge, options and prompts are taken. Raises `UsageError`
+    if several setups are left, and `StoreError`.
     """
     for rollout in chosen_rollouts(tx, outcomes=outcomes, repository=repository, model=model, like=like, sample=sample):
-        yield from _of_rollout(tx, rollout, mirrors, data_dir, left_out)
+        yield from _rollout_predictions(tx, rollout, mirrors, data_dir, left_out)
 
 
 def chosen_rollouts(
@@ -97,83 +97,89 @@ def chosen_rollouts(
     like: str | None = None,
     sample: int | None = None,
 ) -> list[Rollout]:
-    """One trajectory a chain, all made with the same model, judge and options; see `predictions`.
+    """One trajectory a chain, all with the same model, judge and options; see `predictions`.
 
-    A branch repeats its parent up to a step that somebody chose: it stands for a chain that has nothing nearer to the
-    beginning.
+    A branch repeats its parent up to a chosen step. It is taken only if the chain has no trajectory with fewer
+    branchings before it.
     """
-    row = Trajectory
-    columns = (row.id, row.chain_id, row.sample, row.model, row.judge, row.options, row.prompts)
-    query = select(*columns).where(row.outcome.in_(sorted(outcomes)))
+    table = Trajectory
+    columns = (table.id, table.chain_id, table.sample, table.model, table.judge, table.options, table.prompts)
+    query = select(*columns).where(table.outcome.in_(sorted(outcomes)))
     if repository is not None:
         chains = select(Chain.id).where(Chain.repository_id.in_(repository_ids(tx, repository)))
-        query = query.where(row.chain_id.in_(chains))
+        query = query.where(table.chain_id.in_(chains))
     if model is not None:
-        query = query.where(row.model == model)
-    made: Rollout | None = None
+        query = query.where(table.model == model)
+    like_rollout: Rollout | None = None
     if like is not None:
-        made = Rollout(*tx.connection.execute(select(*columns).where(row.id == find_trajectory(tx, like))).one())
+        like_rollout = Rollout(
+            *tx.connection.execute(select(*columns).where(table.id == find_trajectory(tx, like))).one()
+        )
     if sample is not None:
-        query = query.where(row.sample == sample)
-    found = [Rollout(*fields) for fields in tx.connection.execute(query.order_by(row.chain_id, row.sample, row.id))]
-    if made is not None:
-        found = [rollout for rollout in found if (rollout.model, rollout.way) == (made.model, made.way)]
-    branches = tx.connection.execute(select(row.id, row.parent_id).where(row.parent_id.is_not(None)))
+        query = query.where(table.sample == sample)
+    found = [
+        Rollout(*fields) for fields in tx.connection.execute(query.order_by(table.chain_id, table.sample, table.id))
+    ]
+    if like_rollout is not None:
+        found = [
+            rollout for rollout in found if (rollout.model, rollout.setup) == (like_rollout.model, like_rollout.setup)
+        ]
+    branches = tx.connection.execute(select(table.id, table.parent_id).where(table.parent_id.is_not(None)))
     parents = {str(name): str(parent) for name, parent in branches}
     depths = {rollout.id: _depth(rollout.id, parents) for rollout in found}
-    nearest: dict[str, int] = {}
+    least_depths: dict[str, int] = {}
     for rollout in found:
-        nearest[rollout.chain_id] = min(depths[rollout.id], nearest.get(rollout.chain_id, depths[rollout.id]))
-    nearest_ones = [rollout for rollout in found if depths[rollout.id] == nearest[rollout.chain_id]]
-    _check_alike(nearest_ones)
-    first: dict[str, Rollout] = {}
-    for rollout in nearest_ones:
-        first.setdefault(rollout.chain_id, rollout)
-    return list(first.values())
+        least_depths[rollout.chain_id] = min(depths[rollout.id], least_depths.get(rollout.chain_id, depths[rollout.id]))
+    nearest_rollouts = [rollout for rollout in found if depths[rollout.id] == least_depths[rollout.chain_id]]
+    _check_same_setup(nearest_rollouts)
+    first_rollouts: dict[str, Rollout] = {}
+    for rollout in nearest_rollouts:
+        first_rollouts.setdefault(rollout.chain_id, rollout)
+    return list(first_rollouts.values())
 
 
 def _depth(trajectory: str, parents: Mapping[str, str]) -> int:
-    """How many branchings lie before it."""
+    """How many branchings come before a trajectory."""
     depth, parent = 0, parents.get(trajectory)
     while parent is not None:
         depth, parent = depth + 1, parents.get(parent)
     return depth
 
 
-def _check_alike(rollouts: Sequence[Rollout]) -> None:
-    """Raise `UsageError`, which says how to choose, where rollouts were made in several ways."""
+def _check_same_setup(rollouts: Sequence[Rollout]) -> None:
+    """Raise `UsageError` for rollouts with different setups; it says how to choose."""
     if len(models := sorted({rollout.model for rollout in rollouts})) > 1:
         raise UsageError(f"predictions are of one model a file; choose with --model: {', '.join(models)[:300]}")
-    counts = Counter(rollout.way for rollout in rollouts)
+    counts = Counter(rollout.setup for rollout in rollouts)
     if len(counts) < 2:
         return
-    examples = {rollout.way: rollout for rollout in reversed(rollouts)}
+    examples = {rollout.setup: rollout for rollout in reversed(rollouts)}
     settings = {
-        way: {
+        setup: {
             "judge": example.judge,
             **asdict(RolloutOptions.from_json(example.options)),
             "prompts": json.loads(example.prompts),
         }
-        for way, example in examples.items()
+        for setup, example in examples.items()
     }
     names = sorted({name for setting in settings.values() for name in setting})
     different = [name for name in names if len({json.dumps(setting.get(name)) for setting in settings.values()}) > 1]
-    ways = [
-        f"{examples[way].id} ({', '.join(f'{name} {json.dumps(settings[way].get(name))}' for name in different)}; "
+    choices = [
+        f"{examples[setup].id} ({', '.join(f'{name} {json.dumps(settings[setup].get(name))}' for name in different)}; "
         f"{count:,} in all)"
-        for way, count in counts.most_common()
+        for setup, count in counts.most_common()
     ]
-    raise UsageError(f"predictions are of rollouts made alike; choose with --like ID: {', '.join(ways)[:600]}")
+    raise UsageError(f"predictions are of rollouts made alike; choose with --like ID: {', '.join(choices)[:600]}")
 
 
-def _of_rollout(
+def _rollout_predictions(
     tx: Transaction, rollout: Rollout, mirrors: Path, data_dir: Path, left_out: Callable[[MissingPrediction], None]
 ) -> Iterator[dict[str, Any]]:
     chain = read_chain(tx, rollout.chain_id)
     stages = {stage.position: stage for stage in chain.stages}
     trees: TreeStore | None = None
     columns = ("position", "end_tree", "attempts")
-    # Whoever reads predictions may stop at one, and would leave the cursor open behind the transaction.
+    # A caller may stop after one prediction, which would leave the cursor open after the transaction.
     for position, tree, attempts in list(tx.rows(TrajectoryStage, *columns, trajectory_id=rollout.id)):
         name = instance_id(chain.repository, chain.id, position)
         if not attempts:

@@ -1,4 +1,4 @@
-"""Trajectories out of the database: first those that may be exported, in few columns, then one sample at a time."""
+"""Trajectories from the database: first the candidates for export, in few columns, then one sample at a time."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from sqlalchemy import func, select
 
 from sql.store import Transaction
 from sql.tables import Chain, ChainStage, Repository, Task, Trajectory, TrajectoryStage, Verdict
-from trajectories.export.masks import marks, refined
+from trajectories.export.masks import has_rejected_rounds, loss_decisions
 from trajectories.export.options import ExportOptions
-from trajectories.export.samples import Sample, SampleMessage, SampleStage, answered, ended
+from trajectories.export.samples import Sample, SampleMessage, SampleStage, with_missing_answers, without_untrained_tail
 from trajectories.export.scrubber import Scrubber
 from trajectories.model import EntryKind
 from trajectories.outcomes import ACCEPTED, ACCEPTED_PREFIX
@@ -26,8 +26,8 @@ from trajectories.rows import read_entries
 
 NO_MESSAGES = "no_messages"
 NO_OVERVIEW = "no_overview"
-"""An accepted prefix whose overview was not rewritten, or does not stand in its first query: the task's own one tells
-of stages that the sample does not hold."""
+"""An accepted prefix whose overview was not rewritten, or whose first query does not hold it: the task's own overview
+describes stages that the sample does not hold."""
 REFINED = "refined"
 
 
@@ -45,25 +45,25 @@ class ExportCandidate:
     model: str
     judge: str | None
     context: str
-    """``chain``, or ``stage`` where the conversation began anew with each."""
+    """``chain``, or ``stage`` if the conversation began anew with each stage."""
     licence: str | None
     language: str | None
     usd: float | None
     steps: int
     length: int
     trees: bytes | None = None
-    """Digest of A_t of every stage that is exported; None where one is not known."""
+    """Digest of A_t of all exported stages; None if one is unknown."""
     attempts: int = 0
-    """Of those stages, all together."""
+    """The sum over the exported stages."""
 
     @property
     def stages(self) -> int:
-        """How many stages from the first one on are exported: the accepted ones, where the trajectory is kept."""
+        """How many stages, from the first, are exported: the accepted ones of a kept trajectory, else all."""
         return self.accepted if self.outcome in {ACCEPTED, ACCEPTED_PREFIX} else self.length
 
 
 def candidates(tx: Transaction, options: ExportOptions) -> list[ExportCandidate]:
-    """The trajectories of the wanted outcomes, in the order of repository, chain, sample and id."""
+    """The trajectories that the options ask for, in the order of repository, chain, sample and id."""
     query = (
         select(
             Trajectory.id,
@@ -95,9 +95,9 @@ def candidates(tx: Transaction, options: ExportOptions) -> list[ExportCandidate]
         if options.repository and name.lower() != options.repository.lower():
             continue
         context = json.loads(row.options).get("context", "chain")
-        # Few values, many trajectories: each is kept once.
-        told = (name, row.outcome, row.scaffold, row.model, row.judge, context, row.licence, row.language)
-        repository, outcome, scaffold, model, judge, context, licence, language = map(_once, told)
+        # Few different values, many trajectories: each value is in memory once.
+        values = (name, row.outcome, row.scaffold, row.model, row.judge, context, row.licence, row.language)
+        repository, outcome, scaffold, model, judge, context, licence, language = map(_interned, values)
         found[row.id] = ExportCandidate(
             row.id,
             row.chain_id,
@@ -125,7 +125,7 @@ def candidates(tx: Transaction, options: ExportOptions) -> list[ExportCandidate]
     )
 
 
-def _once(text: Any) -> Any:
+def _interned(text: Any) -> Any:
     return sys.intern(text) if isinstance(text, str) else text
 
 
@@ -155,26 +155,26 @@ def read_sample(
     whole: bool = False,
     secrets: tuple[str, ...] = (),
 ) -> Sample | str:
-    """The sample of a trajectory, scrubbed and marked, cut to its accepted stages and after its last turn under loss;
-    or the name of why there is none. `whole` keeps what comes after."""
+    """The sample of a trajectory, scrubbed, with loss decisions, cut to its accepted stages and after its last turn
+    under loss; or the reason why there is none. `whole` keeps what comes after that turn."""
     entries = [entry for entry in read_entries(tx, candidate.id) if entry.position <= candidate.stages]
     if candidate.outcome == ACCEPTED_PREFIX:
         entries = retold(entries)
     if not entries:
         return NO_MESSAGES
     stages, accepted = _verdicts(tx, candidate)
-    if options.refinements == "drop" and refined(entries, accepted):
+    if options.refinements == "drop" and has_rejected_rounds(entries, accepted):
         return REFINED
-    marked = zip(entries, marks(entries, accepted, options.masks, options.refinements), strict=True)
-    kept = [pair for pair in marked if options.guidance == "keep" or pair[0].kind is not EntryKind.GUIDANCE]
-    scrub = Scrubber(secrets)
-    (tools, overview), (old,) = (
+    decided = zip(entries, loss_decisions(entries, accepted, options.masks, options.refinements), strict=True)
+    kept = [pair for pair in decided if options.guidance == "keep" or pair[0].kind is not EntryKind.GUIDANCE]
+    scrubber = Scrubber(secrets)
+    (tools, overview), (task_overview,) = (
         next(iter(tx.rows(Trajectory, "tools", "overview", id=candidate.id))),
         next(iter(tx.rows(Task, "overview", chain_id=candidate.chain_id)), (None,)),
     )
-    turns = [scrub.turn(entry, *mark, reasoning=options.reasoning != "drop") for entry, mark in kept]
+    turns = [scrubber.turn(entry, *decision, reasoning=options.reasoning != "drop") for entry, decision in kept]
     if candidate.outcome == ACCEPTED_PREFIX:
-        rewritten = _with_overview(turns, scrub.text(old or ""), scrub.text(overview or ""))
+        rewritten = _with_overview(turns, scrubber.text(task_overview or ""), scrubber.text(overview or ""))
         if rewritten is None:
             return NO_OVERVIEW
         turns = rewritten
@@ -182,50 +182,50 @@ def read_sample(
         candidate.id,
         candidate.id,
         candidate.chain_id,
-        answered(turns),
+        with_missing_answers(turns),
         stages,
         tuple(json.loads(tools)),
-        scrub.text(overview or old or "") or None,
+        scrubber.text(overview or task_overview or "") or None,
         _facts(candidate),
     )
-    return sample if whole else ended(sample)
+    return sample if whole else without_untrained_tail(sample)
 
 
 def _verdicts(tx: Transaction, candidate: ExportCandidate) -> tuple[tuple[SampleStage, ...], dict[int, int]]:
-    """The exported stages, and of each the attempt that was accepted."""
+    """The exported stages, and the accepted attempt by position."""
     verdicts: dict[int, list[tuple[int, bool | None, float | None, str | None, str]]] = {}
     columns = ("position", "attempt", "accepted", "score", "tests", "tree")
     for position, *rest in tx.rows(Verdict, *columns, trajectory_id=candidate.id):
         verdicts.setdefault(position, []).append((rest[0], rest[1], rest[2], rest[3], rest[4]))
     stages: list[SampleStage] = []
     accepted: dict[int, int] = {}
-    ends = ("position", "attempts", "end_tree")
-    for position, attempts, tree in tx.rows(TrajectoryStage, *ends, trajectory_id=candidate.id):
+    stage_columns = ("position", "attempts", "end_tree")
+    for position, attempts, tree in tx.rows(TrajectoryStage, *stage_columns, trajectory_id=candidate.id):
         if position > candidate.stages:
             continue
-        of_stage = verdicts.get(position, [])
-        last = next((row for row in reversed(of_stage) if row[1]), of_stage[-1] if of_stage else None)
+        stage_verdicts = verdicts.get(position, [])
+        last = next((row for row in reversed(stage_verdicts) if row[1]), stage_verdicts[-1] if stage_verdicts else None)
         if last is not None and last[1]:
             accepted[position] = last[0]
-        _, _, score, tests, judged = last or (0, None, None, None, None)
-        stages.append(SampleStage(position, attempts, score, tests, judged or tree))
+        _, _, score, tests, judged_tree = last or (0, None, None, None, None)
+        stages.append(SampleStage(position, attempts, score, tests, judged_tree or tree))
     return tuple(stages), accepted
 
 
 def _with_overview(turns: Sequence[SampleMessage], old: str, new: str) -> list[SampleMessage] | None:
-    """The turns with another overview in the queries; None where it cannot be put into the first one.
+    """The turns with another overview in the queries; None if the first query does not hold the new one then.
 
-    A conversation that began anew with each stage tells it with each.
+    If a conversation began anew with each stage, each of its queries may hold the overview.
     """
     old, new = old.strip(), new.strip()
-    told = [
+    rewritten = [
         replace(turn, content=turn.content.replace(old, new))
         if old and turn.kind is EntryKind.QUERY and new not in turn.content
         else turn
         for turn in turns
     ]
-    first = next((turn for turn in told if turn.kind is EntryKind.QUERY), None)
-    return told if new and first is not None and new in first.content else None
+    first = next((turn for turn in rewritten if turn.kind is EntryKind.QUERY), None)
+    return rewritten if new and first is not None and new in first.content else None
 
 
 def _facts(candidate: ExportCandidate) -> Mapping[str, Any]:
@@ -243,7 +243,7 @@ def _facts(candidate: ExportCandidate) -> Mapping[str, Any]:
 
 
 def outcome_counts(tx: Transaction) -> Iterator[tuple[str, int]]:
-    """How many trajectories ended how."""
+    """The number of trajectories by outcome."""
     query = select(Trajectory.outcome, func.count()).group_by(Trajectory.outcome).order_by(Trajectory.outcome)
     for outcome, count in tx.connection.execute(query):
         yield str(outcome), int(count)

@@ -1,4 +1,4 @@
-"""The neutral form of a sample, which every format maps from: a conversation whose every turn says if it is trained on.
+"""The neutral form of a sample, from which every format is made: a conversation with a loss decision for each turn.
 
 Pure: from values to values.
 """
@@ -20,7 +20,7 @@ class Reason(StrEnum):
     TURN = "turn"
     SYSTEM = "system"
     USER = "user"
-    """A query, or a verdict's words."""
+    """A query, or a verdict's comment."""
     OBSERVATION = "observation"
     GUIDANCE = "guidance"
     """An observer's words."""
@@ -30,15 +30,15 @@ class Reason(StrEnum):
     TOOL_ERROR = "tool_error"
     """A turn whose tool did not do what was asked (SWE-Lego's masking)."""
     GUIDED = "guided"
-    """The turn right after an observer's words, which nobody says to the trained model."""
+    """The turn right after an observer's words, which the trained model will not get."""
     CONTEXT = "context"
-    """A turn of a per-turn row that only leads to the last one; it is under loss in a row of its own, maybe in one of
-    another sample that began alike."""
+    """A turn before the last one of a per-turn row; it is under loss in a row of its own, which may be of another
+    sample with the same beginning."""
 
 
 @dataclass(frozen=True, slots=True)
 class SampleMessage:
-    """One message. `train` is true only for what the model said."""
+    """One message. `train` is true only for assistant turns."""
 
     role: Role
     content: str
@@ -52,11 +52,11 @@ class SampleMessage:
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str | None = None
     name: str | None = None
-    """Of a tool's message: the tool."""
+    """The tool's name, in a tool's message."""
     elided: bool = False
-    """Whether its request left older observations out, to fit the model's context."""
+    """Whether older observations were left out of its request, to fit the model's context."""
     broken_marks: int = 0
-    """Texts of it in which special tokens were broken (`trajectories.export.special_tokens`)."""
+    """How many of its texts had special tokens broken (`trajectories.export.special_tokens`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class Sample:
     """In OpenAI's form."""
     overview: str | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
-    """What else the metadata tell: repository, model, licence ... (`trajectories.export.reading`)."""
+    """Further metadata: repository, model, licence ... (`trajectories.export.reading`)."""
 
     @property
     def trained(self) -> int:
@@ -107,38 +107,38 @@ class Sample:
         return sum(turn.broken_marks for turn in self.turns)
 
     def part(self, name: str, turns: Sequence[SampleMessage], stages: Iterable[SampleStage]) -> Sample:
-        """A sample of some of its turns. What the whole cost is not told of a part: added up, it would count twice."""
+        """A sample of some of its turns, without the cost of the whole, which would count twice in a sum."""
         return replace(self, id=name, turns=tuple(turns), stages=tuple(stages), facts={**self.facts, "usd": None})
 
 
-def ended(sample: Sample) -> Sample:
-    """The sample without what follows its last turn under loss: tokens that nothing is learned from."""
-    last = max((place for place, turn in enumerate(sample.turns) if turn.train), default=-1)
+def without_untrained_tail(sample: Sample) -> Sample:
+    """The sample up to its last turn under loss: nothing is learned from what follows."""
+    last = max((index for index, turn in enumerate(sample.turns) if turn.train), default=-1)
     return replace(sample, turns=sample.turns[: last + 1])
 
 
-def answered(turns: Sequence[SampleMessage]) -> tuple[SampleMessage, ...]:
-    """The turns with an empty observation for every call that none answers, but for those of the last turn.
+def with_missing_answers(turns: Sequence[SampleMessage]) -> tuple[SampleMessage, ...]:
+    """The turns with an empty observation for every unanswered call, except calls of the last turn.
 
-    Endpoints and templates want each call answered before anybody else speaks. Runs that were cut off, and
-    mini-swe-agent's submissions, leave calls without an answer.
+    Endpoints and templates require an answer to each call before any other message. Interrupted runs and
+    mini-swe-agent's submissions leave calls without an answer.
     """
-    out: list[SampleMessage] = []
+    messages: list[SampleMessage] = []
     open_calls: list[ToolCall] = []
     caller: SampleMessage | None = None
     for turn in turns:
         if turn.role == "tool":
             open_calls = [call for call in open_calls if call.id != turn.tool_call_id]
         elif caller is not None:
-            out += [_nothing(caller, call) for call in open_calls]
+            messages += [_empty_answer(caller, call) for call in open_calls]
             open_calls, caller = [], None
         if turn.role == "assistant":
             open_calls, caller = list(turn.tool_calls), turn
-        out.append(turn)
-    return tuple(out)
+        messages.append(turn)
+    return tuple(messages)
 
 
-def _nothing(caller: SampleMessage, call: ToolCall) -> SampleMessage:
+def _empty_answer(caller: SampleMessage, call: ToolCall) -> SampleMessage:
     return SampleMessage(
         "tool",
         "",
@@ -154,26 +154,25 @@ def _nothing(caller: SampleMessage, call: ToolCall) -> SampleMessage:
 
 
 def piece(sample: Sample, positions: Sequence[int], number: int, *, lead: bool) -> Sample:
-    """The part of a sample that tells of some stages, with the system's message before it.
+    """The part of a sample that holds some stages, with the system message before it.
 
-    With `lead` the overview goes before the first query, where it does not stand in it: the part stands on its own.
+    With `lead` the overview is put before the first query, unless the query holds it: the part is complete by itself.
     """
     chosen = [turn for turn in sample.turns if turn.position in positions]
     if chosen and chosen[0].kind is not EntryKind.SYSTEM:
         chosen = [turn for turn in sample.turns[:1] if turn.kind is EntryKind.SYSTEM] + chosen
     if lead and sample.overview:
-        first = next((place for place, turn in enumerate(chosen) if turn.kind is EntryKind.QUERY), None)
+        first = next((index for index, turn in enumerate(chosen) if turn.kind is EntryKind.QUERY), None)
         if first is not None and sample.overview not in chosen[first].content:
             chosen[first] = replace(chosen[first], content=f"{sample.overview}\n\n{chosen[first].content}")
     stages = [stage for stage in sample.stages if stage.position in positions]
-    return ended(sample.part(f"{sample.id}-{number}", chosen, stages))
+    return without_untrained_tail(sample.part(f"{sample.id}-{number}", chosen, stages))
 
 
 def per_turn(sample: Sample) -> Iterator[Sample]:
     """One sample for every turn under loss: it ends with that turn, which alone is under loss.
 
-    A conversation of n turns becomes n rows that hold n²/2 turns: meant for trainers that know no other way to leave
-    turns out of the loss.
+    A conversation of n turns becomes n rows that hold n²/2 turns: for trainers that cannot mask turns in another way.
     """
     context: list[SampleMessage] = []
     number = 0

@@ -1,4 +1,4 @@
-"""What a trajectory's messages hold, as it may leave the house and stand in a training file."""
+"""The texts of a trajectory's messages, made safe to publish in a training file."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from trajectories.scaffolds.turns import shown_name
 
 
 class Scrubber:
-    """Texts without addresses, credentials, unseen characters and special tokens."""
+    """Removes addresses, credentials and invisible characters from texts, and breaks special tokens."""
 
     def __init__(self, secrets: tuple[str, ...] = ()) -> None:
         self._secrets = secrets
         self._broken = 0
 
     def text(self, text: str) -> str:
-        """A text as it may be exported."""
+        """The text, safe to export."""
         clean = scrub_mined(redact(text, self._secrets) if self._secrets else text)
-        whole = without_special_tokens(clean)
-        self._broken += whole != clean
-        return whole
+        safe = without_special_tokens(clean)
+        self._broken += safe != clean
+        return safe
 
     def turn(self, entry: Entry, train: bool, reason: Reason, *, reasoning: bool) -> SampleMessage:
-        """The turn that an entry becomes; `reasoning` says whether its reasoning stays."""
-        before = self._broken
+        """The message of an entry; `reasoning` says whether its reasoning stays."""
+        broken_before = self._broken
         content = self.text(entry.content)
         thoughts = self.text(entry.reasoning) if entry.reasoning and reasoning else None
         calls = tuple(
@@ -52,15 +52,15 @@ class Scrubber:
             self._id(entry.tool_call_id) if entry.tool_call_id is not None else None,
             self._name(entry.tool_name) if entry.tool_name is not None else None,
             elided=bool(entry.details.get("dropped")),
-            broken_marks=self._broken - before,
+            broken_marks=self._broken - broken_before,
         )
 
     def _name(self, name: str) -> str:
-        """A tool's name in the form that endpoints and trainers take; one that a model made up may be any text."""
+        """A tool's name in the form that endpoints and trainers take; a name that a model made up may be any text."""
         return shown_name(self.text(name))
 
     def _id(self, name: str) -> str:
-        """A call's id. One that may not stay is replaced by a digest: the answer to the call names it, too."""
+        """A call's id. An id that must be scrubbed becomes a digest, because the answer to the call has the same id."""
         return (
             name
             if self.text(name) == name
@@ -68,10 +68,10 @@ class Scrubber:
         )
 
     def _arguments(self, arguments: str) -> str:
-        """Arguments scrubbed as the texts that they hold, not as JSON, whose escapes would hide them.
+        """Arguments with each of their texts scrubbed; scrubbing the JSON would miss texts behind escapes.
 
-        They stay as the model wrote them where nothing had to go, neither from the values nor from the text: of a key
-        that is given twice the text tells both. None at all are an empty object, as the agent's tools read them.
+        They stay as the model wrote them if nothing was scrubbed, neither in the values nor in the text, which holds
+        both values of a repeated key. Empty arguments become an empty object, as the agent's tools read them.
         """
         if not arguments.strip():
             return "{}"
@@ -80,8 +80,8 @@ class Scrubber:
         except ValueError:
             return self.text(arguments)
         clean = self._value(found)
-        stays = clean == found and self.text(arguments) == arguments
-        return arguments if stays else json.dumps(clean, ensure_ascii=False)
+        unchanged = clean == found and self.text(arguments) == arguments
+        return arguments if unchanged else json.dumps(clean, ensure_ascii=False)
 
     def _value(self, value: Any) -> Any:
         if isinstance(value, str):

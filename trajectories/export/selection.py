@@ -1,4 +1,4 @@
-"""Which samples an export holds: of every trajectory what is written of it, or why nothing is."""
+"""Which samples an export holds: for every trajectory its samples, or why it has none."""
 
 from __future__ import annotations
 
@@ -28,42 +28,42 @@ class SelectedSample(NamedTuple):
 
 
 class SampleSelection:
-    """The samples of an export, one trajectory in memory at a time; the same ones each time it is gone through."""
+    """The samples of an export, one trajectory in memory at a time; each iteration gives the same ones."""
 
     def __init__(self, tx: Transaction, form: Format, options: ExportOptions, secrets: tuple[str, ...] = ()) -> None:
-        """Raises `UsageError` for options that name what is not there, and a tokenizer that cannot be used."""
+        """Raises `UsageError` for a tokenizer that cannot be used."""
         self.counter: TokenCounter = counter(options.tokenizer)
         self._tx, self._form, self._secrets = tx, form, secrets
-        # What a format has no place for must not count as its samples' length either.
+        # Reasoning that the format does not write must not count in the length of its samples.
         self._options = options if form.takes_reasoning else replace(options, reasoning="drop")
         found = candidates(tx, options)
-        self._alike = same_trees(found) if options.duplicates == "trees" else [[candidate] for candidate in found]
+        self._groups = same_trees(found) if options.duplicates == "trees" else [[candidate] for candidate in found]
 
     def __len__(self) -> int:
-        """How many samples there are at most, where none is split."""
-        return len(self._alike)
+        """The most samples there can be if none is split."""
+        return len(self._groups)
 
     def samples(self, left_out: Counter[str] | None = None) -> Iterator[list[SelectedSample]]:
-        """Of each trajectory, or several that ended alike, the samples: one, none, or the pieces of one.
+        """The samples of each trajectory, or of each group with the same trees: one, none, or the pieces of one.
 
-        Of those that ended alike the first that can be exported stands for all. `left_out` counts what is left out by
-        the name of why.
+        Of a group only the first trajectory that can be exported is written. `left_out` counts the left out samples by
+        reason.
         """
-        told: Counter[str] = Counter() if left_out is None else left_out
-        seen = Conversations() if self._options.duplicates != "keep" else None
-        for group in self._alike:
+        counts: Counter[str] = Counter() if left_out is None else left_out
+        conversations = Conversations() if self._options.duplicates != "keep" else None
+        for group in self._groups:
             chosen: list[SelectedSample] = []
             for place, candidate in enumerate(group, 1):
                 reasons: Counter[str] = Counter()
-                chosen = self._of(candidate, seen, reasons)
-                told.update(reasons)
+                chosen = self._trajectory_samples(candidate, conversations, reasons)
+                counts.update(reasons)
                 if chosen or reasons[SAME_CONVERSATION]:
-                    told.update({SAME_TREES: rest} if (rest := len(group) - place) else {})
+                    counts.update({SAME_TREES: rest} if (rest := len(group) - place) else {})
                     break
             yield chosen
 
-    def _of(
-        self, candidate: ExportCandidate, seen: Conversations | None, reasons: Counter[str]
+    def _trajectory_samples(
+        self, candidate: ExportCandidate, conversations: Conversations | None, reasons: Counter[str]
     ) -> list[SelectedSample]:
         options, whole = self._options, not self._form.trains
         sample = read_sample(self._tx, candidate, options, whole=whole, secrets=self._secrets)
@@ -76,18 +76,18 @@ class SampleSelection:
         kept, left_out = fit(sample, self.counter, options.max_tokens, options.too_long, each_stage=each_stage)
         reasons.update(left_out)
         chosen = [SelectedSample(candidate, *pair) for pair in kept]
-        if seen is not None:
-            new = [self._new(selected_sample, seen) for selected_sample in chosen]
-            reasons.update({SAME_CONVERSATION: old} if (old := new.count(None)) else {})
-            chosen = [selected_sample for selected_sample in new if selected_sample is not None]
+        if conversations is not None:
+            unrepeated = [self._unrepeated(selected_sample, conversations) for selected_sample in chosen]
+            reasons.update({SAME_CONVERSATION: repeated} if (repeated := unrepeated.count(None)) else {})
+            chosen = [selected_sample for selected_sample in unrepeated if selected_sample is not None]
         return chosen
 
-    def _new(self, chosen: SelectedSample, seen: Conversations) -> SelectedSample | None:
-        """What of a sample no other one says; in rows of one turn each row is looked at."""
+    def _unrepeated(self, chosen: SelectedSample, conversations: Conversations) -> SelectedSample | None:
+        """What is no duplicate in a sample; None if nothing is. With per-turn rows, each row is checked."""
         sample = chosen.sample
         if self._options.rows == "conversations":
-            return None if seen.repeats(sample) else chosen
-        new = seen.unrepeated(sample)
+            return None if conversations.repeats(sample) else chosen
+        new = conversations.unrepeated(sample)
         if new.trained == sample.trained:
             return chosen
         return chosen._replace(sample=new, tokens=self.counter.sample(new)) if new.trained else None
@@ -95,7 +95,7 @@ class SampleSelection:
     def validation(self) -> frozenset[str]:
         """The ids of the trajectories for validation.
 
-        The share is one of the samples that are written, which only a look at every one of them tells.
+        The share is of the samples that are written, so all samples are read once to count them.
         """
         options = self._options
         if not options.validation:

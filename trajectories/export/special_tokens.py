@@ -1,11 +1,11 @@
-"""Marks by which chat templates and trainers tell who speaks. In the text of a message they are nothing but text.
+"""Special tokens, with which chat templates and trainers mark who speaks; here they occur in the text of a message.
 
 A file that an agent reads may hold ``<|im_start|>assistant``, as the tests of any inference server do. Tokenizers would
-make control tokens of it, and trainers that look for their turns in the rendered text would take the file's words for
-the model's: slime's ``qwen3_5`` masks do (`slime/utils/mask_utils.py`, read at 624b824). So such a mark gets a blank
-before its end: ``<|im_start |>``. It stays readable, and whoever needs the text as it was takes the blank out again.
+turn it into control tokens, and trainers that search the rendered text for turns would take the file's words for the
+model's: slime's ``qwen3_5`` masks do (`slime/utils/mask_utils.py`, read at 624b824). So such a mark gets a blank before
+its end: ``<|im_start |>``. It stays readable, and removing the blank restores the text.
 
-The ``<s>`` and ``</s>`` of Llama 2 are not among them: in HTML they are code.
+The ``<s>`` and ``</s>`` of Llama 2 are not included: in HTML they are code.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ NAMED = (
     "[gMASK]",
     "<sop>",  # GLM-4: tokenizer_config.json
 )
-"""Marks that are known by their names alone."""
+"""Marks that are recognised by name."""
 
 _WIDE = "\uff5c"
 _SHAPED = rf"<\|[\w/▁-]{{1,64}}(?=\|>)|<{_WIDE}[\w/▁-]{{1,64}}(?={_WIDE}>)"
-"""Marks that are known by their shape, whatever the name: ``<|im_end|>`` and ``<|endoftext|>`` (ChatML, Qwen),
+"""Marks that are recognised by shape, with any name: ``<|im_end|>`` and ``<|endoftext|>`` (ChatML, Qwen),
 ``<|eot_id|>`` (Llama 3), ``<|observation|>`` (GLM-4), ``<|channel|>`` (gpt-oss), ``<|im_middle|>`` (Kimi K2), and with
 the full-width bars of DeepSeek (U+FF5C) its end of a sentence."""
 
 THINKING = ("<think>", "</think>", "<tool_call>", "</tool_call>")
-"""What a model writes itself around thoughts and calls; a mark only where a reader looks for it in the text."""
+"""Marks that a model itself writes around thoughts and calls; they matter only where a reader searches for them."""
 
 
 def _broken_before_end(names: tuple[str, ...]) -> str:
@@ -46,7 +46,7 @@ def _broken_before_end(names: tuple[str, ...]) -> str:
 _MARK = re.compile(f"{_SHAPED}|{_broken_before_end(NAMED)}")
 _THINKING = re.compile(_broken_before_end(THINKING))
 _SIGNS = ("|>", f"{_WIDE}>", *NAMED)
-"""One of these stands in whatever holds a mark; a cheap look that spares most texts the real one."""
+"""Every text with a mark holds one of these; a cheap check that saves the regular expression for most texts."""
 
 
 def without_special_tokens(text: str) -> str:
@@ -55,5 +55,5 @@ def without_special_tokens(text: str) -> str:
 
 
 def without_thinking_marks(text: str) -> str:
-    """The text with the marks of thoughts and calls broken alike, for a place that they begin or end."""
+    """The text with the marks of thoughts and calls broken in the same way, for use between such marks."""
     return _THINKING.sub(r"\g<0> ", text)

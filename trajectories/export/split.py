@@ -9,11 +9,11 @@ from networkx.utils import UnionFind
 
 
 def validation_groups(sizes: Mapping[str, int], share: float, seed: int) -> frozenset[str]:
-    """The groups that go to validation; `sizes` is the group's name to the number of its samples.
+    """The groups for validation; `sizes` maps a group's name to its number of samples.
 
-    Groups are taken in the order of their hashes with the seed, each that does not lead beyond the share of all
-    samples. Where none is small enough the smallest one goes, unless it is the only one: a validation set of another
-    size than asked for is of more use than none.
+    Groups are tried in the order of their hashes with the seed; a group is taken if the share of all samples is not
+    exceeded. If none is small enough, the smallest is taken, unless it is the only group: a validation set that is too
+    large is better than none.
     """
     if not share or len(sizes) < 2:
         return frozenset()
@@ -28,10 +28,10 @@ def validation_groups(sizes: Mapping[str, int], share: float, seed: int) -> froz
 
 
 def related_chains(chains: Iterable[str], pulls: Iterable[tuple[str, Hashable]]) -> dict[str, str]:
-    """Chain id to the name of its group: chains that share a pull request, also by way of others, are one group.
+    """Chain id to the name of its group: chains that share a pull request, also through other chains, are one group.
 
     `pulls` are pairs of a chain's id and one of its pull requests. Chains (1, 2, 3) and (2, 3, 4) hold the same work:
-    apart, they would let a model be tested on what it was trained on.
+    in different files, they would let a model be tested on its training data.
     """
     groups: UnionFind[str] = UnionFind(chains)
     first: dict[Hashable, str] = {}

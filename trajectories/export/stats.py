@@ -1,4 +1,4 @@
-"""What the rollouts of a database come to, beside what the paper reports of its own.
+"""Figures of the rollouts in a database, beside the figures in the paper.
 
 The paper is daVinci-Agency: 239 samples of 84.82 thousand tokens and 116 tool calls on average, chains of at most five
 pull requests (sections 1 and 6.3), from 1,762 queries and 61,810 pull requests of nine repositories (table 4).
@@ -33,44 +33,44 @@ PAPER: Mapping[str, float] = {
     "tool_calls": 116,
     "stages": 5,
 }
-"""What the paper says; ``stages`` is the most, the others but the counts are means."""
+"""The paper's figures: ``tokens`` and ``tool_calls`` are means, ``stages`` is the maximum, the others are counts."""
 
 
 @dataclass(slots=True)
 class FileViews:
-    """File views of one trajectory, and which of them showed nothing but what had been shown before.
+    """The number of file views of one trajectory, and of those that showed only what was shown before.
 
-    Lines of a file count as shown while its content is the same; what a folder holds, while no file has changed.
+    Lines of a file count as shown while its content is the same, a folder's listing while no file has changed.
     """
 
     views: int = 0
     redundant: int = 0
     _lines: dict[tuple[str, str], list[tuple[int, int]]] = field(default_factory=dict)
-    _others: set[str] = field(default_factory=set)
+    _folder_views: set[str] = field(default_factory=set)
 
     def step(self, view: Mapping[str, Any] | None, *, changed: bool) -> None:
-        """The view of one observation (``details.view``), and whether the tree was another one after it."""
+        """Add the view of one observation (``details.view``); `changed` says whether the tree differs after it."""
         if view is not None:
             self.views += 1
-            self.redundant += self._seen(view)
+            self.redundant += self._is_redundant(view)
         if changed:
-            self._others.clear()
+            self._folder_views.clear()
 
-    def _seen(self, view: Mapping[str, Any]) -> bool:
+    def _is_redundant(self, view: Mapping[str, Any]) -> bool:
         if "content" in view:
             ranges = self._lines.setdefault((str(view["path"]), str(view["content"])), [])
             first, last = int(view["first"]), int(view["last"])
-            seen = any(start <= first and last <= end for start, end in ranges)
+            redundant = any(start <= first and last <= end for start, end in ranges)
             ranges.append((first, last))
-            return seen
+            return redundant
         key = json.dumps(view, sort_keys=True)
-        seen = key in self._others
-        self._others.add(key)
-        return seen
+        redundant = key in self._folder_views
+        self._folder_views.add(key)
+        return redundant
 
 
 def stats(tx: Transaction) -> dict[str, Any]:
-    """The figures: of kept trajectories where nothing else is said. Raises `StoreError`.
+    """The figures, of kept trajectories unless noted. Raises `StoreError`.
 
     Tokens are estimated by characters, `BYTES_A_TOKEN` a token. A rate or mean of nothing is None.
     """
@@ -111,7 +111,7 @@ def _counts(tx: Transaction, column: Any) -> dict[str, int]:
 
 
 def _kept_messages(*columns: Any) -> Any:
-    """Messages of kept trajectories, of their accepted stages only."""
+    """Select messages of the accepted stages of kept trajectories."""
     return (
         select(*columns)
         .join(Trajectory, Trajectory.id == TrajectoryMessage.trajectory_id)
@@ -121,15 +121,17 @@ def _kept_messages(*columns: Any) -> Any:
 
 def _sizes(tx: Transaction) -> tuple[Distribution, Distribution]:
     """Tokens and tool calls of every kept trajectory."""
-    row = TrajectoryMessage
-    characters = func.length(row.content) + func.coalesce(func.length(row.reasoning), 0) + func.length(row.tool_calls)
-    # A quote followed by a colon ends a key, wherever it stands: texts hold no unescaped quotes, and end before a comma
-    # or a brace. So it counts the calls of a message.
+    table = TrajectoryMessage
+    characters = (
+        func.length(table.content) + func.coalesce(func.length(table.reasoning), 0) + func.length(table.tool_calls)
+    )
+    # In JSON a quote before a colon always ends a key: texts hold no unescaped quotes, and end before a comma or a
+    # brace. So the number of these keys is the number of calls in a message.
     key = '"arguments":'
-    called = (func.length(row.tool_calls) - func.length(func.replace(row.tool_calls, key, ""))) / len(key)
+    call_count = (func.length(table.tool_calls) - func.length(func.replace(table.tool_calls, key, ""))) / len(key)
     query = _kept_messages(
-        func.sum(characters), func.count(), func.sum(case((row.role == "assistant", called), else_=0))
-    ).group_by(row.trajectory_id)
+        func.sum(characters), func.count(), func.sum(case((table.role == "assistant", call_count), else_=0))
+    ).group_by(table.trajectory_id)
     tokens, calls = Distribution(), Distribution()
     for size, messages, count in tx.connection.execute(query):
         tokens.add(int(size) // BYTES_A_TOKEN + OVERHEAD * int(messages))
@@ -138,12 +140,12 @@ def _sizes(tx: Transaction) -> tuple[Distribution, Distribution]:
 
 
 def _views(tx: Transaction) -> FileViews:
-    """All kept trajectories' views, each trajectory for itself."""
-    row = TrajectoryMessage
+    """The views of all kept trajectories, counted for each trajectory separately."""
+    table = TrajectoryMessage
     query = (
-        _kept_messages(row.trajectory_id, row.details, row.tree)
-        .where(row.kind == str(EntryKind.OBSERVATION))
-        .order_by(row.trajectory_id, row.ordinal)
+        _kept_messages(table.trajectory_id, table.details, table.tree)
+        .where(table.kind == str(EntryKind.OBSERVATION))
+        .order_by(table.trajectory_id, table.ordinal)
     )
     total, current, last = FileViews(), FileViews(), None
     for trajectory, details, tree in tx.connection.execute(query, execution_options={"yield_per": 10_000}):
@@ -157,7 +159,7 @@ def _views(tx: Transaction) -> FileViews:
 
 
 def _stages(tx: Transaction) -> dict[str, int]:
-    """How many kept trajectories have how many accepted stages."""
+    """The number of kept trajectories by number of accepted stages."""
     query = (
         select(Trajectory.accepted, func.count())
         .where(Trajectory.outcome.in_([ACCEPTED, ACCEPTED_PREFIX]))
@@ -167,8 +169,8 @@ def _stages(tx: Transaction) -> dict[str, int]:
     return {str(length): int(count) for length, count in tx.connection.execute(query)}
 
 
-def _own() -> Any:
-    """Of verdicts: that it is no copy of the parent's (`trajectories.rollouts.branch`), which says the same moment."""
+def _not_copied() -> Any:
+    """A condition: a verdict is no copy of its parent's (`trajectories.rollouts.branch`), whose `at` is equal."""
     original = aliased(Verdict)
     same = [getattr(original, name) == getattr(Verdict, name) for name in ("position", "attempt", "tree", "at")]
     parents = (Trajectory.id == Verdict.trajectory_id, Trajectory.parent_id == original.trajectory_id)
@@ -176,11 +178,11 @@ def _own() -> Any:
 
 
 def _acceptance(tx: Transaction) -> list[dict[str, Any]]:
-    """By round: how many attempts had a verdict, and what it was; of all trajectories."""
+    """The number of verdicts by round and decision, over all trajectories."""
     counts: dict[int, Counter[str]] = {}
     query = (
         select(Verdict.attempt, Verdict.accepted, func.count())
-        .where(_own())
+        .where(_not_copied())
         .group_by(Verdict.attempt, Verdict.accepted)
     )
     for attempt, accepted, count in tx.connection.execute(query):
@@ -201,8 +203,8 @@ def _acceptance(tx: Transaction) -> list[dict[str, Any]]:
 
 
 def _scores(tx: Transaction) -> dict[str, Any]:
-    """The judge's scores of all attempts: their figures, and how many lie in each tenth (1.0 is in the last)."""
-    query = select(Verdict.score).where(Verdict.score.is_not(None), _own())
+    """The judge's scores of all attempts: their figures, and the number in each tenth (1.0 is in the last)."""
+    query = select(Verdict.score).where(Verdict.score.is_not(None), _not_copied())
     scores = [float(score) for (score,) in tx.connection.execute(query) if score is not None]
     tenths = Counter(min(int(score * 10 + 1e-9), 9) for score in scores)
     return {
@@ -223,7 +225,9 @@ def print_stats(row: Mapping[str, Any]) -> None:
         ("tool calls a sample, mean", row["tool_calls"]["mean"], paper["tool_calls"]),
         ("stages, most", max(map(int, row["stages"]), default=None), paper["stages"]),
     ]
-    say_table(("", "here", "paper"), [(name, _number(ours), _number(theirs)) for name, ours, theirs in pairs])
+    say_table(
+        ("", "here", "paper"), [(name, _number(value), _number(paper_value)) for name, value, paper_value in pairs]
+    )
     say()
     say(f"tokens: {row['tokens']['by']}")
     say(f"trajectories: {tally(row['outcomes']) or 'none'}")
@@ -231,10 +235,10 @@ def print_stats(row: Mapping[str, Any]) -> None:
     say(f"samples by accepted stages: {tally(lengths) or 'none'}")
     tests = {name.replace("_", " "): count for name, count in row["hidden_tests"].items()}
     say(f"hidden tests of their stages: {tally(tests) or 'none'}")
-    for turn in row["acceptance"]:
-        rate = "no rate" if turn["rate"] is None else f"{turn['rate']:.0%}"
-        scored = f"{turn['accepted']:,} of {turn['accepted'] + turn['rejected']:,}; {turn['unscored']:,} unscored"
-        say(f"round {turn['round']}: {rate} accepted ({scored})")
+    for entry in row["acceptance"]:
+        rate = "no rate" if entry["rate"] is None else f"{entry['rate']:.0%}"
+        scored = f"{entry['accepted']:,} of {entry['accepted'] + entry['rejected']:,}; {entry['unscored']:,} unscored"
+        say(f"round {entry['round']}: {rate} accepted ({scored})")
     scores = row["scores"]
     if scores["count"]:
         spread = " ".join(f"{tenth}:{count}" for tenth, count in scores["tenths"].items() if count)

@@ -1,10 +1,10 @@
 """How many tokens a sample has: by a tokenizer and its chat template, by a tokenizer alone, or by an estimate.
 
-A count says which of the three it is, because a length limit on an estimate is no promise.
+A count says which of the three it is, because a length limit on an estimate guarantees nothing.
 
-A template is no promise either where it leaves texts out. Qwen3's drops the reasoning of earlier turns from a
-conversation, and slime, which renders its messages one at a time, trains on it all the same. Reasoning that a template
-drops is therefore added to what it renders, and the count says so.
+A template guarantees nothing either if it leaves texts out. Qwen3's drops the reasoning of earlier turns of a
+conversation, but slime renders the messages one at a time and trains on it. Reasoning that a template drops is
+therefore added to the count, and the count says so.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ if TYPE_CHECKING:
     from trajectories.export.chat_template import ChatTemplate
 
 BYTES_A_TOKEN = 4
-"""What the dry runs of prchain count with, too."""
+"""The same number as in the dry runs of prchain."""
 
 OVERHEAD = 4
-"""Tokens around a message where no chat template tells: ChatML's marks, role and line ends. As many around thoughts."""
+"""Tokens around a message without a chat template: ChatML's marks, role and line ends. The same around thoughts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """The count of a sample. `trained` are those of the texts under loss, without what the template puts around."""
+    """The count of a sample. `trained` counts the texts under loss, without what the template puts around them."""
 
     total: int
     trained: int
     by: str
     """How `total` was counted: ``template`` (the rendered conversation), ``template_and_reasoning`` (with the reasoning
-    that the template drops), ``texts`` (the texts, and an estimate of what a template puts around) or ``estimate``."""
+    that the template drops), ``texts`` (the texts, and an estimate of the template's tokens) or ``estimate``."""
 
 
 class Counter(Protocol):
@@ -47,18 +47,18 @@ class Counter(Protocol):
 
     @property
     def method(self) -> str:
-        """The best that it can do: ``template``, ``texts`` or ``estimate``, as in `Tokens.by`."""
+        """Its most exact method: ``template``, ``texts`` or ``estimate``, as in `Tokens.by`."""
 
     @property
     def of_texts(self) -> str:
-        """What it does where no template tells: ``texts`` or ``estimate``."""
+        """Its method without a template: ``texts`` or ``estimate``."""
 
     @property
     def description(self) -> str:
         """One line for people: how it was counted."""
 
     def text(self, text: str) -> int:
-        """Tokens of a text alone."""
+        """Tokens of a text."""
 
     def sample(self, sample: Sample) -> Tokens:
         """Tokens of a whole sample."""
@@ -74,16 +74,16 @@ class TokenEstimate:
         return -(-_size(text) // BYTES_A_TOKEN)
 
     def sample(self, sample: Sample) -> Tokens:
-        return _summed(self, sample)
+        return _text_tokens(self, sample)
 
 
 class TokenizerCounter:
-    """By a ``tokenizer.json``, with the chat template that lies beside it."""
+    """By a ``tokenizer.json``, with the chat template in its folder."""
 
     of_texts = "texts"
 
     def __init__(self, file: Path) -> None:
-        """Raises `UsageError` where the file, or what lies beside it, cannot be used or tokenizers is not installed."""
+        """Raises `UsageError` if the file or its chat template cannot be used, or tokenizers is not installed."""
         self._tokenizer = _tokenizer(file)
         self._template = _template_beside(file.parent)
         self.method = "template" if self._template else "texts"
@@ -99,18 +99,18 @@ class TokenizerCounter:
 
     def sample(self, sample: Sample) -> Tokens:
         """Raises `UsageError` where the template refuses the conversation."""
-        counted = _summed(self, sample)
+        text_tokens = _text_tokens(self, sample)
         if self._template is None:
-            return counted
-        rendered = self._rendered(self._template, sample)
+            return text_tokens
+        rendered_total = self._rendered(self._template, sample)
         thoughts = [self.text(turn.reasoning) for turn in sample.turns if turn.reasoning]
         if thoughts:
-            silent = replace(sample, turns=tuple(replace(turn, reasoning=None) for turn in sample.turns))
-            bare = self._rendered(self._template, silent)
-            if rendered < bare + sum(thoughts):
-                total = bare + sum(thoughts) + OVERHEAD * len(thoughts)
-                return Tokens(total, counted.trained, "template_and_reasoning")
-        return Tokens(rendered, counted.trained, "template")
+            without_reasoning = replace(sample, turns=tuple(replace(turn, reasoning=None) for turn in sample.turns))
+            bare_total = self._rendered(self._template, without_reasoning)
+            if rendered_total < bare_total + sum(thoughts):
+                total = bare_total + sum(thoughts) + OVERHEAD * len(thoughts)
+                return Tokens(total, text_tokens.trained, "template_and_reasoning")
+        return Tokens(rendered_total, text_tokens.trained, "template")
 
     def _rendered(self, template: ChatTemplate, sample: Sample) -> int:
         return self.text(template(chat_messages(sample), sample.tools))
@@ -121,8 +121,8 @@ def counter(tokenizer: Path | None) -> Counter:
     return TokenizerCounter(tokenizer) if tokenizer else TokenEstimate()
 
 
-def counted(sample: Sample, tokens: Tokens) -> Sample:
-    """The sample with its count among the facts that are told of it."""
+def with_tokens(sample: Sample, tokens: Tokens) -> Sample:
+    """The sample with its count in its facts."""
     return replace(sample, facts={**sample.facts, "tokens": tokens.total, "tokens_by": tokens.by})
 
 
@@ -130,9 +130,9 @@ def _size(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
-def up_to_each_turn(counts: Counter, sample: Sample) -> Iterator[Tokens]:
-    """The count of the sample as it would be if it ended with its first turn, with its second one, ...: by the texts
-    alone, since to render every beginning takes minutes where a conversation is long."""
+def cumulative_tokens(counts: Counter, sample: Sample) -> Iterator[Tokens]:
+    """The count of the sample cut after its first turn, after its second one, ...: of the texts alone, because
+    rendering every beginning of a long conversation takes minutes."""
     total = counts.text(json.dumps(sample.tools)) if sample.tools else 0
     trained = 0
     for turn in sample.turns:
@@ -142,13 +142,13 @@ def up_to_each_turn(counts: Counter, sample: Sample) -> Iterator[Tokens]:
         yield Tokens(total, trained, counts.of_texts)
 
 
-def _summed(counts: Counter, sample: Sample) -> Tokens:
-    return deque(up_to_each_turn(counts, sample), maxlen=1)[0]
+def _text_tokens(counts: Counter, sample: Sample) -> Tokens:
+    return deque(cumulative_tokens(counts, sample), maxlen=1)[0]
 
 
 def _texts(turn: SampleMessage) -> list[str]:
-    called = [part for call in turn.tool_calls for part in (call.name, call.arguments)]
-    return [text for text in (turn.reasoning, turn.content, *called) if text]
+    call_texts = [part for call in turn.tool_calls for part in (call.name, call.arguments)]
+    return [text for text in (turn.reasoning, turn.content, *call_texts) if text]
 
 
 def _tokenizer(file: Path) -> Any:
@@ -159,13 +159,13 @@ def _tokenizer(file: Path) -> Any:
     if not file.is_file():
         raise UsageError(f"{file} is no file; give the path of a tokenizer.json")
     try:
-        found = package.Tokenizer.from_file(str(file))
+        tokenizer = package.Tokenizer.from_file(str(file))
     except Exception as error:  # the boundary to tokenizers, which raises nothing narrower
         raise UsageError(f"{file} is no tokenizer.json that tokenizers can read: {str(error)[:200]}") from error
-    # A file that was saved in the midst of a training run tells how that run cut and filled its batches.
-    found.no_truncation()
-    found.no_padding()
-    return found
+    # A file that was saved during a training run holds that run's truncation and padding.
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return tokenizer
 
 
 def _template_beside(folder: Path) -> ChatTemplate | None:

@@ -1,4 +1,4 @@
-"""Whether what an export is asked for by name is known: a name that is mistyped would make an empty file."""
+"""Checks the names of outcomes, repositories and models in options: a mistyped name would make an empty file."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from sql.store import Transaction
 from sql.tables import Trajectory
 from trajectories.outcomes import FINAL, INFRASTRUCTURE, RUNNING, SUPERSEDED
 
-_SHOWN = 300
-"""Characters of a list of names."""
+_MESSAGE_LENGTH = 300
+"""The most characters of a message that lists names."""
 
 
 def check_wanted(
@@ -22,7 +22,7 @@ def check_wanted(
 ) -> None:
     """Raise `UsageError` for an outcome or a model that no trajectory has, and for a repository that was not mined.
 
-    An outcome that trajectories can have is no mistake, also where none has it yet.
+    An outcome that trajectories can have is accepted, even if none has it yet.
     """
     if repository is not None:
         repository_ids(tx, repository)
@@ -37,7 +37,9 @@ def _counts(tx: Transaction, column: Any) -> dict[str, int]:
     return {str(name): int(count) for name, count in tx.connection.execute(query)}
 
 
-def _check(what: str, names: Collection[str], counts: dict[str, int]) -> None:
+def _check(field: str, names: Collection[str], counts: dict[str, int]) -> None:
     if unknown := [name for name in names if name not in counts]:
-        there = ", ".join(f"{name} ({count:,})" for name, count in counts.items()) or "no trajectories at all"
-        raise UsageError(f"no trajectory is of the {what} {', '.join(unknown)}; there are: {there}"[:_SHOWN])
+        names_in_use = ", ".join(f"{name} ({count:,})" for name, count in counts.items()) or "no trajectories at all"
+        raise UsageError(
+            f"no trajectory is of the {field} {', '.join(unknown)}; there are: {names_in_use}"[:_MESSAGE_LENGTH]
+        )

@@ -1,4 +1,4 @@
-"""Files that appear together and whole, or not at all; and lines of JSON in them."""
+"""Files that appear together and complete, or not at all; and JSON lines."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from prchain.errors import DiskFull, PrchainError, UsageError
 
 
 class RowWriter(Protocol):
-    """Where rows go, one after the other."""
+    """Takes rows one after the other."""
 
     count: int
 
@@ -27,48 +27,48 @@ class RowWriter(Protocol):
         """Add a row."""
 
     def close(self) -> None:
-        """Write what is still held back; the stream stays open."""
+        """Write the buffered rows; the stream stays open."""
 
 
 class Sink(Protocol):
-    """Where bytes go."""
+    """Takes bytes."""
 
     def write(self, data: bytes, /) -> int:
         """Append bytes."""
 
     def flush(self) -> None:
-        """Hand the bytes on."""
+        """Flush the bytes."""
 
 
 class StandardOutput:
-    """Standard output, whose failures have names. Raises `DiskFull`, `UsageError`, and `BrokenPipeError` as it is."""
+    """Standard output. Raises `DiskFull` and `UsageError` for its errors, and `BrokenPipeError` unchanged."""
 
     def __init__(self) -> None:
         self._stream = sys.stdout.buffer
 
     def write(self, data: bytes, /) -> int:
         """Append bytes."""
-        with self._named():
+        with self._named_errors():
             return self._stream.write(data)
 
     def flush(self) -> None:
-        """Hand the bytes to the system."""
-        with self._named():
+        """Flush the bytes to the system."""
+        with self._named_errors():
             self._stream.flush()
 
     @contextlib.contextmanager
-    def _named(self) -> Iterator[None]:
+    def _named_errors(self) -> Iterator[None]:
         try:
-            with _named("standard output"):
+            with _named_errors("standard output"):
                 yield
         except PrchainError:
-            # What is held back cannot be written either, and Python would try it at its end.
+            # The buffered bytes cannot be written either, and Python would try again when it exits.
             os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
             raise
 
 
 class HashedFile:
-    """A file under way: counts and hashes what is written."""
+    """A file that is being written: counts and hashes its bytes."""
 
     def __init__(self, path: Path, part: Path) -> None:
         self.path = path
@@ -78,7 +78,7 @@ class HashedFile:
         self._digest = sha256()
 
     def write(self, data: Any) -> int:
-        """Append bytes, or what pyarrow hands over in their place."""
+        """Append bytes, or one of pyarrow's buffers."""
         view = memoryview(data).cast("B")
         self._file.write(view)
         self._digest.update(view)
@@ -90,7 +90,7 @@ class HashedFile:
         return self.bytes
 
     def flush(self) -> None:
-        """Hand the bytes to the system."""
+        """Flush the bytes to the system."""
         self._file.flush()
 
     @property
@@ -100,14 +100,14 @@ class HashedFile:
 
     @property
     def sha256(self) -> str:
-        """Of what was written, in hexadecimal digits."""
+        """The hash of the written bytes, in hexadecimal digits."""
         return self._digest.hexdigest()
 
     def close(self) -> None:
-        """Nothing: `Files` ends the stream, whoever else thinks that it is done."""
+        """Do nothing: only `Files` closes the file, whatever its users do."""
 
     def end(self, *, sync: bool) -> None:
-        """Close the file, with `sync` once it lies on the disk."""
+        """Close the file; with `sync`, after it is on the disk."""
         if not self._file.closed:
             if sync:
                 self._file.flush()
@@ -116,11 +116,12 @@ class HashedFile:
 
 
 class Files:
-    """Several files that are written beside their places and moved there at the end, in the order of their opening.
+    """Several files that are written under hidden names beside their paths and renamed at the end, in the order of
+    opening.
 
-    A block that raises leaves what was there before, and so does SIGTERM, which ends the block in the main thread as
-    Ctrl-C does. Raises `UsageError` where a file is there and `force` is not set, or it cannot be written, and
-    `DiskFull`.
+    After an exception in the block the old files are unchanged; so they are after SIGTERM, which ends the block in the
+    main thread as Ctrl-C does. Raises `UsageError` if a file exists and `force` is not set, or if it cannot be written,
+    and `DiskFull`.
     """
 
     def __init__(self, *, force: bool = False) -> None:
@@ -130,40 +131,40 @@ class Files:
         self._ends_on_sigterm = False
 
     def __enter__(self) -> Self:
-        # A handler of somebody else's stays.
+        # Another handler is not replaced.
         if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-            signal.signal(signal.SIGTERM, _end)
+            signal.signal(signal.SIGTERM, _exit_on_signal)
             self._ends_on_sigterm = True
         return self
 
     def open(self, path: Path) -> HashedFile:
         """A new file that will be at `path`."""
-        check_place(path, force=self._force)
-        with _named(path):
+        check_output_path(path, force=self._force)
+        with _named_errors(path):
             stream = HashedFile(path, path.with_name(f".{path.name}.{os.getpid()}.part"))
         self._streams.append(stream)
         return stream
 
     def remove(self, path: Path) -> None:
-        """Let a file that may be there go, once the new ones are whole."""
-        check_place(path, force=self._force)
+        """Remove a file that may exist, once the new ones are complete."""
+        check_output_path(path, force=self._force)
         self._removed.append(path)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         try:
             if kind is None:
                 for stream in self._streams:
-                    with _named(stream.path):
+                    with _named_errors(stream.path):
                         stream.end(sync=True)
-                # First, so that whoever is killed here leaves no old validation file beside new training data.
+                # First, so that a process that is killed here leaves no old validation file beside new training data.
                 for path in self._removed:
-                    with _named(path):
+                    with _named_errors(path):
                         path.unlink(missing_ok=True)
                 for stream in self._streams:
-                    with _named(stream.path):
+                    with _named_errors(stream.path):
                         stream.part.replace(stream.path)
             elif isinstance(error, OSError) and not isinstance(error, PrchainError) and self._streams:
-                with _named(self._streams[-1].path):
+                with _named_errors(self._streams[-1].path):
                     raise error
         finally:
             for stream in self._streams:
@@ -175,12 +176,12 @@ class Files:
                 signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
-def _end(number: int, _frame: object) -> NoReturn:
+def _exit_on_signal(number: int, _frame: object) -> NoReturn:
     raise SystemExit(128 + number)  # what a shell reports for a program that the signal ended
 
 
-def check_place(path: Path, *, force: bool) -> None:
-    """Raise `UsageError` where a file cannot be written, or must not."""
+def check_output_path(path: Path, *, force: bool) -> None:
+    """Raise `UsageError` if a file cannot or must not be written."""
     if path.exists() and not path.is_file():
         raise UsageError(f"{path} is no ordinary file; give another name")
     if not path.parent.is_dir():
@@ -189,12 +190,12 @@ def check_place(path: Path, *, force: bool) -> None:
         raise UsageError(f"{path} is there already; give another name, or --force to replace it")
 
 
-def check_inputs(places: Iterable[Path], inputs: Iterable[Path]) -> None:
-    """Raise `UsageError` where what is written would take the place of a file that is read."""
-    read = list(inputs)
-    for place in places:
-        if found := next((path for path in read if _same(place, path)), None):
-            raise UsageError(f"{place} would replace {found}, which this command reads; give --out another name")
+def check_inputs(output_paths: Iterable[Path], inputs: Iterable[Path]) -> None:
+    """Raise `UsageError` if an output file would replace an input file."""
+    input_paths = list(inputs)
+    for output_path in output_paths:
+        if found := next((path for path in input_paths if _same(output_path, path)), None):
+            raise UsageError(f"{output_path} would replace {found}, which this command reads; give --out another name")
 
 
 def _same(path: Path, other: Path) -> bool:
@@ -204,10 +205,10 @@ def _same(path: Path, other: Path) -> bool:
 
 
 @contextlib.contextmanager
-def _named(path: Path | str) -> Iterator[None]:
+def _named_errors(path: Path | str) -> Iterator[None]:
     try:
         yield
-    except PrchainError:  # some are an OSError too
+    except PrchainError:  # some of them are also an OSError
         raise
     except BrokenPipeError:
         raise
@@ -220,8 +221,8 @@ def _named(path: Path | str) -> Iterator[None]:
 class JsonLines:
     """One JSON object a line.
 
-    ASCII only: several characters of Unicode end a line for some readers (U+0085, U+2028), and none for JSON. A number
-    that JSON does not know (NaN, Infinity) is a defect of whoever made the row: `ValueError`.
+    ASCII only: some readers end a line at certain Unicode characters (U+0085, U+2028), JSON does not. A number that is
+    not in JSON (NaN, Infinity) is an error of the caller: `ValueError`.
     """
 
     def __init__(self, stream: Sink) -> None:
@@ -236,11 +237,11 @@ class JsonLines:
         self._stream.flush()
 
 
-def beside(out: Path, word: str) -> Path:
+def sibling_path(out: Path, word: str) -> Path:
     """The name of a file that belongs to `out`: ``sft.jsonl`` and ``validation`` make ``sft.validation.jsonl``."""
     return out.with_name(f"{out.stem}.{word}{out.suffix}")
 
 
-def card_places(out: Path) -> tuple[Path, Path]:
-    """The names of the card beside `out`: for people, and for machines."""
+def card_paths(out: Path) -> tuple[Path, Path]:
+    """The names of the card's two files beside `out`: Markdown and JSON."""
     return out.with_name(f"{out.name}.card.md"), out.with_name(f"{out.name}.card.json")

@@ -1,4 +1,4 @@
-"""The formats of exports, one a module: each module of this folder holds one, as `FORMAT`."""
+"""The export formats: each module of this folder holds one, as `FORMAT`."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ FORMATS = Catalogue[Format | PredictionFormat](__name__, "FORMAT")
 
 
 def chosen_format(name: str, options: ExportOptions) -> Format:
-    """The format of samples of a name. Raises `UsageError` where it is one of predictions, or cannot leave turns out of
-    the loss as the options want it."""
+    """The format of samples of a name. Raises `UsageError` for a format of predictions, and if the format cannot mask
+    turns as the options require."""
     found = FORMATS[name]
     if isinstance(found, PredictionFormat):
         raise UsageError(f"{name} is a format of predictions, not of samples")

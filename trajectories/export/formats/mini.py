@@ -1,6 +1,6 @@
-"""mini-swe-agent's trajectories (``mini-swe-agent-1.1``), one JSON object a line: what its inspector shows.
+"""mini-swe-agent's trajectories (``mini-swe-agent-1.1``), one JSON object a line, as its inspector shows them.
 
-A trajectory is told whole, with rejected rounds; what is ours stands in ``extra`` of a message and in ``info``.
+A trajectory is written whole, with rejected rounds; prchain's own fields are in ``extra`` of a message and in ``info``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ VERSION = "mini-swe-agent-1.1"
 
 
 def row(sample: Sample) -> dict[str, Any]:
-    """The trajectory of a sample, as ``*.traj.json`` holds it."""
+    """The trajectory of a sample, as in ``*.traj.json``."""
     return {
         "info": {
             "model_stats": {
@@ -53,7 +53,7 @@ def _message(turn: SampleMessage) -> dict[str, Any]:
 
 
 def _command(arguments: str) -> str:
-    """The command of a call of ``bash``; of another tool, its arguments as they are."""
+    """The command of a ``bash`` call; the unchanged arguments of another tool's call."""
     try:
         found = parsed(arguments)
     except ValueError:

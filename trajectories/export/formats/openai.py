@@ -1,7 +1,7 @@
 """OpenAI's fine-tuning files: ``weight`` 0 or 1 on assistant messages, arguments as JSON text, tools as a list.
 
-By the API's specification (`FineTuneChatRequestInput`): it knows no keys beside ``messages``, ``tools`` and
-``parallel_tool_calls``, so stages and verdicts have no place, and reasoning has none either.
+By the API's specification (`FineTuneChatRequestInput`): its keys are ``messages``, ``tools`` and
+``parallel_tool_calls`` alone, so stages, verdicts and reasoning are not written.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """ShareGPT as LLaMA-Factory reads it: ``conversations`` of ``from`` and ``value``, strictly in turns.
 
-By LLaMA-Factory's code (`src/llamafactory/data/converter.py`, `formatter.py`): what is asked (``human``,
-``observation``) and what is said (``gpt``, ``function_call``) must alternate, else the row is skipped with a warning; a
-``function_call`` holds JSON, and before it nothing but thoughts in ``<think>``; where a second end of thoughts or a
-``<tool_call>`` stands anywhere in it, preprocessing is aborted. No message can be left out of the loss: per-turn rows
-with ``mask_history: true`` train on their last turn alone.
+By LLaMA-Factory's code (`src/llamafactory/data/converter.py`, `formatter.py`): questions (``human``, ``observation``)
+and answers (``gpt``, ``function_call``) must alternate, else the row is skipped with a warning. A ``function_call``
+holds JSON, and before it only thoughts in ``<think>``; a second end of thoughts or a ``<tool_call>`` anywhere in it
+aborts preprocessing. No message can be masked: per-turn rows with ``mask_history: true`` train on their last turn
+alone.
 """
 
 from __future__ import annotations
@@ -18,35 +18,35 @@ from trajectories.export.columns import METADATA
 from trajectories.export.format import Format
 from trajectories.export.samples import Sample, SampleMessage
 
-_ASKED = ("human", "observation")
+_QUESTION_ROLES = ("human", "observation")
 _OWN_THOUGHTS = re.compile(r"\s*<think>(?P<thoughts>.*?)</think>", re.DOTALL)
-"""How a content begins whose reasoning nobody took out of it."""
+"""The beginning of a content that still holds its reasoning."""
 
 
 def row(sample: Sample) -> dict[str, Any]:
-    """A line; questions in a row become one, and between two answers stands an empty question."""
+    """A line; consecutive questions are joined, and an empty question goes between two answers."""
     system = ""
-    out: list[dict[str, str]] = []
-    places: list[range] = []
+    conversations: list[dict[str, str]] = []
+    message_ranges: list[range] = []
     for turn in sample.turns:
         if turn.role == "system":
             system = f"{system}\n\n{turn.content}" if system else turn.content
-            places.append(range(1))
+            message_ranges.append(range(1))
             continue
         message = _message(turn)
-        asked = message["from"] in _ASKED
-        if out and asked and out[-1]["from"] in _ASKED:
-            out[-1]["value"] += f"\n\n{message['value']}"
+        is_question = message["from"] in _QUESTION_ROLES
+        if conversations and is_question and conversations[-1]["from"] in _QUESTION_ROLES:
+            conversations[-1]["value"] += f"\n\n{message['value']}"
         else:
-            if out and not asked and out[-1]["from"] not in _ASKED:
-                out.append({"from": "human", "value": ""})
-            out.append(message)
-        places.append(range(len(out) - 1, len(out)))
+            if conversations and not is_question and conversations[-1]["from"] not in _QUESTION_ROLES:
+                conversations.append({"from": "human", "value": ""})
+            conversations.append(message)
+        message_ranges.append(range(len(conversations) - 1, len(conversations)))
     return {
-        "conversations": out,
+        "conversations": conversations,
         "system": system,
         "tools": tools_text(sample) if sample.tools else "",
-        "metadata": metadata(sample, places),
+        "metadata": metadata(sample, message_ranges),
     }
 
 
@@ -58,11 +58,11 @@ def _message(turn: SampleMessage) -> dict[str, str]:
     if not turn.tool_calls:
         return {"from": "gpt", "value": think(turn.reasoning, turn.content) if turn.reasoning else turn.content}
     calls = [{"name": call.name, "arguments": arguments_of(call)} for call in turn.tool_calls]
-    # The escape is JSON's own: the reader's expressions for thoughts and calls then find none in the arguments.
+    # A JSON escape, so that the reader's regular expressions for thoughts and calls match nothing in the arguments.
     value = json.dumps(calls, ensure_ascii=False).replace("<", "\\u003c")
-    own = _OWN_THOUGHTS.match(turn.content)
-    said = (own["thoughts"], turn.content[own.end() :]) if own else (turn.content,)
-    thoughts = "\n\n".join(part.strip() for part in (turn.reasoning or "", *said) if part.strip())
+    match = _OWN_THOUGHTS.match(turn.content)
+    content_parts = (match["thoughts"], turn.content[match.end() :]) if match else (turn.content,)
+    thoughts = "\n\n".join(part.strip() for part in (turn.reasoning or "", *content_parts) if part.strip())
     return {"from": "function_call", "value": think(thoughts, value) if thoughts else value}
 
 

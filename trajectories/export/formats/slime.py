@@ -1,10 +1,10 @@
-"""slime, and any trainer that hands ``messages`` and ``tools`` to a chat template.
+"""slime, and any trainer that passes ``messages`` and ``tools`` to a chat template.
 
 By slime's own code (`slime/utils/mask_utils.py`, `slime/utils/data.py`, read at 624b824): loss falls on assistant
-messages whose ``step_loss_mask`` is 1; tools may be JSON text; metadata must be an object. ``step_loss_mask`` stands on
-EVERY message, because Parquet fills a missing key with null, and null is not 1: all turns would be masked. Loss types
-``qwen``, ``qwen3`` and ``qwen3_5`` heed it; ``distill_qwen`` trains on the last message whatever stands before it.
-``qwen3_5`` looks for the assistant's turns in the rendered text, so no text may hold the marks of one
+messages whose ``step_loss_mask`` is 1; tools may be JSON text; metadata must be an object. EVERY message has
+``step_loss_mask``, because Parquet fills a missing key with null, and null is not 1: all turns would be masked. Loss
+types ``qwen``, ``qwen3`` and ``qwen3_5`` use it; ``distill_qwen`` always trains on the last message alone. ``qwen3_5``
+searches the rendered text for the assistant's turns, so no text may hold the marks of a turn
 (`trajectories.export.special_tokens`).
 """
 

@@ -1,9 +1,9 @@
 """ms-swift: its own roles ``tool_call`` and ``tool_response``, contents as text, ``loss`` on every message.
 
-By ms-swift's code (`swift/template/base.py`, `swift/loss_scale/base.py`, 4.6.0). Its encoder pairs what is asked with
-what is answered, so two things must not stand in a row: two questions, and a tool's answer before a user's words. It
-would pair the rest of the conversation wrongly, without a word. User's words after a tool's answer (a verdict, the next
-stage's query) are therefore the end of that answer here.
+By ms-swift's code (`swift/template/base.py`, `swift/loss_scale/base.py`, 4.6.0). Its encoder pairs questions with
+answers, so neither two questions nor a tool's answer and a user's message may follow each other: it would pair the rest
+of the conversation wrongly, without a warning. A user's message after a tool's answer (a verdict, the next stage's
+query) is therefore appended to that answer.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from trajectories.export.samples import Sample, SampleMessage
 def row(sample: Sample) -> dict[str, Any]:
     """A line for ``swift sft --dataset FILE``."""
     messages: list[dict[str, Any]] = []
-    places: list[range] = []
+    message_ranges: list[range] = []
     for turn in sample.turns:
-        before = messages[-1] if messages else None
-        if turn.role == "user" and before is not None and before["role"] in {"tool_response", "user"}:
-            places.append(range(len(messages) - 1, len(messages)))
-            before["content"] = f"{before['content']}\n\n{turn.content}" if before["content"] else turn.content
+        previous = messages[-1] if messages else None
+        if turn.role == "user" and previous is not None and previous["role"] in {"tool_response", "user"}:
+            message_ranges.append(range(len(messages) - 1, len(messages)))
+            previous["content"] = f"{previous['content']}\n\n{turn.content}" if previous["content"] else turn.content
             continue
         first = len(messages)
         messages += _messages(turn)
-        places.append(range(first, len(messages)))
+        message_ranges.append(range(first, len(messages)))
     return {
         "messages": messages,
         "tools": tools_text(sample) if sample.tools else None,
-        "metadata": metadata(sample, places),
+        "metadata": metadata(sample, message_ranges),
     }
 
 
@@ -41,7 +41,7 @@ def _messages(turn: SampleMessage) -> list[dict[str, Any]]:
     if turn.role == "tool":
         return [{"role": "tool_response", "content": turn.content, "loss": False}]
     content = think(turn.reasoning, turn.content) if turn.reasoning else turn.content
-    # Of several calls in a row only the first one's loss counts, and it is the same for all calls of a turn.
+    # Of consecutive calls only the first one's loss counts; it is the same for all calls of a turn.
     calls = [
         {
             "role": "tool_call",
@@ -50,8 +50,8 @@ def _messages(turn: SampleMessage) -> list[dict[str, Any]]:
         }
         for call in turn.tool_calls
     ]
-    said = [{"role": turn.role, "content": content, "loss": turn.train}]
-    return [*(said if content or not calls else []), *calls]
+    text_messages = [{"role": turn.role, "content": content, "loss": turn.train}]
+    return [*(text_messages if content or not calls else []), *calls]
 
 
 FORMAT = Format(

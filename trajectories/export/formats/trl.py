@@ -1,8 +1,7 @@
 """TRL's SFTTrainer: ``messages``, or ``prompt`` and ``completion`` in per-turn rows; tools as JSON text.
 
-By TRL's code (`trl/trainer/sft_trainer.py`): no message can be left out of the loss, but the loss of a row of prompt
-and completion falls on the completion alone. ``assistant_only_loss`` on conversations trains on each
-assistant message.
+By TRL's code (`trl/trainer/sft_trainer.py`): no message can be masked, but a row of prompt and completion trains on the
+completion alone. ``assistant_only_loss`` on conversations trains on each assistant message.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ def row(sample: Sample) -> dict[str, Any]:
 
 
 def per_turn(sample: Sample) -> dict[str, Any]:
-    """A prompt and the one turn that is trained on."""
+    """A prompt, and the turn under loss as its completion."""
     messages = chat_messages(sample)
     return {"prompt": messages[:-1], "completion": messages[-1:], **_rest(sample)}
 
