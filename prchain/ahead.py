@@ -11,11 +11,11 @@ from typing import TypeVar
 _T = TypeVar("_T")
 
 _POLL = 0.1
-"""How often, in seconds, a producer whose consumer is behind looks whether it is still wanted."""
+"""Seconds between two checks of a blocked producer whether its consumer is still there."""
 
 
 class _End:
-    """The producer has ended, by this error where there is one."""
+    """Marks the end of the items; `error` is what ended the producer early, if anything did."""
 
     def __init__(self, error: BaseException | None = None) -> None:
         self.error = error

@@ -6,10 +6,10 @@
         for sample in database.samples():
             print(sample.id, sample.trained)
 
-It only reads: a database that a run is writing to can be opened at the same time. What is here stays; whatever else the
-packages hold may change with any version. `docs/api.md` has an example.
+It only reads: a database that a run is writing to can be opened at the same time. This module is stable; everything
+else in the packages may change with any version. `docs/api.md` has an example.
 
-This module stands above the stages, as `prchain.cli` does, and loads them when it is called.
+This module is above the stages, as `prchain.cli` does, and loads them when it is called.
 """
 
 from __future__ import annotations
@@ -73,14 +73,14 @@ class Chain:
     licence: str | None
     """SPDX id at the last stage."""
     task: str | None
-    """The outcome of its task, ``ready`` for one that an agent can be given; None where none was written."""
+    """The outcome of its task, ``ready`` where an agent can be given it; None where no task was written."""
     stages: tuple[ChainStage, ...]
 
 
 class Database:
     """A database that is open for reading; a context manager that closes it. Made by `open`.
 
-    What an iterator gives is of one state of the database, for as long as it is gone through.
+    An iterator sees one state of the database from its first item to its last.
     """
 
     def __init__(self, store: Store, settings: Settings) -> None:
@@ -114,7 +114,7 @@ class Database:
     def chains(self, *, strategy: str = "reference", repository: str | None = None) -> Iterator[Chain]:
         """The chains that a strategy (``reference``, ``temporal`` or ``single``) chooses, by repository and id.
 
-        `repository` (``OWNER/NAME``) leaves out all others. Raises `UsageError` for one that was not mined, and
+        `repository` (``OWNER/NAME``) limits them to one repository. Raises `UsageError` for one that was not mined, and
         `StoreError`.
         """
         from chains.report import find_chains
@@ -151,8 +151,8 @@ class Database:
         """The samples that `prchain export` writes, before they are put into a format: scrubbed, without duplicates,
         each turn with whether it is under loss and why.
 
-        `outcomes` of trajectories (accepted ones, whole or in part, where it is None), `repository` and `model` leave
-        out all others. Raises `UsageError` for one that nothing has, and `StoreError`.
+        `outcomes` of trajectories (None: those accepted whole or in part), `repository` and `model` filter the samples.
+        Raises `UsageError` for a value that no trajectory has, and `StoreError`.
         """
         from trajectories.export.formats import chosen_format
         from trajectories.export.options import ExportOptions
@@ -171,13 +171,13 @@ class Database:
 def open(database: str | Path | None = None, *, data_dir: str | Path | None = None) -> Database:
     """Open a database for reading: a SQLAlchemy URL or a SQLite file's path; None: the one of the settings.
 
-    `data_dir` is where mirrors were put, as the setting of that name. Whatever is not given is as for the commands:
-    prchain.toml of the current folder, the environment, the defaults. Raises `SettingsError`, and `StoreError` for a
-    database that is not there, is no database of prchain, or is of another version.
+    `data_dir` is where mirrors were put, as the setting of that name. What is not given is read as by the commands:
+    from prchain.toml of the current folder, the environment, the defaults. Raises `SettingsError`, and `StoreError` for
+    a database that is not there, is no database of prchain, or is of another version.
     """
     from prchain.settings import Settings
     from sql.store import Store
 
-    given = None if database is None else str(database)
-    settings = Settings.load(db=given, data_dir=None if data_dir is None else Path(data_dir))
+    url = None if database is None else str(database)
+    settings = Settings.load(db=url, data_dir=None if data_dir is None else Path(data_dir))
     return Database(Store.open_for_reading(settings.db), settings)

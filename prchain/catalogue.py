@@ -1,4 +1,4 @@
-"""Folders that are lists: each module of one holds one thing, and to add a thing is to add its module.
+"""Folders that serve as lists: each module holds one item, and a new module adds an item.
 
 RUNNERS = Catalogue[Runner](__name__, "RUNNER")     # in the folder's __init__.py; each module has a RUNNER
 """
@@ -18,13 +18,13 @@ Thing = TypeVar("Thing")
 
 
 class Catalogue(Mapping[str, Thing]):
-    """What the modules of a folder hold, by name, sorted: a thing is called as its module, with hyphens.
+    """The items of a folder's modules by name, sorted; an item has its module's name, with hyphens.
 
-    Names are read from the folder alone. A module is imported when its thing is asked for.
+    Names are read from the folder alone. A module is imported when its item is looked up.
     """
 
     def __init__(self, folder: str, constant: str) -> None:
-        """`folder` is the package that makes the catalogue, `constant` what its modules call their thing."""
+        """`folder` is the package that makes the catalogue, `constant` the name of the item in each module."""
         self._folder = folder
         self._constant = constant
 
@@ -42,7 +42,7 @@ class Catalogue(Mapping[str, Thing]):
         return len(self._modules)
 
     def named(self, name: str) -> Thing:
-        """The thing of a name that somebody gave. Raises `UsageError` where there is none."""
+        """The item of a name that a user gave. Raises `UsageError` where there is none."""
         if name not in self:
             raise UsageError(f"there is no {self._constant.lower()} {name!r}; known are {', '.join(self)}")
         return self[name]
@@ -54,5 +54,5 @@ class Catalogue(Mapping[str, Thing]):
 
 @cache
 def _modules(paths: tuple[str, ...]) -> Mapping[str, str]:
-    """Name to module, of all that lie in the folders."""
+    """Name to module, for every module of the folders."""
     return {name.replace("_", "-"): name for name in sorted(module.name for module in iter_modules(paths))}

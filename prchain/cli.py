@@ -33,7 +33,7 @@ COMMANDS = {
     "stats": ("trajectories.export.cli:stats", "Say what the rollouts come to, beside the paper's figures."),
     "sql": ("sql.cli:sql", "Run a named query, or one of your own, over the database."),
 }
-"""Command to the place of its click command and its line in the help."""
+"""Command to the import path of its click command and its help line."""
 
 COMPLETE = "_PRCHAIN_COMPLETE"
 """The variable in which a shell asks for completion, by click's conventions: ``bash_source``, ``bash_complete`` ..."""
@@ -112,12 +112,12 @@ def main() -> None:
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # mined text may be more than the terminal can encode
-    if asked := os.environ.get(COMPLETE):
-        sys.exit(shell_complete(cli, {}, "prchain", COMPLETE, asked))
+    if completion_request := os.environ.get(COMPLETE):
+        sys.exit(shell_complete(cli, {}, "prchain", COMPLETE, completion_request))
     status = run(sys.argv[1:])
     if status and any(not thread.daemon for thread in threading.enumerate() if thread is not threading.main_thread()):
-        # After Ctrl-C, or an error in one of them, Python would wait for the threads under way; everything they do is
-        # in transactions that may be cut off.
+        # After Ctrl-C, or an error in a thread, Python would wait for the running threads; their work is in
+        # transactions that may be cut off.
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(status)
@@ -137,8 +137,8 @@ def run(arguments: list[str]) -> int:
         return _fail(error, error.exit_code)
     except (click.exceptions.NoSuchCommand, click.exceptions.NoSuchOption) as error:
         where = error.ctx.command_path if error.ctx else "prchain"
-        more = "" if error.possibilities else f" See `{where} --help`."
-        say(f"prchain: error: {error.format_message()}{more}", err=True)
+        hint = "" if error.possibilities else f" See `{where} --help`."
+        say(f"prchain: error: {error.format_message()}{hint}", err=True)
         return error.exit_code
     except click.ClickException as error:
         error.show()
@@ -147,10 +147,11 @@ def run(arguments: list[str]) -> int:
         click.echo("prchain: interrupted; what was stored stays, run the same command again", err=True)
         return INTERRUPTED
     except BrokenPipeError:
-        # The reader has seen enough, as `head` does. Nothing can be told it, not even by Python's flush at the end.
+        # The reader of our output is gone, as with `head`. Nothing can be written any more, not even by Python's flush
+        # at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except Exception:  # the boundary: what no class of prchain.errors names is a defect, and shown whole
+    except Exception:  # the boundary: an error without a class in prchain.errors is a defect, shown whole
         click.echo(redact(traceback.format_exc(), _secrets()), err=True, nl=False)
         click.echo("prchain: this is a defect of prchain; please report the lines above", err=True)
         return 1

@@ -28,7 +28,7 @@ def json_option(command: _Command) -> _Command:
 
 
 def choice_option(flag: str, choices: Sequence[str], words: str, *name: str) -> Callable[[_Command], _Command]:
-    """Add an option that takes one of the choices; the first is meant where it was not given."""
+    """Add an option that takes one of the choices; the first is the default."""
     return click.option(flag, *name, type=click.Choice(choices), default=choices[0], show_default=True, help=words)
 
 
@@ -37,7 +37,7 @@ STRATEGIES = click.Choice(["reference", "temporal", "single"])
 
 
 def strategy_option(command: _Command) -> _Command:
-    """Add ``--strategy``, which names one; reference where it is not given."""
+    """Add ``--strategy``; the default is reference."""
     return choice_option("--strategy", STRATEGIES.choices, "Of the chains chosen how.")(command)
 
 
@@ -47,14 +47,14 @@ def repository_option(command: _Command) -> _Command:
 
 
 class CatalogueOption(click.Option):
-    """Takes a name of a catalogue of things with a ``help``, and tells it of each: only then are they imported."""
+    """Takes a name of a catalogue whose items have a ``help``. Its own help shows theirs; only this imports them."""
 
-    def __init__(self, flags: Sequence[str], *, of: Catalogue[Any], **given: Any) -> None:
-        super().__init__(flags, type=click.Choice(list(of)), **given)
+    def __init__(self, flags: Sequence[str], *, of: Catalogue[Any], **attributes: Any) -> None:
+        super().__init__(flags, type=click.Choice(list(of)), **attributes)
         self._of = of
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         """See `click.Option.get_help_record`."""
-        told = copy(self)
-        told.help = f"{self.help} {'; '.join(f'{name}: {thing.help}' for name, thing in self._of.items())}."
-        return super(CatalogueOption, told).get_help_record(ctx)
+        option = copy(self)
+        option.help = f"{self.help} {'; '.join(f'{name}: {thing.help}' for name, thing in self._of.items())}."
+        return super(CatalogueOption, option).get_help_record(ctx)

@@ -1,4 +1,4 @@
-"""Every failure has a name, and all names hang on one tree.
+"""Every failure has a name, and all names are in one tree.
 
     PrchainError
     |-- UsageError            what the user wrote is wrong (exit code 2)
@@ -72,8 +72,8 @@
     `-- DemoStopped           a command of the demo did not end well
 
 An error's text is one line that says what happened and what to do. `name` is what reports and database rows carry.
-`infrastructure` names what failed where that is a machine, a network or a service, and neither the agent, nor the task,
-nor the user: the work can be taken up later as it is.
+`infrastructure` names the machine, network or service that failed, where neither the agent, nor the task, nor the user
+is at fault: the same work can be resumed later.
 """
 
 from __future__ import annotations
@@ -428,7 +428,7 @@ class RolloutError(PrchainError):
 
 
 class ObserverFailed(PrchainError):
-    """An observer raised what has no name: a defect of its author's, who may be anybody."""
+    """An observer raised an error without a name: a defect of the observer, which anybody may have written."""
 
 
 class NoTask(RolloutError, LookupError):

@@ -1,9 +1,9 @@
 """Cutting texts to what a prompt has room for, and saying what was left out.
 
-What is cut was scrubbed before: half of a key or a token has no longer the shape by which it is known.
+Texts are scrubbed before they are cut: half of a key or token no longer has the shape that scrubbing finds.
 
-The policy has one name, *largest first*: as many characters as there are too many are taken from the longest texts,
-until all that were cut are equally long; of each, the head and the tail stay. Short texts stay whole.
+The policy has one name, *largest first*: the characters over the limit are taken from the longest texts, until all cut
+texts are equally long; each keeps its head and its tail. Short texts stay whole.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 SHORTEST = 240
-"""Characters below which an excerpt of a file says nothing; the largest files are then named only."""
+"""Characters. A shorter excerpt of a file says nothing; the largest files are then only named."""
 
 
 def fair_cap(lengths: Sequence[int], limit: int) -> int:
     """The greatest cap for which the lengths, none longer than the cap, sum up to `limit` at most."""
-    left = max(limit, 0)
+    remaining = max(limit, 0)
     for place, length in enumerate(sorted(lengths)):
         rest = len(lengths) - place
-        if length * rest > left:
-            return left // rest
-        left -= length
+        if length * rest > remaining:
+            return remaining // rest
+        remaining -= length
     return max(lengths, default=0)
 
 
@@ -36,5 +36,5 @@ def cut(text: str, cap: int) -> str:
         head = head[:end]
     if -1 < (start := tail.find("\n")) < len(tail) // 2:
         tail = tail[start + 1 :]
-    gone = len(text) - len(head) - len(tail)
-    return f"{head}\n[... {gone:,} characters left out ...]\n{tail}"
+    omitted = len(text) - len(head) - len(tail)
+    return f"{head}\n[... {omitted:,} characters left out ...]\n{tail}"

@@ -1,4 +1,4 @@
-"""Pull requests that only keep the house: releases and dependency updates, told by what they say and do together."""
+"""Housekeeping pull requests: releases and dependency updates, recognised by their subjects and files together."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ def is_release(subject: str) -> bool:
 
 
 def housekeeping_of(subject: str, paths: Collection[str]) -> Literal["dependency_bump", "release"] | None:
-    """Whether a pull request only releases or bumps, by what it says and by the files it changes; None for work.
+    """Whether a pull request is only a release or a bump, by its subject and the files it changes; None for other work.
 
-    Words alone do not do: who adapts code to a new version, or works on the release process, works. Of a pull request
-    without `paths` only its words are known.
+    The subject alone is not enough: adapting code to a new version, or changing the release process, is work. Without
+    `paths` only the subject counts.
     """
     if is_dependency_bump(subject) and all(map(is_housekeeping, paths)):
         return "dependency_bump"

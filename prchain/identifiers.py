@@ -1,4 +1,4 @@
-"""Identifiers: finding them in code, telling them from words, and which of them a piece of code defines."""
+"""Identifiers: finding them in code, telling them from words, and finding those that code defines."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _HUMP = re.compile(r"[^\W\d_A-Z][A-Z]|\d[A-Z]|[A-Z]{2}[a-z]")
 _ABBREVIATIONS = re.compile(r"[A-Z]+s")
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
 _LONGEST_LINE = 2000
-"""Characters of a line in which definitions are sought; a longer one is generated, or hostile."""
+"""Characters of a line in which definitions are searched; a longer one is generated, or hostile."""
 _CUT_NAME = re.compile(r"\b\w+\Z")
 _FEW_PARAMETERS = 4000
 """Characters of a parameter list that are read; a longer one is no parameter list."""
@@ -170,26 +170,26 @@ def defined_names(lines: Iterable[str], path: str) -> set[str]:
 
 
 def _cut(line: str) -> str:
-    """A line without what stands behind `_LONGEST_LINE` characters, and without the name that would be cut in two."""
+    """The first `_LONGEST_LINE` characters of a line, without a name that this cuts in two."""
     return line if len(line) <= _LONGEST_LINE else _CUT_NAME.sub("", line[:_LONGEST_LINE])
 
 
 def _parameters(code: str) -> set[str]:
     found: set[str] = set()
-    read = 0
+    read_end = 0
     for match in _PYTHON_DEF.finditer(code):
-        if match.start() < read:
+        if match.start() < read_end:
             continue
-        read = match.end() + _FEW_PARAMETERS
+        read_end = match.end() + _FEW_PARAMETERS
         inside = code[match.end() : match.end() + _FEW_PARAMETERS]
         depth = 1
         for place, char in enumerate(inside):
             depth += (char in "([{") - (char in ")]}")
             if depth == 0:
-                read = match.end() + place
-                listed = inside[:place]
+                read_end = match.end() + place
+                parameter_list = inside[:place]
                 for _ in range(3):
-                    listed = _NESTED.sub("", listed)
-                found.update(_PARAMETER.findall(listed))
+                    parameter_list = _NESTED.sub("", parameter_list)
+                found.update(_PARAMETER.findall(parameter_list))
                 break
     return found

@@ -1,4 +1,4 @@
-"""What a file is to a change, told by its path alone: source, test, docs and the rest.
+"""The role of a file in a change, by its path alone: source, test, docs and the rest.
 
 The outermost folder with a meaning decides: what lies in ``tests/vendor/`` is test, in ``vendor/x/tests/`` vendored.
 Where no folder has one, the file's name decides, by the conventions of its own language's test runners and tools. A
@@ -22,7 +22,7 @@ _CACHED = 1 << 16
 
 
 class FileKind(StrEnum):
-    """What a file is to a change."""
+    """The role of a file in a change."""
 
     SOURCE = "source"
     TEST = "test"
@@ -269,7 +269,7 @@ _TEXT_AT_ROOT = re.compile(r"(?i).+\.txt")
 
 @lru_cache(maxsize=_CACHED)
 def kind_of(path: str) -> FileKind:
-    """What the file at `path` (of a git tree: with ``/``, relative) is to a change. Total: every text has a kind."""
+    """The kind of the file at `path` (in a git tree: relative, with ``/``). Total: every text has a kind."""
     *folders, name = path.split("/")
     if not path.startswith(_SHIPPED_TESTS) and not any("/" + shipped in path for shipped in _SHIPPED_TESTS):
         kind = _kind_of_folders([folder.lower() for folder in folders], name)

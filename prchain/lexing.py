@@ -1,4 +1,4 @@
-"""Source lines told apart: the code itself, and the strings in it; comments fall away.
+"""Splits source lines into code, strings and comments.
 
 For fragments of files, such as the added lines of a hunk: a string or comment may begin or end outside of them. So the
 rules are few and forgiving, and every one of them is linear in the text, whatever stands in it.
@@ -147,7 +147,7 @@ class _Scanner:
         return _Span(end, self.text[start : end - len(closer)] if closed else self.text[start:end])
 
     def find(self, closer: str, start: int, length: int) -> int:
-        """The end of what `closer` closes, or of the line where nothing does; one that is absent is sought once."""
+        """The end of what `closer` closes, or of the line where it is absent; an absent one is searched once."""
         place = -1 if closer in self.absent else self.text.find(closer, start)
         if place < 0:
             self.absent.add(closer)
@@ -160,8 +160,8 @@ class _Scanner:
 
 
 def _balanced(text: str) -> str:
-    """Python's text with an even number of triple quotes: of an odd number the first closes, or the last opens, what
-    lies outside. Which it is shows in where the sentences stand."""
+    """Python source with an even number of triple quotes. Of an odd number, the first closes or the last opens a string
+    that is partly outside; where the sentences are decides which."""
     marks = [match.start() for match in _TRIPLES.finditer(text)]
     if len(marks) % 2 == 0:
         return text

@@ -1,7 +1,7 @@
 """SWE-bench's log parsers: which of them reads the log of a test runner, and what it calls our tests.
 
-By the runners' names in stored rows, so that every package can know of it. Restated from `swebench.harness.log_parsers`
-of 5.0.2. Mocha has no parser of a general kind there, and Maven's knows one test a run.
+Keyed by the runners' names in stored rows, so that every package can use it. Restated from
+`swebench.harness.log_parsers` of 5.0.2. Mocha has no parser of a general kind there, and Maven's knows one test a run.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ class LogParser(NamedTuple):
 
     name: str
     test: re.Pattern[str]
-    """Of our id of a test, whole; an id that it does not match has no name there."""
-    shown: str = r"\1"
+    """Matches our whole id of a test; an id that it does not match has no name in the harness."""
+    template: str = r"\1"
     """The harness's name of the test, with the groups of `test`."""
 
     def name_of(self, test: str) -> str:
         """What the parser will call a test of ours; empty where it cannot name it."""
         found = self.test.fullmatch(test)
-        return found.expand(self.shown) if found else ""
+        return found.expand(self.template) if found else ""
 
 
 LOG_PARSERS = {

@@ -22,7 +22,7 @@ from prchain.scrub import redact
 from prchain.terminal import clean
 
 PACKAGES = ("prchain", "sql", "miner", "chains", "environments", "trajectories")
-"""Whose loggers are heard. What libraries log may hold whole requests."""
+"""Packages whose loggers are used. What libraries log may hold whole requests."""
 
 _LONGEST_MESSAGE = 200
 """Characters of an exception's words beside its traceback: they may quote a text."""
@@ -35,14 +35,13 @@ def open_log(verbosity: int, file: Path | None, secrets: Callable[[], tuple[str,
     """Write the log until the end of the block: to `file`, or where there is none and `verbosity` is not 0, to standard
     error. From 2 on DEBUG is in it.
 
-    `secrets` is called before the first line is written. With neither, what nobody asked for is not shown: only errors
-    are, as bare lines. A block within another's goes on with that one's log. Raises `UsageError` for a file that cannot
-    be written.
+    `secrets` is called before the first line is written. With neither, only errors are shown, as bare lines. A nested
+    block uses the outer block's log. Raises `UsageError` for a file that cannot be written.
     """
     if (
         not verbosity
         and file is None
-        and any(isinstance(handler, _Ours) for handler in logging.getLogger("prchain").handlers)
+        and any(isinstance(handler, _LogHandler) for handler in logging.getLogger("prchain").handlers)
     ):
         yield
         return
@@ -59,7 +58,7 @@ def open_log(verbosity: int, file: Path | None, secrets: Callable[[], tuple[str,
         handlers.append(bare)
     level = logging.DEBUG if verbosity > 1 else logging.INFO if verbosity or file is not None else logging.NOTSET
     loggers = [logging.getLogger(name) for name in PACKAGES]
-    before = [logger.level for logger in loggers]
+    previous_levels = [logger.level for logger in loggers]
     for logger in loggers:
         logger.setLevel(level)
         for handler in handlers:
@@ -67,8 +66,8 @@ def open_log(verbosity: int, file: Path | None, secrets: Callable[[], tuple[str,
     try:
         yield
     finally:
-        for logger, known in zip(loggers, before, strict=True):
-            logger.setLevel(known)
+        for logger, previous_level in zip(loggers, previous_levels, strict=True):
+            logger.setLevel(previous_level)
             for handler in handlers:
                 logger.removeHandler(handler)
         for handler in handlers:
@@ -78,7 +77,7 @@ def open_log(verbosity: int, file: Path | None, secrets: Callable[[], tuple[str,
 @contextmanager
 def logged_command(words: str) -> Iterator[None]:
     """Log when a command begins, and how it ends."""
-    begun = time.monotonic()
+    started = time.monotonic()
     log.info("%s begins", words)
     try:
         yield
@@ -86,27 +85,27 @@ def logged_command(words: str) -> Iterator[None]:
         code = getattr(error, "exit_code", None)
         how = f"ends with {code}" if code is not None else f"is cut off by {type(error).__name__}"
         why = f": {error.name}: {error}" if isinstance(error, PrchainError) else ""
-        log.info("%s %s after %.1f s%s", words, how, time.monotonic() - begun, why)
+        log.info("%s %s after %.1f s%s", words, how, time.monotonic() - started, why)
         if code is None or why:
             log.debug("%s was in", words, exc_info=True)
         raise
-    log.info("%s is done after %.1f s", words, time.monotonic() - begun)
+    log.info("%s is done after %.1f s", words, time.monotonic() - started)
 
 
-class _Ours(logging.Handler):
+class _LogHandler(logging.Handler):
     """A handler of `open_log`."""
 
     _failed = False
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  logging's name
-        # Once, and without Python's traceback: a full disk is told by whatever else is written there.
+        # Once, and without Python's traceback: whatever else writes there reports a full disk.
         if not self._failed:
             self._failed = True
             with contextlib.suppress(OSError, ValueError):  # standard error itself may be gone
                 sys.stderr.write("prchain: the log cannot be written any more\n")
 
 
-class _LogFile(_Ours, logging.FileHandler):
+class _LogFile(_LogHandler, logging.FileHandler):
     def __init__(self, file: Path) -> None:
         try:
             super().__init__(file, encoding="utf-8", errors="backslashreplace")
@@ -118,8 +117,8 @@ class _LogFile(_Ours, logging.FileHandler):
             super().close()
 
 
-class _Terminal(_Ours, logging.StreamHandler[TextIO]):
-    """Standard error as it is when something is written: a bar may have taken its place, and writes above itself."""
+class _Terminal(_LogHandler, logging.StreamHandler[TextIO]):
+    """Standard error at the time of writing: a progress bar may have replaced it, and prints above itself."""
 
     def __init__(self, level: int = logging.NOTSET) -> None:
         logging.Handler.__init__(self, level)
@@ -150,7 +149,7 @@ class _LineFormatter(logging.Formatter):
         return clean(super().formatMessage(record))
 
     def formatException(self, ei: object) -> str:  # noqa: N802  logging's name
-        """Where it was raised, and few of its words: those of some exceptions quote all that they were given."""
+        """Where it was raised, and a few of its words: some exceptions quote their whole input."""
         error = ei[1] if isinstance(ei, tuple) else None
         parts: list[str] = []
         while isinstance(error, BaseException) and len(parts) < 10:

@@ -1,4 +1,4 @@
-"""Which process did something, and whether it certainly runs no more."""
+"""Identifies a process, and says whether it has certainly ended."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ _HOST, _BOOT = 20, 8
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A process, so that another one with its number is not taken for it: ``host/boot/namespace/pid/start``."""
+    """A process, so identified that another one with its number is not taken for it:
+    ``host/boot/namespace/pid/start``."""
 
     host: str
     boot: str
@@ -36,17 +37,17 @@ class Process:
 
     @property
     def is_gone(self) -> bool:
-        """Whether it certainly runs no more. One on another machine, or in another container, may run."""
-        here = this_process()
-        if self.host != here.host:
+        """Whether it has certainly ended. One on another machine, or in another container, may still run."""
+        current = this_process()
+        if self.host != current.host:
             return False
-        if self.boot != here.boot:
+        if self.boot != current.boot:
             return True
-        return self.namespace == here.namespace and _started(self.pid) != self.start
+        return self.namespace == current.namespace and _started(self.pid) != self.start
 
 
 def this_process() -> Process:
-    """The one that asks."""
+    """The current process."""
     return Process(*_machine(), os.getpid(), _started(os.getpid()))
 
 

@@ -54,7 +54,7 @@ class Progress(Protocol):
 
 
 class _SilentProgress:
-    """Shows nothing: the progress of who is not asked for any, and its tasks."""
+    """Shows nothing: the progress, and its tasks, of callers that want none."""
 
     def task(self, name: str, total: int | None = None) -> ProgressTask:
         return self
@@ -73,11 +73,11 @@ SILENT: Progress = _SilentProgress()
 """Shows nothing."""
 
 Tick = Callable[[], float]
-"""Says what is due, and gives the seconds after which it is to be called again."""
+"""Prints what is due, and returns the seconds until its next call."""
 
 
 class Ticker(Protocol):
-    """Calls a `Tick` when it is due, as long as it beats."""
+    """Calls a `Tick` whenever it is due."""
 
     def beats(self, tick: Tick) -> AbstractContextManager[None]:
         """Call `tick` again and again, until the context is left."""
@@ -98,9 +98,9 @@ def open_progress(
 ) -> Iterator[Progress]:
     """Show progress on `stream` (standard error): a bar where it is a terminal that can, else lines.
 
-    `secrets` are kept out of it. A log gets at most one line per task in `every` seconds of `clock`, beside the lines
-    that begin and end the task; what is new when they are over comes then. A task of which nothing was said for `alive`
-    seconds is told again, with how long it has stood so. `heart` calls for that; None: a thread of its own.
+    `secrets` are kept out of it. A log gets at most one line per task in `every` seconds of `clock`, besides the task's
+    first and last line; a change in between is printed when they are over. A task without a line for `alive` seconds is
+    printed again, with how long it has not changed. `heart` makes these calls; None: a thread of its own.
     """
     stream = stream or sys.stderr
 
@@ -141,7 +141,7 @@ class _Thread:
     def _run(self, tick: Tick) -> None:
         wait = 0.0
         while not self._stopped:
-            # Whatever a tick says, it is no busy loop.
+            # Never a busy loop, whatever a tick returns.
             if self._woken.wait(max(wait, _SHORTEST_WAIT)):
                 self._woken.clear()
             if self._stopped:
@@ -203,7 +203,7 @@ class _LineTask:
         self._total = total
         self._count = 0
         self._note = ""
-        self._said = self._changed = progress.clock()
+        self._last_line_at = self._changed_at = progress.clock()
         self._is_new = False
         self._ended = False
         self._lock = threading.Lock()
@@ -211,16 +211,16 @@ class _LineTask:
     def advance(self, count: int = 1) -> None:
         with self._lock:
             self._count += count
-            self._news()
+            self._note_change()
 
     def update(self, *, total: int | None = None, note: str | None = None) -> None:
         with self._lock:
-            known = (self._total, self._note)
+            previous = (self._total, self._note)
             self._total = self._total if total is None else total
             self._note = self._note if note is None else note
-            if (self._total, self._note) != known:
-                # A wait is said when it begins: while it lasts, nothing else calls.
-                self._news(now=bool(self._note) and not known[1])
+            if (self._total, self._note) != previous:
+                # A wait is printed when it begins: nothing else calls while it lasts.
+                self._note_change(now=bool(self._note) and not previous[1])
 
     def done(self, message: str = "") -> None:
         with self._lock:
@@ -234,30 +234,30 @@ class _LineTask:
             if self._ended:
                 return self._progress.alive
             now = self._progress.clock()
-            if now - self._said >= self._patience():
-                self._say(now, "" if self._is_new else duration_text(now - self._changed))
-            return max(self._said + self._patience() - now, 0.0)
+            if now - self._last_line_at >= self._patience():
+                self._say(now, "" if self._is_new else duration_text(now - self._changed_at))
+            return max(self._last_line_at + self._patience() - now, 0.0)
 
     def _patience(self) -> float:
         return self._progress.every if self._is_new else self._progress.alive
 
-    def _news(self, *, now: bool = False) -> None:
-        """Something has changed: it is said where it may be, and else when the time has come."""
+    def _note_change(self, *, now: bool = False) -> None:
+        """Something has changed: print it now where that is allowed, else when it is due."""
         if self._ended:  # a thread that nobody waits for goes on telling
             return
-        self._changed = self._progress.clock()
-        if now or self._changed - self._said >= self._progress.every:
-            self._say(self._changed)
+        self._changed_at = self._progress.clock()
+        if now or self._changed_at - self._last_line_at >= self._progress.every:
+            self._say(self._changed_at)
         elif not self._is_new:
             self._is_new = True
             self._progress.hurry()
 
     def _say(self, now: float, lasts: str = "") -> None:
-        self._said = now
+        self._last_line_at = now
         self._is_new = False
         count = f"{self._count:,}" + (f" of {self._total:,}" if self._total is not None else "")
-        more = "; ".join(filter(None, (self._note, lasts and f"{lasts} so far")))
-        self._progress.say(f"{self._name}: {count}" + (f" ({more})" if more else ""))
+        details = "; ".join(filter(None, (self._note, lasts and f"{lasts} so far")))
+        self._progress.say(f"{self._name}: {count}" + (f" ({details})" if details else ""))
 
 
 def duration_text(seconds: float) -> str:
@@ -311,7 +311,7 @@ def _bars(stream: TextIO) -> rich.progress.Progress:
         BarColumn(bar_width=24),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
-        # A long note is cut, and not what stands before it.
+        # A long note is cut, and not what is before it.
         TextColumn("{task.fields[note]}", markup=False, table_column=Column(ratio=1, no_wrap=True)),
         expand=True,
         console=Console(file=stream, markup=False, highlight=False),

@@ -1,4 +1,4 @@
-"""The reference patch of a stage, parted into what solves it, what tests it, and what rides along."""
+"""The reference patch of a stage, split into source, tests and the rest."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
 """One run over many units of work: its workers, the boundary that keeps a failure with its unit, and when it ends.
 
-What a stage does is a `Work`, and what it is done to is a `Unit`: a plain value that can be pickled. Whoever opens the
-same work, in this process or in another one, can be given any of its units. Several runs may work on one database: a
-unit is held by one of them while it is worked on, and the others pass it over.
+What a stage does is a `Work`; what it works on is a `Unit`: a plain value that can be pickled. Any process that opens
+the same work can take any of its units. Several runs may share one database: one of them holds a unit while it works on
+it, and the others skip it.
 
-A run ends early where going on is in vain, by one rule for all kinds of work: its budget is spent, or three units in a
-row ended with the same kind of failure of infrastructure (`prchain.errors.PrchainError.infrastructure`). A defect ends
-its own unit alone. What is wrong with the settings or the database ends the run at once, as an error.
+A run ends early by one rule for all kinds of work: its budget is spent, or three units in a row ended with the same
+kind of infrastructure failure (`prchain.errors.PrchainError.infrastructure`). A defect ends only its own unit. An error
+of the settings or the database ends the run at once.
 """
 
 from __future__ import annotations
@@ -40,31 +40,31 @@ from prchain.terminal import counted, dollars, say, tally
 log = logging.getLogger(__name__)
 
 DEFECT = "defect"
-"""The outcome of a unit whose work failed without a name: a defect of ours."""
+"""The outcome of a unit whose work raised an error without a name: a defect of ours."""
 
 TAKEN = "taken"
 """The outcome of a unit that another run works on."""
 
 GIVES_UP_AFTER = 3
-"""So many units in a row with the same kind of failure of infrastructure, and the run ends: the others would fail, too,
-and may have to be paid for."""
+"""After so many units in a row with the same kind of infrastructure failure the run ends: the others would fail, too,
+and may cost money."""
 
 LONGEST_REASON = 500
 """Characters of a reason."""
 
-_BUDGET = BudgetExceeded("").name
+_BUDGET_EXCEEDED = BudgetExceeded("").name
 
-_ENGINE = EngineUnavailable.infrastructure
-"""The one kind of failure that a group of units can have by itself: of one chain the image may be missing."""
+_ENGINE_FAILURE = EngineUnavailable.infrastructure
+"""The only kind of failure that may concern one group of units alone: the image of one chain may be missing."""
 
 _SECONDS_BETWEEN_SUMS = 2.0
-"""The ledger is added up for a note so often at most."""
+"""The ledger is summed for a note at most once in this time."""
 
-_ENDS_THE_RUN = (UsageError, StoreError, PromptError)
-"""What is not a unit's: settings, prompts, the database."""
+_RUN_ENDING_ERRORS = (UsageError, StoreError, PromptError)
+"""Errors that are not a unit's: settings, prompts, the database."""
 
 Tell = Callable[[str], None]
-"""Is told what is being done for a unit, in few words."""
+"""Takes a few words on what is being done for a unit."""
 
 
 class Unit(Protocol):
@@ -76,8 +76,7 @@ class Unit(Protocol):
 
     @property
     def group(self) -> str:
-        """What units can share an engine's fault by, an image that is not there: in a row, those of one group count
-        once then."""
+        """Units of one group can share an engine failure, such as a missing image: in a row they then count once."""
 
 
 U = TypeVar("U", bound=Unit)
@@ -107,7 +106,7 @@ class Work(Protocol[U]):
         """Work on a unit that is held, and store what came of it. Raises `PrchainError`."""
 
     def failed(self, unit: U, outcome: str, reason: str) -> UnitResult[U]:
-        """Store, as far as there is a place for it, that `work_on` raised: an error's name, or `DEFECT`."""
+        """Store, where there is a row for it, that `work_on` raised; `outcome` is an error's name, or `DEFECT`."""
 
     def spent(self) -> float | None:
         """USD that the run has spent so far; None where it spends nothing, or prices are not known."""
@@ -133,10 +132,10 @@ class RunResult(Generic[U]):
 def run_units(
     work: Work[U], units: Sequence[U], *, workers: int, progress: Progress, secrets: tuple[str, ...] = ()
 ) -> RunResult[U]:
-    """Work on the units, so many at once, in their order. `secrets` are kept out of reasons.
+    """Work on the units in their order, `workers` at once. `secrets` are kept out of reasons.
 
-    Raises `UsageError`, `PromptError` and `StoreError`, after which no unit is begun; what is under way is not waited
-    for then, nor when the run is interrupted: every step of it is a transaction that may be cut off.
+    Raises `UsageError`, `PromptError` and `StoreError`; no unit is started after that. Units under way are then not
+    waited for, nor when the run is interrupted: each of their steps is a transaction that may be cut off.
     """
     return _Run(work, units, progress, secrets).run(workers)
 
@@ -146,32 +145,32 @@ class _Run(Generic[U]):
         self._work = work
         self._units = units
         self._secrets = secrets
-        self._shown = progress.task(work.title, len(units))
+        self._task = progress.task(work.title, len(units))
         self._stop = threading.Event()
-        self._under_way = UnderWay(self._shown, work.spent)
+        self._under_way = UnderWay(self._task, work.spent)
         self._stop_rule = StopRule(work.title)
 
     def run(self, workers: int) -> RunResult[U]:
         results: list[UnitResult[U]] = []
         pool = ThreadPoolExecutor(max(1, min(workers, len(self._units))), thread_name_prefix="worker")
         try:
-            futures = [pool.submit(self._unless_stopped, unit) for unit in self._units]
+            futures = [pool.submit(self._run_unit, unit) for unit in self._units]
             for future in as_completed(futures):
                 result = future.result()
                 if result is not None:
                     results.append(result)
-                    self._shown.advance()
+                    self._task.advance()
                     self._under_way.count(result.outcome)
         finally:
             self._stop.set()
             pool.shutdown(wait=False, cancel_futures=True)
-        self._shown.done(f"{len(results):,} of {len(self._units):,} ended")
+        self._task.done(f"{len(results):,} of {len(self._units):,} ended")
         return RunResult(tuple(results), len(self._units) - len(results), self._stop_rule.stopped)
 
-    def _unless_stopped(self, unit: U) -> UnitResult[U] | None:
+    def _run_unit(self, unit: U) -> UnitResult[U] | None:
         if self._stop.is_set():
             return None
-        begun = monotonic()
+        started = monotonic()
         log.info("%s: %s begins", self._work.title, unit.key)
         try:
             result = self._work_on(unit)
@@ -181,50 +180,50 @@ class _Run(Generic[U]):
             raise
         finally:
             self._under_way.ended(unit.key)
-        log.info("%s: %s ended %s after %.1f s", self._work.title, unit.key, result.outcome, monotonic() - begun)
+        log.info("%s: %s ended %s after %.1f s", self._work.title, unit.key, result.outcome, monotonic() - started)
         if self._stop_rule.ends(result):
             self._stop.set()
         return result
 
     def _work_on(self, unit: U) -> UnitResult[U]:
-        """The boundary at which a failure that shows on one unit is kept from ending all others."""
+        """The boundary that keeps the failure of one unit from ending all others."""
         try:
             with self._work.holding(unit):
                 try:
                     return self._work.work_on(unit, self._under_way.teller(unit.key))
-                except _ENDS_THE_RUN:
+                except _RUN_ENDING_ERRORS:
                     raise
                 except PrchainError as error:
                     log.warning("%s: %s failed: %s", self._work.title, unit.key, error.name)
                     log.debug("%s: %s failed in", self._work.title, unit.key, exc_info=True)
-                    return self._failed(unit, error.name, self._words(str(error)))
+                    return self._failed(unit, error.name, self._reason_text(str(error)))
                 except Exception as error:  # what has no name is a defect of ours: told, not hidden
                     self._log_defect(unit)
-                    return self._failed(unit, DEFECT, self._words(defect_words(error)))
+                    return self._failed(unit, DEFECT, self._reason_text(defect_words(error)))
         except StoreInUse:
             return UnitResult(unit, TAKEN, "another run works on it")
-        except _ENDS_THE_RUN:
+        except _RUN_ENDING_ERRORS:
             raise
         except Exception as error:  # of `holding` itself
             self._log_defect(unit)
-            return UnitResult(unit, DEFECT, self._words(defect_words(error)))
+            return UnitResult(unit, DEFECT, self._reason_text(defect_words(error)))
 
     def _log_defect(self, unit: U) -> None:
         log.warning("%s: %s met a defect of prchain; -vv logs where", self._work.title, unit.key)
         log.debug("%s: %s met it in", self._work.title, unit.key, exc_info=True)
 
     def _failed(self, unit: U, outcome: str, reason: str) -> UnitResult[U]:
-        """Store that the work on a unit failed; where that fails in its turn, both are told."""
+        """Store that the work on a unit failed; where that fails too, both are reported."""
         try:
             return self._work.failed(unit, outcome, reason)
-        except _ENDS_THE_RUN:
+        except _RUN_ENDING_ERRORS:
             raise
         except PrchainError as error:  # its row is gone, or another run's
-            return UnitResult(unit, error.name, self._words(f"{error}; before that {outcome}: {reason}"))
+            return UnitResult(unit, error.name, self._reason_text(f"{error}; before that {outcome}: {reason}"))
         except Exception as error:  # a defect of ours, as above
-            return UnitResult(unit, outcome, self._words(f"{reason}; not stored: {defect_words(error)}"))
+            return UnitResult(unit, outcome, self._reason_text(f"{reason}; not stored: {defect_words(error)}"))
 
-    def _words(self, text: str) -> str:
+    def _reason_text(self, text: str) -> str:
         return scrub_mined(redact(text, self._secrets))[:LONGEST_REASON]
 
 
@@ -243,16 +242,16 @@ def what_to_do(outcomes: Collection[str]) -> str:
     """What a user can do about units that ended in these ways and are not done; none: they were not begun."""
     if outcomes and set(outcomes) == {TAKEN}:
         return "another run works on them; when it has ended, the same command says what is left"
-    if _BUDGET in outcomes:
+    if _BUDGET_EXCEEDED in outcomes:
         return "a larger --budget goes on"
     return "mend what is said above, then run the same command again"
 
 
 def defect_words(error: Exception) -> str:
-    """What is told of a failure without a name: its last line, and the file and line that raised it."""
-    said = " ".join(traceback.format_exception_only(error)[-1].split())
+    """The words for a failure without a name: its last line, and the file and line that raised it."""
+    last_line = " ".join(traceback.format_exception_only(error)[-1].split())
     place = traceback.extract_tb(error.__traceback__)[-1]
-    return f"{said[: LONGEST_REASON - 100]} ({Path(place.filename).name}:{place.lineno})"
+    return f"{last_line[: LONGEST_REASON - 100]} ({Path(place.filename).name}:{place.lineno})"
 
 
 class StopRule:
@@ -264,10 +263,10 @@ class StopRule:
         self._lock = threading.Lock()
         self._kind: str | None = None
         self._failed: list[str] = []
-        """What the latest units that failed in this way count as."""
+        """Keys or groups of the latest units that failed in this way."""
 
     def ends(self, result: UnitResult[Any]) -> bool:
-        """Take note of a unit that ended; whether the run ends with it."""
+        """Count a unit that ended; returns whether the run ends with it."""
         outcome, reason = result.outcome, result.reason
         if outcome == TAKEN:
             return False
@@ -276,8 +275,8 @@ class StopRule:
             if kind is None or kind != self._kind:
                 self._kind, self._failed = kind, []
             if kind is not None:
-                self._failed.append(result.unit.group if kind == _ENGINE else result.unit.key)
-            if outcome == _BUDGET:
+                self._failed.append(result.unit.group if kind == _ENGINE_FAILURE else result.unit.key)
+            if outcome == _BUDGET_EXCEEDED:
                 self.stopped = self.stopped or reason or outcome
             elif len(set(self._failed)) >= GIVES_UP_AFTER:
                 why = f": {reason}" if reason else ""
@@ -288,14 +287,14 @@ class StopRule:
 
 
 class UnderWay:
-    """What is being done for the units that are worked on, as one note of a progress task: what hangs is seen."""
+    """What is being done for the units under way, as one note of a progress task: it shows what hangs."""
 
-    def __init__(self, shown: ProgressTask, spent: Callable[[], float | None] = lambda: None) -> None:
-        self._shown = shown
+    def __init__(self, task: ProgressTask, spent: Callable[[], float | None] = lambda: None) -> None:
+        self._task = task
         self._spent = spent
         self._usd: float | None = None
         self._added_up = -_SECONDS_BETWEEN_SUMS
-        self._words: dict[str, str] = {}
+        self._notes: dict[str, str] = {}
         self._counts: Counter[str] = Counter()
         self._lock = threading.Lock()
 
@@ -305,7 +304,7 @@ class UnderWay:
         def tell(words: str) -> None:
             self._add_up()
             with self._lock:
-                self._words[key] = words
+                self._notes[key] = words
                 self._show()
 
         return tell
@@ -313,7 +312,7 @@ class UnderWay:
     def ended(self, key: str) -> None:
         """Nothing more is being done for a unit."""
         with self._lock:
-            if self._words.pop(key, None) is not None:
+            if self._notes.pop(key, None) is not None:
                 self._show()
 
     def count(self, outcome: str) -> None:
@@ -331,7 +330,7 @@ class UnderWay:
         self._usd = self._spent()
 
     def _show(self) -> None:
-        parts = [f"{key}: {words}" for key, words in self._words.items()]
+        parts = [f"{key}: {words}" for key, words in self._notes.items()]
         parts += [f"{dollars(self._usd)} so far"] if self._usd is not None else []
         parts += [tally(dict(sorted(self._counts.items())))] if self._counts else []
-        self._shown.update(note="; ".join(parts))
+        self._task.update(note="; ".join(parts))

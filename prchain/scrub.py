@@ -14,7 +14,7 @@ _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 REDACTED = "[redacted]"
 
 _SHORTEST_SECRET = 8
-"""A shorter word stands in shas and prose by chance; no service's tokens are that short."""
+"""A shorter word occurs in shas and prose by chance; no service's tokens are that short."""
 
 
 def clean_text(text: str) -> str:
@@ -31,7 +31,7 @@ _CHEAP_SIGNS = ("://", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "_pat_", "glpat-"
 
 
 def may_hold_secrets(text: str) -> bool:
-    """Whether `redact` could change the text; a cheap look that spares most texts the real one."""
+    """Whether `redact` could change the text; a cheap check that saves most texts the real one."""
     for sign in _CHEAP_SIGNS:
         if sign in text:
             return _SIGNS.search(text) is not None
@@ -56,7 +56,7 @@ _MORE_SECRETS = re.compile(
 )
 
 _MORE_SIGNS = ("AIza", "npm_", "hf_", "pypi-", "eyJ")
-"""One of these stands in whatever `_MORE_SECRETS` finds."""
+"""Every match of `_MORE_SECRETS` holds one of these."""
 
 _KEY_MARK = re.compile(r"-----(BEGIN|END) [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _KEY_LINE = re.compile(
@@ -75,7 +75,7 @@ _EMAIL = re.compile(
     r"(?!(?:shape|dtype|ndim|size|conj|conjugate|reshape|transpose|inverse|inv|sum|mean|astype|flatten|ravel)\b)"
     r"[A-Za-z]{2,24}(?![A-Za-z0-9-])"
 )
-"""What follows an ``@`` in code is told by the attributes that arrays have and the root zone of the DNS has not."""
+"""Code with an ``@`` is recognised by attributes that arrays have and that are no top-level domains of the DNS."""
 
 _TERMINAL = re.compile("\x1b\\[[0-?]*[ -/]*[@-~]")
 
@@ -89,10 +89,10 @@ EMAIL = "[email]"
 
 
 def _without_keys(text: str) -> str:
-    """A text without private keys in PEM, also without those of which a cut has left only the one end.
+    """A text without private keys in PEM, also without those of which a cut has left only one end.
 
-    From a mark of beginning to one of end, all goes. From a mark of beginning alone the lines that a body may have, and
-    before a mark of end alone the lines that only a body has.
+    Between a BEGIN and an END mark everything is removed; after a lone BEGIN mark the lines that a body may have, and
+    before a lone END mark the lines that only a body has.
     """
     marks = list(_KEY_MARK.finditer(text))
     if not marks:

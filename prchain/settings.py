@@ -1,8 +1,8 @@
 """Settings, in rising order: the file prchain.toml, the environment, flags.
 
-Names that others gave stay what they are everywhere else, ``GITHUB_TOKEN``, ``GITHUB_API_URL``, ``OPENAI_API_KEY`` and
-``OPENAI_BASE_URL``; every other setting is ``PRCHAIN_`` and its name in capitals. A name that is not known is refused,
-wherever it stands. Tables stand in the file only. No `.env` is read.
+Variables that other tools define keep their names, ``GITHUB_TOKEN``, ``GITHUB_API_URL``, ``OPENAI_API_KEY`` and
+``OPENAI_BASE_URL``; every other setting is ``PRCHAIN_`` and its name in capitals. An unknown name is refused
+everywhere. Tables are in the file only. No `.env` is read.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _TABLES = ("environments_build_variables", "purposes")
 """Settings that are tables of the file, with no variable of the environment."""
 
 _NO_SETTINGS = ("PRCHAIN_DEBUG", "PRCHAIN_GITHUB_SCHEMA", "PRCHAIN_TEST_")
-"""How variables start that share the prefix and are no settings: the debug switch and what tests are told."""
+"""How variables begin that share the prefix and are no settings: the debug switch and the switches of tests."""
 
 _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 
@@ -60,7 +60,7 @@ class PurposeSettings(BaseModel):
 
     model: str | None = Field(default=None, min_length=1, max_length=255)
     api_key_env: str | None = Field(default=None, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
-    """The name of the environment variable that holds the key; the key itself never stands here."""
+    """The name of the environment variable that holds the key; the key itself is never here."""
     base_url: str | None = None
     """With an endpoint of its own a purpose has the key that `api_key_env` names, or none: never another's."""
     price_input: Price | None = None
@@ -83,7 +83,7 @@ class PurposeSettings(BaseModel):
 
 
 class Settings(BaseSettings):
-    """What every command can be told; made by `load`."""
+    """The settings of every command; made by `load`."""
 
     model_config = SettingsConfigDict(
         extra="forbid", frozen=True, env_prefix=_PREFIX, toml_file=FILE, hide_input_in_errors=True
@@ -176,19 +176,19 @@ class Settings(BaseSettings):
 
         Raises `SettingsError`, which names the setting and where it stands, never its value.
         """
-        given = {name: value for name, value in flags.items() if value is not None}
+        given_flags = {name: value for name, value in flags.items() if value is not None}
         _refuse_unknown_variables()
         try:
-            return cls(**given)
+            return cls(**given_flags)
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False, include_context=False)[0]
             name = ".".join(map(str, first["loc"]))
             if first["type"] == "extra_forbidden":
                 known = PurposeSettings.model_fields if name.startswith("purposes.") else cls.model_fields
-                said = meant(str(first["loc"][-1]), known, "known are")
-                raise SettingsError(f"{FILE}: {name} is not a setting; {said}") from None
-            said = first["msg"].removeprefix("Value error, ")
-            raise SettingsError(f"{_place(name, given)}: {said[:1].lower()}{said[1:]}") from None
+                message = meant(str(first["loc"][-1]), known, "known are")
+                raise SettingsError(f"{FILE}: {name} is not a setting; {message}") from None
+            message = first["msg"].removeprefix("Value error, ")
+            raise SettingsError(f"{_place(name, given_flags)}: {message[:1].lower()}{message[1:]}") from None
         except tomllib.TOMLDecodeError as error:
             raise SettingsError(f"{FILE} cannot be read: {error}") from None
         except (OSError, UnicodeDecodeError) as error:
@@ -267,7 +267,7 @@ class Settings(BaseSettings):
 
 
 class _Environment(PydanticBaseSettingsSource):
-    """The settings that stand in the environment; an empty variable is one that is not set."""
+    """The settings in the environment; an empty variable counts as not set."""
 
     def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
         return os.environ.get(variable(field_name)) or None, field_name, False
@@ -309,14 +309,14 @@ def _refuse_unknown_variables() -> None:
     known = {name: variable(name) for name in Settings.model_fields if name not in _TABLES}
     for name in sorted(os.environ):
         if name.startswith(_PREFIX) and name not in known.values() and not name.startswith(_NO_SETTINGS):
-            # Compared without the prefix, in which all are alike.
+            # Compared without the prefix, which all share.
             near = nearest(name.removeprefix(_PREFIX), known)
-            said = f"did you mean {known[near]}?" if near else f"known are {', '.join(sorted(known.values()))}"
-            raise SettingsError(f"the environment: {name} is not a setting; {said}")
+            hint = f"did you mean {known[near]}?" if near else f"known are {', '.join(sorted(known.values()))}"
+            raise SettingsError(f"the environment: {name} is not a setting; {hint}")
 
 
 def _place(name: str, flags: Mapping[str, Any]) -> str:
-    """Where the value stands that won, as the user knows it."""
+    """Where the value that is used was set, as the user knows it."""
     if name in flags:
         return "--" + name.replace("_", "-")
     return variable(name) if os.environ.get(variable(name)) else f"{FILE}: {name}"

@@ -14,7 +14,7 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 
 def meant(name: str, known: Iterable[str], there_are: str) -> str:
-    """What to tell of a name that is not known: the nearest one, or after `there_are` all there are."""
+    """The hint for an unknown name: the nearest known name, or `there_are` and all of them."""
     known = list(known)
     near = nearest(name, known)
     return f"did you mean {near}?" if near else f"{there_are} {', '.join(known)}"

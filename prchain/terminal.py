@@ -1,6 +1,6 @@
-"""What commands print, each kind in one way: lines, JSON, tables, lists, and the words for numbers.
+"""The output of commands, each kind printed in one way: lines, JSON, tables, lists, and the words for numbers.
 
-Mined text stands in all of it, and cannot steer a terminal or forge lines.
+All of it may hold mined text, which cannot steer a terminal or forge lines.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ STEERING = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066
 """Control characters, line breaks, and the marks that turn the direction of writing."""
 
 _FIGURE = re.compile(r"|[-?]|-?[\d.,]+(%| bytes?| [kMGT]B)?")
-"""What a table's cell to the right holds."""
+"""What a right-aligned cell of a table holds."""
 
 _LABEL = 9
 _TITLE = 44
@@ -34,7 +34,7 @@ def clean(text: str) -> str:
 
 
 def say(line: str = "", *, err: bool = False) -> None:
-    """Print one line, whatever stands in it."""
+    """Print one line, whatever it holds."""
     click.echo(clean(line), err=err)
 
 
@@ -60,14 +60,14 @@ def say_facts(facts: Mapping[str, Any], *, indent: int = 2) -> None:
 
 
 def say_counts(title: str, counts: Mapping[str, int], *, total: int | None = None, indent: int = 2) -> None:
-    """Print a number, that of all counts where no other `total` is given, and below it those it is made of."""
+    """Print a total (None: the sum of the counts), and below it the counts."""
     say(f"{'':<{indent}}{title:<{_TITLE - indent}}{sum(counts.values()) if total is None else total:>8,}")
     for name, count in counts.items():
         say(f"{'':<{indent + 2}}{name:<{_TITLE - indent - 2}}{count:>8,}")
 
 
 def say_some(lines: Collection[str], most: int, *, indent: int = 4, rest: str = "", err: bool = False) -> None:
-    """Print `most` lines, and of how many more there are the number; `rest` says where they stand."""
+    """Print `most` lines and the number of the others; `rest` says where these are."""
     for line in list(lines)[:most]:
         say(f"{'':<{indent}}{line}", err=err)
     if len(lines) > most:
@@ -77,13 +77,14 @@ def say_some(lines: Collection[str], most: int, *, indent: int = 4, rest: str = 
 def say_reasons(ended: Iterable[tuple[str, str, str | None]], *, rest: str = "") -> None:
     """Print to standard error why things ended as they did: name, outcome and reason of each.
 
-    Of each outcome the commonest reasons are told, with the first that ended so and how many more did.
+    For each outcome the most common reasons are printed, with the first name that ended so and the number of the
+    others.
     """
     outcomes: dict[str, dict[str, list[str]]] = {}
     for name, outcome, reason in ended:
         outcomes.setdefault(outcome, {}).setdefault(reason or "no reason given", []).append(name)
     for outcome, reasons in outcomes.items():
-        ordered = sorted(reasons.items(), key=lambda found: -len(found[1]))
+        ordered = sorted(reasons.items(), key=lambda item: -len(item[1]))
         for reason, names in ordered[:_REASONS_SHOWN]:
             say(f"{listed(names, 1)}: {outcome}: {shortened(reason, _LONGEST_REASON)}", err=True)
         if others := sum(len(names) for _, names in ordered[_REASONS_SHOWN:]):
@@ -97,7 +98,7 @@ def say_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
 
 
 def table_lines(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, width: int | None = None) -> Iterator[str]:
-    """Columns of texts to the left, of figures to the right, without a head where they have no names.
+    """Text columns are left-aligned and number columns right-aligned; columns without names have no head.
 
     Where `width` is given, long cells are folded into it.
     """
@@ -107,8 +108,8 @@ def table_lines(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, width:
 
     cells = [["" if cell is None else clean(str(cell)) for cell in row] for row in rows]
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=bool(columns))
-    for column, found in zip_longest(columns, zip(*cells, strict=True), fillvalue=""):
-        figures = all(map(_FIGURE.fullmatch, found))
+    for column, column_cells in zip_longest(columns, zip(*cells, strict=True), fillvalue=""):
+        figures = all(map(_FIGURE.fullmatch, column_cells))
         table.add_column(Text(clean(str(column))), justify="right" if figures else "left", overflow="fold")
     for row in cells:
         table.add_row(*map(Text, row))

@@ -25,7 +25,7 @@ _SNIFFED = 8000
 
 
 class ConflictKind(StrEnum):
-    """What the two sides did to a path. In every case our side's is what the merge holds."""
+    """What the two sides did to a path. The merge always holds our side."""
 
     CONTENT = "content"
     BINARY = "binary"
@@ -70,20 +70,21 @@ def merge3(store: TreeStore, base: str, ours: str, theirs: str) -> Merge:
     root = store.name_of("commit", first)
     bodies = [first, commit_body(trees[1], (root,), b"ours\n"), commit_body(trees[2], (root,), b"theirs\n")]
     _, our_commit, their_commit = store.write("commit", bodies)
-    # Messages also of what git calls clean: of a rename that collides with another path it writes markers, and exits 0.
+    # Messages also for merges that git calls clean: where a rename collides with another path, it writes markers and
+    # exits 0.
     with store.stream(
         "merge-tree", "--write-tree", "--messages", "-z", our_commit, their_commit, fine=(0, 1)
     ) as output:
-        said = _parse(output.read())
-    if not said.stages and not said.messages:
-        return Merge(said.tree)
-    _refuse(said)
+        report = _parse(output.read())
+    if not report.stages and not report.messages:
+        return Merge(report.tree)
+    _refuse(report)
     sides = _Sides(*(store.entries(tree) for tree in trees))
-    found = sorted(_resolved(store, said, sides), key=lambda resolution: resolution.path)
-    edits: dict[bytes, TreeEntry | None] = {path: None for path in said.paths() if not sides.know(path)}
-    for resolution in found:
+    resolutions = sorted(_resolved(store, report, sides), key=lambda resolution: resolution.path)
+    edits: dict[bytes, TreeEntry | None] = {path: None for path in report.paths() if not sides.know(path)}
+    for resolution in resolutions:
         edits |= resolution.edits
-    return Merge(store.edit(said.tree, edits), tuple(resolution.conflict for resolution in found))
+    return Merge(store.edit(report.tree, edits), tuple(resolution.conflict for resolution in resolutions))
 
 
 class _Message(NamedTuple):
@@ -91,7 +92,7 @@ class _Message(NamedTuple):
     paths: tuple[bytes, ...]
 
 
-class _Said(NamedTuple):
+class _MergeReport(NamedTuple):
     """What `git merge-tree` prints: the tree, stages 1 to 3 of each path in conflict, and messages."""
 
     tree: str
@@ -118,7 +119,7 @@ class _Resolution(NamedTuple):
     edits: Mapping[bytes, TreeEntry | None]
 
 
-def _parse(output: bytes) -> _Said:
+def _parse(output: bytes) -> _MergeReport:
     parts = iter(output.split(b"\0"))
     tree = next(parts).decode()
     stages: dict[bytes, dict[int, TreeEntry]] = {}
@@ -135,70 +136,70 @@ def _parse(output: bytes) -> _Said:
         paths = tuple(next(parts) for _ in range(int(count)))
         messages.append(_Message(next(parts).decode("utf-8", "replace"), paths))
         next(parts)  # the same for people
-    return _Said(tree, stages, [message for message in messages if message.kind != "Auto-merging"])
+    return _MergeReport(tree, stages, [message for message in messages if message.kind != "Auto-merging"])
 
 
-def _refuse(said: _Said) -> None:
-    for path, stages in said.stages.items():
+def _refuse(report: _MergeReport) -> None:
+    for path, stages in report.stages.items():
         if any(entry.mode == SUBMODULE for entry in stages.values()):
             raise MergeUnsupported(f"submodule {path_text(path)} was changed on both sides")
-    for message in said.messages:
+    for message in report.messages:
         if "submodule" in message.kind:
             raise MergeUnsupported(f"submodule {path_text(message.paths[0])} was changed on both sides")
         if "file/directory" in message.kind:
             raise MergeUnsupported(f"{path_text(message.paths[-1])} is a file on one side and a folder on the other")
 
 
-_WHOLE = {
+_OUR_SIDE_CONFLICTS = {
     "CONFLICT (distinct modes)": ConflictKind.TYPE,
     "CONFLICT (rename/delete)": ConflictKind.RENAME,
     "CONFLICT (rename involved in collision)": ConflictKind.RENAME,
 }
-"""Conflicts in which every path that takes part becomes what it is on our side."""
+"""Conflicts in which every path involved becomes what it is on our side."""
 
 
-def _resolved(store: TreeStore, said: _Said, sides: _Sides) -> Iterator[_Resolution]:
+def _resolved(store: TreeStore, report: _MergeReport, sides: _Sides) -> Iterator[_Resolution]:
     done: set[bytes] = set()
-    for message in said.messages:
+    for message in report.messages:
         paths = [path for path in message.paths if sides.know(path)]
         if message.kind == "CONFLICT (rename/rename)" and len(paths) == 3:
-            yield _two_names(store, sides, *paths)
-        elif message.kind in _WHOLE:
-            yield _whole(store, sides, _WHOLE[message.kind], paths)
+            yield _double_rename(store, sides, *paths)
+        elif message.kind in _OUR_SIDE_CONFLICTS:
+            yield _our_side(store, sides, _OUR_SIDE_CONFLICTS[message.kind], paths)
         else:
             continue
         done.update(message.paths)
-    for path, stages in said.stages.items():
+    for path, stages in report.stages.items():
         if path not in done:
-            yield _one_path(store, path, stages.get(1), stages.get(2), stages.get(3))
+            yield _path_resolution(store, path, stages.get(1), stages.get(2), stages.get(3))
 
 
-def _two_names(store: TreeStore, sides: _Sides, old: bytes, mine: bytes, other: bytes) -> _Resolution:
+def _double_rename(store: TreeStore, sides: _Sides, old: bytes, mine: bytes, other: bytes) -> _Resolution:
     """Renamed to one name here and to another there: ours, with their changes as far as these do not conflict."""
-    merged = _one_path(store, mine, sides.base.get(old), sides.ours.get(mine), sides.theirs.get(other))
+    merged = _path_resolution(store, mine, sides.base.get(old), sides.ours.get(mine), sides.theirs.get(other))
     conflict = Conflict(mine, ConflictKind.RENAME, merged.conflict.hunks, merged.conflict.lost_lines)
     return _Resolution(mine, conflict, {old: sides.ours.get(old), other: sides.ours.get(other), **merged.edits})
 
 
-def _whole(store: TreeStore, sides: _Sides, kind: ConflictKind, paths: list[bytes]) -> _Resolution:
+def _our_side(store: TreeStore, sides: _Sides, kind: ConflictKind, paths: list[bytes]) -> _Resolution:
     def text(side: dict[bytes, TreeEntry]) -> bytes:
         return b"\n".join(store.blobs(side[path].blob for path in paths if path in side))
 
-    lost = _lost(text(sides.base), text(sides.theirs), text(sides.ours))
+    lost = _lost_lines(text(sides.base), text(sides.theirs), text(sides.ours))
     return _Resolution(paths[0], Conflict(paths[0], kind, 0, lost), {path: sides.ours.get(path) for path in paths})
 
 
-def _one_path(
+def _path_resolution(
     store: TreeStore, path: bytes, old: TreeEntry | None, mine: TreeEntry | None, other: TreeEntry | None
 ) -> _Resolution:
     if mine is None or other is None:
         texts = store.blobs(entry.blob for entry in (other, old) if entry)
-        lost = _lost(texts[1] if old else b"", texts[0], b"") if other else ()
+        lost = _lost_lines(texts[1] if old else b"", texts[0], b"") if other else ()
         return _Resolution(path, Conflict(path, ConflictKind.DELETE_MODIFY, 0, lost), {path: mine})
     mode = other.mode if old and mine.mode == old.mode else mine.mode
     if LINK in (mine.mode, other.mode):
-        after, before, kept = store.blobs([other.blob, (old or mine).blob, mine.blob])
-        conflict = Conflict(path, ConflictKind.SYMLINK, 0, _lost(before, after, kept))
+        their_target, base_target, our_target = store.blobs([other.blob, (old or mine).blob, mine.blob])
+        conflict = Conflict(path, ConflictKind.SYMLINK, 0, _lost_lines(base_target, their_target, our_target))
         return _Resolution(path, conflict, {path: mine})
     if mine.blob == other.blob:
         return _Resolution(path, Conflict(path, ConflictKind.MODE), {path: TreeEntry(mode, mine.blob)})
@@ -207,7 +208,7 @@ def _one_path(
     if any(b"\0" in text[:_SNIFFED] for text in (ours, theirs, base)):
         return _Resolution(path, Conflict(path, ConflictKind.BINARY), {path: TreeEntry(mode, mine.blob)})
     merged, hunks = _merge_texts(store, ours, base, theirs)
-    conflict = Conflict(path, ConflictKind.CONTENT, hunks, _lost(base, theirs, merged))
+    conflict = Conflict(path, ConflictKind.CONTENT, hunks, _lost_lines(base, theirs, merged))
     return _Resolution(path, conflict, {path: TreeEntry(mode, store.write_blob(merged))})
 
 
@@ -226,14 +227,14 @@ def _merge_texts(store: TreeStore, ours: bytes, base: bytes, theirs: bytes) -> t
     return merged, hunks
 
 
-def _lost(base: bytes, theirs: bytes, kept: bytes) -> tuple[str, ...]:
-    """The lines of `theirs` that are not blank, in order, that neither the base nor what is kept has as often."""
+def _lost_lines(base: bytes, theirs: bytes, merged: bytes) -> tuple[str, ...]:
+    """The lines of `theirs` that are not blank, in order, as far as `base` and `merged` together have fewer of them."""
     if b"\0" in theirs[:_SNIFFED]:
         return ()
-    left = Counter(theirs.split(b"\n")) - Counter(base.split(b"\n")) - Counter(kept.split(b"\n"))
+    unmatched = Counter(theirs.split(b"\n")) - Counter(base.split(b"\n")) - Counter(merged.split(b"\n"))
     lost = []
     for line in theirs.split(b"\n"):
-        if line.strip() and left[line] > 0:
-            left[line] -= 1
+        if line.strip() and unmatched[line] > 0:
+            unmatched[line] -= 1
             lost.append(line.decode("utf-8", "backslashreplace"))
     return tuple(lost)

@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 from prchain.errors import CloneFailed, DiskFull, NotARepository
-from prchain.git.process import ENVIRONMENT, SAFE_CONFIG, git_module, named
+from prchain.git.process import ENVIRONMENT, SAFE_CONFIG, git_failure, git_module
 from prchain.git.repository import GitRepository
 from prchain.scrub import redact
 
@@ -45,7 +45,7 @@ def is_clone_url(text: str) -> bool:
 
 
 def mirror_path(mirrors: Path, host: str, full_name: str) -> Path:
-    """Where the mirror of a repository lies below the folder of mirrors."""
+    """The path of a repository's mirror below the folder of mirrors."""
     return mirrors / host / f"{full_name.lower()}.git"
 
 
@@ -74,22 +74,22 @@ def update_mirror(url: str, path: Path, *, token: str | None = None) -> GitRepos
     environment = {**ENVIRONMENT, "GIT_DIR": str(path.absolute()), **_header(credentials)}
     try:
         path.mkdir(parents=True, exist_ok=True)
-        begun = time.monotonic()
-        with _alone(path):
-            made = not (path / "HEAD").exists()
-            log.info("%s %s ...", "cloning" if made else "fetching", redact(bare_url))
+        started = time.monotonic()
+        with _locked(path):
+            is_new = not (path / "HEAD").exists()
+            log.info("%s %s ...", "cloning" if is_new else "fetching", redact(bare_url))
             runner = git.Git(str(path))
 
             def run(*arguments: str) -> str:
                 return str(runner.execute(["git", *SAFE_CONFIG, *_PATIENCE, *arguments], env=environment))
 
-            # On a mirror that is there this changes nothing; it mends one whose making was cut off.
+            # This changes nothing on an existing mirror, and repairs one whose creation was cut off.
             run("init", "--bare", "--quiet", "--template=")
             run("fetch", "--quiet", "--prune", "--no-tags", "--no-write-fetch-head", bare_url, *_REFS)
             head = re.match(r"ref: (refs/heads/\S+)\tHEAD", run("ls-remote", "--symref", bare_url, "HEAD"))
             if head:
                 run("symbolic-ref", "HEAD", head.group(1))
-        log.info("%s is up to date after %.1f s", redact(bare_url), time.monotonic() - begun)
+        log.info("%s is up to date after %.1f s", redact(bare_url), time.monotonic() - started)
     except git.exc.GitCommandError as error:
         raise _failure(bare_url, error, tuple(filter(None, (token, credentials)))) from None
     except OSError as error:
@@ -121,30 +121,30 @@ def _header(credentials: str | None) -> dict[str, str]:
 
 
 @contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    """Work on a mirror that no other prchain works on, without the lock files that a killed git left there."""
+def _locked(path: Path) -> Iterator[None]:
+    """Hold the lock of a mirror against other prchain processes; remove the lock files that a killed git left there."""
     with (path / "prchain.lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             log.info("waiting for another prchain that works on the mirror %s", path)
             fcntl.flock(lock, fcntl.LOCK_EX)
-        for left in [*path.glob("*.lock"), *path.glob("refs/**/*.lock")]:
-            if left.name != "prchain.lock":
-                left.unlink(missing_ok=True)
+        for stale_lock in [*path.glob("*.lock"), *path.glob("refs/**/*.lock")]:
+            if stale_lock.name != "prchain.lock":
+                stale_lock.unlink(missing_ok=True)
         yield
 
 
 def _failure(url: str, error: Any, secrets: tuple[str, ...]) -> CloneFailed | DiskFull:
-    said = str(error.stderr).strip().removeprefix("stderr:").strip(" '")
-    cause = named("fetch", said, error.status)
+    stderr = str(error.stderr).strip().removeprefix("stderr:").strip(" '")
+    cause = git_failure("fetch", stderr, error.status)
     if isinstance(cause, DiskFull):
         return cause
-    shown = redact(url, secrets)
-    lines = [line for line in said.splitlines() if line.startswith(("fatal:", "error:", "remote:"))] or [said]
+    safe_url = redact(url, secrets)
+    lines = [line for line in stderr.splitlines() if line.startswith(("fatal:", "error:", "remote:"))] or [stderr]
     last = redact(" ".join(lines), (*secrets, *map(quote, secrets)))[:300]
-    if _UNREACHABLE.search(said):
-        return CloneFailed(f"{shown} cannot be reached; is there a network? ({last})")
-    if _REFUSED.search(said):
-        return CloneFailed(f"{shown} does not exist, or is private and needs a token ({last})")
-    return CloneFailed(f"{shown} could not be fetched: {last}")
+    if _UNREACHABLE.search(stderr):
+        return CloneFailed(f"{safe_url} cannot be reached; is there a network? ({last})")
+    if _REFUSED.search(stderr):
+        return CloneFailed(f"{safe_url} does not exist, or is private and needs a token ({last})")
+    return CloneFailed(f"{safe_url} could not be fetched: {last}")

@@ -108,8 +108,8 @@ def path_text(path: bytes) -> str:
 _LIKE_AN_ESCAPE = re.compile(rb"\\(?=x(?:[89a-f][0-9a-f]|5c))")
 
 
-def parse_raw(parts: Iterator[bytes], asked: list[str]) -> Iterator[list[RawChange]]:
-    answers = _Answers(asked)
+def parse_raw(parts: Iterator[bytes], shas: list[str]) -> Iterator[list[RawChange]]:
+    answers = _Answers(shas)
     for part in parts:
         if not part.startswith(b":"):
             yield from answers.next(part)
@@ -123,8 +123,8 @@ def parse_raw(parts: Iterator[bytes], asked: list[str]) -> Iterator[list[RawChan
     yield from answers.rest()
 
 
-def parse_numstat(parts: Iterator[bytes], asked: list[str]) -> Iterator[list[LineCount]]:
-    answers = _Answers(asked)
+def parse_numstat(parts: Iterator[bytes], shas: list[str]) -> Iterator[list[LineCount]]:
+    answers = _Answers(shas)
     for part in parts:
         if b"\t" in part:
             answers.add(_line_count(part, parts))
@@ -150,15 +150,15 @@ def _line_count(part: bytes, following: Iterator[bytes]) -> LineCount:
 class _Answers:
     """Matches diff-tree's answers to the commits asked for, in their order."""
 
-    def __init__(self, asked: list[str]) -> None:
-        self._asked = asked
-        self._given = 0
+    def __init__(self, shas: list[str]) -> None:
+        self._shas = shas
+        self._answered = 0
         self._current: list[Any] | None = None
 
     def next(self, sha: bytes) -> Iterator[list[Any]]:
         name = sha.decode()
-        if self._given + (self._current is not None) >= len(self._asked) or (
-            self._asked[self._given + (self._current is not None)] != name
+        if self._answered + (self._current is not None) >= len(self._shas) or (
+            self._shas[self._answered + (self._current is not None)] != name
         ):
             raise GitError(f"git diff-tree answered {name[:60]!r} out of turn")
         yield from self._flush()
@@ -173,5 +173,5 @@ class _Answers:
 
     def _flush(self) -> Iterator[list[Any]]:
         if self._current is not None:
-            self._given += 1
+            self._answered += 1
             yield self._current

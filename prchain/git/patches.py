@@ -68,19 +68,19 @@ def parse_patch(text: str) -> list[FilePatch]:
     return list(_files(lines))
 
 
-def read_patches(output: Iterable[bytes], asked: list[str]) -> Iterator[list[FilePatch]]:
+def read_patches(output: Iterable[bytes], shas: list[str]) -> Iterator[list[FilePatch]]:
     """The patches of ``git diff-tree --stdin -p --always``, one per commit asked for, in order.
 
     Raises `GitError` where git answers something else. Of a commit that it does not know it says nothing at all.
     """
     lines = _Lines(output)
-    for at, sha in enumerate(asked):
-        answered = lines.take()
-        said = None if answered is None else answered.strip().decode("utf-8", "replace")
-        if said is None or (said != sha and said in asked[at + 1 :]):
+    for at, sha in enumerate(shas):
+        line = lines.take()
+        answered_sha = None if line is None else line.strip().decode("utf-8", "replace")
+        if answered_sha is None or (answered_sha != sha and answered_sha in shas[at + 1 :]):
             raise GitError(f"the repository holds no commit {sha}")
-        if said != sha:
-            raise GitError(f"git diff-tree answered {said[:60]!r} out of turn")
+        if answered_sha != sha:
+            raise GitError(f"git diff-tree answered {answered_sha[:60]!r} out of turn")
         yield list(_files(lines))
 
 
@@ -114,7 +114,7 @@ def _files(lines: _Lines) -> Iterator[FilePatch]:
 def _file(lines: _Lines) -> FilePatch:
     head = lines.take()
     assert head is not None
-    named = head[len(b"diff --git ") :].rstrip(b"\n")
+    both_paths = head[len(b"diff --git ") :].rstrip(b"\n")
     old, new, status, binary = None, None, "M", False
     hunks: list[Hunk] = []
     while (line := lines.peek()) is not None and not line.startswith(b"diff --git "):
@@ -136,7 +136,7 @@ def _file(lines: _Lines) -> FilePatch:
             old = old or _side(text[4:])
         binary = binary or text.startswith((b"Binary files ", b"GIT binary patch"))
         status = next((mark for words, mark in _STATUS.items() if text.startswith(words)), status)
-    path = new or old or _same(named)
+    path = new or old or _shared_path(both_paths)
     return FilePatch(path_text(path), path_text(old) if status in "RC" and old else None, status, binary, tuple(hunks))
 
 
@@ -190,11 +190,11 @@ def _side(name: bytes) -> bytes:
     return _unquote(name.removesuffix(b"\t"))[2:]
 
 
-def _same(named: bytes) -> bytes:
+def _shared_path(both_paths: bytes) -> bytes:
     """The path of ``a/PATH b/PATH``, where both are the same: the only case in which no other line names it."""
-    if named.startswith(b'"'):
-        return _unquote(named[: len(named) // 2])[2:]
-    return named[: len(named) // 2][2:]
+    if both_paths.startswith(b'"'):
+        return _unquote(both_paths[: len(both_paths) // 2])[2:]
+    return both_paths[: len(both_paths) // 2][2:]
 
 
 def _unquote(name: bytes) -> bytes:

@@ -80,21 +80,21 @@ def git_module() -> Any:
     except (git.exc.GitCommandNotFound, git.exc.GitCommandError) as error:
         raise GitMissing("git is not installed, or cannot be run; install git 2.38 or newer") from error
     if version < OLDEST_GIT:
-        found = ".".join(map(str, version))
-        raise GitMissing(f"git {found} is too old; install git {'.'.join(map(str, OLDEST_GIT))} or newer")
+        version_text = ".".join(map(str, version))
+        raise GitMissing(f"git {version_text} is too old; install git {'.'.join(map(str, OLDEST_GIT))} or newer")
     return git
 
 
 def only(path: Path) -> dict[str, str]:
     """The environment in which git takes the repository at `path` and no other.
 
-    Without it git looks in the folders above where there is none, and a git hook that calls prchain names its own.
+    Without it git searches the folders above where there is none, and a git hook that calls prchain names its own.
     """
     inside = path.absolute() / ".git"
     return {"GIT_DIR": str(inside if inside.exists() else inside.parent)}
 
 
-_DYING = 2.0
+_DYING_SECONDS = 2.0
 """Seconds that a git whose output has ended may take to end."""
 
 
@@ -131,8 +131,8 @@ class GitStream:
 
     def __enter__(self) -> BufferedReader:
         # GitPython ends the process when its wrapper is collected, so the wrapper is kept.
-        given = subprocess.PIPE if self._input is None else self._input
-        self._wrapper = self._git.execute(self._command, istream=given, as_process=True, env=self._environment)
+        stdin = subprocess.PIPE if self._input is None else self._input
+        self._wrapper = self._git.execute(self._command, istream=stdin, as_process=True, env=self._environment)
         self._process = self._wrapper.proc
         if self._input is None:
             self.input = self._process.stdin
@@ -143,11 +143,11 @@ class GitStream:
         return output
 
     def __exit__(self, kind: Any, _error: Any, _trace: Any) -> None:
-        # Output that cannot be read is what a git leaves that died: then its own words tell why, not the reader's.
+        # A git that died leaves output that cannot be read: then its own words tell why, not the reader's.
         unread = kind is not None and issubclass(kind, GitError)
         if unread:
             with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(timeout=_DYING)
+                self._process.wait(timeout=_DYING_SECONDS)
         alive = self._process.poll() is None
         if kind is not None:
             self._process.kill()
@@ -161,18 +161,18 @@ class GitStream:
         if self._input is not None:
             self._input.close()
         if (kind is None or (unread and not alive)) and status not in self._fine:
-            raise named(self._verb, b"".join(self._errors).decode("utf-8", "replace"), status)
+            raise git_failure(self._verb, b"".join(self._errors).decode("utf-8", "replace"), status)
 
     def _read_errors(self) -> None:
-        kept = 0
+        kept_bytes = 0
         for line in self._process.stderr:
-            if kept < 64_000:
+            if kept_bytes < 64_000:
                 self._errors.append(line)
-                kept += len(line)
+                kept_bytes += len(line)
 
 
-def named(verb: str, errors: str, status: int) -> GitError:
-    """The failure that git's standard error and exit status tell of, in one line without credentials."""
+def git_failure(verb: str, errors: str, status: int) -> GitError:
+    """The error for git's standard error and exit status, in one line without credentials."""
     lines = [line for line in errors.splitlines() if line.strip()]
     telling = [line for line in lines if line.startswith(("fatal:", "error:"))] or lines
     last = redact(telling[0].strip()) if telling else f"exit status {status}"

@@ -130,8 +130,8 @@ class GitRepository:
         arguments = ("diff-tree", "-r", "-z", "--numstat", renames, *_PLAIN_DIFF, *pair, "--")
         found: list[LineCount] = []
         for start in range(0, len(changes), _ARGUMENTS):
-            some = changes[start : start + _ARGUMENTS]
-            paths = [path for change in some for path in (change.old_path, change.path) if path]
+            batch = changes[start : start + _ARGUMENTS]
+            paths = [path for change in batch for path in (change.old_path, change.path) if path]
             with self.stream(*arguments, *paths) as output:
                 found.extend(line_counts(split_nul(output)))
         return found
@@ -142,7 +142,7 @@ class GitRepository:
         `context` is the number of unchanged lines around each change. Raises `IncompleteRepository` where a blob is
         missing.
         """
-        asked = [(old, new) for old, new in pairs]
+        pair_list = [(old, new) for old, new in pairs]
         arguments = (
             "diff-tree",
             "--stdin",
@@ -156,8 +156,8 @@ class GitRepository:
             "--dst-prefix=b/",
             *_PLAIN_DIFF,
         )
-        with self.stream(*arguments, lines=(f"{new} {old}" for old, new in asked)) as output:
-            yield from read_patches(output, [new for _, new in asked])
+        with self.stream(*arguments, lines=(f"{new} {old}" for old, new in pair_list)) as output:
+            yield from read_patches(output, [new for _, new in pair_list])
 
     def patch_text(self, old: str, new: str, paths: Sequence[str] = ()) -> bytes:
         """The patch from `old` to `new` as git prints it, applicable and whole; of `paths` only, where some are given.
@@ -184,7 +184,7 @@ class GitRepository:
         )
         with self.stream(*arguments, *(paths if len(paths) <= _ARGUMENTS else ())) as output:
             patch = output.read()
-        return _only(patch, paths) if paths else patch
+        return _patch_of_paths(patch, paths) if paths else patch
 
     def parents(self, starts: Iterable[str]) -> Iterator[tuple[str, ...]]:
         """Every commit reachable from `starts` with its parents after it, children before parents.
@@ -205,9 +205,9 @@ class GitRepository:
 
         A commit that is not there has none.
         """
-        asked = [f"{commit}^{{tree}}" for commit in commits]
-        with self.stream("cat-file", "--batch", lines=asked) as output:
-            for _ in asked:
+        tree_names = [f"{commit}^{{tree}}" for commit in commits]
+        with self.stream("cat-file", "--batch", lines=tree_names) as output:
+            for _ in tree_names:
                 header = output.readline().split()
                 if len(header) != 3:
                     yield []
@@ -257,10 +257,10 @@ class GitRepository:
         # diff-tree takes "<commit> <parent>" lines and compares the commit with the parent named on the line. It
         # repeats the commit before each diff; a commit that changes nothing is answered with nothing, so the answers
         # are matched to the questions by that line.
-        asked = [(old, new) for old, new in pairs]
+        pair_list = [(old, new) for old, new in pairs]
         arguments = ("diff-tree", "--stdin", "-r", "-z", "-m", "--always", *_PLAIN_DIFF, *options)
-        with self.stream(*arguments, lines=(f"{new} {old}" for old, new in asked)) as output:
-            yield from parse(split_nul(output), [new for _, new in asked])
+        with self.stream(*arguments, lines=(f"{new} {old}" for old, new in pair_list)) as output:
+            yield from parse(split_nul(output), [new for _, new in pair_list])
 
 
 def _tree_entries(content: bytes, digest: int) -> Iterator[tuple[str, str]]:
@@ -279,12 +279,12 @@ _QUOTED = re.compile(rb'[\x00-\x1f"\\\x7f-\xff]')
 _LETTERS = {7: b"a", 8: b"b", 9: b"t", 10: b"n", 11: b"v", 12: b"f", 13: b"r", 34: b'"', 92: b"\\"}
 
 
-def _only(patch: bytes, paths: Collection[str]) -> bytes:
+def _patch_of_paths(patch: bytes, paths: Collection[str]) -> bytes:
     """The parts of a patch that are those of exactly the given paths."""
-    wanted = {_header(path.encode("utf-8", "surrogateescape")) for path in paths}
+    headers = {_header(path.encode("utf-8", "surrogateescape")) for path in paths}
     heads = list(_HEADER.finditer(patch))
     bounds = pairwise([*(head.start() for head in heads), len(patch)])
-    return b"".join(patch[start:end] for head, (start, end) in zip(heads, bounds, strict=True) if head[0] in wanted)
+    return b"".join(patch[start:end] for head, (start, end) in zip(heads, bounds, strict=True) if head[0] in headers)
 
 
 def _header(path: bytes) -> bytes:

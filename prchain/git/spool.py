@@ -9,7 +9,7 @@ from typing import IO, Self
 
 from prchain.git.trees import TreeStore
 
-_HELD = 4 << 20
+_BLOCK = 4 << 20
 """Bytes of a file that are held in memory."""
 
 
@@ -39,14 +39,14 @@ class BlobSpool:
         start = self._script.tell()
         hasher = self._store.hasher("blob", size)
         self._script.write(b"blob\ndata %d\n" % size)
-        left = size
-        while left:
-            block = source.read(min(left, _HELD))
+        remaining = size
+        while remaining:
+            block = source.read(min(remaining, _BLOCK))
             if not block:
                 raise EOFError("the stream ended within a file")
             hasher.update(block)
             self._script.write(block)
-            left -= len(block)
+            remaining -= len(block)
         self._script.write(b"\n")
         name = str(hasher.hexdigest())
         if name in self._known:

@@ -100,9 +100,9 @@ class TreeStore(GitRepository):
             fcntl.flock(lock, fcntl.LOCK_EX)
             (path / "empty").mkdir(exist_ok=True)
             if not (path / "HEAD").exists():
-                named = formats or {"sha1"}
+                new_formats = formats or {"sha1"}
                 # Not --bare: git refuses that beside GIT_WORK_TREE, which cannot be unset, only outranked.
-                store.run("init", "--quiet", "--template=", f"--object-format={named.pop()}")
+                store.run("init", "--quiet", "--template=", f"--object-format={new_formats.pop()}")
                 store.run("config", "--unset", "core.worktree")
                 store.run("config", "core.bare", "true")
             _write(path / "info" / "attributes", RAW_ATTRIBUTES)
@@ -161,9 +161,9 @@ class TreeStore(GitRepository):
 
     def blobs(self, names: Iterable[str]) -> list[bytes]:
         """The contents of blobs. Raises `IncompleteRepository` where one is missing."""
-        asked = list(names)
-        with self.stream("cat-file", "--batch", lines=asked) as output:
-            return [_content(output, name) for name in asked]
+        blob_names = list(names)
+        with self.stream("cat-file", "--batch", lines=blob_names) as output:
+            return [_content(output, name) for name in blob_names]
 
     def diff(self, old: str, new: str) -> list[TreeChange]:
         """The paths that differ between two trees or commits; a rename is a deletion and an addition."""
@@ -249,8 +249,10 @@ class TreeStore(GitRepository):
             index = {"GIT_INDEX_FILE": str(Path(folder) / "index")}
             if base is not None:
                 self._call("read-tree", base, environment=index)
-            gone, kept = ([path for path, entry in changes.items() if (entry is None) == wanted] for wanted in (1, 0))
-            for path in gone:
+            removed, kept = (
+                [path for path, entry in changes.items() if (entry is None) == is_removed] for is_removed in (1, 0)
+            )
+            for path in removed:
                 feed.write(b"0 %s\t%s\0" % (zeros.encode(), path))
             for path in kept:
                 entry = changes[path]
@@ -300,8 +302,8 @@ def _content(output: IO[bytes], name: str) -> bytes:
 
 
 def _objects_of(repository: GitRepository) -> Path:
-    shown = repository.run("rev-parse", "--git-path", "objects").removesuffix("\n")
-    return (repository.path / shown).resolve()
+    objects_path = repository.run("rev-parse", "--git-path", "objects").removesuffix("\n")
+    return (repository.path / objects_path).resolve()
 
 
 def _configured(config: Mapping[str, str]) -> dict[str, str]:
@@ -323,6 +325,6 @@ def _write(path: Path, text: str) -> None:
     if path.exists() and path.read_bytes() == content:
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    passing = path.with_name(f"{path.name}.{os.getpid()}")
-    passing.write_bytes(content)
-    passing.replace(path)
+    temporary = path.with_name(f"{path.name}.{os.getpid()}")
+    temporary.write_bytes(content)
+    temporary.replace(path)

@@ -1,4 +1,4 @@
-"""Which names stand in a tree: one pass over its texts, however many names are asked for.
+"""Which names occur in a tree: one pass over its texts, however many names are asked for.
 
 `git grep` with a pattern for each name took minutes where a stage has hundreds of names and the tree 30 MB of text;
 this takes a second or two.
@@ -11,11 +11,11 @@ from collections.abc import Iterable
 
 _WORD = re.compile(rb"[A-Za-z0-9_]+")
 _FEW = 6
-"""So few names are looked for one by one, which is faster than reading every word."""
+"""So few names are searched one by one, which is faster than reading every word."""
 
 
 def standing(texts: Iterable[bytes], words: Iterable[str]) -> set[str]:
-    """Those of `words` that stand, as whole words, in one of the texts."""
+    """Those of `words` that occur, as whole words, in one of the texts."""
     missing = {word.encode("utf-8", "surrogateescape"): word for word in words if word}
     odd = [word for word in missing if not _WORD.fullmatch(word)]
     found: set[str] = set()

@@ -55,10 +55,10 @@ def _path_findings(reading: TextReading, chain: Sequence[StageFacts], position: 
     if position == 0:
         return
     paths = chain[position - 1].paths
-    if kind == "query" and paths and not reading.named.intersection(paths):
+    if kind == "query" and paths and not reading.named_paths.intersection(paths):
         yield finding("path_missing", "leak", ", ".join(paths[:3]), position)
     so_far = {path for facts in chain[:position] for path in facts.paths}
     for stage, facts in enumerate(chain[position:], position + 1):
         for path in facts.paths:
-            if path in reading.named and path not in so_far:
+            if path in reading.named_paths and path not in so_far:
                 yield finding("later_stage", "leak", path, stage)

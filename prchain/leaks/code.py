@@ -62,17 +62,19 @@ def code_findings(reading: TextReading, chain: Sequence[StageFacts], position: i
 
 
 def severity_of(stage: int, position: int) -> Severity:
-    """What is of an earlier stage stands in the tree by now; everything else is hidden."""
+    """The work of an earlier stage is in the tree already; everything else is hidden."""
     return "warning" if stage < position else "leak"
 
 
 def _patch_lines(reading: TextReading, chain: Sequence[StageFacts], position: int, *, tests: bool) -> Iterator[Finding]:
-    shown = dict.fromkeys([*reading.lines, *(_BULLET.sub("", line) for line in reading.lines), *reading.spans])
-    for line in shown:
-        seen = {digest(bare) for bare in bare_lines(line.strip("`")) if is_distinctive_line(bare)}
+    quoted_lines = dict.fromkeys([*reading.lines, *(_BULLET.sub("", line) for line in reading.lines), *reading.spans])
+    for line in quoted_lines:
+        bare_digests = {digest(bare) for bare in bare_lines(line.strip("`")) if is_distinctive_line(bare)}
         for stage in sorted(range(1, len(chain) + 1), key=lambda stage: (stage != position, -stage)):
             facts = chain[stage - 1]
-            if not seen.isdisjoint(facts.line_digests) or (tests and not seen.isdisjoint(facts.test_line_digests)):
+            if not bare_digests.isdisjoint(facts.line_digests) or (
+                tests and not bare_digests.isdisjoint(facts.test_line_digests)
+            ):
                 yield finding("code_line", severity_of(stage, position), line, stage)
                 break
 
@@ -100,14 +102,14 @@ def _is_english(line: str) -> bool:
 
 
 def _is_code(span: str) -> bool:
-    """Whether what stands in backticks is code; a lone call is judged as one."""
+    """Whether a text in backticks is code; a lone call is judged as a call."""
     if span.startswith("-"):
         return False
     calls = len(_CALL.findall(span))
     return bool(_SPAN_CODE.search(span) or (calls and re.search(r"[\[{]", span)) or (calls > 1 and "**" in span))
 
 
-def _calls(reading: TextReading, known: Collection[str]) -> Iterator[Finding]:
+def _calls(reading: TextReading, patch_names: Collection[str]) -> Iterator[Finding]:
     """Calls: of a name of the patches or in the shape of code, or with arguments that only code has; all others, such
     as `sin(theta)`, may be maths or a remark."""
     masked = reading.masked
@@ -116,17 +118,19 @@ def _calls(reading: TextReading, known: Collection[str]) -> Iterator[Finding]:
         arguments = match[1].strip()
         if name is None or _PLURAL.fullmatch(arguments):
             continue
-        shown = f"{name[0]}({arguments})"
+        call_text = f"{name[0]}({arguments})"
         if not arguments or _MATHS.fullmatch(arguments):
-            yield finding("code_line", "warning", shown)
+            yield finding("code_line", "warning", call_text)
         elif not _is_remark(arguments):
             called = name[0].rpartition(".")[2]
-            code = called != name[0] or called in known or is_code_name(called) or _CODE_ARGUMENT.search(arguments)
-            yield finding("code_line", "leak" if code else "warning", shown)
+            code = (
+                called != name[0] or called in patch_names or is_code_name(called) or _CODE_ARGUMENT.search(arguments)
+            )
+            yield finding("code_line", "leak" if code else "warning", call_text)
 
 
 def _is_remark(arguments: str) -> bool:
-    """Whether what stands in parentheses is words and no arguments: blanks between words, and no sign of code."""
+    """Whether the text in parentheses is words and no arguments: blanks between words, and no sign of code."""
     return bool(re.fullmatch(r"[\w'-]+(?:[,;]? [\w'-]+)*", arguments)) and " " in arguments.replace(", ", "")
 
 
@@ -136,16 +140,16 @@ def literal_findings(reading: TextReading, chain: Sequence[StageFacts], position
     marks = _marks(words, SHINGLE)
     prose = _marks(words, PROSE_SHINGLE)
     phrases = dict.fromkeys(_phrases(reading))
-    digests = {each: digest(each) for each in phrases}
+    digests = {candidate: digest(candidate) for candidate in phrases}
     for stage, facts in enumerate(chain, 1):
         exempt = {*facts.interface, *reading.path_words}
         runs = [*_runs(words, [mark in facts.literals for mark in marks], SHINGLE)]
         runs += _runs(words, [mark in facts.prose for mark in prose], PROSE_SHINGLE)
         for run in runs:
             yield finding("string_literal", severity_of(stage, position), " ".join(run), stage)
-        for each, mark in digests.items():
-            if mark in facts.literals and each not in exempt:
-                yield finding("string_literal", severity_of(stage, position), each, stage)
+        for candidate, mark in digests.items():
+            if mark in facts.literals and candidate not in exempt:
+                yield finding("string_literal", severity_of(stage, position), candidate, stage)
 
 
 def _marks(words: Sequence[str], length: int) -> list[str]:
@@ -153,7 +157,7 @@ def _marks(words: Sequence[str], length: int) -> list[str]:
 
 
 def _runs(words: Sequence[str], hits: Sequence[bool], length: int) -> Iterator[list[str]]:
-    """The longest runs of words whose every `length` in a row is known, if enough of them carry meaning."""
+    """The longest runs of words in which every `length` in a row are a hit, if enough of them carry meaning."""
     start = None
     for at, hit in enumerate([*hits, False]):
         if hit and start is None:
@@ -166,8 +170,8 @@ def _runs(words: Sequence[str], hits: Sequence[bool], length: int) -> Iterator[l
 
 
 def _phrases(reading: TextReading) -> Iterator[str]:
-    for shown in (*reading.spans, *reading.quotes):
-        yield phrase(shown.strip("\"'"))
+    for quoted in (*reading.spans, *reading.quotes):
+        yield phrase(quoted.strip("\"'"))
     for text in (reading.masked,):
         chunks = text.split()
         for length in range(1, _LONGEST_PHRASE + 1):

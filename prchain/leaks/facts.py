@@ -23,7 +23,7 @@ SHORTEST_MARKED_LITERAL = 6
 SHINGLE = 4
 """So many words of a message in a row are no coincidence, when enough of them carry meaning."""
 PROSE_SHINGLE = 7
-"""Of a comment or docstring it takes more, since whoever describes the same thing may well use the same words."""
+"""A comment or docstring needs more: descriptions of the same thing often use the same words."""
 _LONGEST_LITERAL = 2000
 
 _PLACEHOLDER = re.compile(r"\{[^{}\n]{0,60}\}|%\([\w.]{1,40}\)[sdrifg]|%[sdrifgv]|\\.")
@@ -56,7 +56,7 @@ class StageFacts:
     paths: tuple[str, ...]
     """Paths of its source patch, old names of renamed files among them."""
     interface: frozenset[str] = frozenset()
-    """Names that its hidden tests need, which the solver is told; exempt."""
+    """Names that its hidden tests need and the solver is given; exempt."""
 
     def to_json(self) -> str:
         """One line of JSON, the same for the same facts."""
@@ -198,9 +198,9 @@ def _prose_digests(patches: Sequence[FilePatch]) -> set[str]:
         found: set[str] = set()
         for patch in patches:
             lexed = lex(patch.added if added else patch.removed, patch.path)
-            said = [*lexed.comments, *(value for value in lexed.strings if "\n" in value)]
-            said += [line for line in lexed.code.split("\n") if is_prose(line)]
-            for value in said:
+            texts = [*lexed.comments, *(value for value in lexed.strings if "\n" in value)]
+            texts += [line for line in lexed.code.split("\n") if is_prose(line)]
+            for value in texts:
                 found.update(shingles(value, PROSE_SHINGLE))
         sides.append(found)
     return sides[0] - sides[1]

@@ -1,4 +1,4 @@
-"""What the leak check found in a text, and the words in which a model is told to mend it."""
+"""What the leak check found in a text, and the words that tell a model to mend it."""
 
 from __future__ import annotations
 

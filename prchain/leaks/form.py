@@ -49,7 +49,7 @@ _SETUP = (
     r"the (?:query|prompt) you (?:requested|asked)",
     r"\bas an AI\b",
 )
-"""What only who knows of the reference, or of the making of this text, would say."""
+"""Words of an author who knows the reference, or how this text was made."""
 _MAYBE_MAKING = (
     r"pull[ -]request",
     r"merge request",
@@ -138,15 +138,15 @@ def _length(text: str, kind: str) -> Iterator[Finding]:
 
 
 def _meta(reading: TextReading, kind: str) -> Iterator[Finding]:
-    """Talk about the making of the text. Words that may mean the project's own subject leak when there are two subjects
-    of them; a judge, of a comment, may speak of the patch it judges."""
-    said = " ".join(reading.masked.split())
+    """Talk about the making of the text. Words that may mean the project's own subject leak when they have two
+    subjects; a comment may speak of the patch that its judge judges."""
+    text = " ".join(reading.masked.split())
     judge = kind == "comment"
-    for match in _META[judge].finditer(said):
+    for match in _META[judge].finditer(text):
         yield finding("meta", "leak", match[0])
-    maybe = [match[0] for match in _MAYBE_META[judge].finditer(_META[judge].sub(" ", said))]
-    subjects = {subject[0].lower() for phrase in maybe if (subject := _SUBJECT.search(phrase))}
-    for phrase in maybe:
+    doubtful = [match[0] for match in _MAYBE_META[judge].finditer(_META[judge].sub(" ", text))]
+    subjects = {subject[0].lower() for phrase in doubtful if (subject := _SUBJECT.search(phrase))}
+    for phrase in doubtful:
         yield finding("meta", "leak" if len(subjects) > 1 else "warning", phrase)
 
 

@@ -35,7 +35,7 @@ def _names(names: frozenset[str], standing: frozenset[str] = frozenset()) -> _Na
 
 def name_findings(reading: TextReading, chain: Sequence[StageFacts], position: int, kind: str) -> Iterator[Finding]:
     """Names that the stages introduce or change. Own and later ones leak; those that stand by now are warnings."""
-    exempt = _exempt(reading, chain, position)
+    exempt = _exempt_words(reading, chain, position)
     order = sorted(range(1, len(chain) + 1), key=lambda stage: (stage != position, stage < position, stage))
     for word in reading.words:
         if len(word.text) < SHORTEST_NAME or _is_exempt(word.text, exempt):
@@ -49,38 +49,38 @@ def name_findings(reading: TextReading, chain: Sequence[StageFacts], position: i
                 any(names(word, _names(facts.changed), alike=False) for facts in chain[:position] or chain)
                 and hit != position
             ):
-                yield finding("changed_name", "warning", word.shown or word.text, hit)
+                yield finding("changed_name", "warning", word.spelling or word.text, hit)
             else:
                 own = hit == position
                 yield finding(
                     "introduced_name" if own else "other_stage_name",
                     "leak" if hit >= position else "warning",
-                    word.shown or word.text,
+                    word.spelling or word.text,
                     hit,
                 )
         elif kind != "issue" and position and names(word, _names(chain[position - 1].changed), alike=False):
-            yield finding("changed_name", "warning", word.shown or word.text, position)
+            yield finding("changed_name", "warning", word.spelling or word.text, position)
 
 
-def names(word: Word, known: _Names, *, alike: bool = True) -> bool:
+def names(word: Word, name_set: _Names, *, alike: bool = True) -> bool:
     """Whether a word of the text is one of the names.
 
     A word that is plain English needs to be marked as code. With `alike`, other spellings count: `maxRetries` for
     `max_retries`, plurals, and a word unknown to English that is the name written as one.
     """
     for text in _singulars(word.text):
-        if text in known.exact and (word.marked or _stands_out(text)):
+        if text in name_set.exact and (word.marked or _stands_out(text)):
             return True
-    if not alike or any(text in known.standing for text in _singulars(word.text)):
+    if not alike or any(text in name_set.standing for text in _singulars(word.text)):
         return False
     stands_out = _stands_out(word.text)
     if not word.marked and not stands_out:
         return False
     for text in _singulars(word.text):
         parts = name_parts(text)
-        if parts in known.parts and (len(parts) > 1 or word.marked):
+        if parts in name_set.parts and (len(parts) > 1 or word.marked):
             return True
-        if len(parts) == 1 and parts[0] in known.squashed and not is_plain(text):
+        if len(parts) == 1 and parts[0] in name_set.squashed and not is_plain(text):
             return True
     return False
 
@@ -100,11 +100,11 @@ def _singulars(text: str) -> Iterator[str]:
             yield text[:-2]
 
 
-def _exempt(reading: TextReading, chain: Sequence[StageFacts], position: int) -> frozenset[str]:
+def _exempt_words(reading: TextReading, chain: Sequence[StageFacts], position: int) -> frozenset[str]:
     """What may be named: the interface of this stage and the earlier ones (of all, before the first), and words of
     named paths."""
-    told = chain if position == 0 else chain[:position]
-    return frozenset({*reading.path_words, *(name for facts in told for name in facts.interface)})
+    stages = chain if position == 0 else chain[:position]
+    return frozenset({*reading.path_words, *(name for facts in stages for name in facts.interface)})
 
 
 def _is_exempt(text: str, exempt: frozenset[str]) -> bool:

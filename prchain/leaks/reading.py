@@ -32,7 +32,7 @@ class Word:
 
     text: str
     marked: bool
-    shown: str = ""
+    spelling: str = ""
 
 
 class TextReading:
@@ -40,9 +40,9 @@ class TextReading:
 
     def __init__(self, text: str, paths: Collection[str], chain_paths: Collection[str]) -> None:
         self.text = fold(html.unescape(text)).replace("\\_", "_")
-        self.named = frozenset(_named(self.text, chain_paths))
+        self.named_paths = frozenset(_named_paths(self.text, chain_paths))
         """The chain's paths that the text names in full."""
-        self._known = _known(self.text, paths, chain_paths)
+        self._path_chunks = _path_chunks(self.text, paths, chain_paths)
 
     @cached_property
     def fences(self) -> list[str]:
@@ -51,12 +51,12 @@ class TextReading:
 
     @cached_property
     def spans(self) -> list[str]:
-        """What stands between backticks in a line."""
+        """The texts between backticks within a line."""
         return [(match[1] or match[2]).strip() for match in _SPAN.finditer(self.text)]
 
     @cached_property
     def quotes(self) -> list[str]:
-        """What stands between quotation marks in a line."""
+        """The texts between quotation marks within a line."""
         return [(match[1] or match[2]).strip() for match in _QUOTED.finditer(self.text)]
 
     @cached_property
@@ -68,14 +68,14 @@ class TextReading:
     def masked(self) -> str:
         """The text with blanks in place of the paths it names: the words in them do not count."""
         text = self.text
-        for path in sorted(self.named, key=len, reverse=True):
+        for path in sorted(self.named_paths, key=len, reverse=True):
             text = _whole(path).sub(lambda match: " " * len(match[0]), text)
-        return _CHUNK.sub(lambda match: " " * len(match[0]) if _trim(match[0]) in self._known else match[0], text)
+        return _CHUNK.sub(lambda match: " " * len(match[0]) if _trim(match[0]) in self._path_chunks else match[0], text)
 
     @cached_property
     def path_words(self) -> frozenset[str]:
         """The words of the paths that the text names: files and folders, without endings."""
-        paths = {*self.named, *self._known}
+        paths = {*self.named_paths, *self._path_chunks}
         return frozenset(
             word for path in paths for part in path.split("/") for word in (part, *part.split(".")) if word
         )
@@ -88,13 +88,13 @@ class TextReading:
         plain: set[str] = set()
         for match in _WORD.finditer(masked):
             (marked if _is_marked(masked, match.start(), match.end()) else plain).add(match[0])
-        shown = [match[1] or match[2] for match in _SPAN.finditer(masked)]
-        shown += [quote for quote in self.quotes if " " not in quote]
-        for span in shown:
+        marked_spans = [match[1] or match[2] for match in _SPAN.finditer(masked)]
+        marked_spans += [quote for quote in self.quotes if " " not in quote]
+        for span in marked_spans:
             whole = span.strip().removeprefix("--")
             if _HYPHENATED.fullmatch(whole):
                 marked.add(whole)
-            if whole not in self._known:
+            if whole not in self._path_chunks:
                 marked.update(_WORD.findall(span))
         if self.fences:
             marked |= plain
@@ -132,7 +132,7 @@ def _whole(path: str) -> re.Pattern[str]:
     return re.compile(rf"(?<![\w-]){re.escape(path)}(?![\w/-])")
 
 
-def _named(text: str, paths: Iterable[str]) -> Iterator[str]:
+def _named_paths(text: str, paths: Iterable[str]) -> Iterator[str]:
     for path in paths:
         if path in text and _whole(path).search(text):
             yield path
@@ -142,37 +142,37 @@ def _trim(chunk: str) -> str:
     return chunk.strip("/").rstrip(".!?").removeprefix("./").rstrip("/")
 
 
-def _known(text: str, paths: Collection[str], chain_paths: Collection[str]) -> frozenset[str]:
+def _path_chunks(text: str, paths: Collection[str], chain_paths: Collection[str]) -> frozenset[str]:
     """The chunks of a text that are paths, the ends of paths, folders, or modules by their dotted name."""
-    wanted: dict[str, str] = {}
+    candidates: dict[str, str] = {}
     for chunk in _CHUNK.findall(text):
         trimmed = _trim(chunk)
         if len(trimmed) <= _LONGEST_PATH and ("/" in chunk or "." in trimmed):
-            wanted.setdefault(trimmed, trimmed)
+            candidates.setdefault(trimmed, trimmed)
             if "/" not in trimmed:
-                wanted.setdefault(trimmed.replace(".", "/"), trimmed)
-    lasts = {key.rpartition("/")[2] for key in wanted}
+                candidates.setdefault(trimmed.replace(".", "/"), trimmed)
+    lasts = {key.rpartition("/")[2] for key in candidates}
     found: set[str] = set()
     folders: set[str] = set()
     for path in (*paths, *chain_paths):
         folder, _, name = path.rpartition("/")
         folders.add(folder)
         if name in lasts:
-            found.update(_ends(path, wanted))
+            found.update(_ends(path, candidates))
         stem = name.partition(".")[0]
         if stem in lasts and stem != name:
-            found.update(_ends(f"{folder}/{stem}" if folder else stem, wanted, modules=True))
+            found.update(_ends(f"{folder}/{stem}" if folder else stem, candidates, modules=True))
     for folder in _with_parents(folders):
         if folder.rpartition("/")[2] in lasts:
-            found.update(_ends(folder, wanted))
+            found.update(_ends(folder, candidates))
     return frozenset(found)
 
 
-def _ends(path: str, wanted: dict[str, str], *, modules: bool = False) -> Iterator[str]:
+def _ends(path: str, candidates: dict[str, str], *, modules: bool = False) -> Iterator[str]:
     """The chunks that are this path or an end of it; for a module's path, ends of several parts only."""
     parts = path.split("/")
     for start in range(len(parts) - modules):
-        chunk = wanted.get("/".join(parts[start:]))
+        chunk = candidates.get("/".join(parts[start:]))
         if chunk is not None:
             yield chunk
 

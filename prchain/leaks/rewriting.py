@@ -1,4 +1,4 @@
-"""Asking for a text until the leak check has nothing against it."""
+"""Asking for a text again until the leak check finds no leak in it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from prchain.leaks.finding import Finding, leaking
 
 Again = Callable[[int, str, Sequence[Finding]], str | None]
 """The next version of a text, from its number (1 is the second version), the one before and what was found in that;
-None where there is no other to be had."""
+None where there is no other version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,16 +28,16 @@ class TextVersions:
 
 def until_clean(first: str, check: Callable[[str], Sequence[Finding]], again: Again, repeats: int) -> TextVersions:
     """Write a text again, `repeats` times at most, until `check` finds no leak in it."""
-    text, found = first, [tuple(check(first))]
-    while leaking(found[-1]) and len(found) <= repeats:
-        more = again(len(found), text, found[-1])
-        if more is None:
+    text, findings = first, [tuple(check(first))]
+    while leaking(findings[-1]) and len(findings) <= repeats:
+        rewritten = again(len(findings), text, findings[-1])
+        if rewritten is None:
             break
-        text = more
-        found.append(tuple(check(text)))
-    return TextVersions(text, tuple(found))
+        text = rewritten
+        findings.append(tuple(check(text)))
+    return TextVersions(text, tuple(findings))
 
 
 def leak_words(findings: Sequence[Finding]) -> str:
-    """What the author of a text is told of its leaks, a line each."""
+    """The leaks of a text in words for its author, a line each."""
     return "\n".join(dict.fromkeys(finding.words() for finding in findings if finding.severity == "leak"))

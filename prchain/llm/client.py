@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 _RESPONSE_FORMAT = re.compile(r"response_?format|json_?schema|guided_(?:json|decoding)|structured outputs?", re.I)
 
 _REASONING = re.compile(r"reasoning_content")
-_WANTED = re.compile(r"pass(?:ed)? back|required|missing|must be (?:sent|given|provided|included)", re.I)
+_REASONING_REQUIRED = re.compile(r"pass(?:ed)? back|required|missing|must be (?:sent|given|provided|included)", re.I)
 """An endpoint that complains of reasoning which was not passed back complains of another message."""
 
 if TYPE_CHECKING:
@@ -43,31 +43,31 @@ class OpenAIModel:
         while True:
             waited += self._wait(self.endpoint.quiet_seconds(), waited, None)
             dialect = self.endpoint.dialect(self.name)
-            sent = self._send(request, dialect)
-            if isinstance(sent, Reply):
-                return sent
-            other = _other_dialect(sent, request, dialect)
-            if other is not None:
+            result = self._send(request, dialect)
+            if isinstance(result, Reply):
+                return result
+            other_dialect = _other_dialect(result, request, dialect)
+            if other_dialect is not None:
                 log.info("%s does not take every parameter for %s: sent in another way", self.endpoint.shown, self.name)
-                self.endpoint.learn(self.name, other)
+                self.endpoint.learn(self.name, other_dialect)
                 continue
             tries += 1
-            if not sent.again or tries >= self.endpoint.max_tries:
-                raise sent.error
-            if sent.retry_after:
-                self.endpoint.be_quiet(sent.retry_after)
-            pause = (sent.retry_after or 0.0) + full_jitter(tries, self.endpoint.random)
+            if not result.again or tries >= self.endpoint.max_tries:
+                raise result.error
+            if result.retry_after:
+                self.endpoint.be_quiet(result.retry_after)
+            pause = (result.retry_after or 0.0) + full_jitter(tries, self.endpoint.random)
             log.warning(
                 "%s, try %d of %d for %s: %s%s; again in %.1f s",
                 self.endpoint.shown,
                 tries,
                 self.endpoint.max_tries,
                 request.purpose or self.name,
-                sent.error.name,
-                f" ({sent.status})" if sent.status else "",
+                result.error.name,
+                f" ({result.status})" if result.status else "",
                 pause,
             )
-            waited += self._wait(pause, waited, sent.error)
+            waited += self._wait(pause, waited, result.error)
 
     def _wait(self, seconds: float, waited: float, error: LlmError | None) -> float:
         """Wait, and return for how long; raise where that would be longer than allowed."""
@@ -101,7 +101,7 @@ class OpenAIModel:
 
 
 def _other_dialect(fault: EndpointFault, request: Request, dialect: Dialect) -> Dialect | None:
-    """The dialect to try where the endpoint refused a parameter that can be said in another way."""
+    """The dialect to try where the endpoint refused a parameter that can be sent in another way."""
     if fault.status not in {400, 422}:
         return None
     if request.schema is not None and not dialect.schema_in_words and _RESPONSE_FORMAT.search(fault.words):
@@ -109,6 +109,6 @@ def _other_dialect(fault: EndpointFault, request: Request, dialect: Dialect) -> 
     if not dialect.completion_tokens and "max_completion_tokens" in fault.words:
         return replace(dialect, completion_tokens=True)
     sends_reasoning = any(message.reasoning is not None for message in request.messages) and not dialect.no_reasoning
-    if sends_reasoning and _REASONING.search(fault.words) and not _WANTED.search(fault.words):
+    if sends_reasoning and _REASONING.search(fault.words) and not _REASONING_REQUIRED.search(fault.words):
         return replace(dialect, no_reasoning=True)
     return None

@@ -63,9 +63,9 @@ def fault_of(
         return _of_status(error, where, secrets, now)
     cause = error.__cause__ if isinstance(error, openai.APIConnectionError) else error
     if isinstance(cause, _NEVER_CONNECTED):
-        said = redact(" ".join(str(cause).split()), secrets)[:_LONGEST_WORDS] or type(cause).__name__
+        detail = redact(" ".join(str(cause).split()), secrets)[:_LONGEST_WORDS] or type(cause).__name__
         return EndpointFault(
-            EndpointUnreachable(f"{where} cannot be reached: {said}; is llm_base_url right?"), again=True
+            EndpointUnreachable(f"{where} cannot be reached: {detail}; is llm_base_url right?"), again=True
         )
     if isinstance(error, openai.APITimeoutError) or isinstance(cause, httpx2.TimeoutException):
         return EndpointFault(timed_out(where))
@@ -96,33 +96,35 @@ def retry_after(headers: Mapping[str, str], now: float) -> float | None:
 def _of_status(error: openai.APIStatusError, where: str, secrets: tuple[str, ...], now: float) -> EndpointFault:
     status = error.status_code
     fields = error.body if isinstance(error.body, dict) else {}
-    words = redact(_words(error.body), secrets)[:_LONGEST_WORDS]
-    said = f"{where} answered {status}{f': {words}' if words else ''}"
+    words = redact(_body_text(error.body), secrets)[:_LONGEST_WORDS]
+    message = f"{where} answered {status}{f': {words}' if words else ''}"
     codes = {str(fields.get(name)) for name in ("code", "type")}
     wait = retry_after(error.response.headers, now)
     if status in {401, 403}:
-        named: LlmError = EndpointRefused(f"{said}; check the key (OPENAI_API_KEY, or api_key_env of the purpose)")
+        llm_error: LlmError = EndpointRefused(
+            f"{message}; check the key (OPENAI_API_KEY, or api_key_env of the purpose)"
+        )
     elif status == 404:
-        named = EndpointRefused(f"{said}; check llm_model and llm_base_url")
+        llm_error = EndpointRefused(f"{message}; check llm_model and llm_base_url")
     elif 300 <= status < 400:
-        named = EndpointRefused(f"{where} redirects ({status}); set llm_base_url to the address it redirects to")
+        llm_error = EndpointRefused(f"{where} redirects ({status}); set llm_base_url to the address it redirects to")
     elif status in {400, 413, 422} and (codes & _TOO_LONG_CODES or _TOO_LONG.search(words)):
-        named = ContextTooLong(said)
+        llm_error = ContextTooLong(message)
     elif status == 413:
-        named = ContextTooLong(f"{said or where}: the request is too large")
+        llm_error = ContextTooLong(f"{message or where}: the request is too large")
     elif status == 429 and not codes & _NO_MONEY:
-        named = RateLimited(said, wait or 0.0)
+        llm_error = RateLimited(message, wait or 0.0)
     elif status in _GATEWAY_TIMEOUTS:
-        named = EndpointTimeout(said, billed=True)
+        llm_error = EndpointTimeout(message, billed=True)
     elif status >= 500 or status in _EARLY:
-        named = EndpointUnreachable(said, billed=status in _GATEWAY)
+        llm_error = EndpointUnreachable(message, billed=status in _GATEWAY)
     else:
-        named = EndpointRefused(said)
-    again = status in _AGAIN and not isinstance(named, EndpointRefused)
-    return EndpointFault(named, again, wait, status, words)
+        llm_error = EndpointRefused(message)
+    again = status in _AGAIN and not isinstance(llm_error, EndpointRefused)
+    return EndpointFault(llm_error, again, wait, status, words)
 
 
-def _words(body: Any) -> str:
+def _body_text(body: Any) -> str:
     """What an error's body says, in one line; bodies of compatible endpoints have many forms."""
     if isinstance(body, dict):
         inner = body.get("error")

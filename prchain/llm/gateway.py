@@ -1,8 +1,8 @@
-"""The gateway: where every stage asks its questions.
+"""The gateway, through which every stage asks models.
 
-It finds the reply that an earlier run stored, or reserves, asks, stores and only then reads; what does not fit is
-asked again with words on what is wrong. All of it can be killed at any moment: the next run walks the same way over
-stored replies and goes on where the calls begin.
+It finds the reply that an earlier run stored; else it reserves, asks, stores and only then reads. A reply that does not
+fit is asked for again, with words on what is wrong. It can be killed at any moment: the next run repeats the same steps
+on stored replies and continues with the first call that has none.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class CostEstimate:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Who answers the questions of a purpose, at what price, and what holds where a question says nothing itself."""
+    """The model that answers a purpose, its price, and the defaults for what a question leaves open."""
 
     model: Model
     price: Price | None = None
@@ -128,9 +128,9 @@ class _PaidReply:
 @dataclass
 class Gateway:
     """Asks models through a ledger. Safe for several threads: each waits for its own answer, and of those that ask the
-    same at once one pays.
+    same at once only one pays.
 
-    `routes` says who answers a purpose, `default` who answers the others. `budget_usd` caps what the ledger's run may
+    `routes` maps a purpose to its route; `default` serves the others. `budget_usd` caps what the ledger's run may
     spend. A reply that does not fit is asked for `repeats` more times; so is one that was lost on its way.
     """
 
@@ -166,9 +166,9 @@ class Gateway:
         """Model and sampling settings of the questions of a purpose that name these: ``model``, ``max_tokens``, and
         ``temperature`` where it is not left to the endpoint. Raises `UsageError` where there is no model."""
         route = self._route(purpose)
-        heat, most = _sampling(route, temperature, max_tokens)
-        found = {"model": route.model.name, "max_tokens": most}
-        return found if heat is None else {**found, "temperature": float(heat)}
+        chosen_temperature, token_limit = _sampling(route, temperature, max_tokens)
+        sampling = {"model": route.model.name, "max_tokens": token_limit}
+        return sampling if chosen_temperature is None else {**sampling, "temperature": float(chosen_temperature)}
 
     def check(self, *purposes: str) -> None:
         """Make sure, before anything is sent, that each purpose has a model, and a price where there is a budget.
@@ -232,11 +232,13 @@ class Gateway:
     def _request(
         self, question: Question, shape: type[BaseModel] | None, tools: tuple[Mapping[str, Any], ...] = ()
     ) -> Request:
-        heat, most = _sampling(self._route(question.purpose), question.temperature, question.max_tokens)
+        chosen_temperature, token_limit = _sampling(
+            self._route(question.purpose), question.temperature, question.max_tokens
+        )
         return Request(
             messages=question.messages,
-            max_tokens=most,
-            temperature=heat,
+            max_tokens=token_limit,
+            temperature=chosen_temperature,
             schema=closed_schema(shape) if shape is not None else None,
             schema_name=shape.__name__ if shape is not None else "reply",
             tools=tools,
@@ -244,7 +246,7 @@ class Gateway:
             subject=question.subject,
         )
 
-    def _ask(self, question: Question, shape: type[BaseModel] | None, read: Callable[[Reply], T]) -> Answer[T]:
+    def _ask(self, question: Question, shape: type[BaseModel] | None, reader: Callable[[Reply], T]) -> Answer[T]:
         request = self._request(question, shape)
         usd: float | None = 0.0
         cost: float | None = 0.0
@@ -257,14 +259,14 @@ class Gateway:
             stored = stored and paid.stored
             seconds += paid.seconds
             try:
-                return Answer(read(paid.reply), paid.reply, usd, stored, cost, seconds)
+                return Answer(reader(paid.reply), paid.reply, usd, stored, cost, seconds)
             except UnfitReply as fault:
                 cut_off += fault.cut_off
                 ordinal += 1
                 if cut_off > 1 or ordinal > self.repeats:
-                    raise _gave_up(question, request, fault, ordinal) from None
-                what = "was cut off" if fault.cut_off else "was a refusal" if fault.refused else "did not fit"
-                log.info("%s of %s: the reply %s, asking again", question.purpose, question.subject, what)
+                    raise _final_error(question, request, fault, ordinal) from None
+                fault_words = "was cut off" if fault.cut_off else "was a refusal" if fault.refused else "did not fit"
+                log.info("%s of %s: the reply %s, asking again", question.purpose, question.subject, fault_words)
                 request = replace(request, messages=(*question.messages, *_correction(paid.reply, fault)))
 
     def _find_or_pay(self, question: Question, request: Request, ordinal: int) -> _PaidReply:
@@ -273,21 +275,21 @@ class Gateway:
         body = serialised(request, route.model.name)
         key = _key(question, body, ordinal)
         with self._alone(key):
-            found = self.ledger.find(key)
+            stored = self.ledger.find(key)
             return (
-                _PaidReply(found.reply, 0.0, True, found.usd, found.seconds)
-                if found is not None
+                _PaidReply(stored.reply, 0.0, True, stored.usd, stored.seconds)
+                if stored is not None
                 else self._pay(question, request, key, body)
             )
 
     def _pay(self, question: Question, request: Request, key: CallKey, body: bytes) -> _PaidReply:
         route = self._route(question.purpose)
         size = most_bytes(request, route.model.name, body)
-        most = route.price.most(size, request.max_tokens) if route.price else None
+        most_usd = route.price.most(size, request.max_tokens) if route.price else None
         note = CallNote(question.prompt.name, question.prompt.hash, route.model.name)
         began = monotonic()
         for tries in range(1, self.repeats + 2):
-            with self._reserved(key, note, most) as call:
+            with self._reserved(key, note, most_usd) as call:
                 try:
                     reply = route.model.complete(request)
                 except LlmError as error:
@@ -298,7 +300,7 @@ class Gateway:
                 else:
                     usd = route.price.of(reply.usage) if route.price else None
                     self.ledger.settle(call, reply, usd)
-                    paid = most if usd is None else usd
+                    paid = most_usd if usd is None else usd
                     seconds = monotonic() - began
                     log.debug("%s of %s: answered by %s after %.1f s", key.purpose, key.subject, note.model, seconds)
                     return _PaidReply(reply, paid, False, paid, seconds)
@@ -307,7 +309,7 @@ class Gateway:
 
     @contextmanager
     def _alone(self, key: CallKey) -> Iterator[None]:
-        """Wait until no other thread asks this; what it was answered is stored then."""
+        """Wait until no other thread asks this; its reply is stored then."""
         with self._answered:
             self._answered.wait_for(lambda: key not in self._asking)
             self._asking.add(key)
@@ -319,12 +321,12 @@ class Gateway:
                 self._answered.notify_all()
 
     @contextmanager
-    def _reserved(self, key: CallKey, note: CallNote, most: float | None) -> Iterator[int]:
+    def _reserved(self, key: CallKey, note: CallNote, most_usd: float | None) -> Iterator[int]:
         """A reserved call. Where the budget is short, wait for the calls in flight, which mostly cost less."""
         while True:
             with self._freed:
                 try:
-                    call = self.ledger.reserve(key, note, most, self.budget_usd)
+                    call = self.ledger.reserve(key, note, most_usd, self.budget_usd)
                     self._in_flight += 1
                     break
                 except BudgetExceeded:
@@ -341,9 +343,9 @@ class Gateway:
 
 
 def _sampling(route: Route, temperature: float | None, max_tokens: int | None) -> tuple[float | None, int]:
-    """Temperature and tokens of a reply: as a question says, else its purpose, else as it is for all."""
-    heat = route.temperature if temperature is None else temperature
-    return heat, max_tokens or route.max_tokens or MAX_TOKENS
+    """Temperature and tokens of a reply: from the question, else its purpose, else the default."""
+    chosen_temperature = route.temperature if temperature is None else temperature
+    return chosen_temperature, max_tokens or route.max_tokens or MAX_TOKENS
 
 
 def _unpriced(model: str, purpose: str, limit: str) -> SettingsError:
@@ -366,14 +368,14 @@ def _key(question: Question, body: bytes, ordinal: int) -> CallKey:
 
 def _correction(reply: Reply, fault: UnfitReply) -> tuple[Message, Message]:
     """What follows the question when it is asked again. Roles keep alternating, as some chat templates demand."""
-    said = reply.text.strip() or reply.refusal or "(no text)"
-    return Message("assistant", said[:_LONGEST_ECHO]), Message("user", fault.words)
+    reply_text = reply.text.strip() or reply.refusal or "(no text)"
+    return Message("assistant", reply_text[:_LONGEST_ECHO]), Message("user", fault.words)
 
 
-def _gave_up(question: Question, request: Request, fault: UnfitReply, asked: int) -> BadReply:
+def _final_error(question: Question, request: Request, fault: UnfitReply, tries: int) -> BadReply:
     about = f"{question.purpose} of {question.subject}"
     if fault.cut_off:
         return BadReply(f"{about}: the reply was cut off; max_tokens, {request.max_tokens}, is too small for it")
     if fault.refused:
-        return ModelRefused(f"{about}: the model refused, asked {asked} times")
-    return BadReply(f"{about}: no usable reply, asked {asked} times; the last fault: {fault.words}")
+        return ModelRefused(f"{about}: the model refused, asked {tries} times")
+    return BadReply(f"{about}: no usable reply, asked {tries} times; the last fault: {fault.words}")

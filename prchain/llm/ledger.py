@@ -19,7 +19,7 @@ from prchain.terminal import counted, dollars
 
 @dataclass(frozen=True, slots=True)
 class CallKey:
-    """What a stored reply is found by: samples, attempts and repeats stay apart, and so do different requests."""
+    """The key of a stored reply: samples, attempts and repeats stay apart, and so do different requests."""
 
     purpose: str
     subject: str

@@ -1,4 +1,4 @@
-"""What is said to a model and what it says: values, and the protocol that every kind of model satisfies."""
+"""Requests to models and their replies as values, and the protocol of every kind of model."""
 
 from __future__ import annotations
 

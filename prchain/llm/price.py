@@ -1,4 +1,4 @@
-"""What a call costs, by the prices that the settings name. No price stands in the code: they change."""
+"""What a call costs, by the prices that the settings name. The code holds no prices: they change."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ class Fence:
         for text in texts:
             data = text.encode("utf-8", "surrogatepass")
             digest.update(len(data).to_bytes(8, "big") + data)
-        # 64 bits could be met by chance with much computing; a text that has met them gets another nonce.
+        # With much computing a text could be made to hold the 64 bits; it then gets another nonce.
         while any((nonce := digest.hexdigest()[:_HASH_LENGTH]) in text for text in texts):
             digest.update(b"\0")
         self.nonce = nonce if texts else digest.hexdigest()[:_HASH_LENGTH]

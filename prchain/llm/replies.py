@@ -16,9 +16,9 @@ from prchain.scrub import clean_text
 Shape = TypeVar("Shape", bound=BaseModel)
 
 _DEEPEST = 64
-"""Levels of objects and lists in one another; every shape that is asked for has fewer than ten."""
+"""Levels of nested objects and lists; every requested shape has fewer than ten."""
 
-_COMPLAINTS = 8
+_MOST_COMPLAINTS = 8
 """So many faults of a reply are told to the model; more would not help it."""
 
 _LONGEST_KEY = 80
@@ -60,34 +60,34 @@ def read_shape(reply: Reply, shape: type[Shape]) -> Shape:
     """The value that a reply in JSON holds, checked against `shape` with strict types. Raises `UnfitReply`.
 
     A Markdown fence or prose around one JSON object is tolerated, and so are keys that nobody asked for: they say
-    nothing that is used. A shape that forbids them (pydantic's ``extra="forbid"``) is spared them. Not a number,
+    nothing that is used. Where a shape forbids them (pydantic's ``extra="forbid"``), they are faults. Not a number,
     infinity, keys given twice, and more than one object are not tolerated: what such a reply means would be a guess.
     """
     _refuse_what_is_no_text(reply)
     value = find_object(reply.text)
-    wanted = closed_schema(shape).get("properties", value)
-    others = [key for key in value if key not in wanted]
-    doubtful = others if shape.model_config.get("extra") == "forbid" else _doubtful(others, value, wanted)
-    said = [f"{key[:_LONGEST_KEY]}: no such key was asked for" for key in doubtful]
+    properties = closed_schema(shape).get("properties", value)
+    extra_keys = [key for key in value if key not in properties]
+    doubtful = extra_keys if shape.model_config.get("extra") == "forbid" else _doubtful(extra_keys, value, properties)
+    complaints = [f"{key[:_LONGEST_KEY]}: no such key was asked for" for key in doubtful]
     try:
-        asked = {key: part for key, part in value.items() if key in wanted}
-        found = shape.model_validate_json(json.dumps(asked), strict=True)
+        requested = {key: part for key, part in value.items() if key in properties}
+        parsed = shape.model_validate_json(json.dumps(requested), strict=True)
     except ValidationError as error:
         faults = error.errors(include_url=False, include_input=False, include_context=False)
-        said += [f"{'.'.join(map(str, fault['loc'])) or 'the object'}: {fault['msg']}" for fault in faults]
-    if said:
+        complaints += [f"{'.'.join(map(str, fault['loc'])) or 'the object'}: {fault['msg']}" for fault in faults]
+    if complaints:
         raise UnfitReply(
-            f"Your JSON does not fit the schema: {'; '.join(said[:_COMPLAINTS])}. Reply with the corrected JSON object "
-            "alone."
+            f"Your JSON does not fit the schema: {'; '.join(complaints[:_MOST_COMPLAINTS])}. Reply with the corrected "
+            "JSON object alone."
         )
-    return found
+    return parsed
 
 
-def _doubtful(others: Iterable[str], value: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
-    """Those of the other keys that may be meant for one that was asked for: it is missing, or has nearly that name."""
-    missing = wanted.keys() - value.keys()
-    names = {_folded(name) for name in wanted}
-    return [key for key in others if missing or _folded(key) in names]
+def _doubtful(extra_keys: Iterable[str], value: Mapping[str, Any], properties: Mapping[str, Any]) -> list[str]:
+    """The extra keys that may stand for a requested one: one is missing, or has nearly the same name."""
+    missing = properties.keys() - value.keys()
+    names = {_folded(name) for name in properties}
+    return [key for key in extra_keys if missing or _folded(key) in names]
 
 
 def _folded(key: str) -> str:
@@ -95,7 +95,7 @@ def _folded(key: str) -> str:
 
 
 def find_object(text: str) -> dict[str, Any]:
-    """The one JSON object of a text, whatever prose stands around it. Raises `UnfitReply`.
+    """The one JSON object of a text, whatever prose is around it. Raises `UnfitReply`.
 
     An object inside something broken is not taken for the answer: it may be any part of it.
     """
@@ -135,13 +135,13 @@ def _is_deep(value: Any) -> bool:
     for _ in range(_DEEPEST):
         level = [
             item
-            for each in level
-            if isinstance(each, (dict, list))
-            for item in (each.values() if isinstance(each, dict) else each)
+            for node in level
+            if isinstance(node, (dict, list))
+            for item in (node.values() if isinstance(node, dict) else node)
         ]
         if not level:
             return False
-    return any(isinstance(each, (dict, list)) for each in level)
+    return any(isinstance(node, (dict, list)) for node in level)
 
 
 def _end_of_prose(text: str, start: int) -> int:
@@ -230,10 +230,10 @@ def _clean(value: Any) -> Any:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    unique = dict(pairs)
+    if len(unique) != len(pairs):
         raise ValueError("a key stands twice in one object")
-    return found
+    return unique
 
 
 def _finite(text: str) -> float:

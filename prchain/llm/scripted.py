@@ -131,10 +131,10 @@ class ScriptedModel:
                 if i not in self._used or self._lines[i].repeat:
                     self._used.add(i)
                     return self._lines[i].as_reply()
-        what = f"{request.purpose or 'a question'} of {request.subject or 'nothing'}: {_head(request)}"
+        question_words = f"{request.purpose or 'a question'} of {request.subject or 'nothing'}: {_head(request)}"
         if fitting:
-            raise ScriptExhausted(f"the script has answered this as often as it can; asked again was {what}")
-        raise ScriptUnknown(f"the script has no line for {what}")
+            raise ScriptExhausted(f"the script has answered this as often as it can; asked again was {question_words}")
+        raise ScriptUnknown(f"the script has no line for {question_words}")
 
 
 def _head(request: Request) -> str:

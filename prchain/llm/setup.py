@@ -16,7 +16,7 @@ _Address = tuple[str, str | None]
 
 
 def make_gateway(settings: Settings, ledger: Ledger, budget_usd: float | None = None) -> Gateway:
-    """A gateway that asks the models of the settings, or the script that stands in for all of them.
+    """A gateway that asks the models of the settings, or the script that replaces all of them.
 
     `budget_usd` is what the ledger's run may spend; None is no limit. `Gateway.check` tells before anything is sent
     whether the purposes of a command have models and, with a budget, prices. Raises `UsageError` where no model is

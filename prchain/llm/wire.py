@@ -27,7 +27,7 @@ class Dialect:
     """What an endpoint was found not to take."""
 
     schema_in_words: bool = False
-    """It refuses ``response_format``: the schema is told to the model in the last message."""
+    """It refuses ``response_format``: the last message tells the model the schema."""
     completion_tokens: bool = False
     """It wants ``max_completion_tokens`` for ``max_tokens``, as OpenAI's reasoning models do."""
     no_reasoning: bool = False
@@ -57,9 +57,9 @@ def body_of(request: Request, model: str, dialect: Dialect = PLAIN) -> dict[str,
 
 
 def serialised(request: Request, model: str) -> bytes:
-    """Everything that is sent, as canonical JSON: what a stored reply is found by.
+    """Everything that is sent, as canonical JSON: a stored reply is found by it.
 
-    The dialect is left out: a reply stays found when the endpoint's taste changes.
+    The dialect is left out, so that a stored reply is still found when the endpoint's dialect changes.
     """
     return _json(body_of(request, model))
 
@@ -87,8 +87,8 @@ def reply_of(body: bytes, model: str, secrets: tuple[str, ...] = ()) -> Reply:
         raise _broken("no object")
     choices = answer.get("choices")
     if not isinstance(choices, list) or not choices:
-        said = _error_words(answer.get("error"))
-        raise _broken(f"no choices; it says: {redact(said, secrets)}" if said else "no choices")
+        detail = _error_words(answer.get("error"))
+        raise _broken(f"no choices; it says: {redact(detail, secrets)}" if detail else "no choices")
     choice = choices[0]
     message = choice.get("message") if isinstance(choice, dict) else None
     if not isinstance(message, dict):
@@ -119,8 +119,8 @@ def _with_words(messages: tuple[Message, ...], words: str) -> tuple[Message, ...
     last = max((i for i, message in enumerate(messages) if message.role == "user"), default=None)
     if last is None:
         return (*messages, Message("user", words))
-    spoken = replace(messages[last], content=f"{messages[last].content}\n\n{words}")
-    return (*messages[:last], spoken, *messages[last + 1 :])
+    extended = replace(messages[last], content=f"{messages[last].content}\n\n{words}")
+    return (*messages[:last], extended, *messages[last + 1 :])
 
 
 def _message(message: Message, dialect: Dialect) -> dict[str, Any]:

@@ -74,8 +74,8 @@ def test_an_option_takes_the_names_and_only_its_help_imports_what_they_name(frui
     assert CliRunner().invoke(eat, ["--fruit", "plum"]).exit_code == 2
     assert loaded() == set()
     for _ in range(2):
-        told = " ".join(CliRunner().invoke(eat, ["--help"]).output.split())
-        assert "[fig|red-apple] To eat. fig: is sweet; red-apple: grows on a tree. [default: fig]" in told
+        help_text = " ".join(CliRunner().invoke(eat, ["--help"]).output.split())
+        assert "[fig|red-apple] To eat. fig: is sweet; red-apple: grows on a tree. [default: fig]" in help_text
 
 
 @pytest.mark.parametrize("catalogue", [BACKENDS, FORMATS, RUNNERS, SCAFFOLDS])

@@ -24,8 +24,8 @@ def put_command(monkeypatch: pytest.MonkeyPatch) -> PutCommand:
     """Puts a function in the place of every command."""
 
     def put(function: Callable[[], None]) -> None:
-        made = click.command()(function)
-        monkeypatch.setattr(cli.StageCommands, "get_command", lambda *_: made)
+        command = click.command()(function)
+        monkeypatch.setattr(cli.StageCommands, "get_command", lambda *_: command)
 
     return put
 
@@ -127,10 +127,10 @@ def test_help_lists_every_command_with_its_line(capsys: pytest.CaptureFixture[st
 
 def test_help_says_what_prchain_is_and_in_what_order_its_commands_come(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["--help"]) == 0
-    said, _, _ = capsys.readouterr().out.partition("Options:")
-    assert "training data for" in said
+    introduction, _, _ = capsys.readouterr().out.partition("Options:")
+    assert "training data for" in introduction
     steps = ("mine", "chains build", "tasks build", "environments validate", "rollouts run", "export")
-    places = [said.index(f"    prchain {step}") for step in steps]
+    places = [introduction.index(f"    prchain {step}") for step in steps]
     assert places == sorted(places)
 
 

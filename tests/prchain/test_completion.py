@@ -28,23 +28,23 @@ SHELLS = {
 INSTALLED = [shell for shell in SHELLS if shutil.which(shell)]
 
 
-def asked(instruction: str, words: str = "", last: str = "") -> str:
+def complete(instruction: str, words: str = "", last: str = "") -> str:
     """What the shell that says `instruction` is answered."""
-    told = {COMPLETE: instruction, "COMP_WORDS": words, "COMP_CWORD": last}
-    ran = subprocess.run(
-        [sys.executable, "-m", "prchain"], env=ENVIRONMENT | told, capture_output=True, text=True, check=False
+    variables = {COMPLETE: instruction, "COMP_WORDS": words, "COMP_CWORD": last}
+    process = subprocess.run(
+        [sys.executable, "-m", "prchain"], env=ENVIRONMENT | variables, capture_output=True, text=True, check=False
     )
-    assert (ran.returncode, ran.stderr) == (0, "")
-    return ran.stdout
+    assert (process.returncode, process.stderr) == (0, "")
+    return process.stdout
 
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_each_shell_is_given_a_script_and_completions(shell: str) -> None:
-    script = asked(f"{shell}_source")
+    script = complete(f"{shell}_source")
     assert f"{COMPLETE}={shell}_complete" in script
     assert "_prchain_completion" in script
     last = "ch" if shell == "fish" else "1"
-    offered = re.split(r"[\n,\t]", asked(f"{shell}_complete", "prchain ch", last))
+    offered = re.split(r"[\n,\t]", complete(f"{shell}_complete", "prchain ch", last))
     assert [word for word in offered if word in COMMANDS] == ["chains"]
 
 
@@ -58,7 +58,7 @@ def test_commands_sub_commands_options_and_values_are_completed() -> None:
         "prchain chains list --strategy t": {"temporal"},
     }.items():
         last = str(len(words.split(" ")) - 1)
-        offered = {line.partition(",")[2] for line in asked("bash_complete", words, last).split()}
+        offered = {line.partition(",")[2] for line in complete("bash_complete", words, last).split()}
         assert found <= offered, words
 
 
@@ -68,12 +68,17 @@ def test_the_names_of_commands_are_completed_without_loading_any(tmp_path: Path)
         "try:\n    main()\nexcept SystemExit as end:\n    assert not end.code\n"
         "print('LOADED', *sorted({name.partition('.')[0] for name in sys.modules}))"
     )
-    told = {COMPLETE: "bash_complete", "COMP_WORDS": "prchain c", "COMP_CWORD": "1"}
-    ran = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, env=ENVIRONMENT | told, capture_output=True, text=True, check=True
+    variables = {COMPLETE: "bash_complete", "COMP_WORDS": "prchain c", "COMP_CWORD": "1"}
+    process = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env=ENVIRONMENT | variables,
+        capture_output=True,
+        text=True,
+        check=True,
     )
-    said, _, loaded = ran.stdout.partition("LOADED ")
-    assert said.split() == ["plain,chains"]
+    output, _, loaded = process.stdout.partition("LOADED ")
+    assert output.split() == ["plain,chains"]
     assert not {"sqlalchemy", "pydantic", "rich", "sql", "miner", "chains"} & set(loaded.split())
 
 
@@ -88,19 +93,19 @@ def test_the_shell_itself_completes_after_what_the_docs_tell_to_type(shell: str,
     then = SHELLS[shell].format(typed="prchain chains b", last=2)
     environment = ENVIRONMENT | {"PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}", "HOME": str(tmp_path)}
     (tmp_path / ".config/fish/completions").mkdir(parents=True)
-    ran = subprocess.run(
+    process = subprocess.run(
         [shell, "-c", f"{before}{line}\n{then}"], env=environment, capture_output=True, text=True, check=False
     )
-    assert ran.stderr == ""
-    assert [word.partition("\t")[0] for word in ran.stdout.splitlines()] == ["build"]
+    assert process.stderr == ""
+    assert [word.partition("\t")[0] for word in process.stdout.splitlines()] == ["build"]
 
 
 def test_a_shell_that_click_does_not_know_is_a_failure_without_a_traceback() -> None:
-    ran = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-m", "prchain"],
         env=ENVIRONMENT | {COMPLETE: "tcsh_source"},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert (ran.returncode, ran.stdout, ran.stderr) == (1, "", "")
+    assert (process.returncode, process.stdout, process.stderr) == (1, "", "")

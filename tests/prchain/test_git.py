@@ -25,9 +25,9 @@ from tests.miner.gitworld import EXECUTABLE, FILE, LINK, SUBMODULE, World, facts
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
-    made = World(tmp_path / "r.git")
-    made.commit("main", {"a.py": lines("a"), "b.py": lines("b"), "run": (EXECUTABLE, b"#!\n")}, "start")
-    return made
+    created = World(tmp_path / "r.git")
+    created.commit("main", {"a.py": lines("a"), "b.py": lines("b"), "run": (EXECUTABLE, b"#!\n")}, "start")
+    return created
 
 
 def commits_of(world: World) -> dict[str, RawCommit]:
@@ -240,7 +240,7 @@ class TestChanges:
         commits = [1, *(world.commit("main", {f"f{n}": str(n)}, str(n)) for n in range(6))]
         same = world.commit("main", {}, "changes nothing")
         repository = GitRepository.open(world.save())
-        asked = [
+        names = [
             (commits[0], commits[6]),
             (commits[6], same),
             (commits[5], commits[6]),
@@ -250,7 +250,7 @@ class TestChanges:
             (commits[0], commits[1]),
             (commits[0], commits[1]),
         ]
-        pairs = [(world.sha(a), world.sha(b)) for a, b in asked]
+        pairs = [(world.sha(a), world.sha(b)) for a, b in names]
         found = [[change.path for change in changes] for changes in repository.changes(pairs)]
         assert found == [
             [f"f{n}" for n in range(6)],
@@ -284,8 +284,8 @@ class TestChanges:
         repository = GitRepository.open(world.save())
         pair = (world.sha(1), world.sha(new))
         [changes] = repository.changes([pair], renames=True)
-        wanted = [change for change in changes if change.path in {"moved.py", "*"}]
-        counts = repository.line_counts_of(pair, wanted)
+        requested = [change for change in changes if change.path in {"moved.py", "*"}]
+        counts = repository.line_counts_of(pair, requested)
         assert {c.path: (c.additions, c.deletions) for c in counts} == {"moved.py": (1, 0), "*": (1, 0)}
 
     def test_counts_of_more_changes_than_a_command_line_takes(
@@ -745,9 +745,9 @@ def test_locks_that_a_killed_fetch_left_do_not_stop_the_next(tmp_path: Path) -> 
     upstream.save()
     mirror = tmp_path / "m.git"
     update_mirror(f"file://{upstream.path}", mirror)
-    for left in ("packed-refs.lock", "HEAD.lock", "refs/heads/main.lock"):
-        (mirror / left).parent.mkdir(parents=True, exist_ok=True)
-        (mirror / left).touch()
+    for stale_lock in ("packed-refs.lock", "HEAD.lock", "refs/heads/main.lock"):
+        (mirror / stale_lock).parent.mkdir(parents=True, exist_ok=True)
+        (mirror / stale_lock).touch()
     upstream.commit("main", {"a": "2\n"}, "more")
     upstream.save()
     assert update_mirror(f"file://{upstream.path}", mirror).refs("refs/heads") == {
@@ -774,6 +774,6 @@ def test_credentials_in_a_url_reach_neither_arguments_nor_errors(
 
 
 def test_a_full_disk_has_one_name_whoever_meets_it() -> None:
-    said = "fatal: write error: No space left on device\nfatal: fetch-pack: invalid index-pack output"
-    error = process.named("fetch", said, 128)
+    stderr = "fatal: write error: No space left on device\nfatal: fetch-pack: invalid index-pack output"
+    error = process.git_failure("fetch", stderr, 128)
     assert isinstance(error, DiskFull) and error.name == "disk_full" and "make room" in str(error)

@@ -299,14 +299,14 @@ class TestLaws:
         trees = [plant(shared, side) for side in (base, ours, theirs)]
         found = merge3(shared, *trees)
         root = shared.commit(trees[0])
-        one, two = (shared.commit(tree, [root]) for tree in trees[1:])
+        first, second = (shared.commit(tree, [root]) for tree in trees[1:])
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             git(folder, "init", "--quiet", "--template=")
             (folder / ".git/objects/info").mkdir(exist_ok=True)
             (folder / ".git/objects/info/alternates").write_text(f"{shared.path / 'objects'}\n")
-            git(folder, "checkout", "--quiet", one)
-            done = subprocess.run(
+            git(folder, "checkout", "--quiet", first)
+            process = subprocess.run(
                 [
                     "git",
                     "-c",
@@ -319,15 +319,15 @@ class TestLaws:
                     "--no-ff",
                     "-m",
                     "merge",
-                    two,
+                    second,
                 ],
                 cwd=folder,
                 capture_output=True,
                 check=False,
             )
-            if b"CONFLICT" in done.stdout:  # also where git exits with 0
+            if b"CONFLICT" in process.stdout:  # also where git exits with 0
                 assert found.conflicts
-            elif done.returncode == 0:
+            elif process.returncode == 0:
                 assert found == Merge(git(folder, "rev-parse", "HEAD^{tree}").strip())
             else:
                 assert found.conflicts

@@ -130,10 +130,10 @@ def test_a_patch_that_is_cut_off_is_an_error() -> None:
 @pytest.mark.parametrize("place", [0, 1, 2])
 def test_an_unknown_commit_is_named(tmp_path: Path, place: int) -> None:
     repository, old, new = pair(tmp_path, {"a": "1\n"}, {"a": "2\n"})
-    asked = [(old, new), (new, old)]
-    asked.insert(place, (old, "12" * 20))
+    pairs = [(old, new), (new, old)]
+    pairs.insert(place, (old, "12" * 20))
     with pytest.raises(GitError, match=f"holds no commit {'12' * 20}"):
-        list(repository.patches(asked))
+        list(repository.patches(pairs))
 
 
 def test_a_missing_blob_is_an_incomplete_repository(tmp_path: Path) -> None:

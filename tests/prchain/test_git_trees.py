@@ -44,11 +44,11 @@ def store(tmp_path: Path) -> TreeStore:
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
-    made = World(tmp_path / "mirror.git")
-    made.commit("main", {"a": "1\n", "dir/b": "2\n", "run": (EXECUTABLE, b"#!\n"), "to": (LINK, b"a")}, "start")
-    made.commit("main", {"a": "one\n"}, "next")
-    made.save()
-    return made
+    created = World(tmp_path / "mirror.git")
+    created.commit("main", {"a": "1\n", "dir/b": "2\n", "run": (EXECUTABLE, b"#!\n"), "to": (LINK, b"a")}, "start")
+    created.commit("main", {"a": "one\n"}, "next")
+    created.save()
+    return created
 
 
 def snapshot(folder: Path) -> dict[str, tuple[int, int]]:
@@ -125,9 +125,13 @@ class TestStore:
 class TestTrees:
     def test_every_name_and_mode_reads_back(self, store: TreeStore) -> None:
         blob = store.write_blob(b"x")
-        wanted = {name: TreeEntry(FILE, blob) for name in ODD_NAMES}
-        wanted |= {b"x": TreeEntry(EXECUTABLE, blob), b"l": TreeEntry(LINK, blob), b"sub": TreeEntry(SUBMODULE, COMMIT)}
-        assert store.entries(store.write_tree(wanted)) == wanted
+        entries = {name: TreeEntry(FILE, blob) for name in ODD_NAMES}
+        entries |= {
+            b"x": TreeEntry(EXECUTABLE, blob),
+            b"l": TreeEntry(LINK, blob),
+            b"sub": TreeEntry(SUBMODULE, COMMIT),
+        }
+        assert store.entries(store.write_tree(entries)) == entries
 
     @pytest.mark.parametrize(
         "name", [b".git/config", b"a/.git/x", b"../x", b"/x", b"a//b", b"a/./b", b".GIT/x", b"", b"a\0b"]
@@ -176,17 +180,17 @@ class TestTrees:
     def test_commits_depend_on_nothing_but_what_they_hold(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        made = []
+        commits = []
         for name, author in (("one", "ada"), ("two", "bob")):
             monkeypatch.setenv("GIT_AUTHOR_NAME", author)
             monkeypatch.setenv("GIT_COMMITTER_DATE", f"2020-01-0{len(name)}T00:00:00Z")
             store = TreeStore.open(tmp_path / name)
             tree = plant(store, {"a": "1"})
-            made.append(store.commit(tree, [store.commit(tree)], "Message"))
-        assert made[0] == made[1]
-        shown = store.run("log", "--format=%an %ae %at %cn %ct %s", made[0])
+            commits.append(store.commit(tree, [store.commit(tree)], "Message"))
+        assert commits[0] == commits[1]
+        log = store.run("log", "--format=%an %ae %at %cn %ct %s", commits[0])
         assert (
-            shown
+            log
             == "prchain prchain@localhost 946684800 prchain 946684800 Message\n"
             + "prchain prchain@localhost 946684800 prchain 946684800 State\n"
         )
@@ -212,14 +216,14 @@ class TestTar:
             "sub": (SUBMODULE, COMMIT),
         }
         tree = plant(store, {**texts, **odd})
-        found, held = {}, {}
+        found, contents = {}, {}
         with store.to_tar(tree) as output, tarfile.open(fileobj=output, mode="r|") as archive:
             for member in archive:
                 found[member.name] = member
                 if content := archive.extractfile(member) if member.isreg() else None:
-                    held[member.name] = content.read().decode()
+                    contents[member.name] = content.read().decode()
             output.read()
-        assert held == texts
+        assert contents == texts
         assert found["link"].linkname == "../out"
         assert found["sub"].isdir()
         assert {found["d/x"].mode, found["d"].mode, found["a.txt"].mode} == {0o755, 0o644}

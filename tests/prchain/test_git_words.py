@@ -42,10 +42,10 @@ NAMES = [
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> World:
-    made = World(tmp_path_factory.mktemp("words") / "r.git")
-    made.commit("main", {**TEXTS, "link": (LINK, b"target"), "sub": (SUBMODULE, b"1" * 40)}, "start")
-    made.save()
-    return made
+    created = World(tmp_path_factory.mktemp("words") / "r.git")
+    created.commit("main", {**TEXTS, "link": (LINK, b"target"), "sub": (SUBMODULE, b"1" * 40)}, "start")
+    created.save()
+    return created
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=25)
@@ -57,10 +57,10 @@ def test_finds_what_stands_as_a_whole_word_in_a_text(world: World, names: list[s
 
 
 def test_a_missing_blob_is_said(tmp_path: Path) -> None:
-    made = World(tmp_path / "r.git")
-    made.commit("main", {"a.py": "one\n"}, "start")
-    made.save()
-    blob = git(made.path, "rev-parse", "main:a.py").strip()
-    (made.path / "objects" / blob[:2] / blob[2:]).unlink()
+    world = World(tmp_path / "r.git")
+    world.commit("main", {"a.py": "one\n"}, "start")
+    world.save()
+    blob = git(world.path, "rev-parse", "main:a.py").strip()
+    (world.path / "objects" / blob[:2] / blob[2:]).unlink()
     with pytest.raises(IncompleteRepository):
-        GitRepository.open(made.path).words_at(made.sha("main"), ["two"])
+        GitRepository.open(world.path).words_at(world.sha("main"), ["two"])

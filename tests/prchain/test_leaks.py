@@ -278,11 +278,11 @@ def test_the_time_for_hostile_text_grows_as_it_does(piece: str, kind: Kind) -> N
 
 
 def test_a_text_of_many_paths_is_linear_in_the_tree() -> None:
-    def given(size: int) -> tuple[str, frozenset[str]]:
+    def text_and_paths(size: int) -> tuple[str, frozenset[str]]:
         tree = frozenset(f"src/p{i % 97}/q{i % 13}/mod{i}.py" for i in range(5 * size))
         return " ".join(f"src/p{i}/mod{i}.py" for i in range(size)), tree
 
-    assert_linear(given, lambda it: check(it[0], CHAIN, 1, kind="query", paths_at_base=it[1]), 1000)
+    assert_linear(text_and_paths, lambda pair: check(pair[0], CHAIN, 1, kind="query", paths_at_base=pair[1]), 1000)
 
 
 def test_the_check_raises_no_error_of_the_tree() -> None:

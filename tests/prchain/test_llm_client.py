@@ -48,16 +48,16 @@ def endpoint_of() -> Iterator[Callable[..., Endpoint]]:
     """Makes endpoints, and closes them after the test."""
     with ExitStack() as stack:
 
-        def make(url: str, **more: Any) -> Endpoint:
-            made = Endpoint(url, KEY, **more)
-            stack.callback(made.close)
-            return made
+        def make(url: str, **options: Any) -> Endpoint:
+            endpoint = Endpoint(url, KEY, **options)
+            stack.callback(endpoint.close)
+            return endpoint
 
         yield make
 
 
-def asking(text: str = "How are you?", **more: Any) -> Request:
-    return Request((Message("system", "Be brief."), Message("user", text)), max_tokens=50, **more)
+def asking(text: str = "How are you?", **options: Any) -> Request:
+    return Request((Message("system", "Be brief."), Message("user", text)), max_tokens=50, **options)
 
 
 def test_a_question_is_sent_as_it_is_and_its_reply_read_whole(fake: FakeEndpoint, model: OpenAIModel) -> None:
@@ -83,10 +83,10 @@ def test_tools_and_their_calls_go_both_ways(fake: FakeEndpoint, model: OpenAIMod
     reply = model.complete(Request(history, 50, tools=(tool,)))
     assert reply.tool_calls == (ToolCall("c1", "bash", '{"command": "ls"}'),)
     assert (reply.text, reply.finish) == ("", "tool_calls")
-    sent = fake.calls[0].body
-    assert sent["tools"] == [tool]
-    assert sent["messages"][1]["tool_calls"][0]["function"] == {"name": "bash", "arguments": "{}"}
-    assert sent["messages"][2] == {"role": "tool", "content": "done", "tool_call_id": "c0"}
+    body = fake.calls[0].body
+    assert body["tools"] == [tool]
+    assert body["messages"][1]["tool_calls"][0]["function"] == {"name": "bash", "arguments": "{}"}
+    assert body["messages"][2] == {"role": "tool", "content": "done", "tool_call_id": "c0"}
 
 
 @pytest.mark.parametrize(
@@ -395,10 +395,10 @@ def test_a_slot_is_given_back_after_a_failure(fake: FakeEndpoint, endpoint_of: C
     for _ in range(3):
         with pytest.raises(errors.LlmError):
             model.complete(asking())
-    done = threading.Thread(target=lambda: model.complete(asking()), daemon=True)
-    done.start()
-    done.join(5)
-    assert not done.is_alive()
+    thread = threading.Thread(target=lambda: model.complete(asking()), daemon=True)
+    thread.start()
+    thread.join(5)
+    assert not thread.is_alive()
 
 
 def test_the_key_shows_in_no_repr_and_in_no_error(fake: FakeEndpoint, model: OpenAIModel) -> None:

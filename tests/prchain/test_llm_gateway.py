@@ -38,13 +38,15 @@ class Failing(FakeModel):
         return self.faults.pop(0) if self.faults else Reply("fine", self.name, usage=Usage(10, 0, 1))
 
 
-def question(whom: str = "me", **more: Any) -> Question:
-    return Question("query", f"c:{whom}", PROMPT, PROMPT.render(whom=whom), **more)
+def question(whom: str = "me", **options: Any) -> Question:
+    return Question("query", f"c:{whom}", PROMPT, PROMPT.render(whom=whom), **options)
 
 
-def gateway_of(model: Model, ledger: MemoryLedger | None = None, price: Price | None = PRICE, **more: Any) -> Gateway:
+def gateway_of(
+    model: Model, ledger: MemoryLedger | None = None, price: Price | None = PRICE, **options: Any
+) -> Gateway:
     waits: list[int] = []
-    return Gateway(ledger or MemoryLedger(), Route(model, price), pause=waits.append, **more)
+    return Gateway(ledger or MemoryLedger(), Route(model, price), pause=waits.append, **options)
 
 
 def scripted(*lines: dict[str, Any]) -> Gateway:
@@ -220,17 +222,17 @@ def test_a_budget_that_is_too_small_stops_before_the_call() -> None:
 
 
 def test_a_call_waits_for_reservations_of_calls_in_flight_before_it_gives_up() -> None:
-    begun, go_on = threading.Event(), threading.Event()
+    started, go_on = threading.Event(), threading.Event()
 
     def slowly(request: Request) -> str:
-        begun.set()
+        started.set()
         assert go_on.wait(10)
         return "fine"
 
     gateway = gateway_of(FakeModel(slowly), budget_usd=0.06)  # one reservation is 0.042, one call is 0.0002
     with ThreadPoolExecutor(2) as pool:
         first = pool.submit(gateway.ask, question("a"))
-        assert begun.wait(10)
+        assert started.wait(10)
         second = pool.submit(gateway.ask, question("b"))
         with pytest.raises(TimeoutError):
             second.result(timeout=0.1)
@@ -240,13 +242,13 @@ def test_a_call_waits_for_reservations_of_calls_in_flight_before_it_gives_up() -
 
 def test_an_estimate_is_what_is_not_stored_and_adds_up() -> None:
     gateway = scripted({"reply": "x"})
-    one = gateway.estimate(question(max_tokens=1000))
-    assert (one.calls, one.tokens_out) == (1, 1000)
-    assert one.usd is not None
-    assert one.usd == pytest.approx((one.tokens_in + 10 * 1000) / 1e6)
-    assert gateway.estimate(question(max_tokens=1000), Verdict).tokens_in > one.tokens_in
-    assert one + one == CostEstimate(2, 2 * one.tokens_in, 2000, one.usd + one.usd)
-    assert one + CostEstimate(1, 1, 1, None) == CostEstimate(2, one.tokens_in + 1, 1001, None)
+    estimate = gateway.estimate(question(max_tokens=1000))
+    assert (estimate.calls, estimate.tokens_out) == (1, 1000)
+    assert estimate.usd is not None
+    assert estimate.usd == pytest.approx((estimate.tokens_in + 10 * 1000) / 1e6)
+    assert gateway.estimate(question(max_tokens=1000), Verdict).tokens_in > estimate.tokens_in
+    assert estimate + estimate == CostEstimate(2, 2 * estimate.tokens_in, 2000, estimate.usd + estimate.usd)
+    assert estimate + CostEstimate(1, 1, 1, None) == CostEstimate(2, estimate.tokens_in + 1, 1001, None)
     gateway.ask(question(max_tokens=1000))
     assert gateway.estimate(question(max_tokens=1000)) == CostEstimate()
 
@@ -264,8 +266,8 @@ def test_a_purpose_has_a_model_and_limits_of_its_own() -> None:
 def test_what_a_question_says_itself_wins_over_the_settings_of_its_purpose() -> None:
     model = Failing()
     gateway = Gateway(MemoryLedger(), None, {"judge": Route(model, None, temperature=0.2, max_tokens=7)})
-    for said in ({}, {"temperature": 0.0}, {"max_tokens": 9}):
-        gateway.ask(Question("judge", "s", PROMPT, (Message("user", "x"),), **said))
+    for options in ({}, {"temperature": 0.0}, {"max_tokens": 9}):
+        gateway.ask(Question("judge", "s", PROMPT, (Message("user", "x"),), **options))
     assert [(request.max_tokens, request.temperature) for request in model.asked] == [(7, 0.2), (7, 0.0), (9, 0.2)]
 
 

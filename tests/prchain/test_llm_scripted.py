@@ -89,5 +89,5 @@ def test_a_script_that_cannot_be_read_is_named(content: bytes | None, tmp_path: 
 def test_no_line_is_given_to_two_threads() -> None:
     model = ScriptedModel([{"reply": str(number)} for number in range(200)])
     with ThreadPoolExecutor(8) as pool:
-        given = list(pool.map(lambda _: model.complete(asking()).text, range(200)))
-    assert sorted(given, key=int) == [str(number) for number in range(200)]
+        replies = list(pool.map(lambda _: model.complete(asking()).text, range(200)))
+    assert sorted(replies, key=int) == [str(number) for number in range(200)]

@@ -48,8 +48,8 @@ def put(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Put:
     monkeypatch.chdir(tmp_path)
 
     def put(function: Callable[[], None]) -> None:
-        made = click.command()(function)
-        monkeypatch.setattr(cli.StageCommands, "get_command", lambda *_: made)
+        command = click.command()(function)
+        monkeypatch.setattr(cli.StageCommands, "get_command", lambda *_: command)
 
     return put
 
@@ -127,9 +127,9 @@ def test_a_command_within_another_goes_on_with_its_log(put: Put, tmp_path: Path)
 
     put(outer)
     assert cli.run(["--log-file", "run.log", "demo"]) == 0
-    said = (tmp_path / "run.log").read_text()
-    assert said.count("tried again") == 1
-    assert said.index("status begins") < said.index("tried again") < said.index("and then")
+    log_text = (tmp_path / "run.log").read_text()
+    assert log_text.count("tried again") == 1
+    assert log_text.index("status begins") < log_text.index("tried again") < log_text.index("and then")
 
 
 def test_logging_is_as_before_when_a_command_has_ended(put: Put) -> None:
@@ -155,13 +155,13 @@ def test_secrets_prompts_and_replies_never_reach_the_log_file(put: Put, tmp_path
 
     put(ask)
     assert cli.run(["-vv", "--log-file", "run.log", "mine"]) == 1
-    said = (tmp_path / "run.log").read_text()
-    assert "of [redacted] and https://host/x and [redacted]" in said
-    assert re.search(r"WARNING .*try 1 of 4 for judge: .*\(500\); again in \d", said)
-    assert re.search(r"ends with 1 after .*: store_corrupt: damaged by \[redacted\]", said)
-    assert "raised from" in said
+    log_text = (tmp_path / "run.log").read_text()
+    assert "of [redacted] and https://host/x and [redacted]" in log_text
+    assert re.search(r"WARNING .*try 1 of 4 for judge: .*\(500\); again in \d", log_text)
+    assert re.search(r"ends with 1 after .*: store_corrupt: damaged by \[redacted\]", log_text)
+    assert "raised from" in log_text
     for secret in (TOKEN, KEY, KEY[:12], "password", SHAPED, PROMPT, REPLY):
-        assert secret not in said, secret
+        assert secret not in log_text, secret
 
 
 def test_units_are_logged_with_how_they_end_and_a_defect_with_its_place(put: Put, tmp_path: Path) -> None:
@@ -173,12 +173,12 @@ def test_units_are_logged_with_how_they_end_and_a_defect_with_its_place(put: Put
 
     put(work)
     assert cli.run(["-vv", "--log-file", "run.log", "mine"]) == 0
-    said = (tmp_path / "run.log").read_text()
-    assert re.search(r"INFO .*prchain\.runs: things: u0 begins\n", said)
-    assert re.search(r"INFO .*prchain\.runs: things: u0 ended done after \d+\.\d s\n", said)
-    assert re.search(r"INFO .*prchain\.runs: things: u1 ended defect after \d+\.\d s\n", said)
-    assert "work_on" in said
-    assert "ZeroDivisionError: over [redacted]" in said
+    log_text = (tmp_path / "run.log").read_text()
+    assert re.search(r"INFO .*prchain\.runs: things: u0 begins\n", log_text)
+    assert re.search(r"INFO .*prchain\.runs: things: u0 ended done after \d+\.\d s\n", log_text)
+    assert re.search(r"INFO .*prchain\.runs: things: u1 ended defect after \d+\.\d s\n", log_text)
+    assert "work_on" in log_text
+    assert "ZeroDivisionError: over [redacted]" in log_text
 
 
 def test_fetching_a_mirror_and_waiting_for_a_lock_are_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -35,5 +35,5 @@ def test_it_fits_its_column_and_what_an_earlier_version_wrote_is_read() -> None:
     here = this_process()
     assert len(str(here)) <= 64
     longer = "/".join([here.host + "x" * (20 - len(here.host)), here.boot + "-0000-0000", here.namespace, "7", "8"])
-    read = Process.parse(longer)
-    assert read is not None and read.boot == here.boot
+    parsed = Process.parse(longer)
+    assert parsed is not None and parsed.boot == here.boot

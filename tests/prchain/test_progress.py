@@ -185,8 +185,8 @@ def test_a_thread_says_what_is_due_while_the_command_is_busy_and_ends_with_it() 
         task = progress.task("x")
         task.update(note="first")
         task.update(note="second")
-        told = [log.lines.get(timeout=30) for _ in range(4)]
-    assert told == ["x", "x: 0 (first)", "x: 0 (second)", "x: 0 (second; 0 s so far)"]
+        lines = [log.lines.get(timeout=30) for _ in range(4)]
+    assert lines == ["x", "x: 0 (first)", "x: 0 (second)", "x: 0 (second; 0 s so far)"]
     assert not [thread for thread in threading.enumerate() if thread.name == "progress"]
 
 
@@ -218,11 +218,11 @@ def test_on_a_terminal_the_note_is_live_and_a_long_one_does_not_push_out_the_bar
     class Live(Terminal):
         def __init__(self) -> None:
             super().__init__()
-            self.seen = threading.Event()
+            self.note_drawn = threading.Event()
 
         def write(self, text: str) -> int:
             if "stage 1: before" in text:
-                self.seen.set()
+                self.note_drawn.set()
             return super().write(text)
 
     terminal = Live()
@@ -230,7 +230,7 @@ def test_on_a_terminal_the_note_is_live_and_a_long_one_does_not_push_out_the_bar
         task = progress.task("chains", total=7)
         task.update(note="stage 1: image")
         task.update(note="stage 1: before, run 1, " + "and so on " * 20)
-        assert terminal.seen.wait(30), "it is drawn while the command is busy with something else"
+        assert terminal.note_drawn.wait(30), "it is drawn while the command is busy with something else"
         last = terminal.getvalue().rpartition("\r")[2]
         assert "chains" in last and "0/7" in last and "0:00:" in last
         task.done()

@@ -58,20 +58,20 @@ class Work:
     """Ends each unit as `act` says: with a result's outcome, or by raising."""
 
     act: Callable[[Unit], str | BaseException]
-    taken: frozenset[str] = frozenset()
+    taken_units: frozenset[str] = frozenset()
     usd: float | None = None
-    begun: list[str] = field(default_factory=list)
+    started_units: list[str] = field(default_factory=list)
     stored: list[tuple[str, str, str]] = field(default_factory=list)
     title: str = "things"
 
     @contextmanager
     def holding(self, unit: Unit) -> Iterator[None]:
-        if unit.key in self.taken:
+        if unit.key in self.taken_units:
             raise StoreInUse("somebody has it")
         yield
 
     def work_on(self, unit: Unit, tell: Tell) -> UnitResult[Unit]:
-        self.begun.append(unit.key)
+        self.started_units.append(unit.key)
         tell("at it")
         outcome = self.act(unit)
         if isinstance(outcome, BaseException):
@@ -88,8 +88,8 @@ class Work:
         return self.usd
 
 
-def run(work: Work, todo: list[Unit], **more: Any) -> RunResult[Unit]:
-    return run_units(work, todo, **{"workers": 1, "progress": SILENT, **more})
+def run(work: Work, todo: list[Unit], **options: Any) -> RunResult[Unit]:
+    return run_units(work, todo, **{"workers": 1, "progress": SILENT, **options})
 
 
 def workers_are_gone() -> None:
@@ -104,7 +104,7 @@ def test_every_unit_ends_once_and_the_sums_add_up() -> None:
     work = Work(lambda unit: "done" if unit.key != "u2" else ChainGone("gone"))
     result = run(work, units(5), workers=3)
     assert result.counts == {"chain_gone": 1, "done": 4} and (result.left, result.stopped) == (0, None)
-    assert sorted(work.begun) == [f"u{n}" for n in range(5)]
+    assert sorted(work.started_units) == [f"u{n}" for n in range(5)]
     assert work.stored == [("u2", "chain_gone", "gone")]
     assert run(work, []) == RunResult()
 
@@ -125,9 +125,9 @@ def test_a_reason_is_cut_and_still_names_the_place() -> None:
 
 
 def test_what_another_run_holds_is_passed_over_and_said() -> None:
-    work = Work(lambda unit: "done", taken=frozenset({"u0", "u1", "u2", "u3"}))
+    work = Work(lambda unit: "done", taken_units=frozenset({"u0", "u1", "u2", "u3"}))
     result = run(work, units(5))
-    assert result.counts == {TAKEN: 4, "done": 1} and result.stopped is None and work.begun == ["u4"]
+    assert result.counts == {TAKEN: 4, "done": 1} and result.stopped is None and work.started_units == ["u4"]
 
 
 @pytest.mark.parametrize(
@@ -156,19 +156,19 @@ def test_what_is_no_units_fault_ends_the_run_at_once_as_an_error(error: Exceptio
     with pytest.raises(type(error)):
         run(work, units(20), workers=2)
     workers_are_gone()
-    assert len(work.begun) <= 2 and work.stored == []
+    assert len(work.started_units) <= 2 and work.stored == []
 
 
 def test_after_such_an_error_no_unit_is_begun_and_nobody_waits_for_those_under_way() -> None:
     hangs = threading.Event()
-    begun = threading.Event()
+    started = threading.Event()
 
     def act(unit: Unit) -> str | BaseException:
         if unit.key == "u0":
-            begun.set()
+            started.set()
             hangs.wait(30)
             return "done"
-        begun.wait(10)
+        started.wait(10)
         return DiskFull("no room")
 
     work = Work(act)
@@ -176,14 +176,14 @@ def test_after_such_an_error_no_unit_is_begun_and_nobody_waits_for_those_under_w
         run(work, units(9), workers=2)
     hangs.set()
     workers_are_gone()
-    assert len(work.begun) == 2
+    assert len(work.started_units) == 2
 
 
 def test_an_interrupted_run_leaves_what_is_under_way_and_begins_nothing_more() -> None:
     work = Work(lambda unit: KeyboardInterrupt())
     with pytest.raises(KeyboardInterrupt):
         run(work, units(9))
-    assert work.begun == ["u0"] and work.stored == []
+    assert work.started_units == ["u0"] and work.stored == []
 
 
 class TestStop:
@@ -232,7 +232,7 @@ class TestStop:
         assert run(Work(lambda unit: "engine_unavailable"), units(9)).left == 6
 
     def test_a_unit_that_another_run_has_says_nothing_of_the_machines(self) -> None:
-        work = Work(lambda unit: EngineUnavailable("gone"), taken=frozenset({"u1"}))
+        work = Work(lambda unit: EngineUnavailable("gone"), taken_units=frozenset({"u1"}))
         assert run(work, units(4)).stopped is not None
 
     @given(st.lists(st.sampled_from([*infrastructure_failures(), "ready", DEFECT, TAKEN, "rejected"]), max_size=40))
@@ -241,7 +241,7 @@ class TestStop:
         for place, outcome in enumerate(outcomes):
             ended = rule.ends(UnitResult(Unit(f"u{place}", f"g{place}"), outcome))
             seen = [outcome for outcome in outcomes[: place + 1] if outcome != TAKEN]
-            kinds = [infrastructure_failures().get(one) for one in seen[-GIVES_UP_AFTER:]]
+            kinds = [infrastructure_failures().get(name) for name in seen[-GIVES_UP_AFTER:]]
             alike = len(kinds) == GIVES_UP_AFTER and kinds[0] is not None and len(set(kinds)) == 1
             spent = outcome == "budget_exceeded"
             assert ended == (outcome != TAKEN and (alike or spent))
@@ -266,11 +266,11 @@ class TestStop:
 
 class TestTelling:
     def test_of_several_units_under_way_each_one_stays_in_sight(self) -> None:
-        said: list[str] = []
+        notes: list[str] = []
 
         class Shown:
             def update(self, *, total: int | None = None, note: str | None = None) -> None:
-                said.append(str(note))
+                notes.append(str(note))
 
             def advance(self, count: int = 1) -> None:
                 """Nothing is shown of it."""
@@ -279,14 +279,14 @@ class TestTelling:
                 """Nothing is shown of it."""
 
         under_way = UnderWay(Shown())
-        hangs, goes_on = (under_way.teller(one) for one in ("5f0c", "6a1b"))
+        hangs, goes_on = (under_way.teller(key) for key in ("5f0c", "6a1b"))
         hangs("stage 1: before, run 1")
         goes_on("stage 1: image")
         goes_on("stage 2: image")
         under_way.ended("6a1b")
         under_way.count("proved")
         under_way.ended("5f0c")
-        assert said[1:] == [
+        assert notes[1:] == [
             "5f0c: stage 1: before, run 1; 6a1b: stage 1: image",
             "5f0c: stage 1: before, run 1; 6a1b: stage 2: image",
             "5f0c: stage 1: before, run 1",
@@ -306,8 +306,8 @@ class TestTelling:
         log = io.StringIO()
         with open_progress(log, every=0) as progress:
             run(Work(lambda unit: "done"), units(3), progress=progress)
-        said = [
+        counts = [
             (int(match[1]), int(match[2] or 0))
             for match in re.finditer(r"(\d) of 3(?: \((?:.*?)(\d) done)?", log.getvalue())
         ]
-        assert (3, 3) in said and all(counted <= ended for ended, counted in said)
+        assert (3, 3) in counts and all(counted <= ended for ended, counted in counts)

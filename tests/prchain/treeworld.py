@@ -18,8 +18,8 @@ def plant(store: TreeStore, files: Mapping[str | bytes, Content]) -> str:
         for path, content in files.items()
     }
     bodies = {path: body.encode() if isinstance(body, str) else body for path, (_, body) in chosen.items()}
-    held = [path for path, (mode, _) in chosen.items() if mode != SUBMODULE]
-    blobs = dict(zip(held, store.write("blob", [bodies[path] for path in held]), strict=True))
+    blob_paths = [path for path, (mode, _) in chosen.items() if mode != SUBMODULE]
+    blobs = dict(zip(blob_paths, store.write("blob", [bodies[path] for path in blob_paths]), strict=True))
     entries = {path: TreeEntry(mode, blobs.get(path) or bodies[path].decode()) for path, (mode, _) in chosen.items()}
     return store.write_tree(entries)
 
