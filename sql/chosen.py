@@ -72,9 +72,9 @@ def repository_ids(tx: Transaction, full_name: str) -> list[int]:
 
 def find_chain(tx: Transaction, prefix: str) -> str:
     """The id of the one chain whose id begins with `prefix`. Raises `UsageError`."""
-    wanted = prefix.strip().lower()
-    query = select(Chain.id).where(Chain.id.startswith(wanted, autoescape=True)).order_by(Chain.id).limit(2)
-    found = [str(chain_id) for (chain_id,) in tx.connection.execute(query)] if wanted else []
+    id_prefix = prefix.strip().lower()
+    query = select(Chain.id).where(Chain.id.startswith(id_prefix, autoescape=True)).order_by(Chain.id).limit(2)
+    found = [str(chain_id) for (chain_id,) in tx.connection.execute(query)] if id_prefix else []
     if not found:
         raise UsageError(f"no chain's id begins with {prefix!r}; `prchain chains list` lists them")
     if len(found) > 1:

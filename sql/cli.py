@@ -60,14 +60,17 @@ def sql(
         write = output.write_table if sys.stdout.isatty() else output.write_lines
 
     if as_list:
-        rows = [(each.name, " ".join(each.parameters), each.description) for each in named.named_queries().values()]
+        rows = [
+            (named_query.name, " ".join(named_query.parameters), named_query.description)
+            for named_query in named.named_queries().values()
+        ]
         write(("name", "parameters", "description"), rows, sys.stdout)
         return
     chosen = named.find_query(name) if name is not None else None
-    given = _parameters(values)
+    parameters = _parameters(values)
     store = Store.open(Settings.load(db=db).db, create=False)
     try:
-        running = named.run_query(store, chosen, given) if chosen else named.run_sql(store, query or "")
+        running = named.run_query(store, chosen, parameters) if chosen else named.run_sql(store, query or "")
         with running as result:
             write(result.columns, result.rows, sys.stdout)
     finally:

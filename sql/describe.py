@@ -49,7 +49,7 @@ def page() -> str:
 
 
 def _conventions() -> str:
-    """What the package's docstring says, as it stands there."""
+    """The conventions from the package's docstring, unchanged."""
     return _markdown(inspect.cleandoc(all_tables.__doc__ or "").split("\n\n", 1)[1]) + "\n"
 
 
@@ -68,23 +68,23 @@ def _classes(module: ModuleType) -> Iterator[tuple[str, ast.ClassDef]]:
 
 def _table(node: ast.ClassDef, table: Table) -> str:
     words = _words(node)
-    said = [_markdown(ast.get_docstring(node) or ""), f"Key: {_named(table.primary_key.columns.keys())}."]
-    said += sorted(filter(None, map(_told, table.constraints)))
-    lines = [f"### {table.name}\n", _wrapped(" ".join(said)), ""]
+    sentences = [_markdown(ast.get_docstring(node) or ""), f"Key: {_column_names(table.primary_key.columns.keys())}."]
+    sentences += sorted(filter(None, map(_constraint_text, table.constraints)))
+    lines = [f"### {table.name}\n", _wrapped(" ".join(sentences)), ""]
     lines += [_wrapped(_column(column, words.get(column.name)), "  ") for column in table.columns]
     return "\n".join(lines) + "\n"
 
 
-def _told(constraint: object) -> str:
+def _constraint_text(constraint: object) -> str:
     """What a constraint says, in words; nothing for the primary key, which has its own."""
     if isinstance(constraint, ForeignKeyConstraint):
-        return f"Refers to `{constraint.referred_table.name}` by {_named(constraint.column_keys)}."
+        return f"Refers to `{constraint.referred_table.name}` by {_column_names(constraint.column_keys)}."
     if isinstance(constraint, UniqueConstraint):
-        return f"Unique: {_named(constraint.columns.keys())}."
+        return f"Unique: {_column_names(constraint.columns.keys())}."
     return ""
 
 
-def _named(columns: Iterable[str]) -> str:
+def _column_names(columns: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in columns)
 
 
@@ -95,7 +95,7 @@ def _column(column: Column[object], words: str | None) -> str:
 
 
 def _words(node: ast.ClassDef) -> dict[str, str]:
-    """Column to the text that stands below its declaration."""
+    """Column to the text below its declaration."""
     found = {}
     for statement, after in zip(node.body, node.body[1:], strict=False):
         match statement, after:

@@ -1,8 +1,8 @@
-"""From a database's URL to a SQLAlchemy engine whose transactions are what they say they are.
+"""Makes a SQLAlchemy engine from a database's URL; its transactions begin and isolate as they say.
 
-Python's SQLite driver begins a transaction late and on its own terms. Here it never does: the engine sends BEGIN
-itself, IMMEDIATE for a transaction that writes, so that a writer queues before it has read anything, and plain for
-one that reads, which then sees one state of the database from its first row to its last.
+Python's SQLite driver begins a transaction late, by rules of its own. Here it never does: the engine sends BEGIN
+itself, IMMEDIATE for a transaction that writes, so that a writer queues before it has read anything, and plain for one
+that reads, which then sees one state of the database from its first row to its last.
 """
 
 from __future__ import annotations

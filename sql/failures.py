@@ -1,4 +1,4 @@
-"""What a database driver raises, named as one of `prchain.errors`."""
+"""Turns what a database driver raises into one of `prchain.errors`."""
 
 from __future__ import annotations
 
@@ -70,9 +70,9 @@ def _driver_errors(url: URL) -> type[Exception]:
 
 
 def _raise_named(original: BaseException | None, cause: Exception, url: URL) -> None:
-    named = _of_sqlite(original, url) if isinstance(original, sqlite3.Error) else _of_postgresql(original, url)
-    if named:
-        raise named from cause
+    failure = _of_sqlite(original, url) if isinstance(original, sqlite3.Error) else _of_postgresql(original, url)
+    if failure:
+        raise failure from cause
 
 
 def _of_sqlite(error: sqlite3.Error, url: URL) -> StoreError | None:
@@ -92,19 +92,19 @@ def _of_sqlite(error: sqlite3.Error, url: URL) -> StoreError | None:
 def _of_postgresql(error: BaseException | None, url: URL) -> StoreError | None:
     state = getattr(error, "sqlstate", None) or ""
     where = shown(url)
-    said = next(iter(str(error).strip().splitlines()), "no reason given")
-    said = redact(said, tuple(str(word) for word in (url.password, url.query.get("password")) if word))
+    reason = next(iter(str(error).strip().splitlines()), "no reason given")
+    reason = redact(reason, tuple(str(word) for word in (url.password, url.query.get("password")) if word))
     if state == "53100":
         return _disk_full(where)
     if state in {"XX001", "XX002"}:
-        return StoreCorrupt(f"{where} is damaged ({said}); restore it from a backup or mine into a new database")
+        return StoreCorrupt(f"{where} is damaged ({reason}); restore it from a backup or mine into a new database")
     if state in {"40001", "40P01"}:
-        return StoreUnavailable(f"{where}: another process wrote the same rows ({said}); run the command again")
+        return StoreUnavailable(f"{where}: another process wrote the same rows ({reason}); run the command again")
     # Class 08 is a broken connection, 28 a refused login, 3D an unknown database, 42501 a missing right, 53 a lack of
     # resources, 55P03 a lock, 57 an operator's doing, 58 a failure outside the server. Without a state: no connection.
     connectionless = not state and type(error).__name__ == "OperationalError"
     if connectionless or state[:2] in {"08", "28", "3D", "53", "57", "58"} or state in {"42501", "55P03", "25006"}:
-        return _unavailable(where, said)
+        return _unavailable(where, reason)
     return None
 
 
@@ -122,5 +122,5 @@ def _disk_full(where: str) -> DiskFull:
     )
 
 
-def _unavailable(where: str, said: str) -> StoreUnavailable:
-    return StoreUnavailable(f"the database {where} cannot be used: {said}")
+def _unavailable(where: str, reason: str) -> StoreUnavailable:
+    return StoreUnavailable(f"the database {where} cannot be used: {reason}")

@@ -41,12 +41,12 @@ class SqlLedger:
     def find(self, key: CallKey) -> StoredReply | None:
         """See `prchain.llm.ledger.Ledger`. Raises `StoreError`."""
         columns = (LlmCall.reply, _COUNTED.label("usd"), LlmCall.started_at, LlmCall.finished_at)
-        stored = select(*columns).where(*_is(key), LlmCall.state == "stored")
+        stored = select(*columns).where(*_has_key(key), LlmCall.state == "stored")
         with self._store.reading() as tx:
-            found = tx.connection.execute(stored.order_by(LlmCall.id).limit(1)).one_or_none()
-        if found is None:
+            row = tx.connection.execute(stored.order_by(LlmCall.id).limit(1)).one_or_none()
+        if row is None:
             return None
-        return StoredReply(Reply.from_json(found.reply), found.usd, _seconds(found.started_at, found.finished_at))
+        return StoredReply(Reply.from_json(row.reply), row.usd, _seconds(row.started_at, row.finished_at))
 
     def reserve(self, key: CallKey, note: CallNote, usd: float | None, budget_usd: float | None) -> int:
         """See `prchain.llm.ledger.Ledger`. Raises `BudgetExceeded` and `StoreError`."""
@@ -156,7 +156,7 @@ def _columns(key: CallKey) -> Mapping[str, Any]:
     }
 
 
-def _is(key: CallKey) -> tuple[ColumnElement[bool], ...]:
+def _has_key(key: CallKey) -> tuple[ColumnElement[bool], ...]:
     return tuple(getattr(LlmCall, name) == value for name, value in _columns(key).items())
 
 

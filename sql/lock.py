@@ -30,7 +30,7 @@ _BETWEEN_TRIES = 0.2
 
 @contextmanager
 def alone(store: Store, work: str, command: str) -> Iterator[None]:
-    """Hold the lock for `work` on the database until the end of the block; `command` is who holds it, for the message.
+    """Hold the lock for `work` on the database until the end of the block; `command` names the holder in messages.
 
     For SQLite it is a lock on the file ``DATABASE.WORK.lock``, which is taken away afterwards (a kill leaves it, and
     the next holder takes it away). For PostgreSQL it is an advisory lock of a session of its own
@@ -38,8 +38,8 @@ def alone(store: Store, work: str, command: str) -> Iterator[None]:
     another one holds it, another thread of this process too, and `StoreUnavailable`.
     """
     file = sqlite_file(store.url)
-    with ExitStack() as held:
-        if not (_lock_file(held, file, work) if file else _lock_server(held, store, work)):
+    with ExitStack() as stack:
+        if not (_lock_file(stack, file, work) if file else _lock_server(stack, store, work)):
             raise StoreInUse(
                 f"another `{command}` is at work on {shown(store.url)}; wait until it has ended, or stop it first"
             )
@@ -48,12 +48,12 @@ def alone(store: Store, work: str, command: str) -> Iterator[None]:
 
 @contextmanager
 def one_after_the_other(store: Store, work: str, command: str) -> Iterator[None]:
-    """As `alone`, but waits for who holds the lock. Raises `StoreUnavailable`."""
-    begun, waited = monotonic(), False
-    with ExitStack() as held:
+    """As `alone`, but waits for the holder of the lock. Raises `StoreUnavailable`."""
+    started, waited = monotonic(), False
+    with ExitStack() as stack:
         while True:
             try:
-                held.enter_context(alone(store, work, command))
+                stack.enter_context(alone(store, work, command))
                 break
             except StoreInUse:
                 if not waited:
@@ -61,16 +61,16 @@ def one_after_the_other(store: Store, work: str, command: str) -> Iterator[None]
                 waited = True
                 sleep(_BETWEEN_TRIES)
         if waited:
-            log.info("holding %s after %.1f s", work, monotonic() - begun)
+            log.info("holding %s after %.1f s", work, monotonic() - started)
         yield
 
 
-def _lock_file(held: ExitStack, file: Path, work: str) -> bool:
+def _lock_file(stack: ExitStack, file: Path, work: str) -> bool:
     real = file.resolve()  # whatever link the database is opened by
     place = real.with_name(f"{real.name}.{work}.lock")
     with named_file_failures(real):
         while True:
-            stream = held.enter_context(place.open("a"))
+            stream = stack.enter_context(place.open("a"))
             try:
                 fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -79,8 +79,8 @@ def _lock_file(held: ExitStack, file: Path, work: str) -> bool:
                 break
             stream.close()  # its holder took the file away after we had opened it: it locks nothing any more
     # Closing alone would not end it at once: a program that another thread is just starting has the descriptor, too.
-    held.callback(fcntl.flock, stream, fcntl.LOCK_UN)
-    held.callback(place.unlink, missing_ok=True)  # before the lock ends, and so by its holder alone
+    stack.callback(fcntl.flock, stream, fcntl.LOCK_UN)
+    stack.callback(place.unlink, missing_ok=True)  # before the lock ends, and so by its holder alone
     return True
 
 
@@ -91,11 +91,11 @@ def _is_at(place: Path, descriptor: int) -> bool:
         return False
 
 
-def _lock_server(held: ExitStack, store: Store, work: str) -> bool:
+def _lock_server(stack: ExitStack, store: Store, work: str) -> bool:
     with named_failures(store.url):
         # Without a transaction: an open one would keep the server from clearing away old rows for hours.
         engine = store.engine.execution_options(isolation_level="AUTOCOMMIT")
-        connection = held.enter_context(engine.connect())
+        connection = stack.enter_context(engine.connect())
         connection.detach()  # out of the pool: the lock ends with the session, however that ends
         schema = connection.execute(text("SELECT current_schema()")).scalar_one()
         digest = hashlib.sha256(f"prchain {schema} {work}".encode()).digest()
@@ -104,7 +104,7 @@ def _lock_server(held: ExitStack, store: Store, work: str) -> bool:
         if not connection.execute(lock, {"number": number}).scalar_one():
             return False
         # Closing alone would not end it at once: a busy server notices some time later that the session is gone.
-        held.callback(_give_back, connection, unlock, number)
+        stack.callback(_give_back, connection, unlock, number)
         return True
 
 

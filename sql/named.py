@@ -53,11 +53,11 @@ def named_queries() -> dict[str, NamedQuery]:
 
 def find_query(name: str) -> NamedQuery:
     """The query of that name; raises `UsageError`, which tells the nearest name, or all there are."""
-    known = named_queries()
-    if name not in known:
-        said = meant(name, known, "there are")
-        raise UsageError(f"there is no query named {name!r}; {said}; SQL of your own goes after --query")
-    return known[name]
+    queries = named_queries()
+    if name not in queries:
+        hint = meant(name, queries, "there are")
+        raise UsageError(f"there is no query named {name!r}; {hint}; SQL of your own goes after --query")
+    return queries[name]
 
 
 @contextmanager
@@ -68,8 +68,8 @@ def run_query(store: Store, query: NamedQuery, values: Mapping[str, str]) -> Ite
     """
     unknown = sorted(set(values) - set(query.parameters))
     if unknown:
-        said = meant(unknown[0], query.parameters, "its parameters:") if query.parameters else "nor any other parameter"
-        raise UsageError(f"{query.name} takes no {unknown[0]}; {said}")
+        hint = meant(unknown[0], query.parameters, "its parameters:") if query.parameters else "nor any other parameter"
+        raise UsageError(f"{query.name} takes no {unknown[0]}; {hint}")
     parameters = {name: values.get(name) for name in query.parameters}
     with _run(store, text(query.statement), parameters) as result:
         yield result
@@ -85,13 +85,13 @@ def run_sql(store: Store, statement: str) -> Iterator[QueryResult]:
         with _run(store, text(statement.strip().rstrip(";").replace(":", r"\:")), {}) as result:
             yield result
     except StoreUnavailable as error:
-        refused = getattr(getattr(error.__cause__, "orig", None), "sqlite_errorcode", None)
-        if refused == sqlite3.SQLITE_READONLY:
+        error_code = getattr(getattr(error.__cause__, "orig", None), "sqlite_errorcode", None)
+        if error_code == sqlite3.SQLITE_READONLY:
             raise UsageError("the query writes; only reading is possible here") from error
         raise
     except DBAPIError as error:
-        said = next(iter(str(error.orig).splitlines()), "")
-        raise UsageError(f"the database refuses the query: {redact(said)}") from error
+        message = next(iter(str(error.orig).splitlines()), "")
+        raise UsageError(f"the database refuses the query: {redact(message)}") from error
     except ResourceClosedError as error:
         raise UsageError("the query gives no rows; only reading is possible here") from error
 

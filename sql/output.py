@@ -56,5 +56,5 @@ def _visible(cell: Any) -> str:
 
 
 def _readable(number: float) -> str:
-    """A number without the digits that only adding up made; of a very small one the first three."""
+    """A number without the digits that come from adding floats; of a very small one the first three."""
     return f"{number:.3g}" if 0 < abs(number) < _SMALL else str(round(number, _PLACES))

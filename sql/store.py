@@ -76,7 +76,7 @@ class Transaction:
                 for row in rows:
                     copy.write_row(row)
             cursor.close()
-        self._take_stock(table)
+        self._analyze(table)
 
     def delete(self, table: type[Base], **equals: Any) -> None:
         """Delete the rows whose columns equal the given values."""
@@ -90,7 +90,7 @@ class Transaction:
         target = _table(table)
         chosen = [target.c[name] for name in columns]
         query = select(*chosen).filter_by(**equals).order_by(*target.primary_key.columns)
-        # Whoever wants but the first row leaves the rest: the server's cursor is closed then, too.
+        # A caller that wants only the first row leaves the rest: the server's cursor is closed then, too.
         with self.connection.execute(query, execution_options={"yield_per": _BATCH}) as result:
             yield from result
 
@@ -103,7 +103,7 @@ class Transaction:
         target = _table(table)
         keys = [column.name for column in target.primary_key.columns]
         insert = (sqlite if self.connection.dialect.name == "sqlite" else postgresql).insert(target)
-        written = 0
+        row_count = 0
         for batch in _batches(map(dict, rows)):
             changed = [name for name in batch[0] if name not in keys]
             if update and changed:
@@ -113,12 +113,12 @@ class Transaction:
             else:
                 statement = insert.on_conflict_do_nothing(index_elements=keys)
             self.connection.execute(statement, batch)
-            written += len(batch)
-        if written >= _MANY:
-            self._take_stock(table)
-        return written
+            row_count += len(batch)
+        if row_count >= _MANY:
+            self._analyze(table)
+        return row_count
 
-    def _take_stock(self, table: type[Base]) -> None:
+    def _analyze(self, table: type[Base]) -> None:
         """Let PostgreSQL look at a table that has just grown, long before its own daemon would.
 
         Until then it takes the table for empty, and checks each foreign key into it by reading it through: 20,000

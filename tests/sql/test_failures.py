@@ -117,14 +117,14 @@ except StoreError as error:
 
 def test_writes_that_the_system_refuses_leave_what_was_committed(tmp_path: Path) -> None:
     file = tmp_path / "x.db"
-    ran = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", FILE_SIZE_LIMIT, str(file)],
         env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert (ran.stdout, ran.stderr) == ("store_unavailable\n", "")
+    assert (process.stdout, process.stderr) == ("store_unavailable\n", "")
     store = Store.open(str(file))
     with store.reading() as tx:
         assert [number for (number,) in tx.rows(PullRequest, "number")] == [1, 2, 3]

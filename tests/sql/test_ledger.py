@@ -38,9 +38,9 @@ REPLY = Reply(
 )
 
 
-def key(ordinal: int = 0, **more: Any) -> CallKey:
+def key(ordinal: int = 0, **changes: Any) -> CallKey:
     fields: dict[str, Any] = {"purpose": "query", "subject": "c:1", "sample": 0, "attempt": 0, "request_hash": "a" * 64}
-    return CallKey(**fields | {"ordinal": ordinal} | more)
+    return CallKey(**fields | {"ordinal": ordinal} | changes)
 
 
 @pytest.fixture(params=["memory", "sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])

@@ -54,8 +54,8 @@ def answer(call: Call) -> Answer:
     """The task's number as its score; every tenth task says it in prose at first."""
     number = task_of(call)[0]
     first = len(call.body["messages"]) == 1
-    said = "no object" if first and number % 10 == 0 else f'{{"score": {number}}}'
-    return completion(said, delay=0.003)(call)
+    reply = "no object" if first and number % 10 == 0 else f'{{"score": {number}}}'
+    return completion(reply, delay=0.003)(call)
 
 
 def task_of(call: Call) -> tuple[int, int]:
@@ -75,9 +75,9 @@ def rows(database: str, state: str) -> Counter[tuple[int, int]]:
 
 def finish(process: subprocess.Popen[str]) -> int:
     """Let a worker come to its end; how many of its answers were stored already."""
-    said, _ = process.communicate(timeout=60)
+    output, _ = process.communicate(timeout=60)
     assert process.returncode == 0
-    return int(said)
+    return int(output)
 
 
 def test_no_stored_reply_is_paid_twice_and_no_task_lost(database_url: str) -> None:
@@ -106,14 +106,14 @@ def test_no_stored_reply_is_paid_twice_and_no_task_lost(database_url: str) -> No
             in_flight += (paid_now - new).total()
             assert (paid_now - new).total() <= WORKERS
 
-        said = finish(start(KILLS))
+        counted = finish(start(KILLS))
         calls = len(fake.calls)
         assert finish(start(KILLS + 1)) == TASKS
         assert len(fake.calls) == calls
 
-    done = rows(database_url, "stored")
-    assert set(done) == {(n, 0) for n in range(TASKS)} | {(n, 1) for n in range(0, TASKS, 10)}
-    assert set(done.values()) == {1}
-    assert 0 < said < TASKS
-    assert len(fake.bill) == done.total() + in_flight
+    stored_replies = rows(database_url, "stored")
+    assert set(stored_replies) == {(n, 0) for n in range(TASKS)} | {(n, 1) for n in range(0, TASKS, 10)}
+    assert set(stored_replies.values()) == {1}
+    assert 0 < counted < TASKS
+    assert len(fake.bill) == stored_replies.total() + in_flight
     assert rows(database_url, "reserved").total() >= in_flight

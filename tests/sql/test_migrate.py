@@ -91,15 +91,15 @@ def migrate_and_die(url: str, folder: Path, kill_at: int) -> int:
 
     Returns how many statements the migration took, 0 where it was killed.
     """
-    ran = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", KILLED_AT, url, str(folder), str(kill_at)],
         env=os.environ | {"PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert ran.returncode in {0, -signal.SIGKILL}, ran.stderr
-    return int(ran.stdout) if ran.returncode == 0 else 0
+    assert process.returncode in {0, -signal.SIGKILL}, process.stderr
+    return int(process.stdout) if process.returncode == 0 else 0
 
 
 @pytest.fixture

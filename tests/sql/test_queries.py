@@ -159,10 +159,10 @@ def test_plain_output_is_one_line_a_row_whatever_the_cells_hold() -> None:
 
 def test_a_number_is_shown_without_the_digits_that_only_adding_up_made() -> None:
     cells = (0.1 + 0.2, 0.10728599999999998, 1234567.25, 2.0, 0.0, 1.23456e-7, -0.00012345678, float("inf"), 1e22)
-    shown = ["0.3", "0.107286", "1234567.25", "2.0", "0.0", "1.23e-07", "-0.000123", "inf", "1e+22"]
+    expected = ["0.3", "0.107286", "1234567.25", "2.0", "0.0", "1.23e-07", "-0.000123", "inf", "1e+22"]
     out = io.StringIO()
     write_lines(("x",), [(cell,) for cell in cells], out)
-    assert out.getvalue().split() == ["x", *shown]
+    assert out.getvalue().split() == ["x", *expected]
     table = io.StringIO()
     write_table(("x",), [(0.10728599999999998,)], table)
     assert "0.107286" in table.getvalue() and "0.10728599" not in table.getvalue()

@@ -173,7 +173,10 @@ def test_nested_transactions_are_refused_instead_of_waiting_for_themselves(store
 def test_rows_come_in_the_order_of_their_key_and_can_be_chosen(store: Store) -> None:
     with store.transaction() as tx:
         tx.upsert(Repository, [REPOSITORY, REPOSITORY | {"id": 2, "name": "m"}])
-        tx.upsert(PullRequest, [pull_request(number, repository_id=one) for number in (3, 1, 2) for one in (2, 1)])
+        tx.upsert(
+            PullRequest,
+            [pull_request(number, repository_id=repository) for number in (3, 1, 2) for repository in (2, 1)],
+        )
         assert [tuple(row) for row in tx.rows(PullRequest, "repository_id", "number")] == [
             (1, 1),
             (1, 2),
@@ -218,10 +221,10 @@ with store.transaction() as tx:
 
 def test_kill_9_within_a_transaction_leaves_what_was_committed(database_url: str) -> None:
     root = str(Path(__file__).parents[2])
-    ran = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", KILLED, database_url], env=os.environ | {"PYTHONPATH": root}, check=False
     )
-    assert ran.returncode == -signal.SIGKILL
+    assert process.returncode == -signal.SIGKILL
     store = Store.open(database_url)
     assert numbers(store) == [1, 2, 3]
     store.close()
@@ -233,8 +236,8 @@ def test_a_reader_does_not_wait_for_a_writer(store: Store) -> None:
     with store.transaction() as tx:
         tx.upsert(PullRequest, [pull_request(2)])
         assert isinstance(tx, Transaction)
-        seen: list[Any] = []
-        thread = threading.Thread(target=lambda: seen.extend(numbers(store)))
+        seen_numbers: list[Any] = []
+        thread = threading.Thread(target=lambda: seen_numbers.extend(numbers(store)))
         thread.start()
         thread.join(timeout=10)
-        assert seen == [1]
+        assert seen_numbers == [1]
