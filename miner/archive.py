@@ -1,7 +1,7 @@
 """Raw answers of the API, kept so that parsing can be redone without the network.
 
-A page is kept as an envelope of what was asked and what came, scrubbed of secrets before anything else looks at it:
-the rows of the run were parsed from the same scrubbed answer, so a replay gives the same rows.
+A page is stored with its request and its answer, scrubbed of secrets before anything else reads it: the rows of the run
+were parsed from the same scrubbed answer, so a replay gives the same rows.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ def scrub(value: Json, secrets: tuple[str, ...]) -> Json:
 
 
 def keep(tx: Transaction, repository_id: int, page: Page, fetched_at: str) -> None:
-    """Store the page in the transaction of its rows; an earlier answer to the same request gives way to it."""
+    """Store the page in the transaction of its rows; it replaces an earlier answer to the same request."""
     table = ArchivedPage.__table__
-    same = (table.c.repository_id == repository_id) & (table.c.stream == page.stream)
-    tx.connection.execute(delete(ArchivedPage).where(same & (table.c.request_key == page.key)))
+    same_stream = (table.c.repository_id == repository_id) & (table.c.stream == page.stream)
+    tx.connection.execute(delete(ArchivedPage).where(same_stream & (table.c.request_key == page.key)))
     body = json.dumps({"request": page.request, "answer": page.answer}, separators=(",", ":"))
     tx.bulk(
         ArchivedPage,
@@ -67,7 +67,7 @@ def keep(tx: Transaction, repository_id: int, page: Page, fetched_at: str) -> No
     )
 
 
-def kept(tx: Transaction, repository_id: int) -> Iterator[Page]:
+def stored_pages(tx: Transaction, repository_id: int) -> Iterator[Page]:
     """Yield the repository's pages in the order in which they came."""
     query = select(ArchivedPage.id).where(ArchivedPage.repository_id == repository_id).order_by(ArchivedPage.id)
     for number in tx.connection.execute(query).scalars().all():

@@ -12,7 +12,7 @@ from miner.landing import LandingDecisions
 def other_branches(
     history: History, branches: Mapping[str, str], heads: Collection[str], trunk: FirstParentLine
 ) -> list[tuple[str, list[int], int]]:
-    """The other branches, those that live longest first: what two share landed on the one that others fork from.
+    """The other branches, the longest first: what two of them share landed on the one that others fork from.
 
     A branch that is some pull request's head is a contributor's work in progress and comes last.
     """
@@ -31,12 +31,12 @@ class UnlandedEvidence:
     """What would show that a pull request which has not landed yet did so on another branch."""
 
     heads: frozenset[int]
-    named: frozenset[int]
+    merge_commits: frozenset[int]
     """Merge commits by the API's word."""
 
     @classmethod
     def of(cls, heads: Mapping[int, int], settled: LandingDecisions, api: Mapping[int, int]) -> UnlandedEvidence:
-        """What waits after the decisions so far."""
+        """The evidence for what has not landed by the decisions so far."""
         return cls(
             frozenset(head for number, head in heads.items() if number not in settled.landed),
             frozenset(commit for number, commit in api.items() if number not in settled.landed),
@@ -52,10 +52,10 @@ def worth_a_line(
 ) -> bool:
     """Whether the commits of another branch name, or merge, a pull request that has not landed yet."""
     for commit in commits:
-        if commit in waiting.named or any(parent in waiting.heads for parent in history.parents[commit][1:]):
+        if commit in waiting.merge_commits or any(parent in waiting.heads for parent in history.parents[commit][1:]):
             return True
         for claim in settled.claims(history, commit):
-            known = claim.weak or claim.number not in heads or claim.number in settled.landed
-            if not known and (claim.number, commit) not in settled.doubted:
+            is_settled = claim.weak or claim.number not in heads or claim.number in settled.landed
+            if not is_settled and (claim.number, commit) not in settled.doubted:
                 return True
     return False

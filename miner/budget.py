@@ -152,11 +152,11 @@ class Budget:
         token.dropped = True
         if all(other.dropped for other in self.tokens):
             raise self._none_left()
-        # On the terminal, too, whatever is logged: only who runs it can replace the token.
+        # On the terminal, too, whatever is logged: only the user can replace the token.
         log.error("GitHub refused token %d of %d (401); going on without it", token.ordinal, len(self.tokens))
 
     def wait(self, seconds: float, reason: str, on_wait: OnWait) -> None:
-        """Sleep in view: `on_wait` is told the seconds and the reason before, and that it is over by no reason.
+        """Sleep visibly: `on_wait` gets the seconds and the reason before, and an empty reason after.
 
         Raises `RateLimitExceeded` when it is longer than allowed.
         """
@@ -172,7 +172,8 @@ class Budget:
         on_wait(0.0, "")
 
     def _none_left(self) -> BadToken:
-        """What every repository is told whose tokens were refused, be it by itself or by another one before it."""
+        """The error for every repository whose tokens were refused, by its own requests or by another one's before
+        it."""
         if len(self.tokens) > 1:
             return BadToken(
                 f"GitHub refused all {len(self.tokens)} tokens (401): they are wrong or expired; set GITHUB_TOKEN to "

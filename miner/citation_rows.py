@@ -28,7 +28,7 @@ from sql.tables import (
 )
 
 RULES = "1"
-"""Raise it when `miner.citations` or `miner.edges` judge otherwise: stored citations are then made anew."""
+"""Raise it when `miner.citations` or `miner.edges` change their rules: stored citations are then rebuilt."""
 
 _COLUMNS = (
     "repository_id",
@@ -54,9 +54,9 @@ _OWNERS_LEAST = 10
 
 
 def stamp(tx: Transaction, repository_id: int) -> str:
-    """Changes when, and only when, something changes that the citations are made from.
+    """A hash that changes exactly when something that the citations are made from changes.
 
-    What git says is not looked at: it has a fingerprint of its own.
+    The facts of git are not included: they have a fingerprint of their own.
     """
     digest = sha256(RULES.encode())
     own = {"repository_id": repository_id}
@@ -77,15 +77,15 @@ def stamp(tx: Transaction, repository_id: int) -> str:
 def rebuild(tx: Transaction, repository_id: int, repository: str, host: str) -> int:
     """Replace the repository's citations; returns how many there are."""
     _note_aliases(tx, repository_id, repository)
-    landscape = _landscape(tx, repository_id, repository, host)
+    index = _pull_request_index(tx, repository_id, repository, host)
     tx.delete(Citation, repository_id=repository_id)
-    written = 0
+    count = 0
 
     def rows() -> Iterator[tuple[Any, ...]]:
-        nonlocal written
-        for number in sorted(landscape.pulls):
-            for edge in landscape.edges_of(landscape.pulls[number]):
-                written += 1
+        nonlocal count
+        for number in sorted(index.pulls):
+            for edge in index.edges_of(index.pulls[number]):
+                count += 1
                 yield (
                     repository_id,
                     edge.source,
@@ -102,7 +102,7 @@ def rebuild(tx: Transaction, repository_id: int, repository: str, host: str) -> 
                 )
 
     tx.bulk(Citation, _COLUMNS, rows())
-    return written
+    return count
 
 
 def _note_aliases(tx: Transaction, repository_id: int, repository: str) -> None:
@@ -124,13 +124,13 @@ def _note_aliases(tx: Transaction, repository_id: int, repository: str) -> None:
         tx.insert_new(RepositoryAlias, [alias])
 
 
-def _landscape(tx: Transaction, repository_id: int, repository: str, host: str) -> PullRequestIndex:
+def _pull_request_index(tx: Transaction, repository_id: int, repository: str, host: str) -> PullRequestIndex:
     commits = _commits(tx, repository_id, host)
     pulls = {
         number: PullRequestFacts(number, head_sha=head, by_bot=kind == "Bot")
         for number, head, kind in tx.rows(PullRequest, "number", "head_sha", "author_kind", repository_id=repository_id)
     }
-    own = _own(tx, repository_id)
+    own_shas = _own_shas(tx, repository_id)
     landings = _landings(tx, repository_id)
     for number, paths in _paths(tx, repository_id):
         pulls[number].paths = paths
@@ -139,7 +139,7 @@ def _landscape(tx: Transaction, repository_id: int, repository: str, host: str) 
     landed_in_order = sorted(landings, key=lambda number: (landings[number][3], landings[number][2], number))
     for number in [*landed_in_order, *sorted(set(pulls) - set(landings))]:
         pull = pulls[number]
-        mine = [commits[sha] for sha in own.get(number, ()) if sha in commits]
+        own_commits = [commits[sha] for sha in own_shas.get(number, ()) if sha in commits]
         landing = None
         if number in landings:
             branch, style, position, landed_at, landed_sha = landings[number]
@@ -147,14 +147,14 @@ def _landscape(tx: Transaction, repository_id: int, repository: str, host: str) 
             landing = commits.get(landed_sha)
             shas.setdefault(landed_sha, number)
             if style in {"merge", "fast_forward"}:
-                for commit in mine:
+                for commit in own_commits:
                     shas.setdefault(commit.sha, number)
-        pull.own = own.get(number, ())
-        provenance.add(number, landing is not None, landing, mine)
-        _add_git_texts(pull, mine, landing, landings[number][1] if number in landings else None)
+        pull.own = own_shas.get(number, ())
+        provenance.add(number, landing is not None, landing, own_commits)
+        _add_git_texts(pull, own_commits, landing, landings[number][1] if number in landings else None)
     for pull in pulls.values():
-        mine = [commits[sha] for sha in pull.own if sha in commits]
-        _mark_copies(pull, mine, provenance)
+        own_commits = [commits[sha] for sha in pull.own if sha in commits]
+        _mark_copies(pull, own_commits, provenance)
     _add_api_texts(tx, repository_id, pulls, provenance)
     for pull in pulls.values():
         pull.subject = pull.subject or _first_subject([commits[sha] for sha in pull.own if sha in commits])
@@ -171,7 +171,7 @@ def _commits(tx: Transaction, repository_id: int, host: str) -> dict[str, Commit
     }
 
 
-def _own(tx: Transaction, repository_id: int) -> dict[int, list[str]]:
+def _own_shas(tx: Transaction, repository_id: int) -> dict[int, list[str]]:
     """Own commits, oldest first: git's walk where there is one, else GitHub's list."""
     by_origin: dict[str, dict[int, list[tuple[int, str]]]] = {"git": defaultdict(list), "api": defaultdict(list)}
     for number, origin, sha, position in tx.rows(
@@ -220,7 +220,7 @@ def _add_git_texts(
     if title.startswith("Merge pull request"):
         title = next((line for line in landing.message.split("\n")[1:] if line.strip()), title)
     pull.subject = title
-    # After a rebase or fast-forward the landed commit is the last own commit, whose message stands there already.
+    # After a rebase or fast-forward the landed commit is the last own commit, whose message is there already.
     if landing.cites and style not in {"rebase", "fast_forward"}:
         pull.texts.append(SourceText("landing", landing.sha, landing.message, "commit"))
 

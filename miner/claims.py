@@ -80,7 +80,7 @@ _HINTS = ("#", "gh-", "GH-", "gh ", "GH ", "/pull/", "PR ", "pr ", "PR:", "PR=",
 
 
 def _may_claim(message: str) -> bool:
-    """A cheap look, since most commits claim nothing and every one is asked."""
+    """A cheap check: most commits claim nothing, and every commit is checked."""
     for hint in _HINTS:  # noqa: SIM110  a plain loop is the faster one
         if hint in message:
             return True

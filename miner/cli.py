@@ -73,9 +73,9 @@ def mine(
     specs = read_list(repositories, web_host(settings.github_api_url))
     options = MineOptions(source, PullRequestSelection(since, limit), rescan, from_archive, line_counts)
     with open_progress(secrets=settings.secrets) as progress, open_run(settings, options, progress=progress) as run:
-        ended = run.run(specs, settings.workers)
-    _print_reports(specs, ended, as_json)
-    if ended.left or any(result.reason for result in ended.results):
+        run_result = run.run(specs, settings.workers)
+    _print_reports(specs, run_result, as_json)
+    if run_result.left or any(result.reason for result in run_result.results):
         click.get_current_context().exit(1)
 
 
@@ -89,16 +89,21 @@ def _time(text: str) -> str:
     raise UsageError(f"--since {text!r} is not a date; write YYYY-MM-DD")
 
 
-def _print_reports(specs: list[RepositorySpec], ended: RunResult[RepositorySpec], as_json: bool) -> None:
-    found = {
+def _print_reports(specs: list[RepositorySpec], run_result: RunResult[RepositorySpec], as_json: bool) -> None:
+    reports_by_spec = {
         result.unit: result.detail or RepositoryReport(result.unit, result.outcome, result.reason)
-        for result in ended.results
+        for result in run_result.results
     }
     not_begun = "not begun: the run ended early"
-    reports = [found.get(spec) or RepositoryReport(spec, "not_begun", not_begun) for spec in specs]
+    reports = [reports_by_spec.get(spec) or RepositoryReport(spec, "not_begun", not_begun) for spec in specs]
     rows = [_report_row(report) for report in reports]
-    present(as_json, rows, _print_each, [report for report in reports if report.spec in found])
-    say_end("repository", [report.outcome for report in found.values() if report.error], ended.left, ended.stopped)
+    present(as_json, rows, _print_each, [report for report in reports if report.spec in reports_by_spec])
+    say_end(
+        "repository",
+        [report.outcome for report in reports_by_spec.values() if report.error],
+        run_result.left,
+        run_result.stopped,
+    )
 
 
 def _print_each(reports: list[RepositoryReport]) -> None:

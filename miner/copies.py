@@ -32,7 +32,7 @@ def plain_subject(line: str) -> str:
 
 
 def line_at(text: str, position: int) -> str:
-    """The line of a text that a position stands in; of a line longer than any subject, a part."""
+    """The line of a text at a position; of a line longer than any subject, a part."""
     low, high = max(0, position - _LONGEST), position + _LONGEST
     start = text.rfind("\n", low, position) + 1
     end = text.find("\n", position, high)
@@ -46,7 +46,7 @@ def has_bullet(line: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class CommitText:
-    """A commit of a pull request, as far as copies are told by it."""
+    """A commit of a pull request, with what is needed to recognise copies."""
 
     sha: str
     author: str

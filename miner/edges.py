@@ -131,10 +131,10 @@ class PullRequestIndex:
         found: dict[tuple[int, str, str, str], CitationEdge] = {}
 
         def keep(edge: CitationEdge) -> None:
-            place = (edge.target, edge.relation, edge.field, edge.key)
-            known = found.get(place)
-            if known is None or (edge.counted, edge.confidence) > (known.counted, known.confidence):
-                found[place] = edge
+            key = (edge.target, edge.relation, edge.field, edge.key)
+            previous = found.get(key)
+            if previous is None or (edge.counted, edge.confidence) > (previous.counted, previous.confidence):
+                found[key] = edge
 
         housekeeping = housekeeping_of(pull.subject, pull.paths)
         for text in pull.texts:
@@ -248,24 +248,24 @@ class PullRequestIndex:
         return "landed_later" if later else None
 
     def _closes_landed(self, relation: str, target: int) -> str | None:
-        """A landed pull request is closed already: who closes its number means an issue of another tracker."""
+        """A landed pull request is closed already: a text that closes its number means an issue of another tracker."""
         return "closes_landed" if relation == "closes" and self.pulls[target].order is not None else None
 
     def _events(
-        self, pull: PullRequestFacts, known: Sequence[CitationEdge], housekeeping: str | None
+        self, pull: PullRequestFacts, text_edges: Sequence[CitationEdge], housekeeping: str | None
     ) -> Iterable[CitationEdge]:
         """GitHub's own cross-references: a second witness of a text, or the only one of a text we do not have."""
         by_target: dict[int, list[CitationEdge]] = defaultdict(list)
-        for edge in known:
+        for edge in text_edges:
             by_target[edge.target].append(edge)
         for target, key, relation in pull.events:
             if target not in self.pulls or target == pull.number:
                 continue
-            said = by_target.get(target, [])
-            if any(edge.counted for edge in said):
+            same_target = by_target.get(target, [])
+            if any(edge.counted for edge in same_target):
                 reason = None
-            elif said:
-                reason = said[0].reason
+            elif same_target:
+                reason = same_target[0].reason
             else:
                 reason = housekeeping or self._too_late(pull, target)
             signs = self._weak_signs(pull, target, False)
@@ -333,7 +333,7 @@ def _without_lists(edges: list[CitationEdge]) -> list[CitationEdge]:
         return edges
 
     def doubted(edge: CitationEdge) -> bool:
-        said_plainly = edge.relation not in _BARE or edge.field == "event"
-        return edge.counted and not (said_plainly and edge.target in believed)
+        is_explicit = edge.relation not in _BARE or edge.field == "event"
+        return edge.counted and not (is_explicit and edge.target in believed)
 
     return [replace(edge, counted=False, reason="number_list") if doubted(edge) else edge for edge in edges]

@@ -19,9 +19,9 @@ from prchain.timestamps import FORMAT
 from sql.store import Transaction
 from sql.tables import Commit, Landing, LandingFile, PullRequest, PullRequestCommit, RefusedClaim
 
-_COMMIT = ("repository_id", "sha", "author", "authored_at", "committed_at", "parents", "message")
-_OWN = ("repository_id", "number", "origin", "sha", "position")
-_LANDING = (
+_COMMIT_COLUMNS = ("repository_id", "sha", "author", "authored_at", "committed_at", "parents", "message")
+_OWN_COLUMNS = ("repository_id", "number", "origin", "sha", "position")
+_LANDING_COLUMNS = (
     "repository_id",
     "number",
     "branch",
@@ -37,7 +37,7 @@ _LANDING = (
     "evidence",
     "counts",
 )
-_FILE = (
+_FILE_COLUMNS = (
     "repository_id",
     "number",
     "branch",
@@ -115,22 +115,22 @@ def write(
 ) -> None:
     """Replace what git says of the selected pull requests; the others keep the facts of an earlier, wider run.
 
-    Landings that are as they were keep their rows, files and line counts, unless `keep_landings` is false.
+    Unchanged landings keep their rows, files and line counts, unless `keep_landings` is false.
     """
     numbers = selection.numbers(facts) | (set(api) - set(facts.refs.heads))
-    known = {row[0]: row[1] for row in tx.rows(PullRequest, "number", "outcome", repository_id=repository_id)}
+    known_outcomes = {row[0]: row[1] for row in tx.rows(PullRequest, "number", "outcome", repository_id=repository_id)}
     landed = {n: _landing(repository_id, facts, c) for n, c in facts.decisions.landed.items() if n in numbers}
-    stored = {row[0]: row for row in tx.rows(Landing, *_LANDING[1:-1], repository_id=repository_id)}
+    stored = {row[0]: row for row in tx.rows(Landing, *_LANDING_COLUMNS[1:-1], repository_id=repository_id)}
     kept = {n for n, row in landed.items() if keep_landings and stored.get(n) == row[1:-1]}
     _clear(tx, repository_id, None if selection.whole else numbers, sorted(set(stored) - kept))
-    tx.upsert(PullRequest, _pull_requests(repository_id, facts, numbers, selection, api, known))
+    tx.upsert(PullRequest, _pull_requests(repository_id, facts, numbers, selection, api, known_outcomes))
     commits = {c for number in numbers for c in facts.own.get(number, ())}
     commits.update(facts.decisions.landed[number].commit for number in landed)
     with ahead(facts.files(repository, [n for n in landed if n not in kept])) as files:
         _write_commits(tx, repository_id, facts, sorted(commits))
-        tx.bulk(PullRequestCommit, _OWN, _own(repository_id, facts, numbers))
-        tx.bulk(Landing, _LANDING, (row for n, row in landed.items() if n not in kept))
-        tx.bulk(LandingFile, _FILE, _files(repository_id, facts, files))
+        tx.bulk(PullRequestCommit, _OWN_COLUMNS, _own(repository_id, facts, numbers))
+        tx.bulk(Landing, _LANDING_COLUMNS, (row for n, row in landed.items() if n not in kept))
+        tx.bulk(LandingFile, _FILE_COLUMNS, _files(repository_id, facts, files))
     tx.upsert(RefusedClaim, _refusals(repository_id, facts, numbers if not selection.whole else None))
     tx.connection.execute(_DELETE_UNUSED_COMMITS, {"repository": repository_id})
 
@@ -155,14 +155,14 @@ def _pull_requests(
     numbers: Collection[int],
     selection: PullRequestSelection,
     api: Mapping[int, ApiState],
-    known: Mapping[int, str],
+    known_outcomes: Mapping[int, str],
 ) -> Iterator[dict[str, Any]]:
     heads = facts.refs.heads
-    for number in sorted(set(heads) | set(api) | set(known)):
+    for number in sorted(set(heads) | set(api) | set(known_outcomes)):
         if number in numbers or number not in heads:
             listed = number in api or not api or not selection.whole
             outcome, reason = choose(_evidence(facts, number, api.get(number), listed=listed))
-        elif known.get(number, "unsettled") in {"unsettled", "not_selected"}:
+        elif known_outcomes.get(number, "unsettled") in {"unsettled", "not_selected"}:
             outcome, reason = "not_selected", selection.text()
         else:
             continue
@@ -180,7 +180,7 @@ def _evidence(facts: GitFacts, number: int, api: ApiState | None, *, listed: boo
     carrier = facts.decisions.carried.get(number)
     carried = None
     if carrier is not None:
-        with_number = facts.decisions.taken.get(carrier)
+        with_number = facts.decisions.landed_numbers.get(carrier)
         carried = f"with {f'#{with_number}' if with_number else 'a merge'} in {facts.history.shas[carrier][:12]}"
     return Evidence(
         landed=f"{landed.style} on {_branch(landed.line.branch)}: {landed.claim}, {landed.evidence}"
@@ -198,7 +198,7 @@ def _evidence(facts: GitFacts, number: int, api: ApiState | None, *, listed: boo
 
 def _write_commits(tx: Transaction, repository_id: int, facts: GitFacts, commits: list[int]) -> None:
     history = facts.history
-    there = {row[0]: row[1] for row in tx.rows(Commit, "sha", "parents", repository_id=repository_id)}
+    stored_parents = {row[0]: row[1] for row in tx.rows(Commit, "sha", "parents", repository_id=repository_id)}
 
     def row(commit: int) -> tuple[Any, ...]:
         return (
@@ -211,9 +211,9 @@ def _write_commits(tx: Transaction, repository_id: int, facts: GitFacts, commits
             _stored(history.message(commit)),
         )
 
-    tx.bulk(Commit, _COMMIT, (row(commit) for commit in commits if history.shas[commit] not in there))
-    from_api = [commit for commit in commits if there.get(history.shas[commit], 0) < 0]
-    tx.upsert(Commit, (dict(zip(_COMMIT, row(commit), strict=True)) for commit in from_api))
+    tx.bulk(Commit, _COMMIT_COLUMNS, (row(commit) for commit in commits if history.shas[commit] not in stored_parents))
+    from_api = [commit for commit in commits if stored_parents.get(history.shas[commit], 0) < 0]
+    tx.upsert(Commit, (dict(zip(_COMMIT_COLUMNS, row(commit), strict=True)) for commit in from_api))
 
 
 def _stored(text: str) -> str:
@@ -310,7 +310,7 @@ def write_counts(
     """Write the line counts of some (number, branch, base, landed) landings whose files are stored."""
     files = [_stored_files(tx, repository_id, number, branch) for number, branch, _, _ in landings]
     pairs = [(base, landed) for _, _, base, landed in landings]
-    rows, done = [], []
+    rows, landing_rows = [], []
     for (number, branch, _, _), changes, counts in zip(
         landings, files, count_lines(repository, pairs, files), strict=True
     ):
@@ -330,10 +330,10 @@ def write_counts(
                 }
             )
         whole = all(change.path in counts for change in changes)
-        done.append({**key, "counts": "done" if whole else "partial"})
+        landing_rows.append({**key, "counts": "done" if whole else "partial"})
     if rows:
         tx.connection.execute(_UPDATE_COUNTS, rows)
-    tx.connection.execute(_UPDATE_LANDING, done)
+    tx.connection.execute(_UPDATE_LANDING, landing_rows)
 
 
 def _stored_files(tx: Transaction, repository_id: int, number: int, branch: str) -> list[RawChange]:

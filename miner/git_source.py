@@ -98,31 +98,31 @@ class GitFacts:
         are there: real mirrors lack a few.
         """
         shas = self.history.shas
-        maybe: list[tuple[LandingCandidate, list[RawChange]]] = []
+        rename_suspects: list[tuple[LandingCandidate, list[RawChange]]] = []
         for candidate, changes in self._plain_patches(repository, numbers):
             if {"A", "D"} <= {change.status for change in changes}:
-                maybe.append((candidate, changes))
+                rename_suspects.append((candidate, changes))
             else:
                 yield candidate.number, changes
-        if not maybe:
+        if not rename_suspects:
             return
         blobs = {
             blob
-            for _, changes in maybe
+            for _, changes in rename_suspects
             for change in changes
             if change.status in "AD"
             for blob in (change.old_blob if change.status == "D" else change.new_blob,)
             if not _is_submodule(change)
         }
         missing = blobs if repository.is_partial() else repository.missing(sorted(blobs))
-        whole = []
-        for candidate, changes in maybe:
+        complete = []
+        for candidate, changes in rename_suspects:
             if missing and any(change.old_blob in missing or change.new_blob in missing for change in changes):
                 yield candidate.number, changes
             else:
-                whole.append(candidate)
-        pairs = [(shas[c.base], shas[c.commit]) for c in whole]
-        for candidate, changes in zip(whole, repository.changes(pairs, renames=True), strict=True):
+                complete.append(candidate)
+        pairs = [(shas[c.base], shas[c.commit]) for c in complete]
+        for candidate, changes in zip(complete, repository.changes(pairs, renames=True), strict=True):
             yield candidate.number, changes
 
     def _plain_patches(
@@ -159,7 +159,7 @@ def read(repository: GitRepository, refs: Refs, api: ApiKnowledge, note: Note = 
 
     note("finding what landed")
     candidates = claimed(history, trunk, heads, decisions, merges)
-    picked = [candidate for candidate in candidates if candidate.may_be_picked]
+    picked_merges = [candidate for candidate in candidates if candidate.may_be_picked]
     _decide(repository, history, [c for c in candidates if not c.may_be_picked], decisions, patches)
     _decide(repository, history, nested(history, heads, decisions, trunk, refs.branches), decisions, patches)
     lines = [trunk]
@@ -172,10 +172,10 @@ def read(repository: GitRepository, refs: Refs, api: ApiKnowledge, note: Note = 
             if len(decisions.landed) > before:
                 lines.append(line)
                 waiting = UnlandedEvidence.of(heads, decisions, merges)
-    still = [candidate for candidate in picked if candidate.number not in decisions.landed]
-    _decide(repository, history, still, decisions, patches)
+    remaining = [candidate for candidate in picked_merges if candidate.number not in decisions.landed]
+    _decide(repository, history, remaining, decisions, patches)
     unclaimed(history, trunk, heads, decisions)
-    return GitFacts(refs, history, decisions, _own(history, heads, decisions, lines), patches)
+    return GitFacts(refs, history, decisions, _own_commits(history, heads, decisions, lines), patches)
 
 
 def _decide(
@@ -210,18 +210,18 @@ def _patch(changes: Iterable[RawChange]) -> dict[str, str]:
     return {change.path: change.new_blob for change in changes}
 
 
-def _own(
+def _own_commits(
     history: History, heads: Mapping[int, int], decisions: LandingDecisions, lines: Sequence[FirstParentLine]
 ) -> dict[int, Sequence[int]]:
     own: dict[int, Sequence[int]] = {}
     for number, head in heads.items():
         candidate = decisions.landed.get(number)
         if candidate is not None:
-            found = candidate.own
+            commits = candidate.own
         else:
-            found = unlanded_commits(history, head, [line for line in lines if line.position(head) is None])
-        if found is not None and len(found.commits) <= OWN_COMMITS_STORED:
-            own[number] = found.commits[::-1]
+            commits = unlanded_commits(history, head, [line for line in lines if line.position(head) is None])
+        if commits is not None and len(commits.commits) <= OWN_COMMITS_STORED:
+            own[number] = commits.commits[::-1]
     return own
 
 
@@ -238,16 +238,16 @@ def count_lines(
         return
     blobs = {blob for changes in files for change in changes for blob in _blobs(change)}
     missing = repository.missing(sorted(blobs))
-    whole = [not any(missing.intersection(_blobs(change)) for change in changes) for changes in files]
-    answers = repository.line_counts([pair for pair, ok in zip(pairs, whole, strict=True) if ok])
+    are_whole = [not any(missing.intersection(_blobs(change)) for change in changes) for changes in files]
+    answers = repository.line_counts([pair for pair, is_whole in zip(pairs, are_whole, strict=True) if is_whole])
     apart = 0
-    for pair, changes, ok in zip(pairs, files, whole, strict=True):
-        if ok:
+    for pair, changes, is_whole in zip(pairs, files, are_whole, strict=True):
+        if is_whole:
             counts = next(answers)
         else:
             apart += 1
-            there = [change for change in changes if not missing.intersection(_blobs(change))]
-            counts = repository.line_counts_of(pair, there) if there and apart <= COUNTED_APART else []
+            countable = [change for change in changes if not missing.intersection(_blobs(change))]
+            counts = repository.line_counts_of(pair, countable) if countable and apart <= COUNTED_APART else []
         yield {count.path: count for count in counts}
 
 

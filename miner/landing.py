@@ -118,7 +118,7 @@ class LandingDecisions:
     refused: list[Refusal] = field(default_factory=list)
     carried: dict[int, int] = field(default_factory=dict)
     """Number to the line commit with which its head came in, where it did not land by itself."""
-    taken: dict[int, int] = field(default_factory=dict)
+    landed_numbers: dict[int, int] = field(default_factory=dict)
     """Landed commit to the number that landed with it."""
     doubted: set[tuple[int, int]] = field(default_factory=set)
     """(number, commit) of claims that were looked at and not borne out; branches share commits."""
@@ -126,15 +126,15 @@ class LandingDecisions:
 
     def claims(self, history: History, commit: int) -> list[Claim]:
         """What a commit's message claims; read once, however many branches hold the commit."""
-        found = self._claims.get(commit)
-        if found is None:
-            found = self._claims[commit] = claims(history.message(commit))
-        return found
+        found_claims = self._claims.get(commit)
+        if found_claims is None:
+            found_claims = self._claims[commit] = claims(history.message(commit))
+        return found_claims
 
     def accept(self, candidate: LandingCandidate) -> None:
         """Settle a candidate."""
         self.landed[candidate.number] = candidate
-        self.taken.setdefault(candidate.commit, candidate.number)
+        self.landed_numbers.setdefault(candidate.commit, candidate.number)
 
 
 def own_commits(history: History, head: int, line: FirstParentLine, position: int | None) -> OwnCommits | None:
@@ -198,10 +198,10 @@ def claimed(
         parents = history.parents[commit]
         if not parents:
             continue
-        found = list(settled.claims(history, commit))
-        if commit in by_api and all(claim.number != by_api[commit] for claim in found):
-            found.append(Claim(by_api[commit], "api"))
-        for claim in found:
+        found_claims = list(settled.claims(history, commit))
+        if commit in by_api and all(claim.number != by_api[commit] for claim in found_claims):
+            found_claims.append(Claim(by_api[commit], "api"))
+        for claim in found_claims:
             if claim.number in settled.landed or (claim.number, commit) in settled.doubted:
                 continue
             head = heads.get(claim.number)
@@ -306,11 +306,11 @@ def settle(history: History, candidates: Sequence[LandingCandidate], settled: La
         else:
             by_number[candidate.number].append(candidate)
     strong_numbers = {c.commit: c.number for c in candidates if c.evidence and not c.weak}
-    claimed_by = ChainMap(settled.taken, strong_numbers)  # a view: `taken` grows below
+    claimed_by = ChainMap(settled.landed_numbers, strong_numbers)  # a view: `landed_numbers` grows below
     for number, options in sorted(by_number.items(), key=lambda item: (all(o.inner for o in item[1]), item[0])):
         if number in settled.landed:
             continue
-        free = [option for option in options if not (option.inner and option.commit in settled.taken)]
+        free = [option for option in options if not (option.inner and option.commit in settled.landed_numbers)]
         strong = [option for option in free if not option.weak]
         if not strong:
             # A citation of N on the landing of another pull request is no claim of N.
@@ -345,8 +345,8 @@ def _with_rebase(
         if best.commit not in run:
             continue
         # One own commit: squash and rebase leave the same history, unless GitHub wrote a subject of its own.
-        kept = history.messages[option.commit].strip() == history.messages[own.commits[0]].strip()
-        if len(run) > 1 or (len(signatures) == 1 and kept):
+        same_message = history.messages[option.commit].strip() == history.messages[own.commits[0]].strip()
+        if len(run) > 1 or (len(signatures) == 1 and same_message):
             return replace(option, style="rebase", base=history.parents[run[-1]][0]), run
     return best, []
 

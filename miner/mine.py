@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from miner.github import GitHubSource
 
 GIT_RULES = "1"
-"""Raise it when the git source decides otherwise: stored landings are then made anew."""
+"""Raise it when the git source changes its rules: stored landings are then rebuilt."""
 
 _COUNTED_AT_ONCE = 500
 
@@ -129,8 +129,8 @@ class Miner:
 
     def holding(self, unit: RepositorySpec) -> AbstractContextManager[None]:
         """See `Work`."""
-        named = sha256(unit.group.lower().encode()).hexdigest()[:16]
-        return alone(self._store, f"mine-{named}", "prchain mine")
+        digest = sha256(unit.group.lower().encode()).hexdigest()[:16]
+        return alone(self._store, f"mine-{digest}", "prchain mine")
 
     def work_on(self, unit: RepositorySpec, tell: Tell) -> UnitResult[RepositorySpec]:
         """See `Work`."""
@@ -140,8 +140,8 @@ class Miner:
     def failed(self, unit: RepositorySpec, outcome: str, reason: str) -> UnitResult[RepositorySpec]:
         """See `Work`: the run over the repository ends so, and what was committed stays."""
         with self._store.transaction() as tx:
-            begun = update(MineRun).where(MineRun.spec == unit.text, MineRun.outcome == "running")
-            tx.connection.execute(begun.values(finished_at=now(), outcome=outcome, reason=reason))
+            running = update(MineRun).where(MineRun.spec == unit.text, MineRun.outcome == "running")
+            tx.connection.execute(running.values(finished_at=now(), outcome=outcome, reason=reason))
         return UnitResult(unit, outcome, reason, RepositoryReport(unit, outcome, reason))
 
     def spent(self) -> float | None:
@@ -182,10 +182,10 @@ class Miner:
                 work.fail(error)
         if work.repository_id is None:
             with self._store.reading() as tx:
-                known = self._known(tx, spec, None)
-            if known is not None:
-                work.repository_id = known[0]
-                self._note_run(run_id, known[0])
+                known_row = self._known_row(tx, spec, None)
+            if known_row is not None:
+                work.repository_id = known_row[0]
+                self._note_run(run_id, known_row[0])
             elif work.error is not None and not spec.is_path:
                 return
         self._read_git(spec, run_id, work)
@@ -206,19 +206,19 @@ class Miner:
         work.changed = work.changed or summary.changed
         if summary.missing:
             missing = counted(len(summary.missing), "pull request")
-            named = listed([f"#{number}" for number in summary.missing], 5)
-            work.fail(BadAnswer(f"GitHub did not deliver {missing} whole: {named}"))
+            numbers = listed([f"#{number}" for number in summary.missing], 5)
+            work.fail(BadAnswer(f"GitHub did not deliver {missing} whole: {numbers}"))
 
     def _replay(self, spec: RepositorySpec, run_id: int, work: _Work) -> None:
         with self._store.reading() as tx:
-            known = self._known(tx, spec, None)
-        if known is None:
+            known_row = self._known_row(tx, spec, None)
+        if known_row is None:
             raise RepositoryNotFound(
                 f"{spec.full_name} has not been mined into this database; there is no archive of it"
             )
         from miner.github import replay  # noqa: PLC0415  the client takes a tenth of a second, which git alone need not pay
 
-        work.repository_id = known[0]
+        work.repository_id = known_row[0]
         self._note_run(run_id, work.repository_id)
         summary = replay(self._store, work.repository_id)
         work.changed = work.changed or summary.changed
@@ -247,19 +247,19 @@ class Miner:
         api = self._api_states(repository_id)
         stamp = self._git_stamp(refs.fingerprint, api)
         with self._store.reading() as tx:
-            known = list(tx.rows(Cursor, "position", repository_id=repository_id, stream="git"))
-        if known and known[0][0] == stamp:
+            cursor = list(tx.rows(Cursor, "position", repository_id=repository_id, stream="git"))
+        if cursor and cursor[0][0] == stamp:
             task.done(UNCHANGED)
             return
         merges = {number: state.merge_sha for number, state in api.items() if state.merge_sha}
         facts = read(repository, refs, ApiKnowledge(merges), lambda note: task.update(note=note))
         task.update(note="writing")
-        same_rules = bool(known) and known[0][0].split("|", 1)[0] == GIT_RULES
+        same_rules = bool(cursor) and cursor[0][0].split("|", 1)[0] == GIT_RULES
         with self._store.transaction() as tx:
             git_rows.write(tx, repository_id, repository, facts, self._options.selection, api, keep_landings=same_rules)
             tx.upsert(Cursor, [_cursor(repository_id, "git", stamp)])
-            named = update(Repository).where(Repository.id == repository_id)
-            tx.connection.execute(named.values(default_branch=refs.default_branch))
+            statement = update(Repository).where(Repository.id == repository_id)
+            tx.connection.execute(statement.values(default_branch=refs.default_branch))
         work.changed = True
         task.done(f"{len(refs.heads):,} pull heads, {len(facts.decisions.landed):,} landed")
 
@@ -292,8 +292,8 @@ class Miner:
             [(host, owner, name)] = tx.rows(Repository, "host", "owner", "name", id=repository_id)
             git = [position for (position,) in tx.rows(Cursor, "position", repository_id=repository_id, stream="git")]
             stamp = "|".join([*git, citation_rows.stamp(tx, repository_id)])
-            known = list(tx.rows(Cursor, "position", repository_id=repository_id, stream="citations"))
-        if known and known[0][0] == stamp:
+            cursor = list(tx.rows(Cursor, "position", repository_id=repository_id, stream="citations"))
+        if cursor and cursor[0][0] == stamp:
             return
         task = self._progress.task(f"{owner}/{name}: citations")
         with self._store.transaction() as tx:
@@ -311,9 +311,11 @@ class Miner:
     def _repository(self, spec: RepositorySpec, node_id: str | None) -> int:
         """The row of a repository, made where there is none."""
         with self._naming, self._store.transaction() as tx:
-            known = self._known(tx, spec, node_id)
-            repository_id: int = known[0] if known else max((i for (i,) in tx.rows(Repository, "id")), default=0) + 1
-            owner, name = (known[1], known[2]) if known and not node_id else (spec.owner, spec.name)
+            known_row = self._known_row(tx, spec, node_id)
+            repository_id: int = (
+                known_row[0] if known_row else max((i for (i,) in tx.rows(Repository, "id")), default=0) + 1
+            )
+            owner, name = (known_row[1], known_row[2]) if known_row and not node_id else (spec.owner, spec.name)
             row = {
                 "id": repository_id,
                 "host": spec.host,
@@ -324,14 +326,14 @@ class Miner:
             tx.upsert(Repository, [{**row, "node_id": node_id} if node_id else row])
             return repository_id
 
-    def _known(self, tx: Transaction, spec: RepositorySpec, node_id: str | None) -> Sequence[Any] | None:
+    def _known_row(self, tx: Transaction, spec: RepositorySpec, node_id: str | None) -> Sequence[Any] | None:
         """Id, owner and name of a repository that has a row: by GitHub's id, by name in any case, or by an alias."""
         rows = [row for row in tx.rows(Repository, "id", "owner", "name", "host", "node_id") if row[3] == spec.host]
         by_id = [row for row in rows if node_id and row[4] == node_id]
         by_name = [row for row in rows if f"{row[1]}/{row[2]}".lower() == spec.full_name.lower()]
         aliases = tx.rows(RepositoryAlias, "repository_id", alias=spec.full_name.lower())
-        named = set() if node_id else {repository_id for (repository_id,) in aliases}
-        by_alias = [row for row in rows if row[0] in named]
+        aliased_ids = set() if node_id else {repository_id for (repository_id,) in aliases}
+        by_alias = [row for row in rows if row[0] in aliased_ids]
         return next(iter([*by_id, *by_name, *by_alias]), None)
 
     def _begin(self, spec: RepositorySpec) -> int:
@@ -348,9 +350,9 @@ class Miner:
                 "points": 0,
                 "waited_seconds": 0.0,
             }
-            # Who began this line before and did not end was killed, or goes on and will say how it ended.
-            left = update(MineRun).where(MineRun.spec == spec.text, MineRun.outcome == "running")
-            tx.connection.execute(left.values(outcome="interrupted"))
+            # An earlier run of this line that did not end was killed, or still runs and will store how it ended.
+            unfinished = update(MineRun).where(MineRun.spec == spec.text, MineRun.outcome == "running")
+            tx.connection.execute(unfinished.values(outcome="interrupted"))
             tx.upsert(MineRun, [row])
         return run_id
 
@@ -380,7 +382,7 @@ class Miner:
 
 @dataclass(slots=True)
 class _Work:
-    """What one repository's run has come to so far."""
+    """The state of one repository's run."""
 
     repository_id: int | None = None
     usage: ApiUsage = field(default_factory=ApiUsage)
@@ -410,7 +412,7 @@ def count_stored(store: Store, repository_id: int, repository: GitRepository, ta
 
 
 def _raise_if_the_database_failed(error: PrchainError) -> None:
-    """Nothing of a repository's fault can be stored then. A full disk may be the mirrors' alone."""
+    """Then the repository's failure cannot be stored either. A full disk may be that of the mirrors alone."""
     if isinstance(error, StoreError) and not isinstance(error, DiskFull):
         raise error
 

@@ -22,7 +22,7 @@ def nested(
     They landed on a branch that was then merged (a release branch, a development branch), or on the trunk itself
     where a maintainer pulled and pushed a merge the wrong way round. `_Carriers` names the branch.
     """
-    found = []
+    candidates = []
     carriers = _Carriers(history, trunk, branches)
     for commit, position in trunk.brought.items():
         parents = history.parents[commit]
@@ -35,8 +35,8 @@ def nested(
             if len(parents) == 1 and claim.syntax in MERGE_SUBJECTS:
                 continue  # a merge that was picked over to another branch
             branch = carriers.branch(commit)
-            place = replace(trunk, branch=branch, is_default=branch == trunk.branch)
-            candidate = LandingCandidate(claim.number, head, commit, parents[0], place, position, claim.syntax)
+            line = replace(trunk, branch=branch, is_default=branch == trunk.branch)
+            candidate = LandingCandidate(claim.number, head, commit, parents[0], line, position, claim.syntax)
             candidate.inner = claim.inner
             candidate.style = "merge" if len(parents) > 1 else "squash"
             if head in parents[1:]:
@@ -45,8 +45,8 @@ def nested(
                 candidate.evidence = "same_tree"
             candidate.own = _own_beside(history, head, parents[0], trunk, position)
             if candidate.evidence or (len(parents) == 1 and candidate.own is not None):
-                found.append(candidate)
-    return found
+                candidates.append(candidate)
+    return candidates
 
 
 def _own_beside(history: History, head: int, base: int, line: FirstParentLine, position: int) -> OwnCommits | None:

@@ -140,8 +140,8 @@ def print_funnel(rows: list[dict[str, Any]], failed: Sequence[dict[str, Any]] = 
         if run:
             requests = run["graphql_requests"] + run["rest_requests"]
             cost = f", {counted(requests, 'request')}" if run["graphql_requests"] else ""
-            said = f": {run['reason']}" if run["reason"] else ""
-            say(f"  last run  {run['outcome']}, {run['started_at']}, source {run['source']}{cost}{said}")
+            reason = f": {run['reason']}" if run["reason"] else ""
+            say(f"  last run  {run['outcome']}, {run['started_at']}, source {run['source']}{cost}{reason}")
         outcomes = {name: count for name in OUTCOMES if (count := row["outcomes"].get(name))}
         say_counts("pull requests", outcomes, total=row["pull_requests"])
         if row["landed"]:
@@ -247,7 +247,7 @@ def print_pull_request(page: dict[str, Any]) -> None:
 
 
 _SHOWN = 20
-"""So many files and commits are told."""
+"""So many files and commits are printed."""
 
 
 def _file_words(file: dict[str, Any]) -> str:

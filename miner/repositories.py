@@ -21,7 +21,7 @@ _URL = re.compile(rf"(?i:https?|ssh|git)://(?:[^/@\s\"'<>\\]+@)?{_HOST}(?::\d{{1
 _FILE_URL = re.compile(rf"(?i:file)://{_HOST}?(?P<path>/[^\s?#\\]+)")
 _SCP = re.compile(rf"[A-Za-z0-9_.-]+@{_HOST}:(?P<path>[^\s\\]+)")
 _CREDENTIALS = re.compile(r"(?<=://).*@|[^\s/=]+:(?!//)\S*@|(?<=\?).*")
-"""Where credentials may stand in a line that cannot be read: rather too much of it than too little."""
+"""Where credentials may be in a line that cannot be parsed: rather too much of it than too little."""
 _SHOWN = 200
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f]")
 
@@ -75,8 +75,8 @@ def read_list(path: Path, host: str) -> list[RepositorySpec]:
             spec = parse_entry(entry, host, path.parent)
         except ValueError as error:
             raise RepositoryListError(f"{path}:{number}: {error}") from None
-        known = specs.setdefault((spec.host, spec.full_name.lower()), spec)
-        if _plain(known.location) != _plain(spec.location):
+        listed = specs.setdefault((spec.host, spec.full_name.lower()), spec)
+        if _plain(listed.location) != _plain(spec.location):
             raise RepositoryListError(f"{path}:{number}: {spec.full_name} is listed twice, with different sources")
     if not specs:
         raise RepositoryListError(f"{path} lists no repository; write one owner/name a line")
@@ -85,18 +85,18 @@ def read_list(path: Path, host: str) -> list[RepositorySpec]:
 
 def parse_entry(entry: str, host: str, folder: Path) -> RepositorySpec:
     """One entry as a spec; raises ValueError that says what is wrong with it."""
-    shown = redact(_CREDENTIALS.sub("", entry[:_SHOWN]))
+    excerpt = redact(_CREDENTIALS.sub("", entry[:_SHOWN]))
     if _CONTROL.search(entry):
-        raise ValueError(f"{shown!r} holds control characters")
+        raise ValueError(f"{excerpt!r} holds control characters")
     slug, equals, source = (part.strip() for part in entry.partition("="))
     if equals and (match := _slug(slug)):
         owner, name = match
         if not source:
-            raise ValueError(f"{shown!r} names no path or URL after the '='")
+            raise ValueError(f"{excerpt!r} names no path or URL after the '='")
         if url := _clone_url(source):
             return RepositorySpec(_host_of(url) or host, owner, name, source, False, redact(entry))
         if "://" in source or "::" in source:
-            raise ValueError(f"{shown!r} is no URL that git may fetch (http, https, ssh, git, file)")
+            raise ValueError(f"{excerpt!r} is no URL that git may fetch (http, https, ssh, git, file)")
         return RepositorySpec(host, owner, name, str(_path(source, folder)), True, redact(entry))
     if match := _slug(entry):
         owner, name = match
@@ -108,7 +108,7 @@ def parse_entry(entry: str, host: str, folder: Path) -> RepositorySpec:
         if not is_page and (match := _slug("/".join(parts[-2:]))):
             owner, name = match
             return RepositorySpec(_host_of(url) or host, owner, name, entry, False, redact(entry))
-    raise ValueError(f"{shown!r} is not owner/name, a clone URL, or owner/name = path or URL")
+    raise ValueError(f"{excerpt!r} is not owner/name, a clone URL, or owner/name = path or URL")
 
 
 def _plain(location: str) -> str:

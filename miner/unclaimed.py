@@ -46,7 +46,7 @@ def _merges_of_heads(
             order = line.order(parent)
             if parent not in numbers_of or order != position:
                 continue
-            if commit in settled.taken:
+            if commit in settled.landed_numbers:
                 for number in numbers_of[parent]:
                     settled.carried.setdefault(number, commit)
                 continue
@@ -66,7 +66,7 @@ def _free(history: History, line: FirstParentLine, settled: LandingDecisions) ->
     return {
         commit: position
         for position, commit in enumerate(line.commits, line.fork + 1)
-        if commit not in settled.taken and history.parents[commit]
+        if commit not in settled.landed_numbers and history.parents[commit]
     }
 
 
@@ -100,12 +100,12 @@ def _rebases(
         commit = line.at(last)
         candidate = LandingCandidate(number, head, commit, commit, line, last, "commits", "same_commits", "rebase", own)
         matched.add(number)
-        size = len(run_below(history, line, commit, signatures, settled.taken, number))
+        size = len(run_below(history, line, commit, signatures, settled.landed_numbers, number))
         if commit not in found or (size, number) > found[commit][:2]:
             found[commit] = (size, number, candidate, signatures)
     for _, number, candidate, signatures in sorted(found.values(), key=lambda item: item[2].position):
         # What a lower pull request of a stack landed before is not landed by this one again.
-        run = run_below(history, line, candidate.commit, signatures, settled.taken, number)
+        run = run_below(history, line, candidate.commit, signatures, settled.landed_numbers, number)
         settled.accept(replace(candidate, base=history.parents[run[-1]][0]))
     for number in matched:
         if number not in settled.landed:
@@ -119,20 +119,24 @@ def _may_be_pushed(history: History, settled: LandingDecisions, commit: int, num
     A contributor who resets a branch to the trunk leaves a head that stands on the line too; where the commit names
     another number, or several heads share it, that is what happened.
     """
-    named = [claim.number for claim in settled.claims(history, commit) if not claim.weak]
-    return is_plain(history, commit) and all(other == number for other in named)
+    claimed_numbers = [claim.number for claim in settled.claims(history, commit) if not claim.weak]
+    return is_plain(history, commit) and all(other == number for other in claimed_numbers)
 
 
 def _fast_forward(
     history: History, line: FirstParentLine, number: int, head: int, free: Mapping[int, int], settled: LandingDecisions
 ) -> LandingCandidate:
-    """The landing of a head that stands on the line: its author's unbroken run of commits that nobody else landed."""
+    """The landing of a head that is on the line: its author's unbroken run of commits that nobody else landed."""
     position = free[head]
     own = [head]
     first = position
     while first - 1 > line.fork:
         below = line.at(first - 1)
-        if below in settled.taken or not is_plain(history, below) or history.authors[below] != history.authors[head]:
+        if (
+            below in settled.landed_numbers
+            or not is_plain(history, below)
+            or history.authors[below] != history.authors[head]
+        ):
             break
         if history.commit_times[head] - history.commit_times[below] > 14 * 86400:
             break
@@ -157,7 +161,12 @@ def _equal_trees(
             by_tree[history.trees[commit]].append(commit)
     for number, head in sorted(waiting.items(), reverse=True):
         commits = by_tree.get(history.trees[head], [])
-        if number in settled.landed or number in settled.carried or len(commits) != 1 or commits[0] in settled.taken:
+        if (
+            number in settled.landed
+            or number in settled.carried
+            or len(commits) != 1
+            or commits[0] in settled.landed_numbers
+        ):
             continue
         commit = commits[0]
         if line.order(head) is not None:

@@ -1,4 +1,4 @@
-"""From a text to its citations: candidates, then what they stand in, then what is said of them."""
+"""From a text to its citations: candidates, then their context, then their relation."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def _resolve(reading: _Reading, name: str | None) -> str:
 
 
 def _relation(reading: _Reading, candidate: CitationMatch, previous: _Previous) -> tuple[Relation | None, Syntax]:
-    """What is said of a candidate, and the syntax it counts as."""
+    """The relation that the text states for a candidate, and the syntax it counts as."""
     prose, start, end = reading.layout.prose, candidate.start, candidate.end
     low = max(0, start - _LINE_SIDE)
     line_start = max(low, prose.rfind("\n", low, start) + 1)

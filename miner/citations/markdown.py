@@ -67,7 +67,7 @@ class Layout:
     """Addresses from ``://`` on, of any host."""
 
     def context(self, position: int) -> str | None:
-        """Why what stands at position is not the author's own statement, or None."""
+        """Why the text at position is not the author's own statement, or None."""
         if inside(self.quotes, position):
             return "quote"
         return "details" if inside(self.details, position) else None
@@ -151,12 +151,12 @@ def _hidden(text: str, *, unclosed_fence: bool) -> list[Span]:
                 continue
             out.append((start, at))
         elif ticks := m["ticks"]:
-            same = runs[len(ticks)]
-            i = bisect_left(same, at)
+            same_length = runs[len(ticks)]
+            i = bisect_left(same_length, at)
             paragraph = bisect_left(blanks, at)
             limit = blanks[paragraph] if paragraph < len(blanks) else len(text)
-            if i < len(same) and same[i] < limit:
-                at = same[i] + len(ticks)
+            if i < len(same_length) and same_length[i] < limit:
+                at = same_length[i] + len(ticks)
                 out.append((start, at))
         elif comment_closes:
             end = text.find("-->", at)

@@ -46,7 +46,7 @@ class Citation:
     end: int
     """The span in the text, in code points."""
     snippet: str
-    """The line it stands in, white space collapsed, at most 160 characters."""
+    """The line it is in, white space collapsed, at most 160 characters."""
     context: str | None = None
     """Null for the author's own statement; else why it should not count: ``quote``, ``details``, ``template``,
     ``redirector`` or ``own_tail`` (the number at the end of a subject, where another pull request's would stand)."""

@@ -49,7 +49,7 @@ def read_relation(prose: str, start: int, end: int, previous_end: int) -> Relati
 
 
 def joined(prose: str, previous_end: int, start: int) -> bool:
-    """Whether nothing but the marks of a list stands between two citations."""
+    """Whether only the marks of a list are between two citations."""
     return start - previous_end <= _LIST_JOIN_LIMIT and _LIST_JOIN.fullmatch(prose, previous_end, start) is not None
 
 

@@ -62,7 +62,8 @@ def find_candidates(text: str, host: str) -> list[CitationMatch]:
 
 
 def _spots(text: str, host: str) -> Iterator[CitationMatch]:
-    """Yield the candidates of each syntax, one syntax after the other; only those that the text hints at are sought."""
+    """Yield the candidates of each syntax, one syntax after the other; only those that the text hints at are
+    searched."""
     if "#" in text:
         yield from _hashes(text)
     if "/pull" in text or "/issues/" in text or "/commit" in text:
@@ -136,7 +137,7 @@ def _starts_well(text: str, start: int) -> bool:
 
 
 def _name_before(text: str, end: int) -> str | None:
-    """The ``owner/name`` that ends at end, if exactly that stands there."""
+    """The ``owner/name`` that ends at end, if exactly that is there."""
     run = _run_before(text, end)
     if not _NAME.fullmatch(run):
         return None

@@ -233,7 +233,7 @@ AFTERMATH: tuple[tuple[Relation, re.Pattern[str]], ...] = (
     ("relands", re.compile(_AFTER + r"re-?(?:land|apply)\b", re.I)),
     ("fixes", re.compile(_AFTER + r"fix-?up\b", re.I)),
 )
-"""What is said right after the citation."""
+"""Wordings right after the citation."""
 
 STACK = re.compile(r"\bstack(?:ed (?:prs?|on|pull requests?)| from|:|$)", re.I)
 

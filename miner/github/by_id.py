@@ -59,25 +59,25 @@ class ById:
                 **({"at": reading.now()} if absent else {}),
             }
             page = Page("pull_requests", request, answer.data, query.text)
-            found = rows.parse(reading.repository_id, page)
+            page_rows = rows.parse(reading.repository_id, page)
         except Overloaded:
             self._give_way(state, chosen)
             return
         self._pace.succeeded()
         self._failures = self._skipped = 0
-        self._commit(state, page, found, ids, numbers)
+        self._commit(state, page, page_rows, ids, numbers)
 
-    def _commit(self, state: StreamState, page: Page, found: PageRows, ids: list[str], numbers: list[int]) -> None:
+    def _commit(self, state: StreamState, page: Page, page_rows: PageRows, ids: list[str], numbers: list[int]) -> None:
         reading = self._reading
         state.detail["todo"] = [entry for entry in state.detail["todo"] if entry[0] not in ids]
         with reading.store.transaction() as tx:
-            rows.write(tx, reading.repository_id, found, replace=True)
+            rows.write(tx, reading.repository_id, page_rows, replace=True)
             rows.mark_gone(tx, reading.repository_id, page.request["gone"], page.request.get("at", ""))
             archive.keep(tx, reading.repository_id, page, reading.now())
-            self._overflow.note(tx, found, ids)
+            self._overflow.note(tx, page_rows, ids)
             self._skips.settled(tx, numbers)
             cursors.save(tx, state)
-        reading.written.update(row["number"] for row in found.of(PullRequest))
+        reading.written.update(row["number"] for row in page_rows.of(PullRequest))
         reading.changed = True
 
     def _give_way(self, state: StreamState, chosen: list[list[object]]) -> None:

@@ -35,15 +35,15 @@ class Changes:
         """Read everything that was created or updated since the watermark, and move the watermark."""
         state = self._resume("changes")
         floor = earlier(state.watermark, OVERLAP) if state.watermark else ""
-        seen: dict[int, Node] = {}
+        updated_nodes: dict[int, Node] = {}
         for page in listings(self._reading, UPDATED_DESC):
             self.total = page.total
-            seen.update((node["number"], node) for node in page.nodes if node["updatedAt"] >= floor)
+            updated_nodes.update((node["number"], node) for node in page.nodes if node["updatedAt"] >= floor)
             if any(node["updatedAt"] < floor for node in page.nodes):
                 break
-        newest = max((node["updatedAt"] for node in seen.values()), default=state.watermark)
-        again = [] if self._reading.missing else [[node_id, n] for n, node_id in self._skips.known.items()]
-        self._read(state, [*again, *self._differing(seen)])
+        newest = max((node["updatedAt"] for node in updated_nodes.values()), default=state.watermark)
+        skipped = [] if self._reading.missing else [[node_id, n] for n, node_id in self._skips.known.items()]
+        self._read(state, [*skipped, *self._differing(updated_nodes)])
         if state.watermark != newest:
             state.watermark = newest
             self._save(state)
@@ -51,15 +51,15 @@ class Changes:
     def bounded(self, since: str | None, limit: int | None) -> None:
         """Read the `limit` newest pull requests, of those updated since `since`; leaves the watermark alone."""
         state = self._resume("bounded")
-        wanted: dict[int, Node] = {}
+        requested: dict[int, Node] = {}
         first = min(limit, 100) if limit and not since else None
         for page in listings(self._reading, UPDATED_DESC if since else CREATED_DESC, first):
-            wanted.update((node["number"], node) for node in page.nodes if not since or node["updatedAt"] >= since)
+            requested.update((node["number"], node) for node in page.nodes if not since or node["updatedAt"] >= since)
             if since and any(node["updatedAt"] < since for node in page.nodes):
                 break
-            if limit and not since and len(wanted) >= limit:
+            if limit and not since and len(requested) >= limit:
                 break
-        newest = sorted(wanted.values(), key=lambda node: (node["createdAt"], node["number"]), reverse=True)[:limit]
+        newest = sorted(requested.values(), key=lambda node: (node["createdAt"], node["number"]), reverse=True)[:limit]
         self.total = len(newest)
         chosen = {node["number"]: node for node in newest}
         todo = self._differing(chosen)

@@ -1,4 +1,4 @@
-"""Asking GitHub: one request at a time, with every fault sorted out before an answer is given back."""
+"""Sends requests to GitHub, one at a time, and handles every fault before it returns an answer."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class RestAnswer:
 
 
 class GitHubClient:
-    """GitHub as one thread sees it: its own PyGithub client for each token, because they do not bear sharing.
+    """GitHub as one thread sees it: its own PyGithub client for each token, because they cannot be shared.
 
     (PyGithub keeps url and headers of the request under way on the shared connection, so that two threads get each
     other's answers.) Retries, waits and the choice of token are here and in `Budget`; PyGithub's own are off: its
@@ -208,8 +208,8 @@ def partial(error: Exception) -> tuple[Headers, GraphAnswer]:
     if isinstance(body, dict) and isinstance(body.get("data"), dict) and faults.tolerable(body.get("errors")):
         data = body["data"]
         if "repository" not in data or data["repository"] is not None:
-            gone = (item for item in body["errors"] if item["type"] == "NOT_FOUND")
-            paths = frozenset(tuple(item.get("path") or ()) for item in gone)
+            missing_nodes = (item for item in body["errors"] if item["type"] == "NOT_FOUND")
+            paths = frozenset(tuple(item.get("path") or ()) for item in missing_nodes)
             return getattr(error, "headers", None) or {}, GraphAnswer(data, paths)
     raise faults.classify(error) from None
 

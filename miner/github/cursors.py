@@ -28,8 +28,8 @@ def load(tx: Transaction, repository_id: int, stream: str) -> StreamState:
     columns = ("position", "watermark", "page_size", "complete", "detail")
     for row in tx.rows(Cursor, *columns, repository_id=repository_id, stream=stream):
         position, watermark, page_size, complete, detail = row
-        known = json.loads(detail) if detail else {}
-        return StreamState(repository_id, stream, position, watermark, page_size, complete, known)
+        values = json.loads(detail) if detail else {}
+        return StreamState(repository_id, stream, position, watermark, page_size, complete, values)
     return StreamState(repository_id, stream)
 
 

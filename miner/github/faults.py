@@ -1,4 +1,4 @@
-"""What an answer that is none means: PyGithub's and requests' exceptions, sorted by what to do about them.
+"""What a failed request means: PyGithub's and requests' exceptions, sorted by what to do about them.
 
 PyGithub raises whatever happened to its parser: a GraphQL error comes as ``GithubException(400)``, an empty body as
 ``TypeError``, an HTML page with status 200 as no error at all. `classify` and `check_graphql` are the only places
@@ -23,7 +23,7 @@ TOLERATED = frozenset({"FORBIDDEN", "NOT_FOUND", "INSUFFICIENT_SCOPES", "SAML_FA
 
 
 class ApiFault(Exception):
-    """An answer that is none, but asking again may help."""
+    """A request that failed; asking again may help."""
 
 
 class Overloaded(ApiFault):

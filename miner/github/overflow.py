@@ -18,7 +18,7 @@ LAST_ATTEMPTS = 3
 
 
 class Overflow:
-    """What is still owed, by connection. Stored with the rows that lack it, so that no kill loses any of it."""
+    """The connections still to be fetched. Stored with the rows that lack them, so that a kill loses none."""
 
     def __init__(self, reading: RepositoryReading) -> None:
         self._reading = reading
@@ -73,7 +73,7 @@ class Overflow:
                     "absent": sorted(str(path[0]) for path in answer.not_found if path),
                 }
                 page = Page(f"more:{name}", request, answer.data, query.text)
-                found = rows.parse(reading.repository_id, page)
+                page_rows = rows.parse(reading.repository_id, page)
             except Overloaded:
                 last += not self._pace.shrink()
                 if last == LAST_ATTEMPTS:
@@ -81,17 +81,17 @@ class Overflow:
                 reading.client.pause(last)
                 continue
             self._pace.succeeded()
-            self._commit(name, chosen, page, found)
+            self._commit(name, chosen, page, page_rows)
             return True
 
-    def _commit(self, name: str, chosen: list[PendingConnection], page: Page, found: PageRows) -> None:
+    def _commit(self, name: str, chosen: list[PendingConnection], page: Page, page_rows: PageRows) -> None:
         reading = self._reading
         with reading.store.transaction() as tx:
-            rows.write(tx, reading.repository_id, found, replace=False)
+            rows.write(tx, reading.repository_id, page_rows, replace=False)
             archive.keep(tx, reading.repository_id, page, reading.now())
             for owed in chosen:
                 del self._owed[name][owed.node_id]
-            for owed in found.owed:
+            for owed in page_rows.owed:
                 self._owed[name][owed.node_id] = owed
             self._save(tx)
 

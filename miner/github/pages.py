@@ -1,7 +1,7 @@
 """From the JSON of an answer to rows: pure functions, no store and no network.
 
-GitHub's nulls are facts: a deleted account has no author, a deleted fork no head repository. What must be there and is
-not raises `Incomplete`: an answer cut short by a limit is never taken for a whole one.
+GitHub's nulls are facts: a deleted account has no author, a deleted fork no head repository. A missing required value
+raises `Incomplete`: an answer cut short by a limit is never taken for a whole one.
 """
 
 from __future__ import annotations
@@ -234,7 +234,7 @@ API_COLUMNS = [
 """The columns of `PullRequest` that the API fills."""
 
 
-def _text(key: Key, name: str, item: str, node: Mapping[str, Json], *, body: str, **more: str | None) -> Row:
+def _text(key: Key, name: str, item: str, node: Mapping[str, Json], *, body: str, **extra: str | None) -> Row:
     author = node["author"]
     return {
         **key.columns,
@@ -244,10 +244,10 @@ def _text(key: Key, name: str, item: str, node: Mapping[str, Json], *, body: str
         "author_kind": author["__typename"] if author else None,
         "author_association": node["authorAssociation"],
         "body": body,
-        "state": more.get("state"),
+        "state": extra.get("state"),
         "path": None,
         "diff_hunk": None,
-        "commit_sha": more.get("commit_sha"),
+        "commit_sha": extra.get("commit_sha"),
         "reply_to": None,
         "created_at": utc(node["createdAt"]),
         "updated_at": utc(node["updatedAt"]),
@@ -311,11 +311,11 @@ def _commits(key: Key, nodes: list[Json], offset: int) -> PageRows:
 def _closing_issues(key: Key, nodes: list[Json], offset: int) -> PageRows:
     rows = PageRows()
     for node in _present(nodes):
-        where = node["repository"]["nameWithOwner"]
-        issue = {"repository_id": key.repository_id, "issue_repository": where, "issue_number": node["number"]}
+        repository = node["repository"]["nameWithOwner"]
+        issue = {"repository_id": key.repository_id, "issue_repository": repository, "issue_number": node["number"]}
         facts = {"title": node["title"], "body": node["body"], "state": node["state"].lower()}
-        rows.add(Issue, {**issue, **facts, "author": login(node["author"])}, where, node["number"])
-        rows.add(ClosingReference, {**issue, "number": key.number}, key.number, where, node["number"])
+        rows.add(Issue, {**issue, **facts, "author": login(node["author"])}, repository, node["number"])
+        rows.add(ClosingReference, {**issue, "number": key.number}, key.number, repository, node["number"])
     return rows
 
 

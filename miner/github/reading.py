@@ -36,7 +36,7 @@ class ResolvedRepository:
     default_branch: str | None
     clone_url: str
     is_fork: bool
-    asked: str
+    requested_name: str
     """``owner/name`` as it was asked for; another one than the canonical where it was renamed."""
     pull_requests: int
     newest_update: str | None

@@ -80,9 +80,9 @@ def write(tx: Transaction, repository_id: int, rows: PageRows, *, replace: bool)
     """Write the rows; with `replace` they are whole pull requests, and what these had before goes."""
     if replace:
         numbers = [row["number"] for row in rows.of(PullRequest)]
-        known = [n for (n,) in _known(tx, repository_id, numbers, PullRequest.number)]
-        for table, more in _OWN:
-            _delete(tx, table, repository_id, known, more)
+        known = [n for (n,) in _select_by_number(tx, repository_id, numbers, PullRequest.number)]
+        for table, condition in _OWN:
+            _delete(tx, table, repository_id, known, condition)
         if known:
             _drop_orphans(tx, repository_id)
         tx.upsert(PullRequest, rows.of(PullRequest))
@@ -94,8 +94,8 @@ def write(tx: Transaction, repository_id: int, rows: PageRows, *, replace: bool)
 
 def mark_gone(tx: Transaction, repository_id: int, numbers: Sequence[int], at: str) -> None:
     """Note that GitHub no longer has these pull requests."""
-    gone = [{"repository_id": repository_id, "number": number, "gone_at": at} for number in numbers]
-    tx.upsert(PullRequest, gone)
+    gone_rows = [{"repository_id": repository_id, "number": number, "gone_at": at} for number in numbers]
+    tx.upsert(PullRequest, gone_rows)
 
 
 def mark_skipped(tx: Transaction, repository_id: int, number: int, node_id: str, reason: str | None) -> None:
@@ -135,7 +135,11 @@ def write_review_comments(
     """
     comments = {row["key"]: row for row in (pages.review_comment(repository_id, item) for item in items)}
     numbers = sorted({row["number"] for row in comments.values()})
-    known = {n for n, node_id in _known(tx, repository_id, numbers, PullRequest.number, PullRequest.node_id) if node_id}
+    known = {
+        n
+        for n, node_id in _select_by_number(tx, repository_id, numbers, PullRequest.number, PullRequest.node_id)
+        if node_id
+    }
     strangers = tuple(number for number in numbers if number not in known)
     if bounded:
         comments = {key: row for key, row in comments.items() if row["number"] in known}
@@ -170,18 +174,22 @@ def known_pull_requests(tx: Transaction, repository_id: int, numbers: Collection
         PullRequest.state,
         PullRequest.gone_at,
     )
-    found = _known(tx, repository_id, sorted(numbers), *columns)
+    found = _select_by_number(tx, repository_id, sorted(numbers), *columns)
     return {row[0]: tuple(row[1:]) for row in found if row[1] is not None}
 
 
 def present(tx: Transaction, repository_id: int) -> dict[int, str]:
     """Return the node ids, by number, of the pull requests that were read and are not gone."""
-    here = PullRequest.repository_id == repository_id, PullRequest.node_id.is_not(None), PullRequest.gone_at.is_(None)
-    rows = tx.connection.execute(select(PullRequest.number, PullRequest.node_id).where(*here))
+    conditions = (
+        PullRequest.repository_id == repository_id,
+        PullRequest.node_id.is_not(None),
+        PullRequest.gone_at.is_(None),
+    )
+    rows = tx.connection.execute(select(PullRequest.number, PullRequest.node_id).where(*conditions))
     return {number: node_id for number, node_id in rows if node_id is not None}
 
 
-def _known(tx: Transaction, repository_id: int, numbers: Sequence[int], *columns: Any) -> list[Any]:
+def _select_by_number(tx: Transaction, repository_id: int, numbers: Sequence[int], *columns: Any) -> list[Any]:
     found: list[Any] = []
     for start in range(0, len(numbers), CHUNK):
         chosen = PullRequest.number.in_(numbers[start : start + CHUNK])
@@ -190,12 +198,16 @@ def _known(tx: Transaction, repository_id: int, numbers: Sequence[int], *columns
 
 
 def _delete(
-    tx: Transaction, table: type[Base], repository_id: int, numbers: Sequence[int], more: ColumnElement[bool] | None
+    tx: Transaction,
+    table: type[Base],
+    repository_id: int,
+    numbers: Sequence[int],
+    condition: ColumnElement[bool] | None,
 ) -> None:
     columns = table.__table__.c
     for start in range(0, len(numbers), CHUNK):
-        chosen = [columns.repository_id == repository_id, columns.number.in_(numbers[start : start + CHUNK])]
-        tx.connection.execute(delete(table).where(*chosen, *([] if more is None else [more])))
+        conditions = [columns.repository_id == repository_id, columns.number.in_(numbers[start : start + CHUNK])]
+        tx.connection.execute(delete(table).where(*conditions, *([] if condition is None else [condition])))
 
 
 def _drop_orphans(tx: Transaction, repository_id: int) -> None:
@@ -210,17 +222,17 @@ def _drop_orphans(tx: Transaction, repository_id: int) -> None:
 
 def _stored_comments(tx: Transaction, repository_id: int, numbers: Sequence[int]) -> dict[str, dict[str, Any]]:
     table = PullRequestText.__table__
-    here = (table.c.repository_id == repository_id) & (table.c.field == "review_comment")
-    found = tx.connection.execute(select(table).where(here, table.c.number.in_(numbers)))
+    condition = (table.c.repository_id == repository_id) & (table.c.field == "review_comment")
+    found = tx.connection.execute(select(table).where(condition, table.c.number.in_(numbers)))
     return {row["key"]: dict(row) for row in found.mappings()}
 
 
 def _vanished(tx: Transaction, repository_id: int, keys: Collection[str], window: Window) -> list[tuple[int, str]]:
     table = PullRequestText
-    chosen = [table.repository_id == repository_id, table.field == "review_comment"]
+    conditions = [table.repository_id == repository_id, table.field == "review_comment"]
     if window.start is not None:
-        chosen.append(table.updated_at > window.start if window.after_start else table.updated_at >= window.start)
+        conditions.append(table.updated_at > window.start if window.after_start else table.updated_at >= window.start)
     if window.end is not None:
-        chosen.append(table.updated_at < window.end)
-    rows = tx.connection.execute(select(table.number, table.key).where(*chosen))
+        conditions.append(table.updated_at < window.end)
+    rows = tx.connection.execute(select(table.number, table.key).where(*conditions))
     return [(number, key) for number, key in rows if key not in keys]

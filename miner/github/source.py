@@ -73,18 +73,18 @@ class GitHubSource:
                 data = self._resolve(client, owner, name)
         finally:
             self._spend(usage)
-        found = data["repository"]
-        canonical_owner, _, canonical_name = found["nameWithOwner"].partition("/")
-        newest = found["pullRequests"]["nodes"]
+        repository = data["repository"]
+        canonical_owner, _, canonical_name = repository["nameWithOwner"].partition("/")
+        newest = repository["pullRequests"]["nodes"]
         return ResolvedRepository(
-            node_id=found["id"],
+            node_id=repository["id"],
             owner=canonical_owner,
             name=canonical_name,
-            default_branch=(found["defaultBranchRef"] or {}).get("name"),
-            clone_url=f"{_web_address(self._api_url)}/{found['nameWithOwner']}.git",
-            is_fork=found["isFork"],
-            asked=f"{owner}/{name}",
-            pull_requests=found["pullRequests"]["totalCount"],
+            default_branch=(repository["defaultBranchRef"] or {}).get("name"),
+            clone_url=f"{_web_address(self._api_url)}/{repository['nameWithOwner']}.git",
+            is_fork=repository["isFork"],
+            requested_name=f"{owner}/{name}",
+            pull_requests=repository["pullRequests"]["totalCount"],
             newest_update=pages.utc(newest[0]["updatedAt"]) if newest else None,
             usage=usage,
         )
@@ -131,7 +131,7 @@ class GitHubSource:
         overflow, skips = Overflow(reading), Skips(reading)
         changes = Changes(reading, ById(reading, overflow, skips), skips)
         sweep = Sweep(reading, overflow, skips)
-        if not sweep.begun or (rescan and sweep.finished):
+        if not sweep.has_begun or (rescan and sweep.finished):
             sweep.begin()
         sweep.run()
         changes.catch_up()
@@ -162,9 +162,9 @@ class GitHubSource:
                 client.pause(attempt)
                 continue
             except RepositoryNotFound:
-                asked = redact(f"{owner}/{name}", tuple(token.value for token in self._budget.tokens))
+                full_name = redact(f"{owner}/{name}", tuple(token.value for token in self._budget.tokens))
                 raise RepositoryNotFound(
-                    f"{asked} is unknown to GitHub, or private for this token; check the name and the token"
+                    f"{full_name} is unknown to GitHub, or private for this token; check the name and the token"
                 ) from None
             if data.get("repository") is not None:
                 return data
@@ -176,8 +176,12 @@ class GitHubSource:
         number = reading.repository_id
         with self._store.reading() as tx:
             names = {f"{owner}/{name}".lower() for owner, name in tx.rows(Repository, "owner", "name", id=number)}
-            known = {alias for (alias,) in tx.rows(RepositoryAlias, "alias", repository_id=number)}
-        new = (names | {reading.repository.asked.lower()}) - known - {reading.repository.full_name.lower()}
+            aliases_known = {alias for (alias,) in tx.rows(RepositoryAlias, "alias", repository_id=number)}
+        new = (
+            (names | {reading.repository.requested_name.lower()})
+            - aliases_known
+            - {reading.repository.full_name.lower()}
+        )
         if new:
             with self._store.transaction() as tx:
                 aliases = [{"repository_id": number, "alias": alias, "evidence": "api"} for alias in sorted(new)]
@@ -226,7 +230,7 @@ def replay(store: Store, repository_id: int) -> ReadSummary:
     numbers: set[int] = set()
     with store.transaction() as tx:
         rows.forget(tx, repository_id)
-        for page in archive.kept(tx, repository_id):
+        for page in archive.stored_pages(tx, repository_id):
             numbers.update(_apply(tx, repository_id, page))
         total = len(rows.present(tx, repository_id))
     return ReadSummary(len(numbers), bool(numbers), ApiUsage(), total)
@@ -242,10 +246,10 @@ def _apply(tx: Transaction, repository_id: int, page: archive.Page) -> set[int]:
     elif page.stream == "gone":
         rows.mark_gone(tx, repository_id, request["gone"], request["at"])
     else:
-        found = rows.parse(repository_id, page)
-        rows.write(tx, repository_id, found, replace=not page.stream.startswith("more:"))
+        page_rows = rows.parse(repository_id, page)
+        rows.write(tx, repository_id, page_rows, replace=not page.stream.startswith("more:"))
         rows.mark_gone(tx, repository_id, request.get("gone", ()), request.get("at", ""))
-        return {row["number"] for row in found.of(PullRequest)}
+        return {row["number"] for row in page_rows.of(PullRequest)}
     return set()
 
 

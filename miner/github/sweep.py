@@ -15,7 +15,7 @@ from prchain.errors import BadAnswer
 
 LAST_ATTEMPTS = 3
 MAX_SKIPS = 5
-"""Pull requests skipped in a row: from then on it is GitHub that fails, not they."""
+"""Pull requests skipped in a row; beyond that GitHub fails, not they."""
 
 
 class Sweep:
@@ -33,7 +33,7 @@ class Sweep:
         self._lenient = False
 
     @property
-    def begun(self) -> bool:
+    def has_begun(self) -> bool:
         """Whether a pass was ever begun, in this run or an earlier one."""
         return "turn" in self.state.detail
 
@@ -71,7 +71,7 @@ class Sweep:
             cursors.save(tx, self.state)
 
     def run(self) -> None:
-        """Read on from where the pass stands, to its end."""
+        """Read on from the pass's cursor to its end."""
         if self.state.complete:
             return
         task = self._reading.task("pull requests", self._reading.repository.pull_requests)
@@ -91,7 +91,7 @@ class Sweep:
             request = {"repository": reading.repository.full_name, "variables": variables}
             page = Page("sweep", request, answer.data, query.text, self.state.detail["turn"])
             listing = pages.listing(answer.data)
-            found = rows.parse(reading.repository_id, page)
+            page_rows = rows.parse(reading.repository_id, page)
         except Overloaded:
             self._give_way()
             return
@@ -102,15 +102,15 @@ class Sweep:
         else:
             self._doubts = self._failures = self._skipped = 0
             self._pace.succeeded()
-            self._commit(page, listing, found)
+            self._commit(page, listing, page_rows)
 
-    def _commit(self, page: Page, listing: PullRequestPage, found: PageRows) -> None:
+    def _commit(self, page: Page, listing: PullRequestPage, page_rows: PageRows) -> None:
         reading = self._reading
         self._advance(listing)
         with reading.store.transaction() as tx:
-            rows.write(tx, reading.repository_id, found, replace=True)
+            rows.write(tx, reading.repository_id, page_rows, replace=True)
             archive.keep(tx, reading.repository_id, page, reading.now())
-            self._overflow.note(tx, found, [node["id"] for node in listing.nodes])
+            self._overflow.note(tx, page_rows, [node["id"] for node in listing.nodes])
             self._skips.settled(tx, [node["number"] for node in listing.nodes])
             cursors.save(tx, self.state)
         reading.written.update(node["number"] for node in listing.nodes)

@@ -128,10 +128,10 @@ def pages_fetched(emulator: Emulator) -> list[tuple[Any, ...]]:
     ]
 
 
-def assert_same(got: dict[str, list[Any]], wanted: dict[str, list[Any]], but: Sequence[str] = ()) -> None:
+def assert_same(actual: dict[str, list[Any]], expected: dict[str, list[Any]], but: Sequence[str] = ()) -> None:
     """Compare table by table, so that a difference shows where it is."""
-    for table, rows in wanted.items():
+    for table, rows in expected.items():
         if table not in but:
-            extra, lacking = set(got[table]) - set(rows), set(rows) - set(got[table])
+            extra, lacking = set(actual[table]) - set(rows), set(rows) - set(actual[table])
             assert not extra and not lacking, (table, sorted(extra, key=repr)[:2], sorted(lacking, key=repr)[:2])
-            assert len(got[table]) == len(rows)
+            assert len(actual[table]) == len(rows)

@@ -35,12 +35,12 @@ _START = 1_600_000_000
 
 def git(path: Path, *arguments: str, stdin: bytes | None = None) -> str:
     """Run plain git in a repository and return what it prints."""
-    done = subprocess.run(
+    process = subprocess.run(
         ["git", *arguments], cwd=path, input=stdin, capture_output=True, check=False, env=_ENVIRONMENT
     )
-    if done.returncode:
-        raise AssertionError(f"git {arguments[0]} failed: {done.stderr.decode(errors='replace').strip()}")
-    return done.stdout.decode("utf-8", "surrogateescape")
+    if process.returncode:
+        raise AssertionError(f"git {arguments[0]} failed: {process.stderr.decode(errors='replace').strip()}")
+    return process.stdout.decode("utf-8", "surrogateescape")
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,14 +137,14 @@ class World:
         self,
         number: int,
         files: Mapping[str | bytes, Content],
-        *more: Mapping[str | bytes, Content],
+        *further: Mapping[str | bytes, Content],
         base: int | str | None = None,
         author: str = "bob",
         message: str | None = None,
     ) -> int:
         """A pull request with one commit for each mapping, made from `base` (the default branch); returns its head."""
         tip = self.made(base or self.default).number
-        for place, changes in enumerate((files, *more)):
+        for place, changes in enumerate((files, *further)):
             tip = self.commit(None, changes, message or f"step {place} of {number}", author=author, parents=[tip])
         return self.pull(number, tip)
 
@@ -194,14 +194,14 @@ class World:
 
     def pick(self, branch: str, commit: int, *, suffix: str = "", committer: str = "GitHub") -> int:
         """Cherry-pick one commit; author, author date and message stay."""
-        made = self.made(commit)
-        parent = self.made(made.parents[0]).files
+        picked = self.made(commit)
+        parent = self.made(picked.parents[0]).files
         changes: dict[str | bytes, Content] = {
-            p: made.files.get(p) for p in {*parent, *made.files} if parent.get(p) != made.files.get(p)
+            p: picked.files.get(p) for p in {*parent, *picked.files} if parent.get(p) != picked.files.get(p)
         }
-        subject, newline, rest = made.message.partition(b"\n")
+        subject, newline, rest = picked.message.partition(b"\n")
         message = subject + suffix.encode() + newline + rest
-        return self.commit(branch, changes, message, author=made.author, committer=committer, date=made.date)
+        return self.commit(branch, changes, message, author=picked.author, committer=committer, date=picked.date)
 
     def _fork(self, head: int, base: int) -> int | None:
         return max(self._ancestors(head) & self._ancestors(base), default=None)
@@ -220,8 +220,8 @@ class World:
     def save(self, *, head: str | None = None) -> Path:
         """Write what is new and make the refs as they are now; returns the repository's path."""
         out = bytearray()
-        for made in self._made[self._written :]:
-            out += self._commit_command(made)
+        for commit in self._made[self._written :]:
+            out += self._commit_command(commit)
         names = {name: self._name(mark) for name, mark in self.refs.items()}
         for name in self._old_refs - names.keys():
             out += b"reset %s\nfrom %s\n\n" % (name.encode(), self._zeros)
@@ -242,7 +242,7 @@ class World:
         )
         named = dict(line.split() for line in marks.read_text().splitlines())
         marks.unlink()
-        self._shas += [named[f":{made.number}"] for made in self._made[self._written :]]
+        self._shas += [named[f":{commit.number}"] for commit in self._made[self._written :]]
         self._written = len(self._made)
         self._old_refs = set(names)
         (self.path / "HEAD").write_text(f"ref: refs/heads/{head or self.default}\n")
@@ -263,22 +263,22 @@ class World:
     def _name(self, mark: int) -> bytes:
         return b":%d" % mark if mark > self._written else self._shas[mark - 1].encode()
 
-    def _commit_command(self, made: Made) -> bytes:
+    def _commit_command(self, commit: Made) -> bytes:
         out = bytearray()
-        if not made.parents:
+        if not commit.parents:
             out += b"reset refs/import/tip\n\n"
-        out += b"commit refs/import/tip\nmark :%d\n" % made.number
-        out += b"author %s %d +0000\n" % (_person(made.author), made.date)
-        out += b"committer %s %d +0000\n" % (_person(made.committer), made.committed)
-        if made.encoding:
-            out += b"encoding %s\n" % made.encoding.encode()
-        out += b"data %d\n%s\n" % (len(made.message), made.message)
-        for index, parent in enumerate(made.parents):
+        out += b"commit refs/import/tip\nmark :%d\n" % commit.number
+        out += b"author %s %d +0000\n" % (_person(commit.author), commit.date)
+        out += b"committer %s %d +0000\n" % (_person(commit.committer), commit.committed)
+        if commit.encoding:
+            out += b"encoding %s\n" % commit.encoding.encode()
+        out += b"data %d\n%s\n" % (len(commit.message), commit.message)
+        for index, parent in enumerate(commit.parents):
             out += b"%s %s\n" % (b"merge" if index else b"from", self._name(parent))
-        before = self.made(made.parents[0]).files if made.parents else {}
-        for path in sorted(before.keys() - made.files.keys()):
+        before = self.made(commit.parents[0]).files if commit.parents else {}
+        for path in sorted(before.keys() - commit.files.keys()):
             out += b"D %s\n" % _quoted(path)
-        for path, (mode, content) in sorted(made.files.items()):
+        for path, (mode, content) in sorted(commit.files.items()):
             if before.get(path) == (mode, content):
                 continue
             if mode == SUBMODULE:

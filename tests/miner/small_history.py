@@ -16,10 +16,10 @@ _ENVIRONMENT = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTE
 
 
 def git(*arguments: str, stdin: str = "", at: Path | None = None) -> str:
-    done = subprocess.run(
+    process = subprocess.run(
         ["git", *arguments], cwd=at, env=_ENVIRONMENT, input=stdin.encode(), capture_output=True, check=True
     )
-    return done.stdout.decode()
+    return process.stdout.decode()
 
 
 def _commit(mark: int, ref: str, message: str, files: dict[str, str], parents: tuple[int, ...] = ()) -> str:

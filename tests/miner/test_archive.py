@@ -30,7 +30,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 def kept(store: Store) -> list[Page]:
     with store.reading() as tx:
-        return list(archive.kept(tx, 1))
+        return list(archive.stored_pages(tx, 1))
 
 
 def test_pages_come_back_in_the_order_of_arrival(store: Store) -> None:

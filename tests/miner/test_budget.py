@@ -36,7 +36,7 @@ def spend(budget: Budget, resource: str = "graphql", waits: list[str] | None = N
         return token.value
 
 
-def told(remaining: int, reset: float, resource: str = "graphql") -> dict[str, str]:
+def rate_limit_headers(remaining: int, reset: float, resource: str = "graphql") -> dict[str, str]:
     return {
         "x-ratelimit-remaining": str(remaining),
         "x-ratelimit-reset": str(int(reset)),
@@ -47,17 +47,17 @@ def told(remaining: int, reset: float, resource: str = "graphql") -> dict[str, s
 def test_the_token_with_the_most_left_is_lent() -> None:
     time = Time()
     b = budget(time, ("aaaa", "bbbb"))
-    b.observe(b.tokens[0], "graphql", told(10, time.now + 100))
-    b.observe(b.tokens[1], "graphql", told(4000, time.now + 100))
+    b.observe(b.tokens[0], "graphql", rate_limit_headers(10, time.now + 100))
+    b.observe(b.tokens[1], "graphql", rate_limit_headers(4000, time.now + 100))
     assert spend(b) == "bbbb"
-    b.observe(b.tokens[1], "graphql", told(9, time.now + 100))
+    b.observe(b.tokens[1], "graphql", rate_limit_headers(9, time.now + 100))
     assert spend(b) == "aaaa"
 
 
 def test_headers_count_for_the_resource_they_name() -> None:
     time = Time()
     b = budget(time)
-    b.observe(b.tokens[0], "graphql", told(0, time.now + 100, resource="core"))
+    b.observe(b.tokens[0], "graphql", rate_limit_headers(0, time.now + 100, resource="core"))
     spend(b, "graphql")
     assert time.slept == []
     spend(b, "core")

@@ -14,7 +14,7 @@ def read(text: str, kind: Kind = "markdown", own: int | None = None) -> list[Cit
     return extract(text, "Acme/Rocket", ["Old/Rocket"], kind=kind, own=own)
 
 
-def shown(citation: Citation) -> tuple[int | str, str, str]:
+def summary(citation: Citation) -> tuple[int | str, str, str]:
     what: int | str = citation.number if citation.number is not None else str(citation.sha)
     if citation.repository != REPOSITORY:
         what = f"{citation.repository}#{what}"
@@ -24,7 +24,7 @@ def shown(citation: Citation) -> tuple[int | str, str, str]:
 @pytest.mark.parametrize("row", CITATIONS, ids=lambda row: f"{row.kind}: {row.text!a}"[:70])
 def test_reads_what_is_cited_and_how(row: Row) -> None:
     citations = read(row.text, row.kind)
-    assert tuple(map(shown, citations)) == row.expected
+    assert tuple(map(summary, citations)) == row.expected
     assert {citation.context for citation in citations} == {None}
 
 
@@ -78,12 +78,12 @@ def test_the_number_of_a_subject_is_the_last_one_at_its_end(subject: str, number
 
 
 def test_of_two_numbers_at_the_end_the_inner_one_is_cited() -> None:
-    assert list(map(shown, read("Larger tank (#20) (#26)", "commit"))) == [(20, "mentions", "hash")]
+    assert list(map(summary, read("Larger tank (#20) (#26)", "commit"))) == [(20, "mentions", "hash")]
 
 
 def test_citations_of_oneself_are_dropped_in_every_spelling() -> None:
     text = "#26, GH-26, acme/rocket#26, old/rocket#26, PR 26, https://github.com/acme/rocket/pull/26 and moon/lander#26"
-    assert [shown(c)[0] for c in read(text, own=26)] == ["moon/lander#26"]
+    assert [summary(c)[0] for c in read(text, own=26)] == ["moon/lander#26"]
 
 
 def test_another_number_at_the_end_of_ones_subject_is_told_apart() -> None:

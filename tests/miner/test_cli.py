@@ -324,15 +324,15 @@ def test_without_network_one_line_says_so_and_no_credentials_are_shown(
 ) -> None:
     url = f"https://somebody:{TOKEN}@127.0.0.1:{closed_port}/o/far.git"
     write_list(f"o/n = {history}", url)
-    done = run("mine", "repos.txt", "--source", "git", "--db", "p.db", env={"GITHUB_TOKEN": TOKEN})
-    assert done.returncode == 1
-    assert done.stdout == "o/n: mined: 4 pull requests, 3 landed\n"
-    [line] = [line for line in done.stderr.splitlines() if line.startswith("o/far: clone_failed: ")]
+    result = run("mine", "repos.txt", "--source", "git", "--db", "p.db", env={"GITHUB_TOKEN": TOKEN})
+    assert result.returncode == 1
+    assert result.stdout == "o/n: mined: 4 pull requests, 3 landed\n"
+    [line] = [line for line in result.stderr.splitlines() if line.startswith("o/far: clone_failed: ")]
     assert f"https://127.0.0.1:{closed_port}/o/far.git cannot be reached; is there a network? " in line
-    assert "Traceback" not in done.stderr
-    shown = run("status", "--db", "p.db", env={"GITHUB_TOKEN": TOKEN})
-    assert shown.returncode == 0
-    assert TOKEN not in done.stdout + done.stderr + shown.stdout + shown.stderr
+    assert "Traceback" not in result.stderr
+    status = run("status", "--db", "p.db", env={"GITHUB_TOKEN": TOKEN})
+    assert status.returncode == 0
+    assert TOKEN not in result.stdout + result.stderr + status.stdout + status.stderr
     written = [path for path in tmp_path.rglob("*") if path.is_file() and path.name != "repos.txt"]
     assert tmp_path / "p.db" in written
     assert [path for path in written if TOKEN.encode() in path.read_bytes()] == []
@@ -343,12 +343,12 @@ def test_a_token_never_leaves_the_environment_when_the_api_cannot_be_reached(
 ) -> None:
     write_list(f"o/n = {history}")
     api = {"GITHUB_API_URL": f"http://127.0.0.1:{closed_port}", "PRCHAIN_MAX_WAIT_SECONDS": "0"}
-    done = run("mine", "repos.txt", "--db", "p.db", env={"GITHUB_TOKEN": TOKEN, **api})
-    assert done.returncode == 1
-    assert done.stdout == "o/n: incomplete: 4 pull requests, 3 landed\n"
-    assert "1 repository not done" in done.stderr
-    assert "Traceback" not in done.stderr
-    assert TOKEN not in done.stderr
+    result = run("mine", "repos.txt", "--db", "p.db", env={"GITHUB_TOKEN": TOKEN, **api})
+    assert result.returncode == 1
+    assert result.stdout == "o/n: incomplete: 4 pull requests, 3 landed\n"
+    assert "1 repository not done" in result.stderr
+    assert "Traceback" not in result.stderr
+    assert TOKEN not in result.stderr
     written = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert tmp_path / "p.db" in written
     assert [path for path in written if TOKEN.encode() in path.read_bytes()] == []
@@ -362,9 +362,9 @@ def test_every_repository_of_a_list_is_told_that_the_token_was_refused(
     with Emulator(generate_world(1, 5)) as github:
         monkeypatch.setenv("GITHUB_API_URL", github.api_url)
         assert cli.run(["mine", "repos.txt", "--workers", "1", "--db", "p.db"]) == 1
-    said = [line for line in capsys.readouterr().err.splitlines() if ": bad_token: " in line]
-    assert [line.partition(": ")[0] for line in said] == ["o/n", "o/m"]
-    assert all("GitHub refused the token (401)" in line for line in said)
+    lines = [line for line in capsys.readouterr().err.splitlines() if ": bad_token: " in line]
+    assert [line.partition(": ")[0] for line in lines] == ["o/n", "o/m"]
+    assert all("GitHub refused the token (401)" in line for line in lines)
     with closing(Store.open("p.db", create=False)) as store, store.reading() as tx:
         reasons = {reason for (reason,) in tx.rows(MineRun, "reason")}
     assert len(reasons) == 1 and "refused the token" in reasons.pop()
@@ -382,9 +382,9 @@ def test_a_repository_without_pull_requests_is_reported_too(history: Path, capsy
 
 def test_json_stands_alone_on_standard_output(history: Path) -> None:
     write_list(f"o/n = {history}", "o/bad = nowhere")
-    done = run("mine", "repos.txt", "--source", "git", "--db", "p.db", "--json")
-    assert done.returncode == 1
-    rows = json.loads(done.stdout)
+    result = run("mine", "repos.txt", "--source", "git", "--db", "p.db", "--json")
+    assert result.returncode == 1
+    rows = json.loads(result.stdout)
     assert [(row["repository"], row["outcome"], row["landed"]) for row in rows] == [
         ("o/n", "mined", 3),
         ("o/bad", "not_a_repository", 0),
@@ -434,12 +434,12 @@ def test_show_prints_the_page_of_a_pull_request(mined: Path, capsys: pytest.Capt
 
 
 def test_hostile_text_can_neither_steer_the_terminal_nor_forge_lines(mined: Path) -> None:
-    done = run("show", "o/n#3", "--db", str(mined))
-    assert done.returncode == 0
-    assert STEERING.findall(done.stdout) == []
-    assert "Paint [red]everything[/red]" in done.stdout
-    assert not any(line.startswith("forged") for line in done.stdout.splitlines())
-    assert "    A docs/ [2J forged.md\n" in done.stdout
+    result = run("show", "o/n#3", "--db", str(mined))
+    assert result.returncode == 0
+    assert STEERING.findall(result.stdout) == []
+    assert "Paint [red]everything[/red]" in result.stdout
+    assert not any(line.startswith("forged") for line in result.stdout.splitlines())
+    assert "    A docs/ [2J forged.md\n" in result.stdout
 
 
 @pytest.mark.parametrize(
@@ -448,8 +448,8 @@ def test_hostile_text_can_neither_steer_the_terminal_nor_forge_lines(mined: Path
     ids=" ".join,
 )
 def test_text_that_the_output_cannot_encode_is_no_defect(command: list[str], mined: Path) -> None:
-    done = run(*command, "--db", str(mined), env={"PYTHONIOENCODING": "ascii"})
-    assert (done.returncode, done.stderr) == (0, "")
+    result = run(*command, "--db", str(mined), env={"PYTHONIOENCODING": "ascii"})
+    assert (result.returncode, result.stderr) == (0, "")
 
 
 def test_what_a_remote_says_cannot_steer_the_terminal(

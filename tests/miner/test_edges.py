@@ -387,12 +387,12 @@ def test_events_of_strangers_and_of_oneself_are_none() -> None:
 def stacked(
     own: list[str],
     parent: PullRequestFacts,
-    *more: PullRequestFacts,
+    *others: PullRequestFacts,
     paths: Sequence[str] = ("src/a.py",),
     at: int | None = None,
 ) -> list[CitationEdge]:
     child = pull(CITING, own=own, head_sha="h" * 40, at=at, paths=paths)
-    return landscape(child, parent, *more).edges_of(child)
+    return landscape(child, parent, *others).edges_of(child)
 
 
 PARENT = pull(CITED, head_sha="p" * 40, own=["p" * 40], paths=["src/a.py", "CHANGELOG.md"])

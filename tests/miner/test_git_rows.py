@@ -22,19 +22,19 @@ TOKEN = "ghp_" + "a1B2" * 9
 
 @pytest.fixture
 def store(database_url: str) -> Iterator[Store]:
-    with closing(Store.open(database_url)) as made:
-        with made.transaction() as tx:
+    with closing(Store.open(database_url)) as opened:
+        with opened.transaction() as tx:
             tx.upsert(
                 Repository, [{"id": 1, "host": "github.com", "owner": "o", "name": "r", "location": "/somewhere"}]
             )
-        yield made
+        yield opened
 
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
-    made = World(tmp_path / "r.git")
-    made.commit("main", {f"src/{name}.py": lines(name) for name in "abc"}, "start")
-    return made
+    created = World(tmp_path / "r.git")
+    created.commit("main", {f"src/{name}.py": lines(name) for name in "abc"}, "start")
+    return created
 
 
 def store_world(

@@ -132,7 +132,7 @@ def moved(tmp_path: Path) -> World:
     """A landing with renames, and one without; removed and added paths of both."""
     world = World(tmp_path / "r.git")
     world.commit("main", {**{f"{n}.py": lines(n) for n in "abcd"}, "sub": (SUBMODULE, b"1" * 40)}, "start")
-    one = world.propose(
+    first = world.propose(
         1,
         {
             "a.py": None,
@@ -143,10 +143,10 @@ def moved(tmp_path: Path) -> World:
         },
     )
     world.commit("main", {"pushed": "1"}, "push")
-    world.squash("main", one, "Move a (#1)")
-    two = world.propose(2, {"c.py": None, "lib/c.py": lines("c") + "x\n", "link": (LINK, b"d.py")})
+    world.squash("main", first, "Move a (#1)")
+    second = world.propose(2, {"c.py": None, "lib/c.py": lines("c") + "x\n", "link": (LINK, b"d.py")})
     world.commit("main", {"pushed": "2"}, "push")
-    world.merge("main", two, "Merge pull request #2 from bob/x")
+    world.merge("main", second, "Merge pull request #2 from bob/x")
     world.save()
     return world
 

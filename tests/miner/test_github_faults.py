@@ -36,7 +36,7 @@ Facts = dict[str, list[Any]]
 
 
 @pytest.fixture(scope="module")
-def wanted(tmp_path_factory: pytest.TempPathFactory) -> Facts:
+def expected(tmp_path_factory: pytest.TempPathFactory) -> Facts:
     with Emulator(WORLD) as github, opened(tmp_path_factory.mktemp("wanted") / "mined.db") as store:
         mine(store, github)
         return facts(store)
@@ -76,13 +76,13 @@ PLACES = [("Sweep", 2), ("MoreComments", 1), ("/pulls/comments", 2)]
 
 
 @pytest.mark.parametrize("kind", EVERYWHERE)
-def test_a_fault_that_passes_changes_nothing(kind: Kind, store: Store, wanted: Facts) -> None:
+def test_a_fault_that_passes_changes_nothing(kind: Kind, store: Store, expected: Facts) -> None:
     places = [place for place in PLACES if kind not in GRAPHQL_ONLY or not place[0].startswith("/")]
     faults = [Fault(kind, operation=operation, nth=nth, times=2) for operation, nth in places]
     with Emulator(WORLD, faults=faults) as github:
         summary = mine(store, github)
         assert all(fault.hits for fault in faults)
-        assert_same(facts(store), wanted)
+        assert_same(facts(store), expected)
         assert summary.missing == () and summary.unaccounted == 0
         assert_polite(github)
         assert summary.usage.waited_seconds == pytest.approx(sum(github.clock.slept))
@@ -92,19 +92,19 @@ def test_a_fault_that_passes_changes_nothing(kind: Kind, store: Store, wanted: F
 
 @pytest.mark.parametrize("operation", ["Resolve", "Listing", "MoreTimeline", "MoreCommits"])
 @pytest.mark.parametrize("kind", [Kind.BAD_GATEWAY_502, Kind.RESOURCE_LIMITS_200, Kind.HTML_200, Kind.RESET])
-def test_no_operation_is_left_out(kind: Kind, operation: str, store: Store, wanted: Facts) -> None:
+def test_no_operation_is_left_out(kind: Kind, operation: str, store: Store, expected: Facts) -> None:
     fault = Fault(kind, operation=operation, times=2)
     with Emulator(WORLD, faults=[fault]) as github:
         mine(store, github)
         assert fault.hits == 2
-        assert_same(facts(store), wanted)
+        assert_same(facts(store), expected)
 
 
 @pytest.mark.parametrize("kind", [Kind.BAD_GATEWAY_502, Kind.GATEWAY_TIMEOUT_504, Kind.RESOURCE_LIMITS_200])
-def test_a_page_size_that_always_fails_is_halved_and_remembered(kind: Kind, store: Store, wanted: Facts) -> None:
+def test_a_page_size_that_always_fails_is_halved_and_remembered(kind: Kind, store: Store, expected: Facts) -> None:
     with Emulator(WORLD, faults=[Fault(kind, operation="Sweep", page_over=7, times=None)]) as github:
         mine(store, github)
-        assert_same(facts(store), wanted)
+        assert_same(facts(store), expected)
         failed = [e for e in github.log if e.operation == "Sweep" and e.fault]
         assert [e.page_size for e in failed][:2] == [20, 10]
         assert len(failed) <= 5
@@ -112,11 +112,11 @@ def test_a_page_size_that_always_fails_is_halved_and_remembered(kind: Kind, stor
         assert next(tx.rows(Cursor, "page_size", stream="sweep"))[0] <= 5
 
 
-def test_an_answer_that_takes_too_long_halves_the_page(store: Store, wanted: Facts) -> None:
+def test_an_answer_that_takes_too_long_halves_the_page(store: Store, expected: Facts) -> None:
     # Late enough that no busy machine is in time; nobody waits for it.
     with Emulator(WORLD, faults=[Fault(Kind.SLOW, operation="Sweep", nth=2, delay=30.0)]) as github:
         mine(store, github, timeout=1.0)
-        assert_same(facts(store), wanted)
+        assert_same(facts(store), expected)
         sweeps = [(exchange.fault, exchange.page_size or 0) for exchange in github.log if exchange.operation == "Sweep"]
     # On a busy machine other answers may take too long, too, so that pages are smaller before.
     late = [fault for fault, _ in sweeps].index(Kind.SLOW)
@@ -126,11 +126,11 @@ def test_an_answer_that_takes_too_long_halves_the_page(store: Store, wanted: Fac
 @pytest.mark.parametrize("kind", [Kind.LOST_CURSOR, Kind.REPEATED_CURSOR, Kind.SHORT_PAGE])
 @pytest.mark.parametrize("nth", [1, 2])
 def test_a_sweep_whose_cursors_fail_for_good_is_completed_by_numbers(
-    kind: Kind, nth: int, store: Store, wanted: Facts
+    kind: Kind, nth: int, store: Store, expected: Facts
 ) -> None:
     with Emulator(WORLD, faults=[Fault(kind, operation="Sweep", nth=nth, times=None)]) as github:
         summary = mine(store, github)
-        assert_same(facts(store), wanted)
+        assert_same(facts(store), expected)
         assert summary.unaccounted == 0
         assert len(github.log) < 120
 
@@ -166,7 +166,7 @@ def cursors() -> dict[str | None, int]:
     return found
 
 
-def test_a_pull_request_too_heavy_for_any_page_is_read_with_shorter_connections(store: Store, wanted: Facts) -> None:
+def test_a_pull_request_too_heavy_for_any_page_is_read_with_shorter_connections(store: Store, expected: Facts) -> None:
     number = WORLD.home.pulls[23].number
     asks = heavy(number)
     fault = Fault(Kind.BAD_GATEWAY_502, times=None, when=lambda call: asks(call) and call.variables["inner"] > 3)
@@ -174,10 +174,10 @@ def test_a_pull_request_too_heavy_for_any_page_is_read_with_shorter_connections(
         summary = mine(store, github)
         assert fault.hits
         assert summary.missing == ()
-        assert_same(facts(store), wanted)
+        assert_same(facts(store), expected)
 
 
-def test_a_pull_request_that_always_fails_is_named_and_asked_for_again_next_time(store: Store, wanted: Facts) -> None:
+def test_a_pull_request_that_always_fails_is_named_and_asked_for_again_next_time(store: Store, expected: Facts) -> None:
     number = WORLD.home.pulls[23].number
     with Emulator(WORLD, faults=[Fault(Kind.GATEWAY_TIMEOUT_504, times=None, when=heavy(number))]) as github:
         summary = mine(store, github)
@@ -185,38 +185,40 @@ def test_a_pull_request_that_always_fails_is_named_and_asked_for_again_next_time
         assert summary.pull_requests == PULLS - 1
     with store.reading() as tx:
         assert next(tx.rows(PullRequest, "reason", number=number))[0]
-    got = facts(store)
+    actual = facts(store)
     for table in ("pull_request_texts", "labels", "timeline_events"):
         others = [
-            row for row in wanted[table] if dict(row)["number"] != number or dict(row).get("field") == "review_comment"
+            row
+            for row in expected[table]
+            if dict(row)["number"] != number or dict(row).get("field") == "review_comment"
         ]
-        assert got[table] == others
+        assert actual[table] == others
     with Emulator(WORLD) as github:
         summary = mine(store, github)
         assert (summary.missing, summary.pull_requests) == ((), 1)
-        assert_same(facts(store), wanted)
+        assert_same(facts(store), expected)
 
 
-def test_comments_that_never_come_are_owed_to_the_next_run(store: Store, wanted: Facts) -> None:
+def test_comments_that_never_come_are_owed_to_the_next_run(store: Store, expected: Facts) -> None:
     with Emulator(WORLD, faults=[Fault(Kind.BAD_GATEWAY_502, operation="MoreComments", times=None)]) as github:
         summary = mine(store, github)
         lacking = tuple(sorted(p.number for p in WORLD.home.pulls if len(p.comments) > 30))
         assert summary.missing == lacking != ()
-        assert_same(facts(store), wanted, but=["pull_request_texts"])
+        assert_same(facts(store), expected, but=["pull_request_texts"])
     with Emulator(WORLD) as github:
         assert mine(store, github).missing == ()
-        assert_same(facts(store), wanted)
+        assert_same(facts(store), expected)
         assert {e.operation for e in github.log} == {"Resolve", "Listing", "MoreComments", None}
 
 
-def test_pull_requests_that_were_lost_are_found_by_the_count(store: Store, wanted: Facts) -> None:
+def test_pull_requests_that_were_lost_are_found_by_the_count(store: Store, expected: Facts) -> None:
     with Emulator(WORLD) as github:
         mine(store, github)
         for pull in WORLD.home.pulls[3:6]:
             with store.transaction() as tx:
                 tx.delete(PullRequest, repository_id=REPOSITORY, number=pull.number)
         assert mine(store, github).pull_requests == 3
-        assert_same(facts(store), wanted, but=["pull_request_texts"])
+        assert_same(facts(store), expected, but=["pull_request_texts"])
 
 
 def test_a_github_that_is_down_skips_nothing(store: Store) -> None:
@@ -241,7 +243,7 @@ def test_a_github_that_is_down_skips_nothing(store: Store) -> None:
     ],
 )
 def test_a_fault_that_stays_ends_in_its_name_and_what_came_stays(
-    kind: Kind, error: type[Exception], store: Store, wanted: Facts
+    kind: Kind, error: type[Exception], store: Store, expected: Facts
 ) -> None:
     with Emulator(WORLD, faults=[Fault(kind, operation="Sweep", nth=2, times=None)]) as github:
         with pytest.raises(error) as caught:
@@ -251,38 +253,38 @@ def test_a_fault_that_stays_ends_in_its_name_and_what_came_stays(
     assert len(facts(store)["pull_requests"]) == 20
     with Emulator(WORLD) as github:
         mine(store, github)
-        assert_same(facts(store), wanted)
+        assert_same(facts(store), expected)
         (sweep,) = (e for e in github.log if e.operation == "Sweep")
         assert sweep.variables["after"] and sweep.page_size == 20
 
 
-def test_a_refused_token_is_replaced_by_another(store: Store, wanted: Facts) -> None:
+def test_a_refused_token_is_replaced_by_another(store: Store, expected: Facts) -> None:
     fault = Fault(Kind.UNAUTHORIZED_401, nth=3, times=None, token="one")
     with Emulator(WORLD, tokens={"one": 5000, "two": 5000}, faults=[fault]) as github:
         mine(store, github)
         assert fault.hits == 1
-        assert_same(facts(store), wanted)
+        assert_same(facts(store), expected)
 
 
-def test_a_spent_token_is_relieved_by_the_other_without_a_wait(store: Store, wanted: Facts) -> None:
+def test_a_spent_token_is_relieved_by_the_other_without_a_wait(store: Store, expected: Facts) -> None:
     with Emulator(WORLD, tokens={"one": 4, "two": 5000}) as github:
         mine(store, github)
         assert not github.clock.slept
         assert not github.early
-        assert_same(facts(store), wanted)
+        assert_same(facts(store), expected)
 
 
-def test_a_small_budget_is_waited_for_in_view(store: Store, wanted: Facts) -> None:
+def test_a_small_budget_is_waited_for_in_view(store: Store, expected: Facts) -> None:
     progress = Quiet()
     with Emulator(WORLD, tokens={"test-token": 5}) as github:
         summary = mine(store, github, progress=progress)
         assert_polite(github)
-        assert_same(facts(store), wanted)
+        assert_same(facts(store), expected)
         assert summary.usage.waited_seconds > 3000
         assert any("waiting" in note for note in progress.notes)
 
 
-def test_a_wait_longer_than_allowed_ends_the_run_and_keeps_what_came(store: Store, wanted: Facts) -> None:
+def test_a_wait_longer_than_allowed_ends_the_run_and_keeps_what_came(store: Store, expected: Facts) -> None:
     clock = VirtualClock(1_700_000_000)
     with Emulator(WORLD, tokens={"test-token": 3}, clock=clock) as github:
         with pytest.raises(RateLimitExceeded) as caught:
@@ -294,7 +296,7 @@ def test_a_wait_longer_than_allowed_ends_the_run_and_keeps_what_came(store: Stor
         github.tokens["test-token"] = 5000
     with Emulator(WORLD) as github:
         mine(store, github)
-        assert_same(facts(store), wanted)
+        assert_same(facts(store), expected)
 
 
 SPAWN = multiprocessing.get_context("forkserver")
@@ -317,16 +319,16 @@ class Remote:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_killed_again_and_again_it_ends_as_if_nothing_had_happened(seed: int, tmp_path: Path, wanted: Facts) -> None:
+def test_killed_again_and_again_it_ends_as_if_nothing_had_happened(seed: int, tmp_path: Path, expected: Facts) -> None:
     path = tmp_path / "mined.db"
     with opened(path):
         pass
     with Emulator(WORLD) as github:
         assert live_to_the_end(path, github, random.Random(seed)) >= 3
     with opened(path) as store:
-        assert_same(facts(store), wanted)
+        assert_same(facts(store), expected)
         replay(store, REPOSITORY)
-        assert_same(facts(store), wanted)
+        assert_same(facts(store), expected)
 
 
 @pytest.mark.parametrize("rescan", [False, True])
@@ -353,7 +355,7 @@ def test_killed_in_a_later_run_it_ends_as_if_nothing_had_happened(rescan: bool, 
             assert_same(facts(store), before)
 
 
-def test_killed_right_after_each_commit_it_ends_as_if_nothing_had_happened(tmp_path: Path, wanted: Facts) -> None:
+def test_killed_right_after_each_commit_it_ends_as_if_nothing_had_happened(tmp_path: Path, expected: Facts) -> None:
     path = tmp_path / "mined.db"
     with opened(path):
         pass
@@ -362,17 +364,17 @@ def test_killed_right_after_each_commit_it_ends_as_if_nothing_had_happened(tmp_p
         while kills < 40:
             with opened(path) as store:
                 committed = pages_committed(store, 0)
-            begun = len(github.log)
+            start = len(github.log)
             life = SPAWN.Process(target=short_lived, args=(path, github.api_url, github.clock()))
             life.start()
             life.join()
-            assert not committed & {name for exchange in github.log[begun:] for name in pages_of(exchange)}
+            assert not committed & {name for exchange in github.log[start:] for name in pages_of(exchange)}
             if life.exitcode == 0:
                 break
             kills += 1
         assert 10 < kills < 40
     with opened(path) as store:
-        assert_same(facts(store), wanted)
+        assert_same(facts(store), expected)
 
 
 def short_lived(path: Path, api_url: str, start: float) -> None:
@@ -398,11 +400,11 @@ def live_to_the_end(path: Path, github: Emulator, rng: random.Random, *, rescan:
     for kills in range(60):
         with opened(path) as store:
             committed = pages_committed(store, beyond)
-        begun = len(github.log)
+        start = len(github.log)
         life = SPAWN.Process(target=victim, args=(path, github.api_url, github.clock(), rescan))
         life.start()
-        kill_after(life, github, begun + rng.randint(2, 6), rng.random() * 0.03)
-        assert not committed & {name for exchange in github.log[begun:] for name in pages_of(exchange)}
+        kill_after(life, github, start + rng.randint(2, 6), rng.random() * 0.03)
+        assert not committed & {name for exchange in github.log[start:] for name in pages_of(exchange)}
         if life.exitcode == 0 or (rescan and rescan_finished(path)):
             return kills
     raise AssertionError("it never came to an end")

@@ -27,12 +27,12 @@ def query_files() -> Iterator[tuple[str, str]]:
 
 
 def test_fragments_of_one_name_are_the_same_in_every_file() -> None:
-    seen: dict[str, str] = {}
+    fragments: dict[str, str] = {}
     for file, text in query_files():
         for name, body in re.findall(r"^fragment (\w+) on (.*?^}$)", text, re.M | re.S):
             if name != "Page":
-                assert seen.setdefault(name, body) == body, (file, name)
-    assert {"PullRequestFields", "CommentFields", "EventFields"} <= set(seen)
+                assert fragments.setdefault(name, body) == body, (file, name)
+    assert {"PullRequestFields", "CommentFields", "EventFields"} <= set(fragments)
 
 
 def test_a_sweep_page_of_20_costs_one_point_by_githubs_formula() -> None:
@@ -157,11 +157,11 @@ def test_nodes_that_this_token_may_not_see_cost_only_themselves() -> None:
         client.partial(GithubException(400, {"data": {"repository": None}, "errors": errors[1:2]}, {}))
 
 
-def empty(**more: Any) -> dict[str, Any]:
-    return {"totalCount": 0, "pageInfo": {"hasNextPage": False, "endCursor": None}, "nodes": [], **more}
+def empty(**changes: Any) -> dict[str, Any]:
+    return {"totalCount": 0, "pageInfo": {"hasNextPage": False, "endCursor": None}, "nodes": [], **changes}
 
 
-def node(**more: Any) -> dict[str, Any]:
+def node(**changes: Any) -> dict[str, Any]:
     """A pull request as GraphQL gives it, with nothing in it."""
     connections = {connection.field: empty() for connection in CONNECTIONS.values()}
     plain = {
@@ -187,11 +187,11 @@ def node(**more: Any) -> dict[str, Any]:
         "additions": 2,
         "deletions": 3,
     }
-    return {**plain, **connections, **more}
+    return {**plain, **connections, **changes}
 
 
-def parse(**more: Any) -> pages.PageRows:
-    return pages.pull_request(1, "o/n", node(**more))
+def parse(**changes: Any) -> pages.PageRows:
+    return pages.pull_request(1, "o/n", node(**changes))
 
 
 def test_ghosts_and_nulls_are_facts() -> None:
@@ -218,11 +218,11 @@ def comment(number: int, body: str | None) -> dict[str, Any]:
 
 
 def test_empty_reviews_and_drafts_of_reviews_are_left_out() -> None:
-    more = {"submittedAt": None, "commit": None}
+    rest = {"submittedAt": None, "commit": None}
     reviews = [
-        {**comment(1, ""), "state": "APPROVED", **more},
-        {**comment(2, "good"), "state": "APPROVED", **more},
-        {**comment(3, "not sent yet"), "state": "PENDING", **more},
+        {**comment(1, ""), "state": "APPROVED", **rest},
+        {**comment(2, "good"), "state": "APPROVED", **rest},
+        {**comment(3, "not sent yet"), "state": "PENDING", **rest},
     ]
     rows = parse(reviews=empty(nodes=reviews)).of(PullRequestText)
     assert [(r["key"], r["state"]) for r in rows if r["field"] == "review"] == [("2", "APPROVED")]

@@ -102,11 +102,11 @@ def test_columns_hold_what_github_says(world: World, github: Emulator, store: St
 
 def test_a_second_unchanged_run_asks_three_times_and_writes_nothing(github: Emulator, store: Store) -> None:
     mine(store, github)
-    before, asked = facts(store), github.requests
+    before, requests_before = facts(store), github.requests
     with store.reading() as tx:
         pages = list(tx.rows(ArchivedPage, "id"))
     summary = mine(store, github)
-    assert (summary.changed, summary.pull_requests, github.requests - asked) == (False, 0, 3)
+    assert (summary.changed, summary.pull_requests, github.requests - requests_before) == (False, 0, 3)
     assert facts(store) == before
     with store.reading() as tx:
         assert list(tx.rows(ArchivedPage, "id")) == pages
@@ -134,11 +134,11 @@ def test_what_changed_is_read_again_and_nothing_else(
     world.add_review(pulls[4], "APPROVED", "Fine by me", pulls[3].author)
     world.add_review_comment(pulls[5], "Nit", None)
     world.add_pull(world.home, "A new one", "Follow-up of #1", None)
-    asked = github.requests
+    requests_before = github.requests
     summary = mine(store, github)
     assert summary.changed
     assert summary.pull_requests == 7
-    assert not [e for e in github.log[asked:] if e.operation == "Sweep"]
+    assert not [e for e in github.log[requests_before:] if e.operation == "Sweep"]
     # Commits that a force push took away stay known; their pull requests no longer hold them.
     assert_same(facts(store), fresh(github, tmp_path / "fresh.db"), but=["commits"])
 
@@ -185,18 +185,18 @@ def test_a_rescan_finds_silent_edits_and_deletions(
     world.delete_pull(world.home.pulls[7])
     gone = {row["number"] for row in map(dict, facts(store)["pull_requests"])} - {p.number for p in world.home.pulls}
     mine(store, github, rescan=True)
-    wanted, got = fresh(github, tmp_path / "fresh.db"), facts(store)
-    marked = {row["number"] for row in map(dict, got["pull_requests"]) if row["gone_at"]}
+    expected, actual = fresh(github, tmp_path / "fresh.db"), facts(store)
+    marked = {row["number"] for row in map(dict, actual["pull_requests"]) if row["gone_at"]}
     assert marked == gone and len(gone) == 1
 
     def here(rows: list[Any]) -> list[Any]:
         return [row for row in rows if dict(row).get("number") not in gone]
 
     for table in ("pull_requests", "pull_request_texts", "labels", "timeline_events"):
-        assert here(got[table]) == here(wanted[table]), table
-    asked = github.requests
+        assert here(actual[table]) == here(expected[table]), table
+    requests_before = github.requests
     assert not mine(store, github).changed
-    assert github.requests - asked == 3
+    assert github.requests - requests_before == 3
 
 
 def test_a_pull_request_deleted_before_it_could_be_read_again_is_gone(world: World, store: Store) -> None:
@@ -246,11 +246,11 @@ def test_the_newest_can_be_read_alone(world: World, github: Emulator, store: Sto
     newest = sorted((p.number for p in world.home.pulls), reverse=True)[:5]
     assert sorted((row["number"] for row in map(dict, facts(store)["pull_requests"])), reverse=True) == newest
     assert summary.total_count == summary.pull_requests == 5
-    wanted = [(n, key, body) for n, key, body in texts_of(world) if n in newest]
-    assert texts(store, "review_comment") == wanted
-    asked = github.requests
+    expected = [(n, key, body) for n, key, body in texts_of(world) if n in newest]
+    assert texts(store, "review_comment") == expected
+    requests_before = github.requests
     assert not mine(store, github, limit=5).changed
-    assert github.requests - asked == 3
+    assert github.requests - requests_before == 3
     mine(store, github, limit=9)
     assert len(facts(store)["pull_requests"]) == 9
     mine(store, github)
@@ -266,10 +266,10 @@ def texts_of(world: World) -> list[tuple[int, str, str]]:
 def test_those_updated_since_can_be_read_alone(world: World, github: Emulator, store: Store, tmp_path: Path) -> None:
     updates = sorted(p.updated_at for p in world.home.pulls)
     since = updates[-10]
-    wanted = sorted(p.number for p in world.home.pulls if p.updated_at >= since)
+    expected = sorted(p.number for p in world.home.pulls if p.updated_at >= since)
     mine(store, github, since=since)
-    assert [row["number"] for row in map(dict, facts(store)["pull_requests"])] == wanted
-    assert texts(store, "review_comment") == [row for row in texts_of(world) if row[0] in wanted]
+    assert [row["number"] for row in map(dict, facts(store)["pull_requests"])] == expected
+    assert texts(store, "review_comment") == [row for row in texts_of(world) if row[0] in expected]
     world.tick(86_400)
     oldest = world.home.pulls[0]
     world.add_comment(oldest, "Back to life", None)
@@ -284,15 +284,15 @@ def test_those_updated_since_can_be_read_alone(world: World, github: Emulator, s
 def test_a_renamed_repository_is_followed_and_its_old_name_kept(
     world: World, github: Emulator, store: Store, tmp_path: Path
 ) -> None:
-    wanted = fresh(github, tmp_path / "fresh.db")
+    expected = fresh(github, tmp_path / "fresh.db")
     resolved = source(store, github).resolve("Acme", "Gadgets")
-    assert (resolved.full_name, resolved.asked) == ("acme/widgets", "Acme/Gadgets")
+    assert (resolved.full_name, resolved.requested_name) == ("acme/widgets", "Acme/Gadgets")
     assert resolved.clone_url == f"{github.url}/acme/widgets.git"
     assert (resolved.default_branch, resolved.is_fork) == ("main", False)
     mine(store, github, name="gadgets")
     with store.reading() as tx:
         assert list(tx.rows(RepositoryAlias, "alias", "evidence")) == [("acme/gadgets", "api")]
-    assert_same(facts(store), wanted, but=["repository_aliases"])
+    assert_same(facts(store), expected, but=["repository_aliases"])
 
 
 def test_a_rename_after_the_first_run_leaves_the_stored_name_as_alias(
@@ -312,7 +312,7 @@ def test_a_replay_of_the_archive_gives_the_same_rows(world: World, github: Emula
     world.delete_pull(world.home.pulls[1])
     world.delete_comment(next(p for p in world.home.pulls if p.comments).comments[0])
     mine(store, github, rescan=True)
-    before, asked = facts(store), github.requests
+    before, requests_before = facts(store), github.requests
     with store.transaction() as tx:
         number = world.home.pulls[0].number
         tx.delete(PullRequestText, repository_id=REPOSITORY, number=number)
@@ -320,7 +320,7 @@ def test_a_replay_of_the_archive_gives_the_same_rows(world: World, github: Emula
     summary = replay(store, REPOSITORY)
     assert summary.pull_requests == PULLS
     assert_same(facts(store), before)
-    assert github.requests == asked
+    assert github.requests == requests_before
 
 
 def test_rows_that_git_wrote_are_left_alone(world: World, github: Emulator, store: Store) -> None:
@@ -343,9 +343,9 @@ def test_rows_that_git_wrote_are_left_alone(world: World, github: Emulator, stor
 
 def test_github_enterprise_without_limits_is_read(world: World, store: Store, tmp_path: Path) -> None:
     with Emulator(world) as usual, Emulator(world, rate_limit=False) as enterprise:
-        wanted = fresh(usual, tmp_path / "fresh.db")
+        expected = fresh(usual, tmp_path / "fresh.db")
         mine(store, enterprise)
-        assert_same(facts(store), wanted)
+        assert_same(facts(store), expected)
 
 
 @pytest.mark.parametrize("name", ["nothing-here", "secret"])
@@ -396,11 +396,11 @@ def test_a_token_planted_everywhere_appears_nowhere(
         with store.reading() as tx:
             bodies = [zlib.decompress(body).decode() for (body,) in tx.rows(ArchivedPage, "body")]
             details = [str(row) for row in tx.rows(Cursor, "position", "detail")]
-        seen = [*bodies, *details, repr(facts(store)), str(caught.value), *progress.notes, *progress.titles]
-    seen += [*capsys.readouterr(), caplog.text]
-    assert len(bodies) > 5 and "[redacted]" in repr(seen)
+        texts_seen = [*bodies, *details, repr(facts(store)), str(caught.value), *progress.notes, *progress.titles]
+    texts_seen += [*capsys.readouterr(), caplog.text]
+    assert len(bodies) > 5 and "[redacted]" in repr(texts_seen)
     for secret in (token, shaped):
-        assert not [text[:80] for text in seen if secret in text]
+        assert not [text[:80] for text in texts_seen if secret in text]
         assert not any(secret.encode() in file.read_bytes() for file in tmp_path.iterdir())
 
 

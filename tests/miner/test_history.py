@@ -51,12 +51,12 @@ def test_a_history_of_a_hundred_thousand_commits_needs_no_deep_stack() -> None:
 @st.composite
 def graphs(draw: st.DrawFn) -> list[tuple[str, list[int]]]:
     """Commits as (branch or nothing, parents): random shapes with merges, roots, criss-crosses and octopuses."""
-    made: list[tuple[str, list[int]]] = []
+    commits: list[tuple[str, list[int]]] = []
     for number in range(1, draw(st.integers(2, 14)) + 1):
         parents = draw(st.lists(st.integers(1, number - 1), max_size=3, unique=True)) if number > 1 else []
-        made.append((draw(st.sampled_from(["main", "v1", "x", ""])), parents))
-    made.append(("main", draw(st.lists(st.integers(1, len(made)), min_size=1, max_size=2, unique=True))))
-    return made
+        commits.append((draw(st.sampled_from(["main", "v1", "x", ""])), parents))
+    commits.append(("main", draw(st.lists(st.integers(1, len(commits)), min_size=1, max_size=2, unique=True))))
+    return commits
 
 
 @settings(max_examples=20, deadline=None)

@@ -14,10 +14,10 @@ from tests.miner.gitworld import Content, Landed, Reading, World, lines
 @pytest.fixture
 def world(tmp_path: Path) -> World:
     """A repository with a little history on its default branch."""
-    made = World(tmp_path / "r.git")
-    made.commit("main", {"README.md": "hi", **{f"src/{name}.py": lines(name) for name in "abcdef"}}, "start")
-    made.commit("main", {"src/a.py": lines("a", 1)}, "second")
-    return made
+    created = World(tmp_path / "r.git")
+    created.commit("main", {"README.md": "hi", **{f"src/{name}.py": lines(name) for name in "abcdef"}}, "start")
+    created.commit("main", {"src/a.py": lines("a", 1)}, "second")
+    return created
 
 
 def move_on(world: World, branch: str = "main") -> int:
@@ -92,12 +92,12 @@ class TestMerge:
 
     def test_criss_cross_merges_land_on_the_first_parents_side(self, world: World) -> None:
         fork = world.made("main").number
-        one = world.commit(None, {"src/b.py": "b1"}, "topic", parents=[fork], author="bob")
+        topic = world.commit(None, {"src/b.py": "b1"}, "topic", parents=[fork], author="bob")
         push = move_on(world)
         back = world.commit(
-            None, {"pushed.txt": world.made(push).files[b"pushed.txt"]}, "Merge main", parents=[one, push]
+            None, {"pushed.txt": world.made(push).files[b"pushed.txt"]}, "Merge main", parents=[topic, push]
         )
-        merge = world.commit("main", {"src/b.py": "b1"}, "Merge branch 'topic'", parents=[push, one])
+        merge = world.commit("main", {"src/b.py": "b1"}, "Merge branch 'topic'", parents=[push, topic])
         last = world.commit(None, {"src/c.py": "c1"}, "more", parents=[back], author="bob")
         world.pull(1, last)
         final = world.merge("main", last, "Merge pull request #1 from bob/topic")
@@ -249,10 +249,10 @@ class TestRebase:
         assert Reading(world).landed[1] == Landed("rebase", base, commit, "main", "same_patch")
 
     def test_neighbours_rebased_one_after_the_other_stay_apart(self, world: World) -> None:
-        one = world.propose(1, {"src/a.py": lines("a", 2)}, {"src/b.py": lines("b", 2)})
-        two = world.propose(2, {"src/c.py": lines("c", 2)}, {"src/d.py": lines("d", 2)})
+        first_head = world.propose(1, {"src/a.py": lines("a", 2)}, {"src/b.py": lines("b", 2)})
+        second_head = world.propose(2, {"src/c.py": lines("c", 2)}, {"src/d.py": lines("d", 2)})
         base = move_on(world)
-        first, second = world.rebase("main", one), world.rebase("main", two)
+        first, second = world.rebase("main", first_head), world.rebase("main", second_head)
         found = Reading(world).landed
         assert {n: (it.style, it.base, it.commit) for n, it in found.items()} == {
             1: ("rebase", base, first[-1]),
@@ -334,11 +334,13 @@ class TestQueues:
         }
 
     def test_bors_batch_names_several(self, world: World) -> None:
-        one = world.propose(1, {"src/a.py": lines("a", 2)})
-        two = world.propose(2, {"src/b.py": lines("b", 2)})
+        first_head = world.propose(1, {"src/a.py": lines("a", 2)})
+        second_head = world.propose(2, {"src/b.py": lines("b", 2)})
         base = move_on(world)
-        files = {**world.own_changes(one, base), **world.own_changes(two, base)}
-        merge = world.commit("main", files, "Merge #1 #2\n\n1: fix a r=ada\n2: fix b r=ada", parents=[base, one, two])
+        files = {**world.own_changes(first_head, base), **world.own_changes(second_head, base)}
+        merge = world.commit(
+            "main", files, "Merge #1 #2\n\n1: fix a r=ada\n2: fix b r=ada", parents=[base, first_head, second_head]
+        )
         assert {n: it.commit for n, it in Reading(world).landed.items()} == {1: merge, 2: merge}
 
     def test_merge_queue_squashes_on_top_of_each_other(self, world: World) -> None:

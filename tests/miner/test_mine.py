@@ -122,17 +122,17 @@ class Lab:
 
 @pytest.fixture
 def lab(tmp_path: Path) -> Iterator[Lab]:
-    made = Lab(tmp_path)
-    yield made
-    made.store.close()
+    created = Lab(tmp_path)
+    yield created
+    created.store.close()
 
 
 @contextmanager
 def another(folder: Path) -> Iterator[Lab]:
     """A second, empty database."""
-    made = Lab(folder, f"other-{len(list(folder.glob('other-*.db')))}.db")
-    yield made
-    made.store.close()
+    created = Lab(folder, f"other-{len(list(folder.glob('other-*.db')))}.db")
+    yield created
+    created.store.close()
 
 
 def fresh(folder: Path, world: World, **options: Any) -> dict[str, list[tuple[Any, ...]]]:
@@ -466,9 +466,9 @@ def test_killed_at_many_points_the_next_run_ends_with_the_same_rows(tmp_path: Pa
     def drive(*points: int) -> list[str]:
         command = [sys.executable, "-c", _KILLED, str(tmp_path), str(world.path), *map(str, points)]
         environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
-        assert done.returncode == 0, done.stderr
-        return done.stdout.splitlines()
+        process = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+        assert process.returncode == 0, process.stderr
+        return process.stdout.splitlines()
 
     total = int(drive()[0])
     points = random.Random(11).sample(range(1, total), 12)

@@ -60,12 +60,12 @@ class Lab:
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """A world that has been mined once."""
-    made = Lab(tmp_path_factory.mktemp("both"), seed=3)
-    with made.emulator:
-        report = made.mine()
+    created = Lab(tmp_path_factory.mktemp("both"), seed=3)
+    with created.emulator:
+        report = created.mine()
         assert report.error is None and report.outcome == "mined"
-        yield made
-    made.store.close()
+        yield created
+    created.store.close()
 
 
 def test_what_the_api_says_merged_has_landed_where_and_how_it_did(lab: Lab) -> None:
@@ -105,9 +105,9 @@ def test_a_second_run_is_unchanged_and_asks_next_to_nothing(lab: Lab) -> None:
 def test_the_archive_gives_the_same_rows_without_the_network(lab: Lab) -> None:
     columns = ("number", "outcome", "state", "merge_sha", "author", "updated_at")
     before = lab.rows(PullRequest, *columns), lab.rows(Citation, "source", "target", "field", "key", "counted")
-    asked = lab.emulator.requests
+    requests_before = lab.emulator.requests
     assert lab.mine(from_archive=True).error is None
-    assert lab.emulator.requests == asked
+    assert lab.emulator.requests == requests_before
     after = lab.rows(PullRequest, *columns), lab.rows(Citation, "source", "target", "field", "key", "counted")
     assert after == before
 

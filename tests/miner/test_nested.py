@@ -12,21 +12,21 @@ from tests.miner.gitworld import Content, Landed, Reading, World, lines
 @pytest.fixture
 def world(tmp_path: Path) -> World:
     """A development branch beside the trunk, both moving."""
-    made = World(tmp_path / "r.git")
-    made.commit("main", {f"src/{name}.py": lines(name) for name in "abcdef"}, "start")
-    made.branch("dev", "main")
-    made.commit("main", {"pushed": "main"}, "push")
-    made.commit("dev", {"other": "dev"}, "push")
-    return made
+    created = World(tmp_path / "r.git")
+    created.commit("main", {f"src/{name}.py": lines(name) for name in "abcdef"}, "start")
+    created.branch("dev", "main")
+    created.commit("main", {"pushed": "main"}, "push")
+    created.commit("dev", {"other": "dev"}, "push")
+    return created
 
 
 @pytest.mark.parametrize("kept", [True, False], ids=["kept", "deleted"])
 def test_squash_and_merge_on_a_branch_that_was_merged(world: World, kept: bool) -> None:
-    one = world.propose(1, {"src/a.py": lines("a", 2)}, base="dev")
+    first_head = world.propose(1, {"src/a.py": lines("a", 2)}, base="dev")
     base = world.commit("dev", {"other": "again"}, "push")
-    squash = world.squash("dev", one, "Fix a (#1)")
-    two = world.propose(2, {"src/b.py": lines("b", 2)}, {"src/b.py": lines("b", 3)}, base=1)
-    merge = world.merge("dev", two, "Merge pull request #2 from bob/x")
+    squash = world.squash("dev", first_head, "Fix a (#1)")
+    second_head = world.propose(2, {"src/b.py": lines("b", 2)}, {"src/b.py": lines("b", 3)}, base=1)
+    merge = world.merge("dev", second_head, "Merge pull request #2 from bob/x")
     world.merge("main", world.made("dev").number, "Merge branch 'dev'")
     if not kept:
         world.drop("dev")
@@ -35,7 +35,7 @@ def test_squash_and_merge_on_a_branch_that_was_merged(world: World, kept: bool) 
         1: Landed("squash", base, squash, "dev", "same_patch"),
         2: Landed("merge", squash, merge, "dev", "head_is_parent"),
     }
-    assert found.own(2) == [two - 1, two]
+    assert found.own(2) == [second_head - 1, second_head]
 
 
 def test_several_rebased_commits_that_each_name_the_number(world: World) -> None:

@@ -257,8 +257,8 @@ def test_status_goes_on_to_chains_and_their_tasks_and_its_sums_add_up(
     chaining = row["chaining"]["reference"]
     assert sum(chaining["candidates"].values()) == row["outcomes"]["landed"]
     assert (chaining["chains"], chaining["tasks"]) == ({"selected": 1}, {"none yet": 1})
-    said = capsys.readouterr().out
-    assert "chains, by reference" in said and "their tasks" in said and "their proofs" not in said
+    output = capsys.readouterr().out
+    assert "chains, by reference" in output and "their tasks" in output and "their proofs" not in output
 
 
 def test_status_goes_on_to_proofs_and_rollouts(finished_demo: Ran, capsys: pytest.CaptureFixture[str]) -> None:
@@ -268,5 +268,5 @@ def test_status_goes_on_to_proofs_and_rollouts(finished_demo: Ran, capsys: pytes
     chaining = row["chaining"]["reference"]
     assert chaining["proofs"] == {"proved": 3} == {"proved": sum(chaining["chains"].values())}
     assert chaining["rollouts"] == {"accepted": 2, "rejected": 1}
-    said = capsys.readouterr().out
-    assert "their proofs" in said and "their rollouts" in said
+    output = capsys.readouterr().out
+    assert "their proofs" in output and "their rollouts" in output
