@@ -54,13 +54,17 @@ class ChainBuilder:
             lengths = text_lengths(tx, mined.id)
         repository = open_mined(mined.location, self._mirrors, mined.host, mined.full_name)
         examiner = Examiner(mined, repository, self._options.filters, self._options.benchmarks, lengths, task.advance)
-        pairs = {pair: said for pair, said in citations.items() if pair[0] in landed and pair[1] in landed}
+        pairs = {
+            pair: pair_citations
+            for pair, pair_citations in citations.items()
+            if pair[0] in landed and pair[1] in landed
+        }
         survey = Survey(repository, landed, pairs, examiner, task)
         if self._options.strategy == "reference":
-            survey.look_at({number for pair in pairs for number in pair}, traced=True)
+            survey.look_at({number for pair in pairs for number in pair}, with_footprints=True)
             survey.link(self._options.floor)
         else:
-            survey.look_at(set(landed), traced=False)
+            survey.look_at(set(landed), with_footprints=False)
         task.update(note="choosing")
         # What is frozen is read where the chains are written: a task may have been made of one meanwhile.
         with self._store.transaction() as tx:
@@ -71,15 +75,15 @@ class ChainBuilder:
 
     def _choose(self, survey: Survey, frozen: Mapping[str, FrozenChain]) -> list[Numbers]:
         kept = [frozen.numbers for frozen in frozen.values()]
-        taken = {number for numbers in kept for number in numbers} if self._options.disjoint else set()
+        frozen_numbers = {number for numbers in kept for number in numbers} if self._options.disjoint else set()
         shortest, longest = self._options.shortest, self._options.longest
         if self._options.strategy == "reference":
             graph = build_graph(link.edge for link in survey.links if link.outcome == outcomes.KEPT)
             chosen = choose_chains(
-                graph, shortest=shortest, longest=longest, disjoint=self._options.disjoint, frozen=taken
+                graph, shortest=shortest, longest=longest, disjoint=self._options.disjoint, frozen=frozen_numbers
             )
             return [numbers for numbers in chosen if numbers not in kept]
-        free = [survey.landed[number] for number in survey.study.sizes if number not in taken]
+        free = [survey.landed[number] for number in survey.examination.sizes if number not in frozen_numbers]
         if self._options.strategy == "single":
             return choose_single(landed.number for landed in free)
         branches: dict[str, list[int]] = defaultdict(list)

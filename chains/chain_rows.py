@@ -1,4 +1,4 @@
-"""The rows of chains: what a run finds there of earlier ones, and what it leaves."""
+"""The rows of chains: reads what earlier runs wrote, and writes the result of this run."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ class FrozenChain:
 
 
 def lock(tx: Transaction, repository_id: int) -> None:
-    """Let no other run choose chains of this repository until the transaction ends."""
+    """Lock the repository's row: until the transaction ends, no other run chooses chains of this repository."""
     tx.connection.execute(select(Repository.id).where(Repository.id == repository_id).with_for_update())
 
 
 def frozen_chains(tx: Transaction, repository_id: int, strategy: str) -> dict[str, FrozenChain]:
     """The selected chains of a strategy that a task was made of, by id.
 
-    A task that an error ended before any of its stages was ready freezes nothing.
+    A task that failed before any of its stages was ready freezes nothing.
     """
-    made = select(TaskStage.chain_id).where(TaskStage.outcome == READY)
+    ready_chains = select(TaskStage.chain_id).where(TaskStage.outcome == READY)
     query = (
         select(ChainStage.chain_id, ChainStage.number, ChainStage.landed_sha)
         .join(Selection, Selection.chain_id == ChainStage.chain_id)
@@ -53,7 +53,7 @@ def frozen_chains(tx: Transaction, repository_id: int, strategy: str) -> dict[st
             ChainStage.repository_id == repository_id,
             Selection.strategy == strategy,
             Selection.outcome == SELECTED,
-            TaskRow.outcome.in_(FINAL) | TaskRow.chain_id.in_(made),
+            TaskRow.outcome.in_(FINAL) | TaskRow.chain_id.in_(ready_chains),
         )
         .order_by(ChainStage.chain_id, ChainStage.position)
     )
@@ -67,7 +67,7 @@ def frozen_chains(tx: Transaction, repository_id: int, strategy: str) -> dict[st
 
 
 class ChainWriter:
-    """Writes what one strategy came to in one repository."""
+    """Writes the result of one strategy in one repository."""
 
     def __init__(
         self,
@@ -172,39 +172,41 @@ class ChainWriter:
         self._drop_orphans()
 
     def _write_chains(self, ids: Mapping[str, Numbers]) -> None:
-        """Write the chains; where another strategy found the same one, or a task was made of it, its rows stay.
+        """Write the chains. Rows of a chain that another strategy found too, or that has a task, stay.
 
-        Only the reference strategy knows why a stage follows the one before, so it adds that where it is missing.
+        Only the reference strategy knows why a stage follows the stage before it, so it adds that where it is missing.
         """
         self._tx.insert_new(Chain, [self._chain(chain, numbers) for chain, numbers in ids.items()])
         stages = [row for chain, numbers in ids.items() for row in self._stages(chain, numbers)]
         self._tx.insert_new(ChainStage, stages)
         for row in stages if self._options.strategy == "reference" else ():
-            found = (ChainStage.chain_id == row["chain_id"], ChainStage.position == row["position"])
-            why = {name: row[name] for name in ("relation", "confidence", "signs")}
-            self._tx.connection.execute(update(ChainStage).where(*found).values(**why))
+            conditions = (ChainStage.chain_id == row["chain_id"], ChainStage.position == row["position"])
+            evidence = {name: row[name] for name in ("relation", "confidence", "signs")}
+            self._tx.connection.execute(update(ChainStage).where(*conditions).values(**evidence))
 
     def _retire(self, chain: str, reason: str) -> None:
-        found = (Selection.strategy == self._options.strategy, Selection.chain_id == chain)
+        conditions = (Selection.strategy == self._options.strategy, Selection.chain_id == chain)
         values = {"outcome": outcomes.RETIRED, "reason": reason}
-        self._tx.connection.execute(update(Selection).where(*found).values(**values))
+        self._tx.connection.execute(update(Selection).where(*conditions).values(**values))
 
     def _drop_orphans(self) -> None:
-        """Forget the chains that no strategy has any more and that no task was made of."""
-        wanted = select(Selection.chain_id).union(select(TaskRow.chain_id).where(TaskRow.outcome.in_(FINAL)))
-        self._tx.connection.execute(delete(Chain).where(Chain.repository_id == self._mined.id, Chain.id.not_in(wanted)))
+        """Delete the chains that no strategy selects any more and that have no task."""
+        referenced = select(Selection.chain_id).union(select(TaskRow.chain_id).where(TaskRow.outcome.in_(FINAL)))
+        self._tx.connection.execute(
+            delete(Chain).where(Chain.repository_id == self._mined.id, Chain.id.not_in(referenced))
+        )
 
     def _chain(self, chain: str, numbers: Numbers) -> dict[str, Any]:
         languages: Counter[str] = Counter()
         for number in numbers:
-            size = self._survey.study.sizes[number]
+            size = self._survey.examination.sizes[number]
             if size.language:
                 languages[size.language] += size.source_lines
         return {
             "id": chain,
             "repository_id": self._mined.id,
             "length": len(numbers),
-            "licence": self._survey.study.licences.get(numbers[-1]),
+            "licence": self._survey.examination.licences.get(numbers[-1]),
             "language": min(languages, key=lambda name: (-languages[name], name)) if languages else None,
         }
 
@@ -212,7 +214,7 @@ class ChainWriter:
         before: int | None = None
         for position, number in enumerate(numbers, 1):
             landed = self._survey.landed[number]
-            size = self._survey.study.sizes[number]
+            size = self._survey.examination.sizes[number]
             link = self._links.get((number, before)) if before is not None else None
             yield {
                 "chain_id": chain,
@@ -255,8 +257,8 @@ class ChainWriter:
                 outcome = outcomes.FROZEN
             elif number in chained:
                 outcome = outcomes.CHAINED
-            elif number in self._survey.study.dropped:
-                outcome, reason = self._survey.study.dropped[number]
+            elif number in self._survey.examination.dropped:
+                outcome, reason = self._survey.examination.dropped[number]
             elif number in usable or strategy != "reference":
                 outcome = outcomes.NOT_CHOSEN
             else:

@@ -117,7 +117,7 @@ def build(
         allow_benchmarks=allow_benchmarks,
         benchmark_list=benchmark_list,
     )
-    # A run makes signs and lines by the hundred thousand and hardly a cycle to be looked for among them.
+    # A run makes hundreds of thousands of signs and lines, and hardly any reference cycles to collect.
     gc.set_threshold(200_000, 20, 50)
     settings = Settings.load(db=db)
     with (
@@ -160,12 +160,12 @@ def _options(
         if licence.lower() != "any" and licence not in recognised() | PERMISSIVE:
             raise UsageError(f"{licence} is no licence that can be recognised; write its SPDX id, such as GPL-3.0")
     names = ("min_source_lines", "max_source_lines", "max_source_files")
-    given: dict[str, Any] = {name: size for name, size in zip(names, sizes, strict=True) if size is not None}
+    size_limits: dict[str, Any] = {name: size for name, size in zip(names, sizes, strict=True) if size is not None}
     filters = Filters(
         keep=frozenset((*keep, *(("benchmark_repository",) if allow_benchmarks else ()))),
         languages=frozenset(name.lower() for name in languages),
         licences=None if "any" in {name.lower() for name in licences} else PERMISSIVE | set(licences),
-        **given,
+        **size_limits,
     )
     return BuildOptions(
         strategy=strategy,

@@ -1,4 +1,4 @@
-"""What the miner stored of one repository, as the chain builder needs it."""
+"""What the miner stored of one repository, in the form that the chain builder needs."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from sql.outcomes import ENDED_WELL
 from sql.store import Transaction
 from sql.tables import Citation, Commit, Landing, MineRun, PullRequest, PullRequestCommit, PullRequestText, Repository
 
-_WORDS = ("title", "body")
-_MERGE = "Merge pull request "
+_TEXT_FIELDS = ("title", "body")
+_MERGE_PREFIX = "Merge pull request "
 _MERGED_BRANCH = re.compile(r"Merge pull request #\d+ from [^/\s]+/(\S+)")
 
 
@@ -39,9 +39,9 @@ class MinedRepository:
     location: str
     default_branch: str | None
     by_api: bool = False
-    """Whether GitHub's API was read, too, and not the git repository alone."""
+    """Whether GitHub's API was read, and not only the git repository."""
     unfinished: bool = False
-    """Whether its last run of `prchain mine` has not ended well: citations and landings may lack."""
+    """Whether its last run of `prchain mine` did not end well: citations and landings may be missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class LandedPullRequest:
     subject: str
     by_bot: bool = False
     title: str = ""
-    """As the API says it, or as the merge commit does; empty where neither is there."""
+    """From the API, else from the merge commit; empty where there is neither."""
     body: str = ""
 
     @property
@@ -98,7 +98,7 @@ def read_landed(tx: Transaction, repository_id: int) -> dict[int, LandedPullRequ
     }
     texts: dict[int, dict[str, str]] = defaultdict(dict)
     query = select(PullRequestText.number, PullRequestText.field, PullRequestText.body).where(
-        PullRequestText.repository_id == repository_id, PullRequestText.field.in_(_WORDS)
+        PullRequestText.repository_id == repository_id, PullRequestText.field.in_(_TEXT_FIELDS)
     )
     for number, field, body in tx.connection.execute(query):
         texts[number][field] = body
@@ -106,10 +106,10 @@ def read_landed(tx: Transaction, repository_id: int) -> dict[int, LandedPullRequ
     found: dict[int, LandedPullRequest] = {}
     columns = ("number", "branch", "is_default", "position", "base_sha", "landed_sha", "landed_at", "subject")
     for row in tx.rows(Landing, *columns, repository_id=repository_id):
-        said = texts.get(row[0], {})
-        title = said.get("title") or merges.get(row[5], "")
+        pull_texts = texts.get(row[0], {})
+        title = pull_texts.get("title") or merges.get(row[5], "")
         facts = dict(zip(columns, row, strict=True))
-        candidate = LandedPullRequest(**facts, by_bot=row[0] in bots, title=title, body=said.get("body", ""))
+        candidate = LandedPullRequest(**facts, by_bot=row[0] in bots, title=title, body=pull_texts.get("body", ""))
         known = found.get(candidate.number)
         if known is None or _rank(candidate) < _rank(known):
             found[candidate.number] = candidate
@@ -117,7 +117,7 @@ def read_landed(tx: Transaction, repository_id: int) -> dict[int, LandedPullRequ
 
 
 def without_merge(subject: str) -> str:
-    """What people read for a landing's subject: that of a merge by GitHub says no more than the branch's name."""
+    """A landing's subject for people to read: of a merge by GitHub, the name of the branch."""
     merged = _MERGED_BRANCH.match(subject)
     return merged[1] if merged else subject
 
@@ -127,7 +127,7 @@ def _merge_titles(tx: Transaction, repository_id: int) -> dict[str, str]:
     query = (
         select(Commit.sha, Commit.message)
         .join(Landing, (Landing.repository_id == Commit.repository_id) & (Landing.landed_sha == Commit.sha))
-        .where(Commit.repository_id == repository_id, Landing.subject.startswith(_MERGE))
+        .where(Commit.repository_id == repository_id, Landing.subject.startswith(_MERGE_PREFIX))
     )
     found = {}
     for sha, message in tx.connection.execute(query, execution_options={"yield_per": 1000}):
@@ -169,9 +169,9 @@ def days_between(earlier: str, later: str) -> float:
 
 
 def text_lengths(tx: Transaction, repository_id: int) -> dict[int, int]:
-    """How many characters say what each pull request is for, besides its subject.
+    """How many characters describe each pull request, besides its subject.
 
-    Its description, its own commits' messages and its landing's, without the first lines.
+    Counts its description and the messages of its own commits and of its landing, without their first lines.
     """
     found: dict[int, int] = defaultdict(int)
     for number, body in tx.connection.execute(

@@ -1,4 +1,4 @@
-"""The id of a chain: a hash of what it is, so that every run on every machine finds the same one."""
+"""The id of a chain: a hash of its content, so that every run on every machine gives the same id."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ LENGTH = 16
 
 def chain_id(host: str, full_name: str, stages: Sequence[tuple[int, str]]) -> str:
     """The id of the chain of these (number, landed commit) stages, earliest first."""
-    said = [f"{host}/{full_name}".lower(), *(f"{number} {sha}" for number, sha in stages)]
-    return sha256("\n".join(said).encode()).hexdigest()[:LENGTH]
+    parts = [f"{host}/{full_name}".lower(), *(f"{number} {sha}" for number, sha in stages)]
+    return sha256("\n".join(parts).encode()).hexdigest()[:LENGTH]

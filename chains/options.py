@@ -1,4 +1,4 @@
-"""How chains are to be chosen, and what became of one repository."""
+"""Options for the choice of chains, and the report of one repository."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from prchain.errors import PrchainError
 Strategy = Literal["reference", "temporal", "single"]
 
 FLOOR = 0.7
-"""An edge of less confidence is not used unless asked for."""
+"""The default for the least confidence of an edge that is used."""
 
 
 @dataclass(frozen=True)
 class BuildOptions:
-    """How chains are to be chosen."""
+    """Options for the choice of chains."""
 
     strategy: Strategy = "reference"
     shortest: int = 2
@@ -26,14 +26,14 @@ class BuildOptions:
     floor: float = FLOOR
     disjoint: bool = True
     reselect: bool = False
-    """Choose anew also what has tasks already."""
+    """Choose anew also the chains that have tasks already."""
     filters: Filters = field(default_factory=Filters)
     benchmarks: Benchmarks = field(default_factory=Benchmarks.load)
 
 
 @dataclass
 class BuildReport:
-    """What one repository came to."""
+    """The result of one repository."""
 
     repository: str
     strategy: Strategy = "reference"
@@ -53,16 +53,16 @@ class BuildReport:
     """Chains of an earlier run that had no task and were not chosen again."""
     retired: int = 0
     stale: int = 0
-    """Frozen chains of which some stage is no longer landed as it was: history was rewritten."""
+    """Frozen chains with a stage whose landing has changed: history was rewritten."""
     benchmark: str | None = None
-    """The benchmarks that the repository is part of, where that dropped its pull requests."""
+    """The benchmarks that the repository is part of, where its pull requests were dropped for that."""
     by_api: bool = False
-    """Whether GitHub's API was read, too, which knows of more citations than git does."""
+    """Whether GitHub's API was read, which has more citations than git."""
     unfinished: bool = False
-    """Whether the repository's last run of `prchain mine` has not ended well."""
+    """Whether the repository's last run of `prchain mine` did not end well."""
     error: PrchainError | None = None
 
     @property
     def chains(self) -> int:
-        """How many chains stand selected."""
+        """How many chains are selected."""
         return self.lengths.total()

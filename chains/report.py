@@ -1,4 +1,4 @@
-"""What people read of chains: what a run came to, the list, and the page of one chain."""
+"""What people read of chains: the result of a run, the list, and the page of one chain."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from sql.store import Store, Transaction
 from sql.tables import Candidate, Chain, ChainStage, PullRequestText, Repository, Selection, Task
 
 _WIDTH = 100
-"""Characters of a subject, or of what is said of a sign."""
+"""Characters of a subject, or of the detail of a sign."""
 
 
 def report_row(report: BuildReport) -> dict[str, Any]:
-    """What a run came to in one repository, for machines."""
+    """The result of a run in one repository, for machines."""
     return {
         "repository": report.repository,
         "error": str(report.error) if report.error else None,
@@ -45,16 +45,16 @@ def report_row(report: BuildReport) -> dict[str, Any]:
 
 
 def print_build(reports: Sequence[BuildReport]) -> None:
-    """Print what a run came to."""
+    """Print the result of a run."""
     for report in reports:
         if report.error:
             say(f"{report.repository}: {report.error.name}: {report.error}", err=True)
             continue
         lengths = tally({f"of {length}": count for length, count in sorted(report.lengths.items())})
-        found = counted(report.chains, "chain") + (f" ({lengths} stages)" if lengths else "")
+        chains = counted(report.chains, "chain") + (f" ({lengths} stages)" if lengths else "")
         changes = {"new": report.added, "frozen by their tasks": report.frozen}
-        since = tally(changes | {"gone": report.gone, "retired": report.retired})
-        say(f"{report.repository}: {found}" + (f"; {since}" if since else ""))
+        changes_text = tally(changes | {"gone": report.gone, "retired": report.retired})
+        say(f"{report.repository}: {chains}" + (f"; {changes_text}" if changes_text else ""))
         _print_hints(report)
         if report.stale:
             stale = counted(report.stale, "frozen chain")
@@ -68,14 +68,14 @@ def print_build(reports: Sequence[BuildReport]) -> None:
 
 
 def _print_hints(report: BuildReport) -> None:
-    """What the user can do: about mining not ended, a filter that may take a whole repository, and no chain found."""
+    """Print what the user can do about unfinished mining, a filter that drops a whole repository, and no chains."""
     if report.unfinished:
         say("  mining it has not ended: more may be found; run `prchain mine` again, then this", err=True)
     if report.benchmark:
         say(f"  it is part of a benchmark ({report.benchmark}) and dropped; --allow-benchmarks keeps it")
-    for outcome, (why, remedy) in _LICENCES.items():
+    for outcome, (problem, remedy) in _LICENCES.items():
         if count := report.candidates[outcome]:
-            say(f"  {count:,} of {counted(report.landed, 'landed pull request')} dropped: {why}; {remedy}")
+            say(f"  {count:,} of {counted(report.landed, 'landed pull request')} dropped: {problem}; {remedy}")
     if not report.chains and not report.benchmark and not report.unfinished:
         say(f"  no chain: {'; '.join(_remedies(report))}")
 
@@ -87,11 +87,11 @@ _LICENCES = {
     ),
     "licence_unknown": ("no licence file at its base has a known text", "--licence any keeps such"),
 }
-"""Outcome to what is wrong with each such pull request, and what keeps it. Licences come and go in a history."""
+"""Outcome to the problem of these pull requests, and the option that keeps them. Licences change in a history."""
 
 
 def _remedies(report: BuildReport) -> Iterator[str]:
-    """What may bring chains where there is none, the likeliest first."""
+    """What the user can try where no chain was found, the likeliest first."""
     if not report.landed:
         yield "no pull request has landed; `prchain status` says what became of them"
         return
@@ -137,20 +137,22 @@ def find_chains(
         for chain, repository_id, length, language, licence, score, task in tx.connection.execute(query):
             if repository is not None and names[repository_id].lower() != repository.lower():
                 continue
-            of_chain = stages[chain]
+            chain_stages = stages[chain]
             rows.append(
                 {
                     "id": chain,
                     "repository": names[repository_id],
                     "length": length,
-                    "numbers": [stage["number"] for stage in of_chain],
+                    "numbers": [stage["number"] for stage in chain_stages],
                     "language": language or "",
                     "licence": licence,
                     "score": score,
-                    "confidence": min((s["confidence"] for s in of_chain if s["confidence"] is not None), default=0.0),
-                    "lines": sum(stage["source_lines"] for stage in of_chain),
-                    "date": of_chain[-1]["landed_at"],
-                    "subject": of_chain[0]["subject"],
+                    "confidence": min(
+                        (s["confidence"] for s in chain_stages if s["confidence"] is not None), default=0.0
+                    ),
+                    "lines": sum(stage["source_lines"] for stage in chain_stages),
+                    "date": chain_stages[-1]["landed_at"],
+                    "subject": chain_stages[0]["subject"],
                     "task": task,
                 }
             )
@@ -176,9 +178,9 @@ def _stages(tx: Transaction, chain: str | None = None) -> dict[str, list[dict[st
         "signs",
     )
     found: dict[str, list[dict[str, Any]]] = {}
-    only = {"chain_id": chain} if chain else {}
+    filters = {"chain_id": chain} if chain else {}
     titles = _titles(tx, chain)
-    for row in tx.rows(ChainStage, *columns, **only):
+    for row in tx.rows(ChainStage, *columns, **filters):
         stage = dict(zip(columns[1:], row[1:], strict=True))
         stage["subject"] = titles.get((row[0], row[1])) or without_merge(stage["subject"])
         found.setdefault(row[0], []).append(stage)
@@ -186,7 +188,7 @@ def _stages(tx: Transaction, chain: str | None = None) -> dict[str, list[dict[st
 
 
 def _titles(tx: Transaction, chain: str | None) -> dict[tuple[str, int], str]:
-    """The titles that GitHub's API has told since the chains were chosen, too, by chain and position."""
+    """Titles from GitHub's API, also those read after the chains were chosen; by chain and position."""
     query = (
         select(ChainStage.chain_id, ChainStage.position, PullRequestText.body)
         .join(
@@ -218,7 +220,7 @@ def print_chains(rows: Sequence[dict[str, Any]], total: int) -> None:
 
 
 def chain_page(store: Store, prefix: str) -> dict[str, Any]:
-    """Everything that is stored of one chain; raises `UsageError` where the start of its id names none, or several."""
+    """Everything stored of one chain; raises `UsageError` where the start of its id matches none, or several."""
     with store.reading() as tx:
         chain = find_chain(tx, prefix)
         row = next(iter(tx.rows(Chain, "repository_id", "length", "licence", "language", id=chain)))
@@ -269,7 +271,7 @@ def print_chain(page: dict[str, Any]) -> None:
 
 
 def candidates(store: Store, strategy: str) -> dict[str, Counter[str]]:
-    """Per repository, how many landed pull requests ended with which outcome."""
+    """Per repository, the number of landed pull requests of each outcome."""
     with store.reading() as tx:
         names = {id_: f"{owner}/{name}" for id_, owner, name in tx.rows(Repository, "id", "owner", "name")}
         found: dict[str, Counter[str]] = {}

@@ -1,4 +1,4 @@
-"""One repository while its chains are built: what was mined, what the patches say, and how the pairs were judged."""
+"""One repository while its chains are built: mined data, the results of reading patches, and the judged pairs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from chains.edges.evidence import REPEATS, REVERSALS
 from chains.edges.link import Citations, Link, Linker
 from chains.edges.reversals import Reversal, Reversals, find_reversals, is_whole
 from chains.history import LandedPullRequest
-from chains.stages.candidates import Examination, Examiner, traces_of
+from chains.stages.candidates import Examination, Examiner, footprints_of
 from prchain.git import GitRepository
 from prchain.progress import ProgressTask
 
@@ -29,13 +29,13 @@ class Survey:
         self.landed = landed
         self.pairs = pairs
         self.links: list[Link] = []
-        self.study = Examination()
+        self.examination = Examination()
         self._examiner = examiner
         self._task = task
         self.reversals = self._find_reversals()
 
     def _find_reversals(self) -> Reversals:
-        said = sorted(
+        turns = sorted(
             {
                 (source, target, citation.relation)
                 for (source, target), citations in self.pairs.items()
@@ -44,39 +44,48 @@ class Survey:
             },
             key=lambda turn: (self.landed[turn[0]].landed_at, self.landed[turn[0]].order, turn),
         )
-        involved = sorted({number for source, target, _ in said for number in (source, target)})
-        traces = traces_of(self.repository, [self.landed[number] for number in involved])
+        numbers = sorted({number for source, target, _ in turns for number in (source, target)})
+        footprints = footprints_of(self.repository, [self.landed[number] for number in numbers])
         return find_reversals(
-            (Reversal(*turn, counts=self._lands_there(*turn[:2])) for turn in said),
-            lambda source, target: is_whole(self.landed[source].headline, traces.get(source), traces.get(target)),
+            (Reversal(*turn, counts=self._lands_there(*turn[:2])) for turn in turns),
+            lambda source, target: is_whole(
+                self.landed[source].headline, footprints.get(source), footprints.get(target)
+            ),
         )
 
     def _lands_there(self, source: int, target: int) -> bool:
-        """Whether what the source does, it does to the branch on which the target counts."""
+        """Whether the source changes the branch on which the target landed."""
         return self.landed[source].is_default or self.landed[source].branch == self.landed[target].branch
 
-    def look_at(self, numbers: set[int], *, traced: bool) -> None:
+    def look_at(self, numbers: set[int], *, with_footprints: bool) -> None:
         """Judge these pull requests by the filters."""
         self._task.update(total=len(numbers), note="reading patches")
         backports = {
             source: target
-            for (source, target), said in sorted(self.pairs.items())
-            if any(citation.relation in REPEATS for citation in said)
+            for (source, target), citations in sorted(self.pairs.items())
+            if any(citation.relation in REPEATS for citation in citations)
         }
         pulls = [self.landed[number] for number in sorted(numbers)]
-        self.study = self._examiner.examine(pulls, reversals=self.reversals, backports=backports, traced=traced)
+        self.examination = self._examiner.examine(
+            pulls, reversals=self.reversals, backports=backports, with_footprints=with_footprints
+        )
 
     def link(self, floor: float) -> None:
         """Judge every pair."""
         self._task.update(note="linking")
-        # Where a base lies before a landing only the history knows: positions are those of one branch.
+        # Only the history tells whether a base comes before a landing: positions are those of one branch.
         starts = {sha for pair in self.pairs for number in pair for sha in self._shas(number)}
         ancestry = Ancestry(self.repository.parents(sorted(starts))) if starts else Ancestry(())
         tip = self._tip()
         if tip:
             ancestry.on_one_line(tip)
         linker = Linker(
-            self.landed, self.study.traces, self.study.sizes.keys(), self.reversals, ancestry.contains, floor
+            self.landed,
+            self.examination.footprints,
+            self.examination.sizes.keys(),
+            self.reversals,
+            ancestry.contains,
+            floor,
         )
         self.links = linker.link(self.pairs)
 

@@ -12,16 +12,16 @@ Path = tuple[int, ...]
 
 
 def best_paths(before: Mapping[int, Mapping[int, float]], shortest: int, longest: int) -> list[Path]:
-    """The disjoint paths of `shortest` to `longest` nodes with the greatest sum of weights; the first such found.
+    """The disjoint paths of `shortest` to `longest` nodes with the greatest sum of weights; among equals the first.
 
-    `before[v]` gives the nodes with an edge to v, with its weight, the one to be preferred first. Takes time
+    `before[v]` maps each node with an edge to v to the weight of that edge, the preferred node first. Takes time
     exponential in the number of edges.
     """
     return _Search(before, shortest, longest).run()
 
 
 class _Search:
-    """Decides for each node, in order, which one goes before it on its path, if any."""
+    """Decides for each node, in order, which node precedes it on its path, if any."""
 
     def __init__(self, before: Mapping[int, Mapping[int, float]], shortest: int, longest: int) -> None:
         self.before, self.shortest, self.longest = before, shortest, longest
@@ -40,26 +40,26 @@ class _Search:
         self._branch(0, 0.0)
         return self.found
 
-    def _branch(self, place: int, total: float) -> None:
-        if total + self.bounds[place] <= self.best:
+    def _branch(self, index: int, total: float) -> None:
+        if total + self.bounds[index] <= self.best:
             return
-        if place == len(self.nodes):
+        if index == len(self.nodes):
             self._weigh()
             return
-        node = self.nodes[place]
+        node = self.nodes[index]
         for earlier, weight in self.before[node].items():
             size = self.sizes.get(earlier, 1) + 1
             if earlier in self.followed or size > self.longest:
                 continue
             self.followed.add(earlier)
             self.chosen[node], self.sizes[node] = earlier, size
-            self._branch(place + 1, total + weight)
+            self._branch(index + 1, total + weight)
             self.followed.discard(earlier)
             del self.chosen[node], self.sizes[node]
-        self._branch(place + 1, total)
+        self._branch(index + 1, total)
 
     def _weigh(self) -> None:
-        """Keep what was decided if it is better; paths that are too short count for nothing."""
+        """Keep the current decisions if they are the best so far; paths that are too short count for nothing."""
         paths, total = [], 0.0
         for last, size in self.sizes.items():
             if last in self.followed or size < self.shortest:

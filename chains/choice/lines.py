@@ -1,6 +1,6 @@
 """Paths that lie end to end, joined into lines and cut anew.
 
-A long line of work is at first cut where the first paths happened to lie: moving one cut gains nothing until all moved.
+The first paths decide where a long line of work is cut. Moving a single cut gains nothing; all have to move.
 Nodes are positions in reference order, weights whole numbers, as in `chains.choice.packing`.
 """
 
@@ -12,9 +12,9 @@ Path = tuple[int, ...]
 
 
 def lines(pieces: Sequence[Path], before: Sequence[Mapping[int, float]]) -> list[Path]:
-    """The disjoint paths joined wherever an edge leads from one's end to another's start, the heaviest edges first.
+    """The disjoint paths, joined where an edge leads from the end of one to the start of another, heaviest edges first.
 
-    `before[v]` gives the nodes with an edge to v, with its weight. Pieces that nothing joins are left out.
+    `before[v]` maps each node with an edge to v to the weight of that edge. Pieces that are not joined are left out.
     """
     starts = {piece[0]: piece for piece in pieces}
     ends = {piece[-1] for piece in pieces}
@@ -38,7 +38,7 @@ def lines(pieces: Sequence[Path], before: Sequence[Mapping[int, float]]) -> list
 
 
 def best_cut(line: Path, before: Sequence[Mapping[int, float]], shortest: int, longest: int) -> list[Path]:
-    """The parts of a path, of `shortest` to `longest` nodes, with the greatest sum of weights; nodes may be left."""
+    """The parts of a path, of `shortest` to `longest` nodes, with the greatest sum of weights; nodes may drop out."""
     totals, starts = [0.0], [0]
     for end in range(1, len(line) + 1):
         totals.append(totals[-1])

@@ -1,14 +1,14 @@
 """Paths that share no node, of bounded length and great total weight: exact where small, else by local search.
 
 Nodes are positions in reference order, so every edge runs from a smaller to a greater one. Weights are whole numbers,
-held as floats: below 2**53 sums are exact, and no result hangs on the order of additions.
+held as floats: below 2**53 sums are exact, so no result depends on the order of additions.
 
-Packing paths of at most three nodes is NP-hard already, so `Packing` is a heuristic. First it looks for the path whose
-insertion gains most, counting as loss what it breaks: one dynamic programme over (node, length) for all paths at once,
-which lists none. It puts in the best of them and looks again where something changed, until no path gains. Lines of
-paths are then cut anew (`chains.choice.lines`). Last it
-tries what takes more than one path: it puts an edge in, mends what that broke, a few steps deep, and takes all back
-unless the sum grew. A pass takes time in edges times `longest`; the number of edges to mend is bounded by `EFFORT`.
+Packing paths of at most three nodes is NP-hard already, so `Packing` is a heuristic in three steps. First it inserts
+paths: it looks for the path whose insertion gains most, with the paths it breaks counted as loss, by one dynamic
+programme over (node, length) for all paths at once, without listing them. It inserts the best paths and looks again
+where something changed, until no path gains. Second, it cuts lines of paths anew (`chains.choice.lines`). Third, it
+tries changes of several paths: it inserts an edge, repairs what that broke, a few steps deep, and undoes it all unless
+the sum grew. A pass takes time in edges times `longest`; `EFFORT` bounds the number of edges to repair.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ from chains.choice.lines import best_cut, lines
 Path = tuple[int, ...]
 
 ROUNDS = 3
-"""Times that all edges are gone through for mending; what the third finds is a thousandth."""
+"""Rounds of repair over all edges; the third round gains about a thousandth."""
 EFFORT = 3_000
-"""Edges that are put in for mending, in all rounds; about 0.35 ms each."""
+"""Edges that are inserted for repair, in all rounds together; about 0.35 ms each."""
 DEPTH = 3
-"""Steps of mending after an edge was put in."""
+"""Steps of repair after an edge was inserted."""
 WIDTH = 6
 """Edges that are tried at one loose end, heaviest first; at a hub there are thousands."""
 
 
 @dataclass(frozen=True, slots=True)
 class PathSwap:
-    """Paths to take out and to put in, and what the total weight gains by it."""
+    """Paths to remove and to insert, and what the total weight gains by it."""
 
     removed: list[Path]
     added: list[Path]
     gain: float
 
     def reversed(self) -> PathSwap:
-        """What undoes it."""
+        """The swap that undoes this one."""
         return PathSwap(self.added, self.removed, -self.gain)
 
 
@@ -60,14 +60,14 @@ class Packing:
     """The nodes that each has an edge to, heaviest first."""
     path_of: list[Path | None] = field(init=False)
     _loss_in: list[float] = field(init=False)
-    """What cutting a node from the one before it on its path costs, the path up to there included if it is then too
-    short to count; `_loss_out` likewise for the one after it."""
+    """What it costs to cut a node from the node before it on its path; includes the path up to there if it becomes too
+    short to count. `_loss_out` is the same for the node after it."""
     _loss_out: list[float] = field(init=False)
     _worth: list[float] = field(init=False)
     """The weight of the path that starts at a node."""
     _previous: list[int] = field(init=False)
     _gains: list[list[float]] = field(init=False)
-    """For each node: what the best path of 1, 2, ... `longest` - 1 nodes gains up to there, the path's next cut off."""
+    """For each node: the gain of the best path of 1, 2, ... `longest` - 1 nodes that ends there, without its rest."""
     _from: list[list[int]] = field(init=False)
     """The node before it on that path."""
     _stale: bytearray = field(init=False)
@@ -100,7 +100,7 @@ class Packing:
         return total
 
     def plan(self, path: Path) -> PathSwap:
-        """What putting a path in means: the paths that its nodes are on lose them; rests that are long enough stay."""
+        """The swap that inserts a path: the paths that its nodes are on lose them; rests that are long enough stay."""
         members = set(path)
         removed = {found[0]: found for node in path if (found := self.path_of[node]) is not None}
         added, gain = [path], self.weight(path)
@@ -113,7 +113,7 @@ class Packing:
         return PathSwap(list(removed.values()), added, gain)
 
     def apply(self, change: PathSwap) -> None:
-        """Do it."""
+        """Apply a swap."""
         for path in change.removed:
             for node in path:
                 self.path_of[node] = None
@@ -127,21 +127,21 @@ class Packing:
         weights = [self.before[later][earlier] for earlier, later in pairwise(path)]
         head, tail = 0.0, sum(weights)
         self._worth[path[0]] = tail
-        for place, node in enumerate(path):
+        for index, node in enumerate(path):
             self.path_of[node] = path
             self._stale[node] = 1
-            if place:
-                edge = weights[place - 1]
-                self._previous[node] = path[place - 1]
-                self._loss_in[node] = edge + (head if place < self.shortest else 0.0)
+            if index:
+                edge = weights[index - 1]
+                self._previous[node] = path[index - 1]
+                self._loss_in[node] = edge + (head if index < self.shortest else 0.0)
                 head += edge
-            if place < len(weights):
-                edge = weights[place]
+            if index < len(weights):
+                edge = weights[index]
                 tail -= edge
-                self._loss_out[node] = edge + (tail if len(weights) - place < self.shortest else 0.0)
+                self._loss_out[node] = edge + (tail if len(weights) - index < self.shortest else 0.0)
 
     def improve(self) -> None:
-        """Put in paths, and mend, until nothing is gained or the rounds are over."""
+        """Insert paths, and repair, until nothing is gained or the rounds are over."""
         self.insert_paths()
         self._recut()
         self.insert_paths()
@@ -165,7 +165,7 @@ class Packing:
                 self.apply(PathSwap(old, new, gain))
 
     def insert_paths(self) -> None:
-        """Put in paths that gain, the greatest gain first, until none does."""
+        """Insert paths that gain, the greatest gain first, until none does."""
         while True:
             found = sorted(self._gaining())
             applied = False
@@ -180,7 +180,7 @@ class Packing:
                 return
 
     def _estimate(self, path: Path) -> float:
-        """What a path gains, as `_gaining` reckons: cheap, for most paths have lost a node since they were found."""
+        """What a path gains, as `_gaining` counts it. Cheap: most paths have lost a node since they were found."""
         losses_in, losses_out, previous = self._loss_in, self._loss_out, self._previous
         earlier = path[0]
         gain = -losses_in[earlier]
@@ -193,7 +193,7 @@ class Packing:
     def _gaining(self) -> Iterator[tuple[float, int, int]]:
         """The best path at each node where something changed, if it gains: (-gain, last node, length).
 
-        What a path gains is here a lower bound: a broken edge between two of its nodes counts as lost twice.
+        The gain here is a lower bound: a broken edge between two nodes of the path counts as lost twice.
         """
         stale, losses_in, losses_out, gains = self._stale, self._loss_in, self._loss_out, self._gains
         unreached, unknown = [-inf] * self.longest, [-1] * self.longest
@@ -205,11 +205,11 @@ class Packing:
             row[0] = -loss_in
             for earlier, weight in self.before[node].items():
                 base = losses_out[earlier] if earlier == previous else weight - loss_in
-                for place, gain in enumerate(gains[earlier], 1):
+                for index, gain in enumerate(gains[earlier], 1):
                     value = gain + base
-                    if value > row[place]:
-                        row[place] = value
-                        origin[place] = earlier
+                    if value > row[index]:
+                        row[index] = value
+                        origin[index] = earlier
             top = max(row[self.shortest - 1 :]) - loss_out
             if top > 0:
                 yield -top, node, row.index(top + loss_out, self.shortest - 1) + 1
@@ -225,12 +225,12 @@ class Packing:
 
     def _trace(self, last: int, size: int) -> Path:
         path = [last]
-        for place in range(size - 1, 0, -1):
-            path.append(self._from[path[-1]][place])
+        for index in range(size - 1, 0, -1):
+            path.append(self._from[path[-1]][index])
         return tuple(reversed(path))
 
     def _eject(self, effort: int) -> tuple[int, int]:
-        """Put in the most promising edges, at most so many, and mend: how many were tried, and how many gained."""
+        """Insert the most promising edges, at most `effort`, and repair; returns how many were tried, and gained."""
         promising = sorted(
             (doubt, earlier, later)
             for later, cited in enumerate(self.before)
@@ -243,7 +243,7 @@ class Packing:
         return len(promising), gained
 
     def _doubt(self, earlier: int, later: int, weight: float) -> float:
-        """What putting an edge in costs, less the most that the first step of mending could win back; 1 if it is in."""
+        """The cost of inserting an edge, less the most that the first step of repair could regain; 1 if it is in."""
         other, path = self._previous[later], self.path_of[earlier]
         if other == earlier:
             return 1
@@ -260,7 +260,7 @@ class Packing:
         return doubt
 
     def _mended(self, earlier: int, later: int) -> bool:
-        """Put an edge in and mend; all is taken back if nothing is gained."""
+        """Insert an edge and repair; undo it all if nothing is gained."""
         change = self._joining(earlier, later, frozenset())
         if change is None:
             return False
@@ -273,8 +273,8 @@ class Packing:
             if total > 0:
                 return True
             options = [
-                (option.gain, -place, edge, option)
-                for place, edge in enumerate(self._loose(change))
+                (option.gain, -index, edge, option)
+                for index, edge in enumerate(self._loose(change))
                 if (option := self._joining(*edge, kept)) is not None
             ]
             if not options:
@@ -294,14 +294,14 @@ class Packing:
                 for other in self.after[earlier][:WIDTH]:
                     if other != later:
                         yield earlier, other
-                for place, other in enumerate(self.before[later]):
-                    if place == WIDTH:
+                for index, other in enumerate(self.before[later]):
+                    if index == WIDTH:
                         break
                     if other != earlier:
                         yield other, later
 
     def _joining(self, earlier: int, later: int, kept: AbstractSet[tuple[int, int]]) -> PathSwap | None:
-        """The best change that puts an edge in between what leads to it and what follows; none breaks a kept edge."""
+        """The best change that inserts an edge between the paths before and after it, without breaking a kept edge."""
         head, tail = self.path_of[earlier] or (earlier,), self.path_of[later] or (later,)
         head, tail = head[: head.index(earlier) + 1], tail[tail.index(later) :]
         joined = head + tail

@@ -1,10 +1,10 @@
 """Chains chosen from the reference graph: which pull requests become the stages of one task.
 
-The sum of the confidences of the edges used is made as great as can be, over paths that share no pull request. Packing
-paths of bounded length is NP-hard, so a component is solved exactly up to `EXACT` edges (`chains.choice.exact`) and by
-local search beyond (`chains.choice.packing`), which takes time in edges times `longest` a pass and lists no paths. In
-six mined repositories with 1,833 edges no component had more than 11. Of equally sure edges the one between the nearer
-numbers is preferred; the result hangs on neither the order of edges nor hashes.
+The choice maximises the sum of the confidences of the edges used, over paths that share no pull request. Packing paths
+of bounded length is NP-hard, so a component is solved exactly up to `EXACT` edges (`chains.choice.exact`) and by local
+search beyond (`chains.choice.packing`), which takes time in edges times `longest` a pass and lists no paths. In six
+mined repositories with 1,833 edges no component had more than 11. Of edges with equal confidence the one between the
+nearer numbers is preferred; the result depends on neither the order of edges nor hashes.
 
 Measured by `make optimality ARGS="--graphs 60 --nodes 13"`, against brute force on 2,160 graphs of six
 shapes: the local search alone reaches 99.7 % of the best on average at 2 to 5 pull requests, at worst 88 %; over all
@@ -30,7 +30,7 @@ Chain = tuple[int, ...]
 """Numbers of pull requests, earliest first."""
 
 EXACT = 14
-"""Up to so many edges, the chains of a component are the best there are."""
+"""A component of at most so many edges is solved exactly."""
 
 
 def choose_chains(
@@ -42,11 +42,11 @@ def choose_chains(
     frozen: Collection[int] = frozenset(),
     exact: int = EXACT,
 ) -> list[Chain]:
-    """The chains of greatest total confidence, of `shortest` to `longest` pull requests, sorted; none has a frozen one.
+    """The chains of greatest total confidence, of `shortest` to `longest` pull requests, none frozen; sorted.
 
     Disjoint: no pull request is in two chains. Otherwise: for each pull request the chain of greatest confidence that
-    ends with it, unless a later one's chain holds it whole. `exact` is the number of edges up to which a component is
-    solved exactly. Raises ValueError for limits that make no sense.
+    ends with it, unless the chain of a later pull request contains it whole. `exact` is the number of edges up to which
+    a component is solved exactly. Raises ValueError for limits that make no sense.
     """
     _check(shortest, longest)
     if shortest < 2:
@@ -60,12 +60,12 @@ def choose_chains(
 
 
 def choose_single(nodes: Iterable[int]) -> list[Chain]:
-    """Each pull request a chain of its own."""
+    """One chain for each pull request."""
     return [(node,) for node in sorted(set(nodes))]
 
 
 def choose_temporal(branches: Iterable[Sequence[int]], *, shortest: int = 2, longest: int = 5) -> list[Chain]:
-    """Of each branch's pull requests in landing order the first `longest`, the next, and so on.
+    """Each branch's pull requests in landing order, cut into runs of `longest`.
 
     A remainder shorter than `shortest` is dropped.
     """
@@ -82,7 +82,7 @@ def _check(shortest: int, longest: int) -> None:
 
 
 def weigh(source: int, target: int, confidence: float) -> float:
-    """An edge's confidence in millionths; in the digits below, how near the two numbers are, which decides ties."""
+    """An edge's confidence in millionths. The lower digits say how near the two numbers are, which decides ties."""
     return float((max(1, round(confidence * 1_000_000)) << 20) + max(0, 1023 - abs(source - target)))
 
 
@@ -95,10 +95,10 @@ def _deepest(before: Sequence[Collection[int]]) -> int:
 
 
 def _cited(graph: nx.DiGraph[int], node: int, places: Mapping[int, int]) -> dict[int, float]:
-    """The places of what a pull request cites, with weights, heaviest first."""
+    """The places of the pull requests that a pull request cites, with weights, heaviest first."""
     cited = sorted(
-        (-weigh(node, target, facts["confidence"]), places[target])
-        for target, facts in graph.adj[node].items()
+        (-weigh(node, target, attributes["confidence"]), places[target])
+        for target, attributes in graph.adj[node].items()
         if target in places
     )
     return {place: -loss for loss, place in cited}
@@ -126,7 +126,7 @@ def _disjoint(before: list[dict[int, float]], shortest: int, longest: int, exact
 
 
 def _groups(before: Sequence[Mapping[int, float]]) -> list[int]:
-    """For each place the smallest place of its component."""
+    """For each place, the smallest place of its component."""
     root = list(range(len(before)))
     for later, cited in enumerate(before):
         for earlier in cited:
@@ -136,13 +136,13 @@ def _groups(before: Sequence[Mapping[int, float]]) -> list[int]:
             while root[second] != second:
                 root[second] = second = root[root[second]]
             root[max(first, second)] = min(first, second)
-    for place, above in enumerate(root):
-        root[place] = root[above]
+    for place, parent in enumerate(root):
+        root[place] = root[parent]
     return root
 
 
 def _overlapping(before: Sequence[Mapping[int, float]], shortest: int, longest: int) -> Iterator[Chain]:
-    """The best path ending at each place, unless another of them holds it whole."""
+    """The best path that ends at each place, unless another of them contains it whole."""
     totals: list[list[float]] = []
     origins: list[list[int]] = []
     for cited in before:
@@ -163,10 +163,10 @@ def _overlapping(before: Sequence[Mapping[int, float]], shortest: int, longest: 
             for size in range(row.index(max(row[shortest - 1 :]), shortest - 1), 0, -1):
                 backwards.append(origins[backwards[-1]][size])
         paths.append(tuple(reversed(backwards)))
-    held = set()
+    contained = set()
     for path in paths:
         for end in range(1, len(path)):
             inner = paths[path[end - 1]]
             if inner == path[max(0, end - len(inner)) : end]:
-                held.add(path[end - 1])
-    return (path for last, path in enumerate(paths) if len(path) >= shortest and last not in held)
+                contained.add(path[end - 1])
+    return (path for last, path in enumerate(paths) if len(path) >= shortest and last not in contained)

@@ -1,1 +1,1 @@
-"""What one pull request has to do with another: signs, confidence, order."""
+"""How one pull request builds on another: signs, confidence, order."""

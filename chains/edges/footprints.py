@@ -1,8 +1,8 @@
-"""What one patch leaves behind in the code and another one finds there.
+"""What one patch leaves in the code, and where a later patch meets it.
 
-That the later patch changes or removes lines which the earlier one added is the strongest sign of a dependency there is
-(measured: 69 of 76 cited pairs with that sign were real, five more borderline). Lines are compared by their text within
-one path: what `git blame` would add by following every move costs a process a file, and thousands of pairs are asked.
+The strongest sign of a dependency: the later patch changes or removes lines that the earlier one added (measured: 69 of
+76 cited pairs with that sign were real, five more borderline). Lines are compared by their text within one path.
+`git blame` would follow every move, but costs a process for each file, and there are thousands of pairs.
 """
 
 from __future__ import annotations
@@ -16,12 +16,14 @@ from prchain.git import FilePatch
 from prchain.identifiers import defined_names, identifiers
 from prchain.kinds import FileKind, kind_of
 
-_CODE = frozenset({FileKind.SOURCE, FileKind.TEST})
+_CODE_KINDS = frozenset({FileKind.SOURCE, FileKind.TEST})
 
-_TELLING = 12
-"""A line with fewer letters and digits stands in many places: ``else:``, ``return None``, ``});``."""
+_MIN_TELLING = 12
+"""A line with fewer letters and digits occurs in many places: ``else:``, ``return None``, ``});``."""
 
-_COMMON = re.compile(r"^(?:import|from|use|#include|using|package|return|continue|pass|end|else)\b.{0,24}$|^[\W\d_]*$")
+_COMMON_LINE = re.compile(
+    r"^(?:import|from|use|#include|using|package|return|continue|pass|end|else)\b.{0,24}$|^[\W\d_]*$"
+)
 
 _MOST_LINES = 4000
 """Lines kept per path and kind; a generated file of a million lines proves no more."""
@@ -37,7 +39,7 @@ class PatchFootprint:
     around: dict[str, frozenset[str]] = field(default_factory=dict)
     """The unchanged lines beside its changes, by the path before."""
     defined: frozenset[str] = frozenset()
-    """Names that its added lines define and its other lines do not hold."""
+    """Names that its added lines define and its other lines do not have."""
     used: frozenset[str] = frozenset()
     """Names in its added lines and beside them."""
     sources: frozenset[str] = frozenset()
@@ -62,11 +64,11 @@ class PatchOverlap:
     lines: int = 0
     """How many telling lines the later patch adds and removes."""
     repeated: float = 0.0
-    """The share of the lines that the two add which both add; near 1 for what lands again."""
+    """The share of added lines that both patches add; near 1 where a change lands again."""
     changed_lines: int = 0
     """Telling lines that the earlier patch added and the later one removes or changes."""
     neighbour_lines: int = 0
-    """Telling lines that the earlier patch added and that stand beside a change of the later one."""
+    """Telling lines that the earlier patch added and that are beside a change of the later one."""
     names: tuple[str, ...] = ()
     """Names that the earlier patch introduced and the later one uses."""
     files: tuple[str, ...] = ()
@@ -82,9 +84,9 @@ class PatchOverlap:
         return bool(self.files or self.folders or self.changed_lines or self.neighbour_lines or self.names)
 
 
-def trace(patch: Sequence[FilePatch]) -> PatchFootprint:
-    """The trace of a patch that was made with some lines of context."""
-    found = PatchFootprint()
+def footprint_of(patch: Sequence[FilePatch]) -> PatchFootprint:
+    """The footprint of a patch that has some lines of context."""
+    footprint = PatchFootprint()
     defined: set[str] = set()
     known: set[str] = set()
     used: set[str] = set()
@@ -92,25 +94,25 @@ def trace(patch: Sequence[FilePatch]) -> PatchFootprint:
     tests: set[str] = set()
     for file in patch:
         kind = kind_of(file.path)
-        if kind not in _CODE or file.binary:
+        if kind not in _CODE_KINDS or file.binary:
             continue
         before = file.old_path or file.path
         (sources if kind is FileKind.SOURCE else tests).update((file.path, before))
-        beside = [line[1:] for hunk in file.hunks for line in hunk.lines if line[0] == " "]
-        found.added[file.path] = _telling(file.added)
-        found.removed[before] = _telling(file.removed)
-        found.around[before] = _telling(beside)
+        neighbours = [line[1:] for hunk in file.hunks for line in hunk.lines if line[0] == " "]
+        footprint.added[file.path] = _telling_lines(file.added)
+        footprint.removed[before] = _telling_lines(file.removed)
+        footprint.around[before] = _telling_lines(neighbours)
         if kind is FileKind.SOURCE:
             defined |= defined_names(file.added, file.path)
-        known.update(identifiers("\n".join((*file.removed, *beside))))
-        used.update(identifiers("\n".join((*file.added, *beside))))
-    found.defined = frozenset(name for name in defined - known if _is_telling_name(name))
-    found.used = frozenset(used)
-    found.sources, found.tests = frozenset(sources), frozenset(tests)
-    return found
+        known.update(identifiers("\n".join((*file.removed, *neighbours))))
+        used.update(identifiers("\n".join((*file.added, *neighbours))))
+    footprint.defined = frozenset(name for name in defined - known if _is_telling_name(name))
+    footprint.used = frozenset(used)
+    footprint.sources, footprint.tests = frozenset(sources), frozenset(tests)
+    return footprint
 
 
-def touch(later: PatchFootprint, earlier: PatchFootprint) -> PatchOverlap:
+def overlap_of(later: PatchFootprint, earlier: PatchFootprint) -> PatchOverlap:
     """Where the later patch meets the earlier one."""
     return PatchOverlap(
         lines=later.lines,
@@ -133,19 +135,19 @@ def _repeated(later: PatchFootprint, earlier: PatchFootprint) -> float:
 _NONE: frozenset[str] = frozenset()
 
 
-def _telling(lines: Collection[str]) -> frozenset[str]:
-    found = set()
+def _telling_lines(lines: Collection[str]) -> frozenset[str]:
+    texts = set()
     for line in lines:
         text = " ".join(line.split())
-        if sum(map(str.isalnum, text[:80])) >= _TELLING and not _COMMON.match(text):
-            found.add(text)
-            if len(found) >= _MOST_LINES:
+        if sum(map(str.isalnum, text[:80])) >= _MIN_TELLING and not _COMMON_LINE.match(text):
+            texts.add(text)
+            if len(texts) >= _MOST_LINES:
                 break
-    return frozenset(found)
+    return frozenset(texts)
 
 
 def _is_telling_name(name: str) -> bool:
-    """Whether a name is unlikely to be met by chance: long, or made of several words."""
+    """Whether a name is unlikely to occur by chance: long, or made of several words."""
     bare = name.strip("_")
     return len(bare) >= 10 or (
         len(bare) >= 6 and ("_" in bare or not (bare.islower() or bare.isupper() or bare[1:].islower()))

@@ -1,8 +1,8 @@
 """The reference graph: landed pull requests, and edges from each to the earlier ones it builds on.
 
 An edge runs from the later pull request (source) to the earlier one (target) in reference order, so the graph has no
-cycle. Pure: edges in, a networkx graph out. The graph holds what choosing chains needs, confidence and relation; the
-signs stay with the edges, for at 400,000 edges they would be most of the memory.
+cycle. Pure: edges in, a networkx graph out. The graph holds what the choice of chains needs: confidence and relation.
+The signs stay with the edges: at 400,000 edges they would take most of the memory.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Edge:
 
 
 class CyclicGraph(ValueError):
-    """Edges were not oriented by one order; `cycle` are the pull requests of one cycle, each citing the next."""
+    """The edges do not follow one order; `cycle` holds the pull requests of one cycle, each citing the next."""
 
     def __init__(self, cycle: tuple[int, ...]) -> None:
         super().__init__("the edges form a cycle: " + " -> ".join(f"#{node}" for node in (*cycle, cycle[0])))
@@ -44,8 +44,8 @@ class CyclicGraph(ValueError):
 def build_graph(edges: Iterable[Edge]) -> nx.DiGraph[int]:
     """The graph of these edges, source -> target, each with `confidence` and `relation`.
 
-    Of several edges between two pull requests the surest counts. Raises `CyclicGraph`, and ValueError for a confidence
-    outside (0, 1].
+    Of several edges between two pull requests the one of greatest confidence counts. Raises `CyclicGraph`, and
+    ValueError for a confidence outside (0, 1].
     """
     graph: nx.DiGraph[int] = nx.DiGraph()
     for edge in edges:
@@ -62,7 +62,7 @@ def build_graph(edges: Iterable[Edge]) -> nx.DiGraph[int]:
 def reference_order(graph: nx.DiGraph[int]) -> list[int]:
     """The pull requests that have an edge, earliest first: each after all that it cites.
 
-    By the longest way to it from one that nobody cites, then by number: the same however the edges were ordered.
+    Sorted by the longest path to it from a pull request that nobody cites, then by number; independent of edge order.
     """
     order: list[int] = []
     for generation in nx.topological_generations(graph):
@@ -72,5 +72,5 @@ def reference_order(graph: nx.DiGraph[int]) -> list[int]:
 
 
 def components(graph: nx.DiGraph[int]) -> list[set[int]]:
-    """The sets of pull requests that hang together, largest first, then by smallest number."""
+    """The connected sets of pull requests, largest first, then by smallest number."""
     return sorted(nx.weakly_connected_components(graph), key=lambda nodes: (-len(nodes), min(nodes)))

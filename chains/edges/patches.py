@@ -9,10 +9,10 @@ from prchain.errors import IncompleteRepository
 from prchain.git import FilePatch, GitRepository
 
 CONTEXT = 3
-"""Unchanged lines read around each change: what stands beside a change tells where it belongs."""
+"""Unchanged lines read around each change: the lines beside a change tell where it belongs."""
 
-_SPLIT = 64
-"""Landings read at once where some patch of the stream before them could not be read."""
+_BATCH = 64
+"""Landings read one by one after a patch of the stream could not be read."""
 
 
 def read_patches(
@@ -21,19 +21,19 @@ def read_patches(
     """Each landing with its patch B_t to M_t, in the order given; None where blobs are missing or damaged."""
     start = 0
     while start < len(landed):
-        # A stream ends at the first patch that cannot be read: go on behind it, in small steps where many are near.
+        # A stream ends at the first patch that cannot be read. The next ones are read one by one, then a new stream.
         try:
             pairs = [(landed.base_sha, landed.landed_sha) for landed in landed[start:]]
             for patch in repository.patches(pairs, context=CONTEXT):
                 yield landed[start], patch
                 start += 1
         except IncompleteRepository:
-            for later in landed[start : start + _SPLIT]:
-                yield later, _alone(repository, later)
-            start += _SPLIT
+            for later in landed[start : start + _BATCH]:
+                yield later, _read_patch(repository, later)
+            start += _BATCH
 
 
-def _alone(repository: GitRepository, landed: LandedPullRequest) -> list[FilePatch] | None:
+def _read_patch(repository: GitRepository, landed: LandedPullRequest) -> list[FilePatch] | None:
     try:
         return next(repository.patches([(landed.base_sha, landed.landed_sha)], context=CONTEXT))
     except IncompleteRepository:

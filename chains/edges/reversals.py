@@ -1,7 +1,7 @@
-"""Add, revert, land again: what is left of it.
+"""Changes that were reverted or landed again, and which pull request stands for each in the end.
 
-Who takes a change back whole does no work that a task could ask for, and what was taken back is not in the code that
-later pull requests stand on. Where it landed again, the later landing stands in its place.
+A pull request that reverts a whole change does no work that a task could ask for, and a reverted change is not in the
+code that later pull requests build on. Where a change landed again, the later landing takes its place.
 """
 
 from __future__ import annotations
@@ -12,59 +12,59 @@ from dataclasses import dataclass, field
 
 from chains.edges.footprints import PatchFootprint
 
-_WHOLE = 0.5
-"""A patch of which more than this puts the code back is a revert; the rest of it is conflicts that were resolved."""
+_WHOLE_SHARE = 0.5
+"""A patch is a revert if more than this share of it restores the code; the rest is resolved conflicts."""
 
-_NAMED = re.compile(
+_REVERT_SUBJECT = re.compile(
     r"""(?i)^\W*(?:\w+: ?)?revert(?:s|ed|ing)?:? """
     r"""(?:["'\u201c`]|(?:pr|pull request|commit)? ?#?[0-9a-f]{2,40}\b)|\breverts #\d+"""
 )
-_PARTLY = re.compile(r"(?i)\bpart(?:s|ly|ial|ially)?\b")
+_PARTIAL_SUBJECT = re.compile(r"(?i)\bpart(?:s|ly|ial|ially)?\b")
 
 
 @dataclass(frozen=True, slots=True)
 class Reversal:
-    """One pull request that takes another one back, or lands it again (`relation` is ``reverts`` or ``relands``)."""
+    """One pull request that reverts another, or lands it again (`relation` is ``reverts`` or ``relands``)."""
 
     source: int
     target: int
     relation: str
     counts: bool = True
-    """False where the revert landed elsewhere than its target: on a release branch, say, while the trunk keeps it."""
+    """False where the revert landed on another branch than its target: a release branch, while the trunk keeps it."""
 
 
 @dataclass(slots=True)
 class Reversals:
-    """The pull requests of one repository that were taken back, and those that took them back."""
+    """The pull requests of one repository that were reverted, and those that reverted them."""
 
     reverts: dict[int, int] = field(default_factory=dict)
-    """Who takes back whole: what, the first of several."""
+    """Whole revert to the pull request that it reverts, the first of several."""
     reverted: dict[int, int] = field(default_factory=dict)
-    """What was taken back and does not stand at the end: by whom."""
+    """Pull request that is reverted at the end to the pull request that reverted it."""
     stands_for: dict[int, int] = field(default_factory=dict)
-    """What was taken back and landed again: as what, and that stands."""
+    """Reverted pull request to the later landing of the same change, which is not reverted."""
 
 
 def is_whole(subject: str, revert: PatchFootprint | None, reverted: PatchFootprint | None) -> bool:
-    """Whether a pull request of this subject takes another one back and hardly does anything else.
+    """Whether a pull request of this subject reverts another and does hardly anything else.
 
     Its subject says so, or most lines of its patch undo lines of the other's.
     """
-    if _PARTLY.search(subject):
+    if _PARTIAL_SUBJECT.search(subject):
         return False
-    if _NAMED.search(subject) or revert is None or reverted is None:
+    if _REVERT_SUBJECT.search(subject) or revert is None or reverted is None:
         return True
     gone = sum(len(reverted.added.get(path, frozenset()) & lines) for path, lines in revert.removed.items())
     back = sum(len(reverted.removed.get(path, frozenset()) & lines) for path, lines in revert.added.items())
-    return gone + back > _WHOLE * revert.lines
+    return gone + back > _WHOLE_SHARE * revert.lines
 
 
 def find_reversals(turns: Iterable[Reversal], whole: Callable[[int, int], bool]) -> Reversals:
-    """What a history of turns, in the order of landing, comes to.
+    """The result of a history of reverts and relandings (`turns`), in the order of landing.
 
-    `whole(source, target)` says whether the source takes the target back whole.
+    `whole(source, target)` says whether the source reverts the whole target.
     """
-    history = _History()
+    history = _TurnHistory()
     for turn in turns:
         if turn.relation == "relands":
             history.land_again(turn.source, turn.target)
@@ -73,8 +73,8 @@ def find_reversals(turns: Iterable[Reversal], whole: Callable[[int, int], bool])
     return history.end()
 
 
-class _History:
-    """Who stands, turn by turn: a revert that is taken back puts in again what it took out."""
+class _TurnHistory:
+    """Which pull requests are reverted, turn by turn: reverting a revert restores what it removed."""
 
     def __init__(self) -> None:
         self._targets: dict[int, list[int]] = {}

@@ -1,1 +1,1 @@
-"""Which pull requests may be stages: what their patches are made of, and what drops them."""
+"""Which pull requests may be stages: the content of their patches, and the filters that drop them."""

@@ -1,4 +1,4 @@
-"""What evaluation benchmarks are made of: training data must not contain it unless somebody asks for it."""
+"""Repositories and pull requests of evaluation benchmarks: training data must not contain them unless asked for."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _INSTANCE = re.compile(
     rf"(?:instance_)?{_OWNER}__(?P<name>[\w.-]{{1,100}}?)[-_](?P<number>[0-9]{{1,9}})"
     r"(?P<suffix>(?:__|[.-])[A-Za-z][\w.-]*)?"
 )
-_BEYOND_FILE = 1 << 26
+_MAX_BYTES = 1 << 26
 
 
 @dataclass(frozen=True)
 class Benchmarks:
-    """Repositories that benchmarks are made from, and single pull requests that a user has named."""
+    """Repositories that benchmarks are made from, and single pull requests that the user listed."""
 
     repositories: Mapping[str, str] = field(default_factory=dict)
     """Full name in lower case to the benchmark's name, or names."""
@@ -36,14 +36,14 @@ class Benchmarks:
     def load(cls, path: Path | None = None) -> Benchmarks:
         """The known benchmarks, and the instances of the list at `path`.
 
-        A line of it is ``owner/name#N``, a pull request's address or an instance id as SWE-bench writes it,
-        ``owner__name-N``, with a suffix where there is one (``__s2``, ``.variant``); ``#`` begins a comment where it
-        begins a line or stands after a blank. Raises `BenchmarkListError`, which names file and line.
+        Each line is ``owner/name#N``, the URL of a pull request, or an instance id of SWE-bench, ``owner__name-N``,
+        with or without a suffix (``__s2``, ``.variant``); ``#`` begins a comment at the start of a line or after a
+        blank. Raises `BenchmarkListError`, which names file and line.
         """
         if path is None:
             return cls(_known())
         try:
-            if path.stat().st_size > _BEYOND_FILE:
+            if path.stat().st_size > _MAX_BYTES:
                 raise BenchmarkListError(f"{path} is larger than a list of instances can be")
             text = path.read_text(encoding="utf-8-sig")
         except OSError as error:
@@ -53,7 +53,7 @@ class Benchmarks:
         return cls(_known(), frozenset(_instances(path.name, text.split("\n"))))
 
     def repository(self, full_name: str) -> str | None:
-        """The benchmark that is made from a repository (``owner/name``); several are joined by commas."""
+        """The benchmark made from a repository (``owner/name``); several are joined by commas."""
         return self.repositories.get(full_name.lower())
 
     def contains(self, full_name: str, number: int) -> bool:

@@ -1,11 +1,11 @@
-"""Which landed pull requests may be stages: their patches are read once, and what the rest needs of them is kept."""
+"""Which landed pull requests may be stages. Their patches are read once, and what later steps need of them is kept."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from chains.edges.footprints import PatchFootprint, trace
+from chains.edges.footprints import PatchFootprint, footprint_of
 from chains.edges.patches import read_patches
 from chains.edges.reversals import Reversals
 from chains.history import LandedPullRequest, MinedRepository
@@ -20,7 +20,7 @@ from prchain.reference import Reference, split
 
 @dataclass(frozen=True, slots=True)
 class PatchSize:
-    """How much a reference patch changes; lines are those added and removed that are not blank."""
+    """The size of a reference patch; lines are added and removed lines that are not blank."""
 
     source_files: int
     source_lines: int
@@ -38,20 +38,20 @@ class PatchSize:
 
 @dataclass(slots=True)
 class Examination:
-    """What was found out about the pull requests that were looked at."""
+    """The results of examining pull requests, by number."""
 
     sizes: dict[int, PatchSize] = field(default_factory=dict)
-    """Of those that may be stages."""
-    traces: dict[int, PatchFootprint] = field(default_factory=dict)
-    """Of all whose patch can be read, where traces were asked for."""
+    """Of the pull requests that may be stages."""
+    footprints: dict[int, PatchFootprint] = field(default_factory=dict)
+    """Of all pull requests whose patch can be read; empty unless footprints were requested."""
     dropped: dict[int, tuple[str, str]] = field(default_factory=dict)
-    """(outcome, reason) of those that may not."""
+    """(outcome, reason) of the pull requests that may not be stages."""
     licences: Mapping[int, str | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Examiner:
-    """Looks at the pull requests of one repository under one set of filters."""
+    """Examines the pull requests of one repository with one set of filters."""
 
     mined: MinedRepository
     repository: GitRepository
@@ -68,20 +68,20 @@ class Examiner:
         *,
         reversals: Reversals,
         backports: Mapping[int, int],
-        traced: bool,
+        with_footprints: bool,
     ) -> Examination:
-        """Judge every one of `pulls` by the filters; `traced` keeps the traces of their patches.
+        """Apply the filters to each of `pulls`; `with_footprints` keeps the footprints of their patches.
 
-        `backports` says which landed pull request each backport repeats. What is in a benchmark, or under a licence
-        that is not allowed, is not read at all.
+        `backports` maps each backport to the landed pull request that it repeats. Patches in a benchmark, or under a
+        licence that is not allowed, are not read.
         """
-        study = Examination(licences=licences_of(self.repository, pulls))
-        known = {facts.number: facts for facts in map(self._before_reading(study, reversals, backports), pulls)}
+        examination = Examination(licences=licences_of(self.repository, pulls))
+        known = {facts.number: facts for facts in map(self._before_reading(examination, reversals, backports), pulls)}
         readable = []
         for landed in pulls:
             verdict = drop(known[landed.number], self.filters)
             if verdict and verdict[0] in _WITHOUT_PATCH:
-                study.dropped[landed.number] = verdict
+                examination.dropped[landed.number] = verdict
             else:
                 readable.append(landed)
         for landed, patch in read_patches(self.repository, readable):
@@ -91,12 +91,12 @@ class Examiner:
             facts = replace(known[landed.number], reference=reference, same_normalized=same)
             verdict = drop(facts, self.filters)
             if verdict:
-                study.dropped[landed.number] = verdict
+                examination.dropped[landed.number] = verdict
             elif reference is not None:
-                study.sizes[landed.number] = PatchSize.of(reference)
-            if traced and patch is not None:
-                study.traces[landed.number] = trace(patch)
-        return study
+                examination.sizes[landed.number] = PatchSize.of(reference)
+            if with_footprints and patch is not None:
+                examination.footprints[landed.number] = footprint_of(patch)
+        return examination
 
     def _same_normalized(self, landed: LandedPullRequest, reference: Reference) -> bool:
         if not reference.code or not may_be_annotation_only(reference.code):
@@ -115,7 +115,7 @@ class Examiner:
         return self.repository.blob(f"{commit}:{path}").decode("utf-8", "replace")
 
     def _before_reading(
-        self, study: Examination, reversals: Reversals, backports: Mapping[int, int]
+        self, examination: Examination, reversals: Reversals, backports: Mapping[int, int]
     ) -> Callable[[LandedPullRequest], PullFacts]:
         benchmark = self.benchmarks.repository(self.mined.full_name)
 
@@ -130,7 +130,7 @@ class Examiner:
                 reverts=reversals.reverts.get(number),
                 reverted_by=reversals.reverted.get(number),
                 backport_of=backports.get(number),
-                licence=study.licences.get(number),
+                licence=examination.licences.get(number),
                 benchmark=benchmark,
                 benchmark_instance=self.benchmarks.contains(self.mined.full_name, number),
             )
@@ -141,13 +141,15 @@ class Examiner:
 _WITHOUT_PATCH = frozenset({"benchmark_repository", "benchmark_instance", "licence_unknown", "licence"})
 
 
-def traces_of(repository: GitRepository, pulls: Sequence[LandedPullRequest]) -> dict[int, PatchFootprint]:
-    """The traces of some pull requests whose patches can be read."""
-    return {landed.number: trace(patch) for landed, patch in read_patches(repository, pulls) if patch is not None}
+def footprints_of(repository: GitRepository, pulls: Sequence[LandedPullRequest]) -> dict[int, PatchFootprint]:
+    """The footprints of the pull requests whose patches can be read."""
+    return {
+        landed.number: footprint_of(patch) for landed, patch in read_patches(repository, pulls) if patch is not None
+    }
 
 
 def licences_of(repository: GitRepository, pulls: Collection[LandedPullRequest]) -> dict[int, str | None]:
-    """The licence of each pull request's base; bases with the same licence files are asked for once."""
+    """The licence of each pull request's base; bases with the same licence files are read once."""
     known: dict[tuple[tuple[str, str], ...], str | None] = {}
     found: dict[int, str | None] = {}
     ordered = sorted(pulls, key=lambda landed: landed.number)

@@ -1,4 +1,4 @@
-"""Patches that change how a program is written and not what it does: white space, comments, the order of imports."""
+"""Patches that change how a program is written, not what it does: white space, comments, the order of imports."""
 
 from __future__ import annotations
 
@@ -10,8 +10,21 @@ from prchain.git import FilePatch
 from prchain.git.patches import Hunk
 from prchain.kinds import language_of
 
-_HASH = {"python", "cython", "ruby", "shell", "perl", "r", "julia", "elixir", "nix", "terraform", "powershell", "nim"}
-_SLASHES = {
+_HASH_COMMENTS = {
+    "python",
+    "cython",
+    "ruby",
+    "shell",
+    "perl",
+    "r",
+    "julia",
+    "elixir",
+    "nix",
+    "terraform",
+    "powershell",
+    "nim",
+}
+_SLASH_COMMENTS = {
     "typescript",
     "javascript",
     "vue",
@@ -37,8 +50,8 @@ _SLASHES = {
     "php",
     "grammar",
 }
-_DASHES = {"sql", "lua", "haskell"}
-_STARRED = {"typescript", "javascript", "java", "kotlin", "scala", "groovy", "php", "dart", "swift", "c#"}
+_DASH_COMMENTS = {"sql", "lua", "haskell"}
+_STARRED_COMMENTS = {"typescript", "javascript", "java", "kotlin", "scala", "groovy", "php", "dart", "swift", "c#"}
 """Languages whose block comments begin each line with a star, and in which no statement does."""
 _INDENTED = {"python", "cython", "nim", "haskell", "f#"}
 """Languages in which indentation says what belongs to what."""
@@ -51,9 +64,9 @@ _IMPORT = re.compile(
 
 
 def is_cosmetic(files: Iterable[FilePatch]) -> bool:
-    """Whether the files' patches change lines, and only white space, comments and the order of imports.
+    """Whether the files' patches change lines, but only white space, comments and the order of imports.
 
-    Doubt speaks for work: trailing code, strings' contents, docstrings and, where it has a meaning, indentation count.
+    False in doubt: trailing code, contents of strings, docstrings and, where it has a meaning, indentation count.
     """
     changed = [file for file in files if file.added or file.removed]
     return bool(changed) and all(map(_is_cosmetic, changed))
@@ -63,29 +76,29 @@ def _is_cosmetic(file: FilePatch) -> bool:
     language = language_of(file.path)
     if language is None or file.binary or file.status not in "MRC":
         return False
-    return all(_says_the_same(hunk, language) for hunk in file.hunks) or _orders_imports(file, language)
+    return all(_same_sides(hunk, language) for hunk in file.hunks) or _reorders_imports(file, language)
 
 
-def _says_the_same(hunk: Hunk, language: str) -> bool:
-    """Whether a hunk's two sides are one. A line that moves to another hunk is work: it runs at another time."""
+def _same_sides(hunk: Hunk, language: str) -> bool:
+    """Whether a hunk's two sides say the same. A line that moves to another hunk is work: it runs at another time."""
     old, new = (_bare_lines([line[1:] for line in hunk.lines if line[0] == mark], language) for mark in ("-", "+"))
     if [text for _, text in old] == [text for _, text in new]:
         return language not in _INDENTED or [indent for indent, _ in old] == [indent for indent, _ in new]
     return "".join(text for _, text in old) == "".join(text for _, text in new)
 
 
-def _orders_imports(file: FilePatch, language: str) -> bool:
+def _reorders_imports(file: FilePatch, language: str) -> bool:
     if not all(_IMPORT.match(line) for line in (*file.removed, *file.added) if line.strip()):
         return False
     return sorted(_bare_lines(file.removed, language)) == sorted(_bare_lines(file.added, language))
 
 
 def _bare_lines(lines: Sequence[str], language: str) -> list[tuple[str, str]]:
-    """(indentation, text without comment and without white space outside strings) of the lines that have such text."""
+    """(indentation, text without comments and without white space outside strings) of each line that has such text."""
     bare = []
     for line in lines:
         body = line.lstrip()
-        if language in _STARRED and (body.startswith(("* ", "*/")) or body.rstrip() == "*"):
+        if language in _STARRED_COMMENTS and (body.startswith(("* ", "*/")) or body.rstrip() == "*"):
             continue
         text = "".join(_words(body, language))
         if text:
@@ -106,10 +119,10 @@ def _words(line: str, language: str) -> Iterable[str]:
 @lru_cache
 def _reader(language: str) -> re.Pattern[str]:
     comments = []
-    if language in _HASH:
+    if language in _HASH_COMMENTS:
         comments.append(r"(?P<line_comment>(?<!\S)#.*)")
-    elif language in _SLASHES:
+    elif language in _SLASH_COMMENTS:
         comments.append(r"(?P<line_comment>(?<![:\w])//.*|/\*(?!.*\*/).*)|(?P<comment>/\*.*?\*/)")
-    elif language in _DASHES:
+    elif language in _DASH_COMMENTS:
         comments.append(r"(?P<line_comment>--.*)")
     return re.compile("|".join([_STRING, *comments, r"(?P<words>\w+)\s+(?=\w)|\w+|\S"]))

@@ -1,4 +1,4 @@
-"""Which pull requests can be no stage of a chain, each with the one outcome that says why.
+"""Which pull requests cannot be a stage of a chain, each with one outcome that says why.
 
 Pure. The first that applies, in this order, is the outcome:
 
@@ -33,8 +33,8 @@ language               mostly in a language that was not asked for
 no_text                nothing but a subject that says nothing
 =====================  ===============================================================================
 
-Lines are those with content, added and removed. Where there is no program text, and the outcome that says so is kept,
-neither its size nor its language is asked for.
+Lines are added and removed lines that are not blank. Where there is no program text, and the filter for that is
+switched off, neither size nor language is checked.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ PERMISSIVE = frozenset(
         "ZPL-2.1",
     }
 )
-"""SPDX identifiers of licences that let code go on under other terms, and of MPL-2.0, which binds single files only."""
+"""SPDX identifiers of licences that allow use under other terms, and of MPL-2.0, which binds single files only."""
 
 
 @dataclass(frozen=True)
@@ -89,14 +89,14 @@ class Filters:
     """Which filters apply, and their limits."""
 
     keep: frozenset[str] = frozenset()
-    """Outcomes that are switched off: what they name is kept."""
+    """Outcomes that are switched off: their pull requests are kept."""
     min_source_lines: int = 5
     max_source_lines: int = 1500
     max_source_files: int = 40
     languages: frozenset[str] = frozenset()
-    """Names as `prchain.kinds.LANGUAGES` has them, in lower case; none is all."""
+    """Names of `prchain.kinds.LANGUAGES`, in lower case; empty allows all."""
     licences: frozenset[str] | None = PERMISSIVE
-    """SPDX identifiers that are allowed; None allows all, the unknown too."""
+    """SPDX identifiers that are allowed; None allows all, also unknown licences."""
 
     def __post_init__(self) -> None:
         unknown = sorted(self.keep - OUTCOMES.keys())
@@ -106,7 +106,7 @@ class Filters:
 
 @dataclass(frozen=True)
 class PullFacts:
-    """What the filters have to know of a landed pull request."""
+    """What the filters need to know of a landed pull request."""
 
     number: int
     subject: str
@@ -114,13 +114,13 @@ class PullFacts:
     """None where git cannot read the patch."""
     by_bot: bool = False
     text_length: int = 0
-    """Characters that say what it is for, besides the subject: body, messages of its own commits, issues it closes."""
+    """Characters that describe it, besides the subject: body, messages of its own commits, issues it closes."""
     reverts: int | None = None
-    """Which one it takes back as a whole."""
+    """The pull request that it reverts as a whole."""
     reverted_by: int | None = None
-    """Who took it back as a whole, where it did not land again."""
+    """The pull request that reverted it as a whole, where it did not land again."""
     backport_of: int | None = None
-    """Which landed pull request it repeats on another branch."""
+    """The landed pull request that it repeats on another branch."""
     licence: str | None = None
     """SPDX expression of the repository's licence; `chains.stages.licence`."""
     same_normalized: bool = False
@@ -131,9 +131,9 @@ class PullFacts:
 
 
 def drop(facts: PullFacts, filters: Filters) -> tuple[str, str] | None:
-    """The outcome of the first filter that refuses the pull request, with the reason and its evidence; None to keep it.
+    """(outcome, reason with its evidence) of the first filter that refuses the pull request; None to keep it.
 
-    The reason is one line, without text of the repository but for the subject of what keeps the house.
+    The reason is one line. It has no text of the repository, except the subject of a housekeeping pull request.
     """
     for outcome, check in OUTCOMES.items():
         if outcome not in filters.keep:
@@ -145,7 +145,7 @@ def drop(facts: PullFacts, filters: Filters) -> tuple[str, str] | None:
 
 _Check = Callable[[PullFacts, Filters], str | None]
 
-_ASIDE = {
+_SUPPORT_KINDS = {
     FileKind.DOCS: "docs_only",
     FileKind.TEST: "tests_only",
     FileKind.CI: "ci_only",
@@ -153,7 +153,7 @@ _ASIDE = {
     FileKind.GENERATED: "generated_only",
     FileKind.VENDORED: "vendored_only",
 }
-"""Kinds of files that are no part of the work, and what a patch of nothing else is called."""
+"""Kinds of files that are not part of the work, and the outcome of a patch with nothing else."""
 
 
 def _benchmark_repository(facts: PullFacts, _: Filters) -> str | None:
@@ -207,7 +207,7 @@ def _housekeeping(outcome: str) -> _Check:
     def check(facts: PullFacts, _: Filters) -> str | None:
         if facts.reference is None or housekeeping_of(facts.subject, facts.reference.paths) != outcome:
             return None
-        return f"its subject says so ({_shown(facts.subject)}), and so do all its {len(facts.reference.paths)} paths"
+        return f"its subject says so ({_quoted(facts.subject)}), and so do all its {len(facts.reference.paths)} paths"
 
     return check
 
@@ -217,7 +217,7 @@ def _bot_housekeeping(facts: PullFacts, _: Filters) -> str | None:
         return None
     if facts.reference.code and not is_cosmetic(facts.reference.code):
         return None
-    return f"a bot made it, and no program text changed but in how it is written ({_shown(facts.subject)})"
+    return f"a bot made it, and no program text changed but in how it is written ({_quoted(facts.subject)})"
 
 
 def _only(kind: FileKind) -> _Check:
@@ -231,32 +231,34 @@ def _only(kind: FileKind) -> _Check:
 
 def _no_source(facts: PullFacts, filters: Filters) -> str | None:
     kinds = facts.reference.kinds if facts.reference else frozenset()
-    if len(kinds) < 2 or not kinds <= _ASIDE.keys():
+    if len(kinds) < 2 or not kinds <= _SUPPORT_KINDS.keys():
         return None
-    if all(_ASIDE[kind] in filters.keep for kind in kinds):
+    if all(_SUPPORT_KINDS[kind] in filters.keep for kind in kinds):
         return None
-    return f"changes only {_listed(kinds)}"
+    return f"changes only {_joined(kinds)}"
 
 
 def _config_only(facts: PullFacts, _: Filters) -> str | None:
     kinds = facts.reference.kinds if facts.reference else frozenset()
-    if FileKind.CONFIG not in kinds or not kinds <= {FileKind.CONFIG, *_ASIDE}:
+    if FileKind.CONFIG not in kinds or not kinds <= {FileKind.CONFIG, *_SUPPORT_KINDS}:
         return None
-    return f"changes only {_listed(kinds)}"
+    return f"changes only {_joined(kinds)}"
 
 
 def _data_only(facts: PullFacts, _: Filters) -> str | None:
     kinds = facts.reference.kinds if facts.reference else frozenset()
     if FileKind.SOURCE in kinds or not kinds & {FileKind.DATA, FileKind.BINARY}:
         return None
-    return f"changes only {_listed(kinds)}"
+    return f"changes only {_joined(kinds)}"
 
 
 def _cosmetic(facts: PullFacts, _: Filters) -> str | None:
     if facts.reference is None or not (facts.same_normalized or is_cosmetic(facts.reference.code)):
         return None
-    what = "docstrings or annotations" if facts.same_normalized else "white space, comments or the order of imports"
-    return f"its {facts.reference.source_lines} lines change only {what}"
+    difference = (
+        "docstrings or annotations" if facts.same_normalized else "white space, comments or the order of imports"
+    )
+    return f"its {facts.reference.source_lines} lines change only {difference}"
 
 
 def _renames_only(facts: PullFacts, _: Filters) -> str | None:
@@ -294,9 +296,9 @@ def _language(facts: PullFacts, filters: Filters) -> str | None:
 
 
 _NUMBER_TAIL = re.compile(r"\s*[(\[](?:#|gh-|GH-|PR #?)[0-9]{1,9}[)\]]\s*")
-_MERGE = re.compile(r"Merged? (?:pull request|PR|branch)\b.*", re.I)
+_MERGE_SUBJECT = re.compile(r"Merged? (?:pull request|PR|branch)\b.*", re.I)
 _PREFIX = re.compile(r"^[a-z/]+(?:\([^)\n]{0,60}\))?!?:\s*", re.I)
-_SAYS_NOTHING = {
+_EMPTY_WORDS = {
     "fix",
     "fixes",
     "fixed",
@@ -363,28 +365,28 @@ _SAYS_NOTHING = {
 def _no_text(facts: PullFacts, _: Filters) -> str | None:
     if facts.text_length > 0:
         return None
-    said = _PREFIX.sub("", _NUMBER_TAIL.sub(" ", facts.subject), count=1)
-    words = [] if _MERGE.match(facts.subject) else list(_telling_words(said))
-    return None if words else f"no body, and its subject says nothing ({_shown(facts.subject)})"
+    subject = _PREFIX.sub("", _NUMBER_TAIL.sub(" ", facts.subject), count=1)
+    words = [] if _MERGE_SUBJECT.match(facts.subject) else list(_meaningful_words(subject))
+    return None if words else f"no body, and its subject says nothing ({_quoted(facts.subject)})"
 
 
-def _telling_words(subject: str) -> Iterator[str]:
-    """The words of a subject that say something: no number, no file's name, none that fits any change."""
+def _meaningful_words(subject: str) -> Iterator[str]:
+    """The words of a subject that say something: no number, no file name, no word that fits any change."""
     for word in subject.split():
         bare = word.strip("`'\"*.,:;!?()[]")
-        is_name = "." in bare and (language_of(bare) is not None or kind_of(bare) in _NAMED)
-        if bare.lower() not in _SAYS_NOTHING and not is_name and re.search(r"[^\W\d_]", bare):
+        is_name = "." in bare and (language_of(bare) is not None or kind_of(bare) in _FILE_NAME_KINDS)
+        if bare.lower() not in _EMPTY_WORDS and not is_name and re.search(r"[^\W\d_]", bare):
             yield word
 
 
-_NAMED = {FileKind.DOCS, FileKind.CONFIG, FileKind.LOCK, FileKind.CI, FileKind.BINARY}
+_FILE_NAME_KINDS = {FileKind.DOCS, FileKind.CONFIG, FileKind.LOCK, FileKind.CI, FileKind.BINARY}
 
 
-def _shown(subject: str) -> str:
+def _quoted(subject: str) -> str:
     return repr(subject[:80])
 
 
-def _listed(kinds: frozenset[FileKind]) -> str:
+def _joined(kinds: frozenset[FileKind]) -> str:
     return " and ".join(sorted(kinds))
 
 
@@ -401,7 +403,7 @@ OUTCOMES: dict[str, _Check] = {
     "dependency_bump": _housekeeping("dependency_bump"),
     "release": _housekeeping("release"),
     "bot_housekeeping": _bot_housekeeping,
-    **{outcome: _only(kind) for kind, outcome in _ASIDE.items()},
+    **{outcome: _only(kind) for kind, outcome in _SUPPORT_KINDS.items()},
     "no_source": _no_source,
     "config_only": _config_only,
     "data_only": _data_only,
@@ -413,4 +415,4 @@ OUTCOMES: dict[str, _Check] = {
     "language": _language,
     "no_text": _no_text,
 }
-"""The filters in the order in which they are asked; a test reads the table of this module against it."""
+"""The filters, in the order in which they apply; a test compares the table of this module with it."""

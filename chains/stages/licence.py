@@ -1,4 +1,4 @@
-"""The licence of a repository, read from its licence files as they stand at a commit."""
+"""The licence of a repository, read from its licence files at a commit."""
 
 from __future__ import annotations
 
@@ -9,46 +9,46 @@ from prchain.git import GitRepository
 
 _FILE = re.compile(r"(?i)(?P<plain>licen[cs]e|copying|unlicen[cs]e)(?P<more>[-_.][\w.-]*)?")
 _ENDINGS = re.compile(r"(?i)\.(?:md|txt|rst|markdown|html|adoc)$")
-_ASIDE = re.compile(
+_OTHER_PART = re.compile(
     r"(?i)[-_.](?:(?:third|3rd|bundled|vendor|depend)\w*|(?:doc|font|asset|image|logo|notice|header|template)s?|data|art)"
     r"(?![A-Za-z])"
 )
-"""Words in a licence file's name that say it is another part's."""
+"""Words in the name of a licence file that say it is for another part."""
 _REUSE_FOLDER = "LICENSES"
-"""Where REUSE keeps a repository's licences, one file each, named for its SPDX identifier: https://reuse.software/spec-3.3/"""
+"""REUSE keeps a repository's licences here, one file each, named by SPDX identifier: https://reuse.software/spec-3.3/"""
 _RIDER = re.compile(r"additional (?:terms|conditions|restrictions|use)|non ?commercial|not permitted")
-"""What takes back, beside the text of a licence, what it grants."""
-_LONGEST = 200_000
-_TRIED = 20
-_POINTER = 1500
-"""A licence file of fewer characters, and no known text, only says which of the other files apply."""
+"""Text beside a licence that restricts what it grants."""
+_MAX_CHARACTERS = 200_000
+_MAX_STARTS = 20
+_MAX_POINTER = 1500
+"""A licence file with fewer characters and no known text only says which of the other files apply."""
 
 
 def is_licence_name(name: str) -> bool:
-    """Whether a name at the root of a tree may be a licence's, or the folder of licences."""
+    """Whether a name at the root of a tree may be a licence file, or the folder of licences."""
     return name == _REUSE_FOLDER or bool(_FILE.fullmatch(_ENDINGS.sub("", name)))
 
 
 def licence_of(repository: GitRepository, commit: str) -> str | None:
-    """The SPDX expression of the licence at the root of a commit's tree; None where it has none, or no known text.
+    """The SPDX expression of the licence at the root of a commit's tree; None without a licence or a known text.
 
-    Several files, such as ``LICENSE-MIT`` and ``LICENSE-APACHE``, are a choice: ``Apache-2.0 OR MIT``. What stands in
-    a folder ``LICENSES`` and nowhere else holds for different parts: ``AND``. Versions of the GPL are told, ``-only``
+    Several files, such as ``LICENSE-MIT`` and ``LICENSE-APACHE``, are a choice: ``Apache-2.0 OR MIT``. Licences only
+    in a folder ``LICENSES`` apply to different parts: ``AND``. Versions of the GPL are distinguished, ``-only``
     and ``-or-later`` are not: the text is the same. Raises `GitError`.
     """
     plain: list[str] = []
     named: list[str] = []
     for entry in repository.run("ls-tree", "-z", commit).split("\0"):
-        about, _, name = entry.partition("\t")
+        metadata, _, name = entry.partition("\t")
         match = _FILE.fullmatch(_ENDINGS.sub("", name))
-        mode, kind, blob = about.split(" ") if match else ("", "", "")
-        if match is None or kind != "blob" or mode == "120000" or _ASIDE.search(match["more"] or ""):
+        mode, kind, blob = metadata.split(" ") if match else ("", "", "")
+        if match is None or kind != "blob" or mode == "120000" or _OTHER_PART.search(match["more"] or ""):
             continue
         (named if match["more"] else plain).append(blob)
     if not plain and not named:
         return _reuse(repository, commit)
     texts = [_text(repository, blob) for blob in plain]
-    if any(licence_of_text(text) is None and len(text) >= _POINTER for text in texts):
+    if any(licence_of_text(text) is None and len(text) >= _MAX_POINTER for text in texts):
         return None
     texts.extend(_text(repository, blob) for blob in named)
     known = {licence for licence in map(licence_of_text, texts) if licence}
@@ -59,11 +59,11 @@ def licence_of(repository: GitRepository, commit: str) -> str | None:
 
 @lru_cache(maxsize=256)
 def licence_of_text(text: str) -> str | None:
-    """The SPDX identifier of the first licence in a text; None where there is none that is known, or it has a rider.
+    """The SPDX identifier of the first licence in a text; None where no licence is known, or it has a rider.
 
-    `identify` brings the licences' texts; it compares whole files, and so misses what projects do to them (measured:
-    every fourth of 99 licence files): Apache's without its appendix, a title, other licences added for code that was
-    taken over. So a text here is a licence's where a stretch of it, as long as the licence, has the same runs of words.
+    The texts of licences come from `identify`. It compares whole files, and so misses edited ones (measured: every
+    fourth of 99 licence files): Apache's without its appendix, with a title, with other licences added for code from
+    elsewhere. So here a text has a licence where a stretch of it, as long as the licence, has the same runs of words.
     """
     words = _words(text)
     found: list[tuple[int, float, str, frozenset[tuple[str, ...]], int]] = []
@@ -71,33 +71,35 @@ def licence_of_text(text: str) -> str | None:
         for start in _starts(words, runs):
             end = start + int(_SLACK * length)
             stretch = _runs(words[start:end])
-            alike = 2 * len(runs & stretch) / (len(runs) + len(stretch))
-            if alike >= _ALIKE:
-                found.append((start, alike, name, runs, end))
+            similarity = 2 * len(runs & stretch) / (len(runs) + len(stretch))
+            if similarity >= _MIN_SIMILARITY:
+                found.append((start, similarity, name, runs, end))
                 break
     if not found:
         return None
     first = min(start for start, *_ in found)
     _, _, name, runs, end = max((row for row in found if row[0] <= first + _NEAR), key=lambda row: row[1])
-    if "commons clause" in " ".join(words) or _RIDER.search(_beside(words[: end + _RIDER_WITHIN], runs)):
+    if "commons clause" in " ".join(words) or _RIDER.search(_outside_runs(words[: end + _RIDER_WITHIN], runs)):
         return None
     return name
 
 
-def _beside(words: tuple[str, ...], runs: frozenset[tuple[str, ...]]) -> str:
-    """What of the words belongs to none of a licence's runs."""
-    inside = {at + shift for at in range(len(words)) if words[at : at + _RUN] in runs for shift in range(_RUN)}
-    return " ".join(word for at, word in enumerate(words) if at not in inside)
+def _outside_runs(words: tuple[str, ...], runs: frozenset[tuple[str, ...]]) -> str:
+    """The words that belong to none of a licence's runs."""
+    covered = {
+        index + shift for index in range(len(words)) if words[index : index + _RUN] in runs for shift in range(_RUN)
+    }
+    return " ".join(word for index, word in enumerate(words) if index not in covered)
 
 
 _RUN = 4
-"""Words in a run: few, so that an organisation's name in BSD's text breaks few of them."""
-_ALIKE = 0.8
+"""Words in a run: few, so that the name of an organisation in BSD's text breaks few runs."""
+_MIN_SIMILARITY = 0.8
 _SLACK = 1.05
 _NEAR = 60
-"""Licences that begin so few words apart are readings of one text, of which the likest is the right one."""
+"""Licences that begin at most so many words apart match the same text; the most similar one is right."""
 _RIDER_WITHIN = 200
-_APART = re.compile(r"(?i)\n\s*(?:APPENDIX: )?How to apply (?:the Apache License|these terms) .*?\n", re.S)
+_NOTICE_HEADING = re.compile(r"(?i)\n\s*(?:APPENDIX: )?How to apply (?:the Apache License|these terms) .*?\n", re.S)
 
 
 def recognised() -> frozenset[str]:
@@ -112,7 +114,7 @@ def _known() -> tuple[tuple[str, frozenset[tuple[str, ...]], int], ...]:
 
     texts = []
     for name, text in LICENSES:
-        body, *notices = _APART.split(text, maxsplit=1)
+        body, *notices = _NOTICE_HEADING.split(text, maxsplit=1)
         texts.append((name, body))
         if name == "Apache-2.0":
             texts.extend((name, notice[notice.find("Licensed under") :]) for notice in notices)
@@ -125,7 +127,7 @@ _COPYRIGHT = re.compile(
 
 
 def _words(text: str) -> tuple[str, ...]:
-    """The text's words in lower case, without lines that say whose it is."""
+    """The text's words in lower case, without copyright lines."""
     return tuple(re.findall(r"[a-z0-9]+", _COPYRIGHT.sub("", text).lower()))
 
 
@@ -134,19 +136,19 @@ def _runs(words: tuple[str, ...]) -> frozenset[tuple[str, ...]]:
 
 
 def _starts(words: tuple[str, ...], runs: frozenset[tuple[str, ...]]) -> list[int]:
-    """Where a stretch may begin: at the first runs that stand in the licence."""
-    hits = (at for at in range(len(words) - _RUN + 1) if words[at : at + _RUN] in runs)
+    """Where a stretch may begin: at the first runs that are in the licence."""
+    hits = (index for index in range(len(words) - _RUN + 1) if words[index : index + _RUN] in runs)
     starts: list[int] = []
-    for at in hits:
-        if not starts or at > starts[-1] + _NEAR:
-            starts.append(at)
-        if len(starts) == _TRIED:
+    for index in hits:
+        if not starts or index > starts[-1] + _NEAR:
+            starts.append(index)
+        if len(starts) == _MAX_STARTS:
             break
     return starts
 
 
 def _text(repository: GitRepository, blob: str) -> str:
-    content = repository.blob(blob)[:_LONGEST]
+    content = repository.blob(blob)[:_MAX_CHARACTERS]
     return content.decode("utf-8", "replace").replace("\0", "")
 
 

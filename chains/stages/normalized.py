@@ -1,6 +1,6 @@
-"""Python without what no program sees: docstrings, annotations, and the imports that only annotations need.
+"""Python code without what does not run: docstrings, annotations, and the imports that only annotations need.
 
-Comments and white space fall away by parsing. Two texts that are equal after that do the same.
+Parsing drops comments and white space. Two texts that are equal after that do the same.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ _STATEMENT = re.compile(
     r"^\s*(?:(?:async )?(?:if|for|while|with|elif|except)\b.*:\s*$|(?:return|yield|raise|assert|del)\b.*[(\[.=_]"
     r"|[\w.\[\]'\"]+\s*(?:[-+*/|&]?=)\s*\S.*|[\w.]+\(.*\)\s*$)"
 )
-"""Lines that docstrings and signatures hardly ever have: a patch with one of them need not be parsed."""
+"""Lines that hardly ever occur in docstrings and signatures: a patch with such a line is not parsed."""
 
 
 def may_be_annotation_only(files: Sequence[FilePatch]) -> bool:
-    """Whether a patch can be one of docstrings and annotations only, by its lines: a cheap sieve."""
+    """Whether a patch may change docstrings and annotations only, by its lines: a cheap first check."""
     return all(
         file.path.endswith((".py", ".pyi")) and not any(map(_STATEMENT.match, (*file.added, *file.removed)))
         for file in files
@@ -28,7 +28,7 @@ def may_be_annotation_only(files: Sequence[FilePatch]) -> bool:
 
 
 def same_normalized(before: str, after: str) -> bool:
-    """Whether two Python texts differ in docstrings, annotations and typing imports at most; false for no Python."""
+    """Whether two Python texts differ at most in docstrings, annotations and typing imports; false if not Python."""
     first, second = _normalized(before), _normalized(after)
     return first is not None and first == second
 

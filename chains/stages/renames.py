@@ -1,4 +1,4 @@
-"""Patches that only give things other names: work that a search and replace does."""
+"""Patches that only rename: work that a search and replace does."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from collections.abc import Sequence
 
 from prchain.git import FilePatch
 
-MOST = 6
-"""So many different names a patch may change and still be a renaming; a rewrite would change more."""
+MAX_NAMES = 6
+"""A patch that only renames changes at most so many different names; a rewrite changes more."""
 
 _TOKEN = re.compile(r"[^\W\d]\w*|\d+|\S")
 _NAME = re.compile(r"[^\W\d]\w*")
 
 
 def is_rename_only(files: Sequence[FilePatch]) -> bool:
-    """Whether every hunk puts the same tokens back, with some names replaced, each always by the same other one."""
+    """Whether every hunk has the same tokens on both sides, with some names replaced, each always by the same one."""
     names: dict[str, str] = {}
     hunks = [hunk for file in files for hunk in file.hunks]
-    return bool(hunks) and all(_renames(hunk.lines, names) for hunk in hunks) and 0 < len(names) <= MOST
+    return bool(hunks) and all(_renames(hunk.lines, names) for hunk in hunks) and 0 < len(names) <= MAX_NAMES
 
 
 def _renames(lines: Sequence[str], names: dict[str, str]) -> bool:

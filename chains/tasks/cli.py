@@ -85,8 +85,8 @@ def build(
             _print_estimate(run, as_json)
             return
         report = run.run(settings.workers)
-        spent = run.gateway.spending()
-    present(as_json, run_row(report, spent), print_run, report, spent)
+        spending = run.gateway.spending()
+    present(as_json, run_row(report, spending), print_run, report, spending)
     if not report.done:
         click.get_current_context().exit(1)
 

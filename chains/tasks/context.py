@@ -1,6 +1,6 @@
-"""What is known of a chain's stages: texts from the tables, patches and names from git, facts for the leak check.
+"""The context of a chain's stages: texts from the tables, patches and names from git, facts for the leak check.
 
-All stages of a chain are read together, because the query of one must not give away another.
+All stages of a chain are read together, because the query of one stage must not reveal another.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from prchain.leaks import Finding, StageFacts, candidate_names, check, stage_fac
 from prchain.reference import Reference, split
 from sql.store import Store
 
-_LEFT_OUT = "[a passage that shows the solution is left out here]"
+_OMISSION = "[a passage that shows the solution is left out here]"
 _PARAGRAPHS = re.compile(r"\n[ \t]*\n")
 _WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True)
 class StageContext:
-    """Everything that the query of one stage is made from."""
+    """Everything that the query of one stage is written from."""
 
     stage: SelectedStage
     texts: PullTexts
     reference: Reference
     paths_at_base: frozenset[str]
     interface: tuple[str, ...]
-    """Names that the test patch uses and only the reference introduces."""
+    """Names that the test patch uses and only the reference patch introduces."""
     facts: StageFacts
     issues: tuple[str, ...] = ()
     """The issues it closes, without passages that leak."""
@@ -63,10 +63,10 @@ class StageContext:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The names that the patch introduces, sorted, without what stands in scrubbed passages only: parts of keys."""
+        """The names that the patch introduces, sorted, without those only in scrubbed passages: parts of keys."""
         texts = (*self.source_texts.values(), *self.test_texts.values())
-        stand = {word for text in texts for word in _WORD.findall(text)}
-        return tuple(sorted(name for name in self.facts.introduced if stand.issuperset(_WORD.findall(name))))
+        visible_words = {word for text in texts for word in _WORD.findall(text)}
+        return tuple(sorted(name for name in self.facts.introduced if visible_words.issuperset(_WORD.findall(name))))
 
 
 def read_chain(store: Store, repository: GitRepository, chain: TaskChain) -> list[StageContext]:
@@ -76,17 +76,17 @@ def read_chain(store: Store, repository: GitRepository, chain: TaskChain) -> lis
     pairs = [(stage.base_sha, stage.landed_sha) for stage in chain.stages]
     patches = repository.patches(pairs, context=CONTEXT)
     stages = [
-        _stage(repository, stage, said, split(patch))
-        for stage, said, patch in zip(chain.stages, texts, patches, strict=True)
+        _stage(repository, stage, pull_texts, split(patch))
+        for stage, pull_texts, patch in zip(chain.stages, texts, patches, strict=True)
     ]
-    # An issue may name what the solver is told anyway; the prose made from it is checked without this exemption.
+    # An issue may use the names of the interface, which the agent gets anyway; the prose written from it may not.
     facts = [replace(stage.facts, interface=frozenset(stage.interface)) for stage in stages]
     return [_with_issues(stage, facts) for stage in stages]
 
 
 def _stage(repository: GitRepository, stage: SelectedStage, texts: PullTexts, reference: Reference) -> StageContext:
     names_at_base = repository.words_at(stage.base_sha, candidate_names(reference.source, reference.test))
-    # The prose never names what the hidden tests need, so the facts exempt nothing; `full_query` adds the names below.
+    # The prose never has the names that hidden tests need, so the facts exempt none; `full_query` adds them below it.
     facts = stage_facts(
         stage.number,
         (stage.landed_sha, stage.base_sha, *texts.shas),
@@ -105,13 +105,13 @@ def _stage(repository: GitRepository, stage: SelectedStage, texts: PullTexts, re
 
 
 def _with_issues(context: StageContext, facts: Sequence[StageFacts]) -> StageContext:
-    shown: list[str] = []
+    issue_texts: list[str] = []
     found: list[LocatedFinding] = []
     for issue in context.texts.issues:
         text, findings = checked_issue(issue, facts, context)
-        shown.append(text)
+        issue_texts.append(text)
         found.extend(findings)
-    return replace(context, issues=tuple(shown), issue_findings=tuple(found))
+    return replace(context, issues=tuple(issue_texts), issue_findings=tuple(found))
 
 
 def checked_issue(
@@ -119,7 +119,7 @@ def checked_issue(
 ) -> tuple[str, list[LocatedFinding]]:
     """The text of an issue without the paragraphs that leak, and what was found in these.
 
-    Where the rest still leaks as a whole, nothing is left of it.
+    Where the rest as a whole still leaks, all of it is left out.
     """
     found: list[LocatedFinding] = []
 
@@ -128,7 +128,7 @@ def checked_issue(
         return [finding for finding in findings if finding.severity == "leak"]
 
     def clean(paragraphs: Sequence[str]) -> list[str]:
-        # Every check looks up each path of the tree, so an issue of many paragraphs is halved around those that leak.
+        # Each check looks up every path of the tree, so paragraphs that leak are found by halving, not one by one.
         findings = leaks("\n\n".join(paragraphs))
         if not findings:
             return list(paragraphs)
@@ -136,14 +136,14 @@ def checked_issue(
             middle = len(paragraphs) // 2
             return clean(paragraphs[:middle]) + clean(paragraphs[middle:])
         found.extend(LocatedFinding(f"issue {issue.name}", finding) for finding in findings)
-        return [_LEFT_OUT]
+        return [_OMISSION]
 
     paragraphs = [paragraph.strip() for paragraph in (issue.title, *_PARAGRAPHS.split(issue.body)) if paragraph.strip()]
     if not leaks(text := "\n\n".join(paragraphs)):
         return text, []
     text = _joined(clean(paragraphs))
     if findings := leaks(text):
-        return _LEFT_OUT, [*found, *(LocatedFinding(f"issue {issue.name}", finding) for finding in findings)]
+        return _OMISSION, [*found, *(LocatedFinding(f"issue {issue.name}", finding) for finding in findings)]
     return text, found
 
 
@@ -151,6 +151,6 @@ def _joined(paragraphs: Sequence[str]) -> str:
     """The paragraphs, with one mark for several in a row that were left out."""
     kept: list[str] = []
     for paragraph in paragraphs:
-        if paragraph != _LEFT_OUT or kept[-1:] != [paragraph]:
+        if paragraph != _OMISSION or kept[-1:] != [paragraph]:
             kept.append(paragraph)
     return "\n\n".join(kept)

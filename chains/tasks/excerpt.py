@@ -9,8 +9,8 @@ from prchain.excerpt import SHORTEST, cut, fair_cap
 from prchain.git import FilePatch
 from prchain.scrub import scrub_mined
 
-_NAMED = 200
-"""How many files are named of those that are not shown."""
+_FILES_NAMED = 200
+"""How many of the files that are not shown are named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,55 +25,55 @@ class ExcerptLimits:
     issues: int = 12_000
 
     def halved(self) -> ExcerptLimits:
-        """Half of it everywhere."""
+        """Half of each limit."""
         return ExcerptLimits(**{field.name: getattr(self, field.name) // 2 for field in fields(self)})
 
 
 def excerpts(texts: Sequence[str], limit: int) -> list[str]:
-    """The texts, cut largest first to `limit` characters in all (beside the lines that say so).
+    """The texts, cut largest first to `limit` characters in all (not counting the lines that mark a cut).
 
-    Of texts too many to be shown, the first and the last ones stay.
+    Where there are too many texts to show, the first and the last ones stay.
     """
     cap = fair_cap([len(text) for text in texts], limit)
     room = max(limit // SHORTEST, 2)
     if cap < SHORTEST and len(texts) > room:
         last = room // 2
         kept = [*texts[: room - last], *texts[len(texts) - last :]]
-        shown = excerpts(kept, limit)
-        shown.insert(room - last, f"[... {len(texts) - room:,} more left out ...]")
-        return shown
+        parts = excerpts(kept, limit)
+        parts.insert(room - last, f"[... {len(texts) - room:,} more left out ...]")
+        return parts
     return [cut(text, cap) for text in texts]
 
 
 def patch_excerpt(files: Mapping[str, str], limit: int) -> str:
-    """The patch of some files (see `file_texts`) within `limit` characters; files too many to be shown are named."""
-    shown = dict(files)
+    """The patch of some files (see `file_texts`) within `limit` characters; files that find no room are named."""
+    included = dict(files)
     room, hidden = limit, []
-    for path in sorted(shown, key=lambda path: (len(shown[path]), path)):
-        room -= min(len(shown[path]), SHORTEST)
+    for path in sorted(included, key=lambda path: (len(included[path]), path)):
+        room -= min(len(included[path]), SHORTEST)
         if room < 0:
             hidden.append(scrub_mined(path))
-            del shown[path]
-    parts = excerpts(list(shown.values()), limit)
+            del included[path]
+    parts = excerpts(list(included.values()), limit)
     if hidden:
-        more = f" and {len(hidden) - _NAMED} more" if len(hidden) > _NAMED else ""
-        parts.append(f"[changed too, not shown: {cut(', '.join(sorted(hidden)[:_NAMED]), limit)}{more}]")
+        rest = f" and {len(hidden) - _FILES_NAMED} more" if len(hidden) > _FILES_NAMED else ""
+        parts.append(f"[changed too, not shown: {cut(', '.join(sorted(hidden)[:_FILES_NAMED]), limit)}{rest}]")
     return "\n".join(parts)
 
 
 def file_texts(files: Sequence[FilePatch]) -> dict[str, str]:
     """Path to patch of some files, scrubbed, as `patch_excerpt` cuts them."""
     texts: dict[str, list[str]] = {}
-    for file in files:  # one that becomes a link has two
+    for file in files:  # a file that becomes a link has two patches
         texts.setdefault(file.path, []).append(scrub_mined(file_text(file)))
     return {path: "\n".join(parts) for path, parts in texts.items()}
 
 
 def file_text(file: FilePatch) -> str:
-    """The patch of one file, as people know it."""
-    moved = f" (from {file.old_path})" if file.old_path else ""
-    what = {"A": "new file", "D": "deleted file", "R": "renamed", "C": "copied"}.get(file.status, "changed")
-    lines = [f"=== {file.path}{moved}: {what}{', binary' if file.binary else ''}"]
+    """The patch of one file, as people read it."""
+    origin = f" (from {file.old_path})" if file.old_path else ""
+    change = {"A": "new file", "D": "deleted file", "R": "renamed", "C": "copied"}.get(file.status, "changed")
+    lines = [f"=== {file.path}{origin}: {change}{', binary' if file.binary else ''}"]
     for hunk in file.hunks:
         lines.append(f"@@ -{hunk.old_start},{hunk.old_count} +{hunk.new_start},{hunk.new_count} @@ {hunk.section}")
         lines.extend(hunk.lines)

@@ -41,7 +41,7 @@ from sql.store import Store, Transaction
 from sql.tables import ChainStage, Citation, LlmCall, Selection, Task
 
 NO_TASK = "without a task"
-"""Of a chain that has none yet."""
+"""The outcome of a chain that has no task yet."""
 
 _ESCAPED_BYTE = re.compile(r"\\x([89a-f][0-9a-f]|5c)")
 
@@ -70,24 +70,24 @@ class UnreadableTask:
 def records(
     store: Store, mirrors: Path, options: TaskExportOptions, unread: Callable[[UnreadableTask], None] | None = None
 ) -> Iterator[TaskRecord]:
-    """The records of the tasks that a strategy's chains have, in the order of repository and chain id.
+    """The records of the tasks of a strategy's chains, in the order of repository and chain id.
 
-    A task whose repository or commits are gone is handed to `unread` and left out; without `unread` that raises
+    A task whose repository or commits are gone is passed to `unread` and left out; without `unread` it raises
     `GitError`. Raises `StoreError`.
     """
     opened: dict[int, GitRepository] = {}
-    stands = _stands(options)
+    outcomes = _selection_outcomes(options)
     with store.reading() as tx:
-        found = (
+        query = (
             select(Task.chain_id, Selection.score, Selection.outcome)
             .join(Selection, Selection.chain_id == Task.chain_id)
             .where(
-                Selection.strategy == options.strategy, Selection.outcome.in_(stands), Task.outcome == options.outcome
+                Selection.strategy == options.strategy, Selection.outcome.in_(outcomes), Task.outcome == options.outcome
             )
         )
         chosen: dict[str, tuple[float, Standing]] = {
             str(chain_id): (float(score), "retired" if outcome == RETIRED else "selected")
-            for chain_id, score, outcome in tx.connection.execute(found)
+            for chain_id, score, outcome in tx.connection.execute(query)
         }
         chains = [read_task_chain(tx, chain_id) for chain_id in chosen]
         for chain in sorted(
@@ -106,19 +106,19 @@ def records(
 
 
 def outcomes_of_chains(store: Store, options: TaskExportOptions) -> dict[str, int]:
-    """Outcome to number of tasks of the chains that the options are about; `NO_TASK` counts chains without one."""
+    """Outcome to number of tasks, for the chains that the options select; `NO_TASK` counts chains without a task."""
     query = (
         select(func.coalesce(Task.outcome, NO_TASK), func.count())
         .select_from(Selection)
         .outerjoin(Task, Task.chain_id == Selection.chain_id)
-        .where(Selection.strategy == options.strategy, Selection.outcome.in_(_stands(options)))
+        .where(Selection.strategy == options.strategy, Selection.outcome.in_(_selection_outcomes(options)))
         .group_by(Task.outcome)
     )
     with store.reading() as tx:
         return {str(outcome): int(count) for outcome, count in tx.connection.execute(query)}
 
 
-def _stands(options: TaskExportOptions) -> tuple[str, ...]:
+def _selection_outcomes(options: TaskExportOptions) -> tuple[str, ...]:
     return (SELECTED, RETIRED) if options.retired else (SELECTED,)
 
 
@@ -161,10 +161,10 @@ def _record(
 
 
 def _require_commits(repository: GitRepository, chain: TaskChain) -> None:
-    gone = repository.missing({sha for stage in chain.stages for sha in (stage.base_sha, stage.landed_sha)})
+    missing = repository.missing({sha for stage in chain.stages for sha in (stage.base_sha, stage.landed_sha)})
     for stage in chain.stages:
         for sha in (stage.base_sha, stage.landed_sha):
-            if sha in gone:
+            if sha in missing:
                 raise IncompleteRepository(
                     f"commit {sha}, which #{stage.number} needs, is not in the repository any more; mine it again"
                 )
@@ -213,16 +213,16 @@ def _patch(repository: GitRepository, stage: SelectedStage, files: Sequence[File
     if not files:
         return "", False  # git takes no path for every path
     paths = sorted({path for file in files for path in (file.path, file.old_path) if path})
-    raw = repository.patch_text(stage.base_sha, stage.landed_sha, [_as_git_knows(path) for path in paths])
+    raw = repository.patch_text(stage.base_sha, stage.landed_sha, [_git_path(path) for path in paths])
     try:
         return raw.decode(), False
     except UnicodeDecodeError:
         return raw.decode("utf-8", "replace"), True
 
 
-def _as_git_knows(path: str) -> str:
-    """A path as git can be asked for it: the inverse of `prchain.git.path_text`, for the command line."""
-    # A byte that is no UTF-8 goes to a command line as the surrogate that Python reads it as (PEP 383).
+def _git_path(path: str) -> str:
+    """A path as an argument of git: the inverse of `prchain.git.path_text`, for the command line."""
+    # In arguments of a command, Python writes a byte that is not UTF-8 as a surrogate (PEP 383).
     return _ESCAPED_BYTE.sub(lambda match: chr(0xDC00 + int(match[1], 16)) if match[1] != "5c" else "\\", path)
 
 
@@ -239,12 +239,14 @@ def _evidence(tx: Transaction, chain: TaskChain, position: int) -> EvidenceRecor
         relation=relation,
         confidence=confidence,
         signs=tuple(
-            SignRecord(sign=load["sign"], weight=load["weight"], detail=scrub_mined(load["detail"]))
-            for load in json.loads(signs or "[]")
+            SignRecord(sign=sign["sign"], weight=sign["weight"], detail=scrub_mined(sign["detail"]))
+            for sign in json.loads(signs or "[]")
         ),
         citations=tuple(
-            CitationRecord(field=field, relation=kind, syntax=syntax, snippet=scrub_mined(snippet), confidence=sure)
-            for field, kind, syntax, snippet, sure in cited
+            CitationRecord(
+                field=field, relation=kind, syntax=syntax, snippet=scrub_mined(snippet), confidence=citation_confidence
+            )
+            for field, kind, syntax, snippet, citation_confidence in cited
         ),
     )
 
@@ -254,24 +256,24 @@ def _findings(rows: Sequence[dict[str, Any]]) -> tuple[FindingRecord, ...]:
 
 
 def cost_of(tx: Transaction, chain_id: str) -> CostRecord:
-    """What the calls for a chain's task took. Calls in flight and lost ones count with what was reserved for them."""
+    """The cost of the calls for a chain's task. Calls in flight and lost calls count as what was reserved."""
     query = select(LlmCall.usd, LlmCall.reserved_usd, LlmCall.tokens_in, LlmCall.tokens_out).where(
         LlmCall.subject.startswith(f"{chain_id}/", autoescape=True),
         LlmCall.state != "released",
         LlmCall.purpose.in_(("plan", "query", "overview")),
     )
     calls = list(tx.connection.execute(query))
-    spent = [reserved if usd is None else usd for usd, reserved, _, _ in calls]
+    amounts = [reserved if usd is None else usd for usd, reserved, _, _ in calls]
     return CostRecord(
         calls=len(calls),
         tokens_in=sum(tokens or 0 for _, _, tokens, _ in calls),
         tokens_out=sum(tokens or 0 for _, _, _, tokens in calls),
-        usd=None if any(amount is None for amount in spent) else round(sum(amount or 0.0 for amount in spent), 6),
+        usd=None if any(amount is None for amount in amounts) else round(sum(amount or 0.0 for amount in amounts), 6),
     )
 
 
 def _public(location: str) -> str | None:
-    """The location if others can clone from it."""
+    """The location, if others can clone from it."""
     return redact(location) if is_clone_url(location) and not location.lower().startswith("file:") else None
 
 
@@ -291,14 +293,14 @@ def write_lines(lines: Iterable[Mapping[str, Any]], out: Path, *, force: bool = 
         raise UsageError(f"{out} cannot be written: there is no folder {out.parent}")
     if out.exists() and not force:
         raise UsageError(f"{out} is there already; give another name, or --force to replace it")
-    part = out.with_name(f".{out.name}.{os.getpid()}.part")
+    partial = out.with_name(f".{out.name}.{os.getpid()}.part")
     try:
-        with part.open("wb") as stream:
+        with partial.open("wb") as stream:
             count = print_lines(lines, stream)
             stream.flush()
             os.fsync(stream.fileno())
         if count:
-            part.replace(out)
+            partial.replace(out)
     except PrchainError:  # some are an OSError too
         raise
     except OSError as error:
@@ -307,14 +309,14 @@ def write_lines(lines: Iterable[Mapping[str, Any]], out: Path, *, force: bool = 
         raise UsageError(f"{out} cannot be written: {error.strerror}") from error
     finally:
         with contextlib.suppress(OSError):
-            part.unlink(missing_ok=True)
+            partial.unlink(missing_ok=True)
     return count
 
 
 def print_lines(lines: Iterable[Mapping[str, Any]], stream: BinaryIO) -> int:
     """Write objects to an open stream, one JSON object a line; returns how many there were.
 
-    ASCII only: several characters of Unicode end a line for some readers (U+0085, U+2028), and none for JSON.
+    ASCII only: several characters of Unicode end a line for some readers (U+0085, U+2028), though not in JSON.
     """
     count = 0
     for count, line in enumerate(lines, 1):  # noqa: B007  the count is the result

@@ -29,7 +29,7 @@ class OmittedStage:
 def harness_lines(
     store: Store, tasks: Iterable[TaskRecord], left_out: Callable[[OmittedStage], None]
 ) -> Iterator[dict[str, Any]]:
-    """The SWE-bench instances of the tasks' stages, in order; stages that have none go to `left_out`. `StoreError`."""
+    """SWE-bench instances of the tasks' stages, in order; stages without one go to `left_out`. Raises `StoreError`."""
     for task in tasks:
         known = read_tests(store, task.chain_id)
         for stage in task.stages:
@@ -43,7 +43,7 @@ def harness_lines(
 
 
 def read_tests(store: Store, chain_id: str) -> dict[int, HarnessTests | str]:
-    """What is known of each stage's tests, by position: values for an instance, or why there can be none."""
+    """Each stage's tests, by position: the values for an instance, or the reason why there can be none."""
     with store.reading() as tx:
         return {int(row[0]): _tests(*row[1:]) for row in tx.rows(StageTests, *_COLUMNS, chain_id=chain_id)}
 

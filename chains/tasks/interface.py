@@ -1,7 +1,7 @@
 """A stage's interface: names that its hidden tests use and that only its patch introduces.
 
-A solver cannot guess them, so they are told apart from the prose. They are found in the code: used by the test patch,
-defined by the source patch, and absent at B_t.
+An agent cannot guess them, so it gets them separately from the prose. They are found in the code: used by the test
+patch, defined by the source patch, and absent at B_t.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ def interface(
 ) -> tuple[str, ...]:
     """The names that the test patch needs of the source patch, sorted.
 
-    A name that the tests define themselves is theirs, unless they import it or use it of something (`x.name`,
-    `call(name=...)`). Where only a field, key or local variable of the source patch has the name, it must be used of
-    something, too. A string that is nothing but such a name counts: keys of configurations, fields looked up by name.
+    A name that the tests define themselves does not count, unless they import it or use it qualified (`x.name`,
+    `call(name=...)`). A name that is only a field, key or local variable of the source patch must be used qualified,
+    too. A string that is nothing but such a name counts: keys of configurations, fields looked up by name.
     """
     strong: set[str] = set()
     weak: set[str] = set()
@@ -64,7 +64,7 @@ _LOOPED = re.compile(rf"\b(?:for|as)[ \t]+{_NAME}\b")
 
 
 def _assigned(code: str) -> set[str]:
-    """Variables of the tests. `name=value` without blanks is a keyword argument on a line of its own."""
+    """Variables of the tests. `name=value` without blanks, on its own line, is a keyword argument."""
     keywords = set(_QUALIFIED[2].findall(code))
     return {*_ASSIGNED.findall(code), *_LOOPED.findall(code)} - keywords
 

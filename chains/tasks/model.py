@@ -1,4 +1,4 @@
-"""Chains and the tasks made of them, as values."""
+"""Chains and their tasks, as values."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ OVERVIEW_REJECTED = "overview_rejected"
 NOT_REACHED = "not_reached"
 
 FINAL = frozenset({READY, QUERY_REJECTED, OVERVIEW_REJECTED, "bad_reply", "model_refused", "context_too_long"})
-"""Outcomes of a task that another run would only repeat. Any other one is an error's name, and the next run retries."""
+"""Outcomes of a task that another run would only repeat. Any other is an error's name, and the next run retries."""
 
 SKIPPED = frozenset({"chain_gone", "task_superseded"})
-"""How a run's work on a chain can end without a row of its own: there is nothing left to do."""
+"""Outcomes of a run's work on a chain that have no row: there is nothing left to do."""
 
 Interface = Literal["appended", "paper"]
-"""Whether a rollout is told the names that hidden tests need: below the query, or, as in the paper, not at all."""
+"""Whether an agent gets the names that hidden tests need: below the query, or, as in the paper, not at all."""
 
 
 @dataclass(frozen=True, slots=True)
 class SelectedStage:
-    """One stage of a chain, as it was chosen."""
+    """One stage of a chain, as chosen."""
 
     position: int
     """1 is the first."""
@@ -46,7 +46,7 @@ class TaskChain:
     host: str
     full_name: str
     location: str
-    """Where the repository was mined from: a path of this machine, or a clone URL."""
+    """Where the repository was mined from: a local path, or a clone URL."""
     licence: str | None
     language: str | None
     stages: tuple[SelectedStage, ...]
@@ -54,13 +54,13 @@ class TaskChain:
 
 @dataclass(frozen=True, slots=True)
 class LocatedFinding:
-    """A finding of the leak check, and the text it was found in: ``query``, ``overview`` or ``issue OWNER/NAME#N``."""
+    """A finding of the leak check, and the text that has it: ``query``, ``overview`` or ``issue OWNER/NAME#N``."""
 
     text: str
     finding: Finding
 
     def row(self) -> dict[str, Any]:
-        """As the database and the export keep it."""
+        """The finding as a row of the database and the export."""
         found = self.finding
         return {
             "text": self.text,
@@ -73,14 +73,14 @@ class LocatedFinding:
 
 @dataclass(frozen=True, slots=True)
 class StageQuery:
-    """What became of one stage's query."""
+    """The result for one stage's query."""
 
     position: int
     outcome: str
     reason: str | None = None
     plan: str | None = None
     query: str | None = None
-    """The text as it stands; where it was rejected, the last one that was."""
+    """The text; where it was rejected, the last attempt."""
     interface: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     findings: tuple[dict[str, Any], ...] = ()
@@ -89,7 +89,7 @@ class StageQuery:
 
 @dataclass(frozen=True, slots=True)
 class TaskDraft:
-    """What became of one chain's task."""
+    """The result for one chain's task."""
 
     chain_id: str
     outcome: str
@@ -101,7 +101,7 @@ class TaskDraft:
 
 
 def full_query(query: str, names: Sequence[str], interface: Interface = "appended") -> str:
-    """The query as an agent reads it: where tests gate, with the names that only they could tell below it."""
+    """The query as an agent reads it: where tests gate, with the names below it that only the tests could tell."""
     if interface == "paper" or not names:
         return query
     listed = ", ".join(f"`{name}`" for name in names)

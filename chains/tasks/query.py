@@ -1,7 +1,7 @@
-"""The query constructor: from what is known of a stage to its plan, from the plan to a query that does not leak.
+"""The query constructor: from a stage's context to its plan, and from the plan to a query that does not leak.
 
-The paper's section 4.2 and its appendix C: q = f(x, p, R), by way of an execution plan. A text that leaks is asked for
-again with the findings, as often as `REPEATS` says; then it is rejected and its findings are kept.
+The paper's section 4.2 and its appendix C: q = f(x, p, R), by way of an execution plan. A text that leaks is requested
+again with the findings, up to `REPEATS` times; then it is rejected and its findings are kept.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from prchain.llm.prompts import Fence, Prompt, load_prompt
 from prchain.scrub import scrub_mined
 
 REPEATS = 3
-"""How often a text that leaks is asked for again."""
+"""How often a text that leaks is requested again."""
 ROUND = 1 + REPEATS
-"""Attempts of one round. ``--retry`` begins another round, so that its replies are kept apart from the stored ones."""
+"""Attempts of one round. ``--retry`` begins another round, so that its replies are separate from the stored ones."""
 HALVINGS = 2
 """How often the material is halved when it does not fit the model."""
 
@@ -35,15 +35,15 @@ PLAN, QUERY, OVERVIEW = "plan", "query", "overview"
 """Purposes of the calls."""
 _PROMPTS = (PLAN, QUERY, OVERVIEW, "again")
 
-_LEAST = 100
-"""Characters of a patch below which nothing is cut any more."""
-_TITLE = 500
+_MIN_PATCH = 100
+"""A limit for patches, in characters, below which nothing is cut any more."""
+_TITLE_LIMIT = 500
 _NAMES_SHOWN = 300
 _FILES_SHOWN = 200
-_LONGEST_REJECTED = 6_000
-"""Characters of a rejected text that its author is shown again; more is a patch, not a query."""
+_REJECTED_LIMIT = 6_000
+"""Characters of a rejected text that the model gets back; more is a patch, not a query."""
 _TYPICAL_PLAN, _TYPICAL_QUERY = 1_800, 1_500
-"""Characters of a plan and of a query; what an estimate puts where they will stand."""
+"""Characters of a plan and of a query, for estimates."""
 
 _Shape = TypeVar("_Shape", bound=BaseModel)
 _T = TypeVar("_T")
@@ -78,12 +78,12 @@ class OverviewReply(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class CheckedText:
-    """A text and what the leak check says of it."""
+    """A text and its findings of the leak check."""
 
     text: str
     findings: tuple[Finding, ...]
     attempts: int
-    """How often it was written, earlier rounds included."""
+    """How often it was written, with earlier rounds."""
 
     @property
     def clean(self) -> bool:
@@ -154,9 +154,9 @@ class QueryConstructor:
     def estimates(
         self, chain: TaskChain, contexts: Sequence[StageContext], starts: Mapping[int, int], start: int = 0
     ) -> Iterator[CostEstimate]:
-        """What the calls for some stages and for the overview take if every text is clean.
+        """What the calls for some stages and for the overview cost if every text is clean.
 
-        `starts` are the positions of the stages, each with the attempt that it begins at; `start` is the overview's.
+        `starts` maps the position of each stage to the attempt that it begins at; `start` is that of the overview.
         """
         for position, attempt in starts.items():
             context = contexts[position - 1]
@@ -182,41 +182,43 @@ class QueryConstructor:
         turns: tuple[Message, ...] = ()
 
         def ask(attempt: int) -> str:
-            def asked(limits: ExcerptLimits) -> str:
+            def ask_within(limits: ExcerptLimits) -> str:
                 question = self._question(purpose, subject, (*messages(limits), *turns), attempt)
                 return str(getattr(self._gateway.ask_for(question, shape).value, purpose))
 
-            return scrub_mined(self._fitting(asked, messages)).strip()
+            return scrub_mined(self._fitting(ask_within, messages)).strip()
 
-        def again(number: int, text: str, found: Sequence[Finding]) -> str:
+        def rewrite(number: int, text: str, found: Sequence[Finding]) -> str:
             nonlocal turns
             turns += self._rejection(purpose, text, found)
             return ask(start + number)
 
-        versions = until_clean(ask(start), findings, again, REPEATS)
+        versions = until_clean(ask(start), findings, rewrite, REPEATS)
         return CheckedText(versions.text, versions.findings[-1], start + len(versions.findings))
 
     def _rejection(self, purpose: str, text: str, found: Sequence[Finding]) -> tuple[Message, ...]:
         """The rejected text as the model's turn, and the findings as ours."""
-        shown = json.dumps({purpose: cut(text, _LONGEST_REJECTED)}, ensure_ascii=False)
+        rejected_reply = json.dumps({purpose: cut(text, _REJECTED_LIMIT)}, ensure_ascii=False)
         words = leak_words(found)
         fence = Fence(words)
-        asked = self._prompts["again"].render(nonce=fence.nonce, findings=fence("findings", words))
-        return Message("assistant", shown), *asked
+        request = self._prompts["again"].render(nonce=fence.nonce, findings=fence("findings", words))
+        return Message("assistant", rejected_reply), *request
 
-    def _fitting(self, ask: Callable[[ExcerptLimits], _T], shown: Callable[[ExcerptLimits], tuple[Message, ...]]) -> _T:
-        """What `ask` returns with the largest limits that fit the model; `shown` is what a prompt then says.
+    def _fitting(
+        self, ask: Callable[[ExcerptLimits], _T], messages: Callable[[ExcerptLimits], tuple[Message, ...]]
+    ) -> _T:
+        """What `ask` returns with the largest limits that fit the model; `messages` gives the prompt for some limits.
 
-        Limits that cut nothing more than those before are passed over. Raises `ContextTooLong` where none fits.
+        Limits that cut no more than the limits before are skipped. Raises `ContextTooLong` where none fits.
         """
         limits = self._limits
         for _ in range(HALVINGS):
             try:
                 return ask(limits)
             except ContextTooLong:
-                before = shown(limits)
+                before = messages(limits)
                 limits = limits.halved()
-                while shown(limits) == before and limits.patch > _LEAST:
+                while messages(limits) == before and limits.patch > _MIN_PATCH:
                     limits = limits.halved()
         return ask(limits)
 
@@ -227,7 +229,7 @@ class QueryConstructor:
     def _plan_question(self, chain: TaskChain, context: StageContext, limits: ExcerptLimits, round_: int) -> Question:
         texts = context.texts
         material = {
-            "title": cut(texts.title, _TITLE),
+            "title": cut(texts.title, _TITLE_LIMIT),
             "description": cut(texts.body, limits.body),
             "commits": "\n\n".join(excerpts(texts.commits, limits.commits)),
             "discussion": "\n\n".join(excerpts(texts.discussion, limits.discussion)),
@@ -242,11 +244,11 @@ class QueryConstructor:
         self, chain: TaskChain, context: StageContext, plan: str, limits: ExcerptLimits
     ) -> tuple[Message, ...]:
         texts = context.texts
-        # Paths that stand before the work, a renamed file's old one among them; new ones only where there is no other.
+        # Paths that exist before the work, with the old path of a renamed file; new paths only where there is no other.
         paths = context.facts.paths
         files = [path for path in paths if path in context.paths_at_base] or list(paths)
         material = {
-            "title": cut(texts.title, _TITLE),
+            "title": cut(texts.title, _TITLE_LIMIT),
             "description": cut(texts.body, limits.body),
             "issues": "\n\n".join(excerpts(context.issues, limits.issues)),
             "patch": patch_excerpt(context.source_texts, limits.patch),
@@ -259,32 +261,32 @@ class QueryConstructor:
     def _overview_messages(
         self, chain: TaskChain, titles: Sequence[str], queries: Sequence[str], limits: ExcerptLimits
     ) -> tuple[Message, ...]:
-        # An overview is made of what an agent may read; only the titles can leak, and they are checked with it.
+        # An overview is written from what an agent may read. Only the titles can leak, and the overview is checked.
         texts = excerpts(list(queries), limits.patch)
         stages = "\n\n".join(
-            f"Stage {place}: {cut(title, _TITLE)}\n{text}"
-            for place, (title, text) in enumerate(zip(titles, texts, strict=True), 1)
+            f"Stage {position}: {cut(title, _TITLE_LIMIT)}\n{text}"
+            for position, (title, text) in enumerate(zip(titles, texts, strict=True), 1)
         )
         return self._render(OVERVIEW, {"stages": stages}, repository=chain.full_name, count=len(queries))
 
     def _render(self, name: str, material: dict[str, str], **variables: object) -> tuple[Message, ...]:
-        """The prompt with its material fenced; what there is none of is said to be missing."""
+        """The prompt with its material fenced; empty material is shown as missing."""
         fence = Fence(*material.values())
         fenced = {label: fence(label, text.strip() or "(none)") for label, text in material.items()}
         return self._prompts[name].render(nonce=fence.nonce, **variables, **fenced)
 
 
 def stage_subject(chain_id: str, position: int) -> str:
-    """What the calls of a stage are for, as the ledger keeps it."""
+    """The subject of the calls for a stage, as the ledger keeps it."""
     return f"{chain_id}/{position}"
 
 
 def overview_subject(chain_id: str) -> str:
-    """What the calls of an overview are for."""
+    """The subject of the calls for an overview."""
     return f"{chain_id}/overview"
 
 
-def all_findings(context: StageContext, written: CheckedText) -> tuple[dict[str, object], ...]:
-    """What a stage's row keeps: the findings of its query, and why passages of its issues were left out."""
-    found = [*(LocatedFinding("query", finding) for finding in written.findings), *context.issue_findings]
+def all_findings(context: StageContext, checked: CheckedText) -> tuple[dict[str, object], ...]:
+    """The findings in a stage's row: those of its query, and those of the passages of its issues that were left out."""
+    found = [*(LocatedFinding("query", finding) for finding in checked.findings), *context.issue_findings]
     return tuple(finding.row() for finding in found)

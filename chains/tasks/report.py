@@ -43,18 +43,18 @@ def list_tasks(
                 "chain_id": chain_id,
                 "repository": f"{owner}/{name}",
                 "numbers": numbers.get(chain_id, []),
-                "outcome": found,
+                "outcome": task_outcome,
                 "reason": reason,
                 "attempts": attempts,
             }
-            for chain_id, found, reason, attempts, owner, name in tx.connection.execute(query)
+            for chain_id, task_outcome, reason, attempts, owner, name in tx.connection.execute(query)
             if repository is None or f"{owner}/{name}".lower() == repository.lower()
         ]
     return sorted(rows, key=lambda row: (row["repository"].lower(), row["chain_id"]))
 
 
 def print_tasks(rows: list[dict[str, Any]]) -> None:
-    """Print the list, and below it how many ended how."""
+    """Print the list, and below it the number of tasks of each outcome."""
     names = ("chain_id", "outcome", "repository")
     lines = [(*map(row.get, names), " > ".join(f"#{number}" for number in row["numbers"])) for row in rows]
     if rows:
@@ -63,14 +63,14 @@ def print_tasks(rows: list[dict[str, Any]]) -> None:
 
 
 def task_page(store: Store, prefix: str) -> dict[str, Any]:
-    """Everything that is stored of one task, by its chain's id or the beginning of it. Raises `UsageError`."""
+    """Everything stored of one task, by its chain's id or the beginning of it. Raises `UsageError`."""
     with store.reading() as tx:
         chain_id = find_chain(tx, prefix)
         chain, draft = read_task_chain(tx, chain_id), read_draft(tx, chain_id)
         if draft is None:
             raise UsageError(f"chain {chain_id} has no task yet; run `prchain tasks build`")
         model, prompts, created = next(iter(tx.rows(Task, "model", "prompts", "created_at", chain_id=chain_id)))
-        written = {stage.position: stage for stage in draft.stages}
+        queries = {stage.position: stage for stage in draft.stages}
         return {
             "chain_id": chain_id,
             "repository": chain.full_name,
@@ -95,7 +95,7 @@ def task_page(store: Store, prefix: str) -> dict[str, Any]:
                     "landed_sha": stage.landed_sha,
                     "landed_at": stage.landed_at,
                     **_link(tx, chain_id, stage.position),
-                    **_written(written.get(stage.position)),
+                    **_query_fields(queries.get(stage.position)),
                 }
                 for stage in chain.stages
             ],
@@ -108,20 +108,20 @@ def _link(tx: Transaction, chain_id: str, position: int) -> dict[str, Any]:
     return dict(zip(columns, row, strict=True))
 
 
-def _written(stage: Any) -> dict[str, Any]:
+def _query_fields(stage: Any) -> dict[str, Any]:
     names = ("outcome", "reason", "plan", "query", "interface", "files", "findings", "attempts")
     return {name: getattr(stage, name, None) for name in names}
 
 
 def print_task(page: dict[str, Any]) -> None:
-    """Print the page of a task. The plan is no part of it: it may hold the solution."""
+    """Print the page of a task. The plan is not part of it: it may contain the solution."""
     numbers = " > ".join(f"#{stage['number']}" for stage in page["stages"])
     say(f"task {page['chain_id']}  {page['repository']}  {numbers}")
     cost = page["cost"]
     tokens = f"{cost['tokens_in']:,} tokens in, {cost['tokens_out']:,} out"
     say_facts(
         {
-            "outcome": _ended(page),
+            "outcome": _outcome_text(page),
             "language": f"{page['language'] or 'unknown'}, licence {page['licence'] or 'unknown'}",
             "made": f"{page['created']} by {page['model'] or 'no model'}",
             "cost": f"{counted(cost['calls'], 'call')}, {tokens}, {dollars(cost['usd'])}",
@@ -134,7 +134,7 @@ def print_task(page: dict[str, Any]) -> None:
         follows = f"by {stage['relation']}, confidence {stage['confidence'] or 0:.2f}" if stage["relation"] else ""
         say_facts(
             {
-                "outcome": _ended(stage),
+                "outcome": _outcome_text(stage),
                 "page": stage["url"],
                 "base": stage["base_sha"],
                 "landed": f"{stage['landed_sha']}, {stage['landed_at']}",
@@ -146,7 +146,7 @@ def print_task(page: dict[str, Any]) -> None:
         _print_text("query", stage["query"], stage["findings"] or [])
 
 
-def _ended(row: dict[str, Any]) -> str:
+def _outcome_text(row: dict[str, Any]) -> str:
     return f"{row['outcome']} ({row['reason']})" if row["reason"] else str(row["outcome"])
 
 
@@ -161,5 +161,7 @@ def _print_text(title: str, text: str | None, findings: list[dict[str, Any]]) ->
     for paragraph in (text or "").splitlines():
         for line in textwrap.wrap(paragraph, _WIDTH) or [""]:
             say(f"    {line}")
-    kinds = [f"{found['severity']}: {found['kind']} in {found['text']}: {found['evidence']}" for found in findings]
+    kinds = [
+        f"{finding['severity']}: {finding['kind']} in {finding['text']}: {finding['evidence']}" for finding in findings
+    ]
     say_some(kinds, _SHOWN)

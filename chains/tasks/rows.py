@@ -1,4 +1,4 @@
-"""Tasks in the database: which chains want one, what an earlier run left, and what this one writes."""
+"""Tasks in the database: what an earlier run wrote, and what this run writes."""
 
 from __future__ import annotations
 
@@ -54,26 +54,26 @@ def read_task_chain(tx: Transaction, chain_id: str) -> TaskChain:
 
 @dataclass(frozen=True, slots=True)
 class StoredTask:
-    """How a task stands, and by which prompts and model it was written."""
+    """The outcome of a stored task, and the prompts and model that wrote it."""
 
     outcome: str
     model: str | None
     prompts: str
     """As `prompts_text` writes them."""
     attempts: int
-    """Texts that were written for it: overviews and queries."""
+    """Texts written for it: overviews and queries."""
 
 
 def stored_tasks(tx: Transaction, chain_id: str | None = None) -> dict[str, StoredTask]:
-    """Every task that there is, by its chain; or that of one chain."""
-    of = {} if chain_id is None else {"chain_id": chain_id}
+    """Every stored task by its chain, or the task of one chain."""
+    filters = {} if chain_id is None else {"chain_id": chain_id}
     queries: Counter[str] = Counter()
-    for chain, attempts in tx.rows(TaskStage, "chain_id", "attempts", **of):
+    for chain, attempts in tx.rows(TaskStage, "chain_id", "attempts", **filters):
         queries[chain] += attempts
     columns = ("chain_id", "outcome", "model", "prompts", "attempts")
     return {
         str(chain): StoredTask(outcome, model, prompts, attempts + queries[chain])
-        for chain, outcome, model, prompts, attempts in tx.rows(Task, *columns, **of)
+        for chain, outcome, model, prompts, attempts in tx.rows(Task, *columns, **filters)
     }
 
 
@@ -102,7 +102,7 @@ def _stage(row: Any) -> StageQuery:
 
 
 def require_selected(tx: Transaction, strategy: str, chain_id: str) -> None:
-    """Make sure, in the transaction that writes a task, that its chain still is one that the strategy chose.
+    """Check, in the transaction that writes a task, that the strategy still selects its chain.
 
     Raises `ChainGone`. The chain cannot go before the transaction has ended: SQLite has one writer, and on PostgreSQL
     the rows are locked.
@@ -118,27 +118,27 @@ def require_selected(tx: Transaction, strategy: str, chain_id: str) -> None:
 
 
 def require_unchanged(tx: Transaction, chain_id: str, start: TaskDraft | None) -> None:
-    """Make sure, in the transaction that writes a task, that it replaces no ended one but that which was begun from.
+    """Check, in the transaction that writes a task, that it replaces no ended task but `start`, which it began from.
 
     Raises `TaskSuperseded`.
     """
-    now = read_draft(tx, chain_id)
-    if now is not None and now.outcome in FINAL and now != start:
-        raise TaskSuperseded(f"another run has ended the task meanwhile: {now.outcome}")
+    current = read_draft(tx, chain_id)
+    if current is not None and current.outcome in FINAL and current != start:
+        raise TaskSuperseded(f"another run has ended the task meanwhile: {current.outcome}")
 
 
 def write_defect(tx: Transaction, chain_id: str, reason: str, *, model: str | None, prompts: Mapping[str, str]) -> None:
-    """Note that a task ended with a failure without a name. Its stages stay as they were, and so does a task that is
-    ready: whatever failed may lie in the rows, so they are not even read. Raises `TaskSuperseded`."""
+    """Write that a task ended with a failure without a name. Its stages stay as they were, and so does a ready task.
+    The rows are not read, because they may be the cause of the failure. Raises `TaskSuperseded`."""
     row = _row(TaskDraft(chain_id, DEFECT, reason), model, prompts)
     tx.insert_new(Task, [row])
-    found = (Task.chain_id == chain_id, Task.outcome != READY)
-    if not tx.connection.execute(update(Task).where(*found).values(outcome=DEFECT, reason=reason)).rowcount:
+    conditions = (Task.chain_id == chain_id, Task.outcome != READY)
+    if not tx.connection.execute(update(Task).where(*conditions).values(outcome=DEFECT, reason=reason)).rowcount:
         raise TaskSuperseded("another run has ended the task meanwhile")
 
 
 def write_draft(tx: Transaction, draft: TaskDraft, *, model: str | None, prompts: Mapping[str, str]) -> None:
-    """Write a task with all its stages in the place of what was there."""
+    """Write a task with all its stages; replaces the stored one."""
     tx.upsert(Task, [_row(draft, model, prompts)])
     tx.delete(TaskStage, chain_id=draft.chain_id)
     if draft.stages:
@@ -146,11 +146,11 @@ def write_draft(tx: Transaction, draft: TaskDraft, *, model: str | None, prompts
 
 
 def count_attempts(tx: Transaction, draft: TaskDraft) -> None:
-    """Note in a task that stays how often the texts of one that does not were written."""
+    """Write the attempts of a draft that is not kept into the stored task, which is kept."""
     tx.connection.execute(update(Task).where(Task.chain_id == draft.chain_id).values(attempts=draft.attempts))
     for stage in draft.stages:
-        found = (TaskStage.chain_id == draft.chain_id, TaskStage.position == stage.position)
-        tx.connection.execute(update(TaskStage).where(*found).values(attempts=stage.attempts))
+        conditions = (TaskStage.chain_id == draft.chain_id, TaskStage.position == stage.position)
+        tx.connection.execute(update(TaskStage).where(*conditions).values(attempts=stage.attempts))
 
 
 def _row(draft: TaskDraft, model: str | None, prompts: Mapping[str, str]) -> dict[str, Any]:
@@ -168,7 +168,7 @@ def _row(draft: TaskDraft, model: str | None, prompts: Mapping[str, str]) -> dic
 
 
 def prompts_text(prompts: Mapping[str, str]) -> str:
-    """Prompt name to hash, as a row keeps it: equal prompts have equal texts."""
+    """Prompt name to hash, as the text of a row; equal prompts give equal texts."""
     return json.dumps(dict(prompts), sort_keys=True)
 
 

@@ -1,10 +1,10 @@
-"""The run that writes tasks: many chains at once, each written whole in one transaction when it ends.
+"""The run that writes tasks: many chains at once, each task written whole in one transaction when it ends.
 
-A run can be killed at any moment. What a model replied is in the ledger, so the next run walks over stored replies to
-where the last one was. A chain whose task has a final outcome is not touched again, but by ``--retry`` (those that were
-rejected) and ``--renew`` (those that other prompts or another model wrote).
+A run can be killed at any moment. The replies of models are in the ledger, so the next run reuses them up to the point
+where the last run was. A task with a final outcome is not written again, except by ``--retry`` (rejected tasks) and
+``--renew`` (tasks that other prompts or another model wrote).
 
-What writes re-reads all the same, because `chains build` may choose anew while a run lasts.
+Every write reads the rows again first, because `chains build` may choose anew during a run.
 """
 
 from __future__ import annotations
@@ -46,23 +46,23 @@ from sql.store import Store, Transaction
 
 PURPOSES = (PLAN, QUERY, OVERVIEW)
 
-_STAYS = "the task that stood stays"
+_KEPT_NOTE = "the task that stood stays"
 
 
 @dataclass(frozen=True)
 class TaskRunOptions(ChainChoice):
-    """Which chains a run is about, and what it does with those that have tasks. A chain that is named has to be one
-    that the strategy chose."""
+    """Which chains a run works on, and what it does with those that have tasks. The strategy must have chosen a chain
+    that is named."""
 
     retry: bool = False
     """Begin another round for tasks that were rejected."""
     renew: bool = False
-    """Write those anew that other prompts or another model wrote. One that is rejected then leaves the old one."""
+    """Write tasks anew that other prompts or another model wrote. Where the new task is rejected, the old one stays."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskUnit(ChainUnit):
-    """The task of one chain; `attempts` is how many texts had been written for it when it was chosen."""
+    """The task of one chain; `attempts` is how many texts had been written for it when the run began."""
 
     attempts: int = 0
 
@@ -74,7 +74,7 @@ class PendingTasks:
     units: tuple[TaskUnit, ...]
     """Best chain first."""
     standing: Mapping[str, int]
-    """Outcome to number of tasks that stand."""
+    """Outcome to number of tasks that are kept."""
     outdated: int
     """How many of these were written with other prompts or by another model."""
 
@@ -88,7 +88,7 @@ def open_run(
     progress: Progress = SILENT,
     ledger_run: str | None = None,
 ) -> Iterator[TaskRun]:
-    """What a run, or a worker of one, needs. Workers that are given the same `ledger_run` share its budget.
+    """Open store and gateway for a run, or for a worker of one. Workers with the same `ledger_run` share its budget.
 
     Raises `UsageError`, `SettingsError`, `StoreError`, `PromptError`.
     """
@@ -123,19 +123,19 @@ class TaskRun:
         self._secrets = secrets
 
     def pending(self) -> PendingTasks:
-        """What is to be written. Raises `UsageError` for a chain or a repository that is not there."""
+        """The tasks to write. Raises `UsageError` for a chain or a repository that does not exist."""
         options = self._options
         with self._store.reading() as tx:
-            wanted = selected_ids(tx, options.strategy, options.repository, options.limit)
+            chain_ids = selected_ids(tx, options.strategy, options.repository, options.limit)
             if options.chain is not None:
-                wanted = [_chosen(tx, options.chain, options.strategy)]
+                chain_ids = [_selected_id(tx, options.chain, options.strategy)]
             tasks = stored_tasks(tx)
         standing = {
-            chain_id: tasks[chain_id] for chain_id in wanted if chain_id in tasks and self._stands(tasks[chain_id])
+            chain_id: tasks[chain_id] for chain_id in chain_ids if chain_id in tasks and self._is_kept(tasks[chain_id])
         }
         units = (
             TaskUnit(chain_id, tasks[chain_id].attempts if chain_id in tasks else 0)
-            for chain_id in wanted
+            for chain_id in chain_ids
             if chain_id not in standing
         )
         counts = Counter(stored_task.outcome for stored_task in standing.values())
@@ -144,31 +144,31 @@ class TaskRun:
         )
 
     def estimate(self) -> tuple[int, CostEstimate, tuple[UnitResult[TaskUnit], ...]]:
-        """How many tasks a run would work on, what their calls take, and the chains that cannot be read now.
+        """How many tasks a run would work on, the cost of their calls, and the chains that cannot be read now.
 
-        Nothing is asked. Raises `PrchainError`.
+        Calls no model. Raises `PrchainError`.
         """
         units = self.pending().units
-        shown = self._progress.task("estimating", len(units))
+        task = self._progress.task("estimating", len(units))
         total = CostEstimate()
         unread: list[UnitResult[TaskUnit]] = []
         for unit in units:
             try:
                 with self._store.reading() as tx:
-                    chain, stands = read_task_chain(tx, unit.chain_id), read_draft(tx, unit.chain_id)
-                    earlier = self._earlier(stands, stored_tasks(tx, unit.chain_id).get(unit.chain_id))
+                    chain, draft = read_task_chain(tx, unit.chain_id), read_draft(tx, unit.chain_id)
+                    earlier = self._earlier_draft(draft, stored_tasks(tx, unit.chain_id).get(unit.chain_id))
                 total = reduce(add, self._writer.estimates(chain, earlier), total)
             except (ChainGone, GitError) as error:
                 unread.append(UnitResult(unit, error.name, scrub_mined(str(error))))
-            shown.advance()
-        shown.done()
+            task.advance()
+        task.done()
         return len(units) - len(unread), total, tuple(unread)
 
     def run(self, workers: int = 2) -> TaskRunReport:
         """Write the tasks that are missing. Raises as `prchain.runs.run_units`."""
         pending = self.pending()
-        ended = run_units(self, pending.units, workers=workers, progress=self._progress, secrets=self._secrets)
-        return TaskRunReport(ended.results, ended.left, ended.stopped, pending.standing, pending.outdated)
+        result = run_units(self, pending.units, workers=workers, progress=self._progress, secrets=self._secrets)
+        return TaskRunReport(result.results, result.left, result.stopped, pending.standing, pending.outdated)
 
     # ---- the work on one chain
 
@@ -179,18 +179,22 @@ class TaskRun:
     def work_on(self, unit: TaskUnit, tell: Tell) -> UnitResult[TaskUnit]:
         """See `Work`."""
         with self._store.reading() as tx:
-            chain, stands = read_task_chain(tx, unit.chain_id), read_draft(tx, unit.chain_id)
-            now = stored_tasks(tx, unit.chain_id).get(unit.chain_id)
-        if now is not None and now.outcome in FINAL and (self._stands(now) or now.attempts != unit.attempts):
-            return UnitResult(unit, now.outcome, "another run has ended it meanwhile")
+            chain, earlier = read_task_chain(tx, unit.chain_id), read_draft(tx, unit.chain_id)
+            stored = stored_tasks(tx, unit.chain_id).get(unit.chain_id)
+        if (
+            stored is not None
+            and stored.outcome in FINAL
+            and (self._is_kept(stored) or stored.attempts != unit.attempts)
+        ):
+            return UnitResult(unit, stored.outcome, "another run has ended it meanwhile")
         tell("writing")
-        draft = self._writer.draft(chain, self._earlier(stands, now))
+        draft = self._writer.draft(chain, self._earlier_draft(earlier, stored))
         with self._store.transaction() as tx:
             require_selected(tx, self._options.strategy, unit.chain_id)
-            require_unchanged(tx, unit.chain_id, stands)
-            if stands is not None and stands.outcome == READY and draft.outcome != READY:
+            require_unchanged(tx, unit.chain_id, earlier)
+            if earlier is not None and earlier.outcome == READY and draft.outcome != READY:
                 count_attempts(tx, draft)
-                return UnitResult(unit, draft.outcome, f"{draft.reason}; {_STAYS}")
+                return UnitResult(unit, draft.outcome, f"{draft.reason}; {_KEPT_NOTE}")
             write_draft(tx, draft, model=self._writer.model, prompts=self._writer.prompts)
         return UnitResult(unit, draft.outcome, draft.reason)
 
@@ -201,7 +205,7 @@ class TaskRun:
                 require_selected(tx, self._options.strategy, unit.chain_id)
                 task = stored_tasks(tx, unit.chain_id).get(unit.chain_id)
                 if self._options.renew and task is not None and task.outcome == READY:
-                    return UnitResult(unit, outcome, f"{reason}; {_STAYS}")
+                    return UnitResult(unit, outcome, f"{reason}; {_KEPT_NOTE}")
                 write_defect(tx, unit.chain_id, reason, model=self._writer.model, prompts=self._writer.prompts)
         return UnitResult(unit, outcome, reason)
 
@@ -209,9 +213,9 @@ class TaskRun:
         """See `Work`."""
         return self.gateway.spending().cost
 
-    # ---- what stands
+    # ---- stored tasks
 
-    def _stands(self, task: StoredTask) -> bool:
+    def _is_kept(self, task: StoredTask) -> bool:
         if self._options.renew and self._outdated(task):
             return False
         return task.outcome in ({READY} if self._options.retry else FINAL)
@@ -220,10 +224,10 @@ class TaskRun:
         """Whether other prompts or another model wrote it."""
         return (task.model, task.prompts) != (self._writer.model, prompts_text(self._writer.prompts))
 
-    def _earlier(self, draft: TaskDraft | None, task: StoredTask | None) -> TaskDraft | None:
-        """What an earlier run left of a task, so that it is gone on with. Where prompts or the model were others, no
-        text of it stands: no task is written half by one and half by another. Only `retry` begins another round then,
-        else what models replied to this round is in the ledger."""
+    def _earlier_draft(self, draft: TaskDraft | None, task: StoredTask | None) -> TaskDraft | None:
+        """The draft of an earlier run to continue. If other prompts or another model wrote it, none of its texts is
+        kept: no task is written half by one and half by another. Then only `retry` begins another round; without it,
+        the ledger has the replies of this round."""
         if draft is None or task is None or not self._outdated(task):
             return draft
         if not self._options.retry:
@@ -232,8 +236,8 @@ class TaskRun:
         return TaskDraft(draft.chain_id, draft.outcome, attempts=draft.attempts, stages=stages)
 
 
-def _chosen(tx: Transaction, prefix: str, strategy: str) -> str:
-    """The id of the one chain that begins so, which the strategy chose."""
+def _selected_id(tx: Transaction, prefix: str, strategy: str) -> str:
+    """The id of the one chain that begins with `prefix`. Raises `UsageError` where the strategy did not choose it."""
     chain_id = find_chain(tx, prefix)
     if chain_id not in selected_ids(tx, strategy):
         raise UsageError(

@@ -1,4 +1,4 @@
-"""What a run over tasks came to, and how it is told."""
+"""The result of a run over tasks, and how it is printed."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from sql.outcomes import READY
 _BUDGET = BudgetExceeded("").name
 
 _PLACE = re.compile(r"^(?:stage \d+|overview): |\b\w+ of [0-9a-f]{16}/\w+: ")
-"""Where a reason came up: the stage, and the purpose and subject of the call."""
+"""Where a reason occurred: the stage, and the purpose and subject of the call."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskRunReport(RunResult[Any]):
-    """What a run did; its units are chains."""
+    """The result of a run; its units are chains."""
 
     before: Mapping[str, int] = field(default_factory=dict)
-    """Outcome to number of tasks of these chains that stood before."""
+    """Outcome to number of tasks of these chains that existed before."""
     outdated: int = 0
     """How many of them other prompts or another model wrote."""
 
     @property
     def standing(self) -> int:
-        """Tasks of these chains that stood before."""
+        """Tasks of these chains that existed before."""
         return sum(self.before.values())
 
     @property
@@ -42,21 +42,21 @@ class TaskRunReport(RunResult[Any]):
 
     @property
     def failed(self) -> tuple[UnitResult[Any], ...]:
-        """The tasks that the next run has to try again."""
+        """The tasks that the next run will try again."""
         return tuple(result for result in self.results if result.outcome not in FINAL | SKIPPED)
 
     def reasons(self, outcome: str) -> list[tuple[str, int]]:
-        """Why tasks of this run ended so, without the places where it came up, each with how many; commonest first."""
-        said = (result.reason or "no reason given" for result in self.results if result.outcome == outcome)
-        return Counter(_PLACE.sub("", reason) for reason in said).most_common()
+        """(reason, count) of the tasks with this outcome, without where it occurred; most common first."""
+        reasons = (result.reason or "no reason given" for result in self.results if result.outcome == outcome)
+        return Counter(_PLACE.sub("", reason) for reason in reasons).most_common()
 
 
 def outcome_words(counts: Mapping[str, int]) -> str:
     """Counts by outcome, ready ones first: ``1 ready, 14 query_rejected``."""
-    return tally(dict(sorted(counts.items(), key=lambda found: (found[0] != READY, found[0]))))
+    return tally(dict(sorted(counts.items(), key=lambda item: (item[0] != READY, item[0]))))
 
 
-def run_row(report: TaskRunReport, spent: Spending) -> dict[str, Any]:
+def run_row(report: TaskRunReport, spending: Spending) -> dict[str, Any]:
     """A run for machines."""
     return {
         "worked_on": len(report.results),
@@ -71,17 +71,17 @@ def run_row(report: TaskRunReport, spent: Spending) -> dict[str, Any]:
         "outdated": report.outdated,
         "left": report.left,
         "stopped": report.stopped,
-        "calls": spent.calls,
-        "refused": spent.refused,
-        "usd": spent.cost,
+        "calls": spending.calls,
+        "refused": spending.refused,
+        "usd": spending.cost,
     }
 
 
-def print_run(report: TaskRunReport, spent: Spending) -> None:
-    """Print a run: the counts, why tasks ended as they did, what stands, and what to do about it."""
+def print_run(report: TaskRunReport, spending: Spending) -> None:
+    """Print a run: counts, reasons, the tasks that existed before, and what to do next."""
     words = ", ".join(filter(None, (outcome_words(report.counts), tally({"not begun": report.left}))))
     before = f" ({outcome_words(report.before)})" if report.before else ""
-    say(f"{words or 'nothing new to do'}; {report.standing:,} stood before{before}; {spent.words()}")
+    say(f"{words or 'nothing new to do'}; {report.standing:,} stood before{before}; {spending.words()}")
     ended = [
         (result.unit.key, result.outcome, _PLACE.sub("", result.reason or ""))
         for result in report.results
@@ -90,15 +90,15 @@ def print_run(report: TaskRunReport, spent: Spending) -> None:
     say_reasons(ended, rest="`prchain tasks list` and `prchain tasks show ID` say which")
     _print_given_up(report)
     if report.outdated:
-        said = f"{counted(report.outdated, 'task')} that stood: written with other prompts or by another model"
-        say(f"{said}; --renew writes such anew, and `--renew --dry-run` says for how much")
+        outdated = f"{counted(report.outdated, 'task')} that stood: written with other prompts or by another model"
+        say(f"{outdated}; --renew writes such anew, and `--renew --dry-run` says for how much")
     say_end("task", [result.outcome for result in report.failed], report.left, report.stopped)
 
 
 def _print_given_up(report: TaskRunReport) -> None:
-    """What another run leaves alone, and how it is begun anew."""
+    """Print how many tasks another run would not touch, and how to begin another round."""
     counts = Counter(report.before) + Counter(report.counts)
     given_up = sum(count for name, count in counts.items() if name in FINAL and name != READY)
     if given_up:
-        said = f"{counted(given_up, 'task')} rejected or given up"
-        say(f"{said}: `prchain tasks show ID` says why, `prchain tasks build --retry` begins another round")
+        summary = f"{counted(given_up, 'task')} rejected or given up"
+        say(f"{summary}: `prchain tasks show ID` says why, `prchain tasks build --retry` begins another round")

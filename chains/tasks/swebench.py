@@ -1,8 +1,8 @@
-"""Stages as SWE-bench 5.x instances: one a stage, for its harness to grade patches of that stage.
+"""Stages as SWE-bench 5.x instances: one per stage, so that its harness can grade patches of that stage.
 
-Written by the harness's shape (`swebench.harness.utils.make_test_spec`, `grading.get_logs_eval` of 5.0.2) and without
-importing it. The harness needs, in a local or pullable image, the repository as a git checkout at ``/testbed`` whose
-HEAD has the tree that the stage starts from; it applies the model's patch there and then runs the eval script.
+Follows the shape of the harness (`swebench.harness.utils.make_test_spec`, `grading.get_logs_eval` of 5.0.2) without
+importing it. The harness needs a local or pullable image with the repository as a git checkout at ``/testbed``, whose
+HEAD has the tree that the stage starts from. It applies the model's patch there and then runs the eval script.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from prchain.instances import instance_id
 from prchain.logparsers import LOG_PARSERS
 
 START, END = ">>>>> Start Test Output", ">>>>> End Test Output"
-"""What the harness cuts the log by (`swebench.harness.constants`)."""
+"""The marks by which the harness cuts the log (`swebench.harness.constants`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class HarnessTests:
-    """What is known of a stage's tests. Ids are ours; `instance` turns them into the harness's."""
+    """A stage's tests. Ids are ours; `instance` turns them into those of the harness."""
 
     image: str
-    """An image whose ``/testbed`` is a git checkout of the stage's start, as docker names it."""
+    """Docker's name of an image whose ``/testbed`` is a git checkout of the stage's start."""
     runner: str
     """Key of `prchain.logparsers.LOG_PARSERS`."""
     command: str
@@ -37,17 +37,17 @@ class HarnessTests:
     f2p: Sequence[str]
     p2p: Sequence[str]
     others: Sequence[str] = ()
-    """Ids of the other tests that the command runs: a name that one of them shares is not used."""
+    """Ids of the other tests that the command runs; a name that one of them shares is not used."""
     setup: Sequence[str] = ()
-    """Commands before the tests: environment to activate, refresh of compiled parts."""
+    """Commands before the tests: activate an environment, refresh compiled parts."""
 
 
 def instance(task: TaskRecord, stage: StageRecord, tests: HarnessTests) -> dict[str, Any]:
-    """The instance of one stage: the legacy keys, what the harness reads, and the chain it is of (``chain_*``).
+    """The instance of one stage: the legacy keys, what the harness reads, and its chain (``chain_*``).
 
-    A test that the harness's parser cannot tell from another of the stage is left out of both lists: pytest ids are cut
-    at their first blank there, so ``t[a b]`` and ``t[a c]`` are one. Raises `UsageError` where the stage cannot be
-    expressed: patches that are no text, a runner without a log parser, or no F2P test left.
+    A test that the harness's parser cannot tell from another of the stage is left out of both lists: the parser cuts
+    pytest ids at the first blank, so ``t[a b]`` and ``t[a c]`` are the same. Raises `UsageError` where the stage cannot
+    be expressed: patches that are not text, a runner without a log parser, or no F2P test left.
     """
     name = instance_id(task.repository.name, task.chain_id, stage.position)
     if stage.lossy:
@@ -85,22 +85,22 @@ def instance(task: TaskRecord, stage: StageRecord, tests: HarnessTests) -> dict[
 def harness_ids(
     runner: str, f2p: Sequence[str], p2p: Sequence[str], others: Sequence[str] = ()
 ) -> tuple[list[str], list[str], list[str]]:
-    """F2P and P2P as the harness's log parser will name them, and our ids of those that it cannot tell apart."""
-    named: dict[str, list[str]] = {}
-    wanted = {test: LOG_PARSERS[runner].name_of(test) for test in (*f2p, *p2p, *others)}
-    for test, name in wanted.items():
-        named.setdefault(name, []).append(test)
-    clear = {test: name for test, name in wanted.items() if name and len(named[name]) == 1}
-    dropped = [test for test in (*f2p, *p2p) if test not in clear]
-    return [clear[test] for test in f2p if test in clear], [clear[test] for test in p2p if test in clear], dropped
+    """F2P and P2P by the names of the harness's log parser, and our ids of the tests that it cannot tell apart."""
+    tests_by_name: dict[str, list[str]] = {}
+    parsed_names = {test: LOG_PARSERS[runner].name_of(test) for test in (*f2p, *p2p, *others)}
+    for test, name in parsed_names.items():
+        tests_by_name.setdefault(name, []).append(test)
+    unique = {test: name for test, name in parsed_names.items() if name and len(tests_by_name[name]) == 1}
+    dropped = [test for test in (*f2p, *p2p) if test not in unique]
+    return [unique[test] for test in f2p if test in unique], [unique[test] for test in p2p if test in unique], dropped
 
 
 def eval_script(stage: StageRecord, command: str, setup: Sequence[str] = ()) -> str:
     """The script that the harness runs after it has applied the model's patch.
 
-    Test files are brought to the stage's start first, so that what the patch did to them does not count. The command
-    stands right before the end mark: the harness takes ``$?`` there as its exit code. `command` and `setup` are one
-    line each. Raises `UsageError` for more, and where a command or the test patch holds a mark.
+    First it restores the test files of the stage's start, so that what the model's patch did to them does not count.
+    The command is right before the end mark: the harness takes ``$?`` there as its exit code. `command` and each of
+    `setup` are one line. Raises `UsageError` for more, and where a command or the test patch contains a mark.
     """
     if any("\n" in line for line in (command, *setup)):
         raise UsageError("a command of an eval script is one line")

@@ -1,6 +1,6 @@
-"""What people wrote about a pull request, out of the database, ready for a prompt.
+"""What people wrote about a pull request, from the database, ready for a prompt.
 
-Everything passes `prchain.scrub.scrub_mined`. Bots' comments are left out; authors are not named.
+All text goes through `prchain.scrub.scrub_mined`. Comments of bots are left out; authors are not named.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ class PullTexts:
     title: str
     body: str
     discussion: tuple[str, ...]
-    """Comments and reviews in the order of time, each with a first line that says what it is."""
+    """Comments and reviews, oldest first, each with a first line that says what it is."""
     commits: tuple[str, ...]
-    """Messages of its own commits, oldest first, and of the landing; each once."""
+    """Messages of its own commits, oldest first, and of the landing, without duplicates."""
     issues: tuple[IssueText, ...]
     shas: tuple[str, ...]
     """Of its own commits."""
 
 
 def read_texts(tx: Transaction, repository_id: int, number: int, landed_sha: str) -> PullTexts:
-    """The texts of a pull request; where only git was read, title and body are those of the landing's message."""
+    """The texts of a pull request; where only git was read, title and body come from the landing's message."""
     title = body = None
-    said: list[tuple[str, str, str]] = []
+    discussion: list[tuple[str, str, str]] = []
     columns = ("field", "key", "author_kind", "body", "path", "created_at")
-    for field, key, kind, text, path, at in tx.rows(
+    for field, key, kind, text, path, created_at in tx.rows(
         PullRequestText, *columns, repository_id=repository_id, number=number
     ):
         if field == "title":
@@ -57,15 +57,15 @@ def read_texts(tx: Transaction, repository_id: int, number: int, landed_sha: str
             body = text
         elif text.strip() and kind != "Bot":
             label = f"review of {path}" if path else field.replace("_", " ")
-            said.append((at or "", key, f"({label})\n{text}"))
+            discussion.append((created_at or "", key, f"({label})\n{text}"))
     own = _own_commits(tx, repository_id, number)
     landing = _landing(tx, repository_id, number, landed_sha)
-    subject, rest = _parted(landing)
+    subject, rest = _split_message(landing)
     messages = dict.fromkeys([*own.values(), landing])
     return PullTexts(
         title=scrub_mined(title if title and title.strip() else subject),
         body=scrub_mined(body if body is not None else rest),
-        discussion=tuple(scrub_mined(text) for _, _, text in sorted(said)),
+        discussion=tuple(scrub_mined(text) for _, _, text in sorted(discussion)),
         commits=tuple(scrub_mined(message) for message in messages if message.strip()),
         issues=tuple(_issues(tx, repository_id, number)),
         shas=tuple(own),
@@ -74,14 +74,14 @@ def read_texts(tx: Transaction, repository_id: int, number: int, landed_sha: str
 
 def read_title(tx: Transaction, repository_id: int, number: int, landed_sha: str) -> str:
     """The title alone."""
-    given = list(tx.rows(PullRequestText, "body", repository_id=repository_id, number=number, field="title"))
-    if given and given[0][0].strip():
-        return scrub_mined(given[0][0])
-    return scrub_mined(_parted(_landing(tx, repository_id, number, landed_sha))[0])
+    titles = list(tx.rows(PullRequestText, "body", repository_id=repository_id, number=number, field="title"))
+    if titles and titles[0][0].strip():
+        return scrub_mined(titles[0][0])
+    return scrub_mined(_split_message(_landing(tx, repository_id, number, landed_sha))[0])
 
 
 def _own_commits(tx: Transaction, repository_id: int, number: int) -> dict[str, str]:
-    """Sha to message, oldest first; git's list before the API's, which may hold commits that were pushed away."""
+    """Sha to message, oldest first; git's list before the API's, which may have commits that a force push removed."""
     query = (
         select(Commit.sha, Commit.message)
         .join(
@@ -95,7 +95,7 @@ def _own_commits(tx: Transaction, repository_id: int, number: int) -> dict[str, 
 
 
 def _landing(tx: Transaction, repository_id: int, number: int, landed_sha: str) -> str:
-    """The message of the landed commit, or its subject where the commit's row is not there."""
+    """The message of the landed commit, or its subject where the commit has no row."""
     rows = list(tx.rows(Commit, "message", repository_id=repository_id, sha=landed_sha))
     if rows:
         return str(rows[0][0])
@@ -103,8 +103,8 @@ def _landing(tx: Transaction, repository_id: int, number: int, landed_sha: str) 
     return next((str(subject) for (subject,) in subjects), "")
 
 
-def _parted(message: str) -> tuple[str, str]:
-    """Title and body of a landing's message; GitHub writes a merge's title below a line of its own, or none."""
+def _split_message(message: str) -> tuple[str, str]:
+    """Title and body of a landing's message. GitHub writes a merge's title below a first line of its own, or none."""
     subject, _, rest = message.strip().partition("\n")
     if subject.startswith(_MERGE) and rest.strip():
         subject, _, rest = rest.strip().partition("\n")

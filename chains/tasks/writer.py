@@ -1,4 +1,4 @@
-"""One chain's task, written from its repository and from what an earlier run left of it."""
+"""Writes one chain's task, from its repository and from the draft of an earlier run."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from sql.store import Store
 
 
 class TaskWriter:
-    """Writes drafts of tasks; stores nothing but what models reply. Safe for several threads."""
+    """Writes drafts of tasks; stores only the replies of models. Safe for several threads."""
 
     def __init__(self, store: Store, constructor: QueryConstructor, mirrors: Path) -> None:
         self._store = store
@@ -49,9 +49,9 @@ class TaskWriter:
         return self._constructor.prompts
 
     def estimates(self, chain: TaskChain, earlier: TaskDraft | None) -> list[CostEstimate]:
-        """What the calls for a task take where every text is clean. Raises `GitError`, `ChainGone`."""
+        """What the calls for a task cost if every text is clean. Raises `GitError`, `ChainGone`."""
         contexts = read_chain(self._store, self._repository(chain), chain)
-        kept = _kept(earlier)
+        kept = _ready_stages(earlier)
         starts = {
             stage.position: _stage_start(earlier, stage.position)
             for stage in chain.stages
@@ -60,13 +60,13 @@ class TaskWriter:
         return list(self._constructor.estimates(chain, contexts, starts, _start(earlier.attempts if earlier else 0)))
 
     def draft(self, chain: TaskChain, earlier: TaskDraft | None) -> TaskDraft:
-        """The task of a chain; the stages that `earlier` ended with stand. Raises `StoreError`, `PromptError`, and
-        `ChainGone`; a failure of git or of a model is the draft's outcome."""
+        """The task of a chain; ready stages of `earlier` are kept. Raises `StoreError`, `PromptError`, and `ChainGone`;
+        a failure of git or of a model is the draft's outcome."""
         try:
             contexts = read_chain(self._store, self._repository(chain), chain)
         except GitError as error:
-            unread = tuple(StageQuery(stage.position, NOT_REACHED) for stage in chain.stages)
-            return TaskDraft(chain.id, error.name, scrub_mined(str(error)), stages=unread)
+            unreached = tuple(StageQuery(stage.position, NOT_REACHED) for stage in chain.stages)
+            return TaskDraft(chain.id, error.name, scrub_mined(str(error)), stages=unreached)
         stages: list[StageQuery] = []
         for context in contexts:
             if stages and stages[-1].outcome != READY:
@@ -75,14 +75,14 @@ class TaskWriter:
                 stages.append(self._stage(chain, contexts, context.stage.position, earlier))
         failed = next((stage for stage in stages if stage.outcome not in {READY, NOT_REACHED}), None)
         if failed is not None:
-            where = f"stage {failed.position}: {failed.reason or failed.outcome}"
-            return TaskDraft(chain.id, failed.outcome, where, stages=tuple(stages))
+            reason = f"stage {failed.position}: {failed.reason or failed.outcome}"
+            return TaskDraft(chain.id, failed.outcome, reason, stages=tuple(stages))
         return self._overview(chain, contexts, stages, earlier)
 
     def _stage(
         self, chain: TaskChain, contexts: Sequence[StageContext], position: int, earlier: TaskDraft | None
     ) -> StageQuery:
-        kept = _kept(earlier).get(position)
+        kept = _ready_stages(earlier).get(position)
         if kept is not None:
             return kept
         context = contexts[position - 1]
@@ -91,16 +91,18 @@ class TaskWriter:
         try:
             plan = self._constructor.plan(chain, context, start // ROUND)
             result = replace(result, plan=plan)
-            written = self._constructor.query(chain, contexts, position, plan, start)
+            checked = self._constructor.query(chain, contexts, position, plan, start)
         except LlmError as error:
-            return replace(result, outcome=error.name, reason=scrub_mined(str(error)), attempts=_spent(error, start))
+            return replace(
+                result, outcome=error.name, reason=scrub_mined(str(error)), attempts=_next_start(error, start)
+            )
         return replace(
             result,
-            outcome=READY if written.clean else QUERY_REJECTED,
-            reason=None if written.clean else _reason(written),
-            query=written.text,
-            findings=all_findings(context, written),
-            attempts=written.attempts,
+            outcome=READY if checked.clean else QUERY_REJECTED,
+            reason=None if checked.clean else _reason(checked),
+            query=checked.text,
+            findings=all_findings(context, checked),
+            attempts=checked.attempts,
         )
 
     def _overview(
@@ -109,17 +111,17 @@ class TaskWriter:
         start = _start(earlier.attempts if earlier else 0)
         draft = TaskDraft(chain.id, READY, stages=tuple(stages), attempts=start)
         try:
-            written = self._constructor.overview(chain, contexts, [stage.query or "" for stage in stages], start)
+            checked = self._constructor.overview(chain, contexts, [stage.query or "" for stage in stages], start)
         except LlmError as error:
-            why = scrub_mined(f"overview: {error}")
-            return replace(draft, outcome=error.name, reason=why, attempts=_spent(error, start))
+            reason = scrub_mined(f"overview: {error}")
+            return replace(draft, outcome=error.name, reason=reason, attempts=_next_start(error, start))
         return replace(
             draft,
-            outcome=READY if written.clean else OVERVIEW_REJECTED,
-            reason=None if written.clean else f"overview: {_reason(written)}",
-            overview=written.text,
-            findings=tuple(LocatedFinding("overview", finding).row() for finding in written.findings),
-            attempts=written.attempts,
+            outcome=READY if checked.clean else OVERVIEW_REJECTED,
+            reason=None if checked.clean else f"overview: {_reason(checked)}",
+            overview=checked.text,
+            findings=tuple(LocatedFinding("overview", finding).row() for finding in checked.findings),
+            attempts=checked.attempts,
         )
 
     def _repository(self, chain: TaskChain) -> GitRepository:
@@ -130,18 +132,18 @@ class TaskWriter:
             return self._repositories[chain.repository_id]
 
 
-def _spent(error: LlmError, start: int) -> int:
-    """The attempts that are gone after an error: the whole round where another run would meet it again."""
+def _next_start(error: LlmError, start: int) -> int:
+    """The attempts that are used up after an error: the whole round where another run would get the same error."""
     return start + ROUND if error.name in FINAL else start
 
 
-def _kept(earlier: TaskDraft | None) -> dict[int, StageQuery]:
-    """The stages that an earlier run ended with; their queries stand, whatever became of the others."""
+def _ready_stages(earlier: TaskDraft | None) -> dict[int, StageQuery]:
+    """The ready stages of an earlier run; their queries are kept, whatever the outcome of the others."""
     return {stage.position: stage for stage in earlier.stages if stage.outcome == READY} if earlier else {}
 
 
 def _start(attempts: int) -> int:
-    """The first attempt of the round that begins, or that was cut off; see `chains.tasks.query.ROUND`."""
+    """The first attempt of the round that begins, or that was interrupted; see `chains.tasks.query.ROUND`."""
     return attempts - attempts % ROUND
 
 
@@ -154,7 +156,7 @@ def _unreached(context: StageContext) -> StageQuery:
     return StageQuery(context.stage.position, NOT_REACHED, interface=context.interface, files=context.files)
 
 
-def _reason(written: CheckedText) -> str:
-    """What was found in a rejected text, in short."""
-    kinds = Counter(finding.kind for finding in written.findings if finding.severity == "leak")
+def _reason(checked: CheckedText) -> str:
+    """A summary of the findings in a rejected text."""
+    kinds = Counter(finding.kind for finding in checked.findings if finding.severity == "leak")
     return ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))

@@ -1,4 +1,4 @@
-"""A repository whose pull requests build on each other in every way that matters, mined into a database."""
+"""A repository whose pull requests build on each other in every relevant way, mined into a database."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Shop(World):
         self.commit("main", start, "start")
 
     def land(self, number: int, files: Mapping[str, Content], message: str) -> int:
-        """Propose and squash; a commit of somebody else's lies between any two landings."""
+        """Propose and squash; another author's commit comes between any two landings."""
         changes: dict[str | bytes, Content] = dict(files.items())
         head = self.propose(number, changes)
         self.commit("main", {"pushes.txt": f"{number}\n"}, f"push before {number}")
@@ -60,7 +60,7 @@ class Shop(World):
 
 
 def grown(folder: Path) -> Shop:
-    """Two chains, a flip-flop, a docs-only follower and a bare mention; `numbers` of each are in the tests."""
+    """Two chains, a change that is reverted, a docs-only follow-up and a bare mention; the tests have their numbers."""
     shop = Shop(folder)
     round_1 = function("round_half_even_amount")
     shop.land(1, {"src/till/prices.py": module("prices", round_1)}, "Round amounts as banks do")
@@ -120,7 +120,7 @@ def chosen(store: Store, strategy: str = "reference", outcome: str = "selected")
 
 
 def dump(store: Store) -> dict[str, list[tuple[Any, ...]]]:
-    """Every row of chains but for the time of selection."""
+    """Every row of chains, without the time of selection."""
     with store.reading() as tx:
         found: dict[str, list[tuple[Any, ...]]] = {}
         for table in (Chain, ChainStage, Selection):

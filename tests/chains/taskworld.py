@@ -1,6 +1,6 @@
 """A small shop with a history: a git repository, mined into a database, with the rows of its chains.
 
-Three pull requests build on each other (`CHAIN`); `crowd` makes as many single ones as are wanted.
+Three pull requests build on each other (`CHAIN`); `crowd` makes any number of single ones.
 """
 
 from __future__ import annotations
@@ -230,7 +230,7 @@ def gateway_of(
 
 
 def good_answer(request: Request) -> Any:
-    """What a well-behaved model says."""
+    """The replies of a well-behaved model."""
     if request.purpose == "plan":
         return PLAN
     if request.purpose == "overview":
@@ -240,7 +240,7 @@ def good_answer(request: Request) -> Any:
 
 @dataclass
 class FakeModel(models.FakeModel):
-    """The fake model, well-behaved where nothing else is said."""
+    """The fake model, well-behaved by default."""
 
     answer: Answer = good_answer
 
@@ -293,7 +293,7 @@ def shop(
             "tests/data/golden.bin": b"\0golden",
         },
     }
-    said = {
+    landing_messages = {
         1: "Round as banks do (#1)\n\nHalves of a cent go to the even neighbour.",
         2: "Count coupons once (#2)\n\nFollow-up to #1.",
         3: "Print receipts (#3)\n\nFollow-up to #2.",
@@ -302,7 +302,7 @@ def shop(
     for number in CHAIN:
         head = world.propose(number, {**changes[number], **(patches or {}).get(number, {})})
         world.commit("main", {"unrelated": f"{number}\n"}, f"push {number}")
-        world.squash("main", head, said[number])
+        world.squash("main", head, landing_messages[number])
     world.save()
     return world
 
@@ -317,7 +317,7 @@ def crowd_query(number: int) -> str:
 
 
 def crowd_answer(request: Request) -> Any:
-    """What a well-behaved model says about `crowd`."""
+    """The replies of a well-behaved model for `crowd`."""
     if request.purpose == "query":
         match = re.search(r"<<<files \w+\nsrc/part(\d+)\.py", request.messages[-1].content)
         assert match is not None
@@ -326,7 +326,7 @@ def crowd_answer(request: Request) -> Any:
 
 
 def crowd(folder: Path, count: int) -> World:
-    """A repository with many small pull requests that have nothing to do with each other."""
+    """A repository with many small, independent pull requests."""
     world = World(folder / "till.git")
     parts: dict[str | bytes, Content] = {
         f"src/part{n}.py": f"def part(x):\n    return x + {n}\n" for n in range(1, count + 1)
@@ -346,10 +346,10 @@ def crowd(folder: Path, count: int) -> World:
 def mined(folder: Path, world: World, chains: Sequence[Sequence[int]]) -> Iterator[TaskWorld]:
     """The world in a database, with these chains."""
     store = mined_store(folder, world, NAME)
-    made = TaskWorld(folder, store, world)
+    task_world = TaskWorld(folder, store, world)
     for numbers in chains:
-        made.add_chain(numbers)
+        task_world.add_chain(numbers)
     try:
-        yield made
+        yield task_world
     finally:
         store.close()

@@ -21,13 +21,13 @@ def histories(draw: st.DrawFn) -> list[tuple[str, ...]]:
 
 def reachable(rows: list[tuple[str, ...]], start: str) -> set[str]:
     parents = {row[0]: row[1:] for row in rows}
-    seen, waiting = set(), [start]
+    visited, waiting = set(), [start]
     while waiting:
-        here = waiting.pop()
-        if here not in seen:
-            seen.add(here)
-            waiting.extend(parents[here])
-    return seen
+        current = waiting.pop()
+        if current not in visited:
+            visited.add(current)
+            waiting.extend(parents[current])
+    return visited
 
 
 @given(histories(), st.booleans())

@@ -59,8 +59,8 @@ def test_list_filters_and_show_explains(database: str) -> None:
     page = call("show", chain["id"][:5], "--db", database).stdout
     assert "builds on the one before (follow up)" in page
     assert "line_dependency" in page
-    shown = rows("show", chain["id"], "--db", database)
-    assert [stage["number"] for stage in shown["stages"]] == [1, 2, 3]
+    page_row = rows("show", chain["id"], "--db", database)
+    assert [stage["number"] for stage in page_row["stages"]] == [1, 2, 3]
 
 
 @pytest.mark.parametrize(
@@ -192,8 +192,8 @@ def test_where_mining_has_not_ended_well_that_is_said_and_nothing_else(
         (repository,) = tx.rows(Repository, "id")
         row = {"repository_id": repository[0], "spec": NAME, "source": "git", "started_at": now()}
         tx.insert_new(MineRun, [{**row, "outcome": outcome} for outcome in ("mined", "interrupted")])
-    said = call("build", "--db", database, "--min", "4")
-    assert "mining it has not ended" in said.stderr and "no chain:" not in said.stdout
+    result = call("build", "--db", database, "--min", "4")
+    assert "mining it has not ended" in result.stderr and "no chain:" not in result.stdout
     assert json.loads(call("build", "--db", database, "--json").stdout)[0]["unfinished"] is True
 
 

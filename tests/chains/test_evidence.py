@@ -9,19 +9,19 @@ from chains.edges.footprints import PatchOverlap
 from chains.history import CountedCitation
 
 
-def said(relation: str = "mentions", snippet: str = "see #1", field: str = "commit", *weak: str) -> CountedCitation:
+def citation(relation: str = "mentions", snippet: str = "see #1", field: str = "commit", *weak: str) -> CountedCitation:
     return CountedCitation(relation, field, "", snippet, weak)
 
 
-def confidence(*ones: CountedCitation, touch: PatchOverlap | None = None, days: float = 3) -> float:
-    return judge(ones or (said(),), touch, days=days).confidence
+def confidence(*citations: CountedCitation, overlap: PatchOverlap | None = None, days: float = 3) -> float:
+    return judge(citations or (citation(),), overlap, days=days).confidence
 
 
 FILES = ("src/a.py",)
 
 
 def test_a_bare_mention_is_as_good_as_a_coin() -> None:
-    assert confidence(touch=None) == 0.5
+    assert confidence(overlap=None) == 0.5
 
 
 @pytest.mark.parametrize(
@@ -36,25 +36,25 @@ def test_a_bare_mention_is_as_good_as_a_coin() -> None:
     ],
 )
 def test_the_more_the_patches_meet_the_surer_it_is(better: PatchOverlap, worse: PatchOverlap) -> None:
-    assert confidence(touch=better) > confidence(touch=worse)
+    assert confidence(overlap=better) > confidence(overlap=worse)
 
 
 def test_wording_moves_the_confidence() -> None:
     plain = confidence()
-    assert confidence(said("follow_up")) > confidence(said("fixes")) > plain
-    assert confidence(said(snippet="broken by #1")) > plain
-    assert confidence(said(snippet="similar to #1")) < plain
+    assert confidence(citation("follow_up")) > confidence(citation("fixes")) > plain
+    assert confidence(citation(snippet="broken by #1")) > plain
+    assert confidence(citation(snippet="similar to #1")) < plain
 
 
 def test_two_independent_witnesses_are_surer_than_one_and_two_commits_are_one_witness() -> None:
-    assert confidence(said(), said(field="body")) > confidence()
-    assert confidence(said(), said(field="landing")) == confidence()
+    assert confidence(citation(), citation(field="body")) > confidence()
+    assert confidence(citation(), citation(field="landing")) == confidence()
 
 
 def test_a_weak_sign_counts_only_where_every_citation_has_it() -> None:
-    weak = said("mentions", "see #9", "commit", "cites_larger_number")
+    weak = citation("mentions", "see #9", "commit", "cites_larger_number")
     assert confidence(weak) < 0.1
-    assert confidence(weak, said(field="landing")) == 0.5
+    assert confidence(weak, citation(field="landing")) == 0.5
 
 
 def test_years_between_the_landings_lower_it() -> None:
@@ -62,11 +62,13 @@ def test_years_between_the_landings_lower_it() -> None:
 
 
 def test_the_reasons_are_kept_with_what_bears_them_out() -> None:
-    judged = judge([said("follow_up", "Follow-up to #1")], PatchOverlap(lines=9, changed_lines=2, files=FILES), days=1)
-    assert judged.relation == "follow_up"
-    assert {sign.name: sign.detail for sign in judged.signs} == {
+    score = judge(
+        [citation("follow_up", "Follow-up to #1")], PatchOverlap(lines=9, changed_lines=2, files=FILES), days=1
+    )
+    assert score.relation == "follow_up"
+    assert {sign.name: sign.detail for sign in score.signs} == {
         "follow_up": "commit: Follow-up to #1",
         "line_dependency": "changes 2 of the lines it added",
         "common_files": "src/a.py",
     }
-    assert sum(sign.weight for sign in judged.signs) > 0
+    assert sum(sign.weight for sign in score.signs) > 0

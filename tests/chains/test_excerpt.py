@@ -27,13 +27,13 @@ def test_the_cap_fills_the_room_and_no_more(lengths: list[int], limit: int) -> N
 
 @given(st.text(alphabet="ab\n", max_size=400), st.integers(0, 300))
 def test_a_cut_text_says_how_much_is_gone_and_keeps_head_and_tail(text: str, cap: int) -> None:
-    shown = cut(text, cap)
+    excerpt = cut(text, cap)
     if len(text) <= cap:
-        assert shown == text
+        assert excerpt == text
         return
-    match = re.search(r"\n\[\.\.\. ([\d,]+) characters left out \.\.\.\]\n", shown)
+    match = re.search(r"\n\[\.\.\. ([\d,]+) characters left out \.\.\.\]\n", excerpt)
     assert match is not None
-    head, tail = shown[: match.start()], shown[match.end() :]
+    head, tail = excerpt[: match.start()], excerpt[match.end() :]
     assert text.startswith(head) and text.endswith(tail)
     assert len(head) + len(tail) <= cap
     assert len(head) + len(tail) + int(match[1].replace(",", "")) == len(text)
@@ -46,10 +46,10 @@ def test_the_longest_texts_are_cut_first() -> None:
 
 
 def test_of_texts_too_many_to_show_the_first_and_the_last_stay() -> None:
-    shown = excerpts([f"comment {n} " + "x" * 300 for n in range(10_000)], 2_400)
-    assert len("".join(shown)) < 4_000
-    assert shown[0].startswith("comment 0 ") and shown[-1].startswith("comment 9999 ")
-    assert "[... 9,990 more left out ...]" in shown
+    excerpt = excerpts([f"comment {n} " + "x" * 300 for n in range(10_000)], 2_400)
+    assert len("".join(excerpt)) < 4_000
+    assert excerpt[0].startswith("comment 0 ") and excerpt[-1].startswith("comment 9999 ")
+    assert "[... 9,990 more left out ...]" in excerpt
 
 
 def patch(path: str, lines: int) -> FilePatch:

@@ -27,18 +27,18 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TaskWorld]:
     folder = tmp_path_factory.mktemp("export")
-    with mined(folder, shop(folder), [CHAIN, (1, 2), (2, 3)]) as made:
-        made.say(2, title="Count coupons once; ask joe@example.org")
+    with mined(folder, shop(folder), [CHAIN, (1, 2), (2, 3)]) as task_world:
+        task_world.say(2, title="Count coupons once; ask joe@example.org")
 
         def answer(request: Any) -> Any:
-            if request.subject.startswith(made.chains[1]) and request.purpose == "query":
+            if request.subject.startswith(task_world.chains[1]) and request.purpose == "query":
                 return {"query": "def redeem_once(self, code): pass"}
-            if request.purpose == "query" and request.subject.startswith(made.chains[2]):
+            if request.purpose == "query" and request.subject.startswith(task_world.chains[2]):
                 return {"query": QUERIES[int(request.subject[-1]) + 1]}
             return good_answer(request)
 
-        made.run(gateway_of(FakeModel(answer), SqlLedger(made.store, "run"))).run()
-        yield made
+        task_world.run(gateway_of(FakeModel(answer), SqlLedger(task_world.store, "run"))).run()
+        yield task_world
 
 
 def exported(world: TaskWorld, **options: Any) -> list[TaskRecord]:
@@ -90,9 +90,9 @@ def test_a_record_holds_what_a_rollout_needs(world: TaskWorld) -> None:
 
 def test_a_bare_merge_is_titled_by_its_branch(tmp_path: Path) -> None:
     bare = {1: "Merge pull request #1 from ada/bank-rounding", 2: "Merge pull request #2 from ada/x\n\nCoupons"}
-    with mined(tmp_path, shop(tmp_path, messages=bare), [(1, 2)]) as made:
-        made.run(FakeModel()).run()
-        (task,) = exported(made)
+    with mined(tmp_path, shop(tmp_path, messages=bare), [(1, 2)]) as task_world:
+        task_world.run(FakeModel()).run()
+        (task,) = exported(task_world)
     assert [stage.title for stage in task.stages] == ["bank-rounding", "Coupons"]
 
 
@@ -114,9 +114,9 @@ def test_rejected_texts_are_not_exported(world: TaskWorld) -> None:
 @pytest.fixture
 def pair(tmp_path: Path) -> Iterator[TaskWorld]:
     """Two tasks that are ready, of their own database."""
-    with mined(tmp_path, shop(tmp_path), [CHAIN, (1, 2)]) as made:
-        made.run(FakeModel()).run()
-        yield made
+    with mined(tmp_path, shop(tmp_path), [CHAIN, (1, 2)]) as task_world:
+        task_world.run(FakeModel()).run()
+        yield task_world
 
 
 def test_tasks_of_retired_chains_are_exported_on_request_only_and_say_so(pair: TaskWorld) -> None:
@@ -125,8 +125,8 @@ def test_tasks_of_retired_chains_are_exported_on_request_only_and_say_so(pair: T
         query = update(Selection).where(Selection.chain_id == pair.chains[0])
         tx.connection.execute(query.values(outcome="retired", reason="chosen anew"))
     assert [task_record.chain_id for task_record in exported(pair)] == [pair.chains[1]]
-    said = {task_record.chain_id: task_record.selection for task_record in exported(pair, retired=True)}
-    assert said == {pair.chains[0]: "retired", pair.chains[1]: "selected"}
+    selections = {task_record.chain_id: task_record.selection for task_record in exported(pair, retired=True)}
+    assert selections == {pair.chains[0]: "retired", pair.chains[1]: "selected"}
 
 
 def test_a_commit_that_is_gone_is_named_and_the_other_chains_are_exported(pair: TaskWorld) -> None:
@@ -137,9 +137,13 @@ def test_a_commit_that_is_gone_is_named_and_the_other_chains_are_exported(pair: 
     unread: list[UnreadableTask] = []
     lines = list(records(pair.store, pair.folder / "mirrors", TaskExportOptions(), unread.append))
     assert [line.chain_id for line in lines] == [pair.chains[1]]
-    (one,) = unread
-    assert (one.chain_id, one.repository, one.outcome) == (pair.chains[0], "shop/till", "incomplete_repository")
-    assert lost in one.reason and "#2" in one.reason
+    (unreadable_task,) = unread
+    assert (unreadable_task.chain_id, unreadable_task.repository, unreadable_task.outcome) == (
+        pair.chains[0],
+        "shop/till",
+        "incomplete_repository",
+    )
+    assert lost in unreadable_task.reason and "#2" in unreadable_task.reason
     with pytest.raises(IncompleteRepository):
         exported(pair)
     pair.world.path.rename(pair.folder / "away.git")
@@ -214,10 +218,10 @@ def test_a_path_that_is_no_utf8_is_quoted_in_the_patch_which_applies(tmp_path: P
 
 
 def test_paths_that_look_like_patterns_or_escapes_are_asked_for_as_they_are(tmp_path: Path) -> None:
-    made = shop(
+    git_world = shop(
         tmp_path, patches={2: {"src/[a]*.py": "y = 1\n", "src/back\\xe9.py": "z = 1\n", "src/:é.py": "w = 1\n"}}
     )
-    with mined(tmp_path, made, [CHAIN]) as world:
+    with mined(tmp_path, git_world, [CHAIN]) as world:
         world.run(FakeModel()).run()
         (record,) = exported(world)
         stage = record.stages[1]
@@ -275,13 +279,13 @@ def test_the_patch_of_each_path_is_its_part_of_the_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: int
 ) -> None:
     monkeypatch.setattr("prchain.git.repository._ARGUMENTS", arguments)
-    made = World(tmp_path / "odd.git")
-    first = made.commit("main", {"folder": "a file\n", "said": "x\ny\nz\n", "link": "a file\n"})
+    git_world = World(tmp_path / "odd.git")
+    first = git_world.commit("main", {"folder": "a file\n", "said": "x\ny\nz\n", "link": "a file\n"})
     files = {**ODD, "folder": None}
-    second = made.commit("main", files)
-    made.save()
-    repository = GitRepository.open(made.path)
-    old, new = made.sha(first), made.sha(second)
+    second = git_world.commit("main", files)
+    git_world.save()
+    repository = GitRepository.open(git_world.path)
+    old, new = git_world.sha(first), git_world.sha(second)
     names = [path.encode() if isinstance(path, str) else path for path in files]
     paths = {name: name.decode("utf-8", "surrogateescape") for name in sorted(names)}
     whole = repository.patch_text(old, new)
@@ -346,15 +350,15 @@ def test_a_file_is_replaced_only_on_demand_and_only_whole(world: TaskWorld, tmp_
 
 def applied(world: TaskWorld, index: Path, base: str, *patches: str) -> str:
     """The tree of the base with the patches applied by plain git."""
-    place = git_index(index, world, base)
+    index_file = git_index(index, world, base)
     for patch in patches:
-        run_git(place, world, "apply", "--cached", "-", stdin=patch.encode())
-    return run_git(place, world, "write-tree").decode().strip()
+        run_git(index_file, world, "apply", "--cached", "-", stdin=patch.encode())
+    return run_git(index_file, world, "write-tree").decode().strip()
 
 
-def git_index(place: Path, world: TaskWorld, base: str) -> Path:
-    run_git(place, world, "read-tree", base)
-    return place
+def git_index(index: Path, world: TaskWorld, base: str) -> Path:
+    run_git(index, world, "read-tree", base)
+    return index
 
 
 def run_git(index: Path, world: TaskWorld, *arguments: str, stdin: bytes = b"") -> bytes:
@@ -364,9 +368,9 @@ def run_git(index: Path, world: TaskWorld, *arguments: str, stdin: bytes = b"") 
         "GIT_DIR": str(world.world.path),
         "GIT_CONFIG_GLOBAL": os.devnull,
     }
-    done = subprocess.run(["git", *arguments], input=stdin, capture_output=True, check=False, env=environment)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    process = subprocess.run(["git", *arguments], input=stdin, capture_output=True, check=False, env=environment)
+    assert process.returncode == 0, process.stderr
+    return process.stdout
 
 
 @pytest.mark.parametrize("name", ["pipe", "folder", "missing/tasks.jsonl"])

@@ -14,7 +14,7 @@ def patch(path: str, added: str, removed: str = "") -> FilePatch:
     return FilePatch(path, hunks=(Hunk(1, 1, 1, 1, "", lines),))
 
 
-def told(source: str, test: str, base: set[str] = frozenset(), name: str = "pool.py") -> tuple[str, ...]:  # type: ignore[assignment]
+def interface_of(source: str, test: str, base: set[str] = frozenset(), name: str = "pool.py") -> tuple[str, ...]:  # type: ignore[assignment]
     suffix = name.rpartition(".")[2]
     return interface([patch(f"src/{name}", source)], [patch(f"tests/test_it.{suffix}", test)], base)
 
@@ -44,11 +44,11 @@ def told(source: str, test: str, base: set[str] = frozenset(), name: str = "pool
 def test_new_names_that_tests_use_are_the_interface(
     name: str, source: str, test: str, expected: tuple[str, ...]
 ) -> None:
-    assert told(source, test, name=name) == expected
+    assert interface_of(source, test, name=name) == expected
 
 
 def test_names_that_stand_at_the_base_are_known_already() -> None:
-    assert told("def grow(by=1): ...", "grow(by=2)", {"grow"}) == ("by",)
+    assert interface_of("def grow(by=1): ...", "grow(by=2)", {"grow"}) == ("by",)
 
 
 @pytest.mark.parametrize(
@@ -63,15 +63,18 @@ def test_names_that_stand_at_the_base_are_known_already() -> None:
     ],
 )
 def test_what_tests_define_themselves_or_only_mention_is_no_interface(test: str) -> None:
-    assert told("def helper(): ...", test) == ()
+    assert interface_of("def helper(): ...", test) == ()
 
 
 def test_a_local_variable_of_the_source_is_no_interface() -> None:
-    assert told("def f():\n    outcome = g()", "def test_f():\n    outcome = run()\n    assert outcome", {"f"}) == ()
+    assert (
+        interface_of("def f():\n    outcome = g()", "def test_f():\n    outcome = run()\n    assert outcome", {"f"})
+        == ()
+    )
 
 
 def test_an_imported_name_is_interface_though_the_tests_shadow_it() -> None:
-    assert told("def result(): ...", "from a import result\nresult = result()") == ("result",)
+    assert interface_of("def result(): ...", "from a import result\nresult = result()") == ("result",)
 
 
 def test_tests_that_are_data_tell_nothing() -> None:

@@ -29,18 +29,18 @@ LEAK = QUERIES[1] + " Write a function round_half_even_cents for it."
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TaskWorld]:
     folder = tmp_path_factory.mktemp("query")
-    with mined(folder, shop(folder), [CHAIN]) as made:
-        made.say(
+    with mined(folder, shop(folder), [CHAIN]) as task_world:
+        task_world.say(
             1, body="Sums differ.\n\nWrite to jane@example.org, token ghp_0123456789abcdefghij.", comment="Why even?"
         )
-        made.close_issue(
+        task_world.close_issue(
             1,
             77,
             "Totals are off by a cent",
             "The bank rounds to even, please add round_half_even_cents.\n\n"
             "    return float(Decimal(amount).quantize(Decimal('0.01')))\n\nWe do not.",
         )
-        yield made
+        yield task_world
 
 
 @pytest.fixture(scope="module")
@@ -178,8 +178,8 @@ class TestHappyPath:
 
 def leaks_first(times: int) -> FakeModel:
     """A model whose first queries leak."""
-    said = iter([{"query": LEAK}] * times + [{"query": QUERIES[1]}])
-    return FakeModel(lambda request: next(said) if request.purpose == QUERY else good_answer(request))
+    replies = iter([{"query": LEAK}] * times + [{"query": QUERIES[1]}])
+    return FakeModel(lambda request: next(replies) if request.purpose == QUERY else good_answer(request))
 
 
 class TestLeaks:

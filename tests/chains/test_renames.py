@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chains.stages.renames import MOST, is_rename_only
+from chains.stages.renames import MAX_NAMES, is_rename_only
 from prchain.git import FilePatch, Hunk
 
 
@@ -32,7 +32,10 @@ def test_names_replaced_throughout_are_a_renaming_however_the_lines_break(patch:
         file(("+new_name(1)",)),
         file(("-a + b", "+a - b")),
         file(("-same", "+same")),
-        file(tuple(f"-name_{n} = 1" for n in range(MOST + 1)) + tuple(f"+other_{n} = 1" for n in range(MOST + 1))),
+        file(
+            tuple(f"-name_{n} = 1" for n in range(MAX_NAMES + 1))
+            + tuple(f"+other_{n} = 1" for n in range(MAX_NAMES + 1))
+        ),
         file(),
     ],
 )

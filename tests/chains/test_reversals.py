@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chains.edges.footprints import PatchFootprint, trace
+from chains.edges.footprints import PatchFootprint, footprint_of
 from chains.edges.reversals import Reversal, Reversals, find_reversals, is_whole
 from prchain.git import FilePatch, Hunk
 
@@ -18,7 +18,7 @@ def always(source: int, target: int) -> bool:
 
 
 def a_trace(*lines: str) -> PatchFootprint:
-    return trace([FilePatch("src/a.py", hunks=(Hunk(1, 1, 1, 1, "", lines),))])
+    return footprint_of([FilePatch("src/a.py", hunks=(Hunk(1, 1, 1, 1, "", lines),))])
 
 
 def come_to(*turns: tuple[int, int] | Reversal, whole: Callable[[int, int], bool] = always) -> Reversals:

@@ -94,7 +94,7 @@ def test_no_hash_seed_changes_the_chains() -> None:
         "from research.bench.chains_bench import rows\n"
         "print(choose_chains(build_graph(Edge(s, t, 'mentions', c) for s, t, c in rows(600))))\n"
     )
-    said = {
+    outputs = {
         subprocess.run(
             [sys.executable, "-c", code],
             env=os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)},
@@ -103,7 +103,7 @@ def test_no_hash_seed_changes_the_chains() -> None:
         ).stdout
         for seed in ("1", "2")
     }
-    assert len(said) == 1 and len(said.pop()) > 1000
+    assert len(outputs) == 1 and len(outputs.pop()) > 1000
 
 
 def test_a_component_of_hundreds_is_packed_well() -> None:
@@ -225,9 +225,9 @@ def test_overlapping_chains_are_the_best_at_each_end_and_none_is_part_of_another
     chains = choose(edges, disjoint=False, shortest=limits[0], longest=limits[1])
     ends = {chain[-1]: chain for chain in chains}
     assert len(ends) == len(chains)
-    held = {chain[i:j] for chain in chains for i in range(len(chain)) for j in range(i + 1, len(chain) + 1)}
-    strictly = {part for part in held if part not in chains}
-    assert len(held) == len(strictly) + len(chains)
+    parts = {chain[i:j] for chain in chains for i in range(len(chain)) for j in range(i + 1, len(chain) + 1)}
+    strictly = {part for part in parts if part not in chains}
+    assert len(parts) == len(strictly) + len(chains)
     for last in {later for later, _ in edges}:
         paths = paths_ending_at(edges, last, *limits)
         if last in ends:

@@ -80,7 +80,7 @@ TESTS = HarnessTests(
 
 
 def test_an_instance_has_what_the_harness_reads() -> None:
-    made = instance(TASK, STAGE, TESTS)
+    row = instance(TASK, STAGE, TESTS)
     needed = {
         "instance_id",
         "image",
@@ -99,14 +99,14 @@ def test_an_instance_has_what_the_harness_reads() -> None:
         "base_commit",
         "environment_setup_commit",
     }
-    assert needed <= made.keys()
-    assert made["instance_id"] == "shop__till-0123456789abcdef__s2"
-    assert (made["image"], made["repo"]) == ("prchain/shop--till:1", "shop/till")
-    assert (made["log_parser"], made["eval_type"]) == ("parse_log_pytest", "pass_and_fail")
-    assert json.loads(made["FAIL_TO_PASS"]) == ["tests/test_cart.py::test_new"]
-    assert json.loads(made["PASS_TO_PASS"]) == ["tests/test_cart.py::test_ok"]
-    assert (made["problem_statement"], made["chain_position"], made["chain_length"]) == ("Do it.", 2, 2)
-    assert json.loads(json.dumps(made)) == made
+    assert needed <= row.keys()
+    assert row["instance_id"] == "shop__till-0123456789abcdef__s2"
+    assert (row["image"], row["repo"]) == ("prchain/shop--till:1", "shop/till")
+    assert (row["log_parser"], row["eval_type"]) == ("parse_log_pytest", "pass_and_fail")
+    assert json.loads(row["FAIL_TO_PASS"]) == ["tests/test_cart.py::test_new"]
+    assert json.loads(row["PASS_TO_PASS"]) == ["tests/test_cart.py::test_ok"]
+    assert (row["problem_statement"], row["chain_position"], row["chain_length"]) == ("Do it.", 2, 2)
+    assert json.loads(json.dumps(row)) == row
 
 
 def test_the_test_command_stands_right_before_the_end_mark() -> None:
@@ -129,10 +129,10 @@ def test_the_script_lays_the_reference_tests_over_whatever_stands_there(tmp_path
         (tmp_path / "tests/test_more.py/x").write_text("in the way")
     script = eval_script(STAGE, "cat tests/test_cart.py tests/test_more.py").replace("/testbed", str(tmp_path))
     ran = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
-    shown = ran.stdout + ran.stderr
-    assert ran.returncode == 0, shown
+    output = ran.stdout + ran.stderr
+    assert ran.returncode == 0, output
     assert "def test_new(): import cart; assert cart.NEW" in ran.stdout and "def test_more(): pass" in ran.stdout
-    assert START in shown and END in shown
+    assert START in output and END in output
     assert (tmp_path / "tests/test_cart.py").read_text() == "def test_ok(): pass\n"
 
 
@@ -217,6 +217,6 @@ def test_tests_that_the_harness_takes_for_one_are_left_out_and_named() -> None:
     ],
 )
 def test_a_stage_that_cannot_be_expressed_is_refused(stage: dict[str, Any], tests: dict[str, Any], words: str) -> None:
-    given = {name: getattr(TESTS, name) for name in ("image", "runner", "command", "f2p", "p2p")}
+    fields = {name: getattr(TESTS, name) for name in ("image", "runner", "command", "f2p", "p2p")}
     with pytest.raises(UsageError, match=words):
-        instance(TASK, STAGE.model_copy(update=stage), HarnessTests(**{**given, **tests}))
+        instance(TASK, STAGE.model_copy(update=stage), HarnessTests(**{**fields, **tests}))

@@ -28,18 +28,23 @@ SCRIPT: list[dict[str, Any]] = [
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TaskWorld]:
     monkeypatch.chdir(tmp_path)
-    with mined(tmp_path, shop(tmp_path), [CHAIN]) as made:
+    with mined(tmp_path, shop(tmp_path), [CHAIN]) as task_world:
         lines = [
             *SCRIPT,
             *(
-                {"purpose": "query", "subject": f"{made.chains[0]}/{number}", "reply": {"query": text}, "repeat": True}
+                {
+                    "purpose": "query",
+                    "subject": f"{task_world.chains[0]}/{number}",
+                    "reply": {"query": text},
+                    "repeat": True,
+                }
                 for number, text in QUERIES.items()
             ),
         ]
         script = tmp_path / "script.jsonl"
         script.write_text("".join(json.dumps(line) + "\n" for line in lines))
         monkeypatch.setenv("PRCHAIN_LLM_SCRIPT", str(script))
-        yield made
+        yield task_world
 
 
 def call(world: TaskWorld, *arguments: str, fails: type[PrchainError] | None = None) -> Result:

@@ -32,14 +32,14 @@ from tests.chains.taskworld import (
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[TaskWorld]:
-    with mined(tmp_path, shop(tmp_path), [CHAIN]) as made:
-        yield made
+    with mined(tmp_path, shop(tmp_path), [CHAIN]) as task_world:
+        yield task_world
 
 
 @pytest.fixture
 def many(tmp_path: Path) -> Iterator[TaskWorld]:
-    with mined(tmp_path, crowd(tmp_path, 20), [[number] for number in range(1, 21)]) as made:
-        yield made
+    with mined(tmp_path, crowd(tmp_path, 20), [[number] for number in range(1, 21)]) as task_world:
+        yield task_world
 
 
 class TestAtOnce:
@@ -48,11 +48,11 @@ class TestAtOnce:
     @staticmethod
     def meanwhile(when: str, act: Callable[[], None], then: Any = None) -> FakeModel:
         """A model in whose first reply about a subject something else happens."""
-        left = [act]
+        pending = [act]
 
         def answer(request: Request) -> Any:
-            if request.subject == when and left:
-                left.pop()()
+            if request.subject == when and pending:
+                pending.pop()()
                 return then or crowd_answer(request)
             return crowd_answer(request)
 
@@ -124,8 +124,8 @@ class TestDefects:
         broken = f"{many.chains[4]}/1"
 
         def answer(request: Request) -> Any:
-            told = ValueError("no such thing as ghp_0123456789abcdefghij\nat all")
-            return told if request.subject == broken and request.purpose == "query" else crowd_answer(request)
+            error = ValueError("no such thing as ghp_0123456789abcdefghij\nat all")
+            return error if request.subject == broken and request.purpose == "query" else crowd_answer(request)
 
         report = many.run(FakeModel(answer)).run(2)
         assert (report.counts, report.done, len(report.failed)) == ({"ready": 19, "defect": 1}, False, 1)

@@ -23,12 +23,12 @@ KEY = ("purpose", "subject", "sample", "attempt", "ordinal", "request_hash")
 
 def writes_well(call: Call) -> Answer:
     """What a well-behaved model behind an endpoint says about `crowd`."""
-    said: dict[str, str] = PLAN
+    reply: dict[str, str] = PLAN
     if "Write the overview" in call.last:
-        said = {"overview": OVERVIEW}
+        reply = {"overview": OVERVIEW}
     elif match := re.search(r"<<<files \w+\nsrc/part(\d+)\.py", call.last):
-        said = {"query": crowd_query(int(match[1]))}
-    return completion(json.dumps(said))(call)
+        reply = {"query": crowd_query(int(match[1]))}
+    return completion(json.dumps(reply))(call)
 
 
 def build(folder: Path, endpoint: FakeEndpoint, *arguments: str) -> subprocess.Popen[str]:
@@ -71,9 +71,9 @@ def test_killed_in_the_middle_of_many_tasks_nothing_is_paid_twice_and_no_task_is
         assert in_flight <= WORKERS
 
         run = build(tmp_path, endpoint, "--workers", str(WORKERS))
-        said, err = run.communicate(timeout=240)
+        output, err = run.communicate(timeout=240)
         assert run.returncode == 0, err
-        report = json.loads(said)
+        report = json.loads(output)
         assert (report["stood_before"], report["left"], report["outcomes"]) == (done, 0, {"ready": TASKS - done})
         bill = billed(endpoint)
         stored = Counter(world.rows(LlmCall, *KEY, state="stored"))
@@ -89,14 +89,14 @@ def test_a_budget_is_kept_with_many_workers_and_the_next_run_goes_on(tmp_path: P
     numbers = [[number] for number in range(1, 13)]
     with mined(tmp_path, crowd(tmp_path, 12), numbers) as world, FakeEndpoint(writes_well) as endpoint:
         run = build(tmp_path, endpoint, "--workers", str(WORKERS), "--budget", "0.08")
-        said, err = run.communicate(timeout=120)
-        report = json.loads(said)
+        output, err = run.communicate(timeout=120)
+        report = json.loads(output)
         assert run.returncode == 1 and "budget" in report["stopped"], err
         assert 0 < endpoint.billed_usd(*PRICES) <= report["usd"] + 1e-9 <= 0.08
         assert "Traceback" not in err
         assert {outcome for (outcome,) in world.rows(Task, "outcome")} <= {"ready", "budget_exceeded"}
         run = build(tmp_path, endpoint, "--workers", str(WORKERS), "--budget", "5")
-        said, err = run.communicate(timeout=120)
+        output, err = run.communicate(timeout=120)
         assert run.returncode == 0, err
         bill = billed(endpoint)
         assert len(bill) == bill.total() == 36

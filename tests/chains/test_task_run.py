@@ -49,14 +49,14 @@ LEAK = {"query": QUERIES[2] + " Call it CouponLedger."}
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[TaskWorld]:
-    with mined(tmp_path, shop(tmp_path), [CHAIN]) as made:
-        yield made
+    with mined(tmp_path, shop(tmp_path), [CHAIN]) as task_world:
+        yield task_world
 
 
 @pytest.fixture
 def many(tmp_path: Path) -> Iterator[TaskWorld]:
-    with mined(tmp_path, crowd(tmp_path, 20), [[number] for number in range(1, 21)]) as made:
-        yield made
+    with mined(tmp_path, crowd(tmp_path, 20), [[number] for number in range(1, 21)]) as task_world:
+        yield task_world
 
 
 class TestOutcomes:
@@ -274,12 +274,12 @@ class TestSystematicFaults:
         assert many.run(FakeModel(answer)).run(1).counts == {"bad_reply": 3}
 
     def test_failures_of_different_kinds_or_with_a_success_between_end_nothing(self, many: TaskWorld) -> None:
-        begun: list[str] = []
+        subjects: list[str] = []
 
         def answer(request: Request) -> Any:
             if request.purpose == "plan":
-                begun.append(request.subject)
-            kind = len(dict.fromkeys(begun)) % 4
+                subjects.append(request.subject)
+            kind = len(dict.fromkeys(subjects)) % 4
             return crowd_answer(request) if kind == 0 else ModelRefused("no") if kind == 1 else BadReply("what")
 
         report = many.run(FakeModel(answer)).run(1)
@@ -325,9 +325,9 @@ class TestRenewed:
             before.overview,
             [stage.query for stage in before.stages],
         )
-        asked = len(leaks.asked)
+        request_count = len(leaks.asked)
         world.run(gateway_of(leaks, ledger), renew=True).run()
-        assert len(leaks.asked) == asked, "what it said to this round is stored"
+        assert len(leaks.asked) == request_count, "what it said to this round is stored"
         good = FakeModel(name="other")
         assert world.run(gateway_of(good, ledger), renew=True, retry=True).run().counts == {"ready": 1}
         assert world.rows(Task, "model") == [("other",)]
@@ -422,8 +422,8 @@ HOSTILE: dict[str, dict[str, Any]] = {
 def hostile(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[TaskWorld]:
     """A world in which a text of the second pull request gives orders."""
     plant = HOSTILE[request.param]
-    made = shop(tmp_path, patches=plant.get("patches"), messages=plant.get("messages"))
-    with mined(tmp_path, made, [CHAIN]) as world:
+    git_world = shop(tmp_path, patches=plant.get("patches"), messages=plant.get("messages"))
+    with mined(tmp_path, git_world, [CHAIN]) as world:
         world.say(2, **plant.get("say", {}))
         if "issue" in plant:
             world.close_issue(2, 9, "Coupons", plant["issue"])
@@ -453,9 +453,9 @@ class TestPromptInjection:
         model = FakeModel()
         hostile.run(model).run()
         assert stored(hostile)["task"][0] == "ready"
-        seen = [text for text in model.prompts("plan") + model.prompts("query") if ORDER in text]
-        assert seen
-        for text in seen:
+        prompts = [text for text in model.prompts("plan") + model.prompts("query") if ORDER in text]
+        assert prompts
+        for text in prompts:
             assert ORDER not in outside_the_fence(text)
 
 
