@@ -25,10 +25,10 @@ CONFIDENCES = (0.3, 0.36, 0.42, 0.5, 0.6, 0.6, 0.6, 0.7, 0.8, 0.8, 0.9, 0.95, 1.
 def best_total(edges: Edges, shortest: int, longest: int) -> float:
     """The greatest sum of confidences of disjoint paths within the limits; the nodes' numbers are their order."""
     nodes = sorted({node for edge in edges for node in edge})
-    bit = {node: 1 << place for place, node in enumerate(nodes)}
-    follow: dict[int, list[tuple[int, float]]] = {node: [] for node in nodes}
+    bit = {node: 1 << index for index, node in enumerate(nodes)}
+    successors: dict[int, list[tuple[int, float]]] = {node: [] for node in nodes}
     for (later, earlier), confidence in edges.items():
-        follow[earlier].append((later, confidence))
+        successors[earlier].append((later, confidence))
 
     @cache
     def best(free: int) -> float:
@@ -38,14 +38,14 @@ def best_total(edges: Edges, shortest: int, longest: int) -> float:
         top = best(free & ~bit[first])
         walks = [(first, free & ~bit[first], 0.0, 1)]
         while walks:
-            node, left, total, size = walks.pop()
+            node, rest, total, size = walks.pop()
             if size >= shortest:
-                top = max(top, total + best(left))
+                top = max(top, total + best(rest))
             if size < longest:
                 walks += [
-                    (later, left & ~bit[later], total + confidence, size + 1)
-                    for later, confidence in follow[node]
-                    if left & bit[later]
+                    (later, rest & ~bit[later], total + confidence, size + 1)
+                    for later, confidence in successors[node]
+                    if rest & bit[later]
                 ]
         return top
 
@@ -58,7 +58,7 @@ def total(edges: Edges, chains: Sequence[Sequence[int]]) -> float:
 
 
 def tree(rng: random.Random, size: int) -> Edges:
-    """Each pull request cites one earlier."""
+    """Each pull request cites an earlier one."""
     return {(node, rng.randrange(node)): rng.choice(CONFIDENCES) for node in range(1, size)}
 
 
@@ -103,7 +103,7 @@ def dense(rng: random.Random, size: int) -> Edges:
 
 
 def even(rng: random.Random, size: int) -> Edges:
-    """Few different confidences, so that many choices are alike."""
+    """Few different confidences, so that many choices are equal."""
     return {edge: rng.choice((0.6, 0.6, 0.8)) for edge in {**near(rng, size), **star(rng, size)}}
 
 
@@ -115,7 +115,7 @@ LIMITS = ((2, 5), (2, 3), (2, 2), (3, 5), (3, 3), (4, 5))
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """What share of the best was reached on some graphs."""
+    """The share of the best total that was reached on some graphs."""
 
     shape: str
     limits: tuple[int, int]
@@ -126,7 +126,7 @@ class Ratio:
 
 
 def ratios(graphs: int, nodes: int, exact: int, seed: int = 1) -> list[Ratio]:
-    """Each shape with each pair of limits, on so many graphs of up to so many nodes."""
+    """Each shape with each pair of limits, on `graphs` graphs of up to `nodes` nodes."""
     found = []
     for shape, make in SHAPES.items():
         for limits in LIMITS:

@@ -1,4 +1,4 @@
-"""Shares with their intervals, and how far two readers agree."""
+"""Shares with their intervals, and the agreement of two readers."""
 
 from __future__ import annotations
 

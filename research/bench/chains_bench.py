@@ -1,4 +1,4 @@
-"""Edges of a large reference graph to chains: time and memory, in a process of its own.
+"""From the edges of a large reference graph to chains: time and memory, in a process of its own.
 
 `python -m research.bench.chains_bench PULLS` prints what one run measured as JSON.
 """
@@ -27,8 +27,8 @@ _CONFIDENCES = (0.3, 0.36, 0.42, 0.56, 0.6, 0.6, 0.6, 0.63, 0.8, 0.8, 0.9, 0.95)
 def rows(pulls: int, seed: int = 1) -> list[tuple[int, int, float]]:
     """Twice as many edges (source, target, confidence) as pull requests.
 
-    Three of ten pull requests make one component, with hubs: a fourth of its citations go to what is cited already. The
-    others are small groups. Most edges are short in landing order.
+    Three of ten pull requests are one component, with hubs: a fourth of its citations go to pull requests that are
+    cited already. The others are small groups. Most edges are short in landing order.
     """
     rng = random.Random(seed)
     giant: list[int] = []
@@ -40,27 +40,27 @@ def rows(pulls: int, seed: int = 1) -> list[tuple[int, int, float]]:
     while start < len(others):
         group = others[start : start + 2 + min(28, int(rng.expovariate(1 / 3)))]
         start += len(group)
-        for place in range(1, len(group)):
+        for index in range(1, len(group)):
             for _ in range(1 + (rng.random() < 0.35)):
-                earlier = max(0, place - 1 - int(rng.expovariate(1 / 1.5)))
-                edges[group[place], group[earlier]] = rng.choice(_CONFIDENCES)
+                earlier = max(0, index - 1 - int(rng.expovariate(1 / 1.5)))
+                edges[group[index], group[earlier]] = rng.choice(_CONFIDENCES)
     cited: list[int] = []
     while len(edges) < 2 * pulls:
-        place = rng.randrange(1, len(giant))
+        index = rng.randrange(1, len(giant))
         hub = bool(cited) and rng.random() < 0.25
-        earlier = rng.choice(cited) if hub else place - 1 - int(rng.expovariate(1 / 40))
-        if 0 <= earlier < place:
+        earlier = rng.choice(cited) if hub else index - 1 - int(rng.expovariate(1 / 40))
+        if 0 <= earlier < index:
             cited.append(earlier)
-            edges[giant[place], giant[earlier]] = rng.choice(_CONFIDENCES)
+            edges[giant[index], giant[earlier]] = rng.choice(_CONFIDENCES)
     return [(source, target, confidence) for (source, target), confidence in edges.items()]
 
 
 def measure(pulls: int) -> dict[str, object]:
-    """One run: seconds of both parts, the peak of this process, and what came out."""
+    """One run: seconds of both parts, the peak memory of this process, and the result."""
     gc.set_threshold(200_000, 20, 50)  # as the commands do
-    found = rows(pulls)
+    edges = rows(pulls)
     processor, started = time.process_time(), time.perf_counter()
-    graph = build_graph(Edge(source, target, "mentions", confidence) for source, target, confidence in found)
+    graph = build_graph(Edge(source, target, "mentions", confidence) for source, target, confidence in edges)
     built = time.perf_counter()
     chains = choose_chains(graph)
     chosen = time.perf_counter()
@@ -82,22 +82,22 @@ def measure(pulls: int) -> dict[str, object]:
 
 
 def run(pulls: int = PULLS) -> list[Measure]:
-    """Measure so many generated pull requests."""
-    ran = timed([sys.executable, "-m", "research.bench.chains_bench", str(pulls)], keep_output=True)
-    if ran.status:
-        raise RuntimeError(f"choosing chains fails: {ran.errors.strip()[-300:]}")
-    found = json.loads(ran.output)
+    """Measure with so many generated pull requests."""
+    process = timed([sys.executable, "-m", "research.bench.chains_bench", str(pulls)], keep_output=True)
+    if process.status:
+        raise RuntimeError(f"choosing chains fails: {process.errors.strip()[-300:]}")
+    figures = json.loads(process.output)
     name = f"chains, of {pulls:,} generated pull requests"
     return [
-        Measure(name, "edges", found["edges"]),
-        Measure(name, "pull requests in the largest component", found["largest"]),
-        Measure(name, "edges to graph", found["build"], "s"),
-        Measure(name, "graph to chains", found["choose"], "s"),
-        Measure(name, "edges to chains", found["build"] + found["choose"], "s", SECONDS_GOAL),
-        Measure(name, "processor time of edges to chains", found["processor"], "s", note="for a busy machine"),
-        Measure(name, "peak memory of edges to chains", found["peak"], "MB", PEAK_GOAL),
-        Measure(name, "chains", found["chains"], note=found["sizes"]),
-        Measure(name, "total confidence", found["confidence"]),
+        Measure(name, "edges", figures["edges"]),
+        Measure(name, "pull requests in the largest component", figures["largest"]),
+        Measure(name, "edges to graph", figures["build"], "s"),
+        Measure(name, "graph to chains", figures["choose"], "s"),
+        Measure(name, "edges to chains", figures["build"] + figures["choose"], "s", SECONDS_GOAL),
+        Measure(name, "processor time of edges to chains", figures["processor"], "s", note="for a busy machine"),
+        Measure(name, "peak memory of edges to chains", figures["peak"], "MB", PEAK_GOAL),
+        Measure(name, "chains", figures["chains"], note=figures["sizes"]),
+        Measure(name, "total confidence", figures["confidence"]),
     ]
 
 

@@ -1,4 +1,4 @@
-"""Runs one `prchain` command line and writes down the most memory that its Python process held.
+"""Runs one `prchain` command line and writes the peak memory of its Python process into a file.
 
 python -m research.bench.child PEAK_FILE mine repos.txt --source git
 """
@@ -14,9 +14,9 @@ from prchain.cli import run
 
 
 def peak_bytes() -> int:
-    """The most memory that this process was in since it started; its git children are not in it.
+    """The peak memory of this process since it started, without its git children.
 
-    `getrusage` would do, but Linux counts into it what the parent held when it forked, so /proc goes first.
+    /proc is read first: on Linux, `getrusage` also counts the memory of the parent at the fork.
     """
     try:
         status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")

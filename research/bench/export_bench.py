@@ -18,14 +18,14 @@ from tests.trajectories.sampleworld import OVERVIEW, SampleWorld, Talk, sample_w
 
 TRAJECTORIES = 10_000
 TOKENS = 85_000
-"""The paper's mean; by four bytes a token."""
+"""The paper's mean; at four bytes a token."""
 CALLS = 116
 STAGES = 5
-FEWER = 10
-"""So many times fewer trajectories are exported first, to see what memory does."""
+REDUCTION = 10
+"""The first export has so many times fewer trajectories, to compare the memory."""
 
 GROWTH_GOAL = 1.25
-"""Times the memory of the small export that the large one may take; what is kept of each is about a kilobyte."""
+"""Most memory of the large export, as a multiple of the small one's; each trajectory keeps about a kilobyte."""
 MEMORY_GOAL = 300.0
 """MB."""
 
@@ -33,11 +33,11 @@ _TEXT = "x = check(self.value, 'name')  # the 1st of 2\nreturn {key: item for ke
 
 
 def run(*, trajectories: int = TRAJECTORIES, tokens: int = TOKENS) -> list[Measure]:
-    """Export generated trajectories; takes about a byte on the disk for every byte of a sample, twice."""
+    """Export generated trajectories; takes about two bytes on the disk for every byte of a sample."""
     bench = f"export of {trajectories:,} trajectories of {tokens:,} tokens"
     with tempfile.TemporaryDirectory(prefix="prchain-bench-") as name:
         folder = Path(name)
-        small = _measured(folder / "small", max(trajectories // FEWER, 1), tokens)
+        small = _measured(folder / "small", max(trajectories // REDUCTION, 1), tokens)
         large = _measured(folder / "large", trajectories, tokens)
     megabytes = large["bytes"] / 1e6
     return [
@@ -54,7 +54,7 @@ def _measured(folder: Path, trajectories: int, tokens: int) -> dict[str, float]:
     with sample_world(folder) as world:
         _fill(world, trajectories, tokens)
     out, peak = folder / "sft.jsonl", folder / "peak"
-    began = time.perf_counter()
+    started = time.perf_counter()
     subprocess.run(
         [
             sys.executable,
@@ -75,7 +75,7 @@ def _measured(folder: Path, trajectories: int, tokens: int) -> dict[str, float]:
         capture_output=True,
         cwd=Path(__file__).parents[2],
     )
-    seconds = time.perf_counter() - began
+    seconds = time.perf_counter() - started
     files = [*folder.glob("sft*.jsonl")]
     size = sum(file.stat().st_size for file in files)
     lines = sum(_lines(file) for file in files)
@@ -91,12 +91,12 @@ def _lines(file: Path) -> int:
 
 
 def _fill(world: SampleWorld, trajectories: int, tokens: int) -> None:
-    """One trajectory as any, and copies of its rows under other ids; messages are made anew for each."""
+    """Write one ordinary trajectory, and copies of its rows under other ids; each gets new messages."""
     short = Talk().system()
     for position in range(1, STAGES + 1):
         short.query(position)
     world.trajectory("t", world.chain("c", length=STAGES), short)
-    chosen = random.Random(0)
+    rng = random.Random(0)
     with world.store.transaction() as tx:
         tx.delete(TrajectoryMessage)
         for table in (Chain, ChainStage, Task, TaskStage, Trajectory, TrajectoryStage, Verdict):
@@ -105,31 +105,31 @@ def _fill(world: SampleWorld, trajectories: int, tokens: int) -> None:
             tx.bulk(table, columns, _copies(rows, trajectories))
         tx.delete(Trajectory, id="t")
         columns = [column.name for column in TrajectoryMessage.__table__.columns]
-        made = (row for place in range(trajectories) for row in _messages(f"t{place:07}", tokens, chosen))
-        tx.bulk(TrajectoryMessage, columns, ([row.get(name, _EMPTY.get(name)) for name in columns] for row in made))
+        messages = (row for index in range(trajectories) for row in _messages(f"t{index:07}", tokens, rng))
+        tx.bulk(TrajectoryMessage, columns, ([row.get(name, _EMPTY.get(name)) for name in columns] for row in messages))
 
 
 def _copies(rows: Sequence[dict[str, Any]], count: int) -> Iterator[list[Any]]:
-    """The rows `count` times; ids of trajectories and chains are told by their values, numbers of stages differ."""
-    for place in range(count):
-        ids = {"t": f"t{place:07}", "c": f"c{place:07}"}
+    """The rows `count` times, with new ids of trajectories and chains, and new numbers of stages."""
+    for index in range(count):
+        ids = {"t": f"t{index:07}", "c": f"c{index:07}"}
         for row in rows:
             copy = {name: ids.get(value, value) if name.endswith("id") else value for name, value in row.items()}
             if "number" in copy:
-                copy["number"] = place * STAGES + copy["position"] + STAGES
+                copy["number"] = index * STAGES + copy["position"] + STAGES
             yield list(copy.values())
 
 
 _EMPTY: dict[str, Any] = {"tool_calls": "[]", "details": "{}", "seconds": 0.0, "at": "", "attempt": 1}
 
 
-def _messages(name: str, tokens: int, chosen: random.Random) -> Iterator[dict[str, Any]]:
-    """The rows of one conversation; what is not named is as in `_EMPTY`, or null."""
+def _messages(name: str, tokens: int, rng: random.Random) -> Iterator[dict[str, Any]]:
+    """The rows of one conversation; columns not named are as in `_EMPTY`, or null."""
     size = tokens * 4 // (CALLS * 2)
     text = _TEXT * (size * 2 // len(_TEXT) + 2)
     ordinal = itertools.count()
 
-    def row(kind: str, role: str, content: str, position: int, step: int, **more: Any) -> dict[str, Any]:
+    def row(kind: str, role: str, content: str, position: int, step: int, **fields: Any) -> dict[str, Any]:
         return {
             "trajectory_id": name,
             "ordinal": next(ordinal),
@@ -138,7 +138,7 @@ def _messages(name: str, tokens: int, chosen: random.Random) -> Iterator[dict[st
             "content": content,
             "position": position,
             "step": step,
-            **more,
+            **fields,
         }
 
     yield row("system", "system", "You work in a repository.", 1, 0)
@@ -149,8 +149,8 @@ def _messages(name: str, tokens: int, chosen: random.Random) -> Iterator[dict[st
             lead = f"{OVERVIEW}\n\n" if position == 1 else ""
             yield row("query", "user", f"{lead}{name}: do thing {position}.", position, step - 1)
         before = position
-        start = chosen.randrange(len(_TEXT))
-        said, seen = text[start : start + size // 2], text[start : start + size * 3 // 2]
+        start = rng.randrange(len(_TEXT))
+        reply, observation = text[start : start + size // 2], text[start : start + size * 3 // 2]
         call = f'[{{"id": "{step}", "name": "bash", "arguments": "{{\\"command\\": \\"ls {name}\\"}}"}}]'
-        yield row("turn", "assistant", said, position, step, tool_calls=call)
-        yield row("observation", "tool", seen, position, step, tool_call_id=str(step), tool_name="bash")
+        yield row("turn", "assistant", reply, position, step, tool_calls=call)
+        yield row("observation", "tool", observation, position, step, tool_call_id=str(step), tool_name="bash")

@@ -1,4 +1,4 @@
-"""Generates a git history with the traits that the git source meets in real ones, by one fast-import process.
+"""Generates a git history with the traits of real ones, by one fast-import process.
 
 Nested folders, pull requests of about five files and three commits that fork a little behind the tip, landings by
 merge, squash and rebase, some on a release branch, some pull requests that never land, messages that cite each other.
@@ -20,15 +20,15 @@ from typing import IO
 MAIN, RELEASE = "refs/heads/main", "refs/heads/release/1.x"
 FIRST_FILES = 2500
 FORKED_BEHIND = 12
-"""So many landings at most lie between the fork of a pull request and its landing."""
+"""Most landings between the fork of a pull request and its landing."""
 
 _STYLES = ("squash", "merge", "rebase", "unlanded", "release")
 _SHARES = (42, 30, 12, 13, 3)
-"""Percent of the pull requests; a mixture, because repositories keep mostly to one style each."""
+"""Percent of the pull requests; a mixture, because each repository mostly keeps to one style."""
 
 _COMMITS = (1, 1, 1, 2, 2, 3, 3, 4, 5, 8)
 _FILES = (1, 1, 2, 2, 3, 4, 5, 6, 9, 17)
-"""What a pull request has of each; every entry is as likely. Three and five on average."""
+"""Commits and files of a pull request; every entry is equally likely. Three and five on average."""
 
 _AREAS = ("core", "engine", "frontend", "bindings", "tools", "docs", "plugins", "tests")
 _WORDS = tuple(
@@ -47,7 +47,7 @@ _MAINTAINER = b"Maintainer <maintainer@example.org>"
 _ENVIRONMENT = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull, "LC_ALL": "C"}
 
 Change = tuple[str, bytes | None]
-"""A path and its content, or None where it goes away."""
+"""A path and its content, or None where it is deleted."""
 
 
 @dataclass(slots=True)
@@ -61,7 +61,7 @@ class _Commit:
 
 @dataclass(slots=True)
 class _Writer:
-    """Writes fast-import's language."""
+    """Writes the input of git fast-import."""
 
     out: IO[bytes]
     marks: int = 0
@@ -70,18 +70,18 @@ class _Writer:
     def commit(
         self, parents: list[int], committer: bytes, message: str, changes: list[Change], author: bytes | None = None
     ) -> _Commit:
-        """Write a commit by its committer, or by another author, whose line names the time too."""
+        """Write a commit by its committer, or by another author; `author` is a line with the time."""
         self.marks += 1
         self.now += 37
-        signed = b"%s %d +0000" % (committer, self.now)
-        author = author or signed
+        signature = b"%s %d +0000" % (committer, self.now)
+        author = author or signature
         text = message.encode()
         parts = [
             b"reset refs/generated\n" if not parents else b"",
             b"commit refs/generated\nmark :%d\nauthor %s\n" % (self.marks, author),
-            b"committer %s\ndata %d\n%s\n" % (signed, len(text), text),
+            b"committer %s\ndata %d\n%s\n" % (signature, len(text), text),
         ]
-        parts += [b"%s :%d\n" % (b"merge" if place else b"from", mark) for place, mark in enumerate(parents)]
+        parts += [b"%s :%d\n" % (b"merge" if index else b"from", mark) for index, mark in enumerate(parents)]
         for path, content in changes:
             if content is None:
                 parts.append(b"D %s\n" % path.encode())
@@ -113,7 +113,7 @@ class _Generator:
         while len(self.landed) < landed:
             number += self.rng.choice((1, 1, 1, 2))
             [style] = self.rng.choices(_STYLES, _SHARES)
-            own = self._own(number, release if style == "release" else self.rng.choice(tips))
+            own = self._own_commits(number, release if style == "release" else self.rng.choice(tips))
             self.writer.ref(f"refs/pull/{number}/head", own[-1].mark)
             if style == "unlanded":
                 continue
@@ -126,15 +126,15 @@ class _Generator:
         self.writer.ref(MAIN, tips[-1])
         self.writer.ref(RELEASE, release)
 
-    def _own(self, number: int, fork: int) -> list[_Commit]:
+    def _own_commits(self, number: int, fork: int) -> list[_Commit]:
         """The commits of a pull request, on its fork."""
         rng = self.rng
         person = b"Dev %d <dev-%d@example.org>" % (number % 300, number % 300)
         changes = list(self._changes(rng.choice(_FILES)))
         commits = [self.writer.commit([fork], person, self._message(), changes)]
         for _ in range(rng.choice(_COMMITS) - 1):
-            again = rng.sample(changes, rng.randrange(1, len(changes) + 1))
-            edits: list[Change] = [self._edit(path) for path, content in again if content is not None] or [
+            repeated = rng.sample(changes, rng.randrange(1, len(changes) + 1))
+            edits: list[Change] = [self._edit(path) for path, content in repeated if content is not None] or [
                 self._edit("NOTES.md")
             ]
             commits.append(self.writer.commit([commits[-1].mark], person, self._message(), edits))
@@ -150,17 +150,17 @@ class _Generator:
             for commit in own:
                 tip = self.writer.commit([tip], _MAINTAINER, commit.message, commit.changes, commit.author).mark
             return tip
-        listed = "\n\n".join(f"* {commit.message}" for commit in own)
-        text = f"{title} (#{number})" + (f"\n\n{listed}" if len(own) > 1 else own[0].message.removeprefix(title))
+        messages = "\n\n".join(f"* {commit.message}" for commit in own)
+        text = f"{title} (#{number})" + (f"\n\n{messages}" if len(own) > 1 else own[0].message.removeprefix(title))
         return self.writer.commit([tip], _MAINTAINER, text, net, own[0].author).mark
 
     def _changes(self, count: int) -> Iterator[Change]:
         """Edits around one folder, with new files, deleted and moved ones among them."""
         rng = self.rng
-        around = rng.randrange(len(self.paths))
+        centre = rng.randrange(len(self.paths))
         for _ in range(count):
             near = rng.random() < 0.7
-            path = self.paths[(around + rng.randrange(12)) % len(self.paths)] if near else rng.choice(self.paths)
+            path = self.paths[(centre + rng.randrange(12)) % len(self.paths)] if near else rng.choice(self.paths)
             roll = rng.random()
             if roll < 0.88:
                 yield self._edit(path)
@@ -200,32 +200,32 @@ class _Generator:
         return "\n\n".join(paragraphs)
 
     def _first_paths(self) -> list[str]:
-        for place in range(FIRST_FILES):
-            folder = place // 6
+        for index in range(FIRST_FILES):
+            folder = index // 6
             area, part, leaf = _AREAS[folder * 6 * len(_AREAS) // FIRST_FILES], folder // 12, _WORDS[folder % 12]
             deeper = "inner/" if folder % 3 == 0 else ""
-            self.paths.append(f"{area}/{_WORDS[part % 7]}_{part}/src/{leaf}/{deeper}file_{place}.py")
+            self.paths.append(f"{area}/{_WORDS[part % 7]}_{part}/src/{leaf}/{deeper}file_{index}.py")
         return self.paths
 
 
 def generate(path: Path, landed: int, *, seed: int = 1) -> Path:
-    """Make a bare repository at `path` in which so many pull requests landed, packed as a server packs a clone."""
+    """Make a bare repository at `path` with so many landed pull requests, packed as a server packs a clone."""
     _git("init", "--quiet", "--bare", str(path))
-    importing = subprocess.Popen(
+    process = subprocess.Popen(
         ["git", "-C", str(path), "fast-import", "--quiet", "--force", "--date-format=raw"],
         stdin=subprocess.PIPE,
         env=_ENVIRONMENT,
     )
-    assert importing.stdin is not None
-    with importing.stdin:
-        _Generator(_Writer(importing.stdin), random.Random(seed)).run(landed)
-    if importing.wait():
+    assert process.stdin is not None
+    with process.stdin:
+        _Generator(_Writer(process.stdin), random.Random(seed)).run(landed)
+    if process.wait():
         raise RuntimeError("git fast-import failed")
-    at = ("-C", str(path))
-    _git(*at, "update-ref", "-d", "refs/generated")
-    _git(*at, "symbolic-ref", "HEAD", MAIN)
-    _git(*at, "pack-refs", "--all")
-    _git(*at, "repack", "-a", "-d", "--quiet")
+    repository = ("-C", str(path))
+    _git(*repository, "update-ref", "-d", "refs/generated")
+    _git(*repository, "symbolic-ref", "HEAD", MAIN)
+    _git(*repository, "pack-refs", "--all")
+    _git(*repository, "repack", "-a", "-d", "--quiet")
     return path
 
 

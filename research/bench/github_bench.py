@@ -1,4 +1,4 @@
-"""What reading an emulated GitHub costs: points and requests, and what an unchanged second run asks."""
+"""The cost of reading an emulated GitHub: points and requests, and the requests of an unchanged second run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ POINTS_GOAL = 0.06
 AGAIN_GOAL = 1.0
 """Percent of the first run's requests."""
 GOALS_FROM = 5_000
-"""Pull requests from which on the goals hold: a few requests are due however few there are."""
+"""The goals hold from so many pull requests: some requests are needed for any number."""
 
 PAPER_PULLS = 61_810
 """Pull requests of the nine repositories that daVinci-Agency was made from."""

@@ -1,4 +1,4 @@
-"""What a bench finds: figures with their goals, as a table or as JSON."""
+"""The results of a bench: figures with their goals, as a table or as JSON."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """One figure. `goal` is the most that it may be, or with `at_least` the least; None where it only informs."""
+    """One figure. `goal` is its maximum, or with `at_least` its minimum; None where it has no goal."""
 
     bench: str
     name: str
@@ -44,8 +44,8 @@ def as_table(measures: Sequence[Measure]) -> str:
     rows = [measure.row() for measure in measures]
     name, value, goal = (max(len(row[column]) for row in rows) for column in range(3))
     lines = []
-    for place, (measure, row) in enumerate(zip(measures, rows, strict=True)):
-        if place == 0 or measures[place - 1].bench != measure.bench:
+    for index, (measure, row) in enumerate(zip(measures, rows, strict=True)):
+        if index == 0 or measures[index - 1].bench != measure.bench:
             lines += ["", measure.bench]
         lines.append(f"  {row[0]:<{name}}  {row[1]:>{value}}  {row[2]:<{goal}}  {row[3]:<4}  {row[4]}".rstrip())
     return "\n".join(lines[1:])

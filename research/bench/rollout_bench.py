@@ -1,10 +1,9 @@
-"""What a step of an agent costs besides its model and its command: our loop against mini-swe-agent's own.
+"""The cost of an agent's step besides its model and its command: our loop against mini-swe-agent's own.
 
-All say the same replies and run the same commands on this machine, in turns, so that whatever else it does hits all of
-them alike. A step of ours has three transactions of a SQLite file (a call's reservation, its reply, the step itself);
-mini-swe-agent alone keeps its conversation in memory, and writes the whole of it anew with each step where it is given
-a file.
-The tree's id is no part of a step here: nobody tracks trees.
+All give the same replies and run the same commands on this machine, in turns, so that other load affects all alike. A
+step of ours has three transactions of a SQLite file (a call's reservation, its reply, the step itself). mini-swe-agent
+alone keeps its conversation in memory, and with an output file writes all of it anew at each step.
+The tree's id is not part of a step here: trees are not tracked.
 """
 
 from __future__ import annotations
@@ -43,9 +42,9 @@ from trajectories.scaffolds.observations import SUBMISSION
 from trajectories.scaffolds.scaffold import AttemptSpec
 
 GOAL = 10.0
-"""Milliseconds of our loop a step, without model and command: by the clock on the wall, and of CPU.
+"""Milliseconds of our loop per step, without model and command: wall time, and CPU time.
 
-Where more is to be done than there are processors the clock measures the others; the verdict then is on CPU alone.
+On a machine with more load than processors, wall time measures other work; then only CPU time gives a verdict.
 """
 STEPS = 116
 """Calls of tools in a trajectory, on average (daVinci-Agency, section 4.1)."""
@@ -57,104 +56,106 @@ OWN, MINI = "our loop", "mini-swe-agent as our scaffold"
 ALONE, SAVING = "mini-swe-agent alone", "mini-swe-agent alone, saving each step"
 
 
-class Spent(NamedTuple):
-    """Milliseconds by the clock on the wall, and of this process's CPU."""
+class Duration(NamedTuple):
+    """Milliseconds of wall time, and of this process's CPU time."""
 
     wall: float = 0.0
     cpu: float = 0.0
 
-    def __add__(self, other: object) -> Spent:
-        assert isinstance(other, Spent)
-        return Spent(self.wall + other.wall, self.cpu + other.cpu)
+    def __add__(self, other: object) -> Duration:
+        assert isinstance(other, Duration)
+        return Duration(self.wall + other.wall, self.cpu + other.cpu)
 
-    def __sub__(self, other: Spent) -> Spent:
-        return Spent(self.wall - other.wall, self.cpu - other.cpu)
+    def __sub__(self, other: Duration) -> Duration:
+        return Duration(self.wall - other.wall, self.cpu - other.cpu)
 
 
 class Run:
-    """What each step of one attempt took. A step begins where the model is asked."""
+    """The time of each step of one attempt. A step begins with its call of the model."""
 
     def __init__(self) -> None:
-        self.loops: list[Spent] = []
+        self.loops: list[Duration] = []
         """Without model and command."""
-        self.commands: list[Spent] = []
-        self._begun = _now()
-        self._elsewhere = self._command = Spent()
+        self.commands: list[Duration] = []
+        self._started = _now()
+        self._excluded = self._command = Duration()
 
     def begin(self) -> None:
-        """The attempt begins, once what it works in is there."""
-        self._begun = _now()
+        """Begin the attempt, after its set-up."""
+        self._started = _now()
 
     @contextmanager
-    def asking(self) -> Iterator[None]:
-        """The model is asked. What came before the first step counts for it."""
-        if self._command != Spent():
+    def model_call(self) -> Iterator[None]:
+        """Around a call of the model. Time before the first step counts as part of it."""
+        if self._command != Duration():
             self.end_step()
-        with self._counted():
+        with self._exclude():
             yield
 
     @contextmanager
-    def running(self) -> Iterator[None]:
-        """A command runs."""
-        began = _now()
-        with self._counted():
+    def command_run(self) -> Iterator[None]:
+        """Around a command."""
+        started = _now()
+        with self._exclude():
             yield
-        self._command += _now() - began
+        self._command += _now() - started
 
     def end_step(self) -> None:
-        """A step is over."""
+        """End a step."""
         now = _now()
-        self.loops.append(now - self._begun - self._elsewhere)
+        self.loops.append(now - self._started - self._excluded)
         self.commands.append(self._command)
-        self._begun, self._elsewhere, self._command = now, Spent(), Spent()
+        self._started, self._excluded, self._command = now, Duration(), Duration()
 
     @contextmanager
-    def _counted(self) -> Iterator[None]:
-        began = _now()
+    def _exclude(self) -> Iterator[None]:
+        started = _now()
         yield
-        self._elsewhere += _now() - began
+        self._excluded += _now() - started
 
 
-def _now() -> Spent:
-    return Spent(perf_counter() * 1000, process_time() * 1000)
+def _now() -> Duration:
+    return Duration(perf_counter() * 1000, process_time() * 1000)
 
 
-def _fastest(runs: Sequence[Run], of: Callable[[Run], list[Spent]]) -> Spent:
-    """A step's mean, of each step the fastest of the attempts.
+def _fastest(runs: Sequence[Run], of: Callable[[Run], list[Duration]]) -> Duration:
+    """The mean over steps; of each step the fastest of the attempts counts.
 
-    What else the machine does makes steps slower and never faster; and a step late in a conversation costs more than
-    one at its beginning, so that none may stand for another.
+    Other work of the machine makes steps slower and never faster. A step late in a conversation costs more than an
+    early one, so each step is compared with itself.
     """
     steps = list(zip(*map(of, runs), strict=True))
-    return Spent(fmean(min(x.wall for x in step) for step in steps), fmean(min(x.cpu for x in step) for step in steps))
+    return Duration(
+        fmean(min(x.wall for x in step) for step in steps), fmean(min(x.cpu for x in step) for step in steps)
+    )
 
 
-Way = Callable[[Path, list[str]], Run]
+Runner = Callable[[Path, list[str]], Run]
 
 
 def run(*, turns: int = TURNS, steps: int = STEPS) -> list[Measure]:
     """Measure, with mini-swe-agent where it is installed."""
-    ways: dict[str, Way] = {OWN: lambda folder, said: _ours(ReactScaffold(tools="bash"), folder, said)}
+    runners: dict[str, Runner] = {OWN: lambda folder, script: _ours(ReactScaffold(tools="bash"), folder, script)}
     try:
         package = on_the_path()
     except UsageError as error:
         missing = str(error)
     else:
         missing = ""
-        ways[MINI] = lambda folder, said: _ours(MiniScaffold(), folder, said)
-        ways[ALONE] = lambda folder, said: _alone(package, folder, said, saves=False)
-        ways[SAVING] = lambda folder, said: _alone(package, folder, said, saves=True)
-    runs: dict[str, list[Run]] = {name: [] for name in ways}
+        runners[MINI] = lambda folder, script: _ours(MiniScaffold(), folder, script)
+        runners[ALONE] = lambda folder, script: _mini_alone(package, folder, script, saves=False)
+        runners[SAVING] = lambda folder, script: _mini_alone(package, folder, script, saves=True)
+    runs: dict[str, list[Run]] = {name: [] for name in runners}
     with tempfile.TemporaryDirectory(prefix="prchain-bench-") as folder:
         text = Path(folder) / "text"
         text.write_text("0123456789 abcdefghijklmnopqrstuvwxyz\n" * (OUTPUT // 38))
-        said = [f"cat {shlex.quote(str(text))}"] * (steps - 1) + [f"echo {SUBMISSION}"]
+        script = [f"cat {shlex.quote(str(text))}"] * (steps - 1) + [f"echo {SUBMISSION}"]
         for turn in range(turns + 1):
-            for name, way in ways.items():
-                place = Path(tempfile.mkdtemp(dir=folder))
-                found = way(place, said)
+            for name, runner in runners.items():
+                workdir = Path(tempfile.mkdtemp(dir=folder))
+                result = runner(workdir, script)
                 if turn:  # the first loads and compiles
-                    runs[name].append(found)
+                    runs[name].append(result)
     return _measures(runs, steps, turns, missing)
 
 
@@ -165,8 +166,8 @@ def _measures(runs: Mapping[str, list[Run]], steps: int, turns: int, missing: st
     out = []
     for name, loop in loops.items():
         goal = GOAL if name == OWN else None
-        usual = median(spent.wall for run in runs[name] for spent in run.loops)
-        note = f"median of all {usual:.2f} ms" + ("; no verdict: other work keeps this machine busy" if busy else "")
+        typical = median(duration.wall for run in runs[name] for duration in run.loops)
+        note = f"median of all {typical:.2f} ms" + ("; no verdict: other work keeps this machine busy" if busy else "")
         out.append(Measure(bench, name, loop.wall, "ms", None if busy else goal, note=note))
         out.append(Measure(bench, f"{name}, CPU", loop.cpu, "ms", goal))
     if missing:
@@ -183,9 +184,9 @@ def _measures(runs: Mapping[str, list[Run]], steps: int, turns: int, missing: st
         )
     bench = f"the command of a step, which prints {OUTPUT:,} bytes"
     for name in (OWN, ALONE):
-        spent = _fastest(runs[name], lambda run: run.commands)
+        duration = _fastest(runs[name], lambda run: run.commands)
         note = "a folder of its own, output and time limited" if name == OWN else "a subprocess"
-        out.append(Measure(bench, name, spent.wall, "ms", note=note))
+        out.append(Measure(bench, name, duration.wall, "ms", note=note))
     bench = "the machine meanwhile"
     load = Measure(bench, "load average", os.getloadavg()[0], note=f"{os.cpu_count()} processors")
     return [*out, load]
@@ -194,11 +195,11 @@ def _measures(runs: Mapping[str, list[Run]], steps: int, turns: int, missing: st
 # ---- ours
 
 
-def _model(said: list[str], run: Run) -> FakeModel:
-    commands = iter(said)
+def _model(script: list[str], run: Run) -> FakeModel:
+    commands = iter(script)
 
     def answer(request: Request) -> Reply:
-        with run.asking():
+        with run.model_call():
             call = ToolCall("call_1", "bash", json.dumps({"command": next(commands)}))
             return Reply("On it.", "said", "tool_calls", tool_calls=(call,), usage=Usage(100, 0, 10))
 
@@ -208,12 +209,12 @@ def _model(said: list[str], run: Run) -> FakeModel:
 class _Sandbox(LocalSandbox):
     measured: Run
 
-    def exec(self, command: str, **how: Any) -> ExecResult:
-        with self.measured.running():
-            return super().exec(command, **how)
+    def exec(self, command: str, **options: Any) -> ExecResult:
+        with self.measured.command_run():
+            return super().exec(command, **options)
 
 
-def _ours(scaffold: ReactScaffold, folder: Path, said: list[str]) -> Run:
+def _ours(scaffold: ReactScaffold, folder: Path, script: list[str]) -> Run:
     """An attempt of ours, with ledger and rows in a database."""
     run = Run()
     opening = [
@@ -259,13 +260,13 @@ def _ours(scaffold: ReactScaffold, folder: Path, said: list[str]) -> Run:
                 },
             )
             write_entries(tx, "bench", opening)
-        gateway = Gateway(SqlLedger(store, "bench"), Route(_model(said, run), Price(1.0, 2.0)), budget_usd=1000.0)
+        gateway = Gateway(SqlLedger(store, "bench"), Route(_model(script, run), Price(1.0, 2.0)), budget_usd=1000.0)
         recorder = StoreRecorder(store, "bench", opening)
         with sandbox:
             run.begin()
-            ended = scaffold.attempt(gateway, sandbox, AttemptSpec("bench/1", 0, 1, 1, opening), recorder)
+            result = scaffold.attempt(gateway, sandbox, AttemptSpec("bench/1", 0, 1, 1, opening), recorder)
             run.end_step()
-        assert (ended.ending, ended.used.steps) == (Ending.SUBMITTED, len(said))
+        assert (result.ending, result.used.steps) == (Ending.SUBMITTED, len(script))
     finally:
         store.close()
     return run
@@ -274,12 +275,12 @@ def _ours(scaffold: ReactScaffold, folder: Path, said: list[str]) -> Run:
 # ---- mini-swe-agent alone
 
 
-def _alone(package: MiniPackage, folder: Path, said: list[str], *, saves: bool) -> Run:
-    """An attempt of its own loop, with its model that says given replies and its environment on this machine."""
+def _mini_alone(package: MiniPackage, folder: Path, script: list[str], *, saves: bool) -> Run:
+    """An attempt of mini-swe-agent's own loop, with its model of fixed replies and its local environment."""
     models, local = (import_module(f"minisweagent.{name}") for name in ("models.test_models", "environments.local"))
     run = Run()
     outputs = []
-    for command in said:
+    for command in script:
         function = {"name": "bash", "arguments": json.dumps({"command": command})}
         wire = {"id": "call_1", "type": "function", "function": function}
         outputs.append(models.make_toolcall_output("On it.", [wire], [{"command": command, "tool_call_id": "call_1"}]))
@@ -287,27 +288,29 @@ def _alone(package: MiniPackage, folder: Path, said: list[str], *, saves: bool) 
     model = models.DeterministicToolcallModel(
         outputs=outputs, observation_template=package.observation, cost_per_call=0.0
     )
-    shell = local.LocalEnvironment(cwd=str(folder), env=package.environment)
-    model.query = _within(run.asking, model.query)
-    shell.execute = _within(run.running, shell.execute)
+    environment = local.LocalEnvironment(cwd=str(folder), env=package.environment)
+    model.query = _measured_calls(run.model_call, model.query)
+    environment.execute = _measured_calls(run.command_run, environment.execute)
     agent = package.agent(
         model,
-        shell,
+        environment,
         system_template=package.system,
         instance_template=package.task,
         cost_limit=0,
         output_path=folder / "agent.traj.json" if saves else None,
     )
     run.begin()
-    ended = agent.run("Mend the parser.")
+    result = agent.run("Mend the parser.")
     run.end_step()
-    assert (ended["exit_status"], agent.n_calls) == ("Submitted", len(said))
+    assert (result["exit_status"], agent.n_calls) == ("Submitted", len(script))
     return run
 
 
-def _within(measured: Callable[[], AbstractContextManager[None]], function: Callable[..., Any]) -> Callable[..., Any]:
-    def called(*given: Any, **more: Any) -> Any:
+def _measured_calls(
+    measured: Callable[[], AbstractContextManager[None]], function: Callable[..., Any]
+) -> Callable[..., Any]:
+    def called(*arguments: Any, **options: Any) -> Any:
         with measured():
-            return function(*given, **more)
+            return function(*arguments, **options)
 
     return called

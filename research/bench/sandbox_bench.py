@@ -1,4 +1,4 @@
-"""What a command costs through the channel, against one engine call each; what a stage's set-up and a snapshot cost.
+"""The cost of a command through the channel, against one engine call each; of a stage's set-up, and of a snapshot.
 
 Needs a Docker engine on this machine, its command line and an image with git.
 """
@@ -25,11 +25,11 @@ from research.bench.measures import Measure
 
 IMAGE = "prchain-base:bookworm"
 FASTER_GOAL = 10.0
-"""Times that a trivial command has to be faster through the channel than by ``docker exec``."""
+"""How many times faster a trivial command must be through the channel than by ``docker exec``."""
 COMMANDS = 100
 CONTAINERS = 4
 SIZES = {"10 MB": (10, 3), "300 MB": (300, 2)}
-"""Megabytes that a container wrote before it is kept, and how often that is measured."""
+"""Label to (megabytes that a container wrote before its snapshot, number of measurements)."""
 FILES = 20
 BLOCK = 10
 
@@ -44,7 +44,7 @@ def run(
 ) -> list[Measure]:
     """Measure in the local engine. Raises `EngineUnavailable` or `ImageMissing` where that is not possible.
 
-    `sizes` as `SIZES` and `trees` as `placing_bench.FILES`; `mirror` is a repository to set a stage up of, besides.
+    `sizes` as `SIZES` and `trees` as `placing_bench.FILES`; `mirror` is one more repository to set a stage up from.
     """
     image = image or os.environ.get("PRCHAIN_TEST_IMAGE", IMAGE)
     before = os.getloadavg()[0]
@@ -68,9 +68,9 @@ def _sandbox(image: str) -> DockerSandbox:
 
 
 def _commands(image: str, turns: int) -> list[Measure]:
-    """The ways in turn, a few times each, so that whatever else the machine does hits all of them alike.
+    """The ways in turn, a few times each, so that other load of the machine affects all alike.
 
-    The first of a block is left out: the engine still removes the last one's process then.
+    The first command of a block does not count: the engine is still removing the process of the previous one.
     """
     client = connect()
     with _sandbox(image) as sandbox:
@@ -100,19 +100,19 @@ def _commands(image: str, turns: int) -> list[Measure]:
             for name, way in ways.items():
                 way()
                 seconds[name] += [_timed(way) for _ in range(BLOCK)]
-        began = time.perf_counter()
+        started = time.perf_counter()
         result = sandbox.exec("head -c 200000000 /dev/zero", output_limit=4 << 20)
-        rate = (result.omitted + len(result.output)) / (time.perf_counter() - began) / 1e6
+        rate = (result.omitted + len(result.output)) / (time.perf_counter() - started) / 1e6
     client.close()
-    middle = {name: median(values) * 1000 for name, values in seconds.items()}
+    medians = {name: median(values) * 1000 for name, values in seconds.items()}
     bench = f"a trivial command in a container, median of {turns}, {BLOCK} of each way in turn"
     return [
-        Measure(bench, "our channel", middle["channel"], "ms"),
-        Measure(bench, "our channel, in a session", middle["session"], "ms"),
-        Measure(bench, "docker exec by CLI", middle["cli"], "ms"),
-        Measure(bench, "docker exec by SDK", middle["sdk"], "ms"),
-        Measure(bench, "CLI / channel", middle["cli"] / middle["channel"], "x", FASTER_GOAL, at_least=True),
-        Measure(bench, "SDK / channel", middle["sdk"] / middle["channel"], "x", FASTER_GOAL, at_least=True),
+        Measure(bench, "our channel", medians["channel"], "ms"),
+        Measure(bench, "our channel, in a session", medians["session"], "ms"),
+        Measure(bench, "docker exec by CLI", medians["cli"], "ms"),
+        Measure(bench, "docker exec by SDK", medians["sdk"], "ms"),
+        Measure(bench, "CLI / channel", medians["cli"] / medians["channel"], "x", FASTER_GOAL, at_least=True),
+        Measure(bench, "SDK / channel", medians["sdk"] / medians["channel"], "x", FASTER_GOAL, at_least=True),
         Measure(bench, "output through the channel", rate, "MB/s"),
     ]
 
@@ -121,10 +121,10 @@ def _at_once(image: str, turns: int) -> list[Measure]:
     """Commands in several containers at once, through channels and by CLI."""
     bench = f"{turns} commands in each of {CONTAINERS} containers at once"
     with ExitStack() as stack:
-        boxes = [stack.enter_context(_sandbox(image)) for _ in range(CONTAINERS)]
+        sandboxes = [stack.enter_context(_sandbox(image)) for _ in range(CONTAINERS)]
         few = max(1, turns // 10)
-        channel = _in_threads([partial(_repeat, turns, partial(sandbox.exec, "true")) for sandbox in boxes])
-        line = _in_threads([partial(_repeat, few, partial(_line, sandbox.name)) for sandbox in boxes])
+        channel = _in_threads([partial(_repeat, turns, partial(sandbox.exec, "true")) for sandbox in sandboxes])
+        line = _in_threads([partial(_repeat, few, partial(_line, sandbox.name)) for sandbox in sandboxes])
     return [
         Measure(bench, "our channels", CONTAINERS * turns / channel, "commands/s", note=f"{channel:.2f} s in all"),
         Measure(bench, "docker exec by CLI", CONTAINERS * few / line, "commands/s", note=f"measured with {few} each"),
@@ -132,7 +132,7 @@ def _at_once(image: str, turns: int) -> list[Measure]:
 
 
 def _snapshots(image: str, name: str, megabytes: int, turns: int) -> list[Measure]:
-    """Both ways keep a container that has just written the same amount, and go back to it, in turn."""
+    """Both ways, in turn: snapshot a container that has just written the same amount, and restore it."""
     bench = f"snapshot and restore of {name} in {FILES} files, median of {turns}"
     part = megabytes * 1_000_000 // FILES
     write = f"for i in {{1..{FILES}}}; do head -c {part} /dev/urandom > /testbed/f$i; done"
@@ -147,23 +147,23 @@ def _snapshots(image: str, name: str, megabytes: int, turns: int) -> list[Measur
         ("docker rm -f, run and a first exec", theirs, 1),
     ]
     return [
-        Measure(bench, label, median(pair[place] for pair in pairs), "s", note=f"{median(p[2] for p in pairs):.0f} MB")
-        for label, pairs, place in rows
+        Measure(bench, label, median(pair[column] for pair in pairs), "s", note=f"{median(p[2] for p in pairs):.0f} MB")
+        for label, pairs, column in rows
     ]
 
 
 def _by_channel(image: str, write: str, size: int) -> tuple[float, float, float]:
-    """Seconds of our snapshot, and of our restore with one command; megabytes that the snapshot takes."""
+    """Seconds of our snapshot, and of our restore with one command; megabytes of the snapshot."""
     with _sandbox(image) as sandbox:
         assert sandbox.exec(write, timeout=300).exit_code == 0
-        kept: list[str] = []
-        snapshot = _timed(lambda: kept.append(sandbox.snapshot()))
+        snapshots: list[str] = []
+        snapshot = _timed(lambda: snapshots.append(sandbox.snapshot()))
 
-        def back() -> None:
-            sandbox.restore(kept[0])
+        def restore_once() -> None:
+            sandbox.restore(snapshots[0])
             sandbox.exec("true")
 
-        restore = _timed(back)
+        restore = _timed(restore_once)
         assert int(sandbox.exec("cat /testbed/f* | wc -c").output) == size
         return snapshot, restore, _layer(sandbox._image, image)
 
@@ -177,12 +177,12 @@ def _by_line(image: str, write: str, size: int) -> tuple[float, float, float]:
         _docker("exec", name, "bash", "-c", write)
         commit = _timed(lambda: _docker("commit", name, name))
 
-        def again() -> None:
+        def run_anew() -> None:
             _docker("rm", "-f", "-v", name)
             _docker(*start, name, "infinity")
             _docker("exec", name, "bash", "-c", "true")
 
-        run_again = _timed(again)
+        run_again = _timed(run_anew)
         assert int(_docker("exec", name, "bash", "-c", "cat /testbed/f* | wc -c")) == size
         return commit, run_again, _layer(name, image)
     finally:
@@ -191,7 +191,7 @@ def _by_line(image: str, write: str, size: int) -> tuple[float, float, float]:
 
 
 def _layer(image: str, below: str) -> float:
-    """Megabytes that an image has over another."""
+    """Megabytes by which an image is larger than another."""
     whole, part = (int(_docker("image", "inspect", "-f", "{{.Size}}", name)) for name in (image, below))
     return (whole - part) / 1e6
 
@@ -210,9 +210,9 @@ def _repeat(times: int, call: Callable[[], Any]) -> None:
 
 
 def _timed(call: Callable[[], Any]) -> float:
-    began = time.perf_counter()
+    started = time.perf_counter()
     call()
-    return time.perf_counter() - began
+    return time.perf_counter() - started
 
 
 def _in_threads(calls: list[Callable[[], None]]) -> float:

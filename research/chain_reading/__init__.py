@@ -1,1 +1,1 @@
-"""Chains that were read by hand: how a sample is drawn, and what the readers found."""
+"""Chains read by hand: the drawing of a sample, and the labels of the readers."""

@@ -1,4 +1,4 @@
-"""Draw the sample of chains to be read, and score what the readers said.
+"""Draw the sample of chains to read, and score the labels of the readers.
 
     python -m research.chain_reading draw --db mined.db --out folder
     python -m research.chain_reading score
@@ -7,11 +7,11 @@
 Each step is ``real`` (the later pull request iterates upon, fixes, extends or depends on what the earlier one did),
 ``borderline`` or ``not``; the chain as a task is ``yes`` (every stage is development that can be asked for in words, in
 one area, and the later profits from the earlier), ``borderline`` or ``no``. Where the readers differ, the stricter
-label is the settled one.
+label counts.
 
-Round 1 was drawn from five repositories that nobody had looked at while the rules of chains were written. What spoiled
-its tasks led to the outcomes `renames_only` and `cosmetic` for docstrings and annotations, and to a higher floor, so
-round 2 was drawn from other repositories; it is the measure.
+Round 1 was drawn from five repositories that were not used while the rules of chains were written. Its bad tasks led to
+the outcomes `renames_only` and `cosmetic` for docstrings and annotations, and to a higher floor. So round 2 was drawn
+from other repositories; it is the measure.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ def draw(db: str, out: Path, mirrors: Path, seed: int, each: int) -> None:
     """Write a page of texts and patches for each chain of the sample."""
     out.mkdir(parents=True, exist_ok=True)
     with closing(Store.open(db, create=False)) as store:
-        for place, row in enumerate(draw_chains(store, seed, each), 1):
-            (out / f"{place:02d}_{row['id']}.md").write_text(sheet(store, row["id"], mirrors), encoding="utf-8")
+        for position, row in enumerate(draw_chains(store, seed, each), 1):
+            (out / f"{position:02d}_{row['id']}.md").write_text(sheet(store, row["id"], mirrors), encoding="utf-8")
 
 
 @main.command()
@@ -70,16 +70,16 @@ def score() -> None:
         ]
         tasks = [min(row["first_task"], row["second_task"], key=_TASKS.index) for row in chosen]
         click.echo(f"round {number}: {len(chosen)} chains of {len({row['repository'] for row in chosen})} repositories")
-        for name, read, judged in (
+        for name, step_labels, task_labels in (
             ("first", firsts, [row["first_task"] for row in chosen]),
             ("second", seconds, [row["second_task"] for row in chosen]),
             ("settled", steps, tasks),
         ):
-            _print(name, read, judged)
-        flat = [[label for labels in read for label in labels] for read in (firsts, seconds)]
+            _print(name, step_labels, task_labels)
+        flat = [[label for labels in step_labels for label in labels] for step_labels in (firsts, seconds)]
         click.echo(f"  readers  steps: {agreement(*flat)}")
-        judged_by = [[row[f"{reader}_task"] for row in chosen] for reader in ("first", "second")]
-        click.echo(f"           tasks: {agreement(*judged_by)}")
+        labels_by_reader = [[row[f"{reader}_task"] for row in chosen] for reader in ("first", "second")]
+        click.echo(f"           tasks: {agreement(*labels_by_reader)}")
 
 
 def _print(name: str, steps: Sequence[Sequence[str]], tasks: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""Drawing chains to be read, and printing what a reader needs to judge them: texts and patches."""
+"""Draws chains to read, and prints what a reader needs to judge them: texts and patches."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ from prchain.reference import split
 from sql.store import Store
 from sql.tables import Commit, PullRequestCommit, Repository
 
-_MOST = 6000
-"""Characters of a stage's source patch that are shown; a reader who wants more asks git."""
+_PATCH_LIMIT = 6000
+"""Characters of a stage's source patch that are shown; git has the rest."""
 
 
 def draw(store: Store, seed: int, per_repository: int) -> list[dict[str, Any]]:
-    """So many chains of each repository, the same for the same chains and seed."""
-    of: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    """`per_repository` chains of each repository, the same for the same chains and seed."""
+    by_repository: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for row in sorted(find_chains(store, "reference"), key=lambda row: str(row["id"])):
-        of[row["repository"]].append(row)
+        by_repository[row["repository"]].append(row)
     generator = random.Random(seed)
     return [
         row
-        for repository in sorted(of, key=str.lower)
-        for row in generator.sample(of[repository], min(per_repository, len(of[repository])))
+        for repository in sorted(by_repository, key=str.lower)
+        for row in generator.sample(by_repository[repository], min(per_repository, len(by_repository[repository])))
     ]
 
 
 def sheet(store: Store, chain: str, mirrors: Path) -> str:
-    """One chain as a page of text, without the signs that the program saw."""
+    """One chain as a page of text, without the signs of its edges."""
     page = chain_page(store, chain)
     with store.reading() as tx:
         rows = tx.rows(Repository, "id", "host", "owner", "name", "location")
-        found = next(row for row in rows if f"{row[2]}/{row[3]}" == page["repository"])
-        repository = open_mined(found[4], mirrors, found[1], page["repository"])
+        row_found = next(row for row in rows if f"{row[2]}/{row[3]}" == page["repository"])
+        repository = open_mined(row_found[4], mirrors, row_found[1], page["repository"])
         lines = [f"# chain {chain}  {page['repository']}"]
         for stage in page["stages"]:
             lines += ["", f"## stage {stage['position']}: #{stage['number']}, {stage['landed_at']}", ""]
-            lines += _texts(tx, found[0], stage)
+            lines += _texts(tx, row_found[0], stage)
             lines += ["", "```diff", _patch(repository, stage), "```"]
     return "\n".join(lines) + "\n"
 
@@ -60,7 +60,7 @@ def _patch(repository: GitRepository, stage: dict[str, Any]) -> str:
     text = repository.patch_text(stage["base_sha"], stage["landed_sha"]).decode("utf-8", "replace")
     reference = split(parse_patch(text))
     paths = [file.path for file in reference.code]
-    shown = repository.patch_text(stage["base_sha"], stage["landed_sha"], paths).decode("utf-8", "replace")
+    source = repository.patch_text(stage["base_sha"], stage["landed_sha"], paths).decode("utf-8", "replace")
     others = ", ".join(path for path in reference.paths if path not in paths)
-    cut = f"\n... {len(shown) - _MOST:,} more characters" if len(shown) > _MOST else ""
-    return shown[:_MOST] + cut + (f"\n(also changed: {others[:600]})" if others else "")
+    cut = f"\n... {len(source) - _PATCH_LIMIT:,} more characters" if len(source) > _PATCH_LIMIT else ""
+    return source[:_PATCH_LIMIT] + cut + (f"\n(also changed: {others[:600]})" if others else "")

@@ -2,11 +2,11 @@
 
     python -m research.engine_faults
 
-Everything is real but the model, which is a script behind an endpoint on this machine: a Docker engine of its own,
-whose disk (a file, mounted) also holds the databases. First the rollouts run undisturbed; then, in a database for each
-fault, with the fault in their midst, and again until all have ended. The rollouts must come out equal, and no stored
-reply may be paid twice.
-It needs root and takes some minutes. Exit code 1 where something is otherwise.
+Everything is real except the model, which is a script behind an endpoint on this machine. The Docker engine is a
+separate one, whose disk (a mounted file) also holds the databases. First the rollouts run undisturbed. Then, with a
+database for each fault, they run with the fault in the middle, and again until all have ended. The results must be
+equal, and no stored reply may be paid twice.
+It needs root and takes some minutes. Exit code 1 where something differs.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ _ROOT = Path(__file__).parents[2]
 
 
 class Runs:
-    """Runs of `prchain rollouts run` over a world, and what was seen of them."""
+    """Runs of `prchain rollouts run` over a world."""
 
     def __init__(self, world: RolloutWorld, engine: OwnEngine, endpoint: FakeEndpoint, image: str) -> None:
         self.world = world
         recipes = world.folder / "recipes"
         recipes.mkdir()
         (recipes / "plain.toml").write_text(RECIPE)
-        given = {
+        settings = {
             "ENVIRONMENTS_ENGINE": engine.url,
             "ENVIRONMENTS_BASE_IMAGE": image,
             "ENVIRONMENTS_BUILD_NETWORK": "none",
@@ -62,11 +62,11 @@ class Runs:
             "PYTHONPATH": str(_ROOT),
             "OPENAI_BASE_URL": endpoint.url,
             "OPENAI_API_KEY": "",
-            **{f"PRCHAIN_{name}": value for name, value in given.items()},
+            **{f"PRCHAIN_{name}": value for name, value in settings.items()},
         }
 
     def start(self) -> subprocess.Popen[str]:
-        """Start one."""
+        """Start a run."""
         command = [sys.executable, "-m", "prchain.cli", "rollouts", "run", "--db", "prchain.db", "--json", *ARGUMENTS]
         pipe = subprocess.PIPE
         return subprocess.Popen(
@@ -74,13 +74,13 @@ class Runs:
         )
 
     def end(self, run: subprocess.Popen[str], name: str) -> bool:
-        """Wait for a run; whether everything had ended when it ended."""
-        said, err = run.communicate(timeout=900)
-        last = " | ".join(line for line in err.strip().splitlines() if not line.startswith("rollouts"))[-300:]
-        if not said.strip():
+        """Wait for a run; returns whether all rollouts had ended by then."""
+        output, errors = run.communicate(timeout=900)
+        last = " | ".join(line for line in errors.strip().splitlines() if not line.startswith("rollouts"))[-300:]
+        if not output.strip():
             say(f"{name}: exit code {run.returncode}; {last}")
             return False
-        report = json.loads(said)
+        report = json.loads(output)
         say(
             f"{name}: {report['outcomes']}, infrastructure {report['infrastructure']}, left {report['left']}"
             + (f"; {last}" if last else "")
@@ -91,10 +91,10 @@ class Runs:
         """How many turns are stored."""
         return len(self.world.rows(TrajectoryMessage, "ordinal", kind="turn"))
 
-    def after(self, more: int, run: subprocess.Popen[str]) -> None:
-        """Wait until so many more turns are stored, or the run has ended."""
-        wanted = self.turns() + more
-        wait_for(lambda: run.poll() is not None or self.turns() >= wanted, seconds=600)
+    def after(self, count: int, run: subprocess.Popen[str]) -> None:
+        """Wait until `count` more turns are stored, or the run has ended."""
+        target = self.turns() + count
+        wait_for(lambda: run.poll() is not None or self.turns() >= target, seconds=600)
 
 
 @click.command()
@@ -102,34 +102,34 @@ class Runs:
 @click.option("--disk", default=6.0, show_default=True, help="Gigabytes of the engine's disk.")
 def main(image: str, disk: float) -> None:
     """Roll out undisturbed and under faults, and compare."""
-    place = Path(tempfile.mkdtemp(prefix="pf-"))
-    wrong: list[str] = []
-    with OwnEngine(place, int(disk * 1e9)) as engine, ExitStack() as opened:
+    base_folder = Path(tempfile.mkdtemp(prefix="pf-"))
+    failures: list[str] = []
+    with OwnEngine(base_folder, int(disk * 1e9)) as engine, ExitStack() as stack:
         engine.load(image)
 
         def world(name: str) -> RolloutWorld:
             folder = engine.folder / name
             folder.mkdir()
-            return opened.enter_context(rollout_world(folder, CHAINS))
+            return stack.enter_context(rollout_world(folder, CHAINS))
 
-        calm = world("undisturbed")
+        undisturbed = world("undisturbed")
         with FakeEndpoint(answering()) as endpoint:
-            runs = Runs(calm, engine, endpoint, image)
+            runs = Runs(undisturbed, engine, endpoint, image)
             if not runs.end(runs.start(), "undisturbed"):
                 sys.exit(1)
         for name, fault in FAULTS.items():
-            rough = world(name.replace(" ", "-"))
+            faulty = world(name.replace(" ", "-"))
             with FakeEndpoint(answering()) as endpoint:
-                wrong += disturbed(Runs(rough, engine, endpoint, image), engine, name, fault)
-            wrong += [f"{name}: {difference}" for difference in differences(calm, rough)]
-    for difference in wrong:
+                failures += disturbed(Runs(faulty, engine, endpoint, image), engine, name, fault)
+            failures += [f"{name}: {difference}" for difference in differences(undisturbed, faulty)]
+    for difference in failures:
         say(f"FAILED {difference}", err=True)
-    say("not as without faults" if wrong else f"each time {len(CHAINS) * 2} rollouts ended as without faults")
-    sys.exit(1 if wrong else 0)
+    say("not as without faults" if failures else f"each time {len(CHAINS) * 2} rollouts ended as without faults")
+    sys.exit(1 if failures else 0)
 
 
 def disturbed(runs: Runs, engine: OwnEngine, name: str, fault: Fault) -> list[str]:
-    """A run with the fault in its midst, then runs until nothing is left; what is wrong."""
+    """A run with the fault in the middle, then runs until nothing is left; returns what is wrong."""
     run = runs.start()
     runs.after(8, run)
     if run.poll() is not None:
@@ -173,17 +173,17 @@ FAULTS: dict[str, Fault] = {
 }
 
 
-def differences(calm: RolloutWorld, rough: RolloutWorld) -> list[str]:
-    """What of the rollouts differs, and what was paid twice."""
-    names = [name for (name,) in calm.rows(Trajectory, "id")]
-    found = [] if [name for (name,) in rough.rows(Trajectory, "id")] == names else ["the finished sets differ"]
+def differences(undisturbed: RolloutWorld, faulty: RolloutWorld) -> list[str]:
+    """The differences between the rollouts, and the calls that were paid twice."""
+    names = [name for (name,) in undisturbed.rows(Trajectory, "id")]
+    found = [] if [name for (name,) in faulty.rows(Trajectory, "id")] == names else ["the finished sets differ"]
     for name in names:
-        ours, theirs = calm.whole(name), rough.whole(name)
-        found += [f"{name}: {part} differs" for part in ours if ours[part] != theirs[part]]
-    found += [f"paid {count} times: {call}" for call, count in Counter(rough.calls()).items() if count > 1]
-    lost = len(rough.rows(LlmCall, "id", state="lost"))
-    say(f"  {len(rough.calls())} stored replies, as many as undisturbed: {len(calm.calls())}; {lost} lost")
-    return found if len(rough.calls()) == len(calm.calls()) else [*found, "other calls were made"]
+        expected, actual = undisturbed.whole(name), faulty.whole(name)
+        found += [f"{name}: {part} differs" for part in expected if expected[part] != actual[part]]
+    found += [f"paid {count} times: {call}" for call, count in Counter(faulty.calls()).items() if count > 1]
+    lost = len(faulty.rows(LlmCall, "id", state="lost"))
+    say(f"  {len(faulty.calls())} stored replies, as many as undisturbed: {len(undisturbed.calls())}; {lost} lost")
+    return found if len(faulty.calls()) == len(undisturbed.calls()) else [*found, "other calls were made"]
 
 
 if __name__ == "__main__":

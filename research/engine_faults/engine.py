@@ -1,6 +1,6 @@
-"""A Docker engine of its own on a small disk of its own, which can be killed, started again and filled up.
+"""A separate Docker engine on a small disk of its own, which can be killed, started again and filled up.
 
-It needs root, `dockerd`, `unshare`, loop devices and ext4. The user's own engine only gives an image.
+It needs root, `dockerd`, `unshare`, loop devices and ext4. The user's own engine only provides an image.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ _PIECE = 1 << 20
 
 
 class OwnEngine:
-    """The engine and its disk, while the block is open; `folder` is what of the disk is free for others.
+    """The engine and its disk, while the block is open; `folder` is the part of the disk for other files.
 
-    `place` is a new folder of short path, for sockets; `size` is that of the disk, in bytes.
+    `base_folder` is a new folder with a short path, for sockets; `size` is the size of the disk, in bytes.
     """
 
-    def __init__(self, place: Path, size: int) -> None:
-        self._place = place
+    def __init__(self, base_folder: Path, size: int) -> None:
+        self._base_folder = base_folder
         self._size = size
-        self._disk = place / "disk"
+        self._disk = base_folder / "disk"
         self._daemon: subprocess.Popen[bytes] | None = None
 
     @property
     def url(self) -> str:
-        """Where it answers."""
-        return f"unix://{self._place}/docker.sock"
+        """The URL of its socket."""
+        return f"unix://{self._base_folder}/docker.sock"
 
     @property
     def folder(self) -> Path:
@@ -45,7 +45,7 @@ class OwnEngine:
         return self._disk / "work"
 
     def __enter__(self) -> Self:
-        image = self._place / "disk.img"
+        image = self._base_folder / "disk.img"
         self._disk.mkdir(parents=True)
         with image.open("wb") as file:
             file.truncate(self._size)
@@ -65,11 +65,11 @@ class OwnEngine:
             if subprocess.run(["umount", "-R", self._disk], check=False, capture_output=True).returncode == 0:
                 break
             time.sleep(0.5)
-        shutil.rmtree(self._place, ignore_errors=True)
+        shutil.rmtree(self._base_folder, ignore_errors=True)
 
     def start(self) -> None:
         """Start the daemon and wait until it answers."""
-        # With a network of its own: an engine without a bridge takes away the one of another engine.
+        # In its own network namespace: an engine without a bridge removes the bridge of another engine.
         command = [
             "unshare",
             "--net",
@@ -79,15 +79,15 @@ class OwnEngine:
             "--data-root",
             f"{self._disk}/docker",
             "--exec-root",
-            f"{self._place}/exec",
+            f"{self._base_folder}/exec",
             "--pidfile",
-            f"{self._place}/docker.pid",
+            f"{self._base_folder}/docker.pid",
             "--bridge",
             "none",
             "--iptables=false",
         ]
-        (self._place / "docker.pid").unlink(missing_ok=True)
-        with (self._place / "docker.log").open("ab") as log:
+        (self._base_folder / "docker.pid").unlink(missing_ok=True)
+        with (self._base_folder / "docker.log").open("ab") as log:
             self._daemon = subprocess.Popen(command, stdout=log, stderr=log)
         end = time.monotonic() + _START
         while True:
@@ -95,11 +95,11 @@ class OwnEngine:
                 connect(self.url, timeout=5).close()
                 return
             if time.monotonic() > end or self._daemon.poll() is not None:
-                raise RuntimeError((self._place / "docker.log").read_text(errors="replace")[-2000:])
+                raise RuntimeError((self._base_folder / "docker.log").read_text(errors="replace")[-2000:])
             time.sleep(0.2)
 
     def kill(self) -> None:
-        """Kill the daemon without a word, and its containerd with it; what runs in containers goes on."""
+        """Kill the daemon and its containerd with SIGKILL; what runs in containers goes on."""
         assert self._daemon is not None
         children = subprocess.run(["pgrep", "-P", str(self._daemon.pid)], capture_output=True, text=True, check=False)
         for pid in (self._daemon.pid, *map(int, children.stdout.split())):
@@ -110,13 +110,13 @@ class OwnEngine:
 
     def load(self, image: str) -> None:
         """Copy an image from the user's engine."""
-        theirs: Any = connect()
-        own: Any = connect(self.url)
+        user_engine: Any = connect()
+        own_engine: Any = connect(self.url)
         try:
-            own.images.load(theirs.images.get(image).save(named=True))
+            own_engine.images.load(user_engine.images.get(image).save(named=True))
         finally:
-            theirs.close()
-            own.close()
+            user_engine.close()
+            own_engine.close()
 
     @contextlib.contextmanager
     def full(self) -> Any:

@@ -3,10 +3,10 @@
     python -m research.leaks facts --mirrors FOLDER  # FOLDER/owner+name/repo, bare repositories with the landed commits
     python -m research.leaks score [--findings]
 
-`tuned.toml`, `seen.toml` and `held_out.toml` hold texts written for the purpose; `chains.toml` says which landed pull
-requests they speak of. `facts.json` holds of those patches names, paths, numbers, shas and digests, and no code. Texts
-and labels were written before the check had read them. What it learned from them afterwards is said at the top of each
-file; the first reading of `held_out.toml` is the measure.
+`tuned.toml`, `seen.toml` and `held_out.toml` hold texts written for the purpose; `chains.toml` names the landed pull
+requests that they are about. `facts.json` holds names, paths, numbers, shas and digests of those patches, and no code.
+Texts and labels were written before the check was run on them. What was changed in the check because of them is at the
+top of each file; the first score on `held_out.toml` is the measure.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ def facts(mirrors: Path) -> None:
     from prchain.reference import split
 
     texts = [text for name in SPLITS for text in read_texts(name)]
-    written = {}
+    facts_by_chain = {}
     for chain in read_toml("chains")["chains"]:
-        said = "\n".join(text.text for text in texts if text.chain == chain["name"])
+        chain_text = "\n".join(text.text for text in texts if text.chain == chain["name"])
         repository = GitRepository.open(mirror_path(mirrors, "github.com", chain["repository"]))
         stages, paths = [], []
         for stage in chain["stages"]:
@@ -50,16 +50,18 @@ def facts(mirrors: Path) -> None:
             names = repository.words_at(stage["base"], candidate_names(reference.source, reference.test))
             needed = interface(reference.source, reference.test, names)
             shas = [stage["landed"]]
-            made = stage_facts(stage["number"], shas, reference.source, reference.test, names, needed)
-            stages.append(json.loads(made.to_json()))
-            paths.append(sorted(path for path in repository.paths_at(stage["base"]) if _is_said(path, said)))
-            click.echo(f"{chain['name']} #{stage['number']}: {len(made.introduced)} names, interface {list(needed)}")
-        written[chain["name"]] = {"stages": stages, "paths": paths}
-    FACTS.write_text(json.dumps(written, separators=(",", ":")).replace('{"number"', '\n{"number"') + "\n")
+            computed = stage_facts(stage["number"], shas, reference.source, reference.test, names, needed)
+            stages.append(json.loads(computed.to_json()))
+            paths.append(sorted(path for path in repository.paths_at(stage["base"]) if _is_mentioned(path, chain_text)))
+            click.echo(
+                f"{chain['name']} #{stage['number']}: {len(computed.introduced)} names, interface {list(needed)}"
+            )
+        facts_by_chain[chain["name"]] = {"stages": stages, "paths": paths}
+    FACTS.write_text(json.dumps(facts_by_chain, separators=(",", ":")).replace('{"number"', '\n{"number"') + "\n")
 
 
-def _is_said(path: str, text: str) -> bool:
-    """Whether a text could mean the path: its name stands in it, or the name without its ending as part of a name."""
+def _is_mentioned(path: str, text: str) -> bool:
+    """Whether a text may mean the path: it has the file's name, or that name without its ending as part of a name."""
     name = path.rpartition("/")[2]
     return name in text or f".{name.partition('.')[0]}" in text
 
@@ -75,8 +77,8 @@ def score_(findings: bool) -> None:
         click.echo(f"{name}: {len(texts)} texts over {len(chains)} pull requests")
         _print(score(texts, known))
         for text in texts if findings else ():
-            for found in judge(text, known):
-                click.echo(f"    {text.id} {found.severity} {found.kind} stage {found.stage}: {found.evidence}")
+            for finding in judge(text, known):
+                click.echo(f"    {text.id} {finding.severity} {finding.kind} stage {finding.stage}: {finding.evidence}")
 
 
 def _print(result: Score) -> None:
@@ -88,12 +90,12 @@ def _print(result: Score) -> None:
     looks_guilty = [*innocent, *(text for text, _ in result.blamed if text.hard)]
     click.echo(f"  hard ones: leaks caught {share(len(caught), len(hidden))}")
     click.echo(f"             clean cleared {share(len(innocent), len(looks_guilty))}")
-    for kind, named in sorted(result.kinds.items()):
-        click.echo(f"  {kind:<20} named in {share(sum(named), len(named))}")
+    for kind, hits in sorted(result.kinds.items()):
+        click.echo(f"  {kind:<20} named in {share(sum(hits), len(hits))}")
     for text in result.missed:
         click.echo(f"  missed: {text.id} {', '.join(text.leaks)}")
     for text, leaks in result.blamed:
-        click.echo(f"  blamed: {text.id} {'; '.join(f'{found.kind} {found.evidence!r}' for found in leaks)}")
+        click.echo(f"  blamed: {text.id} {'; '.join(f'{finding.kind} {finding.evidence!r}' for finding in leaks)}")
 
 
 if __name__ == "__main__":

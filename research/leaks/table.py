@@ -31,7 +31,7 @@ class Text:
 
 
 class ChainFacts(NamedTuple):
-    """The facts of a chain's stages, and those paths at the base of each that its texts could mean."""
+    """The facts of a chain's stages, and the paths at the base of each that its texts may mean."""
 
     stages: tuple[StageFacts, ...]
     paths: tuple[frozenset[str], ...]
@@ -39,23 +39,23 @@ class ChainFacts(NamedTuple):
 
 @dataclass
 class Score:
-    """How a split was judged: texts by what they are and what the checker says."""
+    """The results of a split: texts by their label and by the verdict of the check."""
 
     caught: list[Text] = field(default_factory=list)
     missed: list[Text] = field(default_factory=list)
     blamed: list[tuple[Text, list[Finding]]] = field(default_factory=list)
     cleared: list[Text] = field(default_factory=list)
     kinds: dict[str, list[bool]] = field(default_factory=dict)
-    """For each kind of leak in the labels, whether the checker names that kind, text by text."""
+    """For each kind of leak in the labels, whether the check names that kind, text by text."""
 
     @property
     def precision(self) -> tuple[int, int]:
-        """Leaking texts among those the checker refuses."""
+        """(leaking texts, all texts) among those that the check refuses."""
         return len(self.caught), len(self.caught) + len(self.blamed)
 
     @property
     def recall(self) -> tuple[int, int]:
-        """Refused texts among those that leak."""
+        """(refused texts, all texts) among those that leak."""
         return len(self.caught), len(self.caught) + len(self.missed)
 
 
@@ -82,18 +82,18 @@ def read_facts() -> dict[str, ChainFacts]:
 
 
 def judge(text: Text, facts: Mapping[str, ChainFacts]) -> list[Finding]:
-    """What the checker finds in a text; an overview is read against the tree that the chain begins with."""
+    """The findings of the check in a text; an overview is checked against the tree that the chain begins with."""
     chain = facts[text.chain]
     paths = chain.paths[max(text.stage - 1, 0)]
     return check(text.text, chain.stages, text.stage, kind=text.kind, paths_at_base=paths)
 
 
 def score(texts: Iterable[Text], facts: Mapping[str, ChainFacts]) -> Score:
-    """Judge texts, each as a whole: it leaks or it does not."""
+    """Check texts, each as a whole: it leaks or it does not."""
     result = Score()
     for text in texts:
-        leaks = [found for found in judge(text, facts) if found.severity == "leak"]
-        named = {found.kind for found in leaks}
+        leaks = [finding for finding in judge(text, facts) if finding.severity == "leak"]
+        named = {finding.kind for finding in leaks}
         if text.leaks:
             (result.caught if leaks else result.missed).append(text)
             for kind in text.leaks:

@@ -1,1 +1,1 @@
-"""How precise the counted citations are: a sample drawn with a seed, labelled by hand by two readers."""
+"""The precision of the counted citations: a sample drawn with a seed, labelled by hand by two readers."""

@@ -6,9 +6,9 @@
 `labels.csv` holds facts only: repository, the two numbers, each reader's label and reason. Neither reader saw the
 other's. A label answers whether the citing pull request depends on the cited one: ``real`` (it changes, repairs,
 reverts, ports, completes or builds on what the other did), ``borderline`` (the same matter, but the work could stand
-without it) or ``not``. Where the readers differ, the stricter label is the settled one.
+without it) or ``not``. Where the readers differ, the stricter label counts.
 
-Round 1 was drawn from five repositories that nobody had looked at while the rules were written. Its errors led to two
+Round 1 was drawn from five repositories that were not used while the rules were written. Its errors led to two
 more rules (`closes_landed`, and a stricter `number_list`), so round 2 was drawn from five others; it is the measure.
 """
 

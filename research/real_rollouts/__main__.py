@@ -1,13 +1,13 @@
-"""Roll out one real chain in docker with an agent whose work is known, and look at what is carried from stage to stage.
+"""Roll out one real chain in docker with an agent whose work is known, and check what is carried between stages.
 
     python -m research.real_rollouts --db proved.db --chain 0f7a --agent reference
 
 The agent is the usual one; its model is a script that applies patches and submits. `reference` does what the developers
-did: S_t must be B_t, and every stage is accepted by its tests. `different` does the same in other words: S_t must hold
-them, and every stage is accepted. `breaking` leaves out a piece of stage 1, damages a statement beside it or changes a
-name, so that stage 1's tests do not miss it: stage 1 is accepted, stage 2 fails by it. In each case S_t and A_t must
-be the trees that were worked out before. The chain must have been proved (`prchain environments validate`); the rollout
-is written to a copy of the database. Exit code 1 where something is otherwise.
+did: S_t must be B_t, and every stage is accepted by its tests. `different` does the same in other words: S_t must
+contain them, and every stage is accepted. `breaking` leaves out a piece of stage 1, damages a statement beside it or
+changes a name, so that the tests of stage 1 do not notice: stage 1 is accepted, stage 2 fails. In each case S_t and A_t
+must be the trees that were computed before. The chain must be proved (`prchain environments validate`); the rollout is
+written to a copy of the database. Exit code 1 where something differs.
 """
 
 from __future__ import annotations
@@ -58,14 +58,14 @@ OPTIONS = RolloutOptions(gate=Gate.TESTS, refinements=0)
 @click.option("--keep", type=click.Path(file_okay=False), help="A new folder for the copies; else they go at the end.")
 def main(db: str, chain: str, agent: str, tries: int, keep: str | None) -> None:
     """Roll out one chain with a scripted agent and compare what happened with what must."""
-    begun = time.monotonic()
+    started = time.monotonic()
     settings = Settings.load()
-    with ExitStack() as opened:
-        folder = Path(keep or opened.enter_context(tempfile.TemporaryDirectory(prefix="prchain-")))
+    with ExitStack() as stack:
+        folder = Path(keep or stack.enter_context(tempfile.TemporaryDirectory(prefix="prchain-")))
         folder.mkdir(parents=True, exist_ok=True)
         copy(Path(db), folder / "prchain.db")
-        store = opened.enter_context(closing(Store.open(str(folder / "prchain.db"), create=False)))
-        provider = opened.enter_context(closing(Provider(settings)))
+        store = stack.enter_context(closing(Store.open(str(folder / "prchain.db"), create=False)))
+        provider = stack.enter_context(closing(Provider(settings)))
         with store.reading() as tx:
             chain_id = find_chain(tx, chain)
         ensure_task(store, chain_id)
@@ -77,7 +77,7 @@ def main(db: str, chain: str, agent: str, tries: int, keep: str | None) -> None:
                 works = reference(chain_context)
             case "different":
                 works = different(chain_context)
-                _tell_difference(chain_context, works)
+                _print_difference(chain_context, works)
             case _:
                 found = search(chain_context, tries, say)
                 if found is None:
@@ -104,16 +104,16 @@ def main(db: str, chain: str, agent: str, tries: int, keep: str | None) -> None:
             roll(replace(context, gateway=_gateway(store, script(chain_context.trees, works, name))), chain_id, 0)
             == name
         )
-        came = read(store, name)
+        result = read(store, name)
         bases = chain_context.trees.trees_of([stage.base for stage in chain_context.task.chain.stages])
-        for line in lines(came, bases):
+        for line in lines(result, bases):
             say(line)
-        wrong = faults(agent, came, works, bases, missed_by)
-        wrong += _not_other(chain_context, works) if agent == "different" else []
-    for fault in wrong:
+        failures = faults(agent, result, works, bases, missed_by)
+        failures += _unchanged_words(chain_context, works) if agent == "different" else []
+    for fault in failures:
         say(f"FAILED {fault}", err=True)
-    say(f"{'not ' if wrong else ''}as it must be; {time.monotonic() - begun:.0f} s in all")
-    sys.exit(1 if wrong else 0)
+    say(f"{'not ' if failures else ''}as it must be; {time.monotonic() - started:.0f} s in all")
+    sys.exit(1 if failures else 0)
 
 
 def _gateway(store: Store, lines: list[Any]) -> Gateway:
@@ -122,14 +122,14 @@ def _gateway(store: Store, lines: list[Any]) -> Gateway:
 
 
 def copy(db: Path, to: Path) -> None:
-    """A copy of a SQLite database that somebody may be writing to."""
+    """Copy a SQLite database, which another process may be writing to."""
     address = f"{db.absolute().as_uri()}?mode=ro"
     with closing(sqlite3.connect(address, uri=True)) as source, closing(sqlite3.connect(to)) as target:
         source.backup(target)
 
 
 def _chain_context(store: Store, provider: Provider, settings: Settings, folder: Path, chain_id: str) -> ChainContext:
-    """The chain's context, for what is worked out before the rollout."""
+    """The chain's context, for what is computed before the rollout."""
 
     def workplace(provided: StageImage, trees: TreeStore) -> Workplace:
         backend = replace(BACKENDS[OPTIONS.backend], client=provider.engine())
@@ -143,14 +143,14 @@ def _chain_context(store: Store, provider: Provider, settings: Settings, folder:
     )
 
 
-def _tell_difference(chain_context: ChainContext, works: list[StageWork]) -> None:
+def _print_difference(chain_context: ChainContext, works: list[StageWork]) -> None:
     for work in works:
         paths = [path_text(change.path) for change in chain_context.trees.diff(work.solved, work.tree)]
         say(f"stage {work.position}: in other words: {', '.join(paths) or 'nothing'}")
 
 
-def _not_other(chain_context: ChainContext, works: list[StageWork]) -> list[str]:
-    """Whether A_1 has other words than M_1 in a file that the stage's source patch touches."""
+def _unchanged_words(chain_context: ChainContext, works: list[StageWork]) -> list[str]:
+    """A failure where A_1 has the same words as M_1 in every file that the stage's source patch touches."""
     first = chain_context.task.chain.stages[0]
     touched = set(chain_context.patches[0].source)
     own = {path_text(change.path) for change in chain_context.trees.diff(first.landed, works[0].tree)}

@@ -1,8 +1,8 @@
-"""Python that does the same and reads otherwise: what an agent has that found the developers' solution by itself.
+"""Rewrites Python code without changing what it does, as if an agent had found the developers' solution by itself.
 
-The local variables of a function get other names, its branches stand the other way round, its results get a name before
-they are returned, and a comment stands before its first statement. Positions come from the parser, and the result is
-parsed again: a function is left alone where the two trees differ in more than that.
+The local variables of a function get other names, its branches are swapped, its results get a name before they are
+returned, and a comment is added before its first statement. Positions come from the parser, and the result is parsed
+again: a function is left unchanged where the two trees differ in more than that.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from difflib import SequenceMatcher
 from research.real_rollouts.restructure import restructured
 
 MARK = "another way to the same end"
-"""Stands in the comment."""
+"""The text of the comment."""
 
 _SUFFIX = "_own"
 _LOOK_AT_NAMES = frozenset({"locals", "vars", "eval", "exec", "dir", "globals"})
@@ -24,15 +24,15 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 Names = dict[str, str]
 
 
-def otherwise(old: str, new: str, left: Collection[str] = (), narrow: Collection[str] = ()) -> str:
-    """`new` with every function that has lines `old` lacks written otherwise, but those whose dotted names are `left`.
+def otherwise(old: str, new: str, excluded: Collection[str] = (), narrow: Collection[str] = ()) -> str:
+    """`new` with every function rewritten that has lines `old` lacks, except those whose dotted names are `excluded`.
 
-    Of functions that are `narrow` no line changes that `old` holds. A text that is no Python, or has no such function,
-    comes back as it is.
+    In functions that are `narrow` no line of `old` changes. A text that is not Python, or has no such function, is
+    returned unchanged.
     """
     for name in functions_of(old, new):
-        if name not in left:
-            new = _one_otherwise(old, new, name, narrow=name in narrow)
+        if name not in excluded:
+            new = _rewrite_function(old, new, name, narrow=name in narrow)
     return new
 
 
@@ -46,7 +46,7 @@ def functions_of(old: str, new: str) -> list[str]:
         for name, node in functions(tree)
     }
     names = [name for name, _ in functions(tree)]
-    # Of functions with one name (overloads, properties) nobody could say which is meant.
+    # Functions that share a name (overloads, properties) are ambiguous.
     return [name for name, is_fresh in found.items() if is_fresh and names.count(name) == 1]
 
 
@@ -69,7 +69,7 @@ def _parsed(text: str) -> ast.Module | None:
 
 
 def functions(node: ast.AST, before: str = "") -> Iterator[tuple[str, Function]]:
-    """The functions and methods of a program by their dotted names, none within another function."""
+    """The functions and methods of a program by their dotted names, without nested functions."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, Function):
             yield before + child.name, child
@@ -79,7 +79,7 @@ def functions(node: ast.AST, before: str = "") -> Iterator[tuple[str, Function]]
             yield from functions(child, before)
 
 
-def _one_otherwise(old: str, text: str, name: str, *, narrow: bool) -> str:
+def _rewrite_function(old: str, text: str, name: str, *, narrow: bool) -> str:
     own = fresh_lines(old, text)
     text = _renamed(text, name, own if narrow else None)
     tree = _parsed(text)
@@ -98,23 +98,23 @@ def _one_otherwise(old: str, text: str, name: str, *, narrow: bool) -> str:
     if first is None or first.lineno <= function.lineno:
         return text
     lines = text.split("\n")
-    at = min([first.lineno, *(decorator.lineno for decorator in getattr(first, "decorator_list", ()))]) - 1
-    if lines[at][: first.col_offset].strip():
+    index = min([first.lineno, *(decorator.lineno for decorator in getattr(first, "decorator_list", ()))]) - 1
+    if lines[index][: first.col_offset].strip():
         return text
-    lines.insert(at, f"{' ' * first.col_offset}# {MARK}")
+    lines.insert(index, f"{' ' * first.col_offset}# {MARK}")
     commented = "\n".join(lines)
     return commented if _same(text, commented, {}) else text
 
 
 def _renamed(text: str, name: str, lines: Collection[int] | None) -> str:
-    """The text with other names for a function's variables; only for those that stand on `lines` alone, if given."""
+    """The text with other names for a function's variables; with `lines`, only for variables used on these alone."""
     tree = _parsed(text)
     assert tree is not None
     function = dict(functions(tree))[name]
     names: Names = {}
     for local in _locals(function):
         other = local + _SUFFIX
-        if re.search(rf"\b{re.escape(other)}\b", text) or not _stands_on(function, local, lines):
+        if re.search(rf"\b{re.escape(other)}\b", text) or not _is_only_on(function, local, lines):
             continue
         renamed = {**names, local: other}
         changed = _replaced(text, function, renamed)
@@ -123,13 +123,13 @@ def _renamed(text: str, name: str, lines: Collection[int] | None) -> str:
     return (_replaced(text, function, names) or text) if names else text
 
 
-def _stands_on(function: Function, name: str, lines: Collection[int] | None) -> bool:
+def _is_only_on(function: Function, name: str, lines: Collection[int] | None) -> bool:
     nodes = (node for node in ast.walk(function) if isinstance(node, ast.Name) and node.id == name)
     return lines is None or all(node.lineno in lines for node in nodes)
 
 
 def _locals(function: Function) -> list[str]:
-    """The variables that the function itself sets, where no other kind of name can be meant by them; sorted."""
+    """The variables that the function itself sets, if their names cannot mean anything else; sorted."""
     inner = [node for node in ast.walk(function) if node is not function]
     if any(isinstance(node, Function | ast.ClassDef | ast.Global | ast.Nonlocal | ast.Match) for node in inner):
         return []
@@ -138,9 +138,9 @@ def _locals(function: Function) -> list[str]:
         return []
     parts = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
     comprehended = {id(node) for part in inner if isinstance(part, parts) for node in ast.walk(part)}
-    taken = {node.arg for node in ast.walk(function) if isinstance(node, ast.arg)}
-    taken |= {node.name for node in inner if isinstance(node, ast.ExceptHandler) and node.name}
-    taken |= {
+    excluded = {node.arg for node in ast.walk(function) if isinstance(node, ast.arg)}
+    excluded |= {node.name for node in inner if isinstance(node, ast.ExceptHandler) and node.name}
+    excluded |= {
         (alias.asname or alias.name).split(".")[0]
         for node in inner
         if isinstance(node, ast.Import | ast.ImportFrom)
@@ -152,27 +152,27 @@ def _locals(function: Function) -> list[str]:
             for node in names
             if isinstance(node.ctx, ast.Store) and id(node) not in comprehended and not node.id.startswith("_")
         }
-        - taken
+        - excluded
     )
 
 
 def _replaced(text: str, function: Function, names: Names) -> str | None:
-    """The text with these names for others in the function; None where they do not stand where the parser says."""
+    """The text with these names replaced in the function; None where they are not where the parser says."""
     lines = [line.encode() for line in text.split("\n")]
-    places = {
+    positions = {
         (node.lineno, node.col_offset, node.id)
         for node in ast.walk(function)
         if isinstance(node, ast.Name) and node.id in names
     }
-    for line, column, name in sorted(places, reverse=True):
-        old, was = lines[line - 1], name.encode()
-        if old[column : column + len(was)] != was:
+    for line, column, name in sorted(positions, reverse=True):
+        old, old_name = lines[line - 1], name.encode()
+        if old[column : column + len(old_name)] != old_name:
             return None
-        lines[line - 1] = old[:column] + names[name].encode() + old[column + len(was) :]
+        lines[line - 1] = old[:column] + names[name].encode() + old[column + len(old_name) :]
     return b"\n".join(lines).decode()
 
 
-class _Back(ast.NodeTransformer):
+class _NameRestorer(ast.NodeTransformer):
     def __init__(self, names: Names) -> None:
         self._names = names
 
@@ -180,7 +180,11 @@ class _Back(ast.NodeTransformer):
         return ast.copy_location(ast.Name(self._names.get(node.id, node.id), node.ctx), node)
 
 
-def _same(text: str, other: str, back: Names) -> bool:
-    """Whether two texts are the same program, once the names of the other are taken back."""
+def _same(text: str, other: str, original_names: Names) -> bool:
+    """Whether two texts are the same program after the names of `other` are mapped by `original_names`."""
     first, second = _parsed(text), _parsed(other)
-    return first is not None and second is not None and ast.dump(first) == ast.dump(_Back(back).visit(second))
+    return (
+        first is not None
+        and second is not None
+        and ast.dump(first) == ast.dump(_NameRestorer(original_names).visit(second))
+    )

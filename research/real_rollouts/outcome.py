@@ -1,4 +1,4 @@
-"""What became of a rollout, stage by stage, and whether it is what the agent's work must lead to."""
+"""The result of a rollout, stage by stage, and whether it is what the agent's work must lead to."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from trajectories.outcomes import ACCEPTED, NOT_REACHED, REJECTED, TOO_SHORT
 from trajectories.rows import StageRow, VerdictRow, read_stages, read_verdicts
 
 BLAMED = frozenset({"carried_failure", "f2p_failed"})
-"""How the tests of a stage may say that an earlier one left something out: by tests that passed on B_t, or by its own,
-which rely on what is not there."""
+"""Test outcomes of a stage that mean an earlier stage left something out: tests that passed on B_t fail, or its own
+tests, which rely on what is missing."""
 
 
 @dataclass(frozen=True, slots=True)
-class Came:
+class RolloutResult:
     """The rows of a trajectory."""
 
     outcome: str
@@ -29,19 +29,19 @@ class Came:
     """The last verdict on each stage."""
 
 
-def read(store: Store, trajectory: str) -> Came:
-    """What the database holds of a trajectory."""
+def read(store: Store, trajectory: str) -> RolloutResult:
+    """Read the rows of a trajectory."""
     with store.reading() as tx:
         ((outcome, reason, seconds, steps),) = tx.rows(
             Trajectory, "outcome", "reason", "seconds", "steps", id=trajectory
         )
         verdicts = {verdict.position: verdict for verdict in read_verdicts(tx, trajectory)}
-        return Came(outcome, reason, seconds, steps, tuple(read_stages(tx, trajectory)), verdicts)
+        return RolloutResult(outcome, reason, seconds, steps, tuple(read_stages(tx, trajectory)), verdicts)
 
 
-def lines(came: Came, bases: Sequence[str]) -> Iterator[str]:
+def lines(result: RolloutResult, bases: Sequence[str]) -> Iterator[str]:
     """Lines for people; `bases` are the trees of B_t."""
-    for row, base in zip(came.stages, bases, strict=True):
+    for row, base in zip(result.stages, bases, strict=True):
         if row.outcome == NOT_REACHED:
             yield f"stage {row.position}: {row.outcome}"
             continue
@@ -53,7 +53,7 @@ def lines(came: Came, bases: Sequence[str]) -> Iterator[str]:
         conflicts = ", ".join(f"{conflict['path']} ({conflict['kind']})" for conflict in row.conflicts) or "none"
         early, carried = (row.check.get(name, ()) for name in ("done_early", "carried_failure"))
         yield f"  conflicts: {conflicts}; done early: {len(early)}; carried failures: {len(carried)}"
-        verdict = came.verdicts.get(row.position)
+        verdict = result.verdicts.get(row.position)
         if verdict is not None:
             grade = verdict.grade
             passed, failed, kept = (len(grade.get(name, ())) for name in ("f2p_passed", "f2p_failed", "p2p_kept"))
@@ -63,18 +63,20 @@ def lines(came: Came, bases: Sequence[str]) -> Iterator[str]:
             for test in failing[:5]:
                 yield f"    {'carried' if test in grade.get('carried_failure', ()) else 'F2P'}: {test}"
         yield f"  {row.outcome}" + (f": {row.reason}" if row.reason else "")
-    yield f"{came.outcome}: {came.steps} steps, {came.seconds:.0f} s" + (f"; {came.reason}" if came.reason else "")
+    yield f"{result.outcome}: {result.steps} steps, {result.seconds:.0f} s" + (
+        f"; {result.reason}" if result.reason else ""
+    )
 
 
 def faults(
-    agent: str, came: Came, works: Sequence[StageWork], bases: Sequence[str], missed_by: Sequence[str] = ()
+    agent: str, result: RolloutResult, works: Sequence[StageWork], bases: Sequence[str], missed_by: Sequence[str] = ()
 ) -> list[str]:
-    """What is not as the agent's work must make it; nothing where the rollout is right.
+    """What differs from what the agent's work must lead to; empty where the rollout is right.
 
-    `missed_by` are the tests of stage 2 that a search found to fail without what the agent left out.
+    `missed_by` holds the tests of stage 2 that failed in the search without what the agent left out.
     """
     found = []
-    for row, work in zip(came.stages, works, strict=True):
+    for row, work in zip(result.stages, works, strict=True):
         if row.outcome == NOT_REACHED and agent == "breaking" and row.position > 2:
             continue
         if row.start_tree != work.state.tree:
@@ -92,11 +94,11 @@ def faults(
         if row.conflicts:
             found.append(f"the merge of S_{row.position} has conflicts")
     if agent != "breaking":
-        return found + ([] if came.outcome == ACCEPTED else [f"the trajectory is {came.outcome}"])
-    first, second = came.stages[:2]
-    if (first.outcome, second.outcome, came.outcome) != (ACCEPTED, REJECTED, TOO_SHORT):
-        return [*found, f"stage 1 is {first.outcome}, stage 2 {second.outcome}, the trajectory {came.outcome}"]
-    verdict = came.verdicts[2]
+        return found + ([] if result.outcome == ACCEPTED else [f"the trajectory is {result.outcome}"])
+    first, second = result.stages[:2]
+    if (first.outcome, second.outcome, result.outcome) != (ACCEPTED, REJECTED, TOO_SHORT):
+        return [*found, f"stage 1 is {first.outcome}, stage 2 {second.outcome}, the trajectory {result.outcome}"]
+    verdict = result.verdicts[2]
     if verdict.tests not in BLAMED:
         found.append(f"stage 2 is blamed for {verdict.tests}")
     failed = {test for name in BLAMED for test in verdict.grade.get(name, ())}

@@ -1,6 +1,6 @@
-"""What an agent could have left out of a patch (a file, a hunk, a statement, a line), called otherwise, or damaged.
+"""Pieces of a patch that an agent might leave out (a file, a hunk, a statement, a line), rename, or damage.
 
-A statement is known by its file, function and content, so that it is the same one wherever later work has moved it.
+A statement is identified by its file, function and content, so that it is found again where later work has moved it.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from research.state_pairs.agents import blocks_of, lines_of
 FILE_PIECE, HUNK, STATEMENT, LINE, DAMAGE, NAME = "file", "hunk", "statement", "line", "damage", "name"
 _KINDS = (FILE_PIECE, HUNK, STATEMENT, LINE, DAMAGE, NAME)
 
-SEEN = "/tmp/seen-by-tests"
-"""How the files begin that a marked statement makes when it runs."""
+MARK_PREFIX = "/tmp/seen-by-tests"
+"""Prefix of the files that a marked statement makes when it runs."""
 
 _MOST_DAMAGE = 50
 """Statements of a file that are offered for damage."""
@@ -31,9 +31,9 @@ _NO_WORK = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Pass)
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One piece of a file. `lines` are the numbers of its lines in the whole file, and `text` what stands in them.
+    """One piece of a file. `lines` are the numbers of its lines in the whole file, and `text` their content.
 
-    Of a name, `path` is that of the first file that holds it, and `text` the name.
+    For a name, `path` is the first file that contains it, and `text` is the name.
     """
 
     kind: str
@@ -41,18 +41,18 @@ class Piece:
     lines: range
     text: str = field(repr=False)
     rest: tuple[tuple[bytes, str, bytes | None], ...] = field(default=(), repr=False)
-    """The files without it: path, mode, and content; None: there is no file."""
+    """The files without it: path, mode, and content; content None where there is no file."""
     marks: frozenset[str] = frozenset()
     """The statements in it, as `statements` names them."""
 
     def __str__(self) -> str:
         if self.kind == NAME:
             return f"name {self.text} in {self.path}"
-        at = f"{self.lines.start}-{self.lines.stop - 1}" if len(self.lines) > 1 else str(self.lines.start)
-        return f"{self.kind} {self.path}" + (f":{at}" if self.kind != FILE_PIECE else "")
+        span = f"{self.lines.start}-{self.lines.stop - 1}" if len(self.lines) > 1 else str(self.lines.start)
+        return f"{self.kind} {self.path}" + (f":{span}" if self.kind != FILE_PIECE else "")
 
     def __contains__(self, other: Piece) -> bool:
-        """Whether the other is the same, or a part of it."""
+        """Whether the other piece is the same, or a part of this one."""
         return (
             self.path == other.path
             and (self == other or not {self.kind, other.kind} & {DAMAGE, NAME})
@@ -61,7 +61,7 @@ class Piece:
         )
 
     def left_out(self, store: TreeStore, whole: str) -> str:
-        """The tree `whole`, which the pieces are of, without it."""
+        """The tree `whole`, from which the piece was taken, without it."""
         changes = {
             path: None if content is None else TreeEntry(mode, store.write_blob(content))
             for path, mode, content in self.rest
@@ -70,10 +70,10 @@ class Piece:
 
 
 def pieces(store: TreeStore, start: str, whole: str, damage: Collection[str] = ()) -> list[Piece]:
-    """The pieces of the patch from `start` to `whole` without which its files are programs still; larger ones first.
+    """The pieces of the patch from `start` to `whole` without which its files still parse; larger ones first.
 
-    Python's statements are replaced by ``pass``. `damage` names statements that stood there before and may go, too. Of
-    files that the patch takes away nothing is a piece.
+    Python's statements are replaced by ``pass``. `damage` names older statements that may be removed, too. Deleted
+    files have no pieces.
     """
     found: list[Piece] = []
     [patch] = store.patches([(store.commit(start), store.commit(whole))])
@@ -96,18 +96,18 @@ def pieces(store: TreeStore, start: str, whole: str, damage: Collection[str] = (
             *((LINE, *without_line) for without_line in _without_lines(after, fresh)),
             *((DAMAGE, *without_statement) for without_statement in _without_statements(program, old[:_MOST_DAMAGE])),
         ]
-        seen: set[bytes | None] = set()
+        seen_rests: set[bytes | None] = set()
         for kind, lines, rest in without:
-            if rest in seen or not (rest is None or _runs(path, rest)):
+            if rest in seen_rests or not (rest is None or _runs(path, rest)):
                 continue
-            seen.add(rest)
+            seen_rests.add(rest)
             marks = frozenset(name for name, node in named.items() if node.lineno in lines)
             text = "".join(texts[lines.start - 1 : lines.stop - 1])
             found.append(Piece(kind, path, lines, text, ((change.path, new.mode, rest),), marks))
     return sorted(found, key=lambda piece: _KINDS.index(piece.kind))
 
 
-def called_otherwise(store: TreeStore, start: str, whole: str, names: Iterable[str]) -> Iterator[Piece]:
+def renamed_pieces(store: TreeStore, start: str, whole: str, names: Iterable[str]) -> Iterator[Piece]:
     """For each of the names, the patch from `start` to `whole` with another name throughout its Python files."""
     texts = {
         change.path: (change.new.mode, _text(store, change.new))
@@ -126,7 +126,7 @@ def called_otherwise(store: TreeStore, start: str, whole: str, names: Iterable[s
 
 
 def marked(store: TreeStore, tree: str, paths: Collection[str]) -> str:
-    """The tree, in which each statement of the functions of these files says when it runs."""
+    """The tree with each statement in the functions of these files marked: it makes a file when it runs."""
     changes: dict[bytes, TreeEntry | None] = {}
     for path, entry in store.entries(tree).items():
         if path_text(path) not in paths or entry.mode not in (FILE, EXECUTABLE):
@@ -136,7 +136,7 @@ def marked(store: TreeStore, tree: str, paths: Collection[str]) -> str:
         found = [(node.lineno, node.col_offset, name) for name, node in statements(path_text(path), text).items()]
         for line, column, name in sorted(found, reverse=True):
             if not lines[line - 1].lstrip().startswith("elif"):
-                lines.insert(line - 1, f"{' ' * column}open({f'{SEEN}-{name}'!r}, 'w').close()")
+                lines.insert(line - 1, f"{' ' * column}open({f'{MARK_PREFIX}-{name}'!r}, 'w').close()")
         changed = _encoded("\n".join(lines))
         if _runs(path_text(path), changed):
             changes[path] = TreeEntry(entry.mode, store.write_blob(changed))
@@ -146,13 +146,13 @@ def marked(store: TreeStore, tree: str, paths: Collection[str]) -> str:
 def statements(path: str, text: str) -> dict[str, ast.stmt]:
     """The statements in the functions of a Python file that begin a line, by their names.
 
-    Docstrings, ``pass`` and definitions are none.
+    Docstrings, ``pass`` and definitions do not count.
     """
     found: dict[str, ast.stmt] = {}
     times: Counter[str] = Counter()
     for function, node in _within(text) if path.endswith(".py") else ():
-        said = f"{path}\n{function}\n{ast.dump(node)}".encode("utf-8", "replace")
-        name = sha256(said).hexdigest()[:12]
+        identity = f"{path}\n{function}\n{ast.dump(node)}".encode("utf-8", "replace")
+        name = sha256(identity).hexdigest()[:12]
         times[name] += 1
         found[f"{name}-{times[name]}"] = node
     return found
@@ -182,9 +182,9 @@ def _lines(node: ast.stmt) -> range:
 def _without_hunks(before: bytes, after: bytes, hunks: tuple[Hunk, ...]) -> Iterator[tuple[range, bytes]]:
     blocks = blocks_of(lines_of(before), lines_of(after), hunks)
     line = 1
-    for place, (was, new) in enumerate(blocks):
-        if was != new:
-            kept = [part for at, block in enumerate(blocks) for part in block[0 if at == place else 1]]
+    for index, (old, new) in enumerate(blocks):
+        if old != new:
+            kept = [part for position, block in enumerate(blocks) for part in block[0 if position == index else 1]]
             yield range(line, line + len(new)), b"".join(kept)
         line += len(new)
 
@@ -209,7 +209,7 @@ def _text(store: TreeStore, entry: TreeEntry | None) -> bytes:
 
 
 def _decoded(content: bytes) -> str:
-    """The text; what is no UTF-8 makes it no program, which is left alone."""
+    """The text; a file that is not UTF-8 does not parse, and is left alone."""
     return content.decode("utf-8", "surrogateescape")
 
 

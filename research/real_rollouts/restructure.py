@@ -1,6 +1,6 @@
-"""Python of another shape that does the same: branches the other way round, and results that get a name first.
+"""Restructures Python code without changing what it does: swaps branches, and gives results a name first.
 
-The text is changed line by line, the program by its tree; a change stands only where both come to the same.
+The text is changed line by line, the program by its tree; a change is kept only where both give the same program.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ import ast
 from collections.abc import Callable, Collection, Iterator
 
 ANSWER = "answer_own"
-"""What a result is called before it is returned."""
+"""The name of a result before it is returned."""
 
 Lines = list[str]
 
 
 def restructured(text: str, node: ast.AST, fresh: Collection[int]) -> str:
-    """The text with the statements within `node`, a part of its tree, in another shape, those that are `fresh` as a
-    whole. `fresh` are numbers of lines; 1 is the first."""
-    # From the end, so that what is changed moves nothing that is still to be looked at.
+    """The text with statements within `node`, a part of its tree, restructured, if all of their lines are `fresh`.
+    `fresh` holds line numbers; 1 is the first."""
+    # From the end, so that a change does not move the statements that come next.
     found = sorted(_whole(node, fresh), key=lambda statement: (statement.lineno, statement.col_offset), reverse=True)
     has_answer = ANSWER in text
     for statement in found:
@@ -43,37 +43,37 @@ def _changed(
     by_tree: Callable[[ast.stmt], list[ast.stmt]],
 ) -> str:
     lines = text.split("\n")
-    place = node.lineno, node.col_offset
-    # What was changed further down has left this node where it was, but may have made it longer.
-    now = next(
+    position = node.lineno, node.col_offset
+    # Changes further down left this node in its place, but may have made it longer.
+    statement = next(
         candidate
         for candidate in ast.walk(ast.parse(text))
         if isinstance(candidate, type(node))
         and isinstance(candidate, ast.stmt)
-        and (candidate.lineno, candidate.col_offset) == place
+        and (candidate.lineno, candidate.col_offset) == position
     )
-    if not lines[now.lineno - 1].lstrip().startswith(("if ", "if(", "return")):
+    if not lines[statement.lineno - 1].lstrip().startswith(("if ", "if(", "return")):
         return text
-    made = by_lines(lines, now)
-    if made is None:
+    changed_lines = by_lines(lines, statement)
+    if changed_lines is None:
         return text
-    result = "\n".join(made)
-    wanted = _At(place, by_tree).visit(ast.parse(text))
+    result = "\n".join(changed_lines)
+    expected = _ChangeAt(position, by_tree).visit(ast.parse(text))
     try:
-        return result if ast.dump(ast.parse(result)) == ast.dump(wanted) else text
+        return result if ast.dump(ast.parse(result)) == ast.dump(expected) else text
     except SyntaxError:
         return text
 
 
-class _At(ast.NodeTransformer):
-    """Changes the statement at a place."""
+class _ChangeAt(ast.NodeTransformer):
+    """Changes the statement at a position."""
 
-    def __init__(self, place: tuple[int, int], change: Callable[[ast.stmt], list[ast.stmt]]) -> None:
-        self._place = place
+    def __init__(self, position: tuple[int, int], change: Callable[[ast.stmt], list[ast.stmt]]) -> None:
+        self._position = position
         self._change = change
 
     def generic_visit(self, node: ast.AST) -> ast.AST | list[ast.stmt]:  # type: ignore[override]
-        if isinstance(node, ast.If | ast.Return) and (node.lineno, node.col_offset) == self._place:
+        if isinstance(node, ast.If | ast.Return) and (node.lineno, node.col_offset) == self._position:
             return self._change(node)
         return super().generic_visit(node)
 
@@ -84,7 +84,7 @@ def _turn(node: ast.stmt) -> list[ast.stmt]:
 
 
 def _turn_lines(lines: Lines, node: ast.stmt) -> Lines | None:
-    """``if not (a):`` with the branches in each other's place; None where the lines are not as simple as that."""
+    """``if not (a):`` with the branches swapped; None where the lines are not simple enough."""
     assert isinstance(node, ast.If)
     head, test = lines[node.lineno - 1].encode(), node.test
     if not node.orelse or test.lineno != test.end_lineno or test.lineno != node.lineno:
@@ -108,7 +108,7 @@ def _name(node: ast.stmt) -> list[ast.stmt]:
 
 
 def _name_lines(lines: Lines, node: ast.stmt) -> Lines | None:
-    """``answer_own = ...``, then ``return answer_own``; None for what has a name or needs none."""
+    """``answer_own = ...``, then ``return answer_own``; None for a value that has a name or needs none."""
     assert isinstance(node, ast.Return)
     if node.value is None or isinstance(node.value, ast.Name | ast.Constant):
         return None

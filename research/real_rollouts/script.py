@@ -1,4 +1,4 @@
-"""What the scripted model says, so that an agent of ours makes given trees; and the task of a chain that has none."""
+"""The script of a model with which an agent makes given trees; and a task for a chain that has none."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _END = "END_OF_THE_PATCH"
 
 
 def script(store: TreeStore, works: Sequence[StageWork], trajectory: str) -> list[dict[str, Any]]:
-    """Lines for `prchain.llm.scripted`: each stage's patch file by file with git, a look at it, and the submission."""
+    """Lines for `prchain.llm.scripted`: each stage's patch, file by file with git, git status, and the submission."""
     lines: list[dict[str, Any]] = []
     for work in works:
         changed = [path_text(change.path) for change in store.diff(work.state.tree, work.tree)]
@@ -41,7 +41,7 @@ def script(store: TreeStore, works: Sequence[StageWork], trajectory: str) -> lis
 
 
 def command(patch: bytes) -> str:
-    """A command that applies a patch, whatever bytes it holds."""
+    """A command that applies a patch of any bytes."""
     try:
         text = patch.decode()
     except UnicodeDecodeError:
@@ -52,7 +52,7 @@ def command(patch: bytes) -> str:
 
 
 def ensure_task(store: Store, chain_id: str) -> bool:
-    """Give a chain a task in words of our own where it has none that is ready; whether it was needed."""
+    """Write a scripted task for a chain that has no ready one; returns whether it was needed."""
     with store.transaction() as tx:
         if [outcome for (outcome,) in tx.rows(Task, "outcome", chain_id=chain_id)] == ["ready"]:
             return False

@@ -1,8 +1,8 @@
-"""Something in stage 1 that its own tests do not miss and those of stage 2 do.
+"""Searches a piece of stage 1 whose absence only the tests of stage 2 notice.
 
-Two runs of tests say where to look: in the files that stage 1 touches each statement tells when it runs, and what only
-the tests of stage 2 reach comes first. Then pieces of the stage's work are left out, one at a time, statements that
-stood beside it before are damaged, and names that it brings are changed throughout where later work relies on them.
+Two test runs say where to look: in the files that stage 1 touches each statement is marked when it runs, and those
+that only the tests of stage 2 reach come first. Then pieces of the stage's work are left out, one at a time; older
+statements beside it are damaged; and names that it introduces are changed throughout where later work relies on them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from environments.suites.testruns import TestRun, run_tests
 from environments.workplace import StageSuite, Workplace
 from prchain.errors import SandboxLost
 from prchain.git import path_text
-from research.real_rollouts.pieces import NAME, SEEN, Piece, called_otherwise, marked, pieces
+from research.real_rollouts.pieces import MARK_PREFIX, NAME, Piece, marked, pieces, renamed_pieces
 from research.real_rollouts.work import StageWork, breaking, reference, solution
 from trajectories.rollouts.chain_context import ChainContext
 
@@ -30,7 +30,7 @@ _RETRIES = 2
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A piece, the tests of stage 2 that miss it, the work without it, and how many pieces were tried."""
+    """A piece, the tests of stage 2 that fail without it, the work without it, and how many pieces were tried."""
 
     piece: Piece
     missed_by: tuple[str, ...]
@@ -40,19 +40,19 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class _Survey:
-    """What a stage's own test files say of the whole work: the tests that count and pass, and the marks they reach."""
+    """A run of a stage's own test files on the whole work: the tests that count and pass, and the marks they reach."""
 
     suite: StageSuite
     passed: frozenset[str]
-    seen: frozenset[str]
+    marks_reached: frozenset[str]
 
     def missed_by(self, run: TestRun) -> tuple[str, ...]:
-        """The tests that do not pass any more."""
+        """The tests that no longer pass."""
         return tuple(sorted(test for test in self.passed if run.statuses.get(test) is not Status.passed))
 
 
-def search(chain_context: ChainContext, most: int, tell: Tell) -> Found | None:
-    """The first piece of stage 1 that only stage 2 misses, among the `most` likeliest; None where there is none."""
+def search(chain_context: ChainContext, limit: int, tell: Tell) -> Found | None:
+    """The first piece of stage 1 that only stage 2 misses, among the `limit` likeliest; None where there is none."""
     trees = chain_context.trees
     whole = reference(chain_context)
     start, first = whole[0].state.tree, whole[0].tree
@@ -61,21 +61,23 @@ def search(chain_context: ChainContext, most: int, tell: Tell) -> Found | None:
         _survey(chain_context, marked(trees, work.tree, touched), work.position) for work in whole[:2]
     )
     for position, survey in ((1, first_survey), (2, second_survey)):
-        tell(f"stage {position}: {len(survey.passed)} tests count, which reach {len(survey.seen)} statements")
+        tell(f"stage {position}: {len(survey.passed)} tests count, which reach {len(survey.marks_reached)} statements")
     words = _test_words(chain_context, 2) - _test_words(chain_context, 1)
     source = set(chain_context.patches[0].source)
     found = (
-        piece for piece in pieces(trees, start, first, second_survey.seen - first_survey.seen) if piece.path in source
+        piece
+        for piece in pieces(trees, start, first, second_survey.marks_reached - first_survey.marks_reached)
+        if piece.path in source
     )
-    names = called_otherwise(trees, start, first, relied_on(chain_context))
-    ranked = rank((*found, *names), first_survey.seen, second_survey.seen, words)
+    names = renamed_pieces(trees, start, first, relied_on(chain_context))
+    ranked = rank((*found, *names), first_survey.marks_reached, second_survey.marks_reached, words)
     tell(f"{len(ranked)} pieces to leave out")
     idle: list[Piece] = []
     tried = 0
     for piece in ranked:
-        if tried == most:
+        if tried == limit:
             break
-        if any(piece in larger for larger in idle):  # nobody missed more than that
+        if any(piece in larger for larger in idle):  # no test missed the larger piece
             continue
         tree = piece.left_out(trees, first)
         works = breaking(chain_context, tree)
@@ -98,10 +100,10 @@ def search(chain_context: ChainContext, most: int, tell: Tell) -> Found | None:
 def rank(
     found: Iterable[Piece], first: frozenset[str], second: frozenset[str], words: Collection[str] = ()
 ) -> list[Piece]:
-    """The likeliest first: reached by stage 2's tests alone; then names; then those with most of `words` a line.
+    """The likeliest first: reached by stage 2's tests alone; then names; then those with most of `words` per line.
 
-    `first` and `second` are the marks that the stages' tests reach, `words` those that the tests of stage 2 alone hold.
-    What the tests of stage 2 do not reach is left out. A piece comes before its parts where it is as likely as they.
+    `first` and `second` are the marks that the stages' tests reach, `words` those that only the tests of stage 2 have.
+    Pieces that the tests of stage 2 do not reach are left out. A piece comes before its parts if it is as likely.
     """
     reached = [piece for piece in found if not piece.marks or piece.marks & second]
     spoken = {id(piece): len(_words(piece.text) & set(words)) / (len(piece.lines) or 1) for piece in reached}
@@ -115,7 +117,7 @@ def rank(
 
 
 def relied_on(chain_context: ChainContext) -> list[str]:
-    """The names that stage 1 brings into the repository, that its tests do not know, and that stage 2 uses; sorted."""
+    """The names that stage 1 introduces, that its tests do not have, and that stage 2 uses; sorted."""
     first, second = chain_context.task.chain.stages[:2]
     new = _added_words(chain_context, first.base, solution(chain_context, first)) - _test_words(chain_context, 1)
     used = new & (_added_words(chain_context, second.base, second.landed) | _test_words(chain_context, 2))
@@ -146,20 +148,20 @@ def _survey(chain_context: ChainContext, tree: str, position: int) -> _Survey:
     suite = chain_context.suite(stage)
     assert isinstance(suite, StageSuite) and stage.tests is not None
     own = replace(suite, files=suite.own_files)
-    seen: set[str] = set()
+    marks: set[str] = set()
 
     def look(sandbox: Sandbox) -> None:
-        listed = sandbox.exec(f"ls -d {SEEN}-* 2>/dev/null", timeout=60)
-        seen.update(line.removeprefix(f"{SEEN}-") for line in listed.text.split())
+        result = sandbox.exec(f"ls -d {MARK_PREFIX}-* 2>/dev/null", timeout=60)
+        marks.update(line.removeprefix(f"{MARK_PREFIX}-") for line in result.text.split())
 
     run = _run(own, tree, look)
-    wanted = {*stage.tests.classes.f2p, *stage.tests.classes.p2p}
-    passed = frozenset(test for test in wanted if run.statuses.get(test) is Status.passed)
-    return _Survey(own, passed, frozenset(seen))
+    counted = {*stage.tests.classes.f2p, *stage.tests.classes.p2p}
+    passed = frozenset(test for test in counted if run.statuses.get(test) is Status.passed)
+    return _Survey(own, passed, frozenset(marks))
 
 
 def _run(suite: StageSuite, tree: str, look: Look = lambda sandbox: None) -> TestRun:
-    """As `StageSuite.run`, with a look into the sandbox after it; again where the sandbox is lost."""
+    """As `StageSuite.run`, with a call of `look` after it; repeated where the sandbox is lost."""
     for _ in range(_RETRIES):
         try:
             return _run_once(suite, tree, look)

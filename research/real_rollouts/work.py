@@ -1,4 +1,4 @@
-"""What agents do at a chain, worked out before the rollout: the trees that each stage starts from and ends with."""
+"""The work of agents on a chain, computed before the rollout: the trees that each stage starts from and ends with."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from prchain.git.trees import EXECUTABLE, FILE, TreeEntry, TreeStore
 from research.real_rollouts.otherwise import functions_of, otherwise
 from trajectories.rollouts.chain_context import ChainContext
 
-Does = Callable[[int, str, str], str]
-"""What an agent makes of a stage: from its position, S_t and S_t with the reference's work done, A_t."""
+AgentWork = Callable[[int, str, str], str]
+"""An agent's work on a stage: from its position, S_t, and S_t with the reference's work done, to A_t."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spared:
-    """What is not written otherwise: functions, as path and dotted name, and whole files.
+    """What is not rewritten: functions, as path and dotted name, and whole files.
 
-    Those that are `narrow` are, but on no line that was there before.
+    Functions that are `narrow` are rewritten, but only on new lines.
     """
 
     narrow: frozenset[tuple[str, str]] = frozenset()
@@ -38,16 +38,16 @@ class StageWork:
     solved: str
     tree: str
     conflicts: tuple[Conflict, ...]
-    """Where the reference's source patch did not fit S_t, and S_t's own text stands in `solved`."""
+    """Where the reference's source patch did not fit S_t, so that `solved` has S_t's own text."""
 
 
-def follow(chain_context: ChainContext, does: Does) -> list[StageWork]:
-    """The work of an agent at every stage, each on what it left at the one before. Raises `MergeUnsupported`."""
+def follow(chain_context: ChainContext, agent: AgentWork) -> list[StageWork]:
+    """The work of an agent at every stage, each based on its tree of the stage before. Raises `MergeUnsupported`."""
     done: list[StageWork] = []
     for stage in chain_context.task.chain.stages:
         state = chain_context.state(stage.position, done[-1].tree if done else None, Carry.AGENT)
         merged = merge3(chain_context.trees, stage.base, state.tree, solution(chain_context, stage))
-        tree = does(stage.position, state.tree, merged.tree)
+        tree = agent(stage.position, state.tree, merged.tree)
         done.append(StageWork(stage.position, state, merged.tree, tree, merged.conflicts))
     return done
 
@@ -72,20 +72,22 @@ def breaking(chain_context: ChainContext, first: str) -> list[StageWork]:
 def different(chain_context: ChainContext) -> list[StageWork]:
     """The agent that does the same as the developers in other words.
 
-    A function for which that alone would conflict with what upstream made of it later is changed on its own new lines
-    only; where it still does, it is left in the developers' words, and where that is not enough, the whole file: a
-    conflict would lose upstream's lines, and prove nothing.
+    A function whose rewriting conflicts with upstream's later changes is rewritten on its own new lines only. If it
+    still conflicts, it keeps the developers' words, and if that is not enough, the whole file does: a conflict would
+    lose upstream's lines, and prove nothing.
     """
     spared = Spared()
     while True:
-        works = _in_other_words(chain_context, spared)
+        works = _rewritten_works(chain_context, spared)
         paths = _conflicts(works)
         if paths <= spared.files:
             return works
         for path in paths:
             names = {(path, name) for name in _names(chain_context, path)}
             in_the_way = {
-                name for name in names - spared.left if path in _conflicts(_alone(chain_context, spared, name))
+                name
+                for name in names - spared.left
+                if path in _conflicts(_rewritten_alone(chain_context, spared, name))
             }
             if in_the_way - spared.narrow:
                 spared = replace(spared, narrow=spared.narrow | in_the_way)
@@ -95,18 +97,18 @@ def different(chain_context: ChainContext) -> list[StageWork]:
                 spared = replace(spared, files=spared.files | {path})
 
 
-def _in_other_words(chain_context: ChainContext, spared: Spared) -> list[StageWork]:
+def _rewritten_works(chain_context: ChainContext, spared: Spared) -> list[StageWork]:
     return follow(
         chain_context, lambda position, start, solved: written_otherwise(chain_context.trees, start, solved, spared)
     )
 
 
-def _alone(chain_context: ChainContext, spared: Spared, wanted: tuple[str, str]) -> list[StageWork]:
-    """The work where but one function is in other words."""
-    path = wanted[0]
-    others = {(path, name) for name in _names(chain_context, path)} - {wanted}
+def _rewritten_alone(chain_context: ChainContext, spared: Spared, function: tuple[str, str]) -> list[StageWork]:
+    """The work with only one function in other words."""
+    path = function[0]
+    others = {(path, name) for name in _names(chain_context, path)} - {function}
     files = {name for patch in chain_context.patches for name in patch.source} - {path}
-    return _in_other_words(chain_context, Spared(spared.narrow, frozenset(others), frozenset(files)))
+    return _rewritten_works(chain_context, Spared(spared.narrow, frozenset(others), frozenset(files)))
 
 
 def _conflicts(works: list[StageWork]) -> set[str]:
@@ -118,17 +120,17 @@ def _names(chain_context: ChainContext, path: str) -> set[str]:
     return {
         name
         for stage in chain_context.task.chain.stages
-        for name in functions_of(_at(chain_context, stage.base, path), _at(chain_context, stage.landed, path))
+        for name in functions_of(_text_at(chain_context, stage.base, path), _text_at(chain_context, stage.landed, path))
     }
 
 
-def _at(chain_context: ChainContext, commit: str, path: str) -> str:
+def _text_at(chain_context: ChainContext, commit: str, path: str) -> str:
     entry = chain_context.trees.entries(commit).get(path.encode("utf-8", "surrogateescape"))
     return chain_context.trees.blobs([entry.blob])[0].decode("utf-8", "replace") if entry else ""
 
 
 def written_otherwise(store: TreeStore, start: str, tree: str, spared: Spared | None = None) -> str:
-    """The tree with every Python function that `start` lacks lines of written otherwise."""
+    """The tree with every Python function rewritten that has lines `start` lacks."""
     spared = spared or Spared()
     changes: dict[bytes, TreeEntry | None] = {}
     for change in store.diff(start, tree):
@@ -136,9 +138,9 @@ def written_otherwise(store: TreeStore, start: str, tree: str, spared: Spared | 
         if path in spared.files or not path.endswith(".py") or new is None or new.mode not in (FILE, EXECUTABLE):
             continue
         old = store.blobs([change.old.blob])[0] if change.old else b""
-        left, narrow = ([name for of, name in names if of == path] for names in (spared.left, spared.narrow))
+        excluded, narrow = ([name for file, name in names if file == path] for names in (spared.left, spared.narrow))
         try:
-            text = otherwise(old.decode(), store.blobs([new.blob])[0].decode(), left, narrow)
+            text = otherwise(old.decode(), store.blobs([new.blob])[0].decode(), excluded, narrow)
         except UnicodeDecodeError:
             continue
         changes[change.path] = TreeEntry(new.mode, store.write_blob(text.encode()))

@@ -1,8 +1,8 @@
 """Whether two databases hold the same facts: `python -m research.same_rows ONE.db OTHER.db`.
 
-Rows are compared by natural key: surrogate ids, times, ids of runs and of trajectories and what names them do not
-count, nor do places on this machine and how long something took where it stands in an output. Prints a line a table,
-and up to three rows that only one of them has; exit code 1 where there are any.
+Rows are compared by natural key. Ignored are surrogate ids, times, ids of runs and of trajectories and columns that
+name them, and, within outputs, paths of this machine and durations. Prints a line for each table, and up to three rows
+that only one of them has; exit code 1 where there are any.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from sql.store import Store, Transaction
 from sql.tables import Base, Repository, Trajectory
 
 _NO_FACTS = {"seconds", "run", "worker", "key", "tail", "decided_by", "options_hash", "location", "waited_seconds"}
-"""Columns that tell of a run or of a machine, and of no fact."""
+"""Columns about a run or a machine, which are not facts."""
 
 _SURROGATES = {"repositories", "mine_runs", "llm_calls", "archived_pages", "trajectories"}
-"""Tables whose id is a number, or a name, that another database gives to something else."""
+"""Tables whose id is a number, or a name, that means another row in another database."""
 
 _OF_A_RUN = re.compile(r"\d+\.\d+ ?s\b|/(?:tmp|var/tmp)/[\w./-]+")
 _SHOWN = 3
 
 
 def facts(tx: Transaction, table: Any, names: Mapping[str, str]) -> Counter[str]:
-    """The rows of a table by what they say; `names` are trajectories' ids with what they are called by here."""
+    """The rows of a table as texts of facts; `names` maps ids of trajectories to labels that do not depend on a run."""
     drop = _NO_FACTS | ({"id"} if table.name in _SURROGATES else set())
     columns = [
         column
@@ -42,30 +42,30 @@ def facts(tx: Transaction, table: Any, names: Mapping[str, str]) -> Counter[str]
     found: Counter[str] = Counter()
     for row in tx.connection.execute(select(*columns)):
         text = json.dumps([_plain(value) for value in row], default=str)
-        for name, called in names.items():
-            text = text.replace(name, called)
+        for name, label in names.items():
+            text = text.replace(name, label)
         found[_OF_A_RUN.sub("?", text)] += 1
     return found
 
 
 def _plain(value: Any) -> Any:
-    """A value; of JSON text, without what a new sandbox or an added option leaves in it."""
+    """A value; of JSON text, without the fields that a new sandbox or an added option changes."""
     if isinstance(value, str) and value.startswith("{"):
         try:
-            read = json.loads(value)
+            data = json.loads(value)
         except ValueError:
             return value
-        if "scaffold" in read and "gate" in read:
-            read.pop("observers", None)
-        if "judge" in read:
-            read.pop("prefix", None)
-        read.pop("restored", None)
-        return json.dumps(read, sort_keys=True)
+        if "scaffold" in data and "gate" in data:
+            data.pop("observers", None)
+        if "judge" in data:
+            data.pop("prefix", None)
+        data.pop("restored", None)
+        return json.dumps(data, sort_keys=True)
     return value
 
 
 def all_facts(path: str) -> dict[str, Counter[str]]:
-    """Every table's."""
+    """The facts of every table."""
     with closing(Store.open(path, create=False)) as store, store.reading() as tx:
         names = {
             str(name): f"<{chain} sample {sample}>"
@@ -76,21 +76,21 @@ def all_facts(path: str) -> dict[str, Counter[str]]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Compare two databases; exit code 1 where a row is unlike."""
+    """Compare two databases; exit code 1 where a row differs."""
     parser = argparse.ArgumentParser(prog="python -m research.same_rows", description="Compare two databases.")
     parser.add_argument("databases", nargs=2, metavar="FILE.db")
-    first, other = map(all_facts, parser.parse_args(arguments).databases)
-    unlike = 0
+    first, second = map(all_facts, parser.parse_args(arguments).databases)
+    different = 0
     for table, rows in first.items():
-        only = [("first", rows - other[table]), ("second", other[table] - rows)]
+        only = [("first", rows - second[table]), ("second", second[table] - rows)]
         count = sum(found.total() for _, found in only)
-        unlike += count
+        different += count
         print(f"{table:<24} {rows.total():>6,} rows, {count:,} unlike" if rows or count else f"{table:<24} none")
-        for where, found in only:
+        for label, found in only:
             for text in list(found)[:_SHOWN]:
-                print(f"  only in the {where}: {text[:400]}")
-    print("the same facts" if not unlike else f"{unlike:,} rows unlike")
-    return 1 if unlike else 0
+                print(f"  only in the {label}: {text[:400]}")
+    print("the same facts" if not different else f"{different:,} rows unlike")
+    return 1 if different else 0
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""Carry agents from one real pull request to the next, and look at what state they find there.
+"""Carry agents from one real pull request to the next, and check the state that they find there.
 
     python -m research.state_pairs --db mined.db --pairs 200
 
-Two things are proved. An agent that did what the developers did finds exactly B_t, in every pair. And for agents that
-did not, no line of the reference that their own work lacks enters the state (`research.state_pairs.leaks`), outside the
-test files of earlier stages. Exit code 1 where either fails.
+Two things are proved. An agent that did what the developers did finds exactly B_t, in every pair. For other agents, no
+line of the reference that their own work lacks enters the state (`research.state_pairs.leaks`), outside the test files
+of earlier stages. Exit code 1 where either fails.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ def main(db: str, count: int, seed: int, verbose: bool) -> None:
     failures: list[str] = []
     stores: dict[str, TreeStore] = {}
     with tempfile.TemporaryDirectory(prefix="prchain-") as folder:
-        for place, pair in enumerate(pairs):
+        for index, pair in enumerate(pairs):
             if pair.location not in stores:
                 own = Path(folder) / str(len(stores))
                 stores[pair.location] = TreeStore.open(own, [Path(pair.location)])
             sums[f"pairs from a {pair.origin}"] += 1
             try:
-                failures += _carried(stores[pair.location], pair, random.Random(seed + place), sums, verbose)
+                failures += _carried(stores[pair.location], pair, random.Random(seed + index), sums, verbose)
             except IncompleteRepository:
                 sums["pairs whose objects the mirror lacks"] += 1
     for name, number in sorted(sums.items()):
@@ -83,10 +83,10 @@ def _carried(store: TreeStore, pair: Pair, generator: random.Random, sums: Count
         if state.conflicts:
             sums[f"{way}: with conflicts"] += 1
             if verbose:
-                said = ", ".join(
+                conflicts = ", ".join(
                     f"{conflict.path!r} {conflict.kind} {conflict.hunks}" for conflict in state.conflicts[:4]
                 )
-                click.echo(f"{name}: {way}: {said}")
+                click.echo(f"{name}: {way}: {conflicts}")
         leaked, moved = leaks(store, (pair.landed_before, agent, pair.base, state.tree), tests)
         sums[f"{way}: with lines that upstream had moved"] += bool(moved)
         sums[f"{way}: with leaks"] += bool(leaked)

@@ -1,4 +1,4 @@
-"""Agents that did not do quite what the developers did: trees between B_{t-1} and M_{t-1}, and beside them."""
+"""Agents that did not do exactly what the developers did: trees between B_{t-1} and M_{t-1}, and beside them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from prchain.git.trees import EXECUTABLE, FILE, TreeEntry, TreeStore
 from prchain.kinds import FileKind, kind_of
 
 Block = tuple[list[bytes], list[bytes]]
-"""What a place of a file was and what the reference made of it; the same where it left it."""
+"""The lines of a part of a file before and after the reference; equal where it changed nothing."""
 
 
 def perturbed(store: TreeStore, base: str, landed: str, way: str, generator: random.Random) -> str:
-    """The tree of an agent that went `way`, one of `WAYS`, at the work that leads from `base` to `landed`."""
+    """The tree of an agent that did the work from `base` to `landed` in a `way`, one of `WAYS`."""
     if way == "nothing":
         return store.tree_of(base)
     changes: dict[bytes, TreeEntry | None] = {}
@@ -50,7 +50,7 @@ def blocks_of(old: list[bytes], new: list[bytes], hunks: tuple[Hunk, ...]) -> li
     blocks, done = [], 0
     for hunk in hunks:
         # A count of 0 names the line before.
-        start, before = (at - 1 if count else at for at, count in (hunk[2:4], hunk[0:2]))
+        start, before = (line - 1 if count else line for line, count in (hunk[2:4], hunk[0:2]))
         blocks.append((new[done:start], new[done:start]))
         done = start + hunk.new_count
         blocks.append((old[before : before + hunk.old_count], new[start:done]))
@@ -58,30 +58,30 @@ def blocks_of(old: list[bytes], new: list[bytes], hunks: tuple[Hunk, ...]) -> li
 
 
 def _dropped(blocks: list[Block], generator: random.Random) -> list[bytes]:
-    """One hunk of the reference not done."""
-    places = [place for place, (before, after) in enumerate(blocks) if before != after]
-    chosen = generator.choice(places) if places else None
-    return [line for place, block in enumerate(blocks) for line in block[0 if place == chosen else 1]]
+    """The reference without one of its hunks."""
+    changed = [index for index, (before, after) in enumerate(blocks) if before != after]
+    chosen = generator.choice(changed) if changed else None
+    return [line for index, block in enumerate(blocks) for line in block[0 if index == chosen else 1]]
 
 
 def _tweaked(blocks: list[Block], generator: random.Random) -> list[bytes]:
-    """One line written otherwise."""
+    """The reference with one of its lines rewritten."""
     lines = [line for _, after in blocks for line in after]
-    own = [place for place, line in _numbered(blocks) if line.strip()]
+    own = [index for index, line in _numbered(blocks) if line.strip()]
     if own:
-        place = generator.choice(own)
-        lines[place] = _otherwise(lines[place])
+        index = generator.choice(own)
+        lines[index] = _rewrite(lines[index])
     return lines
 
 
 def _shifted(blocks: list[Block], generator: random.Random) -> list[bytes]:
-    """A block put some lines further down."""
+    """The reference with one of its blocks some lines further down."""
     out: list[bytes] = []
     waiting: list[bytes] = []
-    places = [place for place, (before, after) in enumerate(blocks) if before != after and after]
-    chosen = generator.choice(places) if places else None
-    for place, (_, after) in enumerate(blocks):
-        if place == chosen:
+    changed = [index for index, (before, after) in enumerate(blocks) if before != after and after]
+    chosen = generator.choice(changed) if changed else None
+    for index, (_, after) in enumerate(blocks):
+        if index == chosen:
             waiting = after
         elif waiting:
             out += after[:3] + waiting + after[3:]
@@ -92,10 +92,8 @@ def _shifted(blocks: list[Block], generator: random.Random) -> list[bytes]:
 
 
 def _rewritten(blocks: list[Block], _: random.Random) -> list[bytes]:
-    """Every line of the reference written otherwise."""
-    return [
-        _otherwise(line) if before != after and line.strip() else line for before, after in blocks for line in after
-    ]
+    """Every line of the reference rewritten."""
+    return [_rewrite(line) if before != after and line.strip() else line for before, after in blocks for line in after]
 
 
 def _numbered(blocks: list[Block]) -> list[tuple[int, bytes]]:
@@ -108,7 +106,7 @@ def _numbered(blocks: list[Block]) -> list[tuple[int, bytes]]:
     return found
 
 
-def _otherwise(line: bytes) -> bytes:
+def _rewrite(line: bytes) -> bytes:
     text = line.rstrip(b"\r\n")
     return text + b"  // otherwise" + line[len(text) :]
 

@@ -1,13 +1,14 @@
-"""Which lines of the reference, that an agent's own work lacks, entered a state.
+"""Which lines of the reference that an agent's own work lacks entered a state.
 
-Such a line is one that M_{t-1} has and A_{t-1} has not, that S_t gained over A_{t-1}, and that upstream did not add
-between M_{t-1} and B_t. Lines are counted in two ways, and only what both find is a leak:
+Such a line is in M_{t-1} and not in A_{t-1}, S_t gained it over A_{t-1}, and upstream did not add it between M_{t-1}
+and B_t. Lines are counted in two ways, and only what both find is a leak:
 
-- by how often a path has them, which no way of aligning texts can blur, but does not show that upstream moved a line;
-- by what `git diff` calls added, renames followed, which sees that.
+- by how often a path has them, which does not depend on the alignment of texts, but does not show that upstream moved
+  a line;
+- by the added lines of `git diff`, with renames followed, which shows that.
 
-What the first finds and the second does not are lines that upstream itself wrote down anew, at another place, after the
-reference had landed: they come with upstream's later work, as all of it does.
+Lines that only the first finds are lines that upstream itself wrote again, at another place, after the reference had
+landed: they come with upstream's later work, as all of it does.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ Lines = Counter[str]
 def leaks(store: TreeStore, trees: tuple[str, str, str, str], tests: Collection[bytes]) -> tuple[Lines, Lines]:
     """Of (M_{t-1}, A_{t-1}, B_t, S_t), the lines that leaked, and those that upstream had moved; without `tests`."""
     landed, agent, base, state = trees
-    entered, upstream, wanted = (
+    entered, upstream, reference = (
         {change for change in store.diff(old, new) if change.path not in tests}
         for old, new in ((agent, state), (landed, base), (agent, landed))
     )
-    # What both have, file by file, would be counted twice and taken off again.
+    # Changes that both have would be counted twice and subtracted again.
     surplus = gained(store, entered - upstream) - gained(store, upstream - entered)
-    by_count = surplus & gained(store, wanted)
+    by_count = surplus & gained(store, reference)
     if not by_count:
         return Counter(), Counter()
     by_diff = added(store, agent, state, tests) - added(store, landed, base, tests)
@@ -60,5 +61,5 @@ def added(store: TreeStore, old: str, new: str, tests: Collection[bytes]) -> Lin
     arguments = ("diff-tree", "-r", "-p", "-M", "-U0", "--no-ext-diff", "--no-textconv", "--ignore-submodules=none")
     with store.stream(*arguments, old, new, "--") as output:
         patch = parse_patch(output.read().decode("utf-8", "surrogateescape"))
-    left = {path.decode("utf-8", "backslashreplace") for path in tests}
-    return Counter(line for file in patch if file.path not in left for line in file.added)
+    test_paths = {path.decode("utf-8", "backslashreplace") for path in tests}
+    return Counter(line for file in patch if file.path not in test_paths for line in file.added)

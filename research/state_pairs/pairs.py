@@ -32,7 +32,7 @@ class Pair:
 
 
 def draw(store: Store, count: int, seed: int) -> list[Pair]:
-    """So many pairs, half of them from chains as far as there are so many, spread over the repositories."""
+    """`count` pairs, up to half of them from chains, spread over the repositories."""
     with store.reading() as tx:
         repositories = {
             row[0]: (f"{row[1]}/{row[2]}", row[3]) for row in tx.rows(Repository, "id", "owner", "name", "location")
@@ -52,18 +52,18 @@ def draw(store: Store, count: int, seed: int) -> list[Pair]:
         ):
             lines[landing[1], branch].append(_Stage(*landing))
     chained = [
-        _pair(repositories, "chain", earlier, later, found[:place])
+        _pair(repositories, "chain", earlier, later, found[:count_before])
         for found in (sorted(stage) for stage in stages.values())
-        for place, (earlier, later) in enumerate(pairwise(found), 1)
+        for count_before, (earlier, later) in enumerate(pairwise(found), 1)
     ]
-    beside = [
+    neighbours = [
         _pair(repositories, "branch", earlier, later, [earlier])
-        for of_one_branch in lines.values()
-        for earlier, later in pairwise(sorted(of_one_branch))
+        for branch_stages in lines.values()
+        for earlier, later in pairwise(sorted(branch_stages))
     ]
     generator = random.Random(seed)
     from_chains = _spread(chained, min(count // 2, len(chained)), generator)
-    return from_chains + _spread(beside, count - len(from_chains), generator)
+    return from_chains + _spread(neighbours, count - len(from_chains), generator)
 
 
 class _Stage(NamedTuple):
@@ -103,15 +103,15 @@ def tests_of(store: TreeStore, pair: Pair) -> set[bytes]:
 
 
 def _spread(pairs: list[Pair], count: int, generator: random.Random) -> list[Pair]:
-    """So many of the pairs, one repository after the other as long as each has some."""
-    of = defaultdict(list)
+    """`count` of the pairs, taken from the repositories in turn while they have some."""
+    by_repository = defaultdict(list)
     for pair in sorted(pairs, key=lambda pair: (pair.repository, pair.numbers, pair.landed)):
-        of[pair.repository].append(pair)
-    for found in of.values():
-        generator.shuffle(found)
+        by_repository[pair.repository].append(pair)
+    for group in by_repository.values():
+        generator.shuffle(group)
     chosen: list[Pair] = []
-    while len(chosen) < count and any(of.values()):
-        for found in of.values():
-            if found and len(chosen) < count:
-                chosen.append(found.pop())
+    while len(chosen) < count and any(by_repository.values()):
+        for group in by_repository.values():
+            if group and len(chosen) < count:
+                chosen.append(group.pop())
     return chosen

@@ -11,18 +11,18 @@ import pytest
 from environments.checkouts.state import StageState
 from prchain.git.trees import TreeStore
 from research.real_rollouts.otherwise import MARK, functions_of, otherwise
-from research.real_rollouts.outcome import Came, faults
+from research.real_rollouts.outcome import RolloutResult, faults
 from research.real_rollouts.pieces import (
     DAMAGE,
     FILE_PIECE,
     HUNK,
     LINE,
-    SEEN,
+    MARK_PREFIX,
     STATEMENT,
     Piece,
-    called_otherwise,
     marked,
     pieces,
+    renamed_pieces,
     statements,
 )
 from research.real_rollouts.script import command
@@ -181,15 +181,15 @@ def test_what_is_left_out_is_gone(store: TreeStore) -> None:
 
 
 def test_statements_tell_when_they_run(store: TreeStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("research.real_rollouts.pieces.SEEN", f"{tmp_path}/seen")
+    monkeypatch.setattr("research.real_rollouts.pieces.MARK_PREFIX", f"{tmp_path}/seen")
     start, whole = plant(store, {"a.py": BEFORE}), plant(store, {"a.py": AFTER})
     tree = marked(store, whole, {"a.py"})
     text = store.blobs([store.entries(tree)[b"a.py"].blob])[0].decode()
     assert ran(text, "price([])") == 0
-    seen = {path.name.removeprefix("seen-") for path in tmp_path.glob("seen-*")}
+    marks_reached = {path.name.removeprefix("seen-") for path in tmp_path.glob("seen-*")}
     by_lines = {piece.lines: piece.marks for piece in pieces(store, start, whole) if piece.kind == STATEMENT}
-    assert by_lines[range(10, 11)].isdisjoint(seen) and by_lines[range(11, 12)] <= seen
-    assert SEEN.startswith("/tmp/")
+    assert by_lines[range(10, 11)].isdisjoint(marks_reached) and by_lines[range(11, 12)] <= marks_reached
+    assert MARK_PREFIX.startswith("/tmp/")
 
 
 def test_a_statement_has_its_name_wherever_it_stands() -> None:
@@ -210,7 +210,7 @@ def test_what_stood_before_is_damaged_only_where_it_is_named(store: TreeStore) -
 def test_a_name_is_changed_in_every_file_of_the_patch(store: TreeStore) -> None:
     start = plant(store, {"b.py": "x = 1\n", "c.py": "price\n"})
     whole = plant(store, {"a.py": AFTER, "b.py": "from a import price\nprices = price\n", "c.py": "price\n"})
-    [piece] = called_otherwise(store, start, whole, ["price", "nowhere"])
+    [piece] = renamed_pieces(store, start, whole, ["price", "nowhere"])
     files = harvest(store, piece.left_out(store, whole))
     assert files["a.py"] == AFTER.replace("def price", "def price_own")
     assert files["b.py"] == "from a import price_own\nprices = price_own\n" and files["c.py"] == "price\n"
@@ -222,9 +222,9 @@ def test_what_only_stage_2_reaches_is_tried_first() -> None:
         return Piece(HUNK, path, range(1, 2), path * 4, marks=frozenset(marks))
 
     both, only_2, neither, unmarked = piece("a", "1"), piece("b", "2"), piece("c", "3"), piece("d")
-    seen = frozenset({"1"}), frozenset({"1", "2"})
-    assert rank([both, neither, unmarked, only_2], *seen) == [only_2, both, unmarked]
-    assert rank([both, unmarked, only_2], *seen, {"dddd"}) == [only_2, unmarked, both]
+    reached = frozenset({"1"}), frozenset({"1", "2"})
+    assert rank([both, neither, unmarked, only_2], *reached) == [only_2, both, unmarked]
+    assert rank([both, unmarked, only_2], *reached, {"dddd"}) == [only_2, unmarked, both]
 
 
 def test_a_hunk_that_takes_lines_away_has_none_to_look_at() -> None:
@@ -253,13 +253,15 @@ def works(*trees: tuple[str, str]) -> list[StageWork]:
     return [StageWork(position, StageState(start), end, end, ()) for position, (start, end) in enumerate(trees, 1)]
 
 
-def came(outcome: str, *stages: tuple[str, str, str], tests: str = "passed", failed: tuple[str, ...] = ()) -> Came:
+def came(
+    outcome: str, *stages: tuple[str, str, str], tests: str = "passed", failed: tuple[str, ...] = ()
+) -> RolloutResult:
     rows = tuple(
         StageRow(position, of_stage, start_tree=start, end_tree=end)
         for position, (of_stage, start, end) in enumerate(stages, 1)
     )
     verdict = VerdictRow(2, 1, "", False, "tests", tests=tests, grade={"carried_failure": list(failed)})
-    return Came(outcome, None, 0.0, 0, rows, {2: verdict})
+    return RolloutResult(outcome, None, 0.0, 0, rows, {2: verdict})
 
 
 GOOD = came(ACCEPTED, (ACCEPTED, "b1", "a1"), (ACCEPTED, "b2", "a2"))
