@@ -1,4 +1,4 @@
-"""What tests of every package share: databases to test on, and what happens where something optional is missing."""
+"""Shared by the tests of every package: databases, and what happens where something optional is missing."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ GITHUB_SCHEMA = "PRCHAIN_GITHUB_SCHEMA"
 DOCKER = "PRCHAIN_TEST_DOCKER"
 MINI = "PRCHAIN_TEST_MINI"
 STRICT = "PRCHAIN_TEST_STRICT"
-"""Set where nothing may be skipped: a skipped test fails there."""
+"""Set where nothing may be skipped: then a skipped test fails."""
 
 RANDOM = "PRCHAIN_TEST_RANDOM"
-"""Set to look for new examples; `make test` runs the same ones every time."""
+"""Set to look for new examples; without it every run has the same ones."""
 
 OURS_ALONE = {"PYTEST_ADDOPTS", "PYTEST_PLUGINS", "PYTEST_DISABLE_PLUGIN_AUTOLOAD"}
-"""Variables that say how these tests are run, and nothing of what they start."""
+"""Variables for the run of these tests only, not for the processes that they start."""
 
 OPTIONAL = {"postgres": POSTGRES, "github_schema": GITHUB_SCHEMA, "docker": DOCKER, "mini": MINI}
-"""Marker of a test to the variable that says where the thing is that it needs."""
+"""Marker of a test to the variable that says where its requirement is."""
 
 
 SLOW = Path(__file__).with_name("slow.txt")
-"""Tests that were measured to take long, all cases of one together; `pytest --measure` writes it."""
+"""Tests that were measured to be slow, all cases of a test together; `pytest --measure` writes it."""
 
 LONG = 0.5
 """Seconds."""
 
 
 hypothesis_settings.register_profile("same", derandomize=True, deadline=None)
-"""The same examples in every run: what CI says of a commit does not depend on luck, nor on how busy the machine is."""
+"""The same examples in every run: the result of CI does not depend on luck, nor on how busy the machine is."""
 hypothesis_settings.register_profile("new", deadline=None)
 hypothesis_settings.register_profile("fast", hypothesis_settings.get_profile("same"), max_examples=25)
 """The first of the same examples, for `make test-fast`."""
@@ -66,7 +66,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # Under xdist the process that hands out the tests hears of all of them.
+    # Under xdist the controller gets the reports of all tests.
     if config.getoption("--measure") and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Measured())
 
@@ -80,12 +80,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _function(nodeid: str) -> str:
-    """A test without what it is given."""
+    """A test's id without its parameters."""
     return nodeid.partition("[")[0]
 
 
 class Measured:
-    """Adds up how long tests take, and writes down which take long; what was not run stays as it was."""
+    """Adds up the seconds of tests, and writes the list of slow ones; tests that were not run keep their line."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = defaultdict(float)
@@ -123,7 +123,7 @@ def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest
 
 @pytest.fixture(scope="session", autouse=True)
 def _no_options_of_the_users_pytest() -> Iterator[None]:
-    """What tests start may be pytest itself: what was meant for ours stays with ours."""
+    """Tests may start pytest itself, without the options of this run."""
     with pytest.MonkeyPatch.context() as patch:
         for name in os.environ.keys() & OURS_ALONE:
             patch.delenv(name)
@@ -132,7 +132,7 @@ def _no_options_of_the_users_pytest() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _no_settings_of_the_user(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests in containers keep how this machine reaches base images and package indexes."""
+    """Tests in containers keep the settings by which this machine reaches base images and package indexes."""
     in_containers = request.node.get_closest_marker("docker") is not None
     for name in settings.Settings.model_fields:
         if not (in_containers and name.startswith("environments_")):
@@ -177,7 +177,7 @@ def database_url(bare_database_url: str, tmp_path: Path) -> str:
 
 @pytest.fixture(scope="session")
 def finished_demo(tmp_path_factory: pytest.TempPathFactory) -> Ran:
-    """The demo, run once for all tests that look at it, in whichever process; they leave it as it is."""
+    """The demo, run once for the tests of all processes; they must not change it."""
     from tests.trajectories.demoworld import run_through
 
     own = tmp_path_factory.getbasetemp()

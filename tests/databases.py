@@ -1,4 +1,4 @@
-"""Databases to test on: migrated once in each process, and copied from then on."""
+"""Databases for tests: migrated once in each process, then copied."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from sql.store import Store
 
 
 def new_database(file: Path) -> str:
-    """Make a database of this version without rows where there is none; returns its path.
+    """Make a database of this version without rows in a new file; returns its path.
 
-    What migrations do is tested in `tests/sql/test_migrate.py`; they take twenty times as long as a copy of their work.
+    Migrations are tested in `tests/sql/test_migrate.py`; they take twenty times as long as a copy of the result.
     """
     with file.open("xb") as out:
         out.write(_migrated())

@@ -1,4 +1,4 @@
-"""How time grows with size: a ratio of processor times holds on a busy machine, where a limit in seconds does not."""
+"""The growth of time with size: unlike a limit in seconds, a ratio of processor times holds on a busy machine."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TypeVar
 Given = TypeVar("Given")
 
 MOST = 9.0
-"""Four times the size takes about four times the time; what is quadratic takes sixteen times."""
+"""Four times the size takes about four times the time; quadratic work takes sixteen times."""
 
 FLOOR = 0.01
 """Below this many seconds a time is noise."""
@@ -21,7 +21,7 @@ TRIES = 4
 def assert_linear(make: Callable[[int], Given], work: Callable[[Given], object], size: int) -> None:
     """Fail where the work on `make(4 * size)` takes far more than four times as long as on `make(size)`.
 
-    Of some tries each side's fastest counts. No try is given what another one had, for that may be remembered.
+    The fastest try of each side counts. Every try gets a new argument, because results may be cached.
     """
     small, large = float("inf"), float("inf")
     for extra in range(0, TRIES * 61, 61):
@@ -32,13 +32,13 @@ def assert_linear(make: Callable[[int], Given], work: Callable[[Given], object],
     raise AssertionError(f"four times the size took {large:.3f} s after {small:.3f} s")
 
 
-def seconds(work: Callable[[Given], object], given: Given) -> float:
-    """Processor time of the work, without what the objects of other tests cost the garbage collector."""
+def seconds(work: Callable[[Given], object], argument: Given) -> float:
+    """Processor time of the work, without garbage collection, which would also count the objects of other tests."""
     was_on = gc.isenabled()
     gc.disable()
     try:
         started = time.process_time()
-        work(given)
+        work(argument)
         return time.process_time() - started
     finally:
         if was_on:

@@ -1,4 +1,4 @@
-"""The one fake model of the tests: it says what a function says, and keeps what it was asked."""
+"""The fake model of the tests: replies by a function, and keeps its requests."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any
 from prchain.llm.model import Reply, Request, Usage
 
 Answer = Callable[[Request], Any]
-"""A reply; or its text; or what its JSON says; or an error, which is raised."""
+"""From a request to a reply, its text, the value of its JSON, or an error, which is raised."""
 
 
 @dataclass
 class FakeModel:
-    """A model in this process; see `prchain.llm.model.Model`. What `answer` raises comes through as it is."""
+    """A model in this process; see `prchain.llm.model.Model`. An error that `answer` raises is not caught."""
 
     answer: Answer
     name: str = "fake"
@@ -27,17 +27,21 @@ class FakeModel:
         """See `prchain.llm.model.Model`."""
         with self._lock:
             self.asked.append(request)
-        said = self.answer(request)
-        if isinstance(said, Exception):
-            raise said
-        if isinstance(said, Reply):
-            return said
-        return Reply(said if isinstance(said, str) else json.dumps(said), self.name, usage=Usage(100, 0, 10))
+        answer = self.answer(request)
+        if isinstance(answer, Exception):
+            raise answer
+        if isinstance(answer, Reply):
+            return answer
+        return Reply(answer if isinstance(answer, str) else json.dumps(answer), self.name, usage=Usage(100, 0, 10))
 
     def count(self, purpose: str) -> int:
-        """How many requests of a purpose it was sent."""
+        """The number of requests of a purpose."""
         return sum(request.purpose == purpose for request in self.asked)
 
     def prompts(self, purpose: str) -> list[str]:
-        """Everything that each request of a purpose said."""
-        return ["\n".join(message.content for message in one.messages) for one in self.asked if one.purpose == purpose]
+        """The whole text of each request of a purpose."""
+        return [
+            "\n".join(message.content for message in request.messages)
+            for request in self.asked
+            if request.purpose == purpose
+        ]

@@ -1,4 +1,4 @@
-"""What the packages import is what an installation without the developers' tools brings."""
+"""The packages import only what an installation without the developers' tools has."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 ROOMS = ("prchain", "sql", "miner", "chains", "environments", "trajectories")
 INSIDE = ("environments/suites/reporters/", "environments/images/inside/")
-"""Run by the Python of an image, beside the packages that are there."""
+"""Run by the Python of an image, with the packages there."""
 
 
 def imported(source: str) -> set[str]:

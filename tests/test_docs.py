@@ -31,7 +31,7 @@ def pages() -> str:
 
 
 def written() -> dict[str, str]:
-    """Every page that people write: its path, and its text."""
+    """Path to text of every page that people write."""
     paths = (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"))
     return {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in sorted(paths)}
 
@@ -46,31 +46,31 @@ def typed(text: str) -> Iterator[tuple[str, list[str]]]:
 
 
 def wrong_calls(text: str) -> list[str]:
-    """The calls that name a command, an option, a query or a target that is not there."""
+    """The calls that name a command, an option, a query or a target that does not exist."""
     targets = set(_TARGET.findall((ROOT / "Makefile").read_text(encoding="utf-8")))
     wrong = []
     for program, words in typed(text):
-        said = shlex.join([program, *words])
+        call = shlex.join([program, *words])
         names = [word for word in words if not word.startswith("-")]
         if program == "make":
-            wrong += [said for word in names[:1] if "=" not in word and word not in targets]
+            wrong += [call for word in names[:1] if "=" not in word and word not in targets]
         elif words and not words[0].startswith("-"):
-            wrong += [said] if words[0] not in COMMANDS else _wrong_words(said, words)
+            wrong += [call] if words[0] not in COMMANDS else _wrong_words(call, words)
     return wrong
 
 
-def _wrong_words(said: str, words: list[str]) -> list[str]:
-    called: click.Command = command(words[0])
-    if isinstance(called, click.Group) and len(words) > 1 and not words[1].startswith("-"):
-        if words[1] not in called.commands:
-            return [said]
-        called = called.commands[words[1]]
-    options = {option for parameter in called.params for option in parameter.opts} | {"--help", "-h"}
+def _wrong_words(call: str, words: list[str]) -> list[str]:
+    click_command: click.Command = command(words[0])
+    if isinstance(click_command, click.Group) and len(words) > 1 and not words[1].startswith("-"):
+        if words[1] not in click_command.commands:
+            return [call]
+        click_command = click_command.commands[words[1]]
+    options = {option for parameter in click_command.params for option in parameter.opts} | {"--help", "-h"}
     wrong = [
-        said for word in words[1:] if word.startswith("-") and word != "-" and word.partition("=")[0] not in options
+        call for word in words[1:] if word.startswith("-") and word != "-" and word.partition("=")[0] not in options
     ]
     is_named_query = words[0] == "sql" and len(words) > 1 and re.fullmatch(r"[a-z_]+", words[1])
-    return wrong + ([said] if is_named_query and words[1] not in named_queries() else [])
+    return wrong + ([call] if is_named_query and words[1] not in named_queries() else [])
 
 
 def command(name: str) -> click.Command:
@@ -80,7 +80,7 @@ def command(name: str) -> click.Command:
 
 
 def every_command() -> dict[str, click.Command]:
-    """What a user types, to its command; groups and what stands in them."""
+    """What a user types to its command; groups and their commands."""
     found: dict[str, click.Command] = {}
     for name in COMMANDS:
         found[name] = group = command(name)
@@ -144,13 +144,13 @@ def without_code(text: str) -> str:
 
 
 def anchors(text: str) -> set[str]:
-    """What a link can name on a page: its headings, as GitHub writes them."""
+    """The anchors of a page: its headings, in GitHub's form."""
     headings = re.findall(r"^#+ (.*)$", text, re.M)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def dead_links(texts: dict[str, str]) -> list[tuple[str, str]]:
-    """Page and target of each link to a file that is not there, or to a heading that its page has not."""
+    """Page and target of each link to a missing file, or to a missing heading."""
     dead = []
     for page, text in texts.items():
         for target in re.findall(r"\]\(([^)\s]+)\)", without_code(text)):

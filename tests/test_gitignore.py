@@ -14,13 +14,13 @@ def test_the_files_that_the_docs_exports_write_are_ignored(tmp_path: Path) -> No
     pages = [path.read_text(encoding="utf-8") for path in (ROOT / "README.md", *ROOT.glob("docs/*.md"))]
     names = set(re.findall(r"--out ([\w]+\.\w+)", "\n".join(pages)))
     assert {"tasks.jsonl", "sft.jsonl"} <= names
-    left = sorted({*names, *(f"{name}.card.{kind}" for name in names for kind in ("md", "json"))})
+    outputs = sorted({*names, *(f"{name}.card.{kind}" for name in names for kind in ("md", "json"))})
     shutil.copy(ROOT / ".gitignore", tmp_path)
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
-    shown = subprocess.run(
-        ["git", "-C", str(tmp_path), "check-ignore", *left, "tests/kept.jsonl"],
+    ignored = subprocess.run(
+        ["git", "-C", str(tmp_path), "check-ignore", *outputs, "tests/kept.jsonl"],
         capture_output=True,
         text=True,
         check=False,
     )
-    assert sorted(shown.stdout.split()) == left
+    assert sorted(ignored.stdout.split()) == outputs

@@ -39,12 +39,12 @@ print(json.dumps([len(names), seen]))
 
 def python(code: str, folder: Path) -> str:
     environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
-    ran = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", code], cwd=folder, env=environment, capture_output=True, text=True, check=False
     )
-    assert ran.returncode == 0, ran.stderr
-    assert ran.stderr == ""
-    return ran.stdout
+    assert process.returncode == 0, process.stderr
+    assert process.stderr == ""
+    return process.stdout
 
 
 def test_importing_any_module_writes_nothing_connects_nowhere_and_prints_nothing(tmp_path: Path) -> None:
@@ -53,9 +53,9 @@ def test_importing_any_module_writes_nothing_connects_nowhere_and_prints_nothing
     rooms = ("prchain", "sql", "miner", "chains", "environments", "trajectories")
     packages = [name for name in rooms if (ROOT / name).is_dir()]
     out = python(f"ROOT = {str(ROOT)!r}\nPACKAGES = {packages!r}\n{WATCH}", tmp_path)
-    count, seen = json.loads(out)
+    count, events = json.loads(out)
     assert count > 10
-    assert seen == []
+    assert events == []
     assert sorted(path.name for path in tmp_path.iterdir()) == [".env", "prchain.toml"]
 
 

@@ -26,14 +26,14 @@ OUTSIDE = {"research", "tests"}
 """These import every package, and no package imports them."""
 
 NAMES_STAGES_AS_STRINGS = "prchain/cli.py"
-"""The one module that loads what stands above it, when a command is called."""
+"""The one module that loads modules above it, when a command is called."""
 
 LISTS_ITS_CALLERS = "prchain/catalogue.py"
-"""The one module that loads modules of the folder which asks it to, and of no other: see `imports`."""
+"""The one module that loads modules of its caller's folder, and of no other: see `imports`."""
 
 CALLS_STAGES = "prchain/api.py"
-"""The one module of functions that stands above all stages and is found where its users look for it. It imports them
-when it is called, and nothing imports it."""
+"""The one module of functions above all stages, in the package where users look for it. It imports the stages when
+it is called, and nothing imports it."""
 
 
 def modules() -> list[Path]:
@@ -44,7 +44,7 @@ def modules() -> list[Path]:
 def imports(source: str) -> tuple[str, ...]:
     """Every module that the source imports, at its top or inside a function, and those of ``import_module("...")``.
 
-    What is computed is ``?``, and so is a `Catalogue` of another folder than that of the module which makes it.
+    A computed name is ``?``, and so is a `Catalogue` of a folder that is not its module's own.
     """
     return tuple(_imported(ast.walk(ast.parse(source))))
 
@@ -78,7 +78,7 @@ def trespasses(module: str, source: str) -> list[str]:
 
 
 def rooms(sources: Mapping[str, str]) -> dict[str, set[str]]:
-    """What the rooms of a package import of each other, from the sources of its modules by their paths.
+    """The imports between the rooms of a package, from the sources of its modules by their paths.
 
     A folder of the package is a room, and so is each module beside the folders.
     """
@@ -86,9 +86,12 @@ def rooms(sources: Mapping[str, str]) -> dict[str, set[str]]:
     places = {module.removesuffix(".py").replace("/", "."): _room(module) for module in sources}
     for module, source in sources.items():
         for name in imports(source):
-            at = next((one for one in (name, f"{name}.__init__", name.rpartition(".")[0]) if one in places), None)
-            if at is not None and places[at] != _room(module):
-                found[_room(module)].add(places[at])
+            target = next(
+                (candidate for candidate in (name, f"{name}.__init__", name.rpartition(".")[0]) if candidate in places),
+                None,
+            )
+            if target is not None and places[target] != _room(module):
+                found[_room(module)].add(places[target])
     return found
 
 

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[1]
 def test_each_installation_says_before_it_begins_what_is_installed_and_where(target: str, tmp_path: Path) -> None:
     for name in ("Makefile", "pyproject.toml", *(path.name for path in ROOT.glob("requirements*.txt"))):
         shutil.copy(ROOT / name, tmp_path)
-    ran = subprocess.run(
+    process = subprocess.run(
         ["make", "--dry-run", target],
         cwd=tmp_path,
         env={"PATH": os.environ["PATH"]},
@@ -24,11 +24,11 @@ def test_each_installation_says_before_it_begins_what_is_installed_and_where(tar
         text=True,
         check=True,
     )
-    lines = [line for line in ran.stdout.splitlines() if " -m venv .venv/" not in line and "rm -rf" not in line]
-    installs = [place for place, line in enumerate(lines) if " -m pip " in line]
+    lines = [line for line in process.stdout.splitlines() if " -m venv .venv/" not in line and "rm -rf" not in line]
+    installs = [index for index, line in enumerate(lines) if " -m pip " in line]
     assert installs
-    for place in installs:
-        assert lines[place - 1].startswith('echo "installing ')
-        assert ".venv" in lines[place - 1]
+    for index in installs:
+        assert lines[index - 1].startswith('echo "installing ')
+        assert ".venv" in lines[index - 1]
         # What it prints may be a command's JSON.
-        assert lines[place - 1].endswith(">&2")
+        assert lines[index - 1].endswith(">&2")

@@ -32,7 +32,7 @@ def names_of(module: object) -> set[str]:
     return {value for value in found if re.fullmatch(r"[a-z0-9_]+", value)}
 
 
-GIVEN = {
+NAMES_IN_CODE = {
     "Runs": {DEFECT, TAKEN},
     "Pull requests": set(OF_PULL_REQUESTS),
     "Landed pull requests, when chains are chosen": {"chained", "frozen", "unlinked", "not_chosen", *FILTERS},
@@ -45,10 +45,10 @@ GIVEN = {
     "Exports": names_of(duplicates) | names_of(lengths) | names_of(reading) - {"accepted", "accepted_prefix"},
     "Errors": {*errors.errors_by_name(), *filter(None, errors.infrastructure_failures().values())},
 }
-"""Heading of the page to the names that the code has for it."""
+"""Heading of the page to the names in the code."""
 
 
-@pytest.mark.parametrize("heading", GIVEN)
+@pytest.mark.parametrize("heading", NAMES_IN_CODE)
 def test_a_heading_names_all_outcomes_of_the_code(heading: str) -> None:
     (text,) = re.findall(rf"^## {re.escape(heading)}\n(.*?)(?=^## |\Z)", PAGE, re.M | re.S)
-    assert sorted(name for name in GIVEN[heading] if not re.search(rf"\b{name}\b", text)) == []
+    assert sorted(name for name in NAMES_IN_CODE[heading] if not re.search(rf"\b{name}\b", text)) == []

@@ -1,7 +1,7 @@
-"""What README and docs tell people to type is typed: each command line runs in a copy of a finished demo's folder.
+"""Every command line of README and docs runs, in a copy of a finished demo's folder.
 
-Nothing there costs money, needs the network, or takes long. `PLACES` says what a reader would fill in, `RULES` what a
-command is given beside it and what it has to print. A command line that no rule covers fails.
+None of them costs money, needs the network, or takes long. `PLACES` has what a reader fills in, `RULES` the additional
+arguments of a command and what it must print. A command line without a rule fails.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ PLACES = {
     "URL": "sqlite:///prchain.db",
     "SELECT ...": "SELECT number FROM landed_pull_requests",
 }
-"""What stands in README and docs, to what is there."""
+"""Placeholder in README and docs to its value here."""
 
 LOCAL = ("--backend", "unsafe-local", "--unsafe-local")
 
@@ -54,9 +54,9 @@ LOCAL = ("--backend", "unsafe-local", "--unsafe-local")
 class Rule:
     """How a command is run, and the pattern that its output fits.
 
-    `adds` goes behind its words and `replaces` some of them, where `why` tells the reason; `wants` is what it is given
-    where a sentence only names it. CHAIN and TRAJECTORY are the first characters of an id. With `engine` it runs only
-    beside a Docker engine, and its words are parsed everywhere. `ends` is its exit code.
+    `adds` is appended to its words and `replaces` some of them, for the reason in `why`; `wants` is its argument where
+    a sentence only names the command. CHAIN and TRAJECTORY are the first characters of an id. With `engine` it runs
+    only with a Docker engine; elsewhere its words are only parsed. `ends` is its exit code.
     """
 
     says: str
@@ -117,7 +117,7 @@ RULES = {
 """Command to how it is run."""
 
 OF_THE_GROUP = {"-v": 0, "-vv": 0, "--log-file": 1}
-"""Option that stands before a command, to how many words it takes."""
+"""Option before a command to the number of words it takes."""
 
 MODULES = {
     "prchain": r"Commands:.*\bdemo\b",
@@ -127,7 +127,7 @@ MODULES = {
     "research.optimality": "all: average 0.9",
     "sql.describe": "^# Tables\n",
 }
-"""Module that is run as a program, to what it prints: the docs quote it."""
+"""Module that is run as a program to a pattern of its output, which the docs quote."""
 
 ELSEWHERE = {
     "make check": (".ci/run", "make check"),
@@ -141,8 +141,8 @@ ELSEWHERE = {
     ".ci/run": (".ci/run", "make test\n"),
     "swebench eval": ("tests/chains/test_swebench.py", "eval_script"),
 }
-"""Start of a command line that takes minutes, the network or others' programs, to what runs the same: a file, and words
-of it. `.ci/run` is what runs these tests."""
+"""Start of a command line that needs minutes, the network or other programs, to what runs the same: a file, and words
+of it. `.ci/run` runs these tests."""
 
 _CODE = re.compile(
     r"^```[^\n]*\n(?P<fenced>.*?)^```|(?P<block>(?:^    \S[^\n]*\n)+)|`(?P<inline>(?:[^`\n]|\n(?!\n))+)`", re.M | re.S
@@ -153,15 +153,15 @@ _COMMAND = re.compile(
     r"(?P<rest>.*)"
 )
 _TARGET = re.compile(r"^([a-z-]+):.*## (.*)\n\t@?\$\(BIN\)/prchain ", re.M)
-_GIVEN = re.compile(r'[A-Z]+=(?:"[^"]*"|\S+)')
+_ASSIGNMENT = re.compile(r'[A-Z]+=(?:"[^"]*"|\S+)')
 
 
 class NotCovered(Exception):
-    """The table says nothing of a command line."""
+    """No rule covers a command line."""
 
 
 def command_lines(text: str) -> Iterator[list[str]]:
-    """The words of every command line in the code of a text, its program first; what a comment offers, too."""
+    """The words of every command line in the code of a text, also in comments; the program first."""
     for code in _CODE.finditer(text):
         lines = [code["inline"].replace("\n", " ")] if code["inline"] else (code["fenced"] or code["block"]).split("\n")
         found = [(line, list(_of_line(line))) for line in lines if line.strip()]
@@ -183,18 +183,18 @@ def _of_line(line: str) -> Iterator[list[str]]:
 
 
 def of_the_makefile() -> Iterator[list[str]]:
-    """The targets that run prchain, plain and with what their help gives them."""
-    for target, told in _TARGET.findall((ROOT / "Makefile").read_text(encoding="utf-8")):
+    """The targets that run prchain, without and with the variables in their help."""
+    for target, help_text in _TARGET.findall((ROOT / "Makefile").read_text(encoding="utf-8")):
         yield ["make", target]
-        if given := _GIVEN.findall(told):
-            yield ["make", target, *shlex.split(" ".join(given))]
+        if assignments := _ASSIGNMENT.findall(help_text):
+            yield ["make", target, *shlex.split(" ".join(assignments))]
 
 
 LINES = {shlex.join(words): words for words in (*command_lines(pages()), *of_the_makefile())}
 
 
 def command_of(words: list[str]) -> str:
-    """The command of words that follow `prchain`, which has a rule; options may stand before it."""
+    """The command in the words after `prchain`, by its rule; options may come before it. Raises `NotCovered`."""
     if words == ["--help"]:
         return ""
     while words and words[0] in OF_THE_GROUP:
@@ -205,37 +205,37 @@ def command_of(words: list[str]) -> str:
     raise NotCovered(shlex.join(["prchain", *words]))
 
 
-def made(words: list[str]) -> list[list[str]]:
+def make_lines(words: list[str]) -> list[list[str]]:
     """What make would run."""
-    done = [f"--assume-old=.venv/{name}" for name in (".runtime-installed", ".dev-installed", "mini/.installed")]
-    ran = subprocess.run(
-        ["make", "--dry-run", "--no-print-directory", *done, *words],
+    installed = [f"--assume-old=.venv/{name}" for name in (".runtime-installed", ".dev-installed", "mini/.installed")]
+    process = subprocess.run(
+        ["make", "--dry-run", "--no-print-directory", *installed, *words],
         cwd=ROOT,
         check=True,
         env={"PATH": os.environ["PATH"]},
         capture_output=True,
         text=True,
     )
-    return [found for line in ran.stdout.split("\n") for found in _of_line(line)]
+    return [found for line in process.stdout.split("\n") for found in _of_line(line)]
 
 
 def filled(words: list[str], rule: Rule, ids: Mapping[str, str]) -> list[str]:
-    """A command line with everything that a reader would put in its places."""
+    """A command line with its placeholders filled in."""
     places = {**PLACES, **rule.replaces}
-    wanted = [rule.wants] if rule.wants and shlex.join(words) == command_of(words) else []
-    words = [places.get(word, word) for word in (*words, *wanted, *(word for word in rule.adds if word not in words))]
+    argument = [rule.wants] if rule.wants and shlex.join(words) == command_of(words) else []
+    words = [places.get(word, word) for word in (*words, *argument, *(word for word in rule.adds if word not in words))]
     return [ids.get(word, word) for word in words]
 
 
 @pytest.fixture
 def folder(finished_demo: Ran, tmp_path: Path) -> Path:
-    """A copy of the demo's folder, to do in as one likes."""
+    """A copy of the demo's folder, which tests may change."""
     return finished_demo.copied(tmp_path / "demo")
 
 
 @pytest.fixture
 def ids(finished_demo: Ran) -> Mapping[str, str]:
-    """The beginnings of the ids of the rejected trajectory, the shortest one, and of its chain."""
+    """The beginnings of the ids of the rejected trajectory, which is the shortest, and of its chain."""
     from sql.tables import Trajectory
 
     ((trajectory, chain),) = finished_demo.rows(Trajectory, "id", "chain_id", outcome="rejected")
@@ -243,36 +243,36 @@ def ids(finished_demo: Ran) -> Mapping[str, str]:
 
 
 class Typist:
-    """Types command lines in a folder; gives their output, and fails where they do."""
+    """Runs command lines in a folder, and fails where they do."""
 
     def __init__(self, folder: Path, ids: Mapping[str, str], capsys: pytest.CaptureFixture[str], engine: bool) -> None:
         self._folder, self._ids, self._capsys, self._engine = folder, ids, capsys, engine
 
     def types(self, words: list[str]) -> None:
         """Run one command line; raises `NotCovered`."""
-        given = list(itertools.takewhile(lambda word: "=" in word or word == "export", words))
-        self._are_set({word.partition("=")[0] for word in given} - {"export"})
-        if words := words[len(given) :]:
+        assignments = list(itertools.takewhile(lambda word: "=" in word or word == "export", words))
+        self._check_variables({word.partition("=")[0] for word in assignments} - {"export"})
+        if words := words[len(assignments) :]:
             self._run(words)
 
-    def _are_set(self, names: set[str]) -> None:
+    def _check_variables(self, names: set[str]) -> None:
         assert names <= {MODEL_VARIABLE, *(variable(name) for name in Settings.model_fields)}
 
     def _run(self, words: list[str]) -> None:
-        said = shlex.join(words)
-        elsewhere = [place for start, place in ELSEWHERE.items() if f"{said} ".startswith(f"{start} ")]
-        if elsewhere:
-            ((file, text),) = elsewhere
+        command_line = shlex.join(words)
+        places = [place for start, place in ELSEWHERE.items() if f"{command_line} ".startswith(f"{start} ")]
+        if places:
+            ((file, text),) = places
             assert text in (ROOT / file).read_text(encoding="utf-8")
         elif words[0] == "prchain":
             self._prchain(words[1:])
         elif words[0] == "make":
-            lines = [words] if words[1:] == ["help"] else made(words[1:])
+            lines = [words] if words[1:] == ["help"] else make_lines(words[1:])
             assert lines
             for line in lines:
                 if line == words:
                     self._program(line)
-                elif shlex.join(line) not in LINES:  # else it is run by itself
+                elif shlex.join(line) not in LINES:  # else it runs as a line of its own
                     self.types(line)
         elif words[:2] == ["python", "-m"] and words[2] in MODULES:
             assert re.search(MODULES[words[2]], self._program([sys.executable, *words[1:]]), re.S)
@@ -281,7 +281,7 @@ class Typist:
             self._program(["git", "remote", "add", "origin", str(self._folder / "measures")], "mirror")
             self._program(words, "mirror")
         else:
-            raise NotCovered(said)
+            raise NotCovered(command_line)
 
     def _prchain(self, words: list[str]) -> None:
         rule = RULES[command_of(words)]
@@ -294,10 +294,10 @@ class Typist:
         assert re.search("Example:" if parses_only else rule.says, out + err), out + err
 
     def _program(self, words: list[str], folder: str | None = None) -> str:
-        where = ROOT if folder is None else self._folder / folder
-        ran = subprocess.run(words, cwd=where, capture_output=True, text=True, check=False)
-        assert ran.returncode == 0, ran.stderr
-        return ran.stdout
+        working_folder = ROOT if folder is None else self._folder / folder
+        process = subprocess.run(words, cwd=working_folder, capture_output=True, text=True, check=False)
+        assert process.returncode == 0, process.stderr
+        return process.stdout
 
 
 @pytest.fixture
@@ -382,8 +382,8 @@ def test_the_settings_that_the_docs_show_are_the_ones_that_there_are(
     rows = [line.split("|")[1] for line in table.split("\n")[2:]]
     named = {name.strip(" []").partition(".")[0] for row in rows for name in row.split(",")}
     assert named == set(Settings.model_fields)
-    (shown,) = re.findall(r"^    # prchain\.toml\n((?:    .*\n|\n)+)", pages(), re.M)
-    (tmp_path / FILE).write_text(re.sub("^    ", "", shown, flags=re.M), encoding="utf-8")
+    (example,) = re.findall(r"^    # prchain\.toml\n((?:    .*\n|\n)+)", pages(), re.M)
+    (tmp_path / FILE).write_text(re.sub("^    ", "", example, flags=re.M), encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     assert Settings.load().purposes["query"].model == "other-model"
 
@@ -400,17 +400,17 @@ def test_the_readme_shows_a_chain_and_a_sample_of_the_demo(finished_demo: Ran) -
     """Without what it leaves out."""
     (chain,) = re.findall(r"^    chain ([0-9a-f]{16})  ", readme(), re.M)
     with chdir(finished_demo.folder):
-        ran = subprocess.run(
+        process = subprocess.run(
             [sys.executable, "-m", "prchain.cli", "chains", "show", chain],
             capture_output=True,
             text=True,
             check=True,
             env={**os.environ, "PYTHONPATH": str(ROOT)},
         )
-    shown = [line.strip() for line in ran.stdout.splitlines()]
+    printed = [line.strip() for line in process.stdout.splitlines()]
     for line in re.findall(r"^           (\+\S.*)$|^      (\d\. #.*)$", readme(), re.M):
-        assert any(one.startswith("".join(line).strip()) for one in shown), line
+        assert any(printed_line.startswith("".join(line).strip()) for printed_line in printed), line
     first = (finished_demo.folder / "samples.jsonl").read_text(encoding="utf-8").splitlines()[0]
-    said = re.findall(r'"content": "(.*?)(?: \.\.\.|")', readme())
-    assert len(said) > 4
-    assert [words for words in said if words not in first and "/testbed" not in words] == []  # elsewhere here
+    contents = re.findall(r'"content": "(.*?)(?: \.\.\.|")', readme())
+    assert len(contents) > 4
+    assert [words for words in contents if words not in first and "/testbed" not in words] == []  # elsewhere here

@@ -23,7 +23,7 @@ PACKAGES = ("prchain", "sql", "miner", "chains", "environments", "trajectories")
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Built offline, of a copy: a build leaves its folders beside what it builds."""
+    """The wheel, built offline from a copy: a build leaves its folders beside the source."""
     folder = tmp_path_factory.mktemp("wheel")
     for name in PACKAGES:
         shutil.copytree(ROOT / name, folder / "source" / name, ignore=shutil.ignore_patterns("__pycache__"))
@@ -36,7 +36,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A virtual environment with the wheel and the packages of requirements.txt: its folder of programs."""
+    """The bin folder of a virtual environment with the wheel and the packages of requirements.txt."""
     folder = tmp_path_factory.mktemp("installed")
     venv.create(folder, symlinks=True)
     (site,) = folder.glob("lib/python*/site-packages")
@@ -54,19 +54,19 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def pip(*arguments: str | Path) -> str:
     quiet = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
-    ran = subprocess.run([*quiet, *map(str, arguments)], capture_output=True, text=True, check=False)
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    return ran.stdout
+    process = subprocess.run([*quiet, *map(str, arguments)], capture_output=True, text=True, check=False)
+    assert process.returncode == 0, process.stdout + process.stderr
+    return process.stdout
 
 
-def called(folder: Path, *words: str | Path) -> str:
-    """What a program prints, in a folder from which the checkout cannot be imported."""
+def output_of(folder: Path, *words: str | Path) -> str:
+    """The output of a program, run in a folder from which the checkout cannot be imported."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-    ran = subprocess.run(
+    process = subprocess.run(
         list(map(str, words)), cwd=folder, env=environment, capture_output=True, text=True, check=False
     )
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    return ran.stdout
+    assert process.returncode == 0, process.stdout + process.stderr
+    return process.stdout
 
 
 def test_every_file_of_the_packages_is_in_the_wheel(wheel: Path) -> None:
@@ -93,11 +93,15 @@ def test_every_file_of_the_packages_is_in_the_wheel(wheel: Path) -> None:
 
 def test_the_wheel_says_what_it_is_and_for_which_pythons(wheel: Path) -> None:
     (name,) = (name for name in ZipFile(wheel).namelist() if name.endswith(".dist-info/METADATA"))
-    told = Parser().parsestr(ZipFile(wheel).read(name).decode())
-    assert told["License-Expression"] == "Apache-2.0"
-    assert "training data" in told["Summary"]
-    versions = {one.rpartition(" ")[2] for one in told.get_all("Classifier", []) if ":: Python :: 3." in one}
-    assert told["Requires-Python"] == f">={min(versions)}"
+    metadata = Parser().parsestr(ZipFile(wheel).read(name).decode())
+    assert metadata["License-Expression"] == "Apache-2.0"
+    assert "training data" in metadata["Summary"]
+    versions = {
+        classifier.rpartition(" ")[2]
+        for classifier in metadata.get_all("Classifier", [])
+        if ":: Python :: 3." in classifier
+    }
+    assert metadata["Requires-Python"] == f">={min(versions)}"
     assert f"{sys.version_info.major}.{sys.version_info.minor}" in versions
 
 
@@ -107,16 +111,16 @@ def test_the_wheel_runs_alone_with_the_locked_packages(installed: Path, tmp_path
         "import importlib, json; print(json.dumps([importlib.import_module(n).__file__ for n in "
         f"{PACKAGES!r}])); import importlib.util; assert not importlib.util.find_spec('pytest')"
     )
-    for place in json.loads(called(tmp_path, installed / "python", "-c", where)):
+    for place in json.loads(output_of(tmp_path, installed / "python", "-c", where)):
         assert Path(place).is_relative_to(installed.parent), place
-    by_name = called(tmp_path, installed / "prchain", "--version")
-    assert by_name == called(tmp_path, installed / "python", "-m", "prchain", "--version")
+    by_name = output_of(tmp_path, installed / "prchain", "--version")
+    assert by_name == output_of(tmp_path, installed / "python", "-m", "prchain", "--version")
     observers = "from importlib.metadata import entry_points as e; [one.load() for one in e(group='prchain.observers')]"
-    called(tmp_path, installed / "python", "-c", observers)
-    assert "funnel" in called(tmp_path, installed / "prchain", "sql", "--list")
+    output_of(tmp_path, installed / "python", "-c", observers)
+    assert "funnel" in output_of(tmp_path, installed / "prchain", "sql", "--list")
 
 
 def test_the_demo_runs_from_the_wheel_to_its_samples(installed: Path, tmp_path: Path) -> None:
     words = ("-m", "prchain", "demo", "--backend", "unsafe-local", "--folder", tmp_path / "demo")
-    assert "Done in" in called(tmp_path, installed / "python", *words)
+    assert "Done in" in output_of(tmp_path, installed / "python", *words)
     assert (tmp_path / "demo/samples.jsonl").read_text(encoding="utf-8").count("\n") == 2

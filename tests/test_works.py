@@ -24,7 +24,7 @@ from prchain.errors import (
     StoreUnavailable,
 )
 from prchain.runs import DEFECT, GIVES_UP_AFTER
-from tests.works import KINDS, UNITS, Given, Kind, run, units
+from tests.works import KINDS, UNITS, Case, Kind, run, units
 
 ROOT = Path(__file__).parents[1]
 
@@ -37,7 +37,7 @@ INFRASTRUCTURE = {
     "calibration": EndpointUnreachable("down"),
     "rollouts": EndpointUnreachable("down"),
 }
-"""A failure of what each kind needs; of rollouts below also the engine."""
+"""A failure of the infrastructure that each kind needs; for rollouts, a test below has also the engine."""
 
 OWN = {
     "mine": CloneFailed("gone"),
@@ -46,11 +46,11 @@ OWN = {
     "calibration": ScriptUnknown("no such line"),
     "rollouts": ScriptUnknown("no such line"),
 }
-"""A failure of one unit that is no machine's."""
+"""A failure of one unit that is not infrastructure."""
 
 
 class Killed(BaseException):
-    """Ends a run in the middle, as kill -9 would: nothing catches it."""
+    """Ends a run in the middle, like kill -9: nothing catches it."""
 
 
 @pytest.fixture(autouse=True)
@@ -61,48 +61,48 @@ def sandboxes(request: pytest.FixtureRequest) -> None:
 
 
 @contextmanager
-def world(kind: Kind, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Given]:
+def world(kind: Kind, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Case]:
     folder.mkdir(exist_ok=True)
-    with kind.given(folder) as given:
-        for name, value in given.environment.items():
+    with kind.make_case(folder) as case:
+        for name, value in case.environment.items():
             monkeypatch.setenv(name, value)
-        yield given
+        yield case
 
 
 @pytest.fixture(scope="module")
 def calm(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Kind], Any]:
-    """What a kind's work leaves where nothing fails."""
+    """The rows that a kind's work leaves where nothing fails."""
     found: dict[str, Any] = {}
 
     def facts(kind: Kind) -> Any:
         if kind.name not in found:
-            with pytest.MonkeyPatch.context() as patch, world(kind, tmp_path_factory.mktemp(kind.name), patch) as given:
-                with kind.open(given) as work:
-                    assert run(work, given).left == 0
-                found[kind.name] = given.facts()
+            with pytest.MonkeyPatch.context() as patch, world(kind, tmp_path_factory.mktemp(kind.name), patch) as case:
+                with kind.open(case) as work:
+                    assert run(work, case).left == 0
+                found[kind.name] = case.facts()
         return found[kind.name]
 
     return facts
 
 
 def fails(at: int, error: BaseException, *, on: bool = False) -> Callable[[str], None]:
-    """Raises in the work on the unit that is begun as number `at`, 0 being the first; with `on` in all from there."""
-    seen: list[str] = []
+    """Raises in the work on the unit that begins as number `at`, from 0; with `on` also in all later ones."""
+    keys: list[str] = []
 
     def act(key: str) -> None:
-        if key not in seen:
-            seen.append(key)
-        place = seen.index(key)
-        if place == at or (on and place > at):
+        if key not in keys:
+            keys.append(key)
+        index = keys.index(key)
+        if index == at or (on and index > at):
             raise error
 
     return act
 
 
-def finish(kind: Kind, given: Given) -> None:
+def finish(kind: Kind, case: Case) -> None:
     """Run once more, without faults."""
-    with kind.open(given) as work:
-        report = run(work, given)
+    with kind.open(case) as work:
+        report = run(work, case)
         assert report.left == 0 and report.stopped is None
 
 
@@ -111,34 +111,34 @@ class TestFaults:
     def test_a_unit_that_fails_is_named_and_ends_no_other(
         self, kind: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, calm: Callable[[Kind], Any]
     ) -> None:
-        with world(kind, tmp_path, monkeypatch) as given:
-            with kind.open(given) as work:
+        with world(kind, tmp_path, monkeypatch) as case:
+            with kind.open(case) as work:
                 kind.hook(work, fails(1, OWN[kind.name]))
-                report = run(work, given)
-            assert_one_failed(report, given, OWN[kind.name].name)
-            finish(kind, given)
-            assert given.facts() == calm(kind)
+                report = run(work, case)
+            assert_one_failed(report, case, OWN[kind.name].name)
+            finish(kind, case)
+            assert case.facts() == calm(kind)
 
     @EVERY
     def test_a_defect_on_one_unit_is_named_and_ends_no_other(
         self, kind: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, calm: Callable[[Kind], Any]
     ) -> None:
-        with world(kind, tmp_path, monkeypatch) as given:
-            with kind.open(given) as work:
+        with world(kind, tmp_path, monkeypatch) as case:
+            with kind.open(case) as work:
                 kind.hook(work, fails(1, ValueError("ours")))
-                report = run(work, given)
-            assert_one_failed(report, given, DEFECT)
-            finish(kind, given)
-            assert given.facts() == calm(kind)
+                report = run(work, case)
+            assert_one_failed(report, case, DEFECT)
+            finish(kind, case)
+            assert case.facts() == calm(kind)
 
     @EVERY
     def test_a_defect_on_every_unit_ends_no_run_early(
         self, kind: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        with world(kind, tmp_path, monkeypatch) as given, kind.open(given) as work:
+        with world(kind, tmp_path, monkeypatch) as case, kind.open(case) as work:
             kind.hook(work, fails(0, ValueError("ours"), on=True))
-            report = run(work, given)
-            assert (report.left, report.stopped, given.running()) == (0, None, 0)
+            report = run(work, case)
+            assert (report.left, report.stopped, case.running()) == (0, None, 0)
 
     @EVERY
     @pytest.mark.parametrize("end", [Killed(), KeyboardInterrupt()], ids=["killed", "interrupted"])
@@ -150,13 +150,13 @@ class TestFaults:
         monkeypatch: pytest.MonkeyPatch,
         calm: Callable[[Kind], Any],
     ) -> None:
-        with world(kind, tmp_path, monkeypatch) as given:
-            with kind.open(given) as work:
+        with world(kind, tmp_path, monkeypatch) as case:
+            with kind.open(case) as work:
                 kind.hook(work, fails(1, end))
                 with pytest.raises(type(end)):
-                    run(work, given)
-            finish(kind, given)
-            assert given.facts() == calm(kind) and given.running() == 0
+                    run(work, case)
+            finish(kind, case)
+            assert case.facts() == calm(kind) and case.running() == 0
 
     @EVERY
     def test_when_what_every_unit_needs_is_gone_the_run_ends_after_three(
@@ -179,40 +179,40 @@ class TestFaults:
         calm: Callable[[Kind], Any],
     ) -> None:
         monkeypatch.setattr("trajectories.rollouts.rollout.sleep", lambda seconds: None)
-        with world(kind, tmp_path, monkeypatch) as given:
-            with kind.open(given) as work:
+        with world(kind, tmp_path, monkeypatch) as case:
+            with kind.open(case) as work:
                 kind.hook(work, fails(1, error, on=True))
-                report = run(work, given)
+                report = run(work, case)
             assert report.left == UNITS - 1 - GIVES_UP_AFTER and "in a row" in str(report.stopped)
-            assert given.running() == 0
-            finish(kind, given)
-            assert given.facts() == calm(kind)
+            assert case.running() == 0
+            finish(kind, case)
+            assert case.facts() == calm(kind)
 
     @EVERY
     def test_a_database_that_dies_ends_the_run_as_an_error_and_the_next_goes_on(
         self, kind: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, calm: Callable[[Kind], Any]
     ) -> None:
-        with world(kind, tmp_path, monkeypatch) as given:
-            with kind.open(given) as work:
+        with world(kind, tmp_path, monkeypatch) as case:
+            with kind.open(case) as work:
                 store = work.context.store if kind.name == "rollouts" else work._store
                 dead: list[bool] = []
 
                 def die(key: str) -> None:
-                    seen = fail(key)
-                    if seen:
+                    failed = fail(key)
+                    if failed:
                         dead.append(True)
                         monkeypatch.setattr(store, "transaction", broken)
 
-                fail = begun(1)
+                fail = reaches(1)
                 kind.hook(work, die)
                 with pytest.raises(StoreUnavailable):
-                    run(work, given)
+                    run(work, case)
                 assert dead
             monkeypatch.undo()
-            for name, value in given.environment.items():
+            for name, value in case.environment.items():
                 monkeypatch.setenv(name, value)
-            finish(kind, given)
-            assert given.facts() == calm(kind) and given.running() == 0
+            finish(kind, case)
+            assert case.facts() == calm(kind) and case.running() == 0
 
     @pytest.mark.parametrize("name", ["tasks", "calibration", "rollouts"])
     def test_a_budget_that_ends_ends_the_run_with_its_first_unit(
@@ -226,25 +226,25 @@ class TestFaults:
         kind = KINDS[name]
         if name == "rollouts":
             request.getfixturevalue("bubblewrap")
-        with world(kind, tmp_path, monkeypatch) as given:
-            with kind.open(given) as work:
+        with world(kind, tmp_path, monkeypatch) as case:
+            with kind.open(case) as work:
                 kind.hook(work, fails(1, BudgetExceeded("the budget is spent"), on=True))
-                report = run(work, given)
+                report = run(work, case)
             assert report.stopped is not None and "the budget is spent" in report.stopped
             # A calibration counts the stage that it could not end among those that are left.
             assert report.left == UNITS - (1 if name == "calibration" else 2)
-            finish(kind, given)
-            assert given.facts() == calm(kind)
+            finish(kind, case)
+            assert case.facts() == calm(kind)
 
 
-def begun(at: int) -> Callable[[str], bool]:
-    """Whether a key is that of the unit that was begun as number `at`."""
-    seen: list[str] = []
+def reaches(at: int) -> Callable[[str], bool]:
+    """Whether a key is that of the unit that began as number `at`, or of a later one."""
+    keys: list[str] = []
 
     def is_it(key: str) -> bool:
-        if key not in seen:
-            seen.append(key)
-        return seen.index(key) >= at
+        if key not in keys:
+            keys.append(key)
+        return keys.index(key) >= at
 
     return is_it
 
@@ -253,13 +253,13 @@ def broken() -> Any:
     raise StoreUnavailable("the disk is gone")
 
 
-def assert_one_failed(report: Any, given: Given, outcome: str) -> None:
-    """Of all units one ended so, and none was left or is still said to be worked on."""
-    assert (report.left, report.stopped, given.running()) == (0, None, 0)
+def assert_one_failed(report: Any, case: Case, outcome: str) -> None:
+    """One unit ended with this outcome, and no unit is left or marked as running."""
+    assert (report.left, report.stopped, case.running()) == (0, None, 0)
     if hasattr(report, "counts"):
         assert report.counts[outcome] == 1 and sum(report.counts.values()) == UNITS
     else:
-        assert report.stages == UNITS - 1 and [one.reason.partition(":")[0] for one in report.unread] == [outcome]
+        assert report.stages == UNITS - 1 and [stage.reason.partition(":")[0] for stage in report.unread] == [outcome]
 
 
 ELSEWHERE = """
@@ -277,35 +277,35 @@ with importlib.import_module(module).open_run(Settings.load(), *opening) as work
 def test_units_described_here_and_run_in_another_process_leave_the_same_rows(
     kind: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, calm: Callable[[Kind], Any]
 ) -> None:
-    with world(kind, tmp_path, monkeypatch) as given:
-        with kind.open(given) as work:
-            described = units(work, given)
+    with world(kind, tmp_path, monkeypatch) as case:
+        with kind.open(case) as work:
+            described = units(work, case)
         assert len(described) == UNITS
-        (tmp_path / "units").write_bytes(pickle.dumps((kind.module, given.opening, described)))
-        ran = python(tmp_path, given, "-c", ELSEWHERE, str(tmp_path / "units"))
-        said, err = ran.communicate(timeout=120)
-        assert ran.returncode == 0, err
-        assert len(said.split()) == UNITS
-        assert given.facts() == calm(kind)
+        (tmp_path / "units").write_bytes(pickle.dumps((kind.module, case.opening, described)))
+        process = python(tmp_path, case, "-c", ELSEWHERE, str(tmp_path / "units"))
+        output, err = process.communicate(timeout=120)
+        assert process.returncode == 0, err
+        assert len(output.split()) == UNITS
+        assert case.facts() == calm(kind)
 
 
 @EVERY
 def test_two_runs_at_once_share_the_work_or_say_who_has_it(
     kind: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, calm: Callable[[Kind], Any]
 ) -> None:
-    with world(kind, tmp_path, monkeypatch) as given:
-        both = [python(tmp_path, given, "-m", "prchain.cli", *kind.command, "--json") for _ in range(2)]
+    with world(kind, tmp_path, monkeypatch) as case:
+        both = [python(tmp_path, case, "-m", "prchain.cli", *kind.command, "--json") for _ in range(2)]
         for process in both:
-            said, err = process.communicate(timeout=120)
+            output, err = process.communicate(timeout=120)
             assert process.returncode in {0, 1} and "Traceback" not in err, err
-            assert process.returncode == 0 or "another run" in err or "taken" in said + err
-            json.loads(said)
-        finish(kind, given)
-        assert given.facts() == calm(kind)
+            assert process.returncode == 0 or "another run" in err or "taken" in output + err
+            json.loads(output)
+        finish(kind, case)
+        assert case.facts() == calm(kind)
 
 
-def python(folder: Path, given: Given, *arguments: str) -> subprocess.Popen[str]:
-    environment = os.environ | {"PYTHONPATH": str(ROOT), **given.environment}
+def python(folder: Path, case: Case, *arguments: str) -> subprocess.Popen[str]:
+    environment = os.environ | {"PYTHONPATH": str(ROOT), **case.environment}
     return subprocess.Popen(
         [sys.executable, *arguments],
         cwd=folder,

@@ -1,4 +1,4 @@
-"""The five kinds of work in small worlds: what each is opened from, a place deep in it, and the rows it leaves."""
+"""The five kinds of work in small worlds: how each is opened, a hook deep in it, and the rows it leaves."""
 
 from __future__ import annotations
 
@@ -40,26 +40,26 @@ from trajectories.rollouts.run import RolloutChoice
 from trajectories.verdicts.calibrate import CalibrationOptions
 
 UNITS = 5
-"""Of every world here."""
+"""The number of units in every world here."""
 
 Act = Callable[[str], None]
-"""Is called deep in the work on a unit, with its key; may raise."""
+"""Called deep in the work on a unit, with its key; may raise."""
 
 
 @dataclass(frozen=True)
-class Given:
-    """One world: what a run is opened from, and what it leaves."""
+class Case:
+    """One world: what a run is opened with, and what it leaves."""
 
     environment: Mapping[str, str]
-    """Variables that its settings stand in."""
+    """Environment variables with its settings."""
     opening: tuple[Any, ...]
-    """What `open_run` takes besides settings: plain values that can be pickled."""
+    """Arguments of `open_run` besides settings: plain values that can be pickled."""
     facts: Callable[[], Any]
     """The rows that the work leaves, by natural key, without times."""
     running: Callable[[], int]
-    """How many rows say that they are being worked on."""
+    """The number of rows marked as running."""
     specs: tuple[Any, ...] = ()
-    """The units, where a run is given them."""
+    """The units, for a run that takes them as an argument."""
 
 
 @dataclass(frozen=True)
@@ -68,32 +68,32 @@ class Kind:
 
     name: str
     module: str
-    """Where its `open_run` is."""
-    given: Callable[[Path], AbstractContextManager[Given]]
+    """The module of its `open_run`."""
+    make_case: Callable[[Path], AbstractContextManager[Case]]
     command: tuple[str, ...]
-    """What `prchain` is told for a run over the world."""
+    """Arguments of `prchain` for a run over the world."""
     hook: Callable[[Any, Act], None]
 
-    def open(self, given: Given) -> AbstractContextManager[Any]:
+    def open(self, case: Case) -> AbstractContextManager[Any]:
         """The work, opened from settings and options."""
         opened: AbstractContextManager[Any] = importlib.import_module(self.module).open_run(
-            Settings.load(), *given.opening
+            Settings.load(), *case.opening
         )
         return opened
 
 
-def units(work: Any, given: Given) -> list[Any]:
-    """What there is to work on."""
-    if given.specs:
-        return list(given.specs)
+def units(work: Any, case: Case) -> list[Any]:
+    """The units to work on."""
+    if case.specs:
+        return list(case.specs)
     pending = work.pending()
     found: Any = pending[0] if isinstance(pending, tuple) else getattr(pending, "units", pending)
     return list(found)
 
 
-def run(work: Any, given: Given, workers: int = 1) -> Any:
-    """Run it; the report."""
-    return work.run(list(given.specs), workers) if given.specs else work.run(workers)
+def run(work: Any, case: Case, workers: int = 1) -> Any:
+    """Run the work; returns the report."""
+    return work.run(list(case.specs), workers) if case.specs else work.run(workers)
 
 
 def _hook_model(gateway: Gateway, act: Act, key: Callable[[Request], str]) -> None:
@@ -115,11 +115,11 @@ def _script(folder: Path, lines: Sequence[Mapping[str, Any]]) -> str:
     return str(path)
 
 
-def _environment(store: Any, folder: Path, **more: str) -> dict[str, str]:
+def _environment(store: Any, folder: Path, **variables: str) -> dict[str, str]:
     return {
         "PRCHAIN_DB": store.url.render_as_string(hide_password=False),
         "PRCHAIN_DATA_DIR": str(folder / "data"),
-        **more,
+        **variables,
     }
 
 
@@ -127,7 +127,7 @@ def _environment(store: Any, folder: Path, **more: str) -> dict[str, str]:
 
 
 @contextmanager
-def _mine(folder: Path) -> Iterator[Given]:
+def _mine(folder: Path) -> Iterator[Case]:
     from tests.miner.test_mine import Lab
 
     specs = []
@@ -142,7 +142,7 @@ def _mine(folder: Path) -> Iterator[Given]:
     lab = Lab(folder)
     (folder / "repos.txt").write_text("".join(f"o/r{n} = r{n}.git\n" for n in range(UNITS)))
     running = lambda: sum(outcome == "running" for (outcome,) in lab.rows(MineRun, "outcome"))  # noqa: E731
-    yield Given(_environment(lab.store, folder), (MineOptions(source="git"),), lab.facts, running, tuple(specs))
+    yield Case(_environment(lab.store, folder), (MineOptions(source="git"),), lab.facts, running, tuple(specs))
     lab.store.close()
 
 
@@ -160,7 +160,7 @@ def _hook_mine(work: Any, act: Act) -> None:
 
 
 @contextmanager
-def _tasks(folder: Path) -> Iterator[Given]:
+def _tasks(folder: Path) -> Iterator[Case]:
     with mined(folder, crowd(folder, UNITS), [[number] for number in range(1, UNITS + 1)]) as world:
         lines: list[dict[str, Any]] = [
             {"purpose": "plan", "reply": PLAN},
@@ -174,7 +174,7 @@ def _tasks(folder: Path) -> Iterator[Given]:
         task = ("chain_id", "outcome", "reason", "overview", "findings", "attempts", "model", "prompts")
         stage = ("chain_id", "position", "outcome", "plan", "query", "interface", "files", "findings", "attempts")
         facts = lambda: (world.rows(Task, *task), world.rows(TaskStage, *stage))  # noqa: E731
-        yield Given(environment, (TaskRunOptions(),), facts, lambda: 0)
+        yield Case(environment, (TaskRunOptions(),), facts, lambda: 0)
 
 
 def _hook_tasks(work: Any, act: Act) -> None:
@@ -185,8 +185,8 @@ def _hook_tasks(work: Any, act: Act) -> None:
 
 
 @contextmanager
-def _proofs(folder: Path) -> Iterator[Given]:
-    # Chains of one stage each, some of them twice: what a proof of many stages does is tested where proofs are.
+def _proofs(folder: Path) -> Iterator[Case]:
+    # Chains of one stage each, some of them twice: proofs of many stages are tested with the proofs.
     with stage_world(folder, chains=[(1,), (2,), (3,), (1,), (2,)]) as world:
         recipes = str(folder / "recipes")
         environment = _environment(world.store, folder, PRCHAIN_ENVIRONMENTS_RECIPES_DIR=recipes)
@@ -198,7 +198,7 @@ def _proofs(folder: Path) -> Iterator[Given]:
             world.rows(Validation, "chain_id", "outcome", "reason", "backend"),
         )
         options = ValidateOptions(backend="local", runs=1, test_timeout=60.0)
-        yield Given(environment, (options, ValidationChoice()), facts, lambda: 0)
+        yield Case(environment, (options, ValidationChoice()), facts, lambda: 0)
 
 
 def _hook_proofs(work: Any, act: Act) -> None:
@@ -215,7 +215,7 @@ def _hook_proofs(work: Any, act: Act) -> None:
 
 
 @contextmanager
-def _calibration(folder: Path) -> Iterator[Given]:
+def _calibration(folder: Path) -> Iterator[Case]:
     from tests.trajectories.test_calibrate import prove
 
     with mined(folder, shop(folder), [(1, 2, 3), (1,), (2,)]) as world:
@@ -227,7 +227,7 @@ def _calibration(folder: Path) -> Iterator[Given]:
         environment = _environment(world.store, folder, PRCHAIN_LLM_SCRIPT=_script(folder, lines))
         key = ("purpose", "subject", "sample", "attempt", "ordinal", "request_hash")
         facts = lambda: sorted(world.rows(LlmCall, *key, state="stored"))  # noqa: E731
-        yield Given(environment, (CalibrationOptions(repeats=1),), facts, lambda: 0)
+        yield Case(environment, (CalibrationOptions(repeats=1),), facts, lambda: 0)
 
 
 def _hook_calibration(work: Any, act: Act) -> None:
@@ -242,7 +242,7 @@ def _hook_calibration(work: Any, act: Act) -> None:
 
 
 @contextmanager
-def _rollouts(folder: Path) -> Iterator[Given]:
+def _rollouts(folder: Path) -> Iterator[Case]:
     with rollout_world(folder, [(1, 2), (2,), (3,), (4,), (5,)]) as world:
         lines: list[dict[str, Any]] = [
             {"purpose": "agent", "contains": "WROTE-IT", "tool_calls": [{"name": "submit"}]},
@@ -259,11 +259,11 @@ def _rollouts(folder: Path) -> Iterator[Given]:
             return {name: world.whole(name) for name in names}
 
         def running() -> int:
-            said = {name for (name,) in world.rows(TrajectoryMessage, "trajectory_id")}
-            return len(world.rows(Trajectory, "id", outcome="running")) if said else 0
+            names = {name for (name,) in world.rows(TrajectoryMessage, "trajectory_id")}
+            return len(world.rows(Trajectory, "id", outcome="running")) if names else 0
 
         options = RolloutOptions(backend="local", refinements=0)
-        yield Given(environment, (options, RolloutChoice()), facts, running)
+        yield Case(environment, (options, RolloutChoice()), facts, running)
 
 
 def _hook_rollouts(work: Any, act: Act) -> None:

@@ -45,7 +45,7 @@ def tokenizer() -> Any:
     )
 
 
-def told(tokens: Any, ids: list[int], labels: list[int]) -> dict[str, Any]:
+def token_row(tokens: Any, ids: list[int], labels: list[int]) -> dict[str, Any]:
     """The whole text of a row, and those of the runs of tokens that have a label."""
     out: list[list[int]] = []
     before = False
@@ -103,7 +103,7 @@ def trl(file: Path, **settings: Any) -> list[dict[str, Any]]:
         out = []
         for row in trainer.train_dataset:
             batch = trainer.data_collator([row])
-            out.append(told(tokens, batch["input_ids"][0].tolist(), batch["labels"][0].tolist()))
+            out.append(token_row(tokens, batch["input_ids"][0].tolist(), batch["labels"][0].tolist()))
         return out
 
 
@@ -130,7 +130,7 @@ def swift(file: Path) -> list[dict[str, Any]]:
     out = []
     for row in rows:
         encoded = template.encode(dict(row))
-        out.append(told(tokens, list(encoded["input_ids"]), list(encoded["labels"])))
+        out.append(token_row(tokens, list(encoded["input_ids"]), list(encoded["labels"])))
     return out
 
 
@@ -147,7 +147,7 @@ def slime(file: Path, loss_type: str) -> list[dict[str, Any]]:
     for row in slime_rows(file):
         assert isinstance(row["metadata"], dict)
         ids, mask = generator.get_loss_mask(row["messages"], tools=json.loads(row["tools"]))
-        out.append(told(tokens, ids, [token if bit else -100 for token, bit in zip(ids, mask, strict=True)]))
+        out.append(token_row(tokens, ids, [token if bit else -100 for token, bit in zip(ids, mask, strict=True)]))
     return out
 
 
@@ -167,8 +167,8 @@ def datasets(file: Path) -> list[Any]:
 
 def without_nulls(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: without_nulls(one) for key, one in value.items() if one is not None}
-    return [without_nulls(one) for one in value] if isinstance(value, list) else value
+        return {key: without_nulls(item) for key, item in value.items() if item is not None}
+    return [without_nulls(item) for item in value] if isinstance(value, list) else value
 
 
 CONSUMERS = {

@@ -39,24 +39,24 @@ WHOLE = ExportOptions(masks=frozenset(), refinements="keep")
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SampleWorld]:
-    with sample_world(tmp_path_factory.mktemp("world")) as made:
-        made.chain("c1")
-        made.trajectory("t1", "c1")
+    with sample_world(tmp_path_factory.mktemp("world")) as samples:
+        samples.chain("c1")
+        samples.trajectory("t1", "c1")
         plain = long_talk()
         plain.entries = [other(entry) for entry in plain.entries if entry.position == 1]
-        made.chain("c2", length=1, first=7)
-        made.trajectory("t2", "c2", plain)
-        yield made
+        samples.chain("c2", length=1, first=7)
+        samples.trajectory("t2", "c2", plain)
+        yield samples
 
 
 def other(entry: Entry) -> Entry:
-    """The entry in a conversation of its own, whose files hold a chat template's marks."""
-    more = {EntryKind.QUERY: " In the other till.", EntryKind.OBSERVATION: f"\n{HOSTILE}"}.get(entry.kind, "")
-    return replace(entry, content=entry.content + more)
+    """The entry, changed for another conversation whose files contain a chat template's marks."""
+    addition = {EntryKind.QUERY: " In the other till.", EntryKind.OBSERVATION: f"\n{HOSTILE}"}.get(entry.kind, "")
+    return replace(entry, content=entry.content + addition)
 
 
 def consumed(consumer: str, *files: Path) -> list[Any]:
-    """What a consumer makes of each file."""
+    """The result of a consumer for each file."""
     folder = files[0].parent
     ran = subprocess.run(
         [os.environ[PYTHON], str(CONSUMER), consumer, *map(str, files)],
@@ -91,9 +91,9 @@ def samples(world: SampleWorld, options: ExportOptions) -> list[Sample]:
 
 
 def words(turn: SampleMessage, *, inline: bool = False) -> str:
-    """What a model has to learn to say: content, and calls in Hermes' form."""
-    made = [{"name": call.name, "arguments": arguments_of(call)} for call in turn.tool_calls]
-    calls = [f"<tool_call>{json.dumps(one, ensure_ascii=False)}</tool_call>" for one in made]
+    """What a model learns to write: content, and calls in Hermes' form."""
+    call_rows = [{"name": call.name, "arguments": arguments_of(call)} for call in turn.tool_calls]
+    calls = [f"<tool_call>{json.dumps(row, ensure_ascii=False)}</tool_call>" for row in call_rows]
     content = think(turn.reasoning, turn.content) if inline and turn.reasoning else turn.content
     return content.strip() + "".join(calls)
 
@@ -150,9 +150,9 @@ def test_datasets_reads_every_format_and_loses_nothing(world: SampleWorld, tmp_p
 
 
 def texts(value: Any, key: str = "") -> Any:
-    """A row without nulls, and with arguments as objects: what readers may write otherwise and mean the same."""
+    """A row without nulls, and with arguments as objects: readers may differ in these."""
     if isinstance(value, dict):
-        return {name: texts(one, name) for name, one in value.items() if one is not None}
+        return {name: texts(item, name) for name, item in value.items() if item is not None}
     if isinstance(value, list):
-        return [texts(one) for one in value]
+        return [texts(item) for item in value]
     return json.loads(value) if key == "arguments" and isinstance(value, str) else value

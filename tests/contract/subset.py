@@ -1,4 +1,4 @@
-"""Is one GraphQL schema a true subset of another? Answers with every place where it is not."""
+"""Checks whether one GraphQL schema is a true subset of another, and lists every place where it is not."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from graphql import (
 
 
 def differences(ours: GraphQLSchema, theirs: GraphQLSchema) -> list[str]:
-    """Return one line for each thing of `ours` that `theirs` has not, or has otherwise; empty means a true subset.
+    """Return one line for each thing of `ours` that `theirs` lacks or has differently; empty means a true subset.
 
     Output types, argument types, nullability and default values must be equal to the letter, enum values and union
     members must exist, interfaces must be implemented over there too, and no argument or input field that is required

@@ -75,10 +75,10 @@ def test_each_id_counts_as_a_node_and_multiplies_what_is_inside() -> None:
 
 
 def test_aliases_add_up_and_repeated_fragments_do_not() -> None:
-    one = "comments(first: 10) { nodes { id } }"
+    selection = "comments(first: 10) { nodes { id } }"
     pull = "node(id: 1) { ... on PullRequest { %s } }"
-    assert cost(f"{{ a: {pull % one} b: {pull % one} }}").requests == 2
-    assert cost(f"{{ {pull % f'{one} {one}'} }}").requests == 1
+    assert cost(f"{{ a: {pull % selection} b: {pull % selection} }}").requests == 2
+    assert cost(f"{{ {pull % f'{selection} {selection}'} }}").requests == 1
 
 
 def test_what_a_directive_leaves_out_costs_nothing() -> None:

@@ -30,8 +30,8 @@ def emulator(world: World) -> Iterator[Emulator]:
 
 @pytest.fixture
 def client(emulator: Emulator) -> Iterator[Client]:
-    with Client(emulator) as made:
-        yield made
+    with Client(emulator) as new_client:
+        yield new_client
 
 
 def deep(connection: str) -> str:
@@ -79,11 +79,11 @@ def test_what_is_inserted_or_deleted_moves_no_cursor(world: World, client: Clien
     world.delete_pull(world.home.pulls[5])
     new = world.add_pull(world.home, "New", "", world.account("dev-1"))
     world.edit_pull(world.home.pulls[0], body="edited")
-    seen = [node["number"] for node in page["nodes"]]
+    numbers = [node["number"] for node in page["nodes"]]
     while page["pageInfo"]["hasNextPage"]:
         page = client.listing(20, after=page["pageInfo"]["endCursor"])
-        seen += [node["number"] for node in page["nodes"]]
-    assert seen == [*there, new.number]
+        numbers += [node["number"] for node in page["nodes"]]
+    assert numbers == [*there, new.number]
 
 
 def test_cursors_are_opaque_and_those_of_others_are_refused(world: World, client: Client) -> None:
@@ -236,21 +236,21 @@ def test_tokens_have_budgets_of_their_own_that_come_back_after_an_hour(world: Wo
     clock = VirtualClock(1_700_000_000)
     with (
         Emulator(world, tokens={"one": 2, "two": 10}, clock=clock) as server,
-        Client(server, "one") as one,
-        Client(server, "two") as two,
+        Client(server, "one") as first,
+        Client(server, "two") as second,
     ):
-        assert [len(one.listing(5)["nodes"]) for _ in range(2)] == [5, 5]
-        spent = one.post(LISTING, first=5)
+        assert [len(first.listing(5)["nodes"]) for _ in range(2)] == [5, 5]
+        spent = first.post(LISTING, first=5)
         assert spent.status_code == 200
         assert spent.json()["errors"][0]["type"] == "RATE_LIMITED"
         assert spent.headers["x-ratelimit-remaining"] == "0"
-        assert one.get("/repos/acme/widgets").status_code == 200  # REST is another budget
-        assert two.listing(5)["nodes"]
+        assert first.get("/repos/acme/widgets").status_code == 200  # REST is another budget
+        assert second.listing(5)["nodes"]
         assert not server.log[2].early
-        assert one.post(LISTING, first=5).json()["errors"]
+        assert first.post(LISTING, first=5).json()["errors"]
         assert [exchange.early for exchange in server.log] == [False] * 5 + [True]
         clock.advance(3600)
-        assert one.listing(5)["nodes"]
+        assert first.listing(5)["nodes"]
         assert (server.points("one"), server.points("two"), server.rest_points("one")) == (3, 1, 1)
 
 

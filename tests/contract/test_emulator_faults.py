@@ -84,9 +84,11 @@ def test_an_answer_is_replaced_once_at_the_nth_call(quiet_world: World, kind: Ki
 @pytest.mark.parametrize("kind", [Kind.RETRY_AFTER_403, Kind.PRIMARY_403, Kind.RETRY_AFTER_429, Kind.RATE_LIMITED_200])
 def test_a_client_that_does_not_wait_is_noticed(quiet_world: World, kind: Kind) -> None:
     with served(quiet_world, Fault(kind, seconds=30)) as client:
-        told = client.post(LISTING, first=5)
+        response = client.post(LISTING, first=5)
         now = client.emulator.clock()
-        assert told.headers.get("Retry-After") == "30" or told.headers["x-ratelimit-reset"] == str(int(now) + 30)
+        assert response.headers.get("Retry-After") == "30" or response.headers["x-ratelimit-reset"] == str(
+            int(now) + 30
+        )
         client.emulator.clock.sleep(29)
         client.listing(5)
         client.emulator.clock.sleep(1)
@@ -127,14 +129,14 @@ def test_rules_choose_by_operation_token_and_predicate(quiet_world: World) -> No
     ]
     with (
         Emulator(quiet_world, tokens={"one": 100, "two": 100}, faults=faults) as server,
-        Client(server, "one") as one,
-        Client(server, "two") as two,
+        Client(server, "one") as first,
+        Client(server, "two") as second,
     ):
-        assert one.post(LISTING, first=1).status_code == 200
-        assert one.post("query Other { viewer { login } }").status_code == 500
-        assert [two.post(LISTING, first=1).status_code for _ in range(3)] == [429, 429, 200]
-        assert one.post(LISTING, first=1, after="x").content == b""
-        assert [one.get("/user").status_code for _ in range(2)] == [401, 200]
+        assert first.post(LISTING, first=1).status_code == 200
+        assert first.post("query Other { viewer { login } }").status_code == 500
+        assert [second.post(LISTING, first=1).status_code for _ in range(3)] == [429, 429, 200]
+        assert first.post(LISTING, first=1, after="x").content == b""
+        assert [first.get("/user").status_code for _ in range(2)] == [401, 200]
         assert [fault.hits for fault in faults] == [1, 2, 1, 1]
 
 
@@ -224,15 +226,15 @@ def test_one_token_is_exhausted_and_the_other_is_not(quiet_world: World) -> None
     fault = Fault(Kind.EXHAUSTED, token="one", nth=2)
     with (
         Emulator(quiet_world, tokens={"one": 50, "two": 50}, faults=[fault]) as server,
-        Client(server, "one") as one,
-        Client(server, "two") as two,
+        Client(server, "one") as first,
+        Client(server, "two") as second,
     ):
-        assert one.listing(5)["nodes"]
+        assert first.listing(5)["nodes"]
         for _ in range(2):
-            assert _typed(one.post(LISTING, first=5), "RATE_LIMITED")
-        assert two.listing(5)["nodes"]
+            assert _typed(first.post(LISTING, first=5), "RATE_LIMITED")
+        assert second.listing(5)["nodes"]
         server.clock.advance(3600)
-        assert one.listing(5)["nodes"]
+        assert first.listing(5)["nodes"]
 
 
 def test_a_rule_without_sense_is_refused() -> None:

@@ -4,8 +4,7 @@
     with Emulator(world, faults=[Fault(Kind.BAD_GATEWAY_502, operation="Sweep", nth=3)]) as github:
         ...  # github.api_url, token "test-token"; github.clock; github.log
 
-Public are the names below. The GraphQL schema is schema.graphql, what a generated pull request has of everything is in
-sizes.toml.
+The names below are public. The GraphQL schema is schema.graphql; sizes.toml has the sizes of generated pull requests.
 """
 
 from tests.emulator.clock import VirtualClock

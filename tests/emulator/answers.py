@@ -30,8 +30,8 @@ def json_answer(status: int, body: Any, headers: dict[str, str] | None = None) -
     return Answer(status, content, {"Content-Type": "application/json; charset=utf-8", **(headers or {})})
 
 
-def message(status: int, text: str, **more: Any) -> Answer:
-    return json_answer(status, {"message": text, "documentation_url": DOCS, "status": str(status), **more})
+def message(status: int, text: str, **fields: Any) -> Answer:
+    return json_answer(status, {"message": text, "documentation_url": DOCS, "status": str(status), **fields})
 
 
 def bad_credentials() -> Answer:
@@ -43,7 +43,7 @@ def not_found() -> Answer:
 
 
 def limit_reached(meter: Meter, login: str) -> Answer:
-    """Return what a spent budget gives: 403 for REST, 200 with RATE_LIMITED for GraphQL."""
+    """Return the answer for a used-up budget: 403 for REST, 200 with RATE_LIMITED for GraphQL."""
     text = f"API rate limit exceeded for user ID {login}."
     if meter.resource == "graphql":
         return json_answer(200, {"errors": [{"type": "RATE_LIMITED", "code": "graphql_rate_limit", "message": text}]})
@@ -56,26 +56,26 @@ _GATEWAY = (
 
 
 def instead(fault: Fault, meter: Meter, now: float) -> Answer | None:
-    """Return what the fault answers in place of the truth; None where it bends the true answer or its transport."""
+    """Return the fault's own answer; None where the fault changes the true answer or its transport."""
     kind, wait = fault.kind, {"Retry-After": str(fault.seconds)}
     if kind in {Kind.RETRY_AFTER_403, Kind.SECONDARY_403, Kind.RETRY_AFTER_429, Kind.BARE_429}:
-        made = message(429 if "429" in kind else 403, SECONDARY)
-        made.body = made.body.replace(
+        answer = message(429 if "429" in kind else 403, SECONDARY)
+        answer.body = answer.body.replace(
             DOCS.encode(), f"{DOCS}/rate-limits-for-the-rest-api#about-secondary-rate-limits".encode()
         )
         if kind in {Kind.RETRY_AFTER_403, Kind.RETRY_AFTER_429}:
-            made.headers |= wait
-        return made
+            answer.headers |= wait
+        return answer
     if kind in {Kind.PRIMARY_403, Kind.RATE_LIMITED_200}:
-        made = limit_reached(meter, "1")
+        answer = limit_reached(meter, "1")
         if kind is Kind.PRIMARY_403:
-            made = message(403, "API rate limit exceeded for user ID 1.")
-        made.headers |= {
+            answer = message(403, "API rate limit exceeded for user ID 1.")
+        answer.headers |= {
             "x-ratelimit-remaining": "0",
             "x-ratelimit-used": str(meter.limit),
             "x-ratelimit-reset": str(int(now) + fault.seconds),
         }
-        return made
+        return answer
     if kind is Kind.UNAUTHORIZED_401:
         return bad_credentials()
     if kind is Kind.SOMETHING_WENT_WRONG_200:
@@ -105,7 +105,7 @@ def instead(fault: Fault, meter: Meter, now: float) -> Answer | None:
 
 
 def starve(body: dict[str, Any], keep: int) -> None:
-    """Take from a GraphQL answer all but the first `keep` nodes, as its compute budget would."""
+    """Remove all but the first `keep` nodes from a GraphQL answer, as its compute budget would."""
     data = body.get("data") or {}
     path: list[str | int] = []
     found: Any = data

@@ -1,7 +1,7 @@
-"""The git side of a generated repository: branches, what pull requests change, and the ways in which they land.
+"""The git side of a generated repository: branches, the changes of pull requests, and how they land.
 
-No two pull requests that are open at once touch the same file, so every landing is clean and what a landing brings is
-exactly what the pull request changed.
+No two pull requests that are open at once touch the same file, so every landing is clean and brings exactly the changes
+of its pull request.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Branch:
 
 @dataclass(slots=True, eq=False)
 class Draft:
-    """A pull request as git sees it. `files` is its net effect, `before` the same paths as they were."""
+    """A pull request as git sees it. `files` is its net effect, `before` the earlier content of the same paths."""
 
     author: Account | None
     title: str
@@ -44,7 +44,7 @@ class Draft:
     style: Style | None = None
     landed: Commit | None = None
     exact: bool = False
-    """Its number of commits was asked for and must not change."""
+    """Whether its number of commits was requested and must not change."""
     pull: PullRequest = field(init=False)
 
     @property
@@ -69,7 +69,7 @@ class Draft:
 
 
 class History:
-    """The branches of one repository and everything that is done to them."""
+    """The branches of one repository and all operations on them."""
 
     def __init__(self, world: World, rng: random.Random, repository: Repository) -> None:
         self.world, self.rng, self.repository = world, rng, repository
@@ -81,8 +81,8 @@ class History:
             path = self._new_path()
             changes[path] = self._fresh_lines(5)
             self._paths.append(path)
-        signed = world.signature(self.maintainer)
-        root = world.enter(commit_on((), changes, "Initial commit", signed, signed), self.maintainer)
+        signature = world.signature(self.maintainer)
+        root = world.enter(commit_on((), changes, "Initial commit", signature, signature), self.maintainer)
         self.main = Branch(repository.default_branch, root)
         self.others: dict[str, Branch] = {}
         self._locked: set[tuple[str, str]] = set()
@@ -93,13 +93,13 @@ class History:
     def ordinary(
         self, author: Account | None, commits: int, *, same_repository: bool, on: Draft | None = None
     ) -> Draft:
-        """Draft a pull request of so many commits on new and old files, on main or on another one's head."""
+        """Draft a pull request of `commits` commits on new and old files, on main or on the head of another draft."""
         rng = self.rng
         fork = on.head if on else self.main.head
         paths = self._pick_paths(fork, 1 + int(rng.random() ** 2 * 4))
         before: Changes = {path: fork.tree.get(path) for path in paths}
         files = dict(before)
-        made: list[Commit] = []
+        new_commits: list[Commit] = []
         head = fork
         for index in range(commits):
             path = paths[index % len(paths)] if index else paths[0]
@@ -108,8 +108,8 @@ class History:
                 changes |= {p: self._edited(files[p], first=True) for p in paths if files[p] == before[p] and p != path}
             files |= changes
             head = self._commit((head,), changes, self._message(index), author)
-            made.append(head)
-        draft = Draft(author, title(rng), None, self.main, fork, made, same_repository, files, before)
+            new_commits.append(head)
+        draft = Draft(author, title(rng), None, self.main, fork, new_commits, same_repository, files, before)
         return self._lock(draft)
 
     def stacked(self, on: Draft, author: Account | None, commits: int) -> Draft:
@@ -129,8 +129,8 @@ class History:
             head = f'Revert "{of.title} (#{number})"' if of.style == "squash" else f'Revert "{of.title}"'
             body = f"Reverts {self.repository.name_with_owner}#{number}"
         message = f"{head}\n\nThis reverts commit {of.landed.oid}."
-        made = self._commit((self.main.head,), of.before, message, author)
-        draft = Draft(author, head, body, self.main, self.main.head, [made], True, dict(of.before), dict(of.files))
+        commit = self._commit((self.main.head,), of.before, message, author)
+        draft = Draft(author, head, body, self.main, self.main.head, [commit], True, dict(of.before), dict(of.files))
         draft.reverts, draft.branch_name = of, f"revert-{number}"
         return self._lock(draft)
 
@@ -141,12 +141,12 @@ class History:
             return None
         number = of.pull.number
         message = f"{of.title} (#{number})\n\n(cherry picked from commit {of.landed.oid})"
-        made = self._commit((release.head,), of.files, message, author)
+        commit = self._commit((release.head,), of.files, message, author)
         head = self.rng.choice((f"[{branch}] {of.title} (#{number})", f"Backport PR #{number}: {of.title}"))
         body = self.rng.choice(
             (f"Backport of #{number}.", f"Backports #{number} to {branch}", f"Cherry-pick of {of.landed.oid}")
         )
-        draft = Draft(author, head, body, release, release.head, [made], True, dict(of.files), dict(of.before))
+        draft = Draft(author, head, body, release, release.head, [commit], True, dict(of.files), dict(of.before))
         draft.branch_name = f"backport-{number}"
         return self._lock(draft)
 
@@ -164,8 +164,8 @@ class History:
         self._lines += 1
         files: Changes = {path: f"{name}==1.{old + 1}.{self._lines}\n".encode()}
         before: Changes = {path: self.main.head.tree.get(path)}
-        made = self._commit((self.main.head,), files, f"{head}\n\nSigned-off-by: {bot.login}", bot)
-        draft = Draft(bot, head, body, self.main, self.main.head, [made], True, files, before)
+        commit = self._commit((self.main.head,), files, f"{head}\n\nSigned-off-by: {bot.login}", bot)
+        draft = Draft(bot, head, body, self.main, self.main.head, [commit], True, files, before)
         draft.branch_name = f"{bot.login.replace('[bot]', '')}/pip/{name}"
         return self._lock(draft)
 
@@ -178,8 +178,8 @@ class History:
         changes = dict(last.changes)
         if path is not None and not draft.reverts:
             changes[path] = draft.files[path] = self._edited(changes[path], first=False)
-        made = self._commit(last.parents, changes, last.message, draft.author)
-        return [*draft.commits[:-1], made]
+        commit = self._commit(last.parents, changes, last.message, draft.author)
+        return [*draft.commits[:-1], commit]
 
     def rebase(self, draft: Draft) -> list[Commit]:
         """Return the draft's commits on the tip of its base; merges of the base drop out."""
@@ -229,7 +229,7 @@ class History:
         return landed
 
     def release(self, draft: Draft) -> None:
-        """Let go of a landed or closed draft's files."""
+        """Unlock the files of a landed or closed draft."""
         self._locked.difference_update((draft.base.name, path) for path in draft.files)
 
     def test_merge(self, draft: Draft) -> Commit:
@@ -243,12 +243,12 @@ class History:
         self._lines += 1
         log = (self.main.head.tree.get("CHANGELOG.md") or b"") + b"- change %d\n" % self._lines
         text = f"Note #{pull.number} in the changelog"
-        made = self.main.head = self._commit((self.main.head,), {"CHANGELOG.md": log}, text, self.maintainer)
+        commit = self.main.head = self._commit((self.main.head,), {"CHANGELOG.md": log}, text, self.maintainer)
         self.world.event(
             pull,
             "ReferencedEvent",
             self.maintainer,
-            commit=made,
+            commit=commit,
             commit_repository=self.repository,
             subject=pull,
             is_cross_repository=False,
@@ -266,21 +266,21 @@ class History:
         *,
         committer: Account | None = None,
     ) -> Commit:
-        signed = self.world.signature(author)
-        other = self.world.signature(committer) if committer else signed
-        return self.world.enter(commit_on(parents, dict(changes), message, signed, other), author)
+        author_line = self.world.signature(author)
+        committer_line = self.world.signature(committer) if committer else author_line
+        return self.world.enter(commit_on(parents, dict(changes), message, author_line, committer_line), author)
 
     def _replay(self, draft: Draft, committer: Account | None) -> list[Commit]:
-        head, made = draft.base.head, []
+        head, replayed = draft.base.head, []
         for commit in draft.commits:
             if len(commit.parents) == 1:
                 # committed a second later than anything so far, so that a replay in place is a commit of its own
                 self.world.now += 1
-                signed: Signature = self.world.signature(committer)
-                fresh = commit_on((head,), commit.changes, commit.message, commit.author_line, signed)
+                committer_line: Signature = self.world.signature(committer)
+                fresh = commit_on((head,), commit.changes, commit.message, commit.author_line, committer_line)
                 head = self.world.enter(fresh, draft.author)
-                made.append(head)
-        return made
+                replayed.append(head)
+        return replayed
 
     def _lock(self, draft: Draft) -> Draft:
         self._locked.update((draft.base.name, path) for path in draft.files)
@@ -291,7 +291,7 @@ class History:
         return all((branch.name, path) not in self._locked and tree.get(path) == old for path, old in state.items())
 
     def _pick_paths(self, fork: Commit, count: int) -> list[str]:
-        """Pick files nobody is at work on; a file that main changed since the fork would not land cleanly."""
+        """Pick files that are not locked; a file that main changed since the fork would not land cleanly."""
         found: list[str] = []
         main = self.main.head.tree
         for _ in range(count):

@@ -1,4 +1,4 @@
-"""Time as the emulator sees it; tests move it instead of sleeping."""
+"""The emulator's time; tests move it instead of sleeping."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import time
 
 
 class VirtualClock:
-    """Seconds since the epoch that pass only when somebody says so. Starts at the real time unless told otherwise."""
+    """Seconds since the epoch, which pass only on demand. Starts at the real time by default."""
 
     def __init__(self, start: float | None = None) -> None:
         self._now = float(int(time.time())) if start is None else start
         self._lock = threading.Lock()
         self.slept: list[float] = []
-        """Every wait asked of `sleep`, in order."""
+        """The arguments of all calls of `sleep`, in order."""
 
     def __call__(self) -> float:
         return self._now
@@ -25,6 +25,6 @@ class VirtualClock:
             self._now += seconds
 
     def sleep(self, seconds: float) -> None:
-        """Stand in for time.sleep: return at once, that much later."""
+        """Replace time.sleep: return at once, with the clock moved."""
         self.slept.append(seconds)
         self.advance(max(0.0, seconds))

@@ -1,4 +1,4 @@
-"""What is said about a generated pull request: its body, comments, reviews, labels, issues and cross-references."""
+"""The texts of a generated pull request: its body, comments, reviews, labels, issues and cross-references."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Conversation:
         self.milestones = [world.milestone(f"1.{n}", n + 1) for n in range(4)]
 
     def body(self, draft: Draft, targets: list[Target], number: int) -> str:
-        """Write a body; what it cites is noted by `hold` once the pull request has a number."""
+        """Write a body; `hold` records its citations once the pull request has a number."""
         rng = self.rng
         parts = [sentence(rng)]
         if rng.random() < 0.25:
@@ -83,8 +83,8 @@ class Conversation:
 
     def _event(self, pull: PullRequest, kind: str, actor: Account | None, **data: object) -> None:
         prefix = "".join(letter for letter in kind if letter.isupper())
-        made = self.world.add(prefix, Event, self._later(), kind, actor, {"pull_request": pull, **data})
-        pull.timeline.append(made)
+        event = self.world.add(prefix, Event, self._later(), kind, actor, {"pull_request": pull, **data})
+        pull.timeline.append(event)
 
     def _closing(self, pull: PullRequest, count: int) -> None:
         pool = self.issues[-20:] if count <= min(len(self.issues), 20) and self.rng.random() < 0.85 else self.tracker
@@ -123,12 +123,14 @@ class Conversation:
             sha = cited.merge_commit.oid if isinstance(cited, PullRequest) and cited.merge_commit else None
             text += "\n\n" + citation(rng, Target(pull.repository.name_with_owner, cited.number, cited.url, sha)).text
             self.world.cross_reference(cited, pull)
-        made = self.world.add("IC", IssueComment, when, self._who(), choose(rng, ASSOCIATIONS), text, when, pull)
+        issue_comment = self.world.add(
+            "IC", IssueComment, when, self._who(), choose(rng, ASSOCIATIONS), text, when, pull
+        )
         if rng.random() < 0.05:
-            made.updated_at = made.last_edited_at = self._later_than(when)
-        made.is_minimized = rng.random() < 0.02
-        pull.comments.append(made)
-        pull.repository.issue_comments.append(made)
+            issue_comment.updated_at = issue_comment.last_edited_at = self._later_than(when)
+        issue_comment.is_minimized = rng.random() < 0.02
+        pull.comments.append(issue_comment)
+        pull.repository.issue_comments.append(issue_comment)
 
     def _later_than(self, when: str) -> str:
         return max(when, self._later())
@@ -136,7 +138,7 @@ class Conversation:
     def _review(self, pull: PullRequest) -> None:
         rng, when = self.rng, self._later()
         text = comment(rng) if rng.random() < 0.4 else ""
-        made = self.world.add(
+        review = self.world.add(
             "PRR",
             Review,
             when,
@@ -149,7 +151,7 @@ class Conversation:
             when,
             choose(rng, pull.commits).commit,
         )
-        pull.reviews.append(made)
+        pull.reviews.append(review)
 
     def _thread(self, draft: Draft, count: int) -> None:
         pull, rng, world = draft.pull, self.rng, self.world
@@ -162,7 +164,7 @@ class Conversation:
         for _ in range(count):
             review = choose(rng, pull.reviews) if pull.reviews else None
             commit = choose(rng, pull.commits).commit
-            made = world.add(
+            review_comment = world.add(
                 "PRRC",
                 ReviewComment,
                 when,
@@ -179,9 +181,9 @@ class Conversation:
                 reply_to=thread.comments[0] if thread.comments else None,
             )
             if review:
-                review.comments.append(made)
-            thread.comments.append(made)
-            pull.repository.review_comments.append(made)
+                review.comments.append(review_comment)
+            thread.comments.append(review_comment)
+            pull.repository.review_comments.append(review_comment)
             when = self._later_than(when)
 
     def _cited_from_outside(self, pull: PullRequest) -> None:

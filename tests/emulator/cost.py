@@ -1,9 +1,9 @@
-"""What a query costs before it runs: GitHub's documented node and point formulas, and its page limits.
+"""The cost of a query before it runs: GitHub's documented node and point formulas, and its page limits.
 
 Nodes: every connection counts its page size, times the page sizes of the connections around it; every id of
 `nodes(ids:)` counts one and multiplies what is inside it. Points: the number of requests that would fetch each
 connection once for each of its possible parents, divided by 100 and rounded, at least 1. A connection without a page
-size of which only the total is asked counts nothing.
+size, of which only the total is requested, counts nothing.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ IDS_LIMIT = 100
 
 
 class Refused(Exception):
-    """GitHub would not run this query; `error` is its entry in `errors`."""
+    """GitHub refuses to run this query; `error` is its entry in `errors`."""
 
     def __init__(self, kind: str, message: str, path: list[str], node: FieldNode | None = None) -> None:
         super().__init__(message)
@@ -52,7 +52,7 @@ class Cost:
     nodes: int
     requests: int
     page_size: int | None
-    """Items asked of the outermost connection or, without one around it, ids of `nodes(ids:)`."""
+    """Items requested of the outermost connection or, without one, ids of `nodes(ids:)`."""
 
 
 @dataclass
@@ -148,9 +148,9 @@ class _Walker:
             raise Refused("INVALID_PAGINATION_BOUNDARIES", message, path, node)
         size, which = (first, "first") if first is not None else (last, "last")
         if size is None:
-            asked = {s.name.value for group in sets for s in group.selections if isinstance(s, FieldNode)}
-            asked_more = any(not isinstance(s, FieldNode) for group in sets for s in group.selections)
-            if asked <= {"totalCount", "__typename"} and not asked_more:
+            field_names = {s.name.value for group in sets for s in group.selections if isinstance(s, FieldNode)}
+            has_fragments = any(not isinstance(s, FieldNode) for group in sets for s in group.selections)
+            if field_names <= {"totalCount", "__typename"} and not has_fragments:
                 return None
             message = f"You must provide a `first` or `last` value to properly paginate the `{name}` connection."
             raise Refused("MISSING_PAGINATION_BOUNDARIES", message, path, node)
@@ -182,9 +182,9 @@ class _Walker:
 
     def _included(self, selection: Any) -> bool:
         for directive in selection.directives or ():
-            wanted = directive.name.value == "include"
+            include = directive.name.value == "include"
             for argument in directive.arguments or ():
-                if bool(value_from_ast_untyped(argument.value, self.variables)) is not wanted:
+                if bool(value_from_ast_untyped(argument.value, self.variables)) is not include:
                     return False
         return True
 

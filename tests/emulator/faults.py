@@ -11,12 +11,12 @@ from tests.emulator.world import World
 
 
 class Kind(StrEnum):
-    """A misbehaviour of GitHub. The value is what `Exchange.fault` shows."""
+    """A kind of misbehaviour of GitHub. `Exchange.fault` has the value."""
 
     RETRY_AFTER_403 = "retry_after_403"
     """Secondary limit, with Retry-After."""
     SECONDARY_403 = "secondary_403"
-    """Secondary limit, without Retry-After: only the words say so."""
+    """Secondary limit, without Retry-After: only the message says so."""
     PRIMARY_403 = "primary_403"
     """Primary limit: x-ratelimit-remaining 0 and a reset in `seconds`."""
     RETRY_AFTER_429 = "retry_after_429"
@@ -33,13 +33,13 @@ class Kind(StrEnum):
     SOMETHING_WENT_WRONG_200 = "something_went_wrong_200"
     """GraphQL's 200 with data null and an untyped error that asks to quote a request id."""
     SHORT_PAGE = "short_page"
-    """Fewer items than there are, though hasNextPage; the cursor goes on behind them."""
+    """Fewer items than there are, with hasNextPage; the cursor continues after them."""
     LOST_CURSOR = "lost_cursor"
-    """endCursor null, though hasNextPage."""
+    """endCursor null, with hasNextPage."""
     REPEATED_CURSOR = "repeated_cursor"
     """endCursor is the cursor that was sent (on a first page: that of its first item)."""
     REPEATED_PAGE = "repeated_page"
-    """The answer before, of the same operation, once more."""
+    """The previous answer of the same operation again."""
     TRUNCATED = "truncated"
     """Half of the body, then the connection closes."""
     BAD_JSON = "bad_json"
@@ -51,9 +51,9 @@ class Kind(StrEnum):
     RESET = "reset"
     """The connection is reset before any answer."""
     EXHAUSTED = "exhausted"
-    """The token's budget of the resource is gone; what then is answered is the emulator's own limit."""
+    """The token's budget of the resource is used up; the answer is that of the emulator's own limit."""
     CHANGE = "change"
-    """`change(world)` runs after the exchange was answered: the world moves on in the middle of a run."""
+    """`change(world)` runs after the exchange was answered: the world changes in the middle of a run."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Call:
 
 @dataclass
 class Fault:
-    """A rule: which calls are hit, and by what.
+    """A rule: which calls are hit, and by which fault.
 
     A call matches when every given condition holds: `operation` (a GraphQL operation's name, or for REST the end of the
     path, such as "/pulls/comments"), `resource` (graphql, core), `page_over` (its page size is larger), `token`,
@@ -95,18 +95,18 @@ class Fault:
     keep: int = 1
     change: Callable[[World], None] | None = None
     hits: int = field(default=0, init=False)
-    _seen: int = field(default=0, init=False)
+    _matched: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
         if (self.kind is Kind.CHANGE) is not (self.change is not None):
             raise ValueError("a CHANGE takes what to change, and nothing else does")
 
     def strikes(self, call: Call) -> bool:
-        """Count the call, and say whether it is hit."""
+        """Count the call, and return whether it is hit."""
         if not self._matches(call):
             return False
-        self._seen += 1
-        if self._seen < self.nth or (self.times is not None and self.hits >= self.times):
+        self._matched += 1
+        if self._matched < self.nth or (self.times is not None and self.hits >= self.times):
             return False
         self.hits += 1
         return True

@@ -27,7 +27,7 @@ def generate_world(seed: int, pulls: int, *, sizes: Sizes | None = None, git_dir
     the world's shas are its shas (they are git's own without it, too).
     """
     collecting = gc.isenabled()
-    gc.disable()  # nothing of a growing world is garbage
+    gc.disable()  # a growing world has no garbage
     try:
         world = _Generator(seed, sizes or Sizes.load()).run(pulls)
     finally:
@@ -82,7 +82,7 @@ class _Generator:
         return self.world
 
     def _neighbours(self) -> None:
-        """Other repositories: one to cite and be cited by, one nobody may see."""
+        """Add other repositories: to cite and be cited by, and a private one."""
         other = self.world.repository("someoneelse/project")
         people = self.people
         self.talk.foreign = [
@@ -175,7 +175,7 @@ class _Generator:
         return draft
 
     def _targets(self) -> list[Target]:
-        """Return what a new text may cite: recent pull requests and issues of the home repository."""
+        """Return what a new text can cite: recent pull requests and issues of the home repository."""
         numbered = self.repository.numbered
         last = len(numbered)
         if not last:
@@ -189,7 +189,7 @@ class _Generator:
         return found
 
     def _fork(self, author: Account | None) -> Repository | None:
-        """Return the author's fork; null where it was deleted, which a ghost's always is."""
+        """Return the author's fork; None where it was deleted, as a ghost's always is."""
         if author is None or self.rng.random() < 0.06:
             return None
         if author.login not in self.fork_of:
@@ -207,7 +207,7 @@ class _Generator:
     # -- settling ------------------------------------------------------------------------------------------------
 
     def _settle(self) -> None:
-        """Land or close one open pull request that does not wait for another one."""
+        """Land or close one open pull request that does not wait for another."""
         rng, world = self.rng, self.world
         ready = [d for d in self.open if d.base_pull is None or d.base_pull not in self.open]
         draft = rng.choice(ready)
@@ -323,7 +323,7 @@ class _Generator:
                 self._force_push(child, self.history.rebase(child))
 
     def _finish(self) -> None:
-        """Connections in the order of time, branches as refs, the clock after the last event."""
+        """Sort connections by time, add branches as refs, and set the clock after the last event."""
         world, repository = self.world, self.repository
         latest = iso(world.now)
         branches: list[Branch] = [self.history.main, *self.history.others.values()]

@@ -1,4 +1,4 @@
-"""Writes commits into a bare git repository: one fast-import process an update."""
+"""Writes commits into a bare git repository: one fast-import process for each update."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ENVIRONMENT = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTE
 
 
 class GitRepository:
-    """A bare repository that holds what the world says. Shas come out as `objects` named them; `update` checks it."""
+    """A bare repository with the commits of the world. Shas are those of `objects`; `update` checks it."""
 
     def __init__(self, path: Path, *, head: str = "refs/heads/main") -> None:
         self.path = path
@@ -23,16 +23,16 @@ class GitRepository:
         self._git("symbolic-ref", "HEAD", head, at=path)
 
     def update(self, refs: dict[str, Commit]) -> None:
-        """Write the commits that the refs reach and are not written yet, and make the refs exactly these."""
+        """Write the reachable commits that are not written yet, and set the refs to exactly these."""
         fresh = list(self._unwritten(refs.values()))
         if fresh:
             self._import(fresh)
-        wanted = {name: commit.oid for name, commit in refs.items()}
-        lines = [f"update {name} {oid}" for name, oid in wanted.items() if self._refs.get(name) != oid]
-        lines += [f"delete {name}" for name in self._refs if name not in wanted]
+        targets = {name: commit.oid for name, commit in refs.items()}
+        lines = [f"update {name} {oid}" for name, oid in targets.items() if self._refs.get(name) != oid]
+        lines += [f"delete {name}" for name in self._refs if name not in targets]
         if lines:
             self._git("update-ref", "--stdin", at=self.path, stdin="".join(f"{line}\n" for line in lines).encode())
-        self._refs = wanted
+        self._refs = targets
 
     def _unwritten(self, tips: Iterable[Commit]) -> Iterator[Commit]:
         """Yield commits parents first, without recursion: histories are deeper than Python's stack."""
@@ -80,10 +80,10 @@ class GitRepository:
 
     @staticmethod
     def _git(*arguments: str, at: Path | None = None, stdin: bytes | None = None) -> bytes:
-        where = ["--git-dir", str(at)] if at else []
-        done = subprocess.run(
-            ["git", *where, *arguments], input=stdin, capture_output=True, check=False, env=_ENVIRONMENT
+        location = ["--git-dir", str(at)] if at else []
+        process = subprocess.run(
+            ["git", *location, *arguments], input=stdin, capture_output=True, check=False, env=_ENVIRONMENT
         )
-        if done.returncode:
-            raise AssertionError(f"git {arguments[0]} failed: {done.stderr.decode(errors='replace').strip()}")
-        return done.stdout
+        if process.returncode:
+            raise AssertionError(f"git {arguments[0]} failed: {process.stderr.decode(errors='replace').strip()}")
+        return process.stdout

@@ -45,7 +45,7 @@ class HttpServer(ThreadingHTTPServer):
                 continue  # it is closed already
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that hangs up is no news here; what goes wrong inside is answered with 599 by the handler."""
+        """Ignore clients that hang up; the handler answers internal errors with 599."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -83,10 +83,10 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(answer.body)
 
     def _reset(self) -> None:
-        # lingering for no time makes the kernel send a reset instead of an orderly end
+        # with a linger time of 0 the kernel sends a reset instead of closing in order
         self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.close_connection = True
         self.connection.close()
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing: `Emulator.log` is the log."""
+        """Log nothing: `Emulator.log` is the log."""

@@ -48,7 +48,7 @@ class Meter:
         }
 
     def rest(self) -> dict[str, int]:
-        """Return what GET /rate_limit shows of it."""
+        """Return its entry in GET /rate_limit."""
         return {"limit": self.limit, "remaining": self.remaining, "reset": self.reset, "used": self.used}
 
     def graphql(self, cost: int, nodes: int) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""What a GitHub universe is made of. Field names are GitHub's, in snake case; times are ISO 8601 text, UTC."""
+"""The objects of a GitHub universe. Field names are GitHub's, in snake case; times are ISO 8601 text, UTC."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ INT_MAX = 2**31 - 1
 
 @dataclass(slots=True, eq=False)
 class Thing:
-    """Whatever has a node id and a database id."""
+    """Anything with a node id and a database id."""
 
     id: str
     database_key: int
@@ -28,7 +28,7 @@ class Thing:
 
     @property
     def order(self) -> tuple[str, int]:
-        """Where it stands in a connection; a cursor is made of it, so an insertion elsewhere moves no cursor."""
+        """Its key in a connection. Cursors are made from it, so an insertion elsewhere moves no cursor."""
         return ("", self.database_key)
 
 
@@ -49,7 +49,7 @@ class Account(Thing):
 
 @dataclass(slots=True, eq=False)
 class Dated(Thing):
-    """What stands in a connection by time."""
+    """A thing that connections sort by time."""
 
     created_at: str
 
@@ -60,7 +60,7 @@ class Dated(Thing):
 
 @dataclass(slots=True, eq=False)
 class Written(Dated):
-    """Text by somebody: author null where the account was deleted, body null where REST says null."""
+    """A text with an author: author None where the account was deleted, body None where REST has null."""
 
     author: Account | None
     author_association: str

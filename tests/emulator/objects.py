@@ -21,7 +21,7 @@ def iso(epoch: int) -> str:
 
 
 class File(NamedTuple):
-    """A file in a tree: its row there, and what is in it."""
+    """A file in a tree: its row there, and its content."""
 
     row: bytes
     content: bytes
@@ -66,7 +66,7 @@ class Tree:
         return found.content if found else None
 
     def changes_to(self, other: Tree) -> Changes:
-        """Return what turns this tree into the other one."""
+        """Return the changes that turn this tree into the other."""
         found: Changes = {}
         places = [("", self._files, other._files)]
         for name in {*self._directories, *other._directories}:

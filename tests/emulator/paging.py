@@ -1,4 +1,4 @@
-"""Connections: keyed, opaque cursors and the pages they cut."""
+"""Connections: opaque cursors made from keys, and the pages between them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def order_of(thing: Any) -> Key:
 
 @dataclass(slots=True)
 class PageInfo:
-    """A page's ends; cursors are only made when asked for. The last two fields are for faults."""
+    """A page's ends; cursors are only made when requested. The last two fields are for faults."""
 
     scope: Scope
     first_key: Key | None
@@ -115,7 +115,7 @@ def cut(
 ) -> Page:
     """Cut a page out of items that are sorted in rising order of their keys.
 
-    Cursors name keys, not positions: what is inserted or deleted elsewhere moves no page.
+    Cursors name keys, not positions: insertions and deletions elsewhere move no page.
     """
     if keys is None:
         keys = [key(item) for item in items]

@@ -29,35 +29,35 @@ SCHEMA_FILE = Path(__file__).with_name("schema.graphql")
 
 @dataclass
 class Context:
-    """What one execution knows beside the query."""
+    """The context of one execution, besides the query."""
 
     world: World
     rate_limit: dict[str, Any] | None
     viewer: str
     pulls: PullIndex
     bend: str | None = None
-    """A fault that bends the first page cut: short_page, lost_cursor or repeated_cursor."""
+    """A fault that changes the first page cut: short_page, lost_cursor or repeated_cursor."""
 
 
 @dataclass
 class PullIndex:
     """A repository's pull requests by any order and filter, sorted once for each state of the world."""
 
-    _kept: dict[tuple[Any, ...], tuple[int, list[PullRequest], list[Key]]] = field(default_factory=dict)
+    _orders: dict[tuple[Any, ...], tuple[int, list[PullRequest], list[Key]]] = field(default_factory=dict)
 
     def ordered(
         self,
         world: World,
         repository: Repository,
         order: str,
-        wanted: tuple[Any, ...],
+        filter_key: tuple[Any, ...],
         keep: Callable[[PullRequest], bool],
     ) -> tuple[list[PullRequest], list[Key]]:
-        name = (repository.id, order, wanted)
-        found = self._kept.get(name)
+        name = (repository.id, order, filter_key)
+        found = self._orders.get(name)
         if found is None or found[0] != world.changes:
             rows = sorted(((_pull_key(p, order), p) for p in repository.pulls if keep(p)), key=lambda row: row[0])
-            found = self._kept[name] = (world.changes, [p for _, p in rows], [key for key, _ in rows])
+            found = self._orders[name] = (world.changes, [p for _, p in rows], [key for key, _ in rows])
         return found[1], found[2]
 
 
@@ -83,36 +83,36 @@ def _not_found(id_: str) -> GraphQLError:
     return _failure("NOT_FOUND", f"Could not resolve to a node with the global id of '{id_}'.")
 
 
-def page(info: Any, scope_name: str, items: Sequence[Any], arguments: dict[str, Any], **more: Any) -> Page:
-    """Cut a page, bent by the fault of this exchange if there is one."""
+def page(info: Any, scope_name: str, items: Sequence[Any], arguments: dict[str, Any], **options: Any) -> Page:
+    """Cut a page, changed by the fault of this exchange if there is one."""
     context: Context = info.context
     first = arguments.get("first")
     bend, context.bend = context.bend, None
     if bend == "short_page" and first:
         first = max(1, min(first, len(items)) // 2)
     try:
-        made = cut(
+        cut_page = cut(
             items,
             Scope(context.world.seed, scope_name),
             first=first,
             last=arguments.get("last"),
             after=arguments.get("after"),
             before=arguments.get("before"),
-            **more,
+            **options,
         )
     except BadCursor as error:
         raise _failure("INVALID_CURSOR_ARGUMENTS", str(error)) from None
-    ends = made.page_info
+    ends = cut_page.page_info
     if bend == "lost_cursor":
         ends.lost, ends.has_next_page = True, True
     elif bend == "repeated_cursor":
         ends.end, ends.has_next_page = arguments.get("after") or ends.start_cursor, True
-    return made
+    return cut_page
 
 
-def _repository(_: Any, info: Any, owner: str, name: str, **more: Any) -> Repository:
+def _repository(_: Any, info: Any, owner: str, name: str, **arguments: Any) -> Repository:
     world: World = info.context.world
-    found = world.find(f"{owner}/{name}", follow=more.get("followRenames") is not False)
+    found = world.find(f"{owner}/{name}", follow=arguments.get("followRenames") is not False)
     if found is None or found.is_private:
         raise _failure("NOT_FOUND", f"Could not resolve to a Repository with the name '{owner}/{name}'.")
     return found
@@ -144,7 +144,7 @@ def _numbered(kind: str | None) -> Callable[..., Any]:
 def _pulls(repository: Repository, info: Any, **arguments: Any) -> Page:
     order = arguments.get("orderBy") or {"field": "CREATED_AT", "direction": "ASC"}
     states = arguments.get("states")
-    wanted = {
+    conditions = {
         "state": set(states) if states else None,
         "base_ref_name": {arguments["baseRefName"]} if arguments.get("baseRefName") else None,
         "head_ref_name": {arguments["headRefName"]} if arguments.get("headRefName") else None,
@@ -152,11 +152,11 @@ def _pulls(repository: Repository, info: Any, **arguments: Any) -> Page:
     labels = set(arguments.get("labels") or ())
 
     def keep(pull: PullRequest) -> bool:
-        return all(values is None or getattr(pull, name) in values for name, values in wanted.items()) and (
+        return all(values is None or getattr(pull, name) in values for name, values in conditions.items()) and (
             not labels or any(label.name in labels for label in pull.labels)
         )
 
-    filters = (*(tuple(sorted(v)) if v else None for v in wanted.values()), tuple(sorted(labels)))
+    filters = (*(tuple(sorted(v)) if v else None for v in conditions.values()), tuple(sorted(labels)))
     context: Context = info.context
     items, keys = context.pulls.ordered(context.world, repository, order["field"], filters, keep)
     scope = f"{repository.id}/pullRequests/{order['field']}/{filters}"
@@ -167,9 +167,9 @@ def _timeline(pull: PullRequest, info: Any, **arguments: Any) -> Page:
     types, since = arguments.get("itemTypes"), arguments.get("since")
     kinds = {_camel(name) for name in types} if types else None
     items = [e for e in pull.timeline if (not kinds or e.kind in kinds) and (not since or e.created_at >= since)]
-    made = page(info, f"{pull.id}/timelineItems/{sorted(kinds or ())}", items, arguments)
-    made.updated_at = pull.updated_at
-    return made
+    cut_page = page(info, f"{pull.id}/timelineItems/{sorted(kinds or ())}", items, arguments)
+    cut_page.updated_at = pull.updated_at
+    return cut_page
 
 
 def _camel(name: str) -> str:

@@ -67,23 +67,23 @@ class RestApi:
             return self._comments(repository, "review", rows, self._review_comment, path, query)
         if rest == "/issues/comments":
             return self._comments(repository, "issue", repository.issue_comments, self._issue_comment, path, query)
-        one = re.fullmatch(r"/(pulls|issues)/(\d+)(/comments|/reviews|/commits)?", rest)
-        found = repository.numbered.get(int(one[2])) if one else None
-        if one is None or found is None:
+        match = re.fullmatch(r"/(pulls|issues)/(\d+)(/comments|/reviews|/commits)?", rest)
+        found = repository.numbered.get(int(match[2])) if match else None
+        if match is None or found is None:
             return not_found()
-        if one[1] == "issues" and one[3] == "/comments":
-            said = [c for c in repository.issue_comments if c.subject is found]
-            return self._page(said, self._issue_comment, path, query)
-        if one[1] == "issues" and not one[3]:
+        if match[1] == "issues" and match[3] == "/comments":
+            comments = [c for c in repository.issue_comments if c.subject is found]
+            return self._page(comments, self._issue_comment, path, query)
+        if match[1] == "issues" and not match[3]:
             return json_answer(200, self._issue(found))
         if not isinstance(found, PullRequest):
             return not_found()
-        if not one[3]:
+        if not match[3]:
             return json_answer(200, self._pull(found))
-        if one[3] == "/comments":
+        if match[3] == "/comments":
             rows = sorted((c for t in found.threads for c in t.comments), key=lambda c: c.order)
             return self._page(rows, self._review_comment, path, query)
-        if one[3] == "/reviews":
+        if match[3] == "/reviews":
             return self._page(found.reviews, self._review, path, query)
         return self._page(found.commits, self._commit, path, query)
 
@@ -138,15 +138,15 @@ class RestApi:
     ) -> Answer:
         number, size = max(1, _number(query, "page", 1)), _size(query)
         last = max(1, -(-len(rows) // size))
-        made = json_answer(200, [show(row) for row in rows[(number - 1) * size : number * size]])
+        answer = json_answer(200, [show(row) for row in rows[(number - 1) * size : number * size]])
         links = []
-        wanted = [("prev", number - 1), ("next", number + 1), ("last", last), ("first", 1)]
-        for name, target in wanted:
+        relations = [("prev", number - 1), ("next", number + 1), ("last", last), ("first", 1)]
+        for name, target in relations:
             if (name in {"prev", "first"} and number > 1) or (name in {"next", "last"} and number < last):
                 links.append(f'<{self.base}{path}?{urlencode({**query, "page": str(target)})}>; rel="{name}"')
         if links:
-            made.headers["Link"] = ", ".join(links)
-        return made
+            answer.headers["Link"] = ", ".join(links)
+        return answer
 
     # -- objects -------------------------------------------------------------------------------------------------
 
@@ -234,7 +234,7 @@ class RestApi:
     def _review_comment(self, it: ReviewComment) -> dict[str, Any]:
         home = f"{self._home(it.pull.repository)}/pulls"
         original = it.original_commit.oid if it.original_commit else None
-        made = {
+        row = {
             **self._text(it),
             "url": f"{home}/comments/{it.database_key}",
             "html_url": it.url,
@@ -250,8 +250,8 @@ class RestApi:
             "subject_type": it.subject_type.lower(),
         }
         if it.reply_to:  # absent, not null, for a thread's first comment
-            made["in_reply_to_id"] = it.reply_to.database_key
-        return made
+            row["in_reply_to_id"] = it.reply_to.database_key
+        return row
 
     def _review(self, it: Review) -> dict[str, Any]:
         return {

@@ -184,12 +184,12 @@ class Emulator:
                 meter.exhaust()
             if fault.kind is Kind.REPEATED_PAGE and (call.operation or call.path) in self._previous:
                 return self._previous[call.operation or call.path]
-            if (made := answers.instead(fault, meter, self.clock())) is not None:
+            if (failure := answers.instead(fault, meter, self.clock())) is not None:
                 # a query that ran into a gateway's patience has cost what it costs
-                if made.status in {502, 504} and prepared and prepared.cost:
-                    made.points = prepared.cost.points
-                    meter.charge(made.points)
-                return self._with_limits(made, meter)
+                if failure.status in {502, 504} and prepared and prepared.cost:
+                    failure.points = prepared.cost.points
+                    meter.charge(failure.points)
+                return self._with_limits(failure, meter)
         if call.path == "/rate_limit":
             return self._with_limits(self._limits(token or ""), meter)
         if self.rate_limit and meter.remaining <= 0:

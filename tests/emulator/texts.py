@@ -1,4 +1,4 @@
-"""What the people of a generated world write: ordinary prose, citations of every kind, and what only looks like one."""
+"""The texts of a generated world: ordinary prose, citations of every kind, and text that only looks like one."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ AWKWARD_BODIES: tuple[str | None, ...] = (
 
 
 class Cited(NamedTuple):
-    """A text, and whether GitHub would say it closes what it cites."""
+    """A text, and whether GitHub would close the target because of it."""
 
     text: str
     closes: bool = False
@@ -80,7 +80,7 @@ class Cited(NamedTuple):
 
 @dataclass(frozen=True)
 class Target:
-    """What a text can cite: a number of a repository and, where it landed, a commit."""
+    """A target of citations: a number of a repository and, where it landed, a commit."""
 
     repository: str
     number: int
@@ -141,7 +141,7 @@ DECOYS = (
 
 
 def choose(rng: random.Random, things: Sequence[T]) -> T:
-    """Return one of the things; three times as fast as `Random.choice`, which a large world is mostly made of."""
+    """Return one of the things; three times as fast as `Random.choice`: a large world consists mostly of choices."""
     return things[int(rng.random() * len(things))]
 
 
@@ -156,7 +156,7 @@ def title(rng: random.Random) -> str:
 
 
 def citation(rng: random.Random, target: Target) -> Cited:
-    """Return a sentence that cites the target in one of the ways that GitHub recognises."""
+    """Return a sentence that cites the target in a form that GitHub recognises."""
     roll = rng.random()
     if target.sha and roll < 0.15:
         template, closes = rng.choice(_SHAS), False

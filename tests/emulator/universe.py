@@ -1,4 +1,4 @@
-"""What a world is made with: accounts, repositories, ids and the index of all things."""
+"""The base of a world: accounts, repositories, ids and the index of all things."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 class Universe:
     """Accounts and repositories, ids for everything, an index by node id, and a clock.
 
-    `changes` counts the mutations; whatever is derived (sorted lists) is good for one count. `now` is in seconds.
+    `changes` counts the mutations; derived data (sorted lists) is valid for one count. `now` is in seconds.
     """
 
     def __init__(self, seed: int, *, start: int = 1_546_300_800, root: str = "https://github.example") -> None:
@@ -29,7 +29,7 @@ class Universe:
         self.accounts: dict[str, Account] = {}
         self.repositories: dict[int, Repository] = {}
         self.home: Repository
-        """The repository that is mined; the first one made."""
+        """The repository that is mined: the first one."""
         self._names: dict[str, Repository] = {}
         # Close below 2**31, so that the ids of a small world already outgrow GraphQL's Int, as GitHub's have done.
         self._next_key = 2**31 - 4000 + seed % 1000
@@ -51,7 +51,7 @@ class Universe:
         return thing
 
     def account(self, login: str, kind: str = "User") -> Account:
-        """Return the account of that login, made where it is new."""
+        """Return the account of that login; makes it if it is new."""
         if login not in self.accounts:
             prefix = {"User": "U", "Bot": "BOT", "Organization": "O", "Mannequin": "M"}.get(kind, "EUA")
             name = login.replace("-", " ").title()
@@ -59,18 +59,18 @@ class Universe:
         return self.accounts[login]
 
     def repository(self, name_with_owner: str, **kwargs: Any) -> Repository:
-        """Return the repository of that name, made (public, empty) where it is new."""
+        """Return the repository of that name; makes it (public, empty) if it is new."""
         if (found := self.find(name_with_owner)) is not None:
             return found
         owner, _, name = name_with_owner.partition("/")
         kind = "Organization" if not self.repositories else "User"
-        made = self.add("R", Repository, iso(self.now), self.account(owner, kind), name, **kwargs)
-        made.updated_at = iso(self.now)
-        self._names[name_with_owner.lower()] = made
-        self.repositories[made.database_key] = made
+        repository = self.add("R", Repository, iso(self.now), self.account(owner, kind), name, **kwargs)
+        repository.updated_at = iso(self.now)
+        self._names[name_with_owner.lower()] = repository
+        self.repositories[repository.database_key] = repository
         if len(self.repositories) == 1:
-            self.home = made
-        return made
+            self.home = repository
+        return repository
 
     def find(self, name_with_owner: str, *, follow: bool = True) -> Repository | None:
         """Return a repository by its name in any case, or, following renames, by a former one."""

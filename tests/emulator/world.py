@@ -26,7 +26,7 @@ Subject = PullRequest | Issue
 
 
 class World(Universe):
-    """A universe that moves on: every method below is something that people or GitHub do, and takes time.
+    """A universe that changes: every method below is an action of people or of GitHub, and takes time.
 
     `home` is the repository that is mined; its git repository, where there is one, follows every change.
     """
@@ -51,9 +51,9 @@ class World(Universe):
         with self.lock:
             number = number or self.next_number(repository)
             now = self.tick()
-            made = self.add("I", Issue, now, author, "NONE", body, now, repository, number, title)
-            repository.numbered[number] = made
-            return made
+            issue = self.add("I", Issue, now, author, "NONE", body, now, repository, number, title)
+            repository.numbered[number] = issue
+            return issue
 
     def add_pull(
         self,
@@ -84,7 +84,7 @@ class World(Universe):
                 head = self.enter(fresh, author) if fresh else target
             else:
                 fresh = None
-            made = self.add(
+            pull = self.add(
                 "PR",
                 PullRequest,
                 now,
@@ -101,16 +101,16 @@ class World(Universe):
                 home,
                 head,
             )
-            made.is_cross_repository = home is not repository
-            made.head_ref = self.add("REF", Ref, made.head_ref_name, head)
-            repository.numbered[number] = made
-            repository.pulls.append(made)
+            pull.is_cross_repository = home is not repository
+            pull.head_ref = self.add("REF", Ref, pull.head_ref_name, head)
+            repository.numbered[number] = pull
+            repository.pulls.append(pull)
             if fresh:
-                made.commits.append(self.add("PURC", PullRequestCommit, fresh, made))
-                made.additions = sum((content or b"").count(b"\n") for content in fresh.changes.values())
-                made.changed_files = len(fresh.changes)
+                pull.commits.append(self.add("PURC", PullRequestCommit, fresh, pull))
+                pull.additions = sum((content or b"").count(b"\n") for content in fresh.changes.values())
+                pull.changed_files = len(fresh.changes)
                 self.sync_git()
-            return made
+            return pull
 
     def push(self, pull: PullRequest, message: str = "Another commit", changes: Changes | None = None) -> Commit:
         """Add one commit to a pull request's head."""
@@ -118,13 +118,13 @@ class World(Universe):
             pull.updated_at = self.tick()
             changes = changes or {f"added/push{self.now}.txt": b"pushed\n"}
             signed = self.signature(pull.author)
-            made = self.enter(commit_on((pull.head,), changes, message, signed, signed), pull.author)
-            self._move_head(pull, made)
-            pull.commits.append(self.add("PURC", PullRequestCommit, made, pull))
+            commit = self.enter(commit_on((pull.head,), changes, message, signed, signed), pull.author)
+            self._move_head(pull, commit)
+            pull.commits.append(self.add("PURC", PullRequestCommit, commit, pull))
             pull.additions += sum((content or b"").count(b"\n") for content in changes.values())
             pull.changed_files += len(changes)
             self.sync_git()
-            return made
+            return commit
 
     def force_push(self, pull: PullRequest, message: str = "Rewritten") -> Commit:
         """Replace a pull request's commits by one on the same base."""
@@ -136,16 +136,21 @@ class World(Universe):
             for item in pull.commits:
                 changes.update(item.commit.changes)
             signed = self.signature(pull.author)
-            made = self.enter(commit_on(first.parents[:1], changes, message, signed, signed), pull.author)
-            self._move_head(pull, made)
+            commit = self.enter(commit_on(first.parents[:1], changes, message, signed, signed), pull.author)
+            self._move_head(pull, commit)
             for item in pull.commits:
                 self.nodes.pop(item.id, None)
-            pull.commits[:] = [self.add("PURC", PullRequestCommit, made, pull)]
+            pull.commits[:] = [self.add("PURC", PullRequestCommit, commit, pull)]
             self.event(
-                pull, "HeadRefForcePushedEvent", pull.author, before_commit=before, after_commit=made, ref=pull.head_ref
+                pull,
+                "HeadRefForcePushedEvent",
+                pull.author,
+                before_commit=before,
+                after_commit=commit,
+                ref=pull.head_ref,
             )
             self.sync_git()
-            return made
+            return commit
 
     def _move_head(self, pull: PullRequest, head: Commit) -> None:
         pull.head = head
@@ -190,32 +195,32 @@ class World(Universe):
                 changes.update(item.commit.changes)
             signed = self.signature(by)
             text = f"Merge pull request #{pull.number} from someone/{pull.head_ref_name}\n\n{pull.title}"
-            made = self.enter(commit_on((branch.target, pull.head), changes, text, signed, signed), by)
-            branch.target, pull.merged_by, pull.landing = made, by, "merge"
-            self.close_pull(pull, merge_commit=made, merged=True)
-            self.event(pull, "MergedEvent", by, commit=made, merge_ref_name=branch.name)
+            commit = self.enter(commit_on((branch.target, pull.head), changes, text, signed, signed), by)
+            branch.target, pull.merged_by, pull.landing = commit, by, "merge"
+            self.close_pull(pull, merge_commit=commit, merged=True)
+            self.event(pull, "MergedEvent", by, commit=commit, merge_ref_name=branch.name)
             self.sync_git()
-            return made
+            return commit
 
     def add_comment(
         self, subject: Subject, body: str | None, author: Account | None, *, bump: bool = True
     ) -> IssueComment:
         with self.lock:
             now = self.tick()
-            made = self.add("IC", IssueComment, now, author, "CONTRIBUTOR", body, now, subject)
+            comment = self.add("IC", IssueComment, now, author, "CONTRIBUTOR", body, now, subject)
             if isinstance(subject, PullRequest):
-                subject.comments.append(made)
-            subject.repository.issue_comments.append(made)
+                subject.comments.append(comment)
+            subject.repository.issue_comments.append(comment)
             if bump:
                 subject.updated_at = now
-            return made
+            return comment
 
     def add_review(self, pull: PullRequest, state: str, body: str | None, author: Account | None) -> Review:
         with self.lock:
             now = pull.updated_at = self.tick()
-            made = self.add("PRR", Review, now, author, "MEMBER", body, now, pull, state, now, pull.head)
-            pull.reviews.append(made)
-            return made
+            review = self.add("PRR", Review, now, author, "MEMBER", body, now, pull, state, now, pull.head)
+            pull.reviews.append(review)
+            return review
 
     def add_review_comment(
         self,
@@ -236,7 +241,7 @@ class World(Universe):
                 pull.threads.append(thread)
             hunk = f"@@ -0,0 +1 @@\n+a line of {path}"
             first = thread.comments[0] if thread.comments else None
-            made = self.add(
+            review_comment = self.add(
                 "PRRC",
                 ReviewComment,
                 now,
@@ -252,13 +257,13 @@ class World(Universe):
                 pull.head,
                 reply_to=first,
             )
-            thread.comments.append(made)
+            thread.comments.append(review_comment)
             if review:
-                review.comments.append(made)
-            pull.repository.review_comments.append(made)
+                review.comments.append(review_comment)
+            pull.repository.review_comments.append(review_comment)
             if bump:
                 pull.updated_at = now
-            return made
+            return review_comment
 
     def edit_comment(self, comment: IssueComment | ReviewComment | Review, body: str, *, bump: bool = False) -> None:
         """Change a text. Whether GitHub then also moves the pull request's `updated_at` is not known: `bump`."""
@@ -302,9 +307,9 @@ class World(Universe):
     def event(self, pull: PullRequest, kind: str, actor: Account | None, **data: Any) -> Event:
         """Put an event on a pull request's timeline, now."""
         prefix = "".join(letter for letter in kind if letter.isupper())
-        made = self.add(prefix, Event, iso(self.now), kind, actor, {"pull_request": pull, **data})
-        pull.timeline.append(made)
-        return made
+        event = self.add(prefix, Event, iso(self.now), kind, actor, {"pull_request": pull, **data})
+        pull.timeline.append(event)
+        return event
 
     def cross_reference(self, target: Subject, source: Subject, *, closes: bool = False) -> Event | None:
         """Record that `source` cites `target`; only pull requests have a timeline here."""
@@ -325,7 +330,7 @@ class World(Universe):
     # -- git -----------------------------------------------------------------------------------------------------
 
     def sync_git(self) -> None:
-        """Bring the git repository, where there is one, up to what the home repository says."""
+        """Update the git repository, where there is one, to the state of the home repository."""
         if self.git is None:
             return
         refs = {f"refs/heads/{ref.name}": ref.target for ref in self.home.branches.values()}

@@ -1,4 +1,4 @@
-"""A fake OpenAI-compatible endpoint on this machine, with every fault an endpoint can have and a bill of its own.
+"""A fake OpenAI-compatible endpoint on this machine, with every fault of an endpoint and its own bill.
 
 It speaks ``/v1/chat/completions`` over real sockets. A *part* decides what becomes of each call; `completion` answers
 it, and the others fail in their way. What a call costs is written down when the endpoint has worked for it, whether
@@ -38,26 +38,26 @@ class Call:
 
 @dataclass(frozen=True)
 class Answer:
-    """What is sent back, and how."""
+    """The response, and how it is sent."""
 
     status: int = 200
     body: bytes = b""
     headers: Mapping[str, str] = field(default_factory=dict)
     delay: float = 0.0
-    """Seconds before anything is sent."""
+    """Seconds before the response is sent."""
     keep: int | None = None
-    """So many bytes of the body are sent, then the connection is cut; None for all. -1 cuts before the status line."""
+    """Bytes of the body that are sent before the connection is cut; None for all. -1 cuts before the status line."""
     trickle: float = 0.0
-    """Seconds between the body's bytes; each arrives in time, the whole does not."""
+    """Seconds between the body's bytes; each byte arrives in time, the whole does not."""
     tokens: tuple[int, int] | None = None
-    """Tokens in and out that the endpoint bills for; None where it bills nothing."""
+    """Tokens in and out that the endpoint bills; None where it bills nothing."""
 
 
 Part = Callable[[Call], Answer]
 
 
 def usage_of(call: Call, out: int = 5) -> tuple[int, int]:
-    """Tokens in and out that a call is billed for: as many as there are bytes, which is the most there can be."""
+    """Tokens in and out that a call is billed for: the number of bytes, which is the maximum."""
     return call.size, min(out, int(call.body.get("max_tokens") or call.body["max_completion_tokens"]))
 
 
@@ -100,24 +100,24 @@ def error(
 
 
 def cut(keep: int = -1) -> Part:
-    """The endpoint works, and the connection ends early."""
+    """An answer whose connection ends early."""
     return lambda call: Answer(body=completion()(call).body, keep=keep, tokens=usage_of(call))
 
 
 def in_turn(*parts: Part) -> Part:
-    """The first part for the first call and so on; the last one for all that follow."""
+    """The first part for the first call and so on; the last part for all later calls."""
     return lambda call: parts[min(call.number, len(parts)) - 1](call)
 
 
 class FakeEndpoint:
-    """The endpoint, while its block is open. `calls` are those that arrived, `bill` those that it wants money for."""
+    """The endpoint, while its block is open. `calls` holds the calls that arrived, `bill` those that it charges for."""
 
     def __init__(self, part: Part = completion()) -> None:  # noqa: B008  a part is a pure function
         self.part = part
         self.calls: list[Call] = []
         self.bill: list[tuple[Call, tuple[int, int]]] = []
         self.busiest = 0
-        """The most calls that were being answered at once."""
+        """The largest number of calls that were answered at the same time."""
         self._busy = 0
         self._lock = threading.Lock()
         self._server = _Server(("127.0.0.1", 0), _Handler)
@@ -130,7 +130,7 @@ class FakeEndpoint:
 
     @property
     def idle(self) -> bool:
-        """Whether no call is being answered."""
+        """Whether no call is in progress."""
         return self._busy == 0
 
     def billed_usd(self, price_input: float, price_output: float) -> float:
@@ -193,7 +193,7 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 64
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that hung up is what these tests are about."""
+        """Ignore clients that hang up: the tests provoke it."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -209,7 +209,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 class FakeClock:
-    """Time that passes when somebody sleeps. Starts at a full second of 2026."""
+    """Time that passes only by `sleep`. Starts at a full second of 2026."""
 
     def __init__(self) -> None:
         self.now = 1_790_000_000.0
