@@ -4,8 +4,8 @@ The id is a hash of everything that the result depends on, and of nothing else: 
 and how they are sampled, the prompts in use, tools, scaffold, observers, options that are not at their default, the
 proof where tests gate. Machine, workers, budget, waits and display do not enter.
 
-Rows of before this rule keep their ids. What they kept of what decided them is a partial identity: what it does not
-name counts as equal (`differences`).
+Rows older than this rule keep their ids. They stored only part of their identity: a field that is not stored counts
+as equal (`differences`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LENGTH = 16
 """Hexadecimal digits, as of chains."""
 
 RULE = 2
-"""The number of this rule. Rows of the one before have no stored identity."""
+"""The number of this rule. Rows of the rule before it have no stored identity."""
 
 Parent = tuple[str, int]
 """A trajectory's id and the last step that is shared with it."""
@@ -32,9 +32,9 @@ CHOICES = ("models", "scaffold", "observers", "options")
 """What a user chooses: another choice is another trajectory."""
 
 INPUTS = ("task", "proof", "prompts", "tools", "versions")
-"""What a choice meets with: texts and code that change under it.
+"""Texts and code that can change while the choices stay the same.
 
-Left out on purpose: the image and where it runs, which are machines, and what follows from the commits of the chain."""
+Left out on purpose: the image and where it runs (machines), and what follows from the commits of the chain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Identity:
     parent: Parent | None = None
     """Where it was branched off."""
     models: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Purpose to model and sampling settings, as they were resolved; a setting that nobody gave is not named."""
+    """Purpose to model and sampling settings, as resolved; a setting without a value is left out."""
     scaffold: str = "react"
     observers: tuple[Mapping[str, Any], ...] = ()
     """Name and settings of each, in order."""
@@ -55,13 +55,13 @@ class Identity:
     task: str = ""
     """Hash of overview and queries as an agent reads them."""
     proof: str | None = None
-    """Hash of the tests that were proved, where tests run; None where they do not, or nothing is proved yet."""
+    """Hash of the proved tests; None where no tests run, or nothing is proved yet."""
     prompts: Mapping[str, str] = field(default_factory=dict)
     """Name to hash of every prompt in use: the scaffold's, the judge's, the observers'."""
     tools: str = ""
-    """Hash of the tools as the model is told of them."""
+    """Hash of the tools' schemas, as the model gets them."""
     versions: Mapping[str, str] = field(default_factory=dict)
-    """Of the code that the result depends on: scaffold, verdicts and observers."""
+    """Versions of the code that the result depends on: scaffold, verdicts and observers."""
 
     @property
     def id(self) -> str:
@@ -69,38 +69,38 @@ class Identity:
         return sha256(self.to_json().encode()).hexdigest()[:LENGTH]
 
     def to_json(self) -> str:
-        """One line of JSON, the same for equal identities; `stored` reads it. What is empty is not named, so that a
+        """One line of JSON, the same for equal identities; `stored` reads it. Empty fields are left out, so that a
         field that is added later changes no id."""
-        named = {name: value for name, value in asdict(self).items() if value not in (None, (), {}, "")}
-        return json.dumps({"rule": RULE, **named}, sort_keys=True)
+        fields = {name: value for name, value in asdict(self).items() if value not in (None, (), {}, "")}
+        return json.dumps({"rule": RULE, **fields}, sort_keys=True)
 
 
 def stored(decided_by: str) -> dict[str, Any]:
     """The fields of an identity from what `to_json` wrote, as JSON has them."""
-    named: dict[str, Any] = json.loads(decided_by)
-    return _NOTHING | named
+    fields: dict[str, Any] = json.loads(decided_by)
+    return _NOTHING | fields
 
 
-def differences(known: Mapping[str, Any], wanted: Mapping[str, Any], *, whole: bool = True) -> set[str]:
-    """The fields in which what is known of a trajectory differs from an identity; both as `stored` gives them.
+def differences(known: Mapping[str, Any], current: Mapping[str, Any], *, whole: bool = True) -> set[str]:
+    """The fields in which a trajectory's stored identity (`known`) differs from `current`; both as `stored` gives them.
 
-    Where `known` is not `whole`, fields, purposes, settings and prompts that it does not name count as equal. So does
-    the proof that there was not yet, where tests do not gate: they had no part in the result.
+    Where `known` is not `whole`, fields, purposes, settings and prompts that it lacks count as equal. So does a missing
+    proof where tests do not gate: the tests had no part in the result.
     """
-    unlike = {name for name in PLACE if known.get(name, wanted[name]) != wanted[name]}
-    for name in () if unlike else (*CHOICES, *INPUTS):
-        if not _agree(known.get(name, wanted[name]), wanted[name], whole):
-            unlike.add(name)
-    if known.get("proof") is None and wanted["options"].get("gate", "judge") == "judge":
-        unlike.discard("proof")
-    return unlike
+    differing = {name for name in PLACE if known.get(name, current[name]) != current[name]}
+    for name in () if differing else (*CHOICES, *INPUTS):
+        if not _agree(known.get(name, current[name]), current[name], whole):
+            differing.add(name)
+    if known.get("proof") is None and current["options"].get("gate", "judge") == "judge":
+        differing.discard("proof")
+    return differing
 
 
-def _agree(known: Any, wanted: Any, whole: bool) -> bool:
+def _agree(known: Any, current: Any, whole: bool) -> bool:
     if whole or not isinstance(known, Mapping):
-        return bool(known == wanted)
-    there = wanted if isinstance(wanted, Mapping) else {}
-    return all(_agree(value, there.get(name), whole) for name, value in known.items())
+        return bool(known == current)
+    current_fields = current if isinstance(current, Mapping) else {}
+    return all(_agree(value, current_fields.get(name), whole) for name, value in known.items())
 
 
 def digest(values: Iterable[Any]) -> str:
@@ -112,5 +112,5 @@ _NOTHING: dict[str, Any] = json.loads(json.dumps(asdict(Identity("", 0))))
 
 
 def subject(trajectory: str, position: int) -> str:
-    """What the calls of a stage of a trajectory are for, as the ledger keeps it."""
+    """The ledger's subject for the calls of one stage of a trajectory."""
     return f"{trajectory}/{position}"

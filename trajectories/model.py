@@ -1,4 +1,4 @@
-"""The values of a rollout: what is said, what is done, and what is found of it.
+"""The values of a rollout: messages, tool results, usage and limits.
 
 A trajectory is one conversation over a whole chain. Every message knows its stage, its attempt and its step, so that
 exports can cut, mask and count without reading texts.
@@ -15,34 +15,34 @@ from prchain.llm.model import Message, Role, ToolCall
 
 
 class EntryKind(StrEnum):
-    """What a message is to the trajectory."""
+    """The role of a message in the trajectory."""
 
     SYSTEM = "system"
     QUERY = "query"
     """A stage's query; the first one begins with the overview."""
     TURN = "turn"
-    """What the model said."""
+    """A reply of the model."""
     OBSERVATION = "observation"
-    """What a tool answered, or, for a turn that called none, what it is told about that."""
+    """A tool's result; for a turn without a call, the words that say so."""
     COMMENT = "comment"
-    """A verdict's words after a rejected attempt: the agent refines."""
+    """The verdict's comment after a rejected attempt: the agent refines."""
     GUIDANCE = "guidance"
     """What an observer inserted."""
 
 
 class TurnFault(StrEnum):
-    """What was wrong with an assistant turn. The turn stays in the record, and the model is told."""
+    """What was wrong with an assistant turn. The turn is stored, and the model is told of its fault."""
 
     EMPTY = "empty"
     """Neither text nor a call."""
     NO_CALL = "no_call"
     """Text without a call, where the scaffold wants one."""
     BAD_ARGUMENTS = "bad_arguments"
-    """A call whose arguments are no JSON, or not what the tool takes."""
+    """A call whose arguments are not JSON, or do not fit the tool."""
     UNKNOWN_TOOL = "unknown_tool"
     REFUSAL = "refusal"
     CUT_OFF = "cut_off"
-    """The reply reached the limit of its length; what it called was not run."""
+    """The reply reached the limit of its length; its calls were not run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class Entry:
     at: str = ""
 
     def message(self) -> Message:
-        """What a model is sent of it."""
+        """The message that a model gets."""
         return Message(self.role, self.content, self.tool_calls, self.tool_call_id)
 
 
@@ -112,7 +112,7 @@ class AgentLimits:
 
 @dataclass(frozen=True, slots=True)
 class AgentUsage:
-    """What was used of limits so far."""
+    """Usage so far, in the units of `AgentLimits`."""
 
     steps: int = 0
     tokens: int = 0

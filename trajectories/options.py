@@ -1,4 +1,4 @@
-"""What decides a rollout, besides the chain, the models and the sample's number."""
+"""The options of a rollout: what decides it besides the chain, the models and the sample's number."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from prchain.errors import UsageError
 from trajectories.model import NO_LIMITS, AgentLimits
 
 STAGE_STEPS = 100
-"""Steps of a stage, where nothing else is said."""
+"""The default limit of a stage's steps."""
 
 MAX_TOKENS = 8192
-"""Tokens of a reply of the agent's, where neither a flag nor the settings say it."""
+"""Tokens of one reply of the agent, where neither a flag nor the settings say."""
 
 _STAGE_LIMITS = AgentLimits(steps=STAGE_STEPS)
 
@@ -68,11 +68,11 @@ DEFAULTS: Mapping[str, Any] = {
     "tests": "always",
     "backend": "docker",
 }
-"""Option to the value that an id does not name, as JSON has it. No line is ever changed, whatever is the default of
-today: ids that were made would change with it. A new option comes with the value that held before there was one."""
+"""Option to the value that an id leaves out, as JSON. A line is never changed, even if today's default is another:
+existing ids would change. A new option gets the value that held before the option existed."""
 
 ELSEWHERE = frozenset({"scaffold", "observers", "temperature", "max_tokens"})
-"""Options that identities name in another place: as scaffold, as observers, and as sampling settings of the agent."""
+"""Options that an identity holds in other fields: scaffold, observers, and the agent's sampling settings."""
 
 _ENUMS: Mapping[str, type[StrEnum]] = {"carry": Carry, "gate": Gate, "on_fail": OnFail}
 """Fields whose value may be given as a word."""
@@ -80,15 +80,15 @@ _ENUMS: Mapping[str, type[StrEnum]] = {"carry": Carry, "gate": Gate, "on_fail": 
 
 @dataclass(frozen=True, slots=True)
 class RolloutOptions:
-    """How an agent works on a chain and what is accepted of it."""
+    """How an agent works on a chain, and what accepts its work."""
 
     scaffold: str = "react"
     tools: Literal["bash", "full"] = "full"
     context: Literal["chain", "stage"] = "chain"
-    """Whether the conversation goes on over all stages, or begins anew with each."""
+    """Whether one conversation lasts over all stages, or each stage begins a new one."""
     carry: Carry = Carry.AGENT
     history: int = 0
-    """So many commits of the base's history go into the sandbox."""
+    """Number of commits of the base's history that go into the sandbox."""
     gate: Gate = Gate.JUDGE
     threshold: float = 0.8
     refinements: int = 3
@@ -102,7 +102,7 @@ class RolloutOptions:
     max_tokens: int = MAX_TOKENS
     """Of one reply."""
     context_tokens: int | None = None
-    """What the model takes, prompt and reply together; None: until the endpoint says that it is too much."""
+    """Size of the model's context, prompt and reply together; None: unknown until the endpoint refuses a prompt."""
     overflow: Literal["stop", "elide"] = "stop"
     observation_chars: int = 10_000
     command_timeout: float = 120.0
@@ -110,7 +110,7 @@ class RolloutOptions:
     test_timeout: float = 900.0
     """Seconds, for one run of a stage's tests."""
     track_steps: bool = True
-    """Whether the tree is kept after each step that changed it; without it a rollout goes on from attempts only."""
+    """Whether the tree is stored after each step that changed it; else a rollout can resume at attempts only."""
     interface: Literal["appended", "paper"] = "appended"
     tests: Literal["always", "gate"] = "always"
     """Whether a stage's proved tests run on every attempt, or only where the gate asks for them."""
@@ -150,12 +150,12 @@ class RolloutOptions:
 
     @property
     def needs_tests(self) -> bool:
-        """Whether no stage can be accepted, or not in every way, without tests."""
+        """Whether the gate uses tests."""
         return self.gate is not Gate.JUDGE
 
     @property
     def limits_cost(self) -> bool:
-        """Whether a limit is in USD, which needs the price of the agent's model."""
+        """Whether any limit is in USD: that needs the price of the agent's model."""
         return self.stage_limits.usd is not None or self.chain_limits.usd is not None
 
     def to_json(self) -> str:
@@ -164,20 +164,20 @@ class RolloutOptions:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """The options that `to_json` wrote; one that an older version did not know is as it was then (`DEFAULTS`)."""
+        """The options that `to_json` wrote; one that is missing has the value it had then (`DEFAULTS`)."""
         stored: Mapping[str, Any] = json.loads(text)
-        known = {
+        values = {
             field.name: stored.get(field.name, DEFAULTS.get(field.name))
             for field in fields(cls)
             if field.name in stored or field.name in DEFAULTS
         }
         for name in ("stage_limits", "chain_limits"):
-            known[name] = AgentLimits(**known[name])
-        return cls(**known)
+            values[name] = AgentLimits(**values[name])
+        return cls(**values)
 
     @property
     def chosen(self) -> dict[str, Any]:
-        """The options that an identity names: those that are not at their default."""
+        """The options in an identity: those that are not at their default."""
         row = json.loads(self.to_json())
         for name in ("stage_limits", "chain_limits"):
             row[name] = {unit: most for unit, most in row[name].items() if most is not None}

@@ -15,7 +15,7 @@ from prchain.errors import (
 )
 
 RUNNING = "running"
-"""Of a trajectory and of a stage: under way, or cut off by a kill."""
+"""Of a trajectory or a stage: under way, or its process was killed."""
 
 ACCEPTED = "accepted"
 """Every stage (of a trajectory); the gate let it pass (of a stage)."""
@@ -26,11 +26,11 @@ TOO_SHORT = "too_short"
 REJECTED = "rejected"
 """The gate refused the last attempt; of a trajectory: at its first stage."""
 UNSCORED = "unscored"
-"""No verdict could be had: neither accepted nor rejected."""
+"""There is no verdict: neither accepted nor rejected."""
 STATE_BROKEN = "state_broken"
-"""Nothing of the stage's tests runs on S_t: earlier stages broke it."""
+"""None of the stage's tests runs on S_t: earlier stages broke it."""
 SUPERSEDED = "superseded"
-"""Of a trajectory: begun under prompts or texts that are others now, and given up for one under those of now."""
+"""Of a trajectory: prompts or texts changed before it ended; one under the current ones takes its place."""
 STOPPED = "stopped"
 """An observer ended it."""
 NOT_REACHED = "not_reached"
@@ -39,43 +39,43 @@ NOT_REACHED = "not_reached"
 NO_TASK = "no_task"
 """The chain has no task that is ready."""
 NOT_VALIDATED = "not_validated"
-"""The gate needs tests, and nobody has looked yet which tests the chain has."""
+"""The gate needs tests, and the chain was not validated yet."""
 TESTS_UNPROVED = "tests_unproved"
-"""The gate needs tests, and a stage has none that show its work."""
+"""The gate needs tests, and a stage has none that were proved."""
 KEPT = frozenset({ACCEPTED, ACCEPTED_PREFIX})
 """Trajectories that exports take by default."""
 
 SANDBOX_KILLED = "sandbox_killed"
-"""The agent's step ended its sandbox, and new ones too: ``pkill python`` ends what commands come through."""
+"""The agent's step ended its sandbox, and new ones too: ``pkill python`` ends the process that runs commands."""
 
 OF_THE_AGENT = frozenset({"disk_limit", "out_of_memory", "sandbox_limit", "extraction_failed", SANDBOX_KILLED})
-"""Names of errors that what the agent did has caused: they end its stage."""
+"""Names of errors that the agent itself caused: they end its stage."""
 OF_THE_STATE = frozenset({"merge_unsupported", "none_unavailable"})
 """Names of errors that end a stage before it begins."""
 
 FINAL = KEPT | OF_THE_AGENT | OF_THE_STATE | {TOO_SHORT, REJECTED, UNSCORED, STATE_BROKEN, STOPPED}
-"""Outcomes of a trajectory that another run would only repeat. Any other is tried again by the next run; of one that
-is `SUPERSEDED`, by the next run under its own prompts and texts."""
+"""Outcomes of a trajectory that another run would only repeat. Any other is tried again by the next run; a
+`SUPERSEDED` one by the next run under its own prompts and texts."""
 
 INFRASTRUCTURE = frozenset(infrastructure_failures())
-"""Names of errors of machines, networks and services, and neither of the agent nor of the task: such a trajectory is
-counted apart, and the next run goes on with it."""
+"""Names of errors of machines, networks and services, not of the agent or the task: such a trajectory is counted
+apart, and the next run goes on with it."""
 
 _RETRIED = (EndpointUnreachable, RateLimited, EngineUnavailable)
 
 
 def is_passing(error: PrchainError) -> bool:
-    """Whether machines failed, and neither agent nor task, and trying again soon may help."""
+    """Whether a machine failed (not the agent, not the task), so that trying again soon may help."""
     if error.infrastructure is None:
         return False
     return isinstance(error, _RETRIED) or (isinstance(error, SandboxError) and not isinstance(error, ImageMissing))
 
 
 def outcome_of(stages: Sequence[str], *, length: int, min_length: int) -> tuple[str, int]:
-    """The outcome of an ended trajectory and how many stages from the first one on were accepted.
+    """The outcome of an ended trajectory, and how many stages were accepted, counted from the first.
 
-    `stages` are the outcomes of its stages in order, `length` is the chain's. Where the first stage was not accepted it
-    is that stage's outcome.
+    `stages` are the outcomes of its stages in order, `length` is the chain's. Where the first stage was not accepted,
+    the outcome is that stage's.
     """
     accepted = next((place for place, outcome in enumerate(stages) if outcome != ACCEPTED), len(stages))
     if accepted >= length:

@@ -14,8 +14,8 @@ from trajectories.rows import write_entries
 class StoreRecorder:
     """Writes the entries of one trajectory, each call one transaction, and keeps the conversation as it grows.
 
-    `tree_now` gives the sandbox's tree; None where nobody tracks it. `last_tree` is the tree that the next one is
-    compared with. `first_details` go into the details of the first entry that is added: what befell the sandbox.
+    `tree_now` gives the sandbox's tree; None where trees are not tracked. The next tree is compared with `last_tree`.
+    `first_details` go into the details of the first entry that is added: what happened to the sandbox.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class StoreRecorder:
         self._tree_now = tree_now
         self._last_tree = last_tree
         self._first_details = dict(first_details or {})
-        self._asked_for_trees = False
+        self._tree_requested = False
 
     def add(self, entries: Sequence[Entry]) -> None:
         """See `Recorder`. Raises `ValueError` for entries that do not follow the stored ones."""
@@ -44,8 +44,8 @@ class StoreRecorder:
         if [entry.ordinal for entry in entries] != list(range(start, start + len(entries))):
             raise ValueError(f"entries must be numbered from {start} on")
         kept = list(entries)
-        if not self._asked_for_trees and any(entry.kind is EntryKind.OBSERVATION for entry in kept):
-            # A scaffold that never asks leaves it to us: without its tree no step could be gone on from.
+        if not self._tree_requested and any(entry.kind is EntryKind.OBSERVATION for entry in kept):
+            # The scaffold never asked for a tree, so we take it: without a tree no step can be resumed.
             kept[-1] = replace(kept[-1], tree=self._changed_tree())
         if self._first_details:
             kept[0] = replace(kept[0], details={**kept[0].details, **self._first_details})
@@ -56,7 +56,7 @@ class StoreRecorder:
 
     def tree(self) -> str | None:
         """See `Recorder`."""
-        self._asked_for_trees = True
+        self._tree_requested = True
         return self._changed_tree()
 
     def _changed_tree(self) -> str | None:
@@ -70,17 +70,17 @@ class StoreRecorder:
 
 
 class ReportingRecorder:
-    """A recorder that tells the step that was kept."""
+    """A recorder that reports each stored step."""
 
-    def __init__(self, inner: StoreRecorder, tell: Callable[[int], None]) -> None:
+    def __init__(self, inner: StoreRecorder, report_step: Callable[[int], None]) -> None:
         self._inner = inner
-        self._tell = tell
+        self._report_step = report_step
 
     def add(self, entries: Sequence[Entry]) -> None:
         """See `Recorder`."""
         self._inner.add(entries)
         if entries:
-            self._tell(entries[-1].step)
+            self._report_step(entries[-1].step)
 
     def tree(self) -> str | None:
         """See `Recorder`."""

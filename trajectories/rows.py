@@ -89,7 +89,7 @@ class VerdictRow:
 
 
 def read_entries(tx: Transaction, trajectory_id: str) -> list[Entry]:
-    """The conversation of a trajectory, first message first; none for one that is not there."""
+    """The conversation of a trajectory, first message first; empty where there is no such trajectory."""
     return [_entry(row) for row in tx.rows(TrajectoryMessage, *_ENTRY, trajectory_id=trajectory_id)]
 
 
@@ -110,24 +110,24 @@ def _entry(row: Sequence[Any]) -> Entry:
 def read_stages(tx: Transaction, trajectory_id: str) -> list[StageRow]:
     """The stages of a trajectory that have rows, in order."""
     names = tuple(StageRow.__dataclass_fields__)
-    found = []
+    stages = []
     for row in tx.rows(TrajectoryStage, *names, trajectory_id=trajectory_id):
         values = dict(zip(names, row, strict=True))
         for name in ("conflicts", "reset_tests", "endings"):
             values[name] = tuple(json.loads(values[name]))
-        found.append(StageRow(**values | {"check": json.loads(values["check"])}))
-    return found
+        stages.append(StageRow(**values | {"check": json.loads(values["check"])}))
+    return stages
 
 
 def read_verdicts(tx: Transaction, trajectory_id: str) -> list[VerdictRow]:
     """The verdicts of a trajectory, by stage and attempt."""
     names = tuple(VerdictRow.__dataclass_fields__)
-    found = []
+    verdicts = []
     for row in tx.rows(Verdict, *names, trajectory_id=trajectory_id):
         values = dict(zip(names, row, strict=True))
         values |= {"findings": tuple(json.loads(values["findings"])), "grade": json.loads(values["grade"])}
-        found.append(VerdictRow(**values))
-    return found
+        verdicts.append(VerdictRow(**values))
+    return verdicts
 
 
 def read_outcome(tx: Transaction, trajectory_id: str) -> str | None:
@@ -136,15 +136,15 @@ def read_outcome(tx: Transaction, trajectory_id: str) -> str | None:
 
 
 def find_trajectory(tx: Transaction, prefix: str) -> str:
-    """The id of the one trajectory whose id begins with `prefix`. Raises `UsageError`."""
-    wanted = prefix.strip().lower()
-    query = select(Trajectory.id).where(Trajectory.id.startswith(wanted, autoescape=True)).order_by(Trajectory.id)
-    found = [str(id_) for (id_,) in tx.connection.execute(query.limit(2))] if wanted else []
-    if not found:
+    """The id of the only trajectory whose id begins with `prefix`. Raises `UsageError`."""
+    start = prefix.strip().lower()
+    query = select(Trajectory.id).where(Trajectory.id.startswith(start, autoescape=True)).order_by(Trajectory.id)
+    ids = [str(id_) for (id_,) in tx.connection.execute(query.limit(2))] if start else []
+    if not ids:
         raise UsageError(f"no trajectory's id begins with {prefix!r}; `prchain rollouts list` lists them")
-    if len(found) > 1:
+    if len(ids) > 1:
         raise UsageError(f"several trajectories' ids begin with {prefix}; write more of it")
-    return found[0]
+    return ids[0]
 
 
 # ---- writing
@@ -171,19 +171,19 @@ def row_of(trajectory_id: str, entry: Entry) -> dict[str, Any]:
 
 
 def write_entries(tx: Transaction, trajectory_id: str, entries: Sequence[Entry]) -> None:
-    """Write entries within a transaction of the caller's."""
+    """Write entries within the caller's transaction."""
     if entries:
         tx.upsert(TrajectoryMessage, [row_of(trajectory_id, entry) for entry in entries])
 
 
 def drop_entries(tx: Transaction, trajectory_id: str, first: int) -> None:
     """Delete the entries from ordinal `first` on."""
-    found = (TrajectoryMessage.trajectory_id == trajectory_id, TrajectoryMessage.ordinal >= first)
-    tx.connection.execute(delete(TrajectoryMessage).where(*found))
+    conditions = (TrajectoryMessage.trajectory_id == trajectory_id, TrajectoryMessage.ordinal >= first)
+    tx.connection.execute(delete(TrajectoryMessage).where(*conditions))
 
 
 def write_stage(tx: Transaction, trajectory_id: str, stage: StageRow) -> None:
-    """Write a stage in the place of what was there."""
+    """Write a stage; replace its row."""
     row = {name: getattr(stage, name) for name in StageRow.__dataclass_fields__}
     row |= {
         "trajectory_id": trajectory_id,
@@ -197,7 +197,7 @@ def write_stage(tx: Transaction, trajectory_id: str, stage: StageRow) -> None:
 
 
 def write_verdict(tx: Transaction, trajectory_id: str, verdict: VerdictRow) -> None:
-    """Write a verdict in the place of what was there."""
+    """Write a verdict; replace its row."""
     row = asdict(verdict) | {
         "trajectory_id": trajectory_id,
         "comment": None if verdict.comment is None else clean_text(verdict.comment),
@@ -210,9 +210,9 @@ def write_verdict(tx: Transaction, trajectory_id: str, verdict: VerdictRow) -> N
 
 
 def begin_trajectory(tx: Transaction, row: Mapping[str, Any]) -> None:
-    """Write the row of a trajectory that begins, or mark the one that is there as being worked on again.
+    """Write the row of a new trajectory, or mark the existing row as being worked on again.
 
-    `row` names what decides it: id, chain_id, sample, parent_id, parent_step, scaffold, model, judge, options,
+    `row` holds what decides it: id, chain_id, sample, parent_id, parent_step, scaffold, model, judge, options,
     options_hash, prompts, tools, decided_by.
     """
     fresh = {
@@ -234,14 +234,14 @@ def begin_trajectory(tx: Transaction, row: Mapping[str, Any]) -> None:
 
 
 def count_try(tx: Transaction, trajectory_id: str) -> None:
-    """Count that a trajectory is begun again after an infrastructure failure."""
+    """Count one more try of a trajectory after an infrastructure failure."""
     tx.connection.execute(update(Trajectory).where(Trajectory.id == trajectory_id).values(tries=Trajectory.tries + 1))
 
 
 def end_trajectory(
     tx: Transaction, trajectory_id: str, outcome: str, *, reason: str | None, accepted: int, overview: str | None
 ) -> None:
-    """Write how a trajectory ended, with its sums: steps and times of its messages, tokens and cost of its calls."""
+    """Write a trajectory's outcome and its sums: steps and times of its messages, tokens and cost of its calls."""
     steps = select(func.count()).where(
         TrajectoryMessage.trajectory_id == trajectory_id, TrajectoryMessage.kind == str(EntryKind.TURN)
     )
@@ -263,9 +263,9 @@ def end_trajectory(
 
 
 def conflict_row(conflict: Conflict) -> dict[str, Any]:
-    """A conflict of the state's merge as its stage keeps it."""
-    found = asdict(conflict)
-    return {name: path_text(value) if isinstance(value, bytes) else _plain(value) for name, value in found.items()}
+    """A conflict of the state's merge, as a JSON value of the stage's row."""
+    fields = asdict(conflict)
+    return {name: path_text(value) if isinstance(value, bytes) else _plain(value) for name, value in fields.items()}
 
 
 def _plain(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Sums over the rows of trajectories: what their calls took, and what hidden tests said of their stages."""
+"""Sums over the rows of trajectories: cost and tokens of their calls, hidden test results of their stages."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from trajectories.outcomes import KEPT
 
 
 def calls_of(tx: Transaction, trajectory_id: str) -> dict[str, Any]:
-    """What the calls of a trajectory took: ``usd`` (None where a price is not known), ``tokens_in``, ``tokens_out``.
+    """The sums of a trajectory's calls: ``usd`` (None where a price is not known), ``tokens_in``, ``tokens_out``.
 
-    Of whatever purpose: agent, judge, observers. Calls in flight and lost ones count with what was reserved for them;
-    those of its parent are the parent's.
+    Of every purpose: agent, judge, observers. Calls in flight and lost calls count with the amount reserved for them.
+    Calls of its parent are not counted.
     """
     query = select(LlmCall.usd, LlmCall.reserved_usd, LlmCall.tokens_in, LlmCall.tokens_out).where(
         LlmCall.subject.startswith(f"{trajectory_id}/", autoescape=True),
@@ -33,9 +33,9 @@ def calls_of(tx: Transaction, trajectory_id: str) -> dict[str, Any]:
 
 
 def hidden_tests(tx: Transaction, trajectories: Collection[str] | None = None) -> dict[str, int]:
-    """What hidden tests said of the stages that were accepted: how many ``passed``, ``failed``, and were ``not_run``.
+    """Hidden test results of accepted stages: how many ``passed``, ``failed``, and were ``not_run``.
 
-    Of these trajectories, by their ids; None: of those that are kept.
+    Of the trajectories with these ids; None: of those with an outcome in `KEPT`.
     """
     query = (
         select(Verdict.tests, func.count())
@@ -47,7 +47,7 @@ def hidden_tests(tx: Transaction, trajectories: Collection[str] | None = None) -
         query = query.where(Trajectory.outcome.in_(sorted(KEPT)), Verdict.position <= Trajectory.accepted)
     else:
         query = query.where(Trajectory.id.in_(sorted(trajectories)))
-    found = {"passed": 0, "failed": 0, "not_run": 0}
-    for said, count in tx.connection.execute(query):
-        found["not_run" if said is None else "passed" if said == PASSED else "failed"] += count
-    return found
+    counts = {"passed": 0, "failed": 0, "not_run": 0}
+    for outcome, count in tx.connection.execute(query):
+        counts["not_run" if outcome is None else "passed" if outcome == PASSED else "failed"] += count
+    return counts

@@ -1,4 +1,4 @@
-"""Tasks as a rollout needs them: what the agent is told, and the tests that were proved to show each stage's work."""
+"""Tasks as a rollout needs them: the texts that the agent reads, and each stage's proved tests."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ProvedTests:
     before: tuple[Mapping[str, Status], ...]
     """The runs on B_t plus overlay."""
     image: str | None = None
-    """Where they were proved; None where that was no image."""
+    """The image they were proved in; None where there was no image."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +36,11 @@ class StageTask:
 
     stage: Stage
     query: str
-    """As the agent reads it, with the names that hidden tests need where the options say so."""
+    """As the agent reads it; it holds the interface where the options say so."""
     names: tuple[str, ...]
-    """These names."""
+    """The interface: the names that hidden tests need."""
     tests: ProvedTests | None
-    """None where there are none that were proved."""
+    """None where no tests were proved."""
     validated: str | None
     """The outcome of the stage's validation; None where there was none."""
 
@@ -64,7 +64,7 @@ class RolloutTask:
         return {test for tests in earlier if tests for test in tests.classes.f2p}
 
     def require_tests(self) -> None:
-        """Make sure that every stage has tests that a gate can rely on. Raises `NotValidated`, `TestsUnproved`."""
+        """Check that every stage has proved tests for a gate. Raises `NotValidated`, `TestsUnproved`."""
         for stage in self.stages:
             if stage.validated is None:
                 raise NotValidated(
@@ -80,7 +80,7 @@ class RolloutTask:
 
 @dataclass(frozen=True, slots=True)
 class TaskTexts:
-    """What an agent is told of a chain, and by which tests its stages are proved: what of a task decides a rollout."""
+    """The part of a task that decides a rollout: the texts that the agent reads, and a hash of the proved tests."""
 
     overview: str
     queries: tuple[str, ...]
@@ -97,50 +97,50 @@ class TaskTexts:
 def read_texts(
     tx: Transaction, interface: Literal["appended", "paper"] = "appended", chain_id: str | None = None
 ) -> dict[str, TaskTexts]:
-    """What every chain with a task that is ready is told; or one chain."""
-    of = {} if chain_id is None else {"chain_id": chain_id}
+    """Chain id to the texts of its task, for every chain whose task is ready; or for one chain."""
+    condition = {} if chain_id is None else {"chain_id": chain_id}
     queries: dict[str, list[tuple[int, str]]] = {}
-    for chain, position, query, names in tx.rows(TaskStage, "chain_id", "position", "query", "interface", **of):
-        told = tuple(json.loads(names)) if interface == "appended" else ()
-        queries.setdefault(chain, []).append((position, told_query(query or "", told)))
+    for chain, position, query, names in tx.rows(TaskStage, "chain_id", "position", "query", "interface", **condition):
+        shown_names = tuple(json.loads(names)) if interface == "appended" else ()
+        queries.setdefault(chain, []).append((position, told_query(query or "", shown_names)))
     proofs: dict[str, list[list[Any]]] = {}
     columns = ("chain_id", "position", "outcome", "files", "classes", "tampered")
-    for chain, *values in tx.rows(StageTests, *columns, **of):
+    for chain, *values in tx.rows(StageTests, *columns, **condition):
         proofs.setdefault(chain, []).append(values)
-    found = {}
-    for chain, overview in tx.rows(Task, "chain_id", "overview", outcome=READY, **of):
+    task_texts = {}
+    for chain, overview in tx.rows(Task, "chain_id", "overview", outcome=READY, **condition):
         tests = sorted(proofs.get(chain, ()))
         proved = len(tests) == len(queries.get(chain, ())) and all(row[1] == PROVED for row in tests)
         texts = tuple(text for _, text in sorted(queries.get(chain, ())))
-        found[str(chain)] = TaskTexts(str(overview or ""), texts, digest(tests) if proved else None)
-    return found
+        task_texts[str(chain)] = TaskTexts(str(overview or ""), texts, digest(tests) if proved else None)
+    return task_texts
 
 
 def read_task(tx: Transaction, chain_id: str, interface: Literal["appended", "paper"] = "appended") -> RolloutTask:
     """The task of a chain. Raises `ChainGone`, `NoTask`."""
     chain = read_chain(tx, chain_id)
-    found = next(iter(tx.rows(Task, "outcome", "overview", chain_id=chain_id)), None)
-    if found is None or found[0] != READY or not found[1]:
-        said = "has no task" if found is None else f"has a task that is not ready ({found[0]})"
-        raise NoTask(f"chain {chain_id} {said}; run `prchain tasks build`")
+    task_row = next(iter(tx.rows(Task, "outcome", "overview", chain_id=chain_id)), None)
+    if task_row is None or task_row[0] != READY or not task_row[1]:
+        problem = "has no task" if task_row is None else f"has a task that is not ready ({task_row[0]})"
+        raise NoTask(f"chain {chain_id} {problem}; run `prchain tasks build`")
     queries = {row[0]: row[1:] for row in tx.rows(TaskStage, "position", "query", "interface", chain_id=chain_id)}
     stages = []
     for stage in chain.stages:
         query, names = queries.get(stage.position, (None, "[]"))
         if not query:
             raise NoTask(f"chain {chain_id} has no query for stage {stage.position}; run `prchain tasks build`")
-        told = tuple(json.loads(names)) if interface == "appended" else ()
+        shown_names = tuple(json.loads(names)) if interface == "appended" else ()
         validated, tests = _tests(tx, chain_id, stage.position)
-        stages.append(StageTask(stage, told_query(query, told), told, tests, validated))
-    return RolloutTask(chain, found[1], tuple(stages))
+        stages.append(StageTask(stage, told_query(query, shown_names), shown_names, tests, validated))
+    return RolloutTask(chain, task_row[1], tuple(stages))
 
 
 def _tests(tx: Transaction, chain_id: str, position: int) -> tuple[str | None, ProvedTests | None]:
     key = {"chain_id": chain_id, "position": position}
-    found = next(iter(tx.rows(StageTests, "outcome", "files", "classes", "tampered", "image", **key)), None)
-    if found is None:
+    row = next(iter(tx.rows(StageTests, "outcome", "files", "classes", "tampered", "image", **key)), None)
+    if row is None:
         return None, None
-    outcome, files, classes, tampered, image = found
+    outcome, files, classes, tampered, image = row
     if outcome != PROVED:
         return outcome, None
     before = tuple(
@@ -152,9 +152,9 @@ def _tests(tx: Transaction, chain_id: str, position: int) -> tuple[str | None, P
 
 
 def told_query(query: str, names: Sequence[str]) -> str:
-    """The query as an agent reads it: with the names that only hidden tests could tell below it.
+    """The query as an agent reads it: the interface stands below it.
 
-    The words are those of `prchain tasks export` (`chains.tasks.model.full_query`).
+    The words are the same as in `prchain tasks export` (`chains.tasks.model.full_query`).
     """
     if not names:
         return query

@@ -1,7 +1,7 @@
-"""A rollout that begins at a step of another one: the rows that both share.
+"""A rollout that begins at a step of another rollout: the rows that both share.
 
-What is shared is copied, so that a trajectory is whole by itself. The branch then goes on as one that was cut off
-there: its sandbox is made from the step's tree.
+Shared rows are copied, so that each trajectory is complete. The branch then resumes like a killed rollout: its sandbox
+is made from the step's tree.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from trajectories.scaffolds.scaffold import Scaffold
 
 
 def shared(tx: Transaction, identity: Identity, options: RolloutOptions, scaffold: Scaffold) -> RolloutState:
-    """What a branch of a stored trajectory begins with. Raises `StepUnknown`; `UsageError` for `options` with which the
-    conversation cannot be gone on with, and where prompts or tools of the agent, or the task, are others now: one
-    conversation is under one set of them.
+    """The state that a branch of a stored trajectory begins with.
 
-    The parent of `identity` is a trajectory's id and the last step that is shared; step 0 shares nothing. A stage whose
-    last step is shared is over where it was accepted; else its last attempt is open again, and the verdict on it not
-    taken over.
+    The parent of `identity` is a trajectory's id and the last shared step; step 0 shares nothing. A stage whose last
+    step is shared is over if it was accepted; else its last attempt is open again, and its verdict is not copied.
+
+    Raises `StepUnknown`; `UsageError` for `options` that do not fit the conversation, and where the agent's prompts or
+    tools, or the task, have changed: one conversation has one set of them.
     """
     assert identity.parent is not None
     chain_id, (name, step) = identity.chain, identity.parent
@@ -38,41 +38,44 @@ def shared(tx: Transaction, identity: Identity, options: RolloutOptions, scaffol
     stored = next(iter(tx.rows(Trajectory, *columns, id=name)), None)
     if stored is None or stored[0] != chain_id:
         raise StepUnknown(f"there is no trajectory {name} of chain {chain_id}; `prchain rollouts list` lists them")
-    theirs = RolloutOptions.from_json(stored[1])
-    for flag, own, wanted in (
-        ("scaffold", options.scaffold, theirs.scaffold),
-        ("tools", options.tools, theirs.tools),
+    parent_options = RolloutOptions.from_json(stored[1])
+    for flag, own, needed in (
+        ("scaffold", options.scaffold, parent_options.scaffold),
+        ("tools", options.tools, parent_options.tools),
     ):
-        if own != wanted:
-            raise UsageError(f"trajectory {name} was made with --{flag} {wanted}, which a branch of it needs, too")
-    used = json.loads(stored[2])
-    others = [prompt for prompt, hash_ in scaffold.prompts.items() if used.get(prompt) != hash_]
-    others += ["task"] if is_of_another_task(tx, name, identity) else []
-    others += ["tools"] if json.loads(stored[3]) != [dict(tool) for tool in scaffold.tools] else []
-    if others and step > 0:
-        said = f"trajectory {name} was made with other {', '.join(others)} than there are now"
-        raise UsageError(f"{said}; a branch of it would mix them")
+        if own != needed:
+            raise UsageError(f"trajectory {name} was made with --{flag} {needed}, which a branch of it needs, too")
+    parent_prompts = json.loads(stored[2])
+    changed = [prompt for prompt, hash_ in scaffold.prompts.items() if parent_prompts.get(prompt) != hash_]
+    changed += ["task"] if is_of_another_task(tx, name, identity) else []
+    changed += ["tools"] if json.loads(stored[3]) != [dict(tool) for tool in scaffold.tools] else []
+    if changed and step > 0:
+        message = f"trajectory {name} was made with other {', '.join(changed)} than there are now"
+        raise UsageError(f"{message}; a branch of it would mix them")
     entries = read_entries(tx, name)
-    kept = _up_to(entries, step)
-    if not kept:
+    shared_entries = _up_to(entries, step)
+    if not shared_entries:
         if step == 0:
             return RolloutState()
         raise StepUnknown(
             f"trajectory {name} has no step {step}; its last is {max((e.step for e in entries), default=0)}"
         )
-    last = kept[-1]
+    last = shared_entries[-1]
     following = next(
-        (entry for entry in entries[len(kept) :] if entry.position == last.position and entry.step > step), None
+        (entry for entry in entries[len(shared_entries) :] if entry.position == last.position and entry.step > step),
+        None,
     )
-    whole = following is None
-    state = RolloutState(kept)
+    stage_is_whole = following is None
+    state = RolloutState(shared_entries)
     verdicts = {(verdict.position, verdict.attempt): verdict for verdict in read_verdicts(tx, name)}
     for row in read_stages(tx, name):
-        if row.position < last.position or (row.position == last.position and whole and row.outcome == ACCEPTED):
+        if row.position < last.position or (
+            row.position == last.position and stage_is_whole and row.outcome == ACCEPTED
+        ):
             state.stages[row.position] = row
             state.verdicts |= {key: verdict for key, verdict in verdicts.items() if key[0] == row.position}
         elif row.position == last.position:
-            if not theirs.track_steps:
+            if not parent_options.track_steps:
                 raise StepUnknown(f"trajectory {name} kept no trees of its steps; branch off at the end of a stage")
             if not options.track_steps:
                 raise UsageError("without trees of steps (--no-track) a branch begins at the end of a stage")
@@ -84,7 +87,7 @@ def shared(tx: Transaction, identity: Identity, options: RolloutOptions, scaffol
 
 
 def _up_to(entries: Sequence[Entry], step: int) -> list[Entry]:
-    """The entries up to the end of a step; what was said after it, a query or a comment, is not shared."""
+    """The entries up to the end of a step, without a query or comment after it."""
     places = [
         place
         for place, entry in enumerate(entries)
@@ -94,5 +97,5 @@ def _up_to(entries: Sequence[Entry], step: int) -> list[Entry]:
 
 
 def _reopened(row: StageRow, attempt: int) -> StageRow:
-    """A stage that is gone on with in the middle of an attempt."""
+    """The row of a stage that resumes in the middle of an attempt."""
     return replace(row, outcome=RUNNING, reason=None, endings=row.endings[: attempt - 1], attempts=attempt - 1)

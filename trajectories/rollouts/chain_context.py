@@ -1,4 +1,4 @@
-"""What the rollouts of one chain stand on: its repository, its states and places to work, and what must not be told."""
+"""What the rollouts of one chain share: its repository, states, workplaces, and the content that must stay hidden."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from trajectories.verdicts.hidden import HiddenContent, read_hidden
 
 
 class ImageProvider(Protocol):
-    """What is asked of `environments.images.provide.Provider`."""
+    """The part of `environments.images.provide.Provider` that is used here."""
 
     def provide(
         self, repository: str, trees: TreeStore, git: GitRepository, stage: StageBase, *, rebuild: bool = False
@@ -31,23 +31,23 @@ class ImageProvider(Protocol):
 
 
 class StageWorkplace(Protocol):
-    """What is asked of `environments.workplace.Workplace`."""
+    """The part of `environments.workplace.Workplace` that is used here."""
 
     def sandbox(self) -> Sandbox:
         """A new sandbox, not started."""
 
     def place(self, sandbox: Sandbox, tree: str, *, history: Sequence[str] = (), begun_from: str | None = None) -> None:
-        """A tree into it."""
+        """Put a tree into the sandbox."""
 
     def extract(self, sandbox: Sandbox, *, start_tree: str, rules_from: str) -> Extraction:
-        """The tree out of it."""
+        """Take the tree out of the sandbox."""
 
     def without_made(self, tree: str, start_tree: str) -> str:
         """A tree without what the refresh made."""
 
 
 class Suite(Protocol):
-    """What is asked of `environments.workplace.StageSuite`."""
+    """The part of `environments.workplace.StageSuite` that is used here."""
 
     def run(self, tree: str) -> TestRun:
         """Run the stage's tests on a tree."""
@@ -58,7 +58,7 @@ MakeSuite = Callable[[Any, StageTask, Sequence[StagePatch]], Suite]
 
 
 def stage_suite(workplace: Any, stage: StageTask, patches: Sequence[StagePatch]) -> Suite:
-    """The suite of a stage, with the tests that a validation has chosen."""
+    """The suite of a stage, with the test files that its validation chose."""
     assert isinstance(workplace, Workplace) and stage.tests is not None
     tests = stage.tests
     return StageSuite.of(
@@ -67,7 +67,7 @@ def stage_suite(workplace: Any, stage: StageTask, patches: Sequence[StagePatch])
 
 
 class ChainContext:
-    """What the rollouts of one chain share. What costs time is worked out when it is first asked for, and kept."""
+    """What the rollouts of one chain share. Costly values are computed at their first use, and cached."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class ChainContext:
 
     @cached_property
     def hidden(self) -> HiddenContent:
-        """What the chain's references hide; the names that the agent is told anyway are no secret."""
+        """The content of the references that must stay hidden; interface names are not hidden."""
         return read_hidden(
             self.git, self.task.chain.stages, {stage.position: stage.names for stage in self.task.stages}
         )
@@ -110,21 +110,21 @@ class ChainContext:
         return self._workplaces[stage.position]
 
     def require_proof(self, stage: StageTask) -> None:
-        """Make sure that a stage's tests were proved where they will run. Raises `ProofOutdated`, and as `place`."""
+        """Check that a stage's tests were proved in its current image. Raises `ProofOutdated`, and as `workplace`."""
         self.workplace(stage)
-        proved, now = stage.tests.image if stage.tests else None, self._images[stage.position]
-        if proved is not None and now is not None and proved != now:
+        proved, current = stage.tests.image if stage.tests else None, self._images[stage.position]
+        if proved is not None and current is not None and proved != current:
             raise ProofOutdated(
-                f"the tests of stage {stage.position} were proved in {proved}, and its image is {now} now; run "
+                f"the tests of stage {stage.position} were proved in {proved}, and its image is {current} now; run "
                 f"`prchain environments validate --renew --chain {self.task.chain.id}`"
             )
 
     def suite(self, stage: StageTask) -> Suite:
-        """What tests a tree of a stage that has proved tests."""
+        """The suite of a stage that has proved tests."""
         return self._make_suite(self.workplace(stage), stage, self.patches)
 
     def state(self, position: int, agent_tree: str | None, carry: Carry) -> StageState:
-        """S_t; `agent_tree` is A_{t-1}, which stage 1 and carried references do without. Raises `StateError`."""
+        """S_t; `agent_tree` is A_{t-1}, not needed for stage 1 and for carried references. Raises `StateError`."""
         stages = self.task.chain.stages
         stage = stages[position - 1]
         if position == 1:
@@ -144,8 +144,8 @@ class ChainContext:
         """The newest `count` commits of the base's first-parent history, the base itself first."""
         if count == 0:
             return []
-        said = self.git.run("rev-list", "--first-parent", f"--max-count={count}", stage.base)
-        return said.split()
+        output = self.git.run("rev-list", "--first-parent", f"--max-count={count}", stage.base)
+        return output.split()
 
     def reference_patch(self, stage: Stage) -> bytes:
         """The diff B_t..M_t."""

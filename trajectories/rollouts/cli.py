@@ -46,14 +46,17 @@ def rollouts() -> None:
 
 def _limit_options(command: Any) -> Any:
     for name, stands_for in (("chain", "the whole chain"), ("stage", "a stage, all of its attempts together")):
-        for unit, kind, of in (
+        for unit, kind, source in (
             ("minutes", click.FloatRange(min=0, min_open=True), "of models and tools"),
             ("usd", click.FloatRange(min=0, min_open=True), "of the agent's calls"),
             ("tokens", click.IntRange(min=1), "of prompts and replies"),
             ("steps", click.IntRange(min=1), ""),
         ):
-            shown = "  [default: 100]" if (name, unit) == ("stage", "steps") else ""
-            text = f"{unit.upper() if unit == 'usd' else unit.capitalize()} {of}".strip() + f" for {stands_for}.{shown}"
+            default = "  [default: 100]" if (name, unit) == ("stage", "steps") else ""
+            text = (
+                f"{unit.upper() if unit == 'usd' else unit.capitalize()} {source}".strip()
+                + f" for {stands_for}.{default}"
+            )
             option = click.option(f"--{name}-{unit}", f"{name}_{unit}", type=kind, metavar="N", help=text)
             command = option(command)
     return command
@@ -218,16 +221,16 @@ def run(
         open_run(settings, options, choice, budget_usd=budget, progress=progress) as runner,
     ):
         pending = runner.pending()
-        _print_anew(runner.anew(pending))
+        _print_outdated(runner.anew(pending))
         if dry_run:
             _print_forecast(runner.forecast(pending.units), pending, as_json)
             return
         runner.context.backend.clear_away()
         report = runner.run(settings.workers, pending)
-        spent = runner.context.gateway.spending()
+        spending = runner.context.gateway.spending()
         with runner.context.store.reading() as tx:
             tests = hidden_tests(tx, [result.detail for result in report.results if result.detail is not None])
-    present(as_json, _report_row(report, spent, tests), _print_report, report, spent, tests)
+    present(as_json, _report_row(report, spending, tests), _print_report, report, spending, tests)
     if not report.done:
         click.get_current_context().exit(1)
 
@@ -240,7 +243,7 @@ def _options(
     track: bool,
     **flags: Any,
 ) -> RolloutOptions:
-    """What the flags say, and of the agent's replies what the settings say where no flag does."""
+    """The options from the flags; for the agent's replies the settings fill in where no flag is given."""
     from trajectories.model import AgentLimits
     from trajectories.options import MAX_TOKENS, STAGE_STEPS, RolloutOptions
 
@@ -272,40 +275,40 @@ def _parent(settings: Settings, branch: str | None) -> tuple[str, int] | None:
         return find_trajectory(tx, name), int(step)
 
 
-def _print_anew(found: OutdatedSamples) -> None:
-    """Say what stands under other prompts, and about what it costs to roll it out anew, before anything is asked."""
-    if not found.samples:
+def _print_outdated(outdated: OutdatedSamples) -> None:
+    """Print how many samples have outdated prompts, and the estimated cost of new ones, before any call."""
+    if not outdated.samples:
         return
-    price = f"about {counted(found.estimate.calls, 'call')}, {found.estimate.price}"
-    half = f" ({found.half_done:,} half done, to be given up)" if found.half_done else ""
-    what = f"{counted(found.samples, 'sample')}{half} stored with other {', '.join(found.fields)} than now"
+    price = f"about {counted(outdated.estimate.calls, 'call')}, {outdated.estimate.price}"
+    half = f" ({outdated.half_done:,} half done, to be given up)" if outdated.half_done else ""
+    what = f"{counted(outdated.samples, 'sample')}{half} stored with other {', '.join(outdated.fields)} than now"
     say(f"{what}, to be rolled out anew: {price}; --reuse takes those that are over", err=True)
 
 
-def _print_forecast(found: Forecast, pending: PendingRollouts, as_json: bool) -> None:
-    estimate = found.estimate
+def _print_forecast(forecast: Forecast, pending: PendingRollouts, as_json: bool) -> None:
+    estimate = forecast.estimate
     row = {
-        "rollouts": found.trajectories,
+        "rollouts": forecast.trajectories,
         **asdict(estimate),
-        "basis": found.basis,
+        "basis": forecast.basis,
         "stood_before": pending.standing,
         "reused": pending.reused,
         "without_task": pending.without_task,
     }
 
     def print_text() -> None:
-        stood = f"; {_stood_words(pending.standing, pending.reused)}" if pending.standing else ""
-        say(f"{counted(found.trajectories, 'rollout')}: about {counted(estimate.calls, 'call')}{stood}")
+        before = f"; {_standing_words(pending.standing, pending.reused)}" if pending.standing else ""
+        say(f"{counted(forecast.trajectories, 'rollout')}: about {counted(estimate.calls, 'call')}{before}")
         tokens = f"about {estimate.tokens_in:,} tokens in (cached ones too), {estimate.tokens_out:,} out"
         say(f"  {tokens}, {estimate.price}")
-        say(f"  {found.basis}; nothing has been asked or spent")
+        say(f"  {forecast.basis}; nothing has been asked or spent")
         _print_without_task(pending.without_task)
 
     present(as_json, row, print_text)
 
 
-def _stood_words(standing: int, reused: int) -> str:
-    """How many samples were over before a run, with the same choices."""
+def _standing_words(standing: int, reused: int) -> str:
+    """Words for how many samples were over before this run, with the same choices."""
     return f"{standing:,} stood before" + (f" ({reused:,} with other prompts or texts)" if reused else "")
 
 
@@ -315,7 +318,7 @@ def _print_without_task(chains: int) -> None:
         say(f"{words}, with --retry also those that were rejected")
 
 
-def _report_row(report: RolloutReport, spent: Spending, tests: Mapping[str, int]) -> dict[str, Any]:
+def _report_row(report: RolloutReport, spending: Spending, tests: Mapping[str, int]) -> dict[str, Any]:
     return {
         "worked_on": len(report.results),
         "outcomes": report.outcomes,
@@ -325,21 +328,21 @@ def _report_row(report: RolloutReport, spent: Spending, tests: Mapping[str, int]
         "left": report.left,
         "without_task": report.without_task,
         "stopped": report.stopped,
-        "calls": spent.calls,
-        "refused": spent.refused,
-        "usd": spent.cost,
+        "calls": spending.calls,
+        "refused": spending.refused,
+        "usd": spending.cost,
         "hidden_tests": dict(tests),
     }
 
 
-def _print_report(report: RolloutReport, spent: Spending, tests: Mapping[str, int]) -> None:
+def _print_report(report: RolloutReport, spending: Spending, tests: Mapping[str, int]) -> None:
     from prchain.runs import say_end
     from trajectories.outcomes import FINAL
 
     failed = [result for result in report.results if result.outcome not in FINAL]
     say_reasons((result.unit.key, result.outcome, result.reason) for result in failed)
     counts = tally(report.outcomes) or ("nothing ended" if report.results or report.left else "nothing new to do")
-    say(f"{counts}; {_stood_words(report.standing, report.reused)}; {spent.words()}")
+    say(f"{counts}; {_standing_words(report.standing, report.reused)}; {spending.words()}")
     if report.infrastructure:
         say(f"failures of machines, not of the agent: {tally(report.infrastructure)}", err=True)
     if tests["failed"]:

@@ -1,4 +1,4 @@
-"""What rollouts will take: by the medians of those that are stored, else by what is assumed and said."""
+"""The estimated calls, tokens and cost of rollouts: by medians of stored ones, else by stated assumptions."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from trajectories.outcomes import FINAL
 from trajectories.scaffolds.scaffold import ObserverKind
 
 FEWEST = 5
-"""Ended trajectories from which on their medians are believed."""
+"""The fewest ended trajectories whose medians are used."""
 
 _STEPS, _ATTEMPTS = 30, 1.5
-"""Steps of a stage, all attempts together, and attempts at it, where nothing is stored."""
+"""Assumed steps of a stage (all attempts together), and assumed attempts at it."""
 _FIRST_PROMPT, _PER_STEP, _REPLY = 3_000, 730, 250
-"""Tokens of a first prompt; what a step adds to the next prompt (the paper's samples: 85,000 tokens in 116 calls of
-tools, section 4.3); tokens of a reply."""
-_JUDGED, _VERDICT = 12_000, 400
+"""Tokens of a first prompt; tokens that a step adds to the next prompt (the paper's samples: 85,000 tokens in 116 tool
+calls, section 4.3); tokens of a reply."""
+_JUDGE_PROMPT, _JUDGE_REPLY = 12_000, 400
 """Tokens of a judge's prompt and of its reply."""
 
 ASSUMED = (
@@ -37,20 +37,20 @@ ASSUMED = (
 
 @dataclass(frozen=True, slots=True)
 class PerStage:
-    """What one stage, or what is said to be one, takes of the model of a purpose."""
+    """Calls and tokens of one purpose, for one stage or for a whole trajectory."""
 
     calls: float
     tokens_in: float
     tokens_out: float
 
     def times(self, count: int) -> tuple[int, int, int]:
-        """What so many of them take."""
+        """The same for `count` of them, rounded."""
         return round(self.calls * count), round(self.tokens_in * count), round(self.tokens_out * count)
 
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What a run would take, and what that is known from."""
+    """The estimate of a run, and the basis of that estimate."""
 
     trajectories: int
     estimate: CostEstimate
@@ -65,9 +65,9 @@ def forecast(
     model: str,
     observers: Sequence[ObserverKind] = (),
 ) -> Forecast:
-    """What rollouts over chains of these lengths would take, if every stage was reached. Nothing is asked.
+    """The estimate of rollouts over chains of these lengths, if every stage is reached. Makes no call.
 
-    What observers ask is counted by medians, too, where there are any of their purposes.
+    Calls of observers are counted by medians, too, where their purposes have any.
     """
     todo = list(lengths)
     total = CostEstimate()
@@ -76,17 +76,17 @@ def forecast(
     observing = [purpose for observer in observers for purpose in observer.purposes if purpose not in purposes]
     stored = _stored(tx, names) if len(names) >= FEWEST else {}
     for purpose in dict.fromkeys((*purposes, *observing)):
-        if (known := stored.get(purpose)) is not None:
-            total += _priced(gateway, purpose, *known.times(sum(todo)))
+        if (medians := stored.get(purpose)) is not None:
+            total += _priced(gateway, purpose, *medians.times(sum(todo)))
         elif purpose in purposes:
             for length in todo:
                 total += _priced(gateway, purpose, *_assumed(purpose, options, length).times(1))
     for observer in observers:
         with observer_errors(observer.name):
             calls = observer.calls(_steps(options))
-        for purpose, asked in calls.items():
+        for purpose, per_stage in calls.items():
             if purpose not in observing or purpose not in stored:
-                total += _priced(gateway, purpose, *PerStage(*asked).times(sum(todo)))
+                total += _priced(gateway, purpose, *PerStage(*per_stage).times(sum(todo)))
     basis = f"medians of {counted(len(names), 'ended trajectory')} of {model}" if stored else ASSUMED
     return Forecast(len(todo), total, basis)
 
@@ -99,39 +99,39 @@ def _ended(tx: Transaction, model: str) -> list[str]:
 
 
 def _stored(tx: Transaction, names: list[str]) -> dict[str, PerStage]:
-    """Purpose to the medians, over trajectories that asked for it, of what a stage took that was begun."""
+    """Purpose to medians per begun stage, over the trajectories that have calls of that purpose."""
     stages = select(TrajectoryStage.trajectory_id, func.count()).where(TrajectoryStage.attempts > 0)
-    begun = {row[0]: row[1] for row in tx.connection.execute(stages.group_by(TrajectoryStage.trajectory_id))}
-    # The ids of trajectories are of one length, and stand first in the subjects of their calls.
+    stage_counts = {row[0]: row[1] for row in tx.connection.execute(stages.group_by(TrajectoryStage.trajectory_id))}
+    # All trajectory ids have the same length, and the subject of a call begins with one.
     name = func.substr(LlmCall.subject, 1, LENGTH)
     query = (
         select(name, LlmCall.purpose, func.count(), func.sum(LlmCall.tokens_in), func.sum(LlmCall.tokens_out))
         .where(LlmCall.state == "stored")
         .group_by(name, LlmCall.purpose)
     )
-    wanted = set(names)
-    found: dict[str, list[PerStage]] = {}
+    trajectory_ids = set(names)
+    samples: dict[str, list[PerStage]] = {}
     for trajectory, purpose, calls, tokens_in, tokens_out in tx.connection.execute(query):
-        if trajectory in wanted and (count := begun.get(trajectory, 0)):
+        if trajectory in trajectory_ids and (count := stage_counts.get(trajectory, 0)):
             each = PerStage(calls / count, (tokens_in or 0) / count, (tokens_out or 0) / count)
-            found.setdefault(purpose, []).append(each)
+            samples.setdefault(purpose, []).append(each)
     return {
         purpose: PerStage(*(median(getattr(row, name) for row in rows) for name in PerStage.__dataclass_fields__))
-        for purpose, rows in found.items()
+        for purpose, rows in samples.items()
     }
 
 
 def _steps(options: RolloutOptions) -> float:
-    """Of a stage, all attempts together, where nothing is stored."""
+    """Assumed steps of a stage, all attempts together."""
     limit = options.stage_limits.steps
     return min(_STEPS, limit) if limit is not None else _STEPS
 
 
 def _assumed(purpose: str, options: RolloutOptions, length: int) -> PerStage:
-    """Calls and tokens in and out of a whole trajectory."""
+    """Assumed calls and tokens of a whole trajectory."""
     attempts = min(_ATTEMPTS, 1 + options.refinements)
     if purpose == "judge":
-        return PerStage(attempts * length, attempts * length * _JUDGED, attempts * length * _VERDICT)
+        return PerStage(attempts * length, attempts * length * _JUDGE_PROMPT, attempts * length * _JUDGE_REPLY)
     steps = _steps(options)
     parts, each = (1, steps * length) if options.context == "chain" else (length, steps)
     tokens_in = parts * (each * _FIRST_PROMPT + _PER_STEP * each * (each - 1) / 2)

@@ -1,4 +1,4 @@
-"""What a stage's hidden tests say of the state that it starts from, and of what the agent left."""
+"""Results of a stage's hidden tests, on the state that it starts from and on the agent's tree."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from trajectories.task import StageTask
 
 
 class HiddenTests:
-    """The tests of one stage of a rollout. Without proved tests, or where nobody wants them, they say nothing: None."""
+    """The hidden tests of a stage. Results are None without proved tests, or where the options turn them off."""
 
     def __init__(self, rollout: RolloutContext, stage: StageTask) -> None:
         self._rollout = rollout
         self._stage = stage
-        wanted = rollout.options.tests == "always" or rollout.options.needs_tests
-        self._tests = stage.tests if wanted else None
+        enabled = rollout.options.tests == "always" or rollout.options.needs_tests
+        self._tests = stage.tests if enabled else None
 
     def check(self, start_tree: str) -> StateCheck | None:
-        """What a run on S_t says. On B_t itself it is known without one."""
+        """The check of S_t by a test run. Where S_t is B_t no run is needed."""
         if self._tests is None:
             return None
         chain_context = self._rollout.chain_context
@@ -32,7 +32,7 @@ class HiddenTests:
         return check_state(classes, self._tests.before, self._statuses(start_tree, classes.p2p))
 
     def grade(self, tree: str, checked: Mapping[str, Any]) -> Grade | None:
-        """What a run on A_t says; `checked` are the fields of the `StateCheck` of S_t, as they are stored."""
+        """The grade of A_t by a test run; `checked` holds the stored fields of the `StateCheck` of S_t."""
         if self._tests is None:
             return None
         fields: dict[str, Any] = {
@@ -40,21 +40,21 @@ class HiddenTests:
         }
         check = StateCheck(**fields)
         classes = self._tests.classes
-        wanted = {*classes.f2p, *classes.p2p} - {*check.carried_failure}
+        expected = {*classes.f2p, *classes.p2p} - {*check.carried_failure}
         earlier = self._rollout.chain_context.task.earlier_f2p(self._stage.position)
-        return grade(classes, check, self._statuses(tree, wanted), earlier_f2p=earlier)
+        return grade(classes, check, self._statuses(tree, expected), earlier_f2p=earlier)
 
-    def _statuses(self, tree: str, wanted: Collection[str]) -> Mapping[str, Status]:
-        """What the tests say of a tree; nothing, where the tree cannot be made ready to run.
+    def _statuses(self, tree: str, expected: Collection[str]) -> Mapping[str, Status]:
+        """Test id to status on a tree; empty where the tree cannot be made ready to run.
 
-        A run that says nothing (out of time or memory, lost), or in which one of the `wanted` tests does not pass, is
-        made once more, and what passes then counts: of what always passed in validation some is flaky all the same
+        There is a second run where the first is not usable (out of time or memory, lost), or where an `expected` test
+        does not pass; a test that passes in it counts as passed. Some tests that always passed in validation are flaky
         (measured: a test of click's pager failed once in ten runs of the reference).
         """
         suite = self._rollout.chain_context.suite(self._stage)
         try:
             first = suite.run(tree)
-            if first.usable and all(first.statuses.get(test) is Status.passed for test in wanted):
+            if first.usable and all(first.statuses.get(test) is Status.passed for test in expected):
                 return first.statuses
             second = suite.run(tree)
         except RefreshFailed:

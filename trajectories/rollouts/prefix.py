@@ -1,7 +1,7 @@
-"""The accepted prefix of a chain as a chain of its own: an overview that promises nothing of the stages that are gone.
+"""The accepted prefix of a chain as a chain of its own, with an overview that does not mention the missing stages.
 
-The paper keeps what was accepted of a longer chain (its Short set). The overview that the agent read tells of stages
-that the sample does not hold, so it is written anew from the queries that are left, and held to the leak check.
+The paper keeps the accepted part of a longer chain (its Short set). The overview that the agent read mentions stages
+that the sample does not hold, so a new one is written from the remaining queries, and goes through the leak check.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from trajectories.model import Entry
 from trajectories.task import RolloutTask
 
 PURPOSE = "prefix"
-"""Of the calls, as settings and ledger know it, and the prompt's name."""
+"""The purpose of the calls, in settings and ledger, and the prompt's name."""
 
 REPEATS = 3
-"""How often an overview that leaks is asked for again."""
+"""How often an overview that leaks is written again."""
 
 _LONGEST = 20_000
-"""Characters of an overview or a query that the model is shown."""
+"""Characters of an overview or a query in the prompt."""
 
 
 class PrefixReply(BaseModel):
-    """The overview as the model gives it."""
+    """The model's reply."""
 
     overview: str = Field(description="the introduction, plain English prose")
 
 
 def neutral_overview(repository: str, count: int) -> str:
-    """The overview where none could be written that gives nothing away."""
+    """The overview that is used where every written one leaked, or none could be written."""
     return (
         f"This is work on {repository} in {count} stages, each of which builds on the one before. Every stage comes "
         "with a task of its own, once the stage before it is done."
@@ -53,7 +53,7 @@ def prefix_overview(
     subject: str,
     sample: int = 0,
 ) -> tuple[str, str | None]:
-    """The overview for the first `count` stages of a task, and why it is the neutral one, if it is.
+    """The overview for the first `count` stages of a task, and the reason where it is the neutral one, else None.
 
     `findings` is the leak check for it. Raises `LlmError` where the endpoint, the budget or the script fails.
     """
@@ -63,11 +63,11 @@ def prefix_overview(
         question = replace(_question(task, count, words, subject), sample=sample, attempt=attempt)
         return scrub_mined(gateway.ask_for(question, PrefixReply).value.overview).strip()
 
-    def again(number: int, text: str, found: Sequence[Finding]) -> str:
-        return ask(number, leak_words(found))
+    def rewrite(number: int, text: str, leaks: Sequence[Finding]) -> str:
+        return ask(number, leak_words(leaks))
 
     try:
-        versions = until_clean(ask(0, ""), findings, again, REPEATS)
+        versions = until_clean(ask(0, ""), findings, rewrite, REPEATS)
     except (BadReply, ContextTooLong) as error:
         return neutral, f"overview of the prefix: {error.name}"
     return (versions.text, None) if versions.clean else (neutral, "overview of the prefix: every version leaked")
@@ -92,8 +92,8 @@ def _question(task: RolloutTask, count: int, words: str, subject: str) -> Questi
 
 
 def retold(entries: Sequence[Entry]) -> list[Entry]:
-    """The conversation of an accepted prefix as that of a chain of its own: its queries with the new overview and
-    number of stages. Other conversations stay as they are."""
+    """The conversation of an accepted prefix with the new overview and number of stages in its queries. Other
+    conversations stay unchanged."""
     return [
         replace(entry, content=entry.details["retold"]) if "retold" in entry.details else entry for entry in entries
     ]

@@ -1,4 +1,4 @@
-"""What people read of trajectories: the list, and the page of one."""
+"""Trajectories for people: the list, and the page of one trajectory."""
 
 from __future__ import annotations
 
@@ -59,19 +59,19 @@ _LISTED = (
     "worker",
     "options",
 )
-_TOLD_OPTIONS = ("gate", "threshold", "tools", "context", "temperature", "carry", "refinements", "observers")
+_SHOWN_OPTIONS = ("gate", "threshold", "tools", "context", "temperature", "carry", "refinements", "observers")
 
 INTERRUPTED = "interrupted"
-"""Shown for a trajectory under way whose worker, a process of this machine, is gone: the next run goes on with it."""
+"""Shown for a running trajectory whose worker, a process of this machine, has ended: the next run goes on with it."""
 
-_SHOWN = 400
+_SHOWN_CHARS = 400
 """Characters of a message on a page for people."""
 
 
 def list_trajectories(
     store: Store, repository: str | None = None, chain: str | None = None, outcome: str | None = None
 ) -> list[dict[str, Any]]:
-    """One row a trajectory, by repository, chain and sample. Raises `UsageError` for a chain that is not there."""
+    """One row per trajectory, by repository, chain and sample. Raises `UsageError` for an unknown chain."""
     query = (
         select(
             *(getattr(Trajectory, name) for name in _LISTED),
@@ -89,9 +89,9 @@ def list_trajectories(
         if chain is not None:
             query = query.where(Trajectory.chain_id == find_chain(tx, chain))
         rows = []
-        for *told, length, owner, repo in tx.connection.execute(query):
+        for *values, length, owner, repo in tx.connection.execute(query):
             if repository is None or f"{owner}/{repo}".lower() == repository.lower():
-                row = dict(zip(_LISTED, told, strict=True))
+                row = dict(zip(_LISTED, values, strict=True))
                 options = json.loads(row.pop("options"))
                 rows.append(
                     {
@@ -99,14 +99,14 @@ def list_trajectories(
                         **_under_way(tx, row),
                         "stages": length,
                         "repository": f"{owner}/{repo}",
-                        "options": {name: options.get(name) for name in _TOLD_OPTIONS},
+                        "options": {name: options.get(name) for name in _SHOWN_OPTIONS},
                     }
                 )
     return sorted(rows, key=lambda row: (row["repository"].lower(), row["chain_id"], row["sample"], row["id"]))
 
 
 def print_trajectories(rows: list[dict[str, Any]]) -> None:
-    """Print the list, and below it how many ended how."""
+    """Print the list, and below it the number of each outcome."""
     lines = [
         (
             row["id"],
@@ -126,7 +126,7 @@ def print_trajectories(rows: list[dict[str, Any]]) -> None:
 
 
 def _under_way(tx: Transaction, row: Mapping[str, Any]) -> dict[str, Any]:
-    """What the row of a trajectory that has not ended does not hold yet; `INTERRUPTED` where its worker is gone."""
+    """Values that the row of a running trajectory does not hold yet; `INTERRUPTED` where its worker has ended."""
     if row["outcome"] != RUNNING:
         return {}
     stages = [stage.outcome for stage in read_stages(tx, row["id"])]
@@ -139,18 +139,18 @@ def _under_way(tx: Transaction, row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _is_gone(worker: str | None) -> bool:
-    """Whether who works on it certainly runs no more; of one that is named without its start that is not known."""
+    """Whether the worker process has certainly ended; unknown (False) where its start time is not stored."""
     process = Process.parse(worker or "")
     return process is not None and process.is_gone
 
 
 def _options(options: Mapping[str, Any]) -> str:
-    """What tells the trajectories of one chain apart."""
+    """Words for the options that differ between trajectories of one chain."""
     gate = options["gate"] if options["gate"] == "tests" else f"{options['gate']} {options['threshold']:g}"
-    more = ", ".join(f"{name} {options[name]}" for name in ("tools", "context"))
-    heat = "of the endpoint" if options["temperature"] is None else f"{options['temperature']:g}"
-    watched = f", observed by {', '.join(options['observers'])}" if options.get("observers") else ""
-    return f"gate {gate}, {more}, temperature {heat}{watched}"
+    tools = ", ".join(f"{name} {options[name]}" for name in ("tools", "context"))
+    temperature = "of the endpoint" if options["temperature"] is None else f"{options['temperature']:g}"
+    observers = f", observed by {', '.join(options['observers'])}" if options.get("observers") else ""
+    return f"gate {gate}, {tools}, temperature {temperature}{observers}"
 
 
 def trajectory_page(store: Store, prefix: str, *, messages: bool = False) -> dict[str, Any]:
@@ -176,8 +176,8 @@ def print_trajectory(page: dict[str, Any]) -> None:
     say(f"trajectory {page['id']}: {page['outcome']}")
     if page["reason"] and not any(stage["reason"] and stage["reason"] in page["reason"] for stage in page["stages"]):
         say(f"  {page['reason']}")
-    begun = f", after step {page['parent_step']} of {page['parent_id']}" if page["parent_id"] else ""
-    say(f"  chain {page['chain_id']}, sample {page['sample']}{begun}")
+    branch = f", after step {page['parent_step']} of {page['parent_id']}" if page["parent_id"] else ""
+    say(f"  chain {page['chain_id']}, sample {page['sample']}{branch}")
     judge = f", judged by {page['judge']}" if page["judge"] else ""
     say(f"  {page['scaffold']} with {page['model']}{judge}; {_options(page['options'])}")
     tokens = f"{page['tokens_in']:,} tokens in, {page['tokens_out']:,} out"
@@ -203,21 +203,21 @@ def print_trajectory(page: dict[str, Any]) -> None:
 def _print_verdict(verdict: dict[str, Any], endings: list[str]) -> None:
     attempt = verdict["attempt"]
     ending = endings[attempt - 1] if attempt <= len(endings) else "?"
-    said = {True: "accepted", False: "rejected", None: "unscored"}[verdict["accepted"]]
+    decision = {True: "accepted", False: "rejected", None: "unscored"}[verdict["accepted"]]
     score = "" if verdict["score"] is None else f", score {verdict['score']:g}"
     tests = "" if verdict["tests"] is None else f", tests {verdict['tests']}"
-    say(f"  attempt {attempt} ({ending}): {said}{score}{tests}")
+    say(f"  attempt {attempt} ({ending}): {decision}{score}{tests}")
     if verdict["comment"]:
-        say(f"    judge: {shortened(verdict['comment'], _SHOWN)}")
+        say(f"    judge: {shortened(verdict['comment'], _SHOWN_CHARS)}")
     if verdict["shown"] and verdict["shown"] != verdict["comment"]:
-        say(f"    shown: {shortened(verdict['shown'], _SHOWN)}")
+        say(f"    shown: {shortened(verdict['shown'], _SHOWN_CHARS)}")
 
 
 def _print_message(entry: dict[str, Any]) -> None:
     error = f", {entry['error']}" if entry["error"] else ""
     place = f"step {entry['step']}, stage {entry['position']}.{entry['attempt']}"
     say(f"[{entry['ordinal']}] {place}: {entry['kind']}{error}")
-    for line in cut(entry["content"], _SHOWN).splitlines():
+    for line in cut(entry["content"], _SHOWN_CHARS).splitlines():
         say(f"  {line}")
     for call in entry["tool_calls"]:
-        say(f"  -> {call['name']} {shortened(call['arguments'], _SHOWN)}")
+        say(f"  -> {call['name']} {shortened(call['arguments'], _SHOWN_CHARS)}")

@@ -1,7 +1,7 @@
 """One sample of one chain, from ids to rows: the unit of work of every engine that runs rollouts.
 
-`roll` needs nothing that another call of it leaves behind but the database: it can be killed at any step and called
-again, here or on another machine with the same database, mirrors and trees.
+`roll` keeps its state in the database alone: it can be killed at any step and called again, here or on another machine
+with the same database, mirrors and trees.
 """
 
 from __future__ import annotations
@@ -92,8 +92,8 @@ def _pause(tries: int) -> None:
 class RunContext:
     """What rollouts of one run have in common; used by several threads.
 
-    `provider` gives stages their images. `retries` is how often a rollout is begun again in a row without a step in
-    between, when machines fail; `pause` waits after the given number of failures. `make_place` and
+    `provider` gives stages their images. `retries` is how often in a row a rollout is tried again after a machine
+    failed (a stored step resets the count); `pause` waits after the given number of failures. `make_workplace` and
     `make_suite` are seams for tests.
     """
 
@@ -111,26 +111,26 @@ class RunContext:
     retries: int = 4
     pause: Callable[[int], None] = _pause
     secrets: tuple[str, ...] = ()
-    """What must not stand in a reason."""
+    """Texts that a stored reason must not hold."""
     tell: Tell = lambda words: None
-    """Is told where a rollout is, for people."""
+    """Reports the progress of a rollout to people."""
     make_workplace: MakeWorkplace | None = None
     make_suite: MakeSuite = stage_suite
 
     @property
     def judge_model(self) -> str | None:
-        """The name of the model that judges; None where none is asked."""
+        """The name of the judge's model; None where the gate has no judge."""
         return self.gateway.model_name(JUDGE) if self.options.asks_judge else None
 
     @property
     def purposes(self) -> tuple[str, ...]:
-        """Of the calls that rollouts make, for `Gateway.check`."""
+        """The purposes of the calls that rollouts make, for `Gateway.check`."""
         observing = (purpose for observer in self.observers for purpose in observer.purposes)
         return tuple(dict.fromkeys((AGENT, PREFIX, *((JUDGE,) if self.options.asks_judge else ()), *observing)))
 
     @cached_property
     def prompts(self) -> Mapping[str, str]:
-        """Name to hash of every prompt that a rollout may use, but for `PREFIX`."""
+        """Name to hash of every prompt that a rollout may use, except `PREFIX`."""
         judge: Mapping[str, str] = Judge(self.gateway).prompts if self.options.asks_judge else {}
         observing = {
             f"{observer.name}/{name}": hash_ for observer in self.observers for name, hash_ in observer.prompts.items()
@@ -142,18 +142,18 @@ class RunContext:
         return digest([dict(tool) for tool in self.scaffold.tools])
 
     def identity(self, texts: TaskTexts, chain_id: str, sample: int, parent: Parent | None = None) -> Identity:
-        """What decides a rollout of the chain whose texts these are."""
+        """The identity of a rollout of the chain with these texts."""
         options, observers = self.options, self.observers
         # Only a chain that can be cut to an accepted prefix has its overview written anew.
         cut = len(texts.queries) > options.min_length
-        asked = [purpose for purpose in self.purposes if purpose != AGENT and (purpose != PREFIX or cut)]
+        purposes = [purpose for purpose in self.purposes if purpose != AGENT and (purpose != PREFIX or cut)]
         agent = self.gateway.resolved(AGENT, temperature=options.temperature, max_tokens=options.max_tokens)
         prefix = load_prompt("trajectories.rollouts", PREFIX)
         return Identity(
             chain_id,
             sample,
             parent,
-            models={AGENT: agent, **{purpose: self.gateway.resolved(purpose) for purpose in asked}},
+            models={AGENT: agent, **{purpose: self.gateway.resolved(purpose) for purpose in purposes}},
             scaffold=self.scaffold.name,
             observers=tuple({"name": observer.name, "settings": dict(observer.settings)} for observer in observers),
             options=options.chosen,
@@ -171,10 +171,10 @@ class RunContext:
     def find(
         self, tx: Transaction, chain_id: str, sample: int, parent: Parent | None = None
     ) -> tuple[Identity, StandingTrajectories]:
-        """What decides a rollout, and the stored trajectories beside it. Raises `ChainGone`, `NoTask`."""
+        """The identity of a rollout, and the stored trajectories beside it. Raises `ChainGone`, `NoTask`."""
         texts = read_texts(tx, self.options.interface, chain_id)
         if chain_id not in texts:
-            read_task(tx, chain_id, self.options.interface)  # says what there is none of
+            read_task(tx, chain_id, self.options.interface)  # raises with the reason
         identity = self.identity(texts[chain_id], chain_id, sample, parent)
         return identity, find(identity, read_rows(tx, texts).get(chain_id, ()))
 
@@ -182,28 +182,28 @@ class RunContext:
 def roll(context: RunContext, chain_id: str, sample: int, *, parent: Parent | None = None) -> str:
     """Work through a chain until the trajectory has an outcome, and return its id; at once where it has a final one.
 
-    `parent` is a stored trajectory of the chain and the step after which this one goes its own way. An outcome that is
-    not in `trajectories.outcomes.FINAL` is an error's name or `DEFECT`, and calling again goes on. What was begun
-    under other prompts, tools or texts, and is not over, ends as `SUPERSEDED`. Raises `StoreInUse` where another one
-    works on it, `ChainGone`, `RolloutError` for a chain or a step to which there can be no trajectory, `StoreError`,
-    and what is wrong with settings and prompts.
+    `parent` is a stored trajectory of the chain and the last step that both share. An outcome that is not in
+    `trajectories.outcomes.FINAL` is an error's name or `DEFECT`; calling again resumes. Unfinished trajectories under
+    other prompts, tools or texts end as `SUPERSEDED`. Raises `StoreInUse` where another process works on it,
+    `ChainGone`, `RolloutError` for a chain or a step that can have no trajectory, `StoreError`, and errors of settings
+    and prompts.
     """
     store = context.store
     with store.reading() as tx:
-        identity, found = context.find(tx, chain_id, sample, parent)
-    name = found.id
+        identity, existing = context.find(tx, chain_id, sample, parent)
+    name = existing.id
     with alone(store, f"rollout-{name}", COMMAND):
         with store.reading() as tx:
             if read_outcome(tx, name) in FINAL:
                 return name
             task = read_task(tx, chain_id, context.options.interface)
-            again, found = context.find(tx, chain_id, sample, parent)
+            current, existing = context.find(tx, chain_id, sample, parent)
             state = shared(tx, identity, context.options, context.scaffold) if parent else RolloutState()
-        if (again, found.id) != (identity, name):
+        if (current, existing.id) != (identity, name):
             raise TextsChanged(f"the task of chain {chain_id} was written anew meanwhile; run again")
-        _supersede(context, name, found)
+        _supersede(context, name, existing)
         _begin(context, name, identity, state)
-        tries = steps = losses = 0
+        tries = last_count = losses = 0
         while True:
             try:
                 if context.options.needs_tests:
@@ -213,7 +213,7 @@ def roll(context: RunContext, chain_id: str, sample: int, *, parent: Parent | No
                     mirrors=context.mirrors,
                     data_dir=context.data_dir,
                     provider=context.provider,
-                    make_workplace=context.make_workplace or _maker(context, name),
+                    make_workplace=context.make_workplace or _workplace_maker(context, name),
                     make_suite=context.make_suite,
                 )
                 _Rollout(context, name, sample, chain_context, losses).run()
@@ -225,8 +225,10 @@ def roll(context: RunContext, chain_id: str, sample: int, *, parent: Parent | No
                 raise
             except PrchainError as error:
                 with store.reading() as tx:
-                    now = tx.count(TrajectoryMessage, trajectory_id=name)
-                tries, losses, steps = (tries, losses, steps) if now == steps else (0, 0, now)
+                    message_count = tx.count(TrajectoryMessage, trajectory_id=name)
+                tries, losses, last_count = (
+                    (tries, losses, last_count) if message_count == last_count else (0, 0, message_count)
+                )
                 tries += 1
                 losses = losses + 1 if isinstance(error, SandboxLost) else 0
                 if not is_passing(error) or tries > context.retries:
@@ -236,12 +238,12 @@ def roll(context: RunContext, chain_id: str, sample: int, *, parent: Parent | No
                     count_try(tx, name)
                 log.warning("trajectory %s: %s, try %d of %d", name[:12], error.name, tries, context.retries)
                 context.pause(tries)
-            except Exception as error:  # the boundary: what has no name is a defect of ours, and its trajectory says so
+            except Exception as error:  # the boundary: an error without a name is our defect, and is stored as one
                 leave(context, name, DEFECT, defect_words(error))
                 return name
 
 
-def _maker(context: RunContext, name: str) -> MakeWorkplace:
+def _workplace_maker(context: RunContext, name: str) -> MakeWorkplace:
     options = context.options
 
     def make(provided: StageImage, trees: TreeStore) -> Workplace:
@@ -285,44 +287,44 @@ def _begin(context: RunContext, name: str, identity: Identity, state: RolloutSta
                 write_verdict(tx, name, verdict)
 
 
-def _supersede(context: RunContext, name: str, found: StandingTrajectories) -> None:
-    """End what was begun under other texts and is not over: it could only go on as a mixture of both. Where nothing was
-    said yet, nothing is kept of it."""
+def _supersede(context: RunContext, name: str, existing: StandingTrajectories) -> None:
+    """End unfinished trajectories under other texts: to resume them would mix both texts. One without messages is
+    deleted."""
     store = context.store
-    for outdated in found.outdated:
+    for outdated in existing.outdated:
         if outdated.stored.final or outdated.stored.outcome == SUPERSEDED:
             continue
         try:
             with alone(store, f"rollout-{outdated.stored.id}", COMMAND):
                 with store.reading() as tx:
                     outcome = read_outcome(tx, outdated.stored.id)
-                    begun = tx.count(TrajectoryMessage, trajectory_id=outdated.stored.id) > 0
+                    has_messages = tx.count(TrajectoryMessage, trajectory_id=outdated.stored.id) > 0
                 if outcome in FINAL:
                     continue
-                if begun:
-                    why = f"begun with other {', '.join(outdated.fields)}; {name} takes its place"
-                    leave(context, outdated.stored.id, SUPERSEDED, why)
+                if has_messages:
+                    reason = f"begun with other {', '.join(outdated.fields)}; {name} takes its place"
+                    leave(context, outdated.stored.id, SUPERSEDED, reason)
                     continue
                 with store.transaction() as tx:
                     tx.delete(Trajectory, id=outdated.stored.id)
         except StoreInUse:
-            continue  # somebody else goes on with it, under what it was begun with
+            continue  # another process works on it, with the texts it began with
 
 
 def leave(context: RunContext, name: str, outcome: str, reason: str | None) -> None:
-    """Write an outcome that is none of the stages': the trajectory stays as it is for the next run."""
-    said = None if reason is None else scrub_mined(redact(reason, context.secrets))[:LONGEST_REASON]
+    """Write an outcome that no stage caused; the trajectory's rows stay for the next run."""
+    stored_reason = None if reason is None else scrub_mined(redact(reason, context.secrets))[:LONGEST_REASON]
     with context.store.transaction() as tx:
         accepted = 0
         for stage in read_stages(tx, name):
             if stage.outcome != ACCEPTED:
                 break
             accepted += 1
-        end_trajectory(tx, name, outcome, reason=said, accepted=accepted, overview=None)
+        end_trajectory(tx, name, outcome, reason=stored_reason, accepted=accepted, overview=None)
 
 
 class _Rollout:
-    """One trajectory under way, from its rows on."""
+    """One running trajectory, resumed from its rows."""
 
     def __init__(self, context: RunContext, name: str, sample: int, chain_context: ChainContext, losses: int) -> None:
         self._context = context
@@ -351,24 +353,24 @@ class _Rollout:
             )
 
     def run(self) -> None:
-        """Work on the stages that have no outcome, and write the trajectory's."""
+        """Work on the stages without an outcome, then write the trajectory's outcome."""
         task, state, options = self._chain_context.task, self._state, self._context.options
         for stage in task.stages:
             row = state.stages.get(stage.position)
             if row is None or row.outcome == RUNNING:
-                if row is None and (why := self._in_the_way(stage.position)):
-                    self._leave_out(stage.position, why)
+                if row is None and (obstacle := self._obstacle(stage.position)):
+                    self._mark_not_reached(stage.position, obstacle)
                     break
                 row = StageRun(self._rollout, state, stage, self._tree_before(stage.position)).run()
             if row.outcome != ACCEPTED and (options.on_fail is OnFail.STOP or row.outcome in {STOPPED, NOT_REACHED}):
                 break
         reached = max(state.stages, default=0)
         for stage in task.stages[reached:]:
-            self._leave_out(stage.position, None)
+            self._mark_not_reached(stage.position, None)
         self._finish()
 
-    def _in_the_way(self, position: int) -> str | None:
-        """Why a stage cannot begin, though the ones before are over."""
+    def _obstacle(self, position: int) -> str | None:
+        """Why a stage cannot begin though the stages before it are over; None where it can."""
         ending = used_by(self._state.entries).over(self._context.options.chain_limits)
         if ending is not None:
             return f"{ending} of the chain"
@@ -377,14 +379,14 @@ class _Rollout:
             return "the stage before left no tree"
         return None
 
-    def _leave_out(self, position: int, why: str | None) -> None:
-        row = StageRow(position, NOT_REACHED, why)
+    def _mark_not_reached(self, position: int, reason: str | None) -> None:
+        row = StageRow(position, NOT_REACHED, reason)
         with self._context.store.transaction() as tx:
             write_stage(tx, self._name, row)
         self._state.stages[position] = row
 
     def _tree_before(self, position: int) -> str | None:
-        """A_{t-1}: what the agent left, or the developers' work where the options say so."""
+        """A_{t-1}: the agent's tree, or the developers' commit where the options say so."""
         if position == 1:
             return None
         before = self._state.stages[position - 1]
@@ -416,26 +418,26 @@ class _Rollout:
             end_trajectory(tx, self._name, outcome, reason=reason, accepted=accepted, overview=overview)
 
     def _retold(self, count: int, overview: str) -> list[Entry]:
-        """The queries of the first stages with how they are told in a chain of no more than these; what the agent was
-        told stays beside it."""
-        out = []
+        """The first `count` queries, each with a second text (``retold``) as for a chain of only these stages; the text
+        that the agent read stays."""
+        retold = []
         for entry in self._state.entries:
             if entry.kind is EntryKind.QUERY and entry.position <= count:
-                told = entry.details
+                details = entry.details
                 variables = {
                     "repository": self._chain_context.task.chain.repository,
-                    "query": told["query"],
+                    "query": details["query"],
                     "comment": None,
-                    "overview": overview if told["overview"] else None,
+                    "overview": overview if details["overview"] else None,
                     "position": entry.position,
                     "stages": count,
-                    "workdir": told["workdir"],
-                    "earlier": told["earlier"],
+                    "workdir": details["workdir"],
+                    "earlier": details["earlier"],
                     "attempt": 1,
                 }
                 words = self._rollout.scaffold.opening(EntryKind.QUERY, variables)
-                out.append(replace(entry, details={**told, "retold": words}))
-        return out
+                retold.append(replace(entry, details={**details, "retold": words}))
+        return retold
 
     def _findings(self, text: str) -> list[Finding]:
         hidden = self._chain_context.hidden

@@ -1,7 +1,7 @@
-"""Many rollouts: which samples of which chains, by how many workers, and what became of them.
+"""Many rollouts: which samples of which chains, with how many workers, and their outcomes.
 
-The work on one is `trajectories.rollouts.rollout.roll`. Several runs may be at work on one database: a trajectory is
-worked on by one of them, and the others pass it over.
+The work on one is `trajectories.rollouts.rollout.roll`. Several runs may share one database: one of them works on
+a trajectory, and the others skip it.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ from trajectories.task import read_texts
 
 @dataclass(frozen=True)
 class RolloutChoice(ChainChoice):
-    """Which rollouts a run is about; the limit is one of chains that have a task."""
+    """Which rollouts a run makes; the limit counts chains that have a task."""
 
     samples: int = 1
     parent: Parent | None = None
     """Where to branch off; of one chain."""
     reuse: bool = False
-    """Take samples that stand under other prompts or texts for those of now, and do not roll them out anew."""
+    """Accept finished samples under other prompts or texts, and do not roll them out anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,21 +62,21 @@ class RolloutUnit:
 
     @property
     def group(self) -> str:
-        """The chain: its samples can share a fault of its own, an image that is not there."""
+        """The chain: all its samples can fail for the same reason, such as a missing image."""
         return self.chain_id
 
 
 @dataclass(frozen=True, slots=True)
 class OutdatedSamples:
-    """Samples that stand under other prompts, tools, texts or code than there are now, and are rolled out anew."""
+    """Stored samples whose prompts, tools, texts or code have changed, so that they are rolled out anew."""
 
     samples: int = 0
     half_done: int = 0
-    """Of these, those that are not over: they cannot be taken, and are given up."""
+    """How many of these are not over: they cannot be reused, and are given up."""
     fields: tuple[str, ...] = ()
-    """In what they differ (`trajectories.identity.INPUTS`)."""
+    """The fields that changed (`trajectories.identity.INPUTS`)."""
     estimate: CostEstimate = field(default_factory=CostEstimate)
-    """What it takes to roll them out anew, about."""
+    """The estimated cost of rolling them out anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,43 +84,43 @@ class PendingRollouts:
     """What a run would do."""
 
     units: tuple[RolloutUnit, ...]
-    """All samples of the best chain first."""
+    """The samples of the best chain come first."""
     standing: int
     """Samples that are over."""
     without_task: int
-    """Chosen chains that have no task that is ready."""
+    """Number of chosen chains without a ready task."""
     outdated: tuple[RolloutUnit, ...] = ()
-    """Of the units, those that are stored under other texts."""
+    """The units that are stored under other texts."""
     half_done: int = 0
-    """Of the outdated ones, how many are not over."""
+    """How many of the outdated ones are not over."""
     fields: tuple[str, ...] = ()
-    """In what these differ."""
+    """The fields in which these differ."""
     reused: int = 0
-    """Of those that are over, how many are taken though they are under other texts."""
+    """How many of those that are over are reused though they have other texts."""
 
 
 @dataclass(frozen=True, slots=True)
 class RolloutReport(RunResult[RolloutUnit]):
-    """What a run did; `detail` of each unit is the trajectory's id, None where none was begun."""
+    """The result of a run; `detail` of each unit is the trajectory's id, None where none began."""
 
     standing: int = 0
     without_task: int = 0
     reused: int = 0
-    """Of those that stood before, how many are under other prompts or texts than there are now."""
+    """How many of those that were over before have other prompts or texts."""
 
     @property
     def outcomes(self) -> dict[str, int]:
-        """Outcome to number of trajectories, of this run; failures of machines are counted apart."""
+        """Outcome to number of trajectories of this run; without failures of machines."""
         return {name: count for name, count in self.counts.items() if name not in INFRASTRUCTURE}
 
     @property
     def infrastructure(self) -> dict[str, int]:
-        """The name of what failed to number of trajectories that can be gone on with."""
+        """Name of the failure of a machine to number of trajectories; the next run resumes them."""
         return {name: count for name, count in self.counts.items() if name in INFRASTRUCTURE}
 
     @property
     def failed(self) -> tuple[UnitResult[RolloutUnit], ...]:
-        """Those that the next run has to try again."""
+        """The results that the next run has to try again."""
         return tuple(result for result in self.results if result.outcome not in FINAL)
 
     @property
@@ -139,15 +139,15 @@ def open_run(
     progress: Progress = SILENT,
     ledger_run: str | None = None,
 ) -> Iterator[RolloutRun]:
-    """What a run, or a worker of one, needs. Workers that are given the same `ledger_run` share its budget.
+    """Open a run, or a worker of a run. Workers with the same `ledger_run` share its budget.
 
     Raises `UsageError`, `SettingsError`, `StoreError`, `PromptError`.
     """
-    with ExitStack() as opened:
-        store = opened.enter_context(closing(Store.open(settings.db, create=False)))
-        gateway = opened.enter_context(open_gateway(settings, store, budget_usd=budget_usd, run=ledger_run))
+    with ExitStack() as resources:
+        store = resources.enter_context(closing(Store.open(settings.db, create=False)))
+        gateway = resources.enter_context(open_gateway(settings, store, budget_usd=budget_usd, run=ledger_run))
         backend = BACKENDS.named(options.backend).of(settings)
-        provider = opened.enter_context(closing(Provider(settings, images=backend.needs_image, store=store)))
+        provider = resources.enter_context(closing(Provider(settings, images=backend.needs_image, store=store)))
         context = RunContext(
             store,
             gateway,
@@ -167,7 +167,7 @@ def open_run(
 
 
 class RolloutRun:
-    """Rolls out the samples of the chains that were chosen (`prchain.runs.Work`)."""
+    """Rolls out the samples of the chosen chains (`prchain.runs.Work`)."""
 
     title = "rollouts"
 
@@ -186,13 +186,13 @@ class RolloutRun:
         choice, context = self.choice, self.context
         with context.store.reading() as tx:
             if choice.chain is not None:
-                wanted = [find_chain(tx, choice.chain)]
+                chain_ids = [find_chain(tx, choice.chain)]
             else:
-                wanted = selected_ids(tx, choice.strategy, choice.repository)
-            if choice.parent is not None and len(wanted) != 1:
+                chain_ids = selected_ids(tx, choice.strategy, choice.repository)
+            if choice.parent is not None and len(chain_ids) != 1:
                 raise UsageError("a branch is of one chain; name it with --chain")
             texts = read_texts(tx, context.options.interface)
-            chains = [chain_id for chain_id in wanted if chain_id in texts][: choice.limit]
+            chains = [chain_id for chain_id in chain_ids if chain_id in texts][: choice.limit]
             rows = read_rows(tx, {chain: texts[chain] for chain in chains})
         units: list[RolloutUnit] = []
         outdated: list[RolloutUnit] = []
@@ -202,24 +202,24 @@ class RolloutRun:
             for sample in range(choice.samples):
                 unit = RolloutUnit(chain_id, sample, choice.parent)
                 identity = context.identity(texts[chain_id], chain_id, sample, choice.parent)
-                found: StandingTrajectories = find(identity, rows.get(chain_id, ()))
-                if found.stored is not None and found.stored.final:
+                existing: StandingTrajectories = find(identity, rows.get(chain_id, ()))
+                if existing.stored is not None and existing.stored.final:
                     standing += 1
                     continue
-                if found.standing is not None and choice.reuse:
+                if existing.standing is not None and choice.reuse:
                     standing, reused = standing + 1, reused + 1
                     continue
                 units.append(unit)
-                if found.begun and not found.is_begun:
+                if existing.with_messages and not existing.has_messages:
                     outdated.append(unit)
-                    half_done += found.standing is None
-                    fields |= {*found.begun[0].fields}
-        without = sum(chain_id not in texts for chain_id in wanted)
-        told = tuple(sorted(fields))
-        return PendingRollouts(tuple(units), standing, without, tuple(outdated), half_done, told, reused)
+                    half_done += existing.standing is None
+                    fields |= {*existing.with_messages[0].fields}
+        without_task = sum(chain_id not in texts for chain_id in chain_ids)
+        changed_fields = tuple(sorted(fields))
+        return PendingRollouts(tuple(units), standing, without_task, tuple(outdated), half_done, changed_fields, reused)
 
     def forecast(self, units: tuple[RolloutUnit, ...] | None = None) -> Forecast:
-        """What a run over all that is pending would take, or over some units. Nothing is asked."""
+        """The estimate for all pending units, or for these. Makes no call."""
         todo = self.pending().units if units is None else units
         context = self.context
         with context.store.reading() as tx:
@@ -229,7 +229,7 @@ class RolloutRun:
             return forecast(tx, context.gateway, context.options, sizes, model, context.observers)
 
     def anew(self, pending: PendingRollouts) -> OutdatedSamples:
-        """What of a run is rolled out anew because prompts, tools, texts or code are others now."""
+        """The samples that are rolled out anew because prompts, tools, texts or code have changed."""
         if not pending.outdated:
             return OutdatedSamples()
         estimate = self.forecast(pending.outdated).estimate
@@ -239,13 +239,13 @@ class RolloutRun:
         """Roll out what is missing. Raises as `prchain.runs.run_units`."""
         todo = pending or self.pending()
         secrets = self.context.secrets
-        ended = run_units(self, todo.units, workers=workers, progress=self.progress, secrets=secrets)
-        return RolloutReport(ended.results, ended.left, ended.stopped, todo.standing, todo.without_task, todo.reused)
+        result = run_units(self, todo.units, workers=workers, progress=self.progress, secrets=secrets)
+        return RolloutReport(result.results, result.left, result.stopped, todo.standing, todo.without_task, todo.reused)
 
     # ---- the work on one sample
 
     def holding(self, unit: RolloutUnit) -> AbstractContextManager[Any]:
-        """See `Work`: `roll` itself holds the trajectory, whoever calls it."""
+        """See `Work`: `roll` itself locks the trajectory."""
         return nullcontext()
 
     def work_on(self, unit: RolloutUnit, tell: Tell) -> UnitResult[RolloutUnit]:
@@ -260,7 +260,7 @@ class RolloutRun:
         return UnitResult(unit, outcome, reason, name)
 
     def failed(self, unit: RolloutUnit, outcome: str, reason: str) -> UnitResult[RolloutUnit]:
-        """See `Work`: whatever `roll` can store, it has stored."""
+        """See `Work`: `roll` has already stored what it could."""
         return UnitResult(unit, outcome, reason)
 
     def spent(self) -> float | None:

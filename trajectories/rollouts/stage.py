@@ -1,7 +1,7 @@
 """One stage of a rollout: the state it starts from, attempts at it, and the verdict on each.
 
-Everything that has happened is in the rows of the trajectory; what is done next follows from them alone. So a stage
-that was cut off anywhere goes on where its rows end.
+The next action follows from the rows of the trajectory alone. So a stage that was killed at any point resumes where
+its rows end.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ from trajectories.verdicts.gates import decide
 from trajectories.verdicts.hidden import CommentCheck
 from trajectories.verdicts.judge import Judgement
 
-TOLD = ("overview", "query", "workdir", "earlier")
-"""What a query's turn was written with besides places in the chain, kept with it."""
+_KEPT_VARIABLES = ("overview", "query", "workdir", "earlier")
+"""Variables of a query's text that are stored in its details, besides places in the chain."""
 
-MOST_LOSSES = 3
-"""After so many lost sandboxes in a row at one step, each of which was made ready, it is the step that ends them."""
+_MOST_LOSSES = 3
+"""After so many lost sandboxes in a row at one step, each of which was made ready, the step itself is the cause."""
 
 
 class StageRun:
@@ -73,22 +73,22 @@ class StageRun:
         self._position = stage.position
         self._started = False
         self._tracker: Tracker | None = None
-        self._open = ExitStack()
+        self._resources = ExitStack()
         self._tests = HiddenTests(rollout, stage)
 
     def run(self) -> StageRow:
-        """The stage's row, with an outcome. Raises what is nobody's fault here: `LlmError`, `SandboxError` but for
-        limits, `ImageError`, `RefreshFailed`, `GitError`, `StoreError`."""
-        with self._open:
-            if self._position not in self._state.stages and (ended := self._begin()):
-                return ended
+        """The stage's row, with an outcome. Raises errors that the agent did not cause: `LlmError`, `SandboxError`
+        except limits, `ImageError`, `RefreshFailed`, `GitError`, `StoreError`."""
+        with self._resources:
+            if self._position not in self._state.stages and (final_row := self._begin()):
+                return final_row
             while True:
                 row = self._row
                 attempt = self._state.attempts(self._position) + 1
-                if len(row.endings) < attempt and (ended := self._attempt(attempt)):
-                    return ended
-                if ended := self._judge(attempt):
-                    return ended
+                if len(row.endings) < attempt and (final_row := self._attempt(attempt)):
+                    return final_row
+                if final_row := self._judge(attempt):
+                    return final_row
 
     @property
     def _row(self) -> StageRow:
@@ -96,22 +96,22 @@ class StageRun:
 
     @cached_property
     def _sandbox(self) -> Sandbox:
-        """The agent's sandbox, which may not have been started yet."""
+        """The agent's sandbox, perhaps not started yet."""
         sandbox = self._rollout.chain_context.workplace(self._stage).sandbox()
-        self._open.callback(sandbox.close)
+        self._resources.callback(sandbox.close)
         return sandbox
 
     # ---- the beginning
 
     def _begin(self) -> StageRow | None:
-        """Write the row and what opens the stage; the row as it ends where nothing can be tried."""
+        """Write the stage's row and its opening entries. Returns the final row where no attempt is possible."""
         rollout, options = self._rollout, self._rollout.options
-        begun = time.monotonic()
-        rollout.tell(f"{self._where(1)}: state")
+        start_time = time.monotonic()
+        rollout.tell(f"{self._label(1)}: state")
         if options.needs_tests:
             rollout.chain_context.require_proof(self._stage)
         try:
-            state = rollout.chain_context.state(self._position, self._agent_tree, options.carry)
+            stage_state = rollout.chain_context.state(self._position, self._agent_tree, options.carry)
         except PrchainError as error:
             if error.name not in OF_THE_STATE:
                 raise
@@ -119,31 +119,31 @@ class StageRun:
         row = StageRow(
             self._position,
             RUNNING,
-            start_tree=state.tree,
-            end_tree=state.tree,
-            conflicts=tuple(conflict_row(conflict) for conflict in state.conflicts),
-            reset_tests=tuple(path_text(path) for path in state.test_paths_reset),
+            start_tree=stage_state.tree,
+            end_tree=stage_state.tree,
+            conflicts=tuple(conflict_row(conflict) for conflict in stage_state.conflicts),
+            reset_tests=tuple(path_text(path) for path in stage_state.test_paths_reset),
         )
-        check = self._tests.check(state.tree)
+        check = self._tests.check(stage_state.tree)
         if check is not None:
             row = replace(row, check=asdict(check))
         if check is not None and check.state_broken:
-            why = "none of the stage's tests runs on the state that the stages before left"
-            return self._keep(replace(row, outcome=STATE_BROKEN, reason=why, seconds=time.monotonic() - begun))
+            reason = "none of the stage's tests runs on the state that the stages before left"
+            return self._keep(replace(row, outcome=STATE_BROKEN, reason=reason, seconds=time.monotonic() - start_time))
         opening = self._opening()
         self._keep(row, opening)
         return None
 
     def _opening(self) -> list[Entry]:
-        """The query's turn, and before the first one the system's."""
+        """The query's entry; before the first query, also the system message."""
         rollout = self._rollout
         new = not self._state.entries
         overview = rollout.chain_context.task.overview if new or rollout.options.context == "stage" else None
         variables = self._variables(overview=overview)
-        said = [(EntryKind.SYSTEM, "system")] if new else []
+        system = [(EntryKind.SYSTEM, "system")] if new else []
         opening: list[Entry] = []
-        for kind, role in [*said, (EntryKind.QUERY, "user")]:
-            details = {name: variables[name] for name in TOLD}
+        for kind, role in [*system, (EntryKind.QUERY, "user")]:
+            details = {name: variables[name] for name in _KEPT_VARIABLES}
             opening.append(
                 self._entry(
                     kind,
@@ -156,7 +156,7 @@ class StageRun:
             )
         return opening
 
-    def _variables(self, **more: Any) -> dict[str, Any]:
+    def _variables(self, **changed: Any) -> dict[str, Any]:
         task = self._rollout.chain_context.task
         return {
             "repository": task.chain.repository,
@@ -168,7 +168,7 @@ class StageRun:
             "comment": None,
             "attempt": 1,
             "earlier": self._earlier,
-            **more,
+            **changed,
         }
 
     @property
@@ -187,14 +187,14 @@ class StageRun:
     # ---- an attempt
 
     def _attempt(self, attempt: int) -> StageRow | None:
-        """Let the agent work; the row as it ends where what the agent did ended the stage."""
+        """Let the agent work. Returns the final row where the attempt ended the stage."""
         rollout, state = self._rollout, self._state
         workplace = rollout.chain_context.workplace(self._stage)
         start = self._row.start_tree
         assert start is not None
-        rollout.tell(f"{self._where(attempt)}: sandbox")
+        rollout.tell(f"{self._label(attempt)}: sandbox")
         try:
-            restored = self._placed(workplace, attempt)
+            restored = self._prepare_sandbox(workplace, attempt)
         except RefreshFailed as error:
             if start == rollout.chain_context.trees.tree_of(self._stage.stage.base):
                 raise
@@ -219,27 +219,31 @@ class StageRun:
                 last_tree=state.tree(self._position),
                 first_details=restored,
             )
-            # What is stored counts, also where the attempt is cut off.
+            # Stored entries count, also where the attempt is interrupted.
             state.entries = recorder.entries
-            watch = ReportingRecorder(recorder, lambda step: rollout.tell(f"{self._where(attempt)}, step {step}"))
-            ended = rollout.scaffold.attempt(rollout.gateway, self._sandbox, spec, watch, self._observers(spec))
+            reporting_recorder = ReportingRecorder(
+                recorder, lambda step: rollout.tell(f"{self._label(attempt)}, step {step}")
+            )
+            result = rollout.scaffold.attempt(
+                rollout.gateway, self._sandbox, spec, reporting_recorder, self._observers(spec)
+            )
             tree = workplace.extract(self._sandbox, start_tree=start, rules_from=self._stage.stage.base).tree
         except (SandboxLimit, ExtractionFailed) as error:
             return self._end(error.name, str(error), endings=(*self._row.endings, error.name))
         except SandboxLost as error:
-            if rollout.losses < MOST_LOSSES:
+            if rollout.losses < _MOST_LOSSES:
                 raise
-            why = f"{rollout.losses + 1} sandboxes ended at the same step: {error}"
-            return self._end(SANDBOX_KILLED, why, endings=(*self._row.endings, SANDBOX_KILLED))
-        endings = (*self._row.endings, str(ended.ending))
-        if ended.ending is Ending.STOPPED:
-            return self._end(STOPPED, ended.reason, endings=endings, end_tree=tree)
+            reason = f"{rollout.losses + 1} sandboxes ended at the same step: {error}"
+            return self._end(SANDBOX_KILLED, reason, endings=(*self._row.endings, SANDBOX_KILLED))
+        endings = (*self._row.endings, str(result.ending))
+        if result.ending is Ending.STOPPED:
+            return self._end(STOPPED, result.reason, endings=endings, end_tree=tree)
         self._keep(replace(self._row, endings=endings, end_tree=tree, attempts=attempt))
         return None
 
     def _observers(self, spec: AttemptSpec) -> list[Observer]:
         rollout = self._rollout
-        attempt = ObservedAttempt(
+        observed = ObservedAttempt(
             rollout.gateway,
             spec.subject,
             spec.sample,
@@ -249,26 +253,26 @@ class StageRun:
             self._stage.query,
             rollout.scaffold.tools,
         )
-        return [_observer(kind, attempt) for kind in rollout.observers]
+        return [_observer(kind, observed) for kind in rollout.observers]
 
-    def _where(self, attempt: int) -> str:
+    def _label(self, attempt: int) -> str:
         return f"stage {self._position} of {len(self._rollout.chain_context.task.stages)}, attempt {attempt}"
 
     def _conversation(self) -> tuple[Entry, ...]:
-        """What the agent remembers."""
+        """The entries that the agent sees."""
         entries = self._state.entries
         if self._rollout.options.context == "chain":
             return tuple(entries)
         return tuple(entry for entry in entries if entry.position == self._position or entry.kind is EntryKind.SYSTEM)
 
-    def _placed(self, workplace: StageWorkplace, attempt: int) -> Mapping[str, Any]:
-        """Make the agent's sandbox ready; what is to be said of one that was made anew in the middle of the stage."""
+    def _prepare_sandbox(self, workplace: StageWorkplace, attempt: int) -> Mapping[str, Any]:
+        """Make the agent's sandbox ready. Returns details (``restored``) where it is made anew in mid-stage."""
         if self._started:
             return {}
         rollout, state, start = self._rollout, self._state, self._row.start_tree
         assert start is not None
         if not rollout.options.track_steps:
-            self._forget(attempt)
+            self._drop_unfinished(attempt)
         worked = any(entry.kind is EntryKind.TURN for entry in state.of(self._position))
         tree = self._tree_before(attempt)
         history = rollout.chain_context.history(self._stage.stage, rollout.options.history)
@@ -281,7 +285,7 @@ class StageRun:
         except RefreshFailed:
             if tree == start:
                 raise
-            # The agent was in the middle of its work; what does not build yet is for it to mend.
+            # The agent was in the middle of its work: it has to mend what does not build yet.
             place_repository(self._sandbox, rollout.chain_context.trees, start, history=history)
             restored["refreshed"] = False
         if rollout.options.track_steps:
@@ -293,14 +297,14 @@ class StageRun:
         return {"restored": restored} if worked else {}
 
     def _tree_before(self, attempt: int) -> str:
-        """The tree to go on from: the last that was kept of a step, or what the attempt began with."""
+        """The tree to resume from: that of the last step, or the one that the attempt began with."""
         if self._rollout.options.track_steps:
             return self._state.tree(self._position)
         before = self._state.verdicts.get((self._position, attempt - 1))
         return before.tree if before else str(self._row.start_tree)
 
-    def _forget(self, attempt: int) -> None:
-        """Without trees of steps an attempt that was cut off begins again; what was paid for lies in the ledger."""
+    def _drop_unfinished(self, attempt: int) -> None:
+        """Drop the entries of an interrupted attempt: without trees it begins again. The ledger keeps its calls."""
         state = self._state
         opened = [entry for entry in state.of(self._position) if entry.kind in (EntryKind.QUERY, EntryKind.COMMENT)]
         first = opened[-1].ordinal + 1
@@ -318,9 +322,9 @@ class StageRun:
         """Write the verdict on an attempt, and either the stage's end or the comment that opens the next attempt."""
         rollout, row, stage = self._rollout, self._row, self._stage
         options = rollout.options
-        begun = time.monotonic()
+        start_time = time.monotonic()
         tree, start = str(row.end_tree), str(row.start_tree)
-        rollout.tell(f"{self._where(attempt)}: verdict")
+        rollout.tell(f"{self._label(attempt)}: verdict")
         graded = self._tests.grade(tree, row.check)
         patch = rollout.chain_context.trees.patch_text(start, tree)
         judgement: Judgement | None = None
@@ -347,35 +351,37 @@ class StageRun:
             grade=asdict(graded) if graded else {},
             usd=judgement.usd if judgement else 0.0,
         )
-        again = decision.accepted is False and row.endings[-1] == Ending.SUBMITTED and attempt <= options.refinements
-        if not again or self._used_up():
-            verdict = replace(verdict, seconds=time.monotonic() - begun)
+        retry = decision.accepted is False and row.endings[-1] == Ending.SUBMITTED and attempt <= options.refinements
+        if not retry or self._limit_reached():
+            verdict = replace(verdict, seconds=time.monotonic() - start_time)
             outcome = {True: ACCEPTED, False: REJECTED, None: UNSCORED}[decision.accepted]
             ending = "" if row.endings[-1] == Ending.SUBMITTED else f", ended by {row.endings[-1]}"
             reason = None if decision.accepted else f"attempt {attempt}{ending}: {decision.reason}"
             return self._end(outcome, reason, verdict=verdict)
-        shown = self._comment(judgement, graded, attempt, patch)
+        comment = self._comment(judgement, graded, attempt, patch)
         verdict = replace(
             verdict,
-            shown=shown.text,
-            findings=tuple(asdict(finding) for finding in shown.findings),
-            usd=None if verdict.usd is None or shown.usd is None else verdict.usd + shown.usd,
-            seconds=time.monotonic() - begun,
+            shown=comment.text,
+            findings=tuple(asdict(finding) for finding in comment.findings),
+            usd=None if verdict.usd is None or comment.usd is None else verdict.usd + comment.usd,
+            seconds=time.monotonic() - start_time,
         )
-        told = rollout.scaffold.opening(EntryKind.COMMENT, self._variables(comment=shown.text, attempt=attempt + 1))
-        opening = [self._entry(EntryKind.COMMENT, "user", told, attempt + 1, details={"comment": shown.text})]
+        content = rollout.scaffold.opening(
+            EntryKind.COMMENT, self._variables(comment=comment.text, attempt=attempt + 1)
+        )
+        opening = [self._entry(EntryKind.COMMENT, "user", content, attempt + 1, details={"comment": comment.text})]
         self._keep(row, opening, verdict)
         return None
 
     def _comment(self, judgement: Judgement | None, graded: Grade | None, attempt: int, patch: bytes) -> AgentComment:
         rollout, task = self._rollout, self._rollout.chain_context.task
-        told = [task.overview, *(stage.query for stage in task.stages[: self._position])]
-        told += [verdict.shown for verdict in self._state.verdicts.values() if verdict.shown]
+        seen_texts = [task.overview, *(stage.query for stage in task.stages[: self._position])]
+        seen_texts += [verdict.shown for verdict in self._state.verdicts.values() if verdict.shown]
         return comment_for_agent(
             rollout.gateway,
             judgement,
             graded,
-            CommentCheck(rollout.chain_context.hidden, self._position, agent_patch=patch, told=told),
+            CommentCheck(rollout.chain_context.hidden, self._position, agent_patch=patch, told=seen_texts),
             gate=rollout.options.gate,
             threshold=rollout.options.threshold,
             query=self._stage.query,
@@ -384,7 +390,7 @@ class StageRun:
             attempt=attempt,
         )
 
-    def _used_up(self) -> bool:
+    def _limit_reached(self) -> bool:
         options = self._rollout.options
         stage, chain = used_by(self._state.of(self._position)), used_by(self._state.entries)
         return stage.over(options.stage_limits) is not None or chain.over(options.chain_limits) is not None
@@ -392,7 +398,7 @@ class StageRun:
     # ---- rows
 
     def _end(self, outcome: str, reason: str | None, *, verdict: VerdictRow | None = None, **fields: Any) -> StageRow:
-        """Write how the stage ended."""
+        """Write the stage's final row."""
         row = replace(self._row, outcome=outcome, reason=reason, **fields)
         row = replace(row, attempts=max(row.attempts, len(row.endings)))
         if "end_tree" not in fields and verdict is None:
@@ -400,9 +406,9 @@ class StageRun:
         return self._keep(row, verdict=verdict)
 
     def _keep(self, row: StageRow, entries: Sequence[Entry] = (), verdict: VerdictRow | None = None) -> StageRow:
-        """Write the row, with what belongs to it, in one transaction."""
+        """Write the row with its entries and verdict in one transaction."""
         state = self._state
-        verdicts = [verdict for (where, _), verdict in state.verdicts.items() if where == row.position]
+        verdicts = [verdict for (position, _), verdict in state.verdicts.items() if position == row.position]
         verdicts += [verdict] if verdict else []
         used: AgentUsage = used_by(state.of(row.position))
         seconds = max(row.seconds, used.seconds + sum(verdict.seconds for verdict in verdicts))
@@ -419,10 +425,10 @@ class StageRun:
         return row
 
 
-def _observer(kind: ObserverKind, attempt: ObservedAttempt) -> Observer:
-    """An observer of the kind, whose words are stored with its name, and whose failures are told with it."""
+def _observer(kind: ObserverKind, observed: ObservedAttempt) -> Observer:
+    """An observer of the kind; its advice is stored with its name, and its errors name it."""
     with observer_errors(kind.name):
-        observer = kind.observe(attempt)
+        observer = kind.observe(observed)
 
     def advise(entries: Sequence[Entry]) -> Advice | None:
         with observer_errors(kind.name):

@@ -1,4 +1,4 @@
-"""Stored trajectories beside the one that a rollout would be: the same one, or one under texts that are others now."""
+"""Stored trajectories that match a rollout: the same trajectory, or one whose texts have changed since."""
 
 from __future__ import annotations
 
@@ -34,35 +34,35 @@ _COLUMNS = (
 _OWN = {*PLACE, *CHOICES}
 
 _OBSERVED = "?"
-"""Stands for the observers of a row that holds guidance, and does not say whose."""
+"""Stands for the unknown observers of an old row that holds guidance."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredTrajectory:
-    """A trajectory with what is known of what decided it."""
+    """A stored trajectory, with the known part of its identity."""
 
     id: str
     outcome: str
     known: Mapping[str, Any]
     """Fields of `trajectories.identity.Identity`."""
     whole: bool
-    """Whether all of them are known."""
-    begun: bool
-    """Whether anything was said in it."""
+    """Whether all fields are known."""
+    has_messages: bool
+    """Whether it has messages."""
 
     @property
     def final(self) -> bool:
         """Whether another run would only repeat it."""
         return self.outcome in FINAL
 
-    def differences(self, wanted: Mapping[str, Any]) -> set[str]:
-        """The fields of an identity, as `trajectories.identity.stored` gives them, in which it is another."""
-        return differences(self.known, wanted, whole=self.whole)
+    def differences(self, current: Mapping[str, Any]) -> set[str]:
+        """The fields in which it differs from an identity (`current`, as `trajectories.identity.stored` gives it)."""
+        return differences(self.known, current, whole=self.whole)
 
 
 @dataclass(frozen=True, slots=True)
 class OutdatedTrajectory:
-    """A stored trajectory under other texts or code, and the fields of the identity that differ."""
+    """A stored trajectory under other texts or code, and the identity's fields that differ."""
 
     stored: StoredTrajectory
     fields: tuple[str, ...]
@@ -70,72 +70,76 @@ class OutdatedTrajectory:
 
 @dataclass(frozen=True, slots=True)
 class StandingTrajectories:
-    """What stands beside a rollout that is wanted."""
+    """The stored trajectories that match a requested rollout."""
 
     id: str
-    """Of the trajectory that it is: a stored one's, or the identity's own."""
+    """The rollout's trajectory id: of the stored trajectory, else of the identity."""
     stored: StoredTrajectory | None
     outdated: tuple[OutdatedTrajectory, ...]
-    """Those of the same place and choices under other texts or code."""
+    """Trajectories with the same `PLACE` and `CHOICES` under other texts or code."""
 
     @property
-    def is_begun(self) -> bool:
-        """Whether something was said in the trajectory itself."""
-        return self.stored is not None and self.stored.begun
+    def has_messages(self) -> bool:
+        """Whether the trajectory itself has messages."""
+        return self.stored is not None and self.stored.has_messages
 
     @property
     def standing(self) -> OutdatedTrajectory | None:
         """An outdated one that is over: what ``--reuse`` takes."""
-        return next((outdated for outdated in self.begun if outdated.stored.final), None)
+        return next((outdated for outdated in self.with_messages if outdated.stored.final), None)
 
     @property
-    def begun(self) -> list[OutdatedTrajectory]:
-        """The outdated ones in which something was said and that were not given up, those that are over first."""
+    def with_messages(self) -> list[OutdatedTrajectory]:
+        """The outdated ones with messages that are not superseded; finished ones first."""
         found = [
-            outdated for outdated in self.outdated if outdated.stored.begun and outdated.stored.outcome != SUPERSEDED
+            outdated
+            for outdated in self.outdated
+            if outdated.stored.has_messages and outdated.stored.outcome != SUPERSEDED
         ]
         return sorted(found, key=lambda outdated: not outdated.stored.final)
 
 
 def find(identity: Identity, rows: Sequence[StoredTrajectory]) -> StandingTrajectories:
-    """What of a chain's stored trajectories is the one of an identity, and which would be but for other texts.
+    """Find the trajectory of an identity among a chain's stored ones, and those that differ only in texts or code.
 
-    It is the one of the identity's id, else one that differs in nothing that is known of it: one that is over before
-    one that is not.
+    The match is the trajectory with the identity's id, else one that has no known difference; finished ones are
+    preferred.
     """
-    wanted = stored(identity.to_json())
-    unlike = [(row, row.differences(wanted)) for row in rows]
-    same = [stored for stored, fields in unlike if not fields]
-    same.sort(key=lambda stored: (stored.id != identity.id, not stored.final, not stored.begun))
+    current = stored(identity.to_json())
+    compared = [(row, row.differences(current)) for row in rows]
+    same = [row for row, fields in compared if not fields]
+    same.sort(key=lambda row: (row.id != identity.id, not row.final, not row.has_messages))
     outdated = [
-        OutdatedTrajectory(stored, tuple(sorted(fields))) for stored, fields in unlike if fields and not fields & _OWN
+        OutdatedTrajectory(row, tuple(sorted(fields))) for row, fields in compared if fields and not fields & _OWN
     ]
     return StandingTrajectories(same[0].id if same else identity.id, same[0] if same else None, tuple(outdated))
 
 
 def read_rows(tx: Transaction, texts: Mapping[str, TaskTexts]) -> dict[str, list[StoredTrajectory]]:
-    """The stored trajectories of the chains whose texts these are, by chain and in the order of their ids."""
-    of = Trajectory.chain_id == next(iter(texts)) if len(texts) == 1 else true()
-    query = select(Trajectory.id, Trajectory.chain_id, Trajectory.outcome, Trajectory.decided_by).where(of)
-    old = select(*(getattr(Trajectory, name) for name in _COLUMNS)).where(of, Trajectory.decided_by.is_(None))
-    partly = {row["id"]: row for row in tx.connection.execute(old).mappings()}
-    begun = (
+    """Chain id to its stored trajectories in the order of their ids, for the chains in `texts`."""
+    condition = Trajectory.chain_id == next(iter(texts)) if len(texts) == 1 else true()
+    query = select(Trajectory.id, Trajectory.chain_id, Trajectory.outcome, Trajectory.decided_by).where(condition)
+    partial_query = select(*(getattr(Trajectory, name) for name in _COLUMNS)).where(
+        condition, Trajectory.decided_by.is_(None)
+    )
+    partial_rows = {row["id"]: row for row in tx.connection.execute(partial_query).mappings()}
+    message_query = (
         select(TrajectoryMessage.trajectory_id)
         .join(Trajectory, Trajectory.id == TrajectoryMessage.trajectory_id)
-        .where(of, TrajectoryMessage.ordinal == 0, Trajectory.outcome.not_in(FINAL))
+        .where(condition, TrajectoryMessage.ordinal == 0, Trajectory.outcome.not_in(FINAL))
     )
-    said = {name for (name,) in tx.connection.execute(begun)}
+    ids_with_messages = {name for (name,) in tx.connection.execute(message_query)}
     found: dict[str, list[StoredTrajectory]] = {}
     for name, chain, outcome, decided_by in tx.connection.execute(query.order_by(Trajectory.id)):
         if chain in texts:
-            known = stored(decided_by) if decided_by else _partial(tx, partly[name], texts[chain])
-            whole, spoken = decided_by is not None, outcome in FINAL or name in said
-            found.setdefault(chain, []).append(StoredTrajectory(name, outcome, known, whole, spoken))
+            known = stored(decided_by) if decided_by else _partial(tx, partial_rows[name], texts[chain])
+            whole, has_messages = decided_by is not None, outcome in FINAL or name in ids_with_messages
+            found.setdefault(chain, []).append(StoredTrajectory(name, outcome, known, whole, has_messages))
     return found
 
 
 def is_of_another_task(tx: Transaction, name: str, identity: Identity) -> bool:
-    """Whether a trajectory of the chain was begun with other texts than an identity's, as far as that is known."""
+    """Whether a trajectory of the chain began with other texts than the identity's, as far as known."""
     [(decided_by,)] = tx.rows(Trajectory, "decided_by", id=name)
     if decided_by:
         return bool(stored(decided_by)["task"] != identity.task)
@@ -144,7 +148,7 @@ def is_of_another_task(tx: Transaction, name: str, identity: Identity) -> bool:
 
 
 def _partial(tx: Transaction, row: Mapping[Any, Any], texts: TaskTexts) -> dict[str, Any]:
-    """What a row of before identities were stored tells: its columns, and what its messages show."""
+    """The known part of the identity of a row that stores none: from its columns and its messages."""
     options = RolloutOptions.from_json(row["options"])
     agent = {"model": row["model"], "max_tokens": options.max_tokens, "temperature": options.temperature}
     judge = None if row["judge"] is None else {"model": row["judge"]}
@@ -159,19 +163,19 @@ def _partial(tx: Transaction, row: Mapping[Any, Any], texts: TaskTexts) -> dict[
         "prompts": json.loads(row["prompts"]),
         "tools": digest(json.loads(row["tools"])),
     }
-    of = (TrajectoryMessage.trajectory_id == row["id"],)
+    condition = (TrajectoryMessage.trajectory_id == row["id"],)
     kinds = (str(EntryKind.QUERY), str(EntryKind.GUIDANCE))
     query = select(TrajectoryMessage.kind, TrajectoryMessage.position, TrajectoryMessage.details)
-    for kind, position, details in tx.connection.execute(query.where(*of, TrajectoryMessage.kind.in_(kinds))):
+    for kind, position, details in tx.connection.execute(query.where(*condition, TrajectoryMessage.kind.in_(kinds))):
         if kind == EntryKind.GUIDANCE:
             known["observers"] = [_OBSERVED]
-        elif not _told(json.loads(details), position, texts):
+        elif not _is_written_from(json.loads(details), position, texts):
             known["task"] = ""
     return known
 
 
-def _told(details: Mapping[str, Any], position: int, texts: TaskTexts) -> bool:
-    """Whether a query's message was written from these texts, as far as its details tell."""
+def _is_written_from(details: Mapping[str, Any], position: int, texts: TaskTexts) -> bool:
+    """Whether a query's message was written from these texts, as far as its details show."""
     queries = dict(enumerate(texts.queries, 1))
-    told = {"query": queries.get(position), "overview": texts.overview}
-    return all(details.get(name) in (None, text) for name, text in told.items())
+    current = {"query": queries.get(position), "overview": texts.overview}
+    return all(details.get(name) in (None, text) for name, text in current.items())

@@ -1,4 +1,4 @@
-"""Who takes part in a rollout, and what was said in it so far."""
+"""The fixed context of a rollout, and its state so far."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from trajectories.verdicts.judge import Judge
 
 @dataclass(frozen=True, slots=True)
 class RolloutContext:
-    """Who and what takes part in the stages of one trajectory."""
+    """What all stages of one trajectory use."""
 
     trajectory: str
     sample: int
@@ -29,14 +29,14 @@ class RolloutContext:
     options: RolloutOptions
     observers: Sequence[ObserverKind] = ()
     losses: int = 0
-    """How often in a row a sandbox was lost at the step that comes now."""
+    """How often in a row a sandbox was lost at the current step."""
     tell: Callable[[str], None] = lambda words: None
-    """Is told where the work is, for people."""
+    """Reports the progress to people."""
 
 
 @dataclass
 class RolloutState:
-    """The rows of a trajectory as they stand, kept in step with the database."""
+    """The rows of a trajectory, kept in step with the database."""
 
     entries: list[Entry] = field(default_factory=list)
     stages: dict[int, StageRow] = field(default_factory=dict)
@@ -48,10 +48,10 @@ class RolloutState:
 
     def attempts(self, position: int) -> int:
         """How many attempts at a stage have a verdict."""
-        return sum(where == position for where, _ in self.verdicts)
+        return sum(stage == position for stage, _ in self.verdicts)
 
     def tree(self, position: int) -> str:
-        """The newest tree that is known of a stage that began."""
+        """The newest stored tree of a stage that has begun."""
         trees = [entry.tree for entry in self.of(position) if entry.tree is not None]
         start = self.stages[position].start_tree
         assert start is not None
