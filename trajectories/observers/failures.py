@@ -1,4 +1,4 @@
-"""The boundary around observers, which are anybody's code."""
+"""The boundary around observers, which may be third-party code."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from prchain.runs import defect_words
 
 @contextmanager
 def observer_errors(name: str) -> Iterator[None]:
-    """Name the observer in what it raises without a name: no defect of ours. Raises `ObserverFailed`."""
+    """Turn an observer's unnamed errors into `ObserverFailed` with its name: they are no defect of ours."""
     try:
         yield
     except PrchainError:

@@ -1,6 +1,6 @@
-"""The observer ``repetition``: tells an agent that goes round in circles.
+"""The observer ``repetition``: tells an agent that it repeats itself.
 
-It speaks when the same call has come to the same result a number of times within an attempt, and asks no model.
+It speaks when the same call gave the same result a number of times within an attempt, and asks no model.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from trajectories.model import Entry, EntryKind
 from trajectories.scaffolds.scaffold import Advice, ObservedAttempt, Observer
 
 _LONGEST_CALL = 200
-"""Characters of a call that are said to the agent."""
+"""Characters of a call in the guidance."""
 
 _Outcome = tuple[str, str, str]
-"""A tool's name, a call's arguments, and what came of it."""
+"""A tool's name, a call's arguments, and its result."""
 
 
 class Repetition(BaseModel):
-    """The kind of observer; satisfies `trajectories.scaffolds.scaffold.ObserverKind`."""
+    """The kind; satisfies `trajectories.scaffolds.scaffold.ObserverKind`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -57,25 +57,25 @@ class Repetition(BaseModel):
         for step, outcome in _outcomes(entries):
             steps.setdefault(outcome, []).append(step)
         last = entries[-1].step if entries else 0
-        for (tool, arguments, _), at in steps.items():
-            if at[-1] == last and len(at) % self.times == 0:
+        for (tool, arguments, _), at_steps in steps.items():
+            if at_steps[-1] == last and len(at_steps) % self.times == 0:
                 call = f"{tool} {arguments}"[:_LONGEST_CALL]
                 words = (
-                    f"You have made this call {len(at)} times, and each time it gave the same result: {call}\n"
+                    f"You have made this call {len(at_steps)} times, and each time it gave the same result: {call}\n"
                     "Making it once more will not change that. Go by what it has shown, or try something else."
                 )
-                return Advice(words, details={"call": call, "times": len(at), "steps": at})
+                return Advice(words, details={"call": call, "times": len(at_steps), "steps": at_steps})
         return None
 
 
 def _outcomes(entries: Sequence[Entry]) -> list[tuple[int, _Outcome]]:
     """The calls of a conversation with their results, each with its step."""
     arguments: dict[tuple[int, str], str] = {}
-    found = []
+    outcomes = []
     for entry in entries:
         if entry.kind is EntryKind.TURN:
             arguments |= {(entry.step, call.id): call.arguments for call in entry.tool_calls}
         elif entry.kind is EntryKind.OBSERVATION and entry.tool_call_id is not None:
-            said = arguments.get((entry.step, entry.tool_call_id), "")
-            found.append((entry.step, (entry.tool_name or "", said, entry.content)))
-    return found
+            call_arguments = arguments.get((entry.step, entry.tool_call_id), "")
+            outcomes.append((entry.step, (entry.tool_name or "", call_arguments, entry.content)))
+    return outcomes

@@ -1,7 +1,7 @@
-"""From what ``--observer`` says to kinds of observers.
+"""Kinds of observers from the values of ``--observer``.
 
-Kinds are found by entry points of the group ``prchain.observers``: a package of anybody's can bring some. An entry
-point names a callable that takes settings by their names, as texts, and returns an
+Kinds are found by entry points of the group ``prchain.observers``: any package can bring some. An entry point
+names a callable that takes settings by their names, as texts, and returns an
 `trajectories.scaffolds.scaffold.ObserverKind`; `trajectories.observers.repetition` is an example.
 """
 
@@ -19,46 +19,46 @@ from trajectories.scaffolds.scaffold import ObserverKind
 GROUP = "prchain.observers"
 
 
-def make_observers(wanted: Sequence[str]) -> tuple[ObserverKind, ...]:
-    """The kinds that are named, each as ``NAME`` or ``NAME:setting=value,setting=value``.
+def make_observers(specs: Sequence[str]) -> tuple[ObserverKind, ...]:
+    """The requested kinds; each spec is ``NAME`` or ``NAME:setting=value,setting=value``.
 
-    Raises `UsageError` for a name that is not there, or is there twice, and for settings that the kind refuses.
+    Raises `UsageError` for an unknown or repeated name, and for settings that the kind refuses.
     """
-    kinds = tuple(_make(words) for words in wanted)
+    kinds = tuple(_make(spec) for spec in specs)
     names = [kind.name for kind in kinds]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise UsageError(f"the observer {twice[0]} is named twice")
     return kinds
 
 
-def _make(wanted: str) -> ObserverKind:
-    name, _, words = wanted.partition(":")
-    found = {point.name: point for point in entry_points(group=GROUP)}
-    if name not in found:
-        raise UsageError(f"there is no observer {name!r}; known are {', '.join(sorted(found)) or 'none'}")
+def _make(spec: str) -> ObserverKind:
+    name, _, words = spec.partition(":")
+    points = {point.name: point for point in entry_points(group=GROUP)}
+    if name not in points:
+        raise UsageError(f"there is no observer {name!r}; known are {', '.join(sorted(points)) or 'none'}")
     settings: dict[str, str] = {}
     for word in filter(None, words.split(",")):
         setting, equals, value = word.partition("=")
         if not equals or not setting:
-            raise UsageError(f"--observer takes NAME or NAME:setting=value,..., not {wanted!r}")
+            raise UsageError(f"--observer takes NAME or NAME:setting=value,..., not {spec!r}")
         settings[setting.strip()] = value.strip()
-    return _load(found[name], settings)
+    return _load(points[name], settings)
 
 
 def _load(point: EntryPoint, settings: dict[str, str]) -> ObserverKind:
     try:
-        kind = point.load()
+        factory = point.load()
     except (ImportError, AttributeError) as error:
         raise UsageError(f"the observer {point.name} cannot be loaded: {error}") from None
     with observer_errors(point.name):
         try:
-            made = kind(**settings)
+            kind = factory(**settings)
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False, include_context=False)[0]
             where = ".".join(map(str, first["loc"]))
             raise UsageError(f"the observer {point.name}: {where}: {first['msg']}") from None
         except (TypeError, ValueError) as error:
             raise UsageError(f"the observer {point.name}: {error}") from None
-    if not isinstance(made, ObserverKind):
+    if not isinstance(kind, ObserverKind):
         raise UsageError(f"the observer {point.name} is none: {point.value} does not make an ObserverKind")
-    return made
+    return kind

@@ -1,8 +1,8 @@
-"""The loop of one attempt: what stands around an agent's steps, whoever takes them.
+"""The loop of one attempt, shared by all scaffolds: limits, context, faults, observers and storing around each step.
 
-One step is one reply of the model, what its calls did, and one transaction that keeps both. An attempt can be taken up
-after any step: everything that the loop goes by follows from the entries, so that a run which was killed asks the same
-question again and finds its reply in the ledger.
+One step is one reply of the model, the results of its calls, and one transaction that stores both. An attempt can be
+resumed after any step: the loop's state follows from the entries, so that a run that was killed asks the same question
+again and finds its reply in the ledger.
 """
 
 from __future__ import annotations
@@ -26,40 +26,40 @@ from trajectories.scaffolds.scaffold import AttemptResult, AttemptSpec, Observer
 from trajectories.scaffolds.taking_up import (
     ENDS,
     end_of,
-    is_in_vain,
+    fruitless_turns,
+    is_fruitless,
     last_step,
-    turns_in_vain,
     with_end,
     workspace,
 )
 from trajectories.scaffolds.turns import ParsedReply, named_calls
 
 PURPOSE = "agent"
-"""Of the agent's questions, as settings and ledger know it."""
+"""The purpose of the agent's questions, in settings and ledger."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoopSettings:
-    """What an attempt is made with, whichever scaffold makes it."""
+    """The settings of an attempt that all scaffolds share."""
 
     temperature: float | None = None
     max_tokens: int = MAX_TOKENS
     """Of a reply."""
     context_tokens: int | None = None
-    """What the model takes, prompt and reply together; None: nobody knows until the endpoint refuses."""
+    """Size of the model's context, prompt and reply together; None: unknown until the endpoint refuses."""
     overflow: Overflow = "stop"
     observation_chars: int = 10_000
     command_timeout: float = 120.0
     """Seconds."""
     faults_in_a_row: int = 3
-    """After so many turns of which nothing could be run an attempt ends."""
+    """The attempt ends after so many turns in a row of which nothing could be run."""
     send_reasoning: bool = True
-    """Whether the reasoning that an endpoint gave goes back to it; thinking models with tools want that, and some
-    refuse a conversation without it."""
+    """Whether reasoning is sent back to the endpoint; thinking models with tools want that, and some refuse a
+    conversation without it."""
 
     @classmethod
     def of(cls, options: RolloutOptions) -> Self:
-        """What the options say of it."""
+        """The settings from the options of a rollout."""
         own = {field.name for field in fields(cls)} & {field.name for field in fields(options)}
         return cls(**{name: getattr(options, name) for name in own})
 
@@ -69,7 +69,7 @@ USUAL = LoopSettings()
 
 @dataclass(frozen=True, slots=True)
 class AgentReply:
-    """A reply to the agent's question, its calls in storable form, and the seconds that it took to come."""
+    """A reply to the agent's question, its calls in storable form, and its duration in seconds."""
 
     answer: Answer[Reply]
     calls: tuple[ToolCall, ...]
@@ -85,15 +85,15 @@ class Stepper(Protocol):
     """Takes the steps of one attempt."""
 
     def step(self) -> Ending | None:
-        """Take one step: ask (`AttemptLoop.ask`), act, and keep both (`AttemptLoop.keep_step`). How the attempt ends
-        with it, if it does; `CONTEXT_LIMIT` where the loop had no reply."""
+        """Take one step: ask (`AttemptLoop.ask`), act, and store both (`AttemptLoop.keep_step`). Returns the ending
+        where the attempt ends with this step; `CONTEXT_LIMIT` where the loop had no reply."""
 
-    def kept(self, entries: Sequence[Entry]) -> None:
-        """These entries were stored: a step, or words that were inserted after it."""
+    def entries_stored(self, entries: Sequence[Entry]) -> None:
+        """Called after these entries were stored: a step, or guidance after it."""
 
 
 class AttemptLoop:
-    """One attempt under way; `stepper` makes who takes its steps."""
+    """One running attempt; `stepper` makes the object that takes its steps."""
 
     def __init__(
         self,
@@ -103,25 +103,27 @@ class AttemptLoop:
         gateway: Gateway,
         sandbox: Sandbox,
         spec: AttemptSpec,
-        record: Recorder,
+        recorder: Recorder,
         observers: Sequence[Observer],
         stepper: Callable[[AttemptLoop], Stepper],
     ) -> None:
-        """`prompt` is the one that the ledger names with the agent's calls."""
+        """`prompt` is the prompt that the ledger stores with the agent's calls."""
         self.spec = spec
         self.workspace = workspace(sandbox, spec, timeout=settings.command_timeout, most=settings.observation_chars)
         """Where commands of its steps run."""
         self.number = max((entry.step for entry in spec.entries), default=0)
-        """Of the step that is under way, or was last."""
+        """Number of the current or the last step."""
         self._settings = settings
         self._prompt = prompt
         self._tools = tools
         self._gateway = gateway
-        self._record = record
+        self._recorder = recorder
         self._observers = observers
-        self._talk = Conversation(spec.entries, position=spec.position, tools=tools, reasoning=settings.send_reasoning)
+        self._conversation = Conversation(
+            spec.entries, position=spec.position, tools=tools, reasoning=settings.send_reasoning
+        )
         self._ordinal = spec.entries[-1].ordinal + 1 if spec.entries else 0
-        self._in_vain = turns_in_vain(spec)
+        self._fruitless_turns = fruitless_turns(spec)
         self._used = NOTHING_USED
         self._reason: str | None = None
         self._stepper = stepper(self)
@@ -129,7 +131,7 @@ class AttemptLoop:
     @property
     def entries(self) -> Sequence[Entry]:
         """The conversation so far."""
-        return self._talk.entries
+        return self._conversation.entries
 
     def run(self) -> AttemptResult:
         """Let the agent work until it submits or a limit ends it. Raises as `Scaffold.attempt`."""
@@ -143,14 +145,14 @@ class AttemptLoop:
     # ---- what a stepper uses
 
     def ask(self) -> AgentReply | None:
-        """The next reply, whose step begins with it; None where the conversation does not fit the context."""
-        began = perf_counter()
+        """The next reply, which begins a new step; None where the conversation does not fit the context."""
+        start_time = perf_counter()
         answer = self._ask()
         if answer is None:
             return None
         self.number += 1
-        # One that an earlier run asked for took as long as it took then.
-        seconds = max(perf_counter() - began, answer.seconds)
+        # A reply from the ledger has the duration of the first call.
+        seconds = max(perf_counter() - start_time, answer.seconds)
         return AgentReply(answer, named_calls(answer.value, self.number), seconds)
 
     def entry(self, kind: EntryKind, role: Role, content: str, **fields: Any) -> Entry:
@@ -169,47 +171,47 @@ class AttemptLoop:
             **fields,
         )
 
-    def turn(self, said: AgentReply, read: ParsedReply) -> Entry:
-        """The entry of a reply; `read` tells its fault, and what of it can be run."""
-        reply = said.reply
+    def turn(self, agent_reply: AgentReply, parsed: ParsedReply) -> Entry:
+        """The entry of a reply; `parsed` holds its fault, and the calls that can be run."""
+        reply = agent_reply.reply
         return self.entry(
             EntryKind.TURN,
             "assistant",
             reply.text,
             reasoning=None if reply.reasoning is None else clean_text(reply.reasoning),
-            tool_calls=said.calls,
-            error=None if read.fault is None else str(read.fault),
-            details=self._details(reply, read),
+            tool_calls=agent_reply.calls,
+            error=None if parsed.fault is None else str(parsed.fault),
+            details=self._details(reply, parsed),
             tokens_in=reply.usage.tokens_in,
             tokens_cached=reply.usage.tokens_cached,
             tokens_out=reply.usage.tokens_out,
-            usd=said.answer.cost,
-            seconds=said.seconds,
+            usd=agent_reply.answer.cost,
+            seconds=agent_reply.seconds,
         )
 
     def keep_step(
         self, turn: Entry, observations: list[Entry], *, worked: bool, ended: PrchainError | None = None
     ) -> Ending | None:
-        """Keep a step; `worked` says whether files may have changed. Raises `ended` once it is kept: what ended the
-        sandbox, where its last observation tells of that."""
+        """Store a step; `worked` says whether files may have changed. `ended` is the error that ended the sandbox,
+        which the last observation mentions; it is raised after the step is stored."""
         if worked:
             try:
-                observations[-1] = replace(observations[-1], tree=self._record.tree())
+                observations[-1] = replace(observations[-1], tree=self._recorder.tree())
             except (*ENDS, SandboxError) as error:
-                # A sandbox that was ended has no tree to give.
+                # An ended sandbox has no tree.
                 if ended is None:
                     if not isinstance(error, ENDS):
                         raise
                     ended = error
                     observations[-1] = with_end(observations[-1], error)
-        self._in_vain = self._in_vain + 1 if is_in_vain(turn) else 0
+        self._fruitless_turns = self._fruitless_turns + 1 if is_fruitless(turn) else 0
         self._keep([turn, *observations])
         if ended is not None:
             raise ended
         return self._after_step(observations)
 
     def out_of_time(self, seconds: float) -> bool:
-        """Whether a limit of time is reached in the middle of a step that has taken so many seconds."""
+        """Whether a time limit is reached in the middle of a step that has taken `seconds` so far."""
         spec, used = self.spec, self._used.seconds + seconds
         pairs = ((spec.stage_used, spec.stage_limits), (spec.chain_used, spec.chain_limits))
         return any(most.seconds is not None and before.seconds + used >= most.seconds for before, most in pairs)
@@ -218,25 +220,25 @@ class AttemptLoop:
 
     def _ask(self) -> Answer[Reply] | None:
         """The next reply; None where the conversation does not fit the context."""
-        settings, talk = self._settings, self._talk
+        settings, conversation = self._settings, self._conversation
         elides = settings.overflow == "elide"
         if settings.context_tokens is not None:
             room = max(settings.context_tokens - settings.max_tokens, 0)
-            if elides and talk.size().tokens > room:
-                talk.elide(cut_to(room))
-            if talk.size().tokens > room:
-                self._reason = f"the next prompt has {talk.size()}, and there is room for {room:,}"
+            if elides and conversation.size().tokens > room:
+                conversation.elide(cut_to(room))
+            if conversation.size().tokens > room:
+                self._reason = f"the next prompt has {conversation.size()}, and there is room for {room:,}"
                 return None
         try:
             return self._complete()
         except ContextTooLong as error:
             refused = error
-        if elides and talk.elide(cut_to(talk.size().tokens)):
+        if elides and conversation.elide(cut_to(conversation.size().tokens)):
             try:
                 return self._complete()
             except ContextTooLong as error:
                 refused = error
-        self._reason = f"the endpoint does not take the next prompt ({talk.size()}): {refused}"
+        self._reason = f"the endpoint does not take the next prompt ({conversation.size()}): {refused}"
         return None
 
     def _complete(self) -> Answer[Reply]:
@@ -245,7 +247,7 @@ class AttemptLoop:
             purpose=PURPOSE,
             subject=spec.subject,
             prompt=self._prompt,
-            messages=self._talk.messages(),
+            messages=self._conversation.messages(),
             max_tokens=settings.max_tokens,
             temperature=settings.temperature,
             sample=spec.sample,
@@ -256,7 +258,7 @@ class AttemptLoop:
     # ---- around a step
 
     def _take_up(self) -> Ending | None:
-        """What follows from the step that the entries end with, where that is one of this attempt."""
+        """Resume after the last stored step of this attempt, if any. Returns the ending where it ended there."""
         last = self.spec.entries[-1] if self.spec.entries else None
         if last is None or (last.position, last.attempt) != (self.spec.position, self.spec.attempt):
             return None
@@ -277,47 +279,49 @@ class AttemptLoop:
         stage, chain = spec.stage_used + self._used, spec.chain_used + self._used
         return stage.over(spec.stage_limits) or chain.over(spec.chain_limits)
 
-    def _details(self, reply: Reply, read: ParsedReply) -> dict[str, Any]:
-        details: dict[str, Any] = {"finish": reply.finish, "model": reply.model, **self._talk.record()}
+    def _details(self, reply: Reply, parsed: ParsedReply) -> dict[str, Any]:
+        details: dict[str, Any] = {"finish": reply.finish, "model": reply.model, **self._conversation.record()}
         if reply.refusal:
             details["refusal"] = clean_text(reply.refusal)
         if reply.usage.tokens_in is None or reply.usage.tokens_out is None:
-            details["estimate"] = estimate(self._talk.size(), reply)
-        if read.fault is not None:
-            details["ran"] = sum(call.fault is None for call in read.calls)
+            details["estimate"] = estimate(self._conversation.size(), reply)
+        if parsed.fault is not None:
+            details["ran"] = sum(call.fault is None for call in parsed.calls)
         return details
 
     def _keep(self, entries: Sequence[Entry]) -> None:
-        self._record.add(entries)
+        self._recorder.add(entries)
         for entry in entries:
-            self._talk.add(entry)
+            self._conversation.add(entry)
         self._used += used_by(entries)
-        self._stepper.kept(entries)
+        self._stepper.entries_stored(entries)
 
     def _after_step(self, observations: Sequence[Entry]) -> Ending | None:
-        """Ask the observers, and tell how the attempt ends after its last step, if it does.
+        """Ask the observers. Returns the ending where the attempt ends after this step.
 
-        Words that an observer has for an agent whose attempt ends are not inserted: nobody would answer them.
+        Guidance is not inserted where the attempt ends: no turn would answer it.
         """
         ending = None
         if any(entry.details.get("submitted") for entry in observations):
             ending = Ending.SUBMITTED
-        elif self._in_vain >= self._settings.faults_in_a_row:
+        elif self._fruitless_turns >= self._settings.faults_in_a_row:
             ending = Ending.FAULTY
-            self._reason = f"nothing could be run of {self._in_vain} turns in a row; the last: {observations[-1].error}"
-        words: list[Entry] = []
+            self._reason = (
+                f"nothing could be run of {self._fruitless_turns} turns in a row; the last: {observations[-1].error}"
+            )
+        guidance: list[Entry] = []
         for observer in self._observers:
-            advice = observer(self._talk.entries)
+            advice = observer(self._conversation.entries)
             if advice is None:
                 continue
             if advice.guidance and ending in {None, Ending.STOPPED}:
-                words.append(self.entry(EntryKind.GUIDANCE, "user", advice.guidance, details=dict(advice.details)))
+                guidance.append(self.entry(EntryKind.GUIDANCE, "user", advice.guidance, details=dict(advice.details)))
             if advice.stop:
                 ending, self._reason = Ending.STOPPED, advice.reason
-        if words and ending is Ending.STOPPED:
-            # Observers are not asked again about a step that their words follow: the last of these tells of the end.
-            stops = {"stop": True, "reason": self._reason}
-            words[-1] = replace(words[-1], details={**words[-1].details, **stops})
-        if words:
-            self._keep(words)
+        if guidance and ending is Ending.STOPPED:
+            # Observers are not asked again about a step that guidance follows: the last guidance stores the ending.
+            ending_details = {"stop": True, "reason": self._reason}
+            guidance[-1] = replace(guidance[-1], details={**guidance[-1].details, **ending_details})
+        if guidance:
+            self._keep(guidance)
         return ending

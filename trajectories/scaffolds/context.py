@@ -1,13 +1,12 @@
-"""The conversation as it is sent, and how it is fitted into a model's context.
+"""The conversation as a model gets it, and how it is made to fit the model's context.
 
 Two policies: under ``stop`` an attempt ends where the next request would not fit; under ``elide`` the contents of the
-oldest observations are replaced by a line that says so, in what is sent and never in what is kept. What was once left
-out stays out, so that endpoints find the prefix in their cache, and so much is left out at a time that it is rarely
-done. A turn whose request left something out records it (`Entry.details`, ``dropped``), from which the same request can
-be made again.
+oldest observations are replaced by a line that says so, in requests and never in stored entries. An observation that
+was left out stays out, so that endpoints find the prefix in their cache; many are left out at once, so that it happens
+rarely. The turn of such a request records it (`Entry.details`, ``dropped``), so that the request can be made again.
 
-Sizes are counted from the last usage that the endpoint told, plus four bytes a token for what came after it; without
-any usage, by bytes alone. Adding an entry costs the same however long the conversation is.
+Sizes are counted from the last usage that the endpoint reported, plus one token per four bytes of later entries;
+without any usage, by bytes alone. The cost of adding an entry does not depend on the conversation's length.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ _KEPT_STEPS = 2
 """Observations of the last steps stay: the model is about to read them."""
 
 _ROOM_LEFT = 2 / 3
-"""What a conversation is cut to, as a part of what would fit."""
+"""A conversation is cut to this fraction of what would fit."""
 
 _FRAME = 16
 """Bytes of JSON around a message, about."""
@@ -45,17 +44,17 @@ class ContextSize:
 
     tokens: int
     counted: bool
-    """Whether an endpoint's own count is at the bottom of it; else it is an estimate by bytes."""
+    """Whether it is based on an endpoint's own count; else it is an estimate by bytes."""
 
     def __str__(self) -> str:
         return f"about {self.tokens:,} tokens{'' if self.counted else ', by an estimate'}"
 
 
 class Conversation:
-    """A growing conversation: its entries as they are kept, and its messages as they are sent.
+    """A growing conversation: its stored entries, and its messages as sent.
 
-    `position` is the stage at work. Where the entries are a selection (older stages left out), usage that was told in
-    earlier stages says nothing about it.
+    `position` is the current stage. Where the entries are a selection (older stages left out), usage from earlier
+    stages does not count.
     """
 
     def __init__(
@@ -68,13 +67,13 @@ class Conversation:
         """The ordinal below which they lie."""
         self._messages: list[Message] = []
         self._bytes = len(json.dumps(list(tools)))
-        self._known: tuple[int, int] | None = None
-        """Tokens that an endpoint told, and the bytes that it told them of."""
+        self._last_usage: tuple[int, int] | None = None
+        """Tokens that an endpoint reported, and the number of bytes they stand for."""
         self._step = 0
         self._position = position
         self._whole = not entries or entries[-1].ordinal - entries[0].ordinal + 1 == len(entries)
         self._send_reasoning = reasoning
-        self._thinks = False
+        self._has_reasoning = False
         self._candidates: list[int] = []
         """Places of observations that are worth leaving out, the oldest first."""
         self._next = 0
@@ -86,29 +85,29 @@ class Conversation:
         if entry.kind is EntryKind.TURN:
             self._drop_below(int((entry.details.get("dropped") or {}).get("below", 0)))
             if entry.tokens_in is not None and (self._whole or entry.position == self._position):
-                self._known = entry.tokens_in, self._bytes
-            self._thinks = self._thinks or entry.reasoning is not None
+                self._last_usage = entry.tokens_in, self._bytes
+            self._has_reasoning = self._has_reasoning or entry.reasoning is not None
         elif entry.kind is EntryKind.OBSERVATION and len(entry.content) > _WORTH:
             self._candidates.append(len(self.entries))
         self._step = max(self._step, entry.step)
-        message = sent(entry, reasoning=self._send_reasoning and self._thinks)
+        message = sent(entry, reasoning=self._send_reasoning and self._has_reasoning)
         self.entries.append(entry)
         self._messages.append(message)
         self._bytes += _size(message)
 
     def messages(self) -> tuple[Message, ...]:
-        """What is sent."""
+        """The messages of the next request."""
         return tuple(self._messages)
 
     def size(self) -> ContextSize:
         """How long the next request's prompt is."""
-        if self._known is None:
+        if self._last_usage is None:
             return ContextSize(-(-self._bytes // BYTES_PER_TOKEN), False)
-        tokens, at = self._known
-        return ContextSize(max(tokens + -(-(self._bytes - at) // BYTES_PER_TOKEN), 1), True)
+        tokens, bytes_then = self._last_usage
+        return ContextSize(max(tokens + -(-(self._bytes - bytes_then) // BYTES_PER_TOKEN), 1), True)
 
     def elide(self, most: int) -> bool:
-        """Leave out old observations until the prompt has `most` tokens; whether anything could be left out."""
+        """Leave out old observations until the prompt has `most` tokens. Returns whether any was left out."""
         before = self.dropped
         newest = self._step - _KEPT_STEPS
         while self._next < len(self._candidates) and self.size().tokens > most:
@@ -119,7 +118,7 @@ class Conversation:
         return self.dropped > before
 
     def record(self) -> dict[str, Any]:
-        """What a turn keeps of what its request left out, for `Entry.details`; empty where it was sent whole."""
+        """A turn's record of what its request left out, for `Entry.details`; empty where nothing was left out."""
         if not self.dropped:
             return {}
         return {"dropped": {"below": self.dropped_below, "observations": self.dropped}}
@@ -139,7 +138,7 @@ class Conversation:
 
 
 def cut_to(room: int) -> int:
-    """To how many tokens a prompt is cut that did not fit into `room`."""
+    """The number of tokens to which a prompt is cut that did not fit into `room` tokens."""
     return int(room * _ROOM_LEFT)
 
 
@@ -149,22 +148,24 @@ def left_out(characters: int) -> str:
 
 
 def estimate(prompt: ContextSize, reply: Reply) -> dict[str, int]:
-    """Tokens of a turn whose endpoint does not say them, for `Entry.details`: ``in`` and ``out``, by bytes."""
+    """Estimated tokens of a turn whose endpoint reports none, for `Entry.details`: ``in`` and ``out``, by bytes."""
     calls = sum(len(call.name) + len(call.arguments) for call in reply.tool_calls)
-    said = len(reply.text.encode("utf-8", "replace")) + len((reply.reasoning or "").encode("utf-8", "replace")) + calls
-    return {"in": prompt.tokens, "out": -(-said // BYTES_PER_TOKEN)}
+    reply_bytes = (
+        len(reply.text.encode("utf-8", "replace")) + len((reply.reasoning or "").encode("utf-8", "replace")) + calls
+    )
+    return {"in": prompt.tokens, "out": -(-reply_bytes // BYTES_PER_TOKEN)}
 
 
 def used_by(entries: Iterable[Entry]) -> AgentUsage:
-    """What entries used of limits; tokens that an endpoint did not tell count as they were estimated."""
+    """The usage of entries; tokens that an endpoint did not report count as estimated."""
     steps, tokens, usd, seconds = 0, 0, 0.0, 0.0
     for entry in entries:
         seconds += entry.seconds
         if entry.kind is EntryKind.TURN:
-            guess = entry.details.get("estimate", {})
+            estimated = entry.details.get("estimate", {})
             steps += 1
-            tokens += guess.get("in", 0) if entry.tokens_in is None else entry.tokens_in
-            tokens += guess.get("out", 0) if entry.tokens_out is None else entry.tokens_out
+            tokens += estimated.get("in", 0) if entry.tokens_in is None else entry.tokens_in
+            tokens += estimated.get("out", 0) if entry.tokens_out is None else entry.tokens_out
             usd += entry.usd or 0.0
     return AgentUsage(steps, tokens, usd, seconds)
 

@@ -1,8 +1,8 @@
 """mini-swe-agent as it is installed: its agent, what reads and answers calls of its tool, and its prompts.
 
-Importing it makes a folder in the user's home, reads a file of variables (keys among them) into the environment of this
-process, and prints a banner. It is imported here so that it does none of this. Its module of models is not imported at
-all: that one needs litellm, which asks the network for prices, and mini-swe-agent asks our gateway instead.
+A plain import makes a folder in the user's home, reads a file of variables (keys among them) into the environment of
+this process, and prints a banner. The import here does none of this. Its module of models is not imported: it needs
+litellm, which asks the network for prices; mini-swe-agent asks our gateway instead.
 """
 
 from __future__ import annotations
@@ -25,29 +25,29 @@ if TYPE_CHECKING:
     from jinja2 import Template
 
 SHOWN_CHARS = 10_000
-"""How much of an output its observation template shows: the number stands in the template."""
+"""Characters of an output that its observation template shows: the number is written in the template."""
 
-_PROMPTS = "mini.yaml"
-"""Where system message, task and words on faults are from: the configuration of its own command, whose agent hands its
-work in by one command. That of its SWE-bench runs has the agent leave a patch file in the repository, and forbids it to
-touch tests, which our queries may ask for."""
+_PROMPTS_FILE = "mini.yaml"
+"""The file with system message, task and fault message: the configuration of its own command, whose agent submits with
+one command. In that of its SWE-bench runs the agent leaves a patch file in the repository, and must not touch tests,
+which our queries may ask for."""
 
-_OBSERVATIONS = "benchmarks/swebench.yaml"
-"""Where the form of observations is from: that of its SWE-bench runs, which our own scaffold writes, too."""
+_OBSERVATIONS_FILE = "benchmarks/swebench.yaml"
+"""The file with the form of observations: that of its SWE-bench runs, which our own scaffold writes, too."""
 
 _MAJOR = "2."
-"""The versions that are known; agent, model and environment had other interfaces in version 1."""
+"""The supported versions; agent, model and environment had other interfaces in version 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class MiniPackage:
-    """What is used of mini-swe-agent; its own names are in brackets."""
+    """The parts of mini-swe-agent that we use; its own names are in brackets."""
 
     version: str
     agent: Any
     """The class of its agent [`DefaultAgent`]."""
     format_error: type[Exception]
-    """Raised for a reply that calls no tool in the right way; ``messages[0]["content"]`` is what the model is told."""
+    """Raised for a reply without a valid tool call; ``messages[0]["content"]`` is the text for the model."""
     parse: Any
     """From calls to actions [`parse_toolcall_actions`]."""
     tool: Mapping[str, Any]
@@ -56,7 +56,7 @@ class MiniPackage:
     task: str
     """Template of the first user's message."""
     fault: str
-    """Template of what is said of a faulty reply."""
+    """Template of the message about a faulty reply."""
     observation: str
     """Template of an observation."""
     environment: Mapping[str, str]
@@ -76,7 +76,7 @@ class MiniPackage:
 
 @functools.cache
 def _template(source: str) -> Template:
-    """Compiled once: mini-swe-agent does it with each observation, which takes longer than all else in its step."""
+    """Compiled once: mini-swe-agent compiles for each observation, which takes longer than the rest of its step."""
     from jinja2 import StrictUndefined, Template  # noqa: PLC0415  loaded with the package
 
     template: Template = Template(source, undefined=StrictUndefined)
@@ -85,7 +85,7 @@ def _template(source: str) -> Template:
 
 @functools.cache
 def load_package() -> MiniPackage:
-    """mini-swe-agent. Raises `UsageError` where it is not installed, or is one that we do not know."""
+    """mini-swe-agent. Raises `UsageError` where it is not installed, or its version is not supported."""
     try:
         with _quietly():
             package = importlib.import_module("minisweagent")
@@ -101,7 +101,9 @@ def load_package() -> MiniPackage:
         raise UsageError(f"the scaffold mini needs mini-swe-agent {_MAJOR}x; this is {package.__version__}")
     # Not by its own function, which takes a file of that name in the current folder first.
     folder = Path(package.package_dir) / "config"
-    own, runs = (yaml.safe_load((folder / name).read_text(encoding="utf-8")) for name in (_PROMPTS, _OBSERVATIONS))
+    own, runs = (
+        yaml.safe_load((folder / name).read_text(encoding="utf-8")) for name in (_PROMPTS_FILE, _OBSERVATIONS_FILE)
+    )
     return MiniPackage(
         version=package.__version__,
         agent=agents.DefaultAgent,
@@ -118,11 +120,11 @@ def load_package() -> MiniPackage:
 
 @contextmanager
 def _quietly() -> Iterator[None]:
-    """While it is imported, its folder is an empty one that goes away, and its banner is off."""
+    """During the import its folder is an empty temporary one, and its banner is off."""
     with tempfile.TemporaryDirectory() as folder:
-        ours = {"MSWEA_GLOBAL_CONFIG_DIR": folder, "MSWEA_SILENT_STARTUP": "1"}
-        before = {name: os.environ.get(name) for name in ours}
-        os.environ.update(ours)
+        variables = {"MSWEA_GLOBAL_CONFIG_DIR": folder, "MSWEA_SILENT_STARTUP": "1"}
+        before = {name: os.environ.get(name) for name in variables}
+        os.environ.update(variables)
         try:
             yield
         finally:

@@ -1,4 +1,4 @@
-"""What mini-swe-agent takes for its environment: our sandbox, which runs what its calls ask for."""
+"""The environment that mini-swe-agent gets: our sandbox, which runs the commands of its calls."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from trajectories.scaffolds.tools.bash import QUIET
 from trajectories.scaffolds.tools.tool import Workspace
 
 SYSTEM = {"system": "Linux", "release": "", "version": "", "machine": ""}
-"""What templates may say of the system. mini-swe-agent asks the host, which is not where the commands run, and its
-environment on the host gives templates all of the host's variables, keys among them."""
+"""Template variables on the system. mini-swe-agent asks the host, but commands do not run there, and its environment on
+the host gives templates all of the host's variables, keys among them."""
 
 _NOT_RUN = {"output": "", "returncode": -1, "exception_info": "action was not executed"}
 """mini-swe-agent's own words for a command that it did not run."""
@@ -26,9 +26,9 @@ class ExecutedCommand(NamedTuple):
     """A command that mini-swe-agent gave."""
 
     result: ExecResult | None
-    """None where it was not run: the work had been handed in, the sandbox was ended, or there was no time left."""
+    """None where it was not run: after a submission, after the sandbox ended, or without time left."""
     characters: int
-    """Of its output, with what the sandbox left out."""
+    """Length of its output, with the part that the sandbox left out."""
     seconds: float
     ended: SandboxLimit | None = None
     """What ended the sandbox while it ran."""
@@ -37,57 +37,55 @@ class ExecutedCommand(NamedTuple):
 class Shell:
     """Runs the commands of one attempt, each in a new shell.
 
-    It does not raise where the work is handed in, as mini-swe-agent's own environments do, nor where the sandbox is
-    ended: what the step did would be lost, and its calls would stay without answers. `is_late` says after a command
-    whether there is no time left for another.
+    Unlike mini-swe-agent's own environments it does not raise at a submission, nor where the sandbox is ended: the
+    step would be lost, and its calls would have no answers. `is_late` says after a command whether there is no time
+    left for another.
     """
 
-    def __init__(self, place: Workspace, variables: Mapping[str, str], is_late: Callable[[], bool]) -> None:
+    def __init__(self, workspace: Workspace, variables: Mapping[str, str], is_late: Callable[[], bool]) -> None:
         self.config = SimpleNamespace()
-        self.ran: list[ExecutedCommand] = []
+        self.executed: list[ExecutedCommand] = []
         """The commands of the step."""
-        self._over = False
+        self._step_over = False
         self._is_late = is_late
-        self._place = place
-        self._variables = {**QUIET, **variables, **place.environment}
+        self._workspace = workspace
+        self._variables = {**QUIET, **variables, **workspace.environment}
 
     def begin(self) -> None:
         """Forget the last step."""
-        self.ran, self._over = [], False
+        self.executed, self._step_over = [], False
 
     @property
     def ended(self) -> SandboxLimit | None:
         """What ended the sandbox in this step, if anything did."""
-        return next(
-            (executed_command.ended for executed_command in self.ran if executed_command.ended is not None), None
-        )
+        return next((command.ended for command in self.executed if command.ended is not None), None)
 
     def execute(self, action: Mapping[str, Any], cwd: str = "") -> dict[str, Any]:
         """Run an action's command, in mini-swe-agent's form. Raises `SandboxError`, but for limits (`ended`)."""
-        if self._over:
-            self.ran.append(ExecutedCommand(None, 0, 0.0))
+        if self._step_over:
+            self.executed.append(ExecutedCommand(None, 0, 0.0))
             return dict(_NOT_RUN)
-        place = self._place
-        began = perf_counter()
+        workspace = self._workspace
+        start_time = perf_counter()
         try:
-            result = place.sandbox.exec(
+            result = workspace.sandbox.exec(
                 action["command"],
-                timeout=place.timeout,
+                timeout=workspace.timeout,
                 environment=self._variables,
-                output_limit=bytes_for(place.most),
+                output_limit=bytes_for(workspace.most),
             )
         except SandboxLimit as error:
-            self.ran.append(ExecutedCommand(None, 0, perf_counter() - began, error))
-            self._over = True
+            self.executed.append(ExecutedCommand(None, 0, perf_counter() - start_time, error))
+            self._step_over = True
             return {"output": "", "returncode": -1, "exception_info": ended_words(error)}
         output = _text(result)
-        self.ran.append(ExecutedCommand(result, len(output), perf_counter() - began))
-        self._over = is_submission(result) or self._is_late()
+        self.executed.append(ExecutedCommand(result, len(output), perf_counter() - start_time))
+        self._step_over = is_submission(result) or self._is_late()
         code = -1 if result.exit_code is None else result.exit_code
-        return {"output": output, "returncode": code, "exception_info": exception_words(result, place.timeout)}
+        return {"output": output, "returncode": code, "exception_info": exception_words(result, workspace.timeout)}
 
     def get_template_vars(self, **_: Any) -> dict[str, Any]:
-        """What templates may say of the environment."""
+        """Template variables on the environment."""
         return dict(SYSTEM)
 
     def serialize(self) -> dict[str, Any]:

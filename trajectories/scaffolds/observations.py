@@ -1,4 +1,4 @@
-"""What an agent is told of a command: mini-swe-agent's form, so that data of both can be mixed.
+"""Observations of commands in mini-swe-agent's form, so that data of both scaffolds can be mixed.
 
 A return code, then the output; a long one is cut to its head and its tail, with the number of characters between them.
 """
@@ -28,7 +28,7 @@ _BYTES_A_CHARACTER = 4
 
 
 def bytes_for(characters: int) -> int:
-    """How many bytes of output to ask a sandbox for, so that head and tail of so many characters can be cut from it."""
+    """The bytes of output to ask a sandbox for, so that head and tail of `characters` can be cut from them."""
     return max(characters, 1) * _BYTES_A_CHARACTER * 2
 
 
@@ -39,9 +39,9 @@ def is_submission(result: ExecResult) -> bool:
 
 
 def command_observation(result: ExecResult, *, most: int, timeout: float) -> tuple[str, int]:
-    """What the agent is told of a command, and how many characters of its output were left out (where the sandbox left
-    some out itself, its bytes count as characters). `most` is in characters, `timeout` in seconds."""
-    output, omitted = _shown(result, most)
+    """The observation of a command, and how many characters of its output were left out (bytes that the sandbox itself
+    left out count as characters). `most` is in characters, `timeout` in seconds."""
+    output, omitted = _output_text(result, most)
     code = -1 if result.exit_code is None else result.exit_code
     words = exception_words(result, timeout)
     exception = f"<exception>{words}</exception>\n" if words else ""
@@ -49,7 +49,7 @@ def command_observation(result: ExecResult, *, most: int, timeout: float) -> tup
 
 
 def exception_words(result: ExecResult, timeout: float) -> str:
-    """Why a command did not come to its own end, in words; empty where it did. `timeout` is in seconds."""
+    """Words on why a command was ended; empty where it ended by itself. `timeout` is in seconds."""
     if result.timed_out:
         return (
             f"The command ran for more than {timeout:g} seconds and was ended, with all that it had started. Nobody "
@@ -71,13 +71,13 @@ def command_details(result: ExecResult, omitted: int) -> dict[str, Any]:
 
 
 def command_error(result: ExecResult) -> str | None:
-    """`Entry.error` of a command: why we ended it; None where it came to its own end, well or not."""
+    """`Entry.error` of a command: why we ended it; None where it ended by itself, with any exit code."""
     if result.timed_out:
         return "timed_out"
     return (result.limit or "ended") if result.exit_code is None else None
 
 
-def _shown(result: ExecResult, most: int) -> tuple[str, int]:
+def _output_text(result: ExecResult, most: int) -> tuple[str, int]:
     if result.omitted:
         head = result.output[: result.head].decode("utf-8", "replace")
         tail = result.output[result.head :].decode("utf-8", "replace")

@@ -1,9 +1,9 @@
 """What a scaffold is: the way in which a model works in a sandbox.
 
-One module of `trajectories.scaffolds.kinds` holds one. An agent program that runs unchanged in the container, and is
-recorded at its endpoint, would be another. It needs two things that are not here: a process in the sandbox whose output
-is read as it comes (`Sandbox.exec` returns when a command has ended), and a way for it to a model, since a sandbox has
-no network.
+Each module of `trajectories.scaffolds.kinds` holds one. An agent program that runs unchanged in the container, and is
+recorded at its endpoint, would be another kind. It needs two things that do not exist here: a process in the sandbox
+whose output is read as it comes (`Sandbox.exec` returns when a command has ended), and access to a model, since a
+sandbox has no network.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from trajectories.options import RolloutOptions
 
 @dataclass(frozen=True, slots=True)
 class AttemptSpec:
-    """What a scaffold is told of the attempt that it is to make.
+    """One attempt that a scaffold makes.
 
-    `entries` is the conversation so far; it may end in the middle of the attempt, where a run was killed or a rollout
-    begins at a stored step: the sandbox then is as after its last step, and the scaffold goes on from there. What opens
-    the attempt (query, comment) is its last entry otherwise.
+    `entries` is the conversation so far. It ends with the query or comment that opens the attempt; or, where a run was
+    killed or a rollout begins at a stored step, in the middle of the attempt: then the sandbox is as after that step,
+    and the scaffold resumes there.
     """
 
     subject: str
-    """The trajectory's id and the stage, as the ledger keeps it."""
+    """The trajectory's id and the stage, in the ledger's form."""
     sample: int
     position: int
     attempt: int
@@ -36,7 +36,7 @@ class AttemptSpec:
     stage_limits: AgentLimits = NO_LIMITS
     chain_limits: AgentLimits = NO_LIMITS
     stage_used: AgentUsage = NOTHING_USED
-    """What earlier steps of this stage used."""
+    """Usage of earlier steps of this stage."""
     chain_used: AgentUsage = NOTHING_USED
     environment: Mapping[str, str] = field(default_factory=dict)
     """Variables of every command."""
@@ -58,12 +58,12 @@ class Recorder(Protocol):
         """Store the entries of one step (an assistant turn and its observations), or inserted ones. `StoreError`."""
 
     def tree(self) -> str | None:
-        """The sandbox's tree, where it is not that of the last call; None where nothing changed, or nobody tracks."""
+        """The sandbox's tree if it has changed since the last call, else None; None too where trees are not tracked."""
 
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """What an observer wants after a step: words to insert as a user's turn, and whether the run ends."""
+    """An observer's answer after a step: text to insert as a user's turn, and whether the run ends."""
 
     guidance: str | None = None
     stop: bool = False
@@ -76,18 +76,18 @@ Observer = Callable[[Sequence[Entry]], Advice | None]
 """Called after each step of one attempt with the whole conversation so far, the step's entries last.
 
 It must not keep the sequence, and its advice must follow from the entries and its settings alone: when a killed run
-takes up a step after which nothing was inserted yet, an observer made anew is asked about it again. What it asks a
-model is in the ledger then. Raises `LlmError`, which ends the attempt as one of the agent's would.
+resumes after a step without guidance, a new observer is asked about that step again. Its calls to models are in the
+ledger then. Raises `LlmError`, which ends the attempt like an error of the agent's own call.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class ObservedAttempt:
-    """The attempt that an observer is made for, and what it may use."""
+    """The attempt that an observer watches, and the gateway that it may use."""
 
     gateway: Gateway
-    """Where it asks models. Its questions name `subject`, `sample` and `attempt`, so that they are found again, and
-    count as the trajectory's cost."""
+    """For its calls to models. Its questions carry `subject`, `sample` and `attempt`, so that they are found again in
+    the ledger, and count as the trajectory's cost."""
     subject: str
     """The trajectory's id and the stage, as the ledger keeps it."""
     sample: int
@@ -110,12 +110,12 @@ class ObserverKind(Protocol):
 
     @property
     def version(self) -> str:
-        """Raised when it comes to other advice on the same entries."""
+        """Increased when the same entries give other advice."""
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """All settings that its advice depends on, as JSON values. One that is added later is left out where it has the
-        value that held before, so that no id changes."""
+        """All settings that its advice depends on, as JSON values. A setting that is added later is left out where it
+        has the old behaviour's value, so that no id changes."""
 
     @property
     def prompts(self) -> Mapping[str, str]:
@@ -123,17 +123,17 @@ class ObserverKind(Protocol):
 
     @property
     def purposes(self) -> Sequence[str]:
-        """Of its calls to models; none for one that asks none."""
+        """Purposes of its calls to models; empty where it makes none."""
 
     def calls(self, steps: float) -> Mapping[str, tuple[float, float, float]]:
-        """Purpose to calls, tokens in and tokens out, about, in a stage of so many steps: for a dry run."""
+        """Purpose to estimated calls, tokens in and tokens out in a stage of `steps` steps: for a dry run."""
 
     def observe(self, attempt: ObservedAttempt) -> Observer:
         """An observer for one attempt."""
 
 
 class Scaffold(Protocol):
-    """One kind of agent, under fixed options. Safe for several threads: all that changes is in the arguments."""
+    """One kind of agent, under fixed options. Safe for several threads: it keeps no state of an attempt."""
 
     @property
     def name(self) -> str:
@@ -141,7 +141,7 @@ class Scaffold(Protocol):
 
     @property
     def version(self) -> str:
-        """Raised when the same replies come to another conversation."""
+        """Increased when the same replies give another conversation."""
 
     @property
     def tools(self) -> Sequence[Mapping[str, Any]]:
@@ -152,7 +152,7 @@ class Scaffold(Protocol):
         """Prompt name to hash, of every prompt that it uses."""
 
     def opening(self, kind: EntryKind, variables: Mapping[str, Any]) -> str:
-        """The words of a system message, a query (with or without the overview) or a comment.
+        """The text of a system message, a query (with or without the overview) or a comment.
 
         Variables: ``repository``, ``overview`` (None after stage 1), ``query``, ``position``, ``stages``, ``workdir``,
         ``comment``, ``attempt``. Raises `PromptError`.
@@ -171,11 +171,11 @@ class Scaffold(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ScaffoldKind:
-    """One of the scaffolds that there are."""
+    """An available scaffold, for the catalogue."""
 
     name: str
     """In options and stored rows."""
     help: str
-    """What it is, in few words."""
+    """A short description."""
     make: Callable[[RolloutOptions], Scaffold]
     """Raises `UsageError` for options that it does not take, and where something that it needs is not installed."""

@@ -1,4 +1,4 @@
-"""How an attempt is taken up after a kill: what its tools, and its sandbox's end, were, from what its entries tell."""
+"""Resuming an attempt after a kill: the state of its tools, and the end of its sandbox, from its entries."""
 
 from __future__ import annotations
 
@@ -16,41 +16,41 @@ from trajectories.scaffolds.tools.edits import Edits
 from trajectories.scaffolds.tools.tool import Workspace
 
 ENDS = (SandboxLimit, ExtractionFailed)
-"""What an agent does to its sandbox so that nothing can be run in it any more, or nothing taken out of it. The step
-that did it is kept; then the error ends the attempt."""
+"""Errors of an agent's sandbox in which nothing can be run any more, or from which nothing can be taken. The step that
+caused one is stored; then the error ends the attempt."""
 
 
 def workspace(sandbox: Sandbox, spec: AttemptSpec, *, timeout: float, most: int) -> Workspace:
-    """Where the tools of the order's attempt work, as its entries so far left it.
+    """The workspace of an attempt's tools, in the state after its entries so far.
 
-    Folder and exported variables are those of the stage, whose attempts share a session; edits are the attempt's own.
+    Folder and exported variables are the stage's, whose attempts share a session; edits are the attempt's own.
     """
-    stage = [entry for entry in spec.entries if entry.position == spec.position]
-    told = next((entry for entry in reversed(stage) if "variables" in entry.details), None)
+    stage_entries = [entry for entry in spec.entries if entry.position == spec.position]
+    exported = next((entry for entry in reversed(stage_entries) if "variables" in entry.details), None)
     return Workspace(
         sandbox,
         spec.environment,
         timeout,
         most,
-        cwd=next((entry.cwd for entry in reversed(stage) if entry.cwd), None),
-        variables=None if told is None else told.details["variables"],
-        whole=told is not None and told.attempt == spec.attempt,
-        edits=Edits.of(entry for entry in stage if entry.attempt == spec.attempt),
+        cwd=next((entry.cwd for entry in reversed(stage_entries) if entry.cwd), None),
+        variables=None if exported is None else exported.details["variables"],
+        whole=exported is not None and exported.attempt == spec.attempt,
+        edits=Edits.of(entry for entry in stage_entries if entry.attempt == spec.attempt),
     )
 
 
 def ended_by(error: PrchainError) -> Mapping[str, Any]:
-    """What the details of a step's last observation keep of the error that ended it."""
+    """Details of a step's last observation for the error that ended the sandbox."""
     return {"ended": error.name, "reason": str(error)}
 
 
 def ended_words(error: PrchainError) -> str:
-    """What is told of the end."""
+    """The words for the agent on the end of its sandbox."""
     return f"The sandbox was ended here, and nothing can be run in it any more: {error}"
 
 
 def with_end(observation: Entry, error: PrchainError) -> Entry:
-    """The observation of a call after which the sandbox was found to be ended."""
+    """The observation of the last call before the sandbox was found ended, with the error."""
     return replace(
         observation,
         content=clean_text(f"{observation.content}\n{ended_words(error)}"),
@@ -60,7 +60,7 @@ def with_end(observation: Entry, error: PrchainError) -> Entry:
 
 
 def end_of(observations: Iterable[Entry]) -> PrchainError | None:
-    """The error with which a step of these observations ended the attempt, if it did."""
+    """The error with which the step of these observations ended the attempt; None where it did not."""
     for entry in observations:
         if "ended" in entry.details:
             reason = str(entry.details["reason"])
@@ -70,21 +70,21 @@ def end_of(observations: Iterable[Entry]) -> PrchainError | None:
 
 
 def last_step(entries: Sequence[Entry]) -> list[Entry]:
-    """The observations that the entries end with."""
+    """The observations at the end of the entries."""
     last = entries[-1]
     return list(
         takewhile(lambda entry: entry.kind is EntryKind.OBSERVATION and entry.step == last.step, reversed(entries))
     )[::-1]
 
 
-def is_in_vain(turn: Entry) -> bool:
+def is_fruitless(turn: Entry) -> bool:
     """Whether a turn was faulty and nothing of it was run."""
     return turn.error is not None and not turn.details.get("ran")
 
 
-def turns_in_vain(spec: AttemptSpec) -> int:
-    """How many turns in vain the attempt ends with so far."""
+def fruitless_turns(spec: AttemptSpec) -> int:
+    """The number of fruitless turns in a row at the end of the attempt so far."""
     own = takewhile(
         lambda entry: (entry.position, entry.attempt) == (spec.position, spec.attempt), reversed(spec.entries)
     )
-    return sum(1 for _ in takewhile(is_in_vain, (entry for entry in own if entry.kind is EntryKind.TURN)))
+    return sum(1 for _ in takewhile(is_fruitless, (entry for entry in own if entry.kind is EntryKind.TURN)))

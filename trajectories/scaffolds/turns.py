@@ -1,8 +1,8 @@
-"""What a model's reply is as a turn of an agent: the calls in it, what is wrong with it, and what the model is told.
+"""A model's reply as a turn of an agent: its calls, its fault, and the answer to a fault.
 
-Nothing is thrown away: a faulty turn stays in the conversation, answered by words on its fault. What goes back to the
-endpoint is made valid, since one call with broken JSON in the history is refused by servers on every later turn (vLLM
-and llama.cpp parse the arguments of earlier calls again; OpenAI checks ids and names).
+Nothing is dropped: a faulty turn stays in the conversation, with an answer on its fault. Messages to the endpoint are
+made valid, since one call with broken JSON in the history makes servers refuse every later turn (vLLM and llama.cpp
+parse the arguments of earlier calls again; OpenAI checks ids and names).
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ from trajectories.model import Entry, TurnFault
 from trajectories.scaffolds.tools.tool import Arguments, Tool
 
 NOT_RUN = "not_run"
-"""`Entry.error` of the observation of a call before which the work was handed in, the sandbox was ended, or the time
-was up."""
+"""`Entry.error` of a call that was not run: after a submission, after the sandbox ended, or without time left."""
 
 _LONGEST_ID = 128
 _LONGEST_NAME = 64
@@ -35,7 +34,7 @@ _NO_TEXT = "(no text)"
 
 @dataclass(frozen=True, slots=True)
 class ParsedCall:
-    """One call of a turn: what to run, or what to tell the model instead."""
+    """One call of a turn: the tool to run, or the words for the model instead."""
 
     call: ToolCall
     tool: Tool | None = None
@@ -46,7 +45,7 @@ class ParsedCall:
 
 @dataclass(frozen=True, slots=True)
 class ParsedReply:
-    """A reply that was read. `words` answer it where it has no call that could be answered."""
+    """A parsed reply. `words` answer it where it has no call to answer."""
 
     calls: tuple[ParsedCall, ...]
     fault: TurnFault | None = None
@@ -56,25 +55,25 @@ class ParsedReply:
 def named_calls(reply: Reply, step: int) -> tuple[ToolCall, ...]:
     """The reply's calls in storable characters, each with an id of its own.
 
-    The id is ours where the model gave none, one that another call of the reply has, or an endless one.
+    The id is ours where the model's is missing, a duplicate within the reply, or too long.
     """
-    seen: set[str] = set()
+    ids: set[str] = set()
     calls = []
     for number, call in enumerate(reply.tool_calls, 1):
-        name = clean_text(call.id)
-        if not name or name in seen or len(name) > _LONGEST_ID:
-            name = f"call_{step}_{number}"
-            while name in seen:
-                name += "_"
-        seen.add(name)
-        calls.append(ToolCall(name, clean_text(call.name), clean_text(call.arguments)))
+        id_ = clean_text(call.id)
+        if not id_ or id_ in ids or len(id_) > _LONGEST_ID:
+            id_ = f"call_{step}_{number}"
+            while id_ in ids:
+                id_ += "_"
+        ids.add(id_)
+        calls.append(ToolCall(id_, clean_text(call.name), clean_text(call.arguments)))
     return tuple(calls)
 
 
 def read_turn(reply: Reply, calls: tuple[ToolCall, ...], tools: Mapping[str, Tool], ending: str) -> ParsedReply:
-    """What a reply with these calls (`named_calls`) asks for. `ending` says in words how work is handed in.
+    """Parse a reply with these calls (`named_calls`). `ending` says in words how work is submitted.
 
-    A reply that was cut off or refused runs nothing: its calls may be halves.
+    A reply that was cut off or refused runs nothing: its calls may be incomplete.
     """
     if reply.refusal or reply.finish == "content_filter":
         words = "You did not answer. This is software work in a sandbox; go on with the task by calling a tool."
@@ -87,10 +86,10 @@ def read_turn(reply: Reply, calls: tuple[ToolCall, ...], tools: Mapping[str, Too
         return _nothing_runs(calls, TurnFault.CUT_OFF, words)
     if not calls:
         fault = TurnFault.NO_CALL if reply.text.strip() else TurnFault.EMPTY
-        said = "Your reply calls no tool" if fault is TurnFault.NO_CALL else "Your reply was empty"
-        return ParsedReply((), fault, f"{said}. Every reply has to call one. If the task is done, {ending}.")
-    read = tuple(_call(call, tools) for call in calls)
-    return ParsedReply(read, next((call.fault for call in read if call.fault), None))
+        complaint = "Your reply calls no tool" if fault is TurnFault.NO_CALL else "Your reply was empty"
+        return ParsedReply((), fault, f"{complaint}. Every reply has to call one. If the task is done, {ending}.")
+    parsed = tuple(_call(call, tools) for call in calls)
+    return ParsedReply(parsed, next((call.fault for call in parsed if call.fault), None))
 
 
 def _nothing_runs(calls: tuple[ToolCall, ...], fault: TurnFault, words: str) -> ParsedReply:
@@ -110,16 +109,16 @@ def _call(call: ToolCall, tools: Mapping[str, Tool]) -> ParsedCall:
         return ParsedCall(call, tool, tool.arguments.model_validate(value))
     except ValidationError as error:
         faults = error.errors(include_url=False, include_input=False, include_context=False)
-        said = "; ".join(
+        complaints = "; ".join(
             f"{'.'.join(map(str, fault['loc'])) or 'they'}: {fault['msg']}"[:_LONGEST_COMPLAINT]
             for fault in faults[:_COMPLAINTS]
         )
-        words = f"The arguments of {tool.name} do not fit: {said}. Nothing was run; call it again."
+        words = f"The arguments of {tool.name} do not fit: {complaints}. Nothing was run; call it again."
         return ParsedCall(call, tool, fault=TurnFault.BAD_ARGUMENTS, words=words)
 
 
 def read_object(text: str) -> dict[str, Any] | str:
-    """The object that a call's arguments are, none at all being an empty one; or, as a text, why they are none."""
+    """A call's arguments as an object (an empty text is an empty object); or, as a text, why they are no object."""
     if not text.strip():
         return {}
     try:
@@ -141,10 +140,10 @@ def shown_name(name: str) -> str:
 
 
 def sent(entry: Entry, *, reasoning: bool) -> Message:
-    """The entry as it goes back to a model: what it said, as far as endpoints take that.
+    """The entry as a message to a model, in a form that endpoints accept.
 
-    Arguments that are an object stay byte for byte; others go as an object that quotes them. `reasoning` says whether
-    the turn's reasoning goes back with it, an empty one where it had none.
+    Arguments that are an object stay byte for byte; others are quoted in an object. `reasoning` says whether the turn's
+    reasoning is sent, too, an empty text where it had none.
     """
     if entry.role != "assistant":
         return Message(entry.role, entry.content, (), entry.tool_call_id)
@@ -165,7 +164,7 @@ def _valid(arguments: str) -> str:
 
 
 def _encodable(value: Any) -> bool:
-    """Whether no escape in it stands for half of a surrogate pair, which strict parsers refuse."""
+    """Whether it holds no lone surrogate, which strict parsers refuse."""
     try:
         json.dumps(value, ensure_ascii=False).encode()
     except (UnicodeEncodeError, RecursionError):

@@ -1,14 +1,14 @@
-"""mini-swe-agent as a second scaffold: its agent, its prompts and its tool, with our gateway and our sandbox beneath.
+"""mini-swe-agent as a second scaffold: its agent, prompts and tool, on our gateway and our sandbox.
 
-Its `DefaultAgent` takes every step. In place of its model it asks our gateway, so that ledger, budget and prices hold;
-in place of its environment it runs commands in our sandbox, which ends a command that takes too long with all that it
-has started. What stands around a step is ours, as it is for the scaffold ``react``: limits, the context's policies,
-faults in a row, observers, storing, and going on after any step.
+Its `DefaultAgent` takes every step. Its model is our gateway, so that ledger, budget and prices hold; its environment
+is our sandbox, which ends a command that takes too long, with all that the command has started. Everything around a
+step is ours, as for the scaffold ``react``: limits, the context's policies, faults in a row, observers, storing, and
+resuming after any step.
 
-It differs from mini-swe-agent alone where that would lose or spoil what is kept. A faulty reply stays in the
-conversation, and its calls are answered by what mini-swe-agent says of it (alone it forgets the reply and says it as a
-user). The call that hands the work in is answered, and so are those after it and those for which no time is left. A
-reply that was cut off runs nothing, and neither does a command that no shell takes.
+It differs from plain mini-swe-agent only where that would lose or spoil stored data. A faulty reply stays in the
+conversation, and its calls are answered with mini-swe-agent's words (plain mini-swe-agent drops the reply and sends the
+words as a user). The submitting call is answered, and so are the calls after it and those without time left. A reply
+that was cut off runs nothing, and neither does a command that no shell takes.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _NO_LIMITS = {"step_limit": 0, "cost_limit": 0.0, "wall_time_limit_seconds": 0, 
 
 
 class MiniScaffold(ReactScaffold):
-    """The scaffold ``mini``; see `trajectories.scaffolds.scaffold.Scaffold`, and `ReactScaffold` for what it is given.
+    """The scaffold ``mini``; see `trajectories.scaffolds.scaffold.Scaffold`, and `ReactScaffold` for its arguments.
 
     Raises `UsageError` where mini-swe-agent is not installed, and for settings that its template fixes.
     """
@@ -62,8 +62,8 @@ class MiniScaffold(ReactScaffold):
     def opening(self, kind: EntryKind, variables: Mapping[str, Any]) -> str:
         """See `trajectories.scaffolds.scaffold.Scaffold.opening`.
 
-        Where the overview is told, the query stands in mini-swe-agent's words on a task; a later one goes on in the
-        conversation that has them already.
+        A query with the overview is put into mini-swe-agent's task template; a later query needs no template, since the
+        conversation already holds it.
         """
         if kind is EntryKind.SYSTEM:
             return self.package.render("system", SYSTEM).strip()
@@ -77,14 +77,14 @@ class MiniScaffold(ReactScaffold):
         return _MiniStepper(loop, self.package)
 
 
-class _NoRoom(Exception):
+class _ContextFull(Exception):
     """The next prompt does not fit the context."""
 
 
 class _MiniStepper:
     """Takes the steps of an attempt by mini-swe-agent's agent.
 
-    Its conversation is made from our entries, so that it is the same after a run that was killed.
+    Its conversation is made from our entries, so that it is the same when a killed run resumes.
     """
 
     def __init__(self, loop: AttemptLoop, package: MiniPackage) -> None:
@@ -95,7 +95,7 @@ class _MiniStepper:
         self._agent = package.agent(
             self._model, self._shell, system_template=package.system, instance_template=package.task, **_NO_LIMITS
         )
-        self._agent.messages = [_as_theirs(entry) for entry in loop.spec.entries]
+        self._agent.messages = [_mini_message(entry) for entry in loop.spec.entries]
         self._agent.n_calls, self._agent.cost = loop.spec.stage_used.steps, loop.spec.stage_used.usd
 
     def step(self) -> Ending | None:
@@ -103,28 +103,30 @@ class _MiniStepper:
         self._model.reply = None
         self._shell.begin()
         try:
-            told = self._agent.step()
-        except _NoRoom:
+            messages = self._agent.step()
+        except _ContextFull:
             return Ending.CONTEXT_LIMIT
         except self._package.format_error as error:
             return self._after_fault(str(error.messages[0]["content"]))  # type: ignore[attr-defined]
         reply = self._reply()
         turn = self._loop.turn(reply, ParsedReply(tuple(map(ParsedCall, reply.calls))))
         observations = [
-            self._observation(call, message["content"], ran)
-            for call, message, ran in zip(reply.calls, told, self._shell.ran, strict=True)
+            self._observation(call, message["content"], executed)
+            for call, message, executed in zip(reply.calls, messages, self._shell.executed, strict=True)
         ]
-        worked = any(ran.result or ran.ended for ran in self._shell.ran)
+        worked = any(executed.result or executed.ended for executed in self._shell.executed)
         return self._loop.keep_step(turn, observations, worked=worked, ended=self._shell.ended)
 
-    def kept(self, entries: Sequence[Entry]) -> None:
-        """See `trajectories.scaffolds.attempt_loop.Stepper`: what mini-swe-agent itself holds of a step gives way to
-        what was stored of it."""
-        held = len(self._loop.entries) - len(entries)
-        self._agent.messages[held:] = [_as_theirs(entry) for entry in entries]
+    def entries_stored(self, entries: Sequence[Entry]) -> None:
+        """See `trajectories.scaffolds.attempt_loop.Stepper`: the stored entries replace mini-swe-agent's own messages
+        of the step."""
+        count_before = len(self._loop.entries) - len(entries)
+        self._agent.messages[count_before:] = [_mini_message(entry) for entry in entries]
 
     def _is_late(self) -> bool:
-        return self._loop.out_of_time(self._reply().seconds + sum(ran.seconds for ran in self._shell.ran))
+        return self._loop.out_of_time(
+            self._reply().seconds + sum(executed.seconds for executed in self._shell.executed)
+        )
 
     def _reply(self) -> AgentReply:
         reply = self._model.reply
@@ -132,7 +134,7 @@ class _MiniStepper:
         return reply
 
     def _after_fault(self, words: str) -> Ending | None:
-        """Keep a reply of which nothing was run."""
+        """Store a reply of which nothing was run."""
         reply, entry = self._reply(), self._loop.entry
         fault = _fault(reply.reply, reply.calls)
         turn = self._loop.turn(reply, ParsedReply(tuple(ParsedCall(call, fault=fault) for call in reply.calls), fault))
@@ -151,15 +153,15 @@ class _MiniStepper:
             answers = [entry(EntryKind.OBSERVATION, "user", words, error=str(fault))]
         return self._loop.keep_step(turn, answers, worked=False)
 
-    def _observation(self, call: ToolCall, content: str, ran: ExecutedCommand) -> Entry:
+    def _observation(self, call: ToolCall, content: str, executed: ExecutedCommand) -> Entry:
         details: dict[str, Any] = {}
         error: str | None = NOT_RUN
-        if ran.ended is not None:
-            error, details = ran.ended.name, dict(ended_by(ran.ended))
-        elif ran.result is not None:
-            details = command_details(ran.result, max(ran.characters - SHOWN_CHARS, 0))
-            error = command_error(ran.result)
-            if is_submission(ran.result):
+        if executed.ended is not None:
+            error, details = executed.ended.name, dict(ended_by(executed.ended))
+        elif executed.result is not None:
+            details = command_details(executed.result, max(executed.characters - SHOWN_CHARS, 0))
+            error = command_error(executed.result)
+            if is_submission(executed.result):
                 details["submitted"] = True
         return self._loop.entry(
             EntryKind.OBSERVATION,
@@ -169,7 +171,7 @@ class _MiniStepper:
             tool_name=shown_name(call.name),
             error=error,
             details=details,
-            seconds=ran.seconds,
+            seconds=executed.seconds,
         )
 
     # ---- what mini-swe-agent asks for
@@ -178,15 +180,15 @@ class _MiniStepper:
         """The next reply. Raises `_NoRoom`."""
         reply = self._loop.ask()
         if reply is None:
-            raise _NoRoom
+            raise _ContextFull
         return reply
 
-    def read(self, said: AgentReply) -> list[dict[str, Any]]:
-        """What a reply wants to be run, as mini-swe-agent reads it. Raises its `format_error`."""
-        reply, package = said.reply, self._package
+    def actions_of(self, agent_reply: AgentReply) -> list[dict[str, Any]]:
+        """The actions of a reply, as mini-swe-agent parses them. Raises its `format_error`."""
+        reply, package = agent_reply.reply, self._package
         if reply.refusal or reply.finish in {"length", "content_filter"}:
             self._refuse(reply, "The response is incomplete; nothing of it was executed.")
-        calls = [SimpleNamespace(id=call.id, function=call) for call in said.calls]
+        calls = [SimpleNamespace(id=call.id, function=call) for call in agent_reply.calls]
         actions: list[dict[str, Any]] = package.parse(
             calls, format_error_template=package.fault, template_kwargs={"finish_reason": reply.finish}
         )
@@ -207,7 +209,7 @@ class _MiniStepper:
     def observe(
         self, actions: Sequence[Mapping[str, Any]], outputs: Sequence[Mapping[str, Any]], variables: Mapping[str, Any]
     ) -> list[dict[str, Any]]:
-        """The messages that tell of outputs, in mini-swe-agent's form."""
+        """The messages with the outputs, in mini-swe-agent's form."""
         return [
             {
                 "role": "tool",
@@ -219,22 +221,22 @@ class _MiniStepper:
 
 
 class _Model:
-    """What mini-swe-agent takes for its model."""
+    """The model that mini-swe-agent gets."""
 
-    def __init__(self, run: _MiniStepper) -> None:
+    def __init__(self, stepper: _MiniStepper) -> None:
         self.config = SimpleNamespace()
         self.reply: AgentReply | None = None
-        self._run = run
+        self._stepper = stepper
 
     def query(self, messages: Sequence[Mapping[str, Any]], **_: Any) -> dict[str, Any]:
-        """The next turn. `messages` are made from the entries, and so is what is sent, as far as it fits."""
-        self.reply = said = self._run.ask()
-        reply = said.reply
-        actions = self._run.read(said)
+        """The next turn. `messages` are not used: the loop makes the request from the same entries."""
+        self.reply = agent_reply = self._stepper.ask()
+        reply = agent_reply.reply
+        actions = self._stepper.actions_of(agent_reply)
         return {
             "role": "assistant",
             "content": reply.text,
-            "extra": {"actions": actions, "cost": said.answer.cost or 0},
+            "extra": {"actions": actions, "cost": agent_reply.answer.cost or 0},
         }
 
     def format_message(self, **message: Any) -> dict[str, Any]:
@@ -247,8 +249,8 @@ class _Model:
         outputs: Sequence[Mapping[str, Any]],
         template_vars: Mapping[str, Any] | None = None,
     ) -> list[dict[str, Any]]:
-        """What is told of outputs."""
-        return self._run.observe(message["extra"]["actions"], outputs, template_vars or {})
+        """The messages with the outputs."""
+        return self._stepper.observe(message["extra"]["actions"], outputs, template_vars or {})
 
     def get_template_vars(self, **_: Any) -> dict[str, Any]:
         """None."""
@@ -274,7 +276,7 @@ def _fault(reply: Reply, calls: Sequence[ToolCall]) -> TurnFault:
     return TurnFault.UNKNOWN_TOOL if any(call.name != "bash" for call in calls) else TurnFault.BAD_ARGUMENTS
 
 
-def _as_theirs(entry: Entry) -> dict[str, Any]:
+def _mini_message(entry: Entry) -> dict[str, Any]:
     """An entry as a message in mini-swe-agent's conversation."""
     message = sent(entry, reasoning=False)
     out: dict[str, Any] = {"role": message.role, "content": message.content}

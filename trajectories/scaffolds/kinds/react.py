@@ -70,7 +70,7 @@ class ReactScaffold:
         return loop.run()
 
     def stepper(self, loop: AttemptLoop) -> Stepper:
-        """What takes the steps of an attempt."""
+        """The object that takes the steps of an attempt."""
         return _ReactStepper(loop, self.toolset)
 
 
@@ -86,27 +86,27 @@ class _ReactStepper:
         reply = self._loop.ask()
         if reply is None:
             return Ending.CONTEXT_LIMIT
-        read = read_turn(reply.reply, reply.calls, self._tools.tools, self._tools.ending)
-        turn = self._loop.turn(reply, read)
-        observations, worked, ended = self._observe(read, reply.seconds)
+        parsed = read_turn(reply.reply, reply.calls, self._tools.tools, self._tools.ending)
+        turn = self._loop.turn(reply, parsed)
+        observations, worked, ended = self._observe(parsed, reply.seconds)
         return self._loop.keep_step(turn, observations, worked=worked, ended=ended)
 
-    def kept(self, entries: Sequence[Entry]) -> None:
-        """See `trajectories.scaffolds.attempt_loop.Stepper`: nothing is held besides the conversation."""
+    def entries_stored(self, entries: Sequence[Entry]) -> None:
+        """See `trajectories.scaffolds.attempt_loop.Stepper`: it keeps nothing besides the conversation."""
 
-    def _observe(self, read: ParsedReply, seconds: float) -> tuple[list[Entry], bool, PrchainError | None]:
-        """Run a turn's calls in order: their observations, one at least, whether files may have changed, and what ended
-        the sandbox, if anything did. `seconds` is what the turn took to come."""
-        if not read.calls:
-            return [self._loop.entry(EntryKind.OBSERVATION, "user", read.words, error=str(read.fault))], False, None
-        out: list[Entry] = []
+    def _observe(self, parsed: ParsedReply, seconds: float) -> tuple[list[Entry], bool, PrchainError | None]:
+        """Run a turn's calls in order. Returns the observations (at least one), whether files may have changed, and the
+        error that ended the sandbox or None. `seconds` is the duration of the model's reply."""
+        if not parsed.calls:
+            return [self._loop.entry(EntryKind.OBSERVATION, "user", parsed.words, error=str(parsed.fault))], False, None
+        observations: list[Entry] = []
         worked = False
         ended: PrchainError | None = None
-        left_out: str | None = None
-        for call in read.calls:
-            began = perf_counter()
+        skip_reason: str | None = None
+        for call in parsed.calls:
+            start_time = perf_counter()
             try:
-                result = self._result(call, left_out)
+                result = self._result(call, skip_reason)
             except SandboxLimit as error:
                 ended, result = error, ToolResult(ended_words(error), error.name, ended_by(error), worked=True)
             worked = worked or result.worked
@@ -118,21 +118,21 @@ class _ReactStepper:
                 tool_name=shown_name(call.call.name),
                 error=result.error,
                 details={**result.details, **({"submitted": True} if result.submits else {})},
-                seconds=perf_counter() - began,
+                seconds=perf_counter() - start_time,
                 cwd=result.cwd,
             )
-            out.append(entry)
+            observations.append(entry)
             seconds += entry.seconds
             if result.submits:
-                left_out = _AFTER_SUBMISSION
+                skip_reason = _AFTER_SUBMISSION
             elif ended is not None:
-                left_out = _AFTER_END
-            elif left_out is None and self._loop.out_of_time(seconds):
-                left_out = _OUT_OF_TIME
-        return out, worked, ended
+                skip_reason = _AFTER_END
+            elif skip_reason is None and self._loop.out_of_time(seconds):
+                skip_reason = _OUT_OF_TIME
+        return observations, worked, ended
 
     def _result(self, call: ParsedCall, left_out: str | None) -> ToolResult:
-        """What comes of a call; `left_out` says why it is not run, if so."""
+        """The result of a call; with `skip_reason` it is not run."""
         if left_out is not None:
             return ToolResult(left_out, NOT_RUN)
         if call.tool is None or call.arguments is None:

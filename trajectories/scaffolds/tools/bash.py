@@ -40,18 +40,20 @@ _MAY_SET = re.compile(
     r"(?:^|[\s;&|(){}])(?:\.\s|[A-Za-z_]\w*\+?=)|:="
     r"|\b(?:export|declare|typeset|unset|set|source|eval|read|mapfile|readarray|getopts|printf\s+-v)\b"
 )
-"""Commands that can change exported variables, which the sandbox is asked for after these."""
+"""Commands that can change exported variables. Only after these is the sandbox asked for its variables."""
 
-_OWN = "PWD|OLDPWD|SHLVL|_"
+_SHELL_VARIABLES = "PWD|OLDPWD|SHLVL|_"
 """Variables that the shell sets by itself."""
 
-_TELL = f"(unset {_OWN.replace('|', ' ')}; export -p) 2>/dev/null"
-_FORGET = f'for name in $(compgen -e); do case $name in {_OWN}) ;; *) unset "$name";; esac; done 2>/dev/null'
+_PRINT_VARIABLES = f"(unset {_SHELL_VARIABLES.replace('|', ' ')}; export -p) 2>/dev/null"
+_UNSET_VARIABLES = (
+    f'for name in $(compgen -e); do case $name in {_SHELL_VARIABLES}) ;; *) unset "$name";; esac; done 2>/dev/null'
+)
 
-_ASKING = 30.0
+_TIMEOUT = 30.0
 _LONGEST_CWD = 1024
 _LONGEST_VARIABLES = 64 << 10
-"""Bytes. What an agent exports beyond that is not restored where its sandbox has to be made anew."""
+"""Bytes. More exported variables than that are not restored where the sandbox has to be made anew."""
 
 
 class BashArguments(Arguments):
@@ -63,7 +65,7 @@ class BashArguments(Arguments):
 class Bash:
     """Runs a command; with `session` all commands share folder and exported variables, and `submit` is another tool's.
 
-    Without one the command that prints mini-swe-agent's word hands the work in.
+    Without a session, the command that prints mini-swe-agent's word submits.
     """
 
     name: ClassVar[str] = "bash"
@@ -75,74 +77,75 @@ class Bash:
     @property
     def description(self) -> str:
         """See `trajectories.scaffolds.tools.tool.Tool.description`."""
-        kept = (
+        lifetime = (
             "The working folder and exported variables last from one command to the next."
             if self._session
             else "Every command has a new shell: neither the working folder nor variables last."
         )
-        return f"Run a command in bash and see what it prints. {kept}"
+        return f"Run a command in bash and see what it prints. {lifetime}"
 
-    def run(self, arguments: BashArguments, place: Workspace) -> ToolResult:
+    def run(self, arguments: BashArguments, workspace: Workspace) -> ToolResult:
         """See `trajectories.scaffolds.tools.tool.Tool.run`."""
-        result = place.sandbox.exec(
+        result = workspace.sandbox.exec(
             arguments.command,
-            timeout=place.timeout,
+            timeout=workspace.timeout,
             session=SESSION if self._session else None,
-            environment=_begin(place) if self._session else {**QUIET, **place.environment},
-            output_limit=bytes_for(place.most),
+            environment=_begin(workspace) if self._session else {**QUIET, **workspace.environment},
+            output_limit=bytes_for(workspace.most),
         )
-        content, omitted = command_observation(result, most=place.most, timeout=place.timeout)
+        content, omitted = command_observation(result, most=workspace.most, timeout=workspace.timeout)
         moved = self._session and _MAY_MOVE.search(arguments.command) is not None
-        told = _variables(place) if self._session and _MAY_SET.search(arguments.command) else {}
+        exported = _variables(workspace) if self._session and _MAY_SET.search(arguments.command) else {}
         return ToolResult(
             content,
             error=command_error(result),
-            details={**command_details(result, omitted), **told},
+            details={**command_details(result, omitted), **exported},
             submits=not self._session and is_submission(result),
             worked=True,
-            cwd=_folder(place.sandbox) if moved else None,
+            cwd=_folder(workspace.sandbox) if moved else None,
         )
 
 
-def _begin(place: Workspace) -> Mapping[str, str]:
-    """The variables to give the session with its next command: all with the first of an attempt, then none.
+def _begin(workspace: Workspace) -> Mapping[str, str]:
+    """The variables for the session's next command: all for the first command of an attempt, then none.
 
-    The agent may set them otherwise in between. The sandbox may have been made anew in the middle of a stage: then the
-    session's folder is entered again and its exported variables are set again; where the folder is gone, the session
-    begins in the workdir.
+    The agent may change them in between. Where the sandbox was made anew in the middle of a stage, the session enters
+    its folder again and sets its exported variables again; where the folder is gone, it begins in the workdir.
     """
-    if place.begun:
+    if workspace.session_ready:
         return {}
-    again = []
-    if place.cwd is not None and place.cwd != place.sandbox.config.workdir:
-        again.append(f"cd -- {shlex.quote(place.cwd)} 2>/dev/null")
-    if place.variables is not None:
-        again += [_FORGET, place.variables]
-    if again:
-        place.sandbox.exec("\n".join(again), timeout=_ASKING, session=SESSION)
-    place.begun = True
-    return {} if place.whole else {**QUIET, **place.environment}
+    commands = []
+    if workspace.cwd is not None and workspace.cwd != workspace.sandbox.config.workdir:
+        commands.append(f"cd -- {shlex.quote(workspace.cwd)} 2>/dev/null")
+    if workspace.variables is not None:
+        commands += [_UNSET_VARIABLES, workspace.variables]
+    if commands:
+        workspace.sandbox.exec("\n".join(commands), timeout=_TIMEOUT, session=SESSION)
+    workspace.session_ready = True
+    return {} if workspace.whole else {**QUIET, **workspace.environment}
 
 
-def _variables(place: Workspace) -> Mapping[str, str]:
-    """What an observation's details keep of the session's exported variables: commands that set them, where these are
-    others than were told last."""
-    result = place.sandbox.exec(_TELL, timeout=_ASKING, session=SESSION, output_limit=_LONGEST_VARIABLES)
+def _variables(workspace: Workspace) -> Mapping[str, str]:
+    """Details of an observation for the session's exported variables: the commands that set them, where they have
+    changed since the last such details."""
+    result = workspace.sandbox.exec(
+        _PRINT_VARIABLES, timeout=_TIMEOUT, session=SESSION, output_limit=_LONGEST_VARIABLES
+    )
     try:
         text = result.output.decode("utf-8")
     except UnicodeDecodeError:
         return {}
     if result.exit_code != 0 or result.omitted or "\0" in text or not text.startswith("declare -"):
         return {}
-    if place.whole and text == place.variables:
+    if workspace.whole and text == workspace.variables:
         return {}
-    place.variables, place.whole = text, True
+    workspace.variables, workspace.whole = text, True
     return {"variables": text}
 
 
 def _folder(sandbox: Sandbox) -> str | None:
     """The session's folder; None where the sandbox does not tell it clearly."""
-    result = sandbox.exec("pwd", timeout=_ASKING, session=SESSION, output_limit=4 * _LONGEST_CWD)
+    result = sandbox.exec("pwd", timeout=_TIMEOUT, session=SESSION, output_limit=4 * _LONGEST_CWD)
     if result.exit_code != 0 or result.omitted:
         return None
     try:

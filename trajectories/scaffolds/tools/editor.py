@@ -28,7 +28,7 @@ _LARGEST = 4 << 20
 _AROUND = 4
 """Lines shown before and after an edit."""
 
-_ASKING = 60.0
+_TIMEOUT = 60.0
 _LONGEST_LIST = 1 << 20
 _REGULAR = ("regular file", "regular empty file")
 
@@ -65,7 +65,7 @@ class _Stat:
 
 
 class _EditRefused(Exception):
-    """What was asked cannot be done; `name` and the words go to the model."""
+    """The request cannot be done; `name` and `words` go to the model."""
 
     def __init__(self, name: str, words: str) -> None:
         super().__init__(words)
@@ -86,7 +86,7 @@ class Editor:
         "in the file."
     )
 
-    def run(self, arguments: EditorArguments, place: Workspace) -> ToolResult:
+    def run(self, arguments: EditorArguments, workspace: Workspace) -> ToolResult:
         """See `trajectories.scaffolds.tools.tool.Tool.run`."""
         commands: Mapping[str, Callable[[EditorArguments, Workspace], ToolResult]] = {
             "view": _view,
@@ -98,83 +98,85 @@ class Editor:
         details: dict[str, Any] = {"command": arguments.command, "path": arguments.path}
         try:
             if not posixpath.isabs(arguments.path):
-                full = posixpath.normpath(posixpath.join(place.sandbox.config.workdir, arguments.path))
+                full = posixpath.normpath(posixpath.join(workspace.sandbox.config.workdir, arguments.path))
                 raise _EditRefused("relative_path", f"The path has to be absolute. Do you mean {full}?")
-            result = commands[arguments.command](arguments, place)
+            result = commands[arguments.command](arguments, workspace)
         except _EditRefused as declined:
-            return ToolResult(cut(f"ERROR: {declined.words}", place.most), declined.name, details)
+            return ToolResult(cut(f"ERROR: {declined.words}", workspace.most), declined.name, details)
         except SandboxFileError as error:
             # A write may have come half way.
             worked = arguments.command != "view"
-            return ToolResult(cut(f"ERROR: {error}", place.most), "file_error", details, worked=worked)
+            return ToolResult(cut(f"ERROR: {error}", workspace.most), "file_error", details, worked=worked)
         return ToolResult(result.content, details={**details, **result.details}, worked=result.worked)
 
 
-def _view(arguments: EditorArguments, place: Workspace) -> ToolResult:
+def _view(arguments: EditorArguments, workspace: Workspace) -> ToolResult:
     path = arguments.path
-    stat = _stat(place, path)
+    stat = _stat(workspace, path)
     if stat is None:
         _missing(path)
     if stat.kind == "directory":
         if arguments.view_range is not None:
             raise _EditRefused("is_directory", f"{path} is a folder; view_range is for files.")
-        return ToolResult(_listing(place, path), details={"view": {"path": posixpath.normpath(path), "folder": True}})
-    content, text = _read(place, path, stat)
+        return ToolResult(
+            _listing(workspace, path), details={"view": {"path": posixpath.normpath(path), "folder": True}}
+        )
+    content, text = _read(workspace, path, stat)
     lines = text.lines()
     first, last = _range(arguments.view_range, len(lines), path)
-    shown, count = numbered(lines[first - 1 : last], first, place.most)
+    numbered_lines, count = numbered(lines[first - 1 : last], first, workspace.most)
     end = first + count - 1
     view = {"path": posixpath.normpath(path), "first": first, "last": end, "lines": len(lines)}
     view["content"] = hashlib.sha256(content).hexdigest()[:12]
     if not lines:
         return ToolResult(f"{path} is empty.", details={"view": view})
     where = f"Lines {first} to {end} of {path}, which has {len(lines)}:"
-    more = f"\n[Lines {end + 1} to {last} did not fit; view them with view_range.]" if end < last else ""
-    return ToolResult(f"{where}\n{shown}{more}", details={"view": view})
+    note = f"\n[Lines {end + 1} to {last} did not fit; view them with view_range.]" if end < last else ""
+    return ToolResult(f"{where}\n{numbered_lines}{note}", details={"view": view})
 
 
-def _create(arguments: EditorArguments, place: Workspace) -> ToolResult:
+def _create(arguments: EditorArguments, workspace: Workspace) -> ToolResult:
     path = arguments.path
     if arguments.file_text is None:
         raise _EditRefused("missing_argument", "`create` needs file_text.")
-    if _stat(place, path) is not None:
+    if _stat(workspace, path) is not None:
         raise _EditRefused(
             "exists", f"{path} exists already. `create` makes new files alone; edit it with `str_replace`."
         )
-    kept = _write(place, path, None, arguments.file_text.encode(), 0o644)
-    return ToolResult(f"{path} was created.", details=kept, worked=True)
+    details = _write(workspace, path, None, arguments.file_text.encode(), 0o644)
+    return ToolResult(f"{path} was created.", details=details, worked=True)
 
 
-def _str_replace(arguments: EditorArguments, place: Workspace) -> ToolResult:
+def _str_replace(arguments: EditorArguments, workspace: Workspace) -> ToolResult:
     path, old = arguments.path, arguments.old_str
     if not old:
         raise _EditRefused("missing_argument", "`str_replace` needs old_str, which cannot be empty.")
-    stat, content, text = _open(place, path)
+    stat, content, text = _open(workspace, path)
     old, new = text.with_text(old).text, text.with_text(arguments.new_str or "").text
     if old == new:
         raise _EditRefused("no_change", "old_str and new_str are the same; nothing was changed.")
-    places = text.places(old)
-    if not places:
+    offsets = text.places(old)
+    if not offsets:
         similar = text.similar(old)
         hint = f" Line {similar[0]} begins a text that differs in white space alone." if similar else ""
         raise _EditRefused("no_match", f"old_str does not stand in {path} as it is given; nothing was changed.{hint}")
-    if len(places) > 1:
-        at = ", ".join(str(text.line_at(found)) for found in places[:20])
+    if len(offsets) > 1:
+        at = ", ".join(str(text.line_at(offset)) for offset in offsets[:20])
         raise _EditRefused(
             "several_matches",
-            f"old_str stands {len(places)} times in {path}, in the lines {at}; nothing was changed. Give more of the "
+            f"old_str stands {len(offsets)} times in {path}, in the lines {at}; nothing was changed. Give more of the "
             "lines around the one that you mean.",
         )
-    after = text.with_text(text.text[: places[0]] + new + text.text[places[0] + len(old) :])
-    kept = _write(place, path, content, after.content(), stat.mode)
-    return _edited(place, path, kept, after, text.line_at(places[0]), new.count("\n") + 1)
+    after = text.with_text(text.text[: offsets[0]] + new + text.text[offsets[0] + len(old) :])
+    details = _write(workspace, path, content, after.content(), stat.mode)
+    return _edited(workspace, path, details, after, text.line_at(offsets[0]), new.count("\n") + 1)
 
 
-def _insert(arguments: EditorArguments, place: Workspace) -> ToolResult:
+def _insert(arguments: EditorArguments, workspace: Workspace) -> ToolResult:
     path, at = arguments.path, arguments.insert_line
     if at is None or arguments.new_str is None:
         raise _EditRefused("missing_argument", "`insert` needs insert_line and new_str.")
-    stat, content, text = _open(place, path)
+    stat, content, text = _open(workspace, path)
     lines = text.lines()
     if not 0 <= at <= len(lines):
         raise _EditRefused(
@@ -184,43 +186,45 @@ def _insert(arguments: EditorArguments, place: Workspace) -> ToolResult:
     ends = text.text.endswith("\n") or not lines
     whole = "\n".join([*lines[:at], new, *lines[at:]])
     after = text.with_text(f"{whole}\n" if ends or at == len(lines) else whole)
-    kept = _write(place, path, content, after.content(), stat.mode)
-    return _edited(place, path, kept, after, at + 1, new.count("\n") + 1)
+    details = _write(workspace, path, content, after.content(), stat.mode)
+    return _edited(workspace, path, details, after, at + 1, new.count("\n") + 1)
 
 
-def _undo_edit(arguments: EditorArguments, place: Workspace) -> ToolResult:
+def _undo_edit(arguments: EditorArguments, workspace: Workspace) -> ToolResult:
     path = arguments.path
-    last = place.edits.last(path)
+    last = workspace.edits.last(path)
     if last is None:
         raise _EditRefused("nothing_to_undo", f"No edit of {path} is remembered that could be taken back.")
-    stat = _stat(place, path)
+    stat = _stat(workspace, path)
     (before,) = last
     if before is None:
-        result = place.sandbox.exec(f"rm -f -- {shlex.quote(path)}", timeout=_ASKING)
+        result = workspace.sandbox.exec(f"rm -f -- {shlex.quote(path)}", timeout=_TIMEOUT)
         if result.exit_code != 0:
             raise _EditRefused("file_error", f"{path} cannot be removed: {' '.join(result.text.split())[-200:]}")
     else:
-        place.sandbox.write(path, before, mode=stat.mode if stat else 0o644)
-    place.edits.take_back(path)
+        workspace.sandbox.write(path, before, mode=stat.mode if stat else 0o644)
+    workspace.edits.take_back(path)
     if before is None:
         return ToolResult(f"{path} was removed again: this tool had created it.", worked=True)
     return ToolResult(f"The last edit of {path} was taken back.", worked=True)
 
 
-def _edited(place: Workspace, path: str, kept: Mapping[str, Any], text: Text, line: int, count: int) -> ToolResult:
-    """What is told of an edit: the lines that it changed, and some around them. `kept` goes into its details."""
+def _edited(
+    workspace: Workspace, path: str, details: Mapping[str, Any], text: Text, line: int, count: int
+) -> ToolResult:
+    """The result of an edit: the changed lines, and some around them. `details` is stored."""
     lines = text.lines()
     first = max(line - _AROUND, 1)
-    shown, _ = numbered(lines[first - 1 : line + count - 1 + _AROUND], first, place.most)
-    words = f"{path} was changed. It now reads, from line {first} on:\n{shown}"
-    return ToolResult(words, details=kept, worked=True)
+    numbered_lines, _ = numbered(lines[first - 1 : line + count - 1 + _AROUND], first, workspace.most)
+    words = f"{path} was changed. It now reads, from line {first} on:\n{numbered_lines}"
+    return ToolResult(words, details=details, worked=True)
 
 
-def _open(place: Workspace, path: str) -> tuple[_Stat, bytes, Text]:
-    stat = _stat(place, path)
+def _open(workspace: Workspace, path: str) -> tuple[_Stat, bytes, Text]:
+    stat = _stat(workspace, path)
     if stat is None:
         _missing(path)
-    content, text = _read(place, path, stat)
+    content, text = _read(workspace, path, stat)
     return stat, content, text
 
 
@@ -228,10 +232,10 @@ def _missing(path: str) -> NoReturn:
     raise _EditRefused("missing", f"There is no {path}.")
 
 
-def _stat(place: Workspace, path: str) -> _Stat | None:
-    """What a path is, links followed; None for nothing. Reading first and asking later would hang at a FIFO."""
+def _stat(workspace: Workspace, path: str) -> _Stat | None:
+    """Kind, size and mode of a path, links followed; None where nothing is there. Reading a FIFO would hang."""
     command = f"LC_ALL=C stat -L -c '%F:%s:%a' -- {shlex.quote(path)}"
-    result = place.sandbox.exec(command, timeout=_ASKING, output_limit=4096)
+    result = workspace.sandbox.exec(command, timeout=_TIMEOUT, output_limit=4096)
     kind, _, rest = result.output.decode("utf-8", "replace").strip().partition(":")
     size, _, mode = rest.partition(":")
     if result.exit_code != 0 or not size.isdecimal() or not mode.isdecimal():
@@ -241,26 +245,26 @@ def _stat(place: Workspace, path: str) -> _Stat | None:
     return _Stat(kind, int(size), int(mode, 8) & 0o7777)
 
 
-def _read(place: Workspace, path: str, stat: _Stat) -> tuple[bytes, Text]:
+def _read(workspace: Workspace, path: str, stat: _Stat) -> tuple[bytes, Text]:
     if stat.kind == "directory":
         raise _EditRefused("is_directory", f"{path} is a folder.")
     if stat.kind not in _REGULAR:
         raise _EditRefused("no_file", f"{path} is no regular file but a {stat.kind}.")
     if stat.size > _LARGEST:
         raise _EditRefused("too_large", f"{path} has {stat.size:,} bytes, which is too large for this tool; use bash.")
-    content = place.sandbox.read(path)
+    content = workspace.sandbox.read(path)
     text = Text.of(content)
     if text is None:
         raise _EditRefused("binary", f"{path} is a binary file of {len(content):,} bytes.")
     return content, text
 
 
-def _write(place: Workspace, path: str, before: bytes | None, content: bytes, mode: int) -> Mapping[str, Any]:
-    """Write a file; what the observation's details keep of what it held before."""
+def _write(workspace: Workspace, path: str, before: bytes | None, content: bytes, mode: int) -> Mapping[str, Any]:
+    """Write a file. Returns details for the observation, with the content before."""
     if len(content) > _LARGEST:
         raise _EditRefused("too_large", f"{path} would have {len(content):,} bytes, too many for this tool; use bash.")
-    place.sandbox.write(path, content, mode=mode)
-    return place.edits.remember(path, before)
+    workspace.sandbox.write(path, content, mode=mode)
+    return workspace.edits.remember(path, before)
 
 
 def _range(view_range: list[int] | None, count: int, path: str) -> tuple[int, int]:
@@ -275,16 +279,18 @@ def _range(view_range: list[int] | None, count: int, path: str) -> tuple[int, in
     return first, min(last, count)
 
 
-def _listing(place: Workspace, path: str) -> str:
+def _listing(workspace: Workspace, path: str) -> str:
     """What lies in a folder, two levels deep, hidden names left out."""
     command = f"find {shlex.quote(posixpath.join(path, '.'))} -mindepth 1 -maxdepth 2 -name '.*' -prune -o -mindepth 1 "
     command += "-maxdepth 2 -printf '%y %P\\0'"
-    result = place.sandbox.exec(f"{command} 2>/dev/null", timeout=_ASKING, output_limit=_LONGEST_LIST)
+    result = workspace.sandbox.exec(f"{command} 2>/dev/null", timeout=_TIMEOUT, output_limit=_LONGEST_LIST)
     whole = result.output[: result.head] if result.omitted else result.output
     names = []
     for row in whole.split(b"\0")[:-1]:
         kind, _, name = row.decode("utf-8", "replace").partition(" ")
         names.append(f"{name}/" if kind == "d" else name)
-    shown = [clean_text(name if name.isprintable() else repr(name)) for name in sorted(names)]
-    more = "\nThere is more, which did not fit." if result.omitted else ""
-    return f"{path} holds, two levels deep and without hidden names:\n" + cut("\n".join(shown), place.most) + more
+    printable = [clean_text(name if name.isprintable() else repr(name)) for name in sorted(names)]
+    note = "\nThere is more, which did not fit." if result.omitted else ""
+    return (
+        f"{path} holds, two levels deep and without hidden names:\n" + cut("\n".join(printable), workspace.most) + note
+    )

@@ -1,7 +1,7 @@
-"""The edits of an attempt, as far as they can be taken back.
+"""The edits of an attempt that can be taken back.
 
-What a file held before an edit is kept in the details of the edit's observation, so that a run which was killed takes
-back what it would have taken back without that. What is too large to be kept there is not remembered at all.
+A file's content before an edit is stored in the details of the edit's observation, so that a run that was killed can
+still take the edit back. A content that is too large for that is not remembered.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _LARGEST = 256 << 10
 
 
 class Edits:
-    """What files held before each edit, None where there was no file; the last edit is last."""
+    """Path to the file's contents before each edit, None where there was no file; the last edit is last."""
 
     def __init__(self) -> None:
         self._before: dict[str, list[bytes | None]] = {}
 
     @classmethod
     def of(cls, entries: Iterable[Entry]) -> Edits:
-        """The edits that the entries of an attempt tell of."""
+        """The edits in the entries of an attempt."""
         edits = cls()
         for entry in entries:
             details = entry.details
@@ -49,14 +49,14 @@ class Edits:
         return edits
 
     def remember(self, path: str, before: bytes | None) -> Mapping[str, Any]:
-        """Remember an edit that was made; what is to be kept of it in the details of its observation."""
+        """Remember an edit. Returns the details for its observation."""
         packed = None if before is None else base64.b64encode(zlib.compress(before)).decode()
-        kept = {} if packed is not None and len(packed) > _LARGEST else {"before": packed}
-        self._add(path, kept)
-        return kept
+        details = {} if packed is not None and len(packed) > _LARGEST else {"before": packed}
+        self._add(path, details)
+        return details
 
     def last(self, path: str) -> tuple[bytes | None] | None:
-        """What the file held before the last edit; None where no edit of it is remembered."""
+        """A tuple of the file's content before the last edit; None where no edit of it is remembered."""
         history = self._before.get(posixpath.normpath(path))
         return (history[-1],) if history else None
 
@@ -66,12 +66,12 @@ class Edits:
         if history:
             history.pop()
 
-    def _add(self, path: str, kept: Mapping[str, Any]) -> None:
+    def _add(self, path: str, details: Mapping[str, Any]) -> None:
         history = self._before.setdefault(posixpath.normpath(path), [])
-        if "before" not in kept:
-            # What came before it cannot be taken back either: the edits in between are not known.
+        if "before" not in details:
+            # Earlier edits cannot be taken back either: the content in between is not known.
             history.clear()
             return
-        packed = kept["before"]
+        packed = details["before"]
         history.append(None if packed is None else zlib.decompress(base64.b64decode(packed)))
         del history[:-_MOST]

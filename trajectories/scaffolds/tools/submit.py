@@ -21,6 +21,6 @@ class Submit:
         "it: calls after it are not run."
     )
 
-    def run(self, arguments: SubmitArguments, place: Workspace) -> ToolResult:
+    def run(self, arguments: SubmitArguments, workspace: Workspace) -> ToolResult:
         """See `trajectories.scaffolds.tools.tool.Tool.run`."""
         return ToolResult("Your work was handed in.", submits=True)

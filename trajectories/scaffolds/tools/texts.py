@@ -1,4 +1,4 @@
-"""A file's text as an editor handles it: every byte comes back as it was, and lines are those that a reader sees."""
+"""A file's text as an editor handles it: every byte is preserved, and lines are those that a reader sees."""
 
 from __future__ import annotations
 
@@ -50,35 +50,39 @@ class Text:
         return lines[:-1] if lines[-1] == "" else lines
 
     def places(self, part: str) -> list[int]:
-        """Where a part stands, overlapping places included."""
-        found = []
+        """Offsets of a part, overlapping ones included."""
+        offsets = []
         at = self.text.find(part)
         while at >= 0:
-            found.append(at)
+            offsets.append(at)
             at = self.text.find(part, at + 1)
-        return found
+        return offsets
 
     def line_at(self, place: int) -> int:
-        """The number of the line, from 1, that a place in the text is in."""
+        """The number of the line, from 1, of an offset in the text."""
         return self.text.count("\n", 0, place) + 1
 
     def similar(self, part: str) -> list[int]:
-        """The numbers of the lines where a part would stand, were there no spaces at the ends of its lines."""
-        wanted = [line.strip() for line in part.strip("\n").split("\n")]
-        if not any(wanted):
+        """Numbers of the lines where a part matches if white space at both ends of each line is ignored."""
+        part_lines = [line.strip() for line in part.strip("\n").split("\n")]
+        if not any(part_lines):
             return []
         lines = [line.strip() for line in self.lines()]
-        last = len(lines) - len(wanted)
-        return [at + 1 for at in range(last + 1) if lines[at] == wanted[0] and lines[at : at + len(wanted)] == wanted]
+        last = len(lines) - len(part_lines)
+        return [
+            at + 1
+            for at in range(last + 1)
+            if lines[at] == part_lines[0] and lines[at : at + len(part_lines)] == part_lines
+        ]
 
 
 def numbered(lines: list[str], first: int, most: int) -> tuple[str, int]:
-    """Lines with their numbers, as many as fit into `most` characters but one at least, and how many these are."""
+    """Numbered lines, as many as fit into `most` characters but at least one, and their count."""
     out: list[str] = []
     room = most
     for number, line in enumerate(lines, first):
-        shown = line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]} [... line of {len(line)} characters]"
-        row = f"{number:6}\t{clean_text(shown)}"
+        text = line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]} [... line of {len(line)} characters]"
+        row = f"{number:6}\t{clean_text(text)}"
         room -= len(row) + 1
         if room < 0 and out:
             break

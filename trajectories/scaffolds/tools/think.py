@@ -25,6 +25,6 @@ class Think:
         "changes nothing."
     )
 
-    def run(self, arguments: ThinkArguments, place: Workspace) -> ToolResult:
+    def run(self, arguments: ThinkArguments, workspace: Workspace) -> ToolResult:
         """See `trajectories.scaffolds.tools.tool.Tool.run`."""
         return ToolResult("Your thought was noted.")

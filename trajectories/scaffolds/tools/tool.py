@@ -12,13 +12,13 @@ from environments.sandboxes.sandbox import Sandbox
 from trajectories.scaffolds.tools.edits import Edits
 
 _CLOSED = {"type", "description", "enum", "items", "minItems", "maxItems"}
-"""What of a property's schema the model is told: every endpoint and chat template takes these."""
+"""Keys of a property's schema that the model gets: every endpoint and chat template accepts these."""
 
 
 class Arguments(BaseModel):
     """Base of a tool's arguments.
 
-    Types are read with some leave (``"10"`` is a number: models write that often), unknown names are refused.
+    Types are read leniently (``"10"`` is a number: models often write that), unknown names are refused.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -26,7 +26,7 @@ class Arguments(BaseModel):
     @field_validator("*", mode="after")
     @classmethod
     def _can_be_passed_on(cls, value: Any) -> Any:
-        """Refuse what no shell and no path holds; JSON smuggles it in as escapes."""
+        """Refuse characters that no shell and no path can hold; JSON can write them as escapes."""
         if isinstance(value, str):
             if "\0" in value:
                 raise ValueError("holds a NUL character")
@@ -37,7 +37,7 @@ class Arguments(BaseModel):
 
 @dataclass(slots=True)
 class Workspace:
-    """Where the tools of one attempt work, and what they keep in between."""
+    """The sandbox and the state that the tools of one attempt share."""
 
     sandbox: Sandbox
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -47,12 +47,12 @@ class Workspace:
     most: int = 10_000
     """Characters of an observation."""
     cwd: str | None = None
-    """The folder that the agent's session was left in, where it may have to be entered again."""
+    """The last folder of the agent's session, for entering it again."""
     variables: str | None = None
-    """Commands that set the exported variables of the agent's session, as far as they are known to have changed."""
+    """Commands that set the exported variables of the agent's session, where they are known to have changed."""
     whole: bool = False
-    """Whether `variables` were told in this attempt, so that those which we give are among them."""
-    begun: bool = False
+    """Whether `variables` are of this attempt, so that they include those of `environment`."""
+    session_ready: bool = False
     """Whether the session has its variables and its folder."""
     edits: Edits = field(default_factory=Edits)
     """Those of this attempt."""
@@ -63,7 +63,7 @@ class ToolResult:
     """What a tool did."""
 
     content: str
-    """What the model is told; any characters."""
+    """The text for the model; any characters."""
     error: str | None = None
     """Why the tool did not do what was asked, in at most 32 characters; None where it did."""
     details: Mapping[str, Any] = field(default_factory=dict)
@@ -83,23 +83,23 @@ class Tool(Protocol):
 
     @property
     def description(self) -> str:
-        """What the model is told of it."""
+        """The description for the model."""
 
-    def run(self, arguments: Any, place: Workspace) -> ToolResult:
+    def run(self, arguments: Any, workspace: Workspace) -> ToolResult:
         """Do it. `arguments` is an instance of the tool's own class. Raises `SandboxError` where the sandbox fails."""
 
 
 def schema_of(tool: Tool) -> dict[str, Any]:
-    """What a model is told of the tool, in OpenAI's form."""
-    whole = tool.arguments.model_json_schema()
-    properties = {name: _plain(part) for name, part in whole.get("properties", {}).items()}
-    parameters: dict[str, Any] = {"type": "object", "properties": properties, "required": whole.get("required", [])}
+    """The tool's schema for a model, in OpenAI's form."""
+    schema = tool.arguments.model_json_schema()
+    properties = {name: _plain(part) for name, part in schema.get("properties", {}).items()}
+    parameters: dict[str, Any] = {"type": "object", "properties": properties, "required": schema.get("required", [])}
     function = {"name": tool.name, "description": tool.description, "parameters": parameters}
     return {"type": "function", "function": function}
 
 
 def _plain(part: Mapping[str, Any]) -> dict[str, Any]:
-    """A property's schema without titles, defaults and the ``null`` of what may be left out."""
+    """A property's schema without titles, defaults and the ``null`` of optional properties."""
     choices = [choice for choice in part.get("anyOf", ()) if choice.get("type") != "null"]
     merged = {**part, **choices[0]} if choices else dict(part)
     return {name: value for name, value in merged.items() if name in _CLOSED}

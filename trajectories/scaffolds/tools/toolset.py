@@ -18,14 +18,14 @@ ToolsetName = Literal["bash", "full"]
 
 @dataclass(frozen=True, slots=True)
 class Toolset:
-    """Tools by name, and what goes with having them."""
+    """Tools by name, with their schemas and settings."""
 
     name: ToolsetName
     tools: Mapping[str, Tool]
     schemas: tuple[Mapping[str, Any], ...]
-    """What the model is told of them, in OpenAI's form."""
+    """Their schemas for the model, in OpenAI's form."""
     ending: str
-    """How the work is handed in, in words."""
+    """Words on how work is submitted."""
     session: bool
     """Whether commands share a session."""
 
@@ -35,7 +35,7 @@ def _toolset(name: ToolsetName, tools: tuple[Tool, ...], ending: str, *, session
 
 
 def toolset(name: ToolsetName) -> Toolset:
-    """The set of that name: ``bash`` is mini-swe-agent's, ``full`` adds editor, thought and submission."""
+    """The set of that name: ``bash`` is mini-swe-agent's, ``full`` adds editor, think and submit."""
     if name == "bash":
         ending = f"run the command `echo {SUBMISSION}`, alone"
         return _toolset(name, (Bash(session=False),), ending, session=False)
