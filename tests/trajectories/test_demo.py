@@ -141,7 +141,7 @@ def test_a_command_that_fails_ends_the_demo_with_its_code(
         return 0 if len(asked) < 3 else 7
 
     with pytest.raises(DemoStopped, match="`prchain chains list` ended with code 7"):
-        run_demo(tmp_path / "demo", wanted="unsafe-local", run=fails)
+        run_demo(tmp_path / "demo", backend="unsafe-local", run=fails)
     assert [one[0] for one in asked] == ["mine", "chains", "chains"]
     assert run(["demo", "--folder", str(tmp_path / "demo"), "--backend", "nowhere"]) == 2
 
@@ -179,7 +179,7 @@ def test_a_folder_is_claimed_before_anything_else_is_made_in_it(
 
     monkeypatch.setattr("trajectories.demo.run.build", killed)
     with pytest.raises(KeyboardInterrupt):
-        run_demo(tmp_path / "demo", wanted="unsafe-local", run=lambda arguments: 0)
+        run_demo(tmp_path / "demo", backend="unsafe-local", run=lambda arguments: 0)
     claim(tmp_path / "demo")
 
 
@@ -281,7 +281,7 @@ def test_commands_of_a_real_model_have_its_name_and_the_users_key_and_nothing_el
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OPENAI_BASE_URL", "https://models.example/v1")
     with pytest.raises(DemoStopped):
-        run_demo(tmp_path / "demo", wanted="unsafe-local", model="glm-4.6", run=looks)
+        run_demo(tmp_path / "demo", backend="unsafe-local", model="glm-4.6", run=looks)
     (found,) = seen
     assert (found.llm_model, found.llm_script, found.workers) == ("glm-4.6", None, 2)
     assert found.llm_base_url == "https://models.example/v1"

@@ -1,4 +1,4 @@
-"""Where the demo's code runs: the best that this machine has, without the network."""
+"""The demo's backend: the best one that this machine has, without the network."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from prchain.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class ChosenBackend:
-    """A backend, and the words that say why it is this one. `image` is the base image, where it needs one."""
+    """A backend, and why it was chosen. `image` is the base image, where it needs one."""
 
     backend: Backend
     why: str
@@ -26,28 +26,28 @@ class ChosenBackend:
 
     @property
     def flags(self) -> list[str]:
-        """What commands are told."""
+        """Flags of the commands for this backend."""
         return ["--backend", self.backend.name, *(["--unsafe-local"] if self.backend.unsafe else [])]
 
 
-def choose(settings: Settings, wanted: str | None = None) -> ChosenBackend:
+def choose(settings: Settings, name: str | None = None) -> ChosenBackend:
     """The best backend that works: Docker if an engine answers and has a base image of ours, else bubblewrap ....
 
-    `wanted` is taken without asking for the others. Raises `UsageError` where it does not work here.
+    With `name` no other is tried. Raises `UsageError` where it does not work here.
     """
     ranked = sorted(BACKENDS.values(), key=lambda backend: backend.rank)
     reasons = []
-    for backend in [BACKENDS.named(wanted)] if wanted else ranked:
-        found = backend.of(settings).usable()
-        reasons.append(found.why)
-        if found.works:
+    for backend in [BACKENDS.named(name)] if name else ranked:
+        usability = backend.of(settings).usable()
+        reasons.append(usability.why)
+        if usability.works:
             ours = ["the code is our own"] if backend.unsafe else []
-            return ChosenBackend(backend, "; ".join([*reasons, *ours]), found.image)
-    raise UsageError(f"the demo cannot use the backend {wanted}: {'; '.join(reasons)}")
+            return ChosenBackend(backend, "; ".join([*reasons, *ours]), usability.image)
+    raise UsageError(f"the demo cannot use the backend {name}: {'; '.join(reasons)}")
 
 
 def path_with_python() -> Mapping[str, str]:
-    """The variables that let plain processes find a Python: none, where there is one among the machine's programs."""
+    """The variables that let plain processes find a Python; empty where the default PATH has one."""
     if shutil.which("python3", path=PATH):
         return {}
     folder = next((program for program in (shutil.which("python3"), sys.executable) if program), "")

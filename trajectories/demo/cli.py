@@ -48,6 +48,6 @@ def demo(folder: Path | None, backend: str | None, as_json: bool) -> None:
     # Another model's tasks and rollouts are kept apart from the script's.
     default = Path("data", "demo" if model is None else f"demo-{re.sub(r'[^A-Za-z0-9.-]+', '-', model)}")
     with redirect_stdout(sys.stderr) if as_json else nullcontext():
-        outcome = run_demo((folder or default).absolute(), wanted=backend, model=model, run=run)
+        outcome = run_demo((folder or default).absolute(), backend=backend, model=model, run=run)
     row = {**asdict(outcome.funnel), "samples": outcome.samples, "files": outcome.files}
     present(as_json, row, print_outcome, outcome)

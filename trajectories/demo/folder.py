@@ -19,7 +19,7 @@ LIBRARY = "measures"
 """The folder of the repository."""
 
 _CLAIM = "# Made by `prchain demo`, which writes it anew each time.\n"
-"""Begins the demo's prchain.toml: the folder is the demo's own, and what it writes there replaces nobody's files."""
+"""First line of the demo's prchain.toml: it marks the folder as the demo's, so that no other files are replaced."""
 
 _RECIPE = """\
 # Over the recipe for Python. The library stands on nothing and its tests are unittest's: any Python 3 will do, and

@@ -1,4 +1,4 @@
-"""What the demo came to, read from its database: the funnel, and what happened to each stage."""
+"""The demo's results, read from its database: the funnel, and each stage's verdicts."""
 
 from __future__ import annotations
 
@@ -96,37 +96,41 @@ def read_funnel(store: Store) -> Funnel:
 
 
 def stories(store: Store) -> Iterator[str]:
-    """What happened to each trajectory, stage by stage and verdict by verdict. Raises `StoreError`."""
+    """Lines on each trajectory, stage by stage and verdict by verdict. Raises `StoreError`."""
     with store.reading() as tx:
-        found = []
+        trajectories = []
         for trajectory_id, chain_id, outcome, sample in tx.rows(Trajectory, "id", "chain_id", "outcome", "sample"):
             numbers = {row[0]: row[1] for row in tx.rows(ChainStage, "position", "number", chain_id=chain_id)}
-            found.append(([numbers[position] for position in sorted(numbers)], sample, str(trajectory_id), outcome))
-        for chain, sample, trajectory_id, outcome in sorted(found):
-            said = f" (sample {sample})" if sample else ""
-            yield f"{' > '.join(f'#{number}' for number in chain)}, trajectory {trajectory_id}{said}: {outcome}"
+            trajectories.append(
+                ([numbers[position] for position in sorted(numbers)], sample, str(trajectory_id), outcome)
+            )
+        for chain, sample, trajectory_id, outcome in sorted(trajectories):
+            sample_words = f" (sample {sample})" if sample else ""
+            yield f"{' > '.join(f'#{number}' for number in chain)}, trajectory {trajectory_id}{sample_words}: {outcome}"
             yield from _stages(tx, trajectory_id, dict(enumerate(chain, 1)))
 
 
 def _stages(tx: Transaction, trajectory_id: str, numbers: dict[int, int]) -> Iterator[str]:
-    wanted = ("position", "attempt", "accepted", "score", "comment", "tests")
-    verdicts = sorted(tuple(row) for row in tx.rows(Verdict, *wanted, trajectory_id=trajectory_id))
-    found = tx.rows(TrajectoryStage, "position", "outcome", trajectory_id=trajectory_id)
-    outcomes = {row[0]: row[1] for row in found}
+    columns = ("position", "attempt", "accepted", "score", "comment", "tests")
+    verdicts = sorted(tuple(row) for row in tx.rows(Verdict, *columns, trajectory_id=trajectory_id))
+    stage_rows = tx.rows(TrajectoryStage, "position", "outcome", trajectory_id=trajectory_id)
+    outcomes = {row[0]: row[1] for row in stage_rows}
     for position, number in sorted(numbers.items()):
         rounds = [row for row in verdicts if row[0] == position]
         for _, attempt, accepted, score, comment, tests in rounds:
-            what = "accepted" if accepted else "no verdict" if accepted is None else "sent back"
+            decision = "accepted" if accepted else "no verdict" if accepted is None else "sent back"
             if not accepted and attempt == len(rounds):
-                what = str(outcomes.get(position, what))
-            yield f"  stage {position} (#{number}), attempt {attempt}: {what}; {_said(score, tests)}"
+                decision = str(outcomes.get(position, decision))
+            yield f"  stage {position} (#{number}), attempt {attempt}: {decision}; {_verdict_words(score, tests)}"
             if not accepted and comment:
                 yield f"      judge: {shortened(comment, _WIDTH)}"
         if not rounds:
             yield f"  stage {position} (#{number}): {outcomes.get(position, 'not_reached')}"
 
 
-def _said(score: float | None, tests: str | None) -> str:
-    judge = "the judge gave no score" if score is None else f"the judge gives {score:g}"
-    ran = "no tests ran" if tests is None else "the hidden tests pass" if tests == PASSED else "hidden tests fail"
-    return f"{judge}, {ran}"
+def _verdict_words(score: float | None, tests: str | None) -> str:
+    judge_words = "the judge gave no score" if score is None else f"the judge gives {score:g}"
+    test_words = (
+        "no tests ran" if tests is None else "the hidden tests pass" if tests == PASSED else "hidden tests fail"
+    )
+    return f"{judge_words}, {test_words}"

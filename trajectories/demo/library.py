@@ -29,7 +29,7 @@ class Style(StrEnum):
     SQUASH = "squash"
     MERGE = "merge"
     OPEN = "open"
-    """It does not: a pull head is all there is of it."""
+    """It does not land: there is only a pull head."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +41,9 @@ class LibraryChange:
     at: str
     """When it landed."""
     title: str = ""
-    """The pull request's own, where a merge commit tells it."""
+    """The pull request's title, in the merge commit."""
     forked_before: int | None = None
-    """The pull request after whose landing, but without which, it was written; None: from what was there."""
+    """The branch forked just before this pull request landed; None: from the newest commit."""
 
     @property
     def number(self) -> int:
@@ -85,9 +85,9 @@ _ENVIRONMENT = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull
 
 
 def build(folder: Path) -> bool:
-    """Make the repository at `folder`, whose parent must exist; False where it is there already, and left as it is.
+    """Make the repository at `folder`, whose parent must exist; False where it exists already and is not changed.
 
-    It is made aside and moved there when it is whole. Raises `GitError`, and `GitMissing` where there is no git.
+    It is made in another folder and moved when complete. Raises `GitError`, and `GitMissing` where there is no git.
     """
     if folder.exists():
         return False
@@ -109,7 +109,7 @@ class _Builder:
         """Pull request to the tip of the default branch before it landed."""
 
     def take(self, step: LibraryChange) -> None:
-        """Let one step happen."""
+        """Apply one change of the history."""
         if step.style is Style.PUSH:
             self._apply(step)
             return
@@ -131,7 +131,7 @@ class _Builder:
         self.git("branch", "--quiet", "-D", step.branch)
 
     def _apply(self, step: LibraryChange) -> tuple[str, str]:
-        """Commit a mailbox on top of what is checked out; returns who wrote it."""
+        """Commit a mailbox on top of what is checked out; returns its author's name and address."""
         mailbox = (resources.files("trajectories.demo") / "history" / f"{step.name}.mbox").read_text(encoding="utf-8")
         author = next(_authors(mailbox))
         self.git("am", "--quiet", "--committer-date-is-author-date", stdin=mailbox, by=author)
@@ -147,22 +147,22 @@ class _Builder:
             "GIT_COMMITTER_EMAIL": committer[1],
             **({"GIT_AUTHOR_DATE": at, "GIT_COMMITTER_DATE": at} if at is not None else {}),
         }
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
         try:
-            ran = subprocess.run(
+            result = subprocess.run(
                 ["git", *_SETTINGS, *arguments],
                 cwd=self._folder,
-                env={**kept, **_ENVIRONMENT, **people},
+                env={**inherited, **_ENVIRONMENT, **people},
                 input=stdin.encode(),
                 capture_output=True,
                 check=False,
             )
         except FileNotFoundError:
             raise GitMissing("git is not installed; install git 2.38 or newer") from None
-        if ran.returncode != 0:
-            said = (ran.stderr or ran.stdout).decode("utf-8", "replace").strip()
-            raise GitError(f"git {arguments[0]} failed while the demo's repository was made: {said}")
-        return ran.stdout.decode("utf-8", "replace").rstrip("\n")
+        if result.returncode != 0:
+            output = (result.stderr or result.stdout).decode("utf-8", "replace").strip()
+            raise GitError(f"git {arguments[0]} failed while the demo's repository was made: {output}")
+        return result.stdout.decode("utf-8", "replace").rstrip("\n")
 
 
 def _authors(mailbox: str) -> Iterator[tuple[str, str]]:

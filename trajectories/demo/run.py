@@ -1,4 +1,4 @@
-"""The demo from end to end: each step says what it is for, shows its command, and runs it as a shell would."""
+"""The demo from end to end: each step prints its purpose and its command, and runs it as a shell would."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ DATABASE = "prchain.db"
 SAMPLES = "samples.jsonl"
 
 MODEL_VARIABLE = "DEMO_MODEL"
-"""Names a real model in place of the script: a demo spends nothing by surprise."""
+"""Names a real model in place of the script; without it the demo costs nothing."""
 
 _WIDTH = 100
 
 _OUTRANKING = ("db", "data_dir", "llm_script", "environments_recipes_dir", "workers")
-"""Settings of the user's environment that would lead the commands elsewhere than the demo's own files."""
+"""Settings of the user's environment that would lead the commands away from the demo's own files."""
 
 
 @dataclass(frozen=True, slots=True)
 class DemoCommand:
-    """What is said before a command, and the command's words after ``prchain``."""
+    """A command (its words after ``prchain``), with title and text to print before it."""
 
     title: str
     words: str
@@ -47,7 +47,7 @@ class DemoCommand:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What the demo came to."""
+    """The result of the demo."""
 
     folder: Path
     backend: ChosenBackend
@@ -57,7 +57,7 @@ class Outcome:
 
     @property
     def files(self) -> dict[str, str]:
-        """What lies where."""
+        """Name to path of the files that the demo wrote."""
         names = {"repository": LIBRARY, "database": DATABASE, "samples": SAMPLES}
         cards = [card.name for card in self.folder.glob(f"{Path(SAMPLES).stem}*.card.md")]
         return {
@@ -66,30 +66,30 @@ class Outcome:
 
 
 def run_demo(
-    folder: Path, *, wanted: str | None = None, model: str | None = None, run: Callable[[list[str]], int]
+    folder: Path, *, backend: str | None = None, model: str | None = None, run: Callable[[list[str]], int]
 ) -> Outcome:
-    """Run the demo in `folder`, which is its own (`claim`); `run` runs one command line and gives its exit code.
+    """Run the demo in `folder`, which is its own (`claim`); `run` runs one command line and returns its exit code.
 
-    Run again, it finds everything done. Raises `DemoStopped` where a command does not end well, `UsageError` for a
+    A second run finds everything done. Raises `DemoStopped` where a command does not end well, `UsageError` for a
     folder with other files and for a backend that does not work here, `GitError`, `StoreError`.
     """
-    begun = time.monotonic()
+    start_time = time.monotonic()
     user = Settings.load()
-    chosen = choose(user, wanted)
+    chosen = choose(user, backend)
     claim(folder)
     fresh = build(folder / LIBRARY)
     settings = prepare(folder, chosen, user, model)
     _introduce(folder, chosen, model, fresh=fresh)
     with contextlib.chdir(folder), _environment(settings, user if model else None):
         for step in steps(chosen):
-            _head(step.title, step.words)
-            _call(step.command, run)
+            _say_heading(step.title, step.words)
+            _run_command(step.command, run)
             if step.command[:2] == ["rollouts", "run"]:
-                _tell_stories()
+                _say_stories()
         with closing(Store.open(f"sqlite:///{DATABASE}", create=False)) as store:
             funnel = read_funnel(store)
         samples = sum(1 for line in Path(SAMPLES).read_text(encoding="utf-8").split("\n") if line)
-    return Outcome(folder, chosen, funnel, samples, time.monotonic() - begun)
+    return Outcome(folder, chosen, funnel, samples, time.monotonic() - start_time)
 
 
 def steps(chosen: ChosenBackend) -> list[DemoCommand]:
@@ -136,11 +136,11 @@ def steps(chosen: ChosenBackend) -> list[DemoCommand]:
 
 def print_outcome(outcome: Outcome) -> None:
     """The funnel, where the files are, and what to try next."""
-    _head("The funnel", "From pull requests to samples; each row is made from the one above it.")
+    _say_heading("The funnel", "From pull requests to samples; each row is made from the one above it.")
     outcome.funnel.print(outcome.samples)
-    _head("The files")
+    _say_heading("The files")
     say_facts(outcome.files)
-    _head("What next")
+    _say_heading("What next")
     say(f"  cd {shlex.quote(str(outcome.folder))}     # its prchain.toml leads every command to these files")
     program = "prchain" if shutil.which("prchain") else str(Path(sys.argv[0]).absolute())
     for command in (["show", f"{REPOSITORY}#8"], ["tasks", "list"], ["rollouts", "list"], ["status"]):
@@ -151,7 +151,7 @@ def print_outcome(outcome: Outcome) -> None:
 def _introduce(folder: Path, chosen: ChosenBackend, model: str | None, *, fresh: bool) -> None:
     styles = Counter(step.style for step in HISTORY if step.number)
     needs = "without network and without a key" if model is None else f"with the model {model}"
-    _head("The demo", f"The whole of prchain on a small library of our own, {needs}.")
+    _say_heading("The demo", f"The whole of prchain on a small library of our own, {needs}.")
     merged = f"{styles[Style.MERGE]} merged, {styles[Style.SQUASH]} squashed and {styles[Style.OPEN]} open"
     say_facts(
         {
@@ -164,25 +164,25 @@ def _introduce(folder: Path, chosen: ChosenBackend, model: str | None, *, fresh:
     )
 
 
-def _head(title: str, words: str = "") -> None:
+def _say_heading(title: str, words: str = "") -> None:
     say()
     for line in (title, *textwrap.wrap(words, _WIDTH)):
         if line:
             say(line)
 
 
-def _call(command: Sequence[str], run: Callable[[list[str]], int]) -> None:
-    say(f"$ {_shown(command)}")
+def _run_command(command: Sequence[str], run: Callable[[list[str]], int]) -> None:
+    say(f"$ {_command_line(command)}")
     code = run(list(command))
     if code != 0:
-        raise DemoStopped(f"`{_shown(command)}` ended with code {code}; what is said above tells why")
+        raise DemoStopped(f"`{_command_line(command)}` ended with code {code}; what is said above tells why")
 
 
-def _shown(command: Sequence[str]) -> str:
+def _command_line(command: Sequence[str]) -> str:
     return shlex.join(["prchain", *command])
 
 
-def _tell_stories() -> None:
+def _say_stories() -> None:
     with closing(Store.open(f"sqlite:///{DATABASE}", create=False)) as store:
         for line in stories(store):
             say(line)
@@ -190,8 +190,8 @@ def _tell_stories() -> None:
 
 @contextlib.contextmanager
 def _environment(settings: Mapping[str, object], user: Settings | None) -> Iterator[None]:
-    """The environment without what outranks the demo's prchain.toml, and with the key of `user`, whose own file the
-    commands do not read."""
+    """The environment without variables that outrank the demo's prchain.toml, and with the API key of `user`: the
+    commands do not read the user's own file."""
     names = {variable(name) for name in (*_OUTRANKING, *settings)}
     key = user.llm_api_key.get_secret_value() if user and user.llm_api_key else None
     before = dict(os.environ)

@@ -1,7 +1,7 @@
-"""What the scripted model of the demo answers: `prchain.llm.scripted` lines, made from the files in ``answers``.
+"""The replies of the demo's scripted model: `prchain.llm.scripted` lines, made from the files in ``answers``.
 
-A line fits by what stands in the conversation so far, the newest state first, and answers as often as it is asked. So
-the script remembers nothing: a run that was killed goes on from where it was, and any number of samples can be drawn.
+A line matches by the text of the conversation so far, the newest state first, and can answer many times. So the script
+has no memory: a run that was killed resumes where it was, and any number of samples can be drawn.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from pydantic import BaseModel, ConfigDict, Field
 _STRICT = ConfigDict(extra="forbid", frozen=True)
 
 _OPENING = 60
-"""So many characters of a query tell it from the others."""
+"""Characters at the beginning of a query that distinguish it from the others."""
 
 
 class Replacement(BaseModel):
-    """One edit: `old` stands exactly once in the file, or the tool says so."""
+    """One edit: `old` must stand exactly once in the file, else the tool reports an error."""
 
     model_config = _STRICT
 
@@ -41,7 +41,7 @@ class Creation(BaseModel):
 
 
 class AgentTurn(BaseModel):
-    """What the agent says, and what it does: one kind of call, of edits several at once."""
+    """A turn of the agent: its text, and one kind of call (several edits may be one turn)."""
 
     model_config = _STRICT
 
@@ -74,7 +74,7 @@ class ScriptedPlan(BaseModel):
 
 
 class StageAnswers(BaseModel):
-    """What is said about the pull request with that title, and done for it."""
+    """Plan, query and attempts for the pull request with that title."""
 
     model_config = _STRICT
 
@@ -85,7 +85,7 @@ class StageAnswers(BaseModel):
 
 
 class ChainAnswers(BaseModel):
-    """What is said about one chain."""
+    """Overview and stages of one chain."""
 
     model_config = _STRICT
 
@@ -106,8 +106,8 @@ def read_answers() -> dict[str, ChainAnswers]:
 
 
 def write_script(workdir: str | None) -> str:
-    """The script as JSON Lines. `workdir` is where the repository lies in a sandbox, for the editor, which wants
-    absolute paths; None where nobody knows before: then files are edited with bash."""
+    """The script as JSON Lines. `workdir` is the repository's path in a sandbox, for the editor, which needs
+    absolute paths; None where it is not known in advance: then files are edited with bash."""
     lines = [line for chain in read_answers().values() for line in _chain(chain, workdir)]
     return "".join(f"{json.dumps({**line, 'repeat': True}, ensure_ascii=False)}\n" for line in lines)
 
