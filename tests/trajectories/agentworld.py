@@ -1,4 +1,4 @@
-"""What tests of the agent share: a model that says what it is told to, a recorder in memory, an opened conversation."""
+"""What tests of the agent share: a model with scripted replies, a recorder in memory, an opening conversation."""
 
 from __future__ import annotations
 
@@ -21,37 +21,37 @@ from trajectories.model import Entry, EntryKind
 from trajectories.scaffolds.kinds.react import ReactScaffold
 from trajectories.scaffolds.scaffold import AttemptResult, AttemptSpec, Observer
 
-Said = Reply | LlmError | Callable[[Request], Reply]
+ScriptedReply = Reply | LlmError | Callable[[Request], Reply]
 
 
 class Model(FakeModel):
-    """Says these replies in turn, or raises them."""
+    """Returns these replies in turn, or raises them."""
 
-    def __init__(self, said: Iterable[Said]) -> None:
-        self.said = list(said)
+    def __init__(self, replies: Iterable[ScriptedReply]) -> None:
+        self.replies = list(replies)
         super().__init__(self._next, "said")
         self.requests = self.asked
 
     def _next(self, request: Request) -> Reply | LlmError:
-        if not self.said:
+        if not self.replies:
             raise AssertionError("the model was asked once more than was thought")
-        one = self.said.pop(0)
-        return one if isinstance(one, Reply | LlmError) else one(request)
+        reply = self.replies.pop(0)
+        return reply if isinstance(reply, Reply | LlmError) else reply(request)
 
 
 class Memory:
-    """A recorder in memory. `trees` are what the sandbox holds, one a call of `tree`."""
+    """A recorder in memory. `trees` are the sandbox's trees, one per call of `tree`."""
 
     def __init__(self, trees: Iterable[str | None] = ()) -> None:
         self.batches: list[list[Entry]] = []
         self.trees = list(trees)
-        self.asked = 0
+        self.tree_calls = 0
 
     def add(self, entries: Sequence[Entry]) -> None:
         self.batches.append(list(entries))
 
     def tree(self) -> str | None:
-        self.asked += 1
+        self.tree_calls += 1
         return self.trees.pop(0) if self.trees else None
 
     @property
@@ -63,13 +63,13 @@ def call(name: str = "bash", id: str = "c1", **arguments: Any) -> ToolCall:
     return ToolCall(id, name, json.dumps(arguments))
 
 
-def says(text: str = "Let me look.", *calls: ToolCall, **more: Any) -> Reply:
-    more.setdefault("usage", Usage(100, 0, 10))
-    return Reply(text, "said", more.pop("finish", "tool_calls" if calls else "stop"), tool_calls=calls, **more)
+def says(text: str = "Let me look.", *calls: ToolCall, **fields: Any) -> Reply:
+    fields.setdefault("usage", Usage(100, 0, 10))
+    return Reply(text, "said", fields.pop("finish", "tool_calls" if calls else "stop"), tool_calls=calls, **fields)
 
 
-def runs(command: str = "ls", **more: Any) -> Reply:
-    return says("Let me look.", call(command=command), **more)
+def runs(command: str = "ls", **fields: Any) -> Reply:
+    return says("Let me look.", call(command=command), **fields)
 
 
 SUBMIT = says("Done.", call("submit"))
@@ -77,26 +77,26 @@ OK = ScriptedResult(lambda _: True, ExecResult(0, b"fine\n"), repeat=True)
 
 
 def slowly(command: str) -> bool:
-    """Fits every command, and takes its time."""
+    """Matches every command, slowly."""
     time.sleep(0.05)
     return True
 
 
 def opening(position: int = 1, attempt: int = 1) -> list[Entry]:
-    """A system message and a query, as a rollout opens a stage with them."""
+    """The system message and the query that open a stage."""
     return [
         Entry(0, 1, 1, 0, EntryKind.SYSTEM, "system", "You work in a sandbox."),
         Entry(1, position, attempt, 0, EntryKind.QUERY, "user", "Mend the parser."),
     ]
 
 
-def spec(entries: Sequence[Entry] | None = None, **more: Any) -> AttemptSpec:
-    given: dict[str, Any] = {"subject": "t1/1", "sample": 0, "position": 1, "attempt": 1}
-    return AttemptSpec(entries=opening() if entries is None else entries, **(given | more))
+def spec(entries: Sequence[Entry] | None = None, **fields: Any) -> AttemptSpec:
+    defaults: dict[str, Any] = {"subject": "t1/1", "sample": 0, "position": 1, "attempt": 1}
+    return AttemptSpec(entries=opening() if entries is None else entries, **(defaults | fields))
 
 
-def sandbox_of(*lines: Any, **more: Any) -> ScriptedSandbox:
-    sandbox = ScriptedSandbox(lines or (OK,), **more)
+def sandbox_of(*lines: Any, **fields: Any) -> ScriptedSandbox:
+    sandbox = ScriptedSandbox(lines or (OK,), **fields)
     sandbox.start()
     return sandbox
 
@@ -106,22 +106,22 @@ def work(
     *,
     scaffold: ReactScaffold | None = None,
     sandbox: Sandbox | None = None,
-    given: AttemptSpec | None = None,
+    attempt_spec: AttemptSpec | None = None,
     record: Memory | None = None,
     observers: Sequence[Observer] = (),
     ledger: Ledger | None = None,
     price: Price | None = None,
 ) -> tuple[AttemptResult, Memory]:
-    """One attempt."""
+    """Run one attempt; its result and its recorder."""
     record = record or Memory()
     gateway = Gateway(ledger or MemoryLedger(), Route(model, price), pause=lambda _: None)
     scaffold = scaffold or ReactScaffold(tools="full")
-    attempt = scaffold.attempt(gateway, sandbox or sandbox_of(), given or spec(), record, observers)
+    attempt = scaffold.attempt(gateway, sandbox or sandbox_of(), attempt_spec or spec(), record, observers)
     return attempt, record
 
 
 def requires_valid(messages: Sequence[Message]) -> None:
-    """What OpenAI's endpoints ask of a conversation: each call answered by the messages after it, and by no others."""
+    """The rule of OpenAI's endpoints: the messages after a call answer it, and no other messages do."""
     open_ids: list[str] = []
     for message in messages:
         if message.role == "tool":

@@ -27,7 +27,7 @@ TIP = "bda0b6e03ffeaaccb8ba5d660272542446a08f47"
 
 @dataclass(frozen=True)
 class Ran:
-    """A demo that was run."""
+    """The result of a demo run."""
 
     folder: Path
     printed: str
@@ -42,9 +42,9 @@ class Ran:
     def rows(self, table: Any, *columns: str, **equals: Any) -> list[tuple[Any, ...]]:
         store = Store.open(str(self.folder / "prchain.db"), create=False)
         with store.reading() as tx:
-            found = [tuple(row) for row in tx.rows(table, *columns, **equals)]
+            rows = [tuple(row) for row in tx.rows(table, *columns, **equals)]
         store.close()
-        return found
+        return rows
 
     @property
     def samples(self) -> list[dict[str, Any]]:
@@ -53,7 +53,7 @@ class Ran:
 
 
 def run_through(folder: Path) -> Ran:
-    """Run the demo as plain processes: they are everywhere, and the code is our own."""
+    """Run the demo as plain processes: they work everywhere, and the code is our own."""
     out = io.StringIO()
     with contextlib.redirect_stdout(out), alone_in(folder.parent):
         log = folder.parent / "demo.log"
@@ -62,22 +62,22 @@ def run_through(folder: Path) -> Ran:
 
 
 def git(repository: Path, *arguments: str) -> str:
-    """What git prints, without the last line's end."""
-    ran = subprocess.run(["git", *arguments], cwd=repository, capture_output=True, check=True, text=True)
-    return ran.stdout.rstrip("\n")
+    """The output of git, without the last newline."""
+    result = subprocess.run(["git", *arguments], cwd=repository, capture_output=True, check=True, text=True)
+    return result.stdout.rstrip("\n")
 
 
 def landings(repository: Path) -> dict[int, str]:
-    """Number to the commit that landed it, by the words of the default branch."""
-    found = {}
+    """Pull request number to the commit that landed it, from the subjects of the default branch."""
+    landed = {}
     for line in git(repository, "log", "--first-parent", "--format=%H %s", "main").split("\n"):
         sha, _, subject = line.partition(" ")
         if "#" in subject:
             number = (
                 subject.rpartition("(#")[2].rstrip(")") if subject.endswith(")") else subject.split("#")[1].split()[0]
             )
-            found[int(number)] = sha
-    return found
+            landed[int(number)] = sha
+    return landed
 
 
 def check_out(repository: Path, tree: str, folder: Path, *paths: str) -> None:
@@ -97,12 +97,12 @@ def suite_passes(folder: Path) -> bool:
 def alone_in(folder: Path) -> Iterator[None]:
     """In a folder, without settings from the environment."""
     names = {variable(name) for name in Settings.model_fields} & os.environ.keys()
-    kept = {name: os.environ.pop(name) for name in names}
+    removed = {name: os.environ.pop(name) for name in names}
     try:
         with contextlib.chdir(folder):
             yield
     finally:
-        os.environ.update(kept)
+        os.environ.update(removed)
 
 
 def succeeds(*arguments: str) -> bool:

@@ -1,4 +1,4 @@
-"""mini-swe-agent where it was installed apart: on the path of this process."""
+"""Puts a separately installed mini-swe-agent on the path of this process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FOLDER = "PRCHAIN_TEST_MINI"
 
 
 def on_the_path() -> MiniPackage:
-    """The package. Raises `UsageError` where it is neither there nor among the installed ones."""
+    """The package. Raises `UsageError` where it is neither in that folder nor installed."""
     folder = os.environ.get(FOLDER)
     if folder and (path := str(Path(folder).resolve())) not in sys.path:
         sys.path.append(path)

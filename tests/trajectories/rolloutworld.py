@@ -1,7 +1,7 @@
-"""A small repository with a chain of five stages in a database, and a model that works through it by what it reads.
+"""A small repository with a chain of five stages in a database, and a model that works through it.
 
-The model is a function of the conversation alone, so that it says the same whenever it is asked again, in this process
-or behind an endpoint in another one.
+The model is a function of the conversation alone, so that equal requests get equal replies, in this process or
+behind an endpoint in another one.
 """
 
 from __future__ import annotations
@@ -69,51 +69,51 @@ START: dict[str | bytes, Content] = {
 
 
 def query(position: int) -> str:
-    """What a stage asks for."""
+    """The query of a stage."""
     return f"Give the till its part number {position} in src/part_{position}.py, which holds the value {position}."
 
 
 @dataclass(frozen=True)
-class Said:
-    """What the model says: a text, or a call of a tool."""
+class PolicyReply:
+    """A reply of the model: a text, or a call of a tool."""
 
     text: str = ""
     tool: str | None = None
     arguments: Mapping[str, Any] = field(default_factory=dict)
 
 
-Policy = Callable[[Sequence[Mapping[str, Any]]], Said]
+Policy = Callable[[Sequence[Mapping[str, Any]]], PolicyReply]
 """From the messages of a request, as OpenAI's wire has them."""
 
 
-def bash(command: str) -> Said:
+def bash(command: str) -> PolicyReply:
     """A call of the tool bash."""
-    return Said("On it.", "bash", {"command": command})
+    return PolicyReply("On it.", "bash", {"command": command})
 
 
-SUBMIT = Said("Done.", "submit", {})
+SUBMIT = PolicyReply("Done.", "submit", {})
 
 
-def works(messages: Sequence[Mapping[str, Any]]) -> Said:
+def works(messages: Sequence[Mapping[str, Any]]) -> PolicyReply:
     """Writes the part of each stage, a draft of the second one at first; the judge rejects drafts."""
     first = str(messages[0]["content"])
     everything = "\n".join(str(message["content"]) for message in messages)
     if "You review code" in first:
         draft = "draft" in str(messages[-1]["content"])
-        return Said(
+        return PolicyReply(
             json.dumps({"comment": COMMENT if draft else "It does what was asked for.", "score": 0.3 if draft else 1.0})
         )
     if "You rewrite the introduction" in first:
-        return Said(json.dumps({"overview": SHORTER}))
+        return PolicyReply(json.dumps({"overview": SHORTER}))
     if "You edit comments" in first:
-        return Said(json.dumps({"comment": "Something that was asked for is not there yet."}))
+        return PolicyReply(json.dumps({"comment": "Something that was asked for is not there yet."}))
     assert "<task>" in everything
     position, turns, reviewed = place_of(messages)
     return part_of(position, turns, reviewed, draft=position == 2)
 
 
-def part_of(position: int, turns: int, reviewed: bool, *, draft: bool = False) -> Said:
-    """The agent's turn at a place of the work."""
+def part_of(position: int, turns: int, reviewed: bool, *, draft: bool = False) -> PolicyReply:
+    """The agent's next turn in a stage."""
     path = f"src/part_{position}.py"
     if reviewed:
         return [bash(f"echo 'value = {position}' > {path}"), SUBMIT][min(turns, 1)]
@@ -122,12 +122,12 @@ def part_of(position: int, turns: int, reviewed: bool, *, draft: bool = False) -
 
 
 def place_of(messages: Sequence[Mapping[str, Any]]) -> tuple[int, int, bool]:
-    """The stage, the agent's turns since it was last told something, and whether that was a review."""
+    """The stage, the agent's turns since the last query or comment, and whether that was a comment."""
     position, turns, reviewed = 0, 0, False
     for message in messages:
         content = str(message["content"])
-        if message["role"] == "user" and (found := re.search(r"Task (\d+) of \d+", content)):
-            position, turns, reviewed = int(found[1]), 0, False
+        if message["role"] == "user" and (match := re.search(r"Task (\d+) of \d+", content)):
+            position, turns, reviewed = int(match[1]), 0, False
         elif message["role"] == "user" and "<review>" in content:
             turns, reviewed = 0, True
         elif message["role"] == "assistant":
@@ -139,37 +139,37 @@ def answering(policy: Policy = works) -> Callable[[Call], Answer]:
     """The policy behind an endpoint."""
 
     def part(call: Call) -> Answer:
-        said = policy(call.body["messages"])
-        if said.tool is None:
-            return completion(said.text)(call)
-        function = {"name": said.tool, "arguments": json.dumps(dict(said.arguments))}
+        reply = policy(call.body["messages"])
+        if reply.tool is None:
+            return completion(reply.text)(call)
+        function = {"name": reply.tool, "arguments": json.dumps(dict(reply.arguments))}
         calls = [{"id": f"call_{len(call.body['messages'])}", "type": "function", "function": function}]
-        return completion(said.text, tool_calls=calls, finish_reason="tool_calls")(call)
+        return completion(reply.text, tool_calls=calls, finish_reason="tool_calls")(call)
 
     return part
 
 
 class PolicyModel(FakeModel):
-    """The policy in this process. `before` is called with each request and may raise."""
+    """The policy as a model in this process. `before` is called with each request and may raise."""
 
     def __init__(
         self, policy: Policy = works, before: Callable[[Request], None] = lambda request: None, name: str = "fake"
     ) -> None:
         def answer(request: Request) -> Reply:
             before(request)
-            said = policy([{"role": message.role, "content": message.content} for message in request.messages])
+            reply = policy([{"role": message.role, "content": message.content} for message in request.messages])
             calls: tuple[ToolCall, ...] = ()
-            if said.tool is not None:
-                calls = (ToolCall(f"call_{len(request.messages)}", said.tool, json.dumps(dict(said.arguments))),)
+            if reply.tool is not None:
+                calls = (ToolCall(f"call_{len(request.messages)}", reply.tool, json.dumps(dict(reply.arguments))),)
             reason = "tool_calls" if calls else "stop"
-            return Reply(said.text, name, reason, tool_calls=calls, usage=Usage(100, 0, 10))
+            return Reply(reply.text, name, reason, tool_calls=calls, usage=Usage(100, 0, 10))
 
         super().__init__(answer, name)
 
 
 @dataclass
 class FolderPlace:
-    """Stages worked on in folders of this machine (`Place`). `before` sees every command."""
+    """Workplaces in folders of this machine. `before` sees every command."""
 
     trees: TreeStore
     folder: Path
@@ -219,7 +219,7 @@ class RolloutWorld:
         return str(self.store.url.database)
 
     def settings(self) -> Settings:
-        """Those of every run here."""
+        """The settings of every run here."""
         return Settings(db=self.database, data_dir=self.folder / "data")
 
     def add_chain(self, numbers: Sequence[int], *, name: str | None = None, score: float = 1.0) -> str:
@@ -306,18 +306,18 @@ class RolloutWorld:
         *,
         budget: float | None = None,
         run: str = "run",
-        more: Mapping[str, Any] | None = None,
+        overrides: Mapping[str, Any] | None = None,
         **options: Any,
     ) -> RunContext:
-        """A context with a model of this process, and folders for sandboxes where `more` does not say otherwise."""
+        """A context with a model of this process, and folders for sandboxes; `overrides` replace its fields."""
         chosen = RolloutOptions(**{"backend": "unsafe-local", **options})
         route = Route(model or PolicyModel(), Price(1.0, 2.0))
         gateway = Gateway(SqlLedger(self.store, run), default=route, budget_usd=budget, pause=lambda tries: None)
         settings = self.settings()
-        given: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "pause": lambda tries: None,
             "make_workplace": lambda _, trees: FolderPlace(trees, self.folder),
-            **(more or {}),
+            **(overrides or {}),
         }
         return RunContext(
             self.store,
@@ -328,7 +328,7 @@ class RolloutWorld:
             chosen,
             settings.mirrors_dir,
             settings.data_dir,
-            **given,
+            **fields,
         )
 
     def run(self, context: RunContext, **choice: Any) -> RolloutRun:
@@ -350,7 +350,7 @@ class RolloutWorld:
         return [(a, b) for a, b in self.rows(TrajectoryStage, "position", "outcome", trajectory_id=trajectory)]
 
     def whole(self, trajectory: str) -> dict[str, Any]:
-        """Everything that a rollout decided, by natural key: without times, costs, and the marks of a new sandbox."""
+        """All stored results of a rollout, by natural key: without times, costs, and the marks of a new sandbox."""
         messages = []
         columns = (
             "ordinal",
@@ -372,10 +372,10 @@ class RolloutWorld:
             "cwd",
         )
         for row in self.rows(TrajectoryMessage, *columns, trajectory_id=trajectory):
-            one = dict(zip(columns, row, strict=True))
-            details = json.loads(one["details"])
+            message = dict(zip(columns, row, strict=True))
+            details = json.loads(message["details"])
             details.pop("restored", None)
-            messages.append(one | {"details": details})
+            messages.append(message | {"details": details})
         stage = (
             "position",
             "outcome",
@@ -433,11 +433,11 @@ def rollout_world(
     store = Store.open(url or new_database(folder / "prchain.db"))
     with store.transaction() as tx:
         tx.upsert(Repository, [_repository(world)])
-    made = RolloutWorld(folder, store, world, bases=bases, landed=landed)
+    rollouts = RolloutWorld(folder, store, world, bases=bases, landed=landed)
     for numbers in chains:
-        made.add_chain(numbers)
+        rollouts.add_chain(numbers)
     try:
-        yield made
+        yield rollouts
     finally:
         store.close()
 

@@ -81,7 +81,7 @@ def test_an_attempt_runs_until_the_work_is_submitted_and_keeps_each_step_in_one_
     assert [[entry.kind for entry in batch] for batch in record.batches] == [
         [EntryKind.TURN, EntryKind.OBSERVATION]
     ] * 2
-    turn, seen, last, handed_in = record.entries
+    turn, observation, last, handed_in = record.entries
     assert (turn.ordinal, turn.step, turn.role, turn.content, turn.reasoning) == (
         2,
         1,
@@ -91,11 +91,16 @@ def test_an_attempt_runs_until_the_work_is_submitted_and_keeps_each_step_in_one_
     )
     assert (turn.tokens_in, turn.tokens_out, turn.tokens_cached) == (100, 10, 0)
     assert turn.details == {"finish": "tool_calls", "model": "said"}
-    assert seen.content == "<returncode>0</returncode>\n<output>\nfine\n</output>"
-    assert (seen.tool_call_id, seen.tool_name, seen.tree, seen.details["exit_code"]) == ("c1", "bash", "tree1", 0)
+    assert observation.content == "<returncode>0</returncode>\n<output>\nfine\n</output>"
+    assert (observation.tool_call_id, observation.tool_name, observation.tree, observation.details["exit_code"]) == (
+        "c1",
+        "bash",
+        "tree1",
+        0,
+    )
     assert (last.step, handed_in.step, handed_in.tool_call_id) == (2, 2, "c1")
     assert handed_in.details == {"submitted": True}
-    assert record.asked == 1, "a step that only submits changes no tree"
+    assert record.tree_calls == 1, "a step that only submits changes no tree"
     for request in model.requests:
         requires_valid(request.messages)
 
@@ -114,7 +119,7 @@ def test_the_word_somewhere_in_an_output_does_not_submit(output: str) -> None:
         Model([runs("x"), runs("y")]),
         scaffold=ReactScaffold(tools="bash"),
         sandbox=sandbox,
-        given=spec(stage_limits=AgentLimits(steps=2)),
+        attempt_spec=spec(stage_limits=AgentLimits(steps=2)),
     )
     assert attempt.ending is Ending.STEP_LIMIT
 
@@ -125,7 +130,7 @@ def test_the_word_with_a_failing_command_does_not_submit() -> None:
         Model([runs("x")]),
         scaffold=ReactScaffold(tools="bash"),
         sandbox=sandbox,
-        given=spec(stage_limits=AgentLimits(steps=1)),
+        attempt_spec=spec(stage_limits=AgentLimits(steps=1)),
     )
     assert attempt.ending is Ending.STEP_LIMIT
 
@@ -140,7 +145,7 @@ def test_several_calls_are_run_in_order_and_what_comes_after_the_submission_is_n
     assert sandbox.asked == ["one", "two"]
     assert [entry.tool_call_id for entry in record.entries[1:]] == ["a", "b", "c", "d"]
     assert [entry.error for entry in record.entries] == [None, None, None, None, NOT_RUN]
-    assert record.entries[-1].tree == "t" and record.asked == 1
+    assert record.entries[-1].tree == "t" and record.tree_calls == 1
 
 
 BAD_TURNS = [
@@ -169,13 +174,13 @@ def test_a_faulty_turn_is_kept_the_model_is_told_and_nothing_of_it_is_run(reply:
     attempt, record = work(model, sandbox=sandbox)
     assert attempt.ending is Ending.SUBMITTED and sandbox.asked == []
     assert faults(record) == [fault, None]
-    turn, told = record.entries[0], record.entries[1]
+    turn, observation = record.entries[0], record.entries[1]
     assert (turn.content, [tool_call.arguments for tool_call in turn.tool_calls]) == (
         reply.text,
         [tool_call.arguments for tool_call in reply.tool_calls],
     )
-    assert told.kind is EntryKind.OBSERVATION and told.error == fault and len(told.content) > 20
-    assert told.role == ("tool" if reply.tool_calls else "user")
+    assert observation.kind is EntryKind.OBSERVATION and observation.error == fault and len(observation.content) > 20
+    assert observation.role == ("tool" if reply.tool_calls else "user")
     requires_valid(model.requests[-1].messages)
 
 
@@ -210,8 +215,8 @@ def test_limits_of_stage_and_chain_end_an_attempt_before_a_step(
     stage: AgentLimits, chain: AgentLimits, ending: Ending
 ) -> None:
     model = Model([runs(str(turn)) for turn in range(9)])
-    given = spec(stage_limits=stage, chain_limits=chain, chain_used=AgentUsage(steps=5))
-    attempt, _ = work(model, given=given)
+    attempt_spec = spec(stage_limits=stage, chain_limits=chain, chain_used=AgentUsage(steps=5))
+    attempt, _ = work(model, attempt_spec=attempt_spec)
     assert (attempt.ending, len(model.requests)) == (ending, 2)
 
 
@@ -220,7 +225,7 @@ def test_limits_of_cost_and_time_count_what_was_used_before() -> None:
         (AgentLimits(usd=1.0), AgentUsage(usd=1.0), Ending.COST_LIMIT),
         (AgentLimits(seconds=5), AgentUsage(seconds=5.5), Ending.TIME_LIMIT),
     ]:
-        attempt, record = work(Model([]), given=spec(stage_limits=limits, stage_used=used), price=PRICE)
+        attempt, record = work(Model([]), attempt_spec=spec(stage_limits=limits, stage_used=used), price=PRICE)
         assert attempt.ending is ending and record.entries == []
 
 
@@ -228,7 +233,7 @@ def test_limits_of_cost_and_time_count_what_was_used_before() -> None:
 def test_a_limit_of_cost_that_nothing_could_be_counted_against_is_refused(where: str) -> None:
     limited: dict[str, Any] = {where: AgentLimits(usd=1.0)}
     with pytest.raises(errors.SettingsError, match="a limit in USD needs the price of said"):
-        work(Model([]), given=replace(spec(), **limited))
+        work(Model([]), attempt_spec=replace(spec(), **limited))
 
 
 def test_a_reply_with_many_calls_runs_no_more_of_them_than_there_is_time_for() -> None:
@@ -241,17 +246,17 @@ def test_a_reply_with_many_calls_runs_no_more_of_them_than_there_is_time_for() -
             f"{where}_used": AgentUsage(seconds=10.0),
         }
         sandbox.asked.clear()
-        attempt, record = work(Model([reply]), sandbox=sandbox, given=replace(spec(), **limited))
+        attempt, record = work(Model([reply]), sandbox=sandbox, attempt_spec=replace(spec(), **limited))
         assert attempt.ending is Ending.TIME_LIMIT and 1 <= len(sandbox.asked) <= 3
         errors_of = [entry.error for entry in record.entries[1:]]
         assert errors_of == [None] * len(sandbox.asked) + [NOT_RUN] * (41 - len(sandbox.asked))
         assert "no time left" in record.entries[-1].content
-    attempt, _ = work(model, sandbox=sandbox, given=spec(stage_limits=AgentLimits(seconds=60)))
-    assert attempt.ending is Ending.SUBMITTED and model.said == []
+    attempt, _ = work(model, sandbox=sandbox, attempt_spec=spec(stage_limits=AgentLimits(seconds=60)))
+    assert attempt.ending is Ending.SUBMITTED and model.replies == []
 
 
 def test_tokens_that_nobody_counted_are_estimated_for_the_limits_and_said_to_be() -> None:
-    attempt, record = work(Model([runs("ls", usage=Usage())]), given=spec(stage_limits=AgentLimits(tokens=50)))
+    attempt, record = work(Model([runs("ls", usage=Usage())]), attempt_spec=spec(stage_limits=AgentLimits(tokens=50)))
     assert attempt.ending is Ending.TOKEN_LIMIT
     assert record.entries[0].tokens_in is None
     estimate = record.entries[0].details["estimate"]
@@ -270,10 +275,10 @@ def test_an_attempt_that_was_killed_after_any_step_goes_on_without_asking_again(
     whole_attempt, whole = work(Model(CHAIN), sandbox=sandbox_of(PWD, OK))
     stored = [entry for batch in whole.batches[:kept] for entry in batch]
     rest = Model(CHAIN[kept:])
-    attempt, record = work(rest, sandbox=sandbox_of(PWD, OK), given=spec([*opening(), *stored]))
+    attempt, record = work(rest, sandbox=sandbox_of(PWD, OK), attempt_spec=spec([*opening(), *stored]))
     assert attempt.ending is whole_attempt.ending is Ending.SUBMITTED
     assert without_times([*stored, *record.entries]) == without_times(whole.entries)
-    assert rest.said == []
+    assert rest.replies == []
 
 
 def test_a_reply_that_was_stored_and_a_step_that_was_not_cost_nothing_again() -> None:
@@ -293,9 +298,9 @@ def test_a_stored_reply_counts_against_limits_with_what_it_cost_and_took_when_it
         return runs("x")
 
     usd = PRICE.of(Usage(100, 0, 10)) or 0.0
-    given = spec(stage_limits=AgentLimits(usd=3 * usd))
-    calm, whole = work(Model([slow] * 3), given=given, price=PRICE)
-    ledger, entries, asked = MemoryLedger(), opening(), 0
+    attempt_spec = spec(stage_limits=AgentLimits(usd=3 * usd))
+    calm, whole = work(Model([slow] * 3), attempt_spec=attempt_spec, price=PRICE)
+    ledger, entries, request_count = MemoryLedger(), opening(), 0
     for kill in (1, 1, 2, 1):
         record, model = Memory(), Model([slow] * 3)
         sandbox = sandbox_of(*[("x", ExecResult(0, b"fine\n"))] * (kill - 1), ("x", errors.SandboxLost("gone")))
@@ -304,47 +309,47 @@ def test_a_stored_reply_counts_against_limits_with_what_it_cost_and_took_when_it
             work(
                 model,
                 sandbox=sandbox,
-                given=replace(given, entries=entries, stage_used=used),
+                attempt_spec=replace(attempt_spec, entries=entries, stage_used=used),
                 record=record,
                 ledger=ledger,
                 price=PRICE,
             )
-        entries, asked = [*entries, *record.entries], asked + len(model.requests)
+        entries, request_count = [*entries, *record.entries], request_count + len(model.requests)
     last, model = Memory(), Model([slow] * 3)
-    given = replace(given, entries=entries, stage_used=used_by(entries))
-    attempt, _ = work(model, given=given, record=last, ledger=ledger, price=PRICE)
-    told = [*entries[2:], *last.entries]
+    attempt_spec = replace(attempt_spec, entries=entries, stage_used=used_by(entries))
+    attempt, _ = work(model, attempt_spec=attempt_spec, record=last, ledger=ledger, price=PRICE)
+    new_entries = [*entries[2:], *last.entries]
     assert calm.ending is attempt.ending is Ending.COST_LIMIT
-    assert asked + len(model.requests) == 3, "each reply was paid for once"
-    assert [entry.usd for entry in told] == [entry.usd for entry in whole.entries] == [usd, None] * 3
-    assert all(entry.seconds >= 0.05 for entry in told if entry.kind is EntryKind.TURN)
+    assert request_count + len(model.requests) == 3, "each reply was paid for once"
+    assert [entry.usd for entry in new_entries] == [entry.usd for entry in whole.entries] == [usd, None] * 3
+    assert all(entry.seconds >= 0.05 for entry in new_entries if entry.kind is EntryKind.TURN)
 
 
 def test_the_count_of_faults_goes_on_over_a_kill_and_not_over_attempts() -> None:
     bad = says("I am done.")
-    _, before = work(Model([bad, bad]), given=spec(stage_limits=AgentLimits(steps=2)))
+    _, before = work(Model([bad, bad]), attempt_spec=spec(stage_limits=AgentLimits(steps=2)))
     stored = [*opening(), *before.entries]
-    attempt, _ = work(Model([bad]), given=spec(stored))
+    attempt, _ = work(Model([bad]), attempt_spec=spec(stored))
     assert attempt.ending is Ending.FAULTY
     comment = Entry(stored[-1].ordinal + 1, 1, 2, 2, EntryKind.COMMENT, "user", "Not yet.")
-    attempt, record = work(Model([bad, bad, SUBMIT]), given=spec([*stored, comment], attempt=2))
+    attempt, record = work(Model([bad, bad, SUBMIT]), attempt_spec=spec([*stored, comment], attempt=2))
     assert attempt.ending is Ending.SUBMITTED
     assert [entry.step for entry in record.entries] == [3, 3, 4, 4, 5, 5]
 
 
 def test_a_turn_without_its_observations_is_no_place_to_go_on_from() -> None:
-    _, before = work(Model([runs()]), given=spec(stage_limits=AgentLimits(steps=1)))
+    _, before = work(Model([runs()]), attempt_spec=spec(stage_limits=AgentLimits(steps=1)))
     with pytest.raises(ValueError, match="step 1"):
-        work(Model([]), given=spec([*opening(), before.entries[0]]))
+        work(Model([]), attempt_spec=spec([*opening(), before.entries[0]]))
 
 
 def test_the_session_is_led_back_to_its_folder() -> None:
     _, before = work(
-        Model([runs("cd /tmp")]), sandbox=sandbox_of(PWD, OK), given=spec(stage_limits=AgentLimits(steps=1))
+        Model([runs("cd /tmp")]), sandbox=sandbox_of(PWD, OK), attempt_spec=spec(stage_limits=AgentLimits(steps=1))
     )
     assert before.entries[-1].cwd == "/tmp"
     sandbox = sandbox_of()
-    work(Model([runs("a"), runs("b"), SUBMIT]), sandbox=sandbox, given=spec([*opening(), *before.entries]))
+    work(Model([runs("a"), runs("b"), SUBMIT]), sandbox=sandbox, attempt_spec=spec([*opening(), *before.entries]))
     assert sandbox.asked == ["cd -- /tmp 2>/dev/null", "a", "b"]
 
 
@@ -369,10 +374,10 @@ def test_the_step_that_ended_the_sandbox_is_kept_and_ends_the_attempt_again_when
     assert [entry.kind for entry in second] == [EntryKind.TURN, *[EntryKind.OBSERVATION] * 3] and len(first) == 2
     assert [entry.error for entry in second[1:]] == [None, limit.name, NOT_RUN]
     assert str(limit) in second[2].content and "submitted" not in second[3].details
-    again = Memory()
+    resumed = Memory()
     with pytest.raises(type(limit), match=str(limit)):
-        work(Model([]), record=again, given=spec([*opening(), *record.entries]))
-    assert again.entries == []
+        work(Model([]), record=resumed, attempt_spec=spec([*opening(), *record.entries]))
+    assert resumed.entries == []
 
 
 @pytest.mark.parametrize("limit", [errors.DiskLimit("full"), errors.ExtractionFailed("a million files")])
@@ -384,9 +389,9 @@ def test_a_step_whose_tree_cannot_be_had_is_kept_and_ends_the_attempt(limit: err
     record = Full()
     with pytest.raises(type(limit), match=str(limit)):
         work(Model([runs("one")]), record=record)
-    turn, seen = record.entries
-    assert (turn.kind, seen.error, seen.tree) == (EntryKind.TURN, limit.name, None)
-    assert "fine" in seen.content and str(limit) in seen.content
+    turn, observation = record.entries
+    assert (turn.kind, observation.error, observation.tree) == (EntryKind.TURN, limit.name, None)
+    assert "fine" in observation.content and str(limit) in observation.content
 
 
 def test_a_tree_that_cannot_be_had_for_the_machine_s_fault_leaves_no_half_step() -> None:
@@ -409,15 +414,15 @@ def test_an_endpoint_that_fails_fails_the_attempt() -> None:
 
 
 def test_an_observer_sees_every_step_and_its_guidance_is_a_user_s_turn_before_the_next() -> None:
-    seen: list[int] = []
+    lengths: list[int] = []
 
     def observer(entries: Sequence[Entry]) -> Advice | None:
-        seen.append(len(entries))
-        return Advice("Look at the tests.") if len(seen) == 1 else None
+        lengths.append(len(entries))
+        return Advice("Look at the tests.") if len(lengths) == 1 else None
 
     model = Model([runs(), SUBMIT])
     _, record = work(model, observers=[observer])
-    assert seen == [4, 7]
+    assert lengths == [4, 7]
     guidance = record.entries[2]
     assert (guidance.kind, guidance.role, guidance.step) == (EntryKind.GUIDANCE, "user", 1)
     assert model.requests[1].messages[-1].content == "Look at the tests."
@@ -428,8 +433,10 @@ def test_an_observer_stops_a_run_and_it_stays_stopped_when_it_is_taken_up(guidan
     advice = Advice(guidance, stop=True, reason="lost")
     attempt, record = work(Model([runs()]), observers=[lambda _: advice])
     assert (attempt.ending, attempt.reason) == (Ending.STOPPED, "lost")
-    again, more = work(Model([]), given=spec([*opening(), *record.entries]), observers=[lambda _: advice])
-    assert (again.ending, again.reason, more.entries) == (Ending.STOPPED, "lost", [])
+    resumed, later_record = work(
+        Model([]), attempt_spec=spec([*opening(), *record.entries]), observers=[lambda _: advice]
+    )
+    assert (resumed.ending, resumed.reason, later_record.entries) == (Ending.STOPPED, "lost", [])
 
 
 @pytest.mark.parametrize(
@@ -446,8 +453,8 @@ def test_the_stop_of_one_of_several_observers_is_not_forgotten_when_the_attempt_
     observers = [lambda _, advice=advice: advice for advice in advices]
     attempt, record = work(Model([runs()]), observers=observers)
     assert (attempt.ending, attempt.reason) == (Ending.STOPPED, "lost")
-    again, more = work(Model([]), given=spec([*opening(), *record.entries]), observers=observers)
-    assert (again.ending, again.reason, more.entries) == (Ending.STOPPED, "lost", [])
+    resumed, later_record = work(Model([]), attempt_spec=spec([*opening(), *record.entries]), observers=observers)
+    assert (resumed.ending, resumed.reason, later_record.entries) == (Ending.STOPPED, "lost", [])
 
 
 def test_what_an_observer_found_is_stored_with_its_words() -> None:
@@ -470,8 +477,8 @@ def test_what_is_stored_of_hostile_text_is_what_a_request_made_from_it_sends() -
     _, record = work(model, sandbox=sandbox)
     for entry in record.entries:
         assert "\0" not in entry.content and entry.content.encode()
-    sent = [message.content for message in model.requests[1].messages[2:]]
-    assert sent == [entry.content for entry in record.entries[:2]]
+    contents = [message.content for message in model.requests[1].messages[2:]]
+    assert contents == [entry.content for entry in record.entries[:2]]
 
 
 def test_a_broken_call_goes_back_as_valid_json_and_stays_as_it_was_in_the_record() -> None:
@@ -479,29 +486,29 @@ def test_a_broken_call_goes_back_as_valid_json_and_stays_as_it_was_in_the_record
     model = Model([says("", broken), SUBMIT])
     _, record = work(model)
     assert record.entries[0].tool_calls == (broken,)
-    (sent,) = model.requests[1].messages[2].tool_calls
-    assert (sent.name, json.loads(sent.arguments)) == ("no_such_tool_", {"malformed": '{"command": "ls'})
+    (sent_call,) = model.requests[1].messages[2].tool_calls
+    assert (sent_call.name, json.loads(sent_call.arguments)) == ("no_such_tool_", {"malformed": '{"command": "ls'})
     assert record.entries[1].tool_name == "no_such_tool_"
 
 
 def test_reasoning_goes_back_once_a_model_gave_some_and_only_where_it_is_wanted() -> None:
-    for wanted, sent in [(True, [None, "hm", ""]), (False, [None, None, None])]:
+    for send_reasoning, expected in [(True, [None, "hm", ""]), (False, [None, None, None])]:
         model = Model([runs("a"), runs("b", reasoning="hm"), runs("c"), SUBMIT])
-        work(model, scaffold=ReactScaffold("full", LoopSettings(send_reasoning=wanted)))
+        work(model, scaffold=ReactScaffold("full", LoopSettings(send_reasoning=send_reasoning)))
         turns = [message for message in model.requests[-1].messages if message.role == "assistant"]
-        assert [message.reasoning for message in turns] == sent
+        assert [message.reasoning for message in turns] == expected
 
 
 def test_commands_get_the_order_s_variables_and_a_session_only_with_its_first_one() -> None:
-    given: list[tuple[str | None, Any]] = []
+    sessions: list[tuple[str | None, Any]] = []
 
     class Box(ScriptedSandbox):
-        def exec(self, command: str, **more: Any) -> ExecResult:
-            given.append((more.get("session"), dict(more["environment"]).get("A")))
-            return super().exec(command, **more)
+        def exec(self, command: str, **options: Any) -> ExecResult:
+            sessions.append((options.get("session"), dict(options["environment"]).get("A")))
+            return super().exec(command, **options)
 
     for tools, expected in [("full", [(SESSION, "1"), (SESSION, None)]), ("bash", [(None, "1"), (None, "1")])]:
-        given.clear()
+        sessions.clear()
         box = Box([OK])
         box.start()
         scaffold = ReactScaffold(tools=tools)  # type: ignore[arg-type]
@@ -509,9 +516,9 @@ def test_commands_get_the_order_s_variables_and_a_session_only_with_its_first_on
             Model([runs("a"), runs("b")]),
             scaffold=scaffold,
             sandbox=box,
-            given=spec(environment={"A": "1"}, stage_limits=AgentLimits(steps=2)),
+            attempt_spec=spec(environment={"A": "1"}, stage_limits=AgentLimits(steps=2)),
         )
-        assert given == expected
+        assert sessions == expected
 
 
 def test_a_scripted_model_drives_it() -> None:
@@ -539,8 +546,8 @@ def test_openings_are_written_from_the_rollout_s_variables(tools: Any) -> None:
     later = scaffold.opening(EntryKind.QUERY, VARIABLES | {"overview": None, "position": 2})
     assert "All of it." not in later and "Task 2 of 2" in later and "your work on the earlier" in later
     for carry, words in (("reference", "by others"), ("none", "nothing of the work")):
-        told = scaffold.opening(EntryKind.QUERY, VARIABLES | {"position": 2, "earlier": carry})
-        assert words in told and "It holds your work" not in told
+        text = scaffold.opening(EntryKind.QUERY, VARIABLES | {"position": 2, "earlier": carry})
+        assert words in text and "It holds your work" not in text
     assert "Not yet." in scaffold.opening(EntryKind.COMMENT, VARIABLES)
 
 
@@ -581,18 +588,18 @@ REPLIES = st.builds(
 @given(st.lists(REPLIES, min_size=1, max_size=4))
 def test_whatever_a_model_says_the_conversation_stays_valid_and_can_be_taken_up(replies: list[Reply]) -> None:
     model = Model([*replies, *[runs()] * 2])
-    attempt, record = work(model, given=spec(stage_limits=AgentLimits(steps=len(replies))))
+    attempt, record = work(model, attempt_spec=spec(stage_limits=AgentLimits(steps=len(replies))))
     assert attempt.ending in {Ending.STEP_LIMIT, Ending.SUBMITTED, Ending.FAULTY}
     for request in model.requests:
         requires_valid(request.messages)
-    again = Model([*replies, runs()])
-    resumed, more = work(
-        again,
-        given=spec(
+    resumed_model = Model([*replies, runs()])
+    resumed, later_record = work(
+        resumed_model,
+        attempt_spec=spec(
             [*opening(), *record.entries], stage_used=attempt.used, stage_limits=AgentLimits(steps=len(replies))
         ),
     )
-    assert resumed.ending is attempt.ending and more.entries == []
+    assert resumed.ending is attempt.ending and later_record.entries == []
     for entry in record.entries:
         json.dumps({"details": dict(entry.details), "content": entry.content}, ensure_ascii=False).encode()
         assert (
@@ -604,7 +611,7 @@ def test_the_loop_costs_little_however_long_the_conversation_is() -> None:
     steps, times = 600, []
 
     class Desk:
-        """Answers at once, so that what is measured is the loop's own; the requests' serialisation is the gateway's."""
+        """Answers at once, so that only the loop is measured; the gateway would serialise the requests."""
 
         def complete(self, question: Question, tools: Any) -> Answer[Reply]:
             times.append(time.thread_time())
@@ -612,8 +619,8 @@ def test_the_loop_costs_little_however_long_the_conversation_is() -> None:
             return Answer(reply, reply, 0.0, False)
 
     sandbox = sandbox_of(ScriptedResult(lambda _: True, ExecResult(0, b"x" * 2000), repeat=True))
-    given = spec(stage_limits=AgentLimits(steps=steps))
-    ReactScaffold(tools="full").attempt(Desk(), sandbox, given, Memory())  # type: ignore[arg-type]
+    attempt_spec = spec(stage_limits=AgentLimits(steps=steps))
+    ReactScaffold(tools="full").attempt(Desk(), sandbox, attempt_spec, Memory())  # type: ignore[arg-type]
     gaps = [later - earlier for earlier, later in pairwise(times)]
     early, late = (statistics.median(part) for part in (gaps[10:110], gaps[-100:]))
     assert late < 0.003 and late < 4 * early + 0.0005

@@ -1,4 +1,4 @@
-"""Reasoning on its way back to an endpoint: in the body, and left out where it is refused."""
+"""Reasoning in requests to an endpoint: in the body, and left out where the endpoint refuses it."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def model(fake: FakeEndpoint) -> Iterator[OpenAIModel]:
     endpoint.close()
 
 
-def sent(fake: FakeEndpoint) -> list[list[str | None]]:
+def sent_reasoning(fake: FakeEndpoint) -> list[list[str | None]]:
     return [[message.get("reasoning_content") for message in call.body["messages"]] for call in fake.calls]
 
 
 def test_reasoning_stands_in_its_message_and_in_no_other(fake: FakeEndpoint, model: OpenAIModel) -> None:
     fake.part = completion()
     model.complete(ASKED)
-    assert sent(fake) == [[None, "hm", None]]
+    assert sent_reasoning(fake) == [[None, "hm", None]]
 
 
 def test_an_endpoint_that_refuses_it_is_not_sent_it_from_then_on(fake: FakeEndpoint, model: OpenAIModel) -> None:
@@ -51,7 +51,7 @@ def test_an_endpoint_that_refuses_it_is_not_sent_it_from_then_on(fake: FakeEndpo
     fake.part = part
     model.complete(ASKED)
     model.complete(ASKED)
-    assert sent(fake) == [[None, "hm", None], [None] * 3, [None] * 3]
+    assert sent_reasoning(fake) == [[None, "hm", None], [None] * 3, [None] * 3]
 
 
 def test_an_endpoint_that_misses_it_elsewhere_is_not_sent_less(fake: FakeEndpoint, model: OpenAIModel) -> None:

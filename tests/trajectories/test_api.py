@@ -1,4 +1,4 @@
-"""What programs read from a database, on the demo's."""
+"""The Python API to a database, on the demo's database."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture
 def folder(finished_demo: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of the demo's folder, which is the current one."""
+    """A copy of the demo's folder, as the current folder."""
     copy = finished_demo.copied(tmp_path / "demo")
     monkeypatch.chdir(copy)
     return copy
@@ -33,10 +33,10 @@ def folder(finished_demo: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_the_example_of_the_docs_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (example,) = re.findall(r"^```python\n(.*?)^```", (ROOT / "docs/api.md").read_text(encoding="utf-8"), re.M | re.S)
     exec(compile(example, "docs/api.md", "exec"), {})
-    said = capsys.readouterr().out
-    assert f"{REPOSITORY} 11 landed of 12" in said
-    assert "#2 > #5 > #8 ready" in said
-    assert len(re.findall(r"turns under loss: \d+ words$", said, re.M)) == 2
+    output = capsys.readouterr().out
+    assert f"{REPOSITORY} 11 landed of 12" in output
+    assert "#2 > #5 > #8 ready" in output
+    assert len(re.findall(r"turns under loss: \d+ words$", output, re.M)) == 2
 
 
 def test_repositories_and_chains_are_plain_values_that_do_not_change(folder: Path) -> None:
@@ -98,7 +98,7 @@ def test_reading_changes_nothing_and_neither_does_opening_what_is_no_current_dat
 
 def test_importing_it_loads_no_stage(tmp_path: Path) -> None:
     code = "import json, sys, prchain.api; print(json.dumps([n.partition('.')[0] for n in sys.modules]))"
-    ran = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", code],
         cwd=tmp_path,
         env=os.environ | {"PYTHONPATH": str(ROOT)},
@@ -106,4 +106,4 @@ def test_importing_it_loads_no_stage(tmp_path: Path) -> None:
         text=True,
         check=True,
     )
-    assert not {"sqlalchemy", "pydantic", "sql", "chains", "trajectories"} & set(json.loads(ran.stdout))
+    assert not {"sqlalchemy", "pydantic", "sql", "chains", "trajectories"} & set(json.loads(result.stdout))

@@ -17,13 +17,13 @@ LONG = ScriptedResult(lambda _: True, ExecResult(0, b"x" * 4000), repeat=True)
 TOO_LONG = errors.ContextTooLong("too long")
 
 
-def conversation(entries: list[Entry], **more: object) -> Conversation:
-    given = {"position": 1, "tools": (), "reasoning": False} | more
-    return Conversation(entries, **given)  # type: ignore[arg-type]
+def conversation(entries: list[Entry], **overrides: object) -> Conversation:
+    options = {"position": 1, "tools": (), "reasoning": False} | overrides
+    return Conversation(entries, **options)  # type: ignore[arg-type]
 
 
 def steps(count: int, *, first: int = 2, tokens_in: int | None = None, content: str = "y" * 4000) -> list[Entry]:
-    """So many steps of one call each."""
+    """Steps of one call each."""
     out: list[Entry] = []
     for step in range(1, count + 1):
         at = first + 2 * (step - 1)
@@ -36,8 +36,8 @@ def elided(messages: tuple[Message, ...] | list[Message]) -> list[bool]:
     return ["not shown any more" in message.content for message in messages if message.role == "tool"]
 
 
-def scaffold(**more: object) -> ReactScaffold:
-    return ReactScaffold("full", LoopSettings(max_tokens=100, **more))  # type: ignore[arg-type]
+def scaffold(**settings: object) -> ReactScaffold:
+    return ReactScaffold("full", LoopSettings(max_tokens=100, **settings))  # type: ignore[arg-type]
 
 
 def test_without_usage_the_size_is_an_estimate_and_says_so() -> None:
@@ -80,14 +80,14 @@ def test_a_turn_s_record_gives_the_same_request_again() -> None:
     talk.elide(talk.size().tokens - 1500)
     assert talk.record() == {"dropped": {"below": 6, "observations": 2}}
     turn = Entry(14, 1, 1, 7, EntryKind.TURN, "assistant", "Look.", details=talk.record())
-    again = conversation([*opening(), *steps(6), turn])
-    assert again.messages()[:-1] == talk.messages()
+    resumed = conversation([*opening(), *steps(6), turn])
+    assert resumed.messages()[:-1] == talk.messages()
     talk.add(turn)
-    assert again.size() == talk.size()
+    assert resumed.size() == talk.size()
 
 
 def measured(request: Request) -> Reply:
-    """A reply whose usage is by the same measure as the estimates, so that tests can count."""
+    """A reply whose usage equals the estimates, so that tests can count."""
     size = sum(len(message.content) for message in request.messages) // BYTES_PER_TOKEN
     return runs(str(len(request.messages)), usage=Usage(size, 0, 10))
 
@@ -112,7 +112,7 @@ def test_elide_keeps_every_request_within_the_context_and_says_what_was_left_out
         model,
         sandbox=sandbox_of(LONG),
         scaffold=scaffold(context_tokens=8000, overflow="elide"),
-        given=spec(stage_limits=AgentLimits(steps=30)),
+        attempt_spec=spec(stage_limits=AgentLimits(steps=30)),
     )
     assert attempt.ending is Ending.STEP_LIMIT
     turns = [entry for entry in record.entries if entry.kind is EntryKind.TURN]
@@ -147,13 +147,13 @@ def test_an_attempt_that_left_things_out_asks_the_same_again_after_a_kill() -> N
         Model([measured] * 12),
         sandbox=sandbox_of(LONG),
         scaffold=elides,
-        given=spec(stage_limits=limits),
+        attempt_spec=spec(stage_limits=limits),
         ledger=ledger,
     )
-    for kept in range(0, 12, 3):
-        stored = [entry for batch in whole.batches[:kept] for entry in batch]
-        given = spec([*opening(), *stored], stage_limits=limits, stage_used=used_by(stored))
-        _, rest = work(Model([]), sandbox=sandbox_of(LONG), scaffold=elides, given=given, ledger=ledger)
+    for count in range(0, 12, 3):
+        stored = [entry for batch in whole.batches[:count] for entry in batch]
+        attempt_spec = spec([*opening(), *stored], stage_limits=limits, stage_used=used_by(stored))
+        _, rest = work(Model([]), sandbox=sandbox_of(LONG), scaffold=elides, attempt_spec=attempt_spec, ledger=ledger)
         assert [entry.details.get("dropped") for entry in [*stored, *rest.entries]] == [
             entry.details.get("dropped") for entry in whole.entries
         ]
@@ -165,12 +165,12 @@ def test_other_failures_of_the_endpoint_are_no_overflow() -> None:
 
 
 def test_what_was_used_is_read_from_entries() -> None:
-    told = Entry(0, 1, 1, 1, EntryKind.TURN, "assistant", "", tokens_in=10, tokens_out=5, usd=0.5, seconds=2.0)
+    reported = Entry(0, 1, 1, 1, EntryKind.TURN, "assistant", "", tokens_in=10, tokens_out=5, usd=0.5, seconds=2.0)
     guessed = Entry(
         1, 1, 1, 2, EntryKind.TURN, "assistant", "", tokens_out=5, details={"estimate": {"in": 7, "out": 9}}
     )
-    seen = Entry(2, 1, 1, 2, EntryKind.OBSERVATION, "tool", "", seconds=1.0)
-    assert used_by([told, guessed, seen]) == AgentUsage(2, 27, 0.5, 3.0)
+    observation = Entry(2, 1, 1, 2, EntryKind.OBSERVATION, "tool", "", seconds=1.0)
+    assert used_by([reported, guessed, observation]) == AgentUsage(2, 27, 0.5, 3.0)
 
 
 def test_a_submission_fits_where_a_step_more_would_not() -> None:

@@ -53,8 +53,8 @@ def test_the_funnel_leads_from_pull_requests_to_samples(ran: Ran) -> None:
 
 
 def test_each_command_is_shown_before_its_output(ran: Ran) -> None:
-    shown = re.findall(r"^\$ prchain (.*)$", ran.printed, re.M)
-    assert [line.split()[:2] for line in shown] == [list(step.command[:2]) for step in steps(PLAIN)]
+    commands = re.findall(r"^\$ prchain (.*)$", ran.printed, re.M)
+    assert [line.split()[:2] for line in commands] == [list(step.command[:2]) for step in steps(PLAIN)]
     place = [ran.printed.index(text) for text in ("$ prchain mine", "12 pull requests, 11 landed", "$ prchain chains")]
     assert place == sorted(place)
 
@@ -77,17 +77,17 @@ def test_the_log_tells_what_was_done_and_quotes_neither_prompts_nor_replies(ran:
 def test_one_stage_was_sent_back_and_mended_and_one_chain_rejected(ran: Ran) -> None:
     stages = sorted(ran.rows(TrajectoryStage, "outcome", "attempts"))
     assert stages == [("accepted", 1)] * 5 + [("accepted", 2), ("not_reached", 0), ("rejected", 4)]
-    told = ran.printed.partition("$ prchain rollouts run")[2]
-    assert "stage 2 (#5), attempt 1: sent back; the judge gives 0.4, hidden tests fail" in told
-    assert "stage 2 (#5), attempt 2: accepted; the judge gives 0.9, the hidden tests pass" in told
-    assert "#4 > #11, trajectory" in told and "stage 2 (#11): not_reached" in told
+    output = ran.printed.partition("$ prchain rollouts run")[2]
+    assert "stage 2 (#5), attempt 1: sent back; the judge gives 0.4, hidden tests fail" in output
+    assert "stage 2 (#5), attempt 2: accepted; the judge gives 0.9, the hidden tests pass" in output
+    assert "#4 > #11, trajectory" in output and "stage 2 (#11): not_reached" in output
 
 
 def test_what_the_agent_did_really_happened(ran: Ran) -> None:
-    seen = "\n".join(row[0] for row in ran.rows(TrajectoryMessage, "content", kind="observation"))
+    observations = "\n".join(row[0] for row in ran.rows(TrajectoryMessage, "content", kind="observation"))
     for result in ("'-0 h 30 min' -30", "'5 km - 300 m' 47/10", "86400 s -> 1 d", "59.999 s -> 1 min | 59.999 s"):
-        assert result in seen
-    assert "FAILED" not in seen
+        assert result in observations
+    assert "FAILED" not in observations
 
 
 def test_samples_hold_the_conversations_and_leave_rejected_turns_out_of_the_loss(ran: Ran) -> None:
@@ -96,7 +96,7 @@ def test_samples_hold_the_conversations_and_leave_rejected_turns_out_of_the_loss
     ]
     assert len(refused) == 2
     assert any(
-        "Minus ninety and ninety minutes: the sign holds for all parts. I hand this in." in one for one in refused
+        "Minus ninety and ninety minutes: the sign holds for all parts. I hand this in." in turn for turn in refused
     )
     for sample in ran.samples:
         assert [message["role"] for message in sample["messages"][:2]] == ["system", "user"]
@@ -111,9 +111,9 @@ def test_run_again_it_asks_nothing_and_comes_to_the_same(
     monkeypatch.setenv("PRCHAIN_LLM_SCRIPT", "/nowhere")
     before = os.getcwd()
     assert run(["demo", "--folder", str(ran.folder), "--backend", "unsafe-local", "--json"]) == 0
-    said = capsys.readouterr()
-    assert json.loads(said.out)["trajectories"] == {"accepted": 2, "rejected": 1}
-    assert "there from before" in said.err and "nothing new to do" in said.err
+    output = capsys.readouterr()
+    assert json.loads(output.out)["trajectories"] == {"accepted": 2, "rejected": 1}
+    assert "there from before" in output.err and "nothing new to do" in output.err
     assert len(ran.rows(LlmCall, "id")) == calls
     assert (ran.folder / "samples.jsonl").read_bytes() == samples
     assert (os.getcwd(), os.environ["PRCHAIN_DB"]) == (before, "sqlite:////nowhere/at/all.db")
@@ -134,15 +134,15 @@ def test_it_runs_in_containers(tmp_path: Path, capsys: pytest.CaptureFixture[str
 def test_a_command_that_fails_ends_the_demo_with_its_code(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked: list[list[str]] = []
+    commands: list[list[str]] = []
 
     def fails(arguments: list[str]) -> int:
-        asked.append(arguments)
-        return 0 if len(asked) < 3 else 7
+        commands.append(arguments)
+        return 0 if len(commands) < 3 else 7
 
     with pytest.raises(DemoStopped, match="`prchain chains list` ended with code 7"):
         run_demo(tmp_path / "demo", backend="unsafe-local", run=fails)
-    assert [one[0] for one in asked] == ["mine", "chains", "chains"]
+    assert [command[0] for command in commands] == ["mine", "chains", "chains"]
     assert run(["demo", "--folder", str(tmp_path / "demo"), "--backend", "nowhere"]) == 2
 
 
@@ -190,7 +190,7 @@ def test_a_folder_that_cannot_be_made_is_said_in_one_line(tmp_path: Path) -> Non
 
 
 def answers(monkeypatch: pytest.MonkeyPatch, *, docker: str | None, bubblewrap: bool) -> None:
-    """Let the backends say so of themselves, and those that may come to these work nowhere."""
+    """Let the backends report this, and let all other backends report that they do not work."""
     for name in BACKENDS.keys() - {"docker", "local", "unsafe-local"}:
         monkeypatch.setattr(type(BACKENDS[name]), "usable", lambda _: Usable(False, "not here"))
     monkeypatch.setattr(DockerBackend, "usable", lambda _: Usable(docker is not None, "docker says so", docker))
@@ -211,10 +211,10 @@ def test_the_first_backend_that_works_is_taken_and_the_reason_told(
     docker: str | None, bubblewrap: bool, chosen: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answers(monkeypatch, docker=docker, bubblewrap=bubblewrap)
-    found = choose(Settings())
-    assert (found.backend.name, found.image) == (chosen, docker)
-    assert ("docker says so" in found.why) and (("no bubblewrap" in found.why) == (chosen == "unsafe-local"))
-    assert found.why.endswith("the code is our own") == found.backend.unsafe == ("--unsafe-local" in found.flags)
+    choice = choose(Settings())
+    assert (choice.backend.name, choice.image) == (chosen, docker)
+    assert ("docker says so" in choice.why) and (("no bubblewrap" in choice.why) == (chosen == "unsafe-local"))
+    assert choice.why.endswith("the code is our own") == choice.backend.unsafe == ("--unsafe-local" in choice.flags)
 
 
 def test_a_backend_that_was_asked_for_is_not_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -271,10 +271,10 @@ def test_a_real_model_replaces_the_script_and_has_the_users_endpoint_and_prices(
 def test_commands_of_a_real_model_have_its_name_and_the_users_key_and_nothing_else_of_the_user(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    seen: list[Settings] = []
+    loaded: list[Settings] = []
 
     def looks(arguments: list[str]) -> int:
-        seen.append(Settings.load())
+        loaded.append(Settings.load())
         return 1
 
     (tmp_path / "prchain.toml").write_text('llm_api_key = "sk-planted-key"\nllm_model = "other"\nworkers = 7\n')
@@ -282,10 +282,10 @@ def test_commands_of_a_real_model_have_its_name_and_the_users_key_and_nothing_el
     monkeypatch.setenv("OPENAI_BASE_URL", "https://models.example/v1")
     with pytest.raises(DemoStopped):
         run_demo(tmp_path / "demo", backend="unsafe-local", model="glm-4.6", run=looks)
-    (found,) = seen
-    assert (found.llm_model, found.llm_script, found.workers) == ("glm-4.6", None, 2)
-    assert found.llm_base_url == "https://models.example/v1"
-    assert found.llm_api_key is not None and found.llm_api_key.get_secret_value() == "sk-planted-key"
+    (settings,) = loaded
+    assert (settings.llm_model, settings.llm_script, settings.workers) == ("glm-4.6", None, 2)
+    assert settings.llm_base_url == "https://models.example/v1"
+    assert settings.llm_api_key is not None and settings.llm_api_key.get_secret_value() == "sk-planted-key"
     assert "OPENAI_API_KEY" not in os.environ
     assert "sk-planted-key" not in capsys.readouterr().out
     assert not any(b"sk-planted" in path.read_bytes() for path in (tmp_path / "demo").glob("*.*"))
@@ -294,5 +294,9 @@ def test_commands_of_a_real_model_have_its_name_and_the_users_key_and_nothing_el
 def test_scripted_runs_name_no_model_and_need_no_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     prepare(tmp_path, PLAIN, Settings(llm_model="expensive"), None)
     monkeypatch.chdir(tmp_path)
-    found = Settings.load()
-    assert (found.llm_model, found.llm_script, found.db) == (None, Path("script.jsonl"), "sqlite:///prchain.db")
+    settings = Settings.load()
+    assert (settings.llm_model, settings.llm_script, settings.db) == (
+        None,
+        Path("script.jsonl"),
+        "sqlite:///prchain.db",
+    )

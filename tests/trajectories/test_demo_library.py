@@ -115,12 +115,12 @@ def test_default_options_find_the_chains_and_what_can_be_no_stage(repository: Pa
             outcomes = {int(number): outcome for number, outcome in tx.rows(Candidate, "number", "outcome")}
             landed = {int(number): style for number, style in tx.rows(Landing, "number", "style")}
             unlanded = {int(row[0]) for row in tx.rows(PullRequest, "number")} - landed.keys()
-            kept = {(row[0], row[1]): row[2] for row in tx.rows(Dependency, "source", "target", "relation")}
+            relations = {(row[0], row[1]): row[2] for row in tx.rows(Dependency, "source", "target", "relation")}
         store.close()
     assert chains == CHAINS
     assert landed == {step.number: str(step.style) for step in HISTORY if step.style in {Style.MERGE, Style.SQUASH}}
     assert unlanded == {12}
     assert {number for number, outcome in outcomes.items() if outcome == "chained"} == set(STAGES)
     assert (outcomes[7], outcomes[9]) == ("reverted", "revert")
-    assert kept[5, 2] == kept[8, 5] == "fixes"
-    assert kept[10, 6] == kept[11, 4] == "follow_up"
+    assert relations[5, 2] == relations[8, 5] == "fixes"
+    assert relations[10, 6] == relations[11, 4] == "follow_up"

@@ -1,4 +1,4 @@
-"""The demo's script: it answers each state of each conversation in one way, and never by what it did before."""
+"""The demo's script: it answers each state of each conversation in one way, without memory."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def ask(scripted: ScriptedModel, purpose: str, *texts: str) -> Any:
 
 
 def conversation(chain: ChainAnswers) -> list[tuple[str | None, AgentTurn | None]]:
-    """What is said to the agent, and its turns, in order: (words, None) or (None, turn)."""
+    """The messages to the agent, and its turns, in order: (text, None) or (None, turn)."""
     out: list[tuple[str | None, AgentTurn | None]] = []
     for stage in chain.stages:
         out.append((f"Task:\n{prose(stage.query)}\nGo.", None))
@@ -47,16 +47,16 @@ def conversation(chain: ChainAnswers) -> list[tuple[str | None, AgentTurn | None
 
 @pytest.mark.parametrize("name", ANSWERS)
 def test_every_state_of_a_conversation_has_its_own_answer_also_after_a_new_start(name: str, tmp_path: Path) -> None:
-    said: list[str] = []
+    replies: list[str] = []
     going_on = model(tmp_path)
     for words, turn in conversation(ANSWERS[name]):
         if turn is None:
             assert words is not None
-            said.append(words)
+            replies.append(words)
         else:
-            assert ask(going_on, "agent", *said).text == turn.say
-            assert ask(model(tmp_path), "agent", *said).text == turn.say
-            said.append(turn.say)
+            assert ask(going_on, "agent", *replies).text == turn.say
+            assert ask(model(tmp_path), "agent", *replies).text == turn.say
+            replies.append(turn.say)
 
 
 def test_what_tells_states_apart_is_said_once() -> None:
@@ -68,8 +68,8 @@ def test_what_tells_states_apart_is_said_once() -> None:
 def test_every_call_has_an_id_of_its_own_within_its_chain() -> None:
     lines = [json.loads(line) for line in write_script("/testbed").splitlines()]
     for chain in ANSWERS.values():
-        says = {turn.say for stage in chain.stages for attempt in stage.attempts for turn in attempt.turns}
-        ids = [call["id"] for line in lines if line["reply"] in list(says) for call in line["tool_calls"]]
+        replies = {turn.say for stage in chain.stages for attempt in stage.attempts for turn in attempt.turns}
+        ids = [call["id"] for line in lines if line["reply"] in list(replies) for call in line["tool_calls"]]
         assert len(ids) == len(set(ids)) > 0
 
 
@@ -121,9 +121,9 @@ def test_without_a_known_folder_files_are_edited_with_bash_and_to_the_same_effec
 def test_the_script_of_a_stage_is_asked_by_title(tmp_path: Path) -> None:
     scripted = model(tmp_path)
     for stage in STAGES:
-        shown = f"title: {stage.title} (#1)"
-        assert json.loads(ask(scripted, "query", shown).text) == {"query": prose(stage.query)}
-        assert json.loads(ask(scripted, "plan", shown).text) == stage.plan.model_dump()
+        title = f"title: {stage.title} (#1)"
+        assert json.loads(ask(scripted, "query", title).text) == {"query": prose(stage.query)}
+        assert json.loads(ask(scripted, "plan", title).text) == stage.plan.model_dump()
 
 
 def titles(stages: Sequence[StageAnswers]) -> list[str]:

@@ -1,4 +1,4 @@
-"""A database that the code of before migration 0005 wrote: it opens, lists, exports and goes on, and keeps its ids.
+"""A database from before migration 0005: it opens, lists, exports, its rollouts resume, and ids stay.
 
 ``data/database_0004.sql`` is a dump of one, made by that code in the world of `tests.trajectories.rolloutworld`: a
 chain with its task and its proof, sample 0 rolled out, and sample 1 killed in stage 2.
@@ -37,7 +37,7 @@ PROMPTS = {
 
 @pytest.fixture
 def earlier(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RolloutWorld]:
-    """The world with the database of before; trees that agents left are there, as they were."""
+    """The world with the earlier database, and the trees that agents left."""
     monkeypatch.chdir(tmp_path)
     with rollout_world(tmp_path, [(1, 2, 3)]) as now:
         roll(now.context(), now.chains[0], 7)  # the same work, so the same trees
@@ -47,9 +47,9 @@ def earlier(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Rollout
     text = DUMP.read_text(encoding="utf-8")
     for name, package in PROMPTS.items():
         text = text.replace(f"@{name.upper()}@", load_prompt(package, name).hash)
-    with sqlite3.connect(database) as made:
-        made.executescript(text.replace("@TILL@", str(tmp_path / "till.git")).replace("@FOLDER@", str(tmp_path)))
-    made.close()
+    with sqlite3.connect(database) as connection:
+        connection.executescript(text.replace("@TILL@", str(tmp_path / "till.git")).replace("@FOLDER@", str(tmp_path)))
+    connection.close()
     from sql.store import Store
 
     store = Store.open(str(database))
@@ -78,12 +78,12 @@ def test_it_is_listed_shown_counted_and_exported(
 
 def test_what_is_over_is_not_rolled_out_again_and_what_is_half_done_goes_on(earlier: RolloutWorld) -> None:
     model = PolicyModel()
-    run = earlier.run(earlier.context(model, more=suited(earlier)), samples=2)
+    run = earlier.run(earlier.context(model, overrides=suited(earlier)), samples=2)
     assert [unit.sample for unit in run.pending().units] == [1] and run.anew(run.pending()).samples == 0
     before = earlier.rows(TrajectoryMessage, "ordinal", "content", trajectory_id=HALF_DONE)
-    asked = len(earlier.rows(LlmCall, "id"))
+    call_count = len(earlier.rows(LlmCall, "id"))
     assert run.run().outcomes == {"accepted": 1}
     assert earlier.rows(TrajectoryMessage, "ordinal", "content", trajectory_id=HALF_DONE)[: len(before)] == before
-    assert 0 < model.count("agent") < 11 and len(earlier.rows(LlmCall, "id")) == asked + len(model.asked)
+    assert 0 < model.count("agent") < 11 and len(earlier.rows(LlmCall, "id")) == call_count + len(model.asked)
     assert earlier.rows(Trajectory, "id", "outcome") == [(HALF_DONE, "accepted"), (OVER, "accepted")]
     assert run.run().outcomes == {}

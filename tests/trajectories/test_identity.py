@@ -1,4 +1,4 @@
-"""What decides a trajectory: what changes its id, what an old row is recognised by, and what stands beside it."""
+"""Identities: what changes an id, how an old row is recognised, and which stored trajectories match."""
 
 from __future__ import annotations
 
@@ -87,8 +87,8 @@ class TestRule:
         other = 2 if name == "sample" else ("p", 3) if name == "parent" else () if name == "observers" else other
         changed = replace(WHOLE, **{name: other})
         assert changed.id != WHOLE.id
-        assert named(WHOLE, changed) == {name}
-        assert named(changed, WHOLE) == {name}
+        assert differing_fields(WHOLE, changed) == {name}
+        assert differing_fields(changed, WHOLE) == {name}
 
     def test_every_field_is_a_place_a_choice_or_an_input(self) -> None:
         assert sorted((*PLACE, *CHOICES, *INPUTS)) == sorted(field.name for field in fields(Identity))
@@ -97,22 +97,22 @@ class TestRule:
         assert json.loads(Identity("c", 0).to_json()) == {"rule": 2, "chain": "c", "sample": 0, "scaffold": "react"}
 
     def test_what_is_partly_known_counts_as_equal_in_the_rest(self) -> None:
-        wanted = stored(WHOLE.to_json())
+        current = stored(WHOLE.to_json())
         known: dict[str, Any] = {"models": {"agent": {"model": "m"}}, "prompts": {"query": "2"}}
-        assert differences(known, wanted, whole=False) == set()
-        assert differences({"prompts": {"query": "3"}}, wanted, whole=False) == {"prompts"}
-        assert differences({"prompts": {"gone": "1"}}, wanted, whole=False) == {"prompts"}
-        assert differences({"models": {"judge": None}}, wanted, whole=False) == {"models"}
+        assert differences(known, current, whole=False) == set()
+        assert differences({"prompts": {"query": "3"}}, current, whole=False) == {"prompts"}
+        assert differences({"prompts": {"gone": "1"}}, current, whole=False) == {"prompts"}
+        assert differences({"models": {"judge": None}}, current, whole=False) == {"models"}
 
 
-def named(known: Identity, wanted: Identity) -> set[str]:
-    return differences(stored(known.to_json()), stored(wanted.to_json()))
+def differing_fields(known: Identity, current: Identity) -> set[str]:
+    return differences(stored(known.to_json()), stored(current.to_json()))
 
 
 @pytest.fixture
 def world(tmp_path: Path, database_url: str) -> Iterator[RolloutWorld]:
-    with rollout_world(tmp_path, [(1, 2, 3)], url=database_url) as made:
-        yield made
+    with rollout_world(tmp_path, [(1, 2, 3)], url=database_url) as rollouts:
+        yield rollouts
 
 
 def identity(world: RolloutWorld, context: RunContext | None = None, sample: int = 0) -> Identity:
@@ -122,13 +122,13 @@ def identity(world: RolloutWorld, context: RunContext | None = None, sample: int
 
 
 def with_options(world: RolloutWorld, **options: Any) -> RunContext:
-    """A context of other options; the scaffold is what it was, since mini-swe-agent may not be there."""
+    """A context with other options; the scaffold stays, since mini-swe-agent may not be installed."""
     base = world.context()
     return replace(base, options=replace(base.options, **options))
 
 
 class TestTable:
-    """Each thing that a run is given: changes the id, or does not."""
+    """Each input of a run: whether it changes the id."""
 
     @pytest.mark.parametrize("name", sorted(DEFAULTS))
     def test_an_option_changes_the_id(self, world: RolloutWorld, name: str) -> None:
@@ -254,20 +254,20 @@ class TestTable:
             version: ClassVar[str] = "2"
 
         kinds = [(), (Repetition(),), (Repetition(times=4),), (Worded(),), (Newer(),)]
-        made = [identity(world, replace(world.context(), observers=kind)).id for kind in kinds]
-        assert len(set(made)) == len(kinds) and made[0] == identity(world).id
+        ids = [identity(world, replace(world.context(), observers=kind)).id for kind in kinds]
+        assert len(set(ids)) == len(kinds) and ids[0] == identity(world).id
 
     def test_chain_sample_and_parent(self, world: RolloutWorld) -> None:
         other = world.add_chain((1, 2))
         context = world.context()
         with world.store.reading() as tx:
-            made = {
+            ids = {
                 context.find(tx, chain, sample, parent)[0].id
                 for chain in (world.chains[0], other)
                 for sample in (0, 1)
                 for parent in (None, ("p", 3), ("p", 4))
             }
-        assert len(made) == 12
+        assert len(ids) == 12
 
     def test_machine_workers_budget_waits_and_display_do_not(self, world: RolloutWorld, tmp_path: Path) -> None:
         base = identity(world)
@@ -284,15 +284,15 @@ class TestTable:
         assert "workers" not in {field.name for field in fields(RolloutOptions)}
 
 
-def edit_prompt(monkeypatch: pytest.MonkeyPatch, wanted: str) -> None:
-    """Let a prompt's file have other words."""
+def edit_prompt(monkeypatch: pytest.MonkeyPatch, prompt_name: str) -> None:
+    """Change the text of a prompt's file."""
     from prchain.llm import prompts
 
     real = prompts.load_prompt
 
     def load(package: str, name: str) -> Prompt:
-        made = real(package, name)
-        return replace(made, hash="edited") if made.name == wanted else made
+        prompt = real(package, name)
+        return replace(prompt, hash="edited") if prompt.name == prompt_name else prompt
 
     for module in ("scaffolds.kinds.react", "verdicts.judge", "rollouts.rollout", "verdicts.comments"):
         monkeypatch.setattr(f"trajectories.{module}.load_prompt", load)
@@ -326,7 +326,7 @@ OLD_ID = "0123456789abcdef"
 
 
 def as_before(world: RolloutWorld, name: str, **columns: Any) -> None:
-    """Let a trajectory's row be as it was before identities were stored: another id, every option, fewer prompts."""
+    """Give a trajectory the row of the time before identities were stored: another id, every option, fewer prompts."""
     ((prompts,),) = world.rows(Trajectory, "prompts", id=name)
     known = {key: value for key, value in json.loads(prompts).items() if key != "prefix"}
     rename(world, name, OLD_ID)
@@ -345,7 +345,7 @@ def rename(world: RolloutWorld, name: str, to: str) -> None:
         for table in ("trajectory_stages", "verdicts", "trajectory_messages"):
             moved = tx.connection.execute(text(f"SELECT * FROM {table} WHERE {tables[table]} = :n"), {"n": name})
             rows = [{**mapping, "trajectory_id": to} for mapping in moved.mappings()]
-            model = next(one for one in _models() if one.__tablename__ == table)
+            model = next(model_ for model_ in _models() if model_.__tablename__ == table)
             tx.upsert(model, rows)
         tx.delete(Trajectory, id=name)
 
@@ -388,8 +388,8 @@ class TestOldRows:
     )
     def test_one_of_another_choice_is_another_trajectory(self, world: RolloutWorld, columns: dict[str, Any]) -> None:
         as_before(world, roll(world.context(), world.chains[0], 0), **columns)
-        found = find(world)
-        assert found.stored is None and found.outdated == ()
+        existing = find(world)
+        assert existing.stored is None and existing.outdated == ()
 
     @pytest.mark.parametrize(
         ("columns", "field"), [({"prompts": '{"judge": "as it was"}'}, "prompts"), ({"tools": "[]"}, "tools")]
@@ -398,15 +398,15 @@ class TestOldRows:
         self, world: RolloutWorld, columns: dict[str, Any], field: str
     ) -> None:
         as_before(world, roll(world.context(), world.chains[0], 0), **columns)
-        found = find(world)
-        assert found.stored is None and found.standing is not None
-        assert (found.standing.stored.id, found.standing.fields) == (OLD_ID, (field,))
+        existing = find(world)
+        assert existing.stored is None and existing.standing is not None
+        assert (existing.standing.stored.id, existing.standing.fields) == (OLD_ID, (field,))
 
     def test_one_whose_messages_show_another_task_is_outdated(self, world: RolloutWorld) -> None:
         as_before(world, roll(world.context(), world.chains[0], 0))
         with world.store.transaction() as tx:
             tx.connection.execute(update(TaskStage).where(TaskStage.position == 3).values(query="Something else."))
-        assert [one.fields for one in find(world).outdated] == [("task",)]
+        assert [outdated.fields for outdated in find(world).outdated] == [("task",)]
 
     def test_one_that_an_observer_spoke_in_is_not_one_without(self, world: RolloutWorld) -> None:
         as_before(world, roll(world.context(), world.chains[0], 0))
@@ -433,7 +433,7 @@ class Killed(BaseException):
 
 
 def half_done(world: RolloutWorld) -> str:
-    """A rollout that is cut off in stage 2; its id."""
+    """The id of a rollout that is killed in stage 2."""
 
     def cut(request: Any) -> None:
         if request.purpose == "agent" and "Task 2 of" in str([message.content for message in request.messages]):
@@ -447,7 +447,7 @@ def half_done(world: RolloutWorld) -> str:
 
 
 def end_by_another(world: RolloutWorld, name: str) -> None:
-    """Let a trajectory end, as another process would."""
+    """End a trajectory, as another process would."""
     with world.store.transaction() as tx:
         tx.connection.execute(update(Trajectory).where(Trajectory.id == name).values(outcome="accepted"))
 
@@ -460,11 +460,11 @@ class TestProofThatDoesNotGate:
 
     def test_a_result_under_another_proof_is_outdated(self, world: RolloutWorld) -> None:
         prove(world)
-        name = roll(world.context(more=suited(world)), world.chains[0], 0)
+        name = roll(world.context(overrides=suited(world)), world.chains[0], 0)
         prove(world, f2p="test_other")
-        found = find(world)
-        assert found.stored is None and found.standing is not None
-        assert (found.standing.stored.id, found.standing.fields) == (name, ("proof",))
+        existing = find(world)
+        assert existing.stored is None and existing.standing is not None
+        assert (existing.standing.stored.id, existing.standing.fields) == (name, ("proof",))
 
 
 class TestOutdated:
@@ -543,11 +543,11 @@ class TestOutdated:
         old = half_done(world)
         real = rollout._supersede
 
-        def late(context: RunContext, name: str, found: Any) -> None:
+        def late(context: RunContext, name: str, existing: Any) -> None:
             with monkeypatch.context() as patch:
                 patch.setattr(rollout, "_supersede", real)
                 end_by_another(world, old)
-            real(context, name, found)
+            real(context, name, existing)
 
         edit_prompt(monkeypatch, "system_full")
         monkeypatch.setattr(rollout, "_supersede", late)
@@ -571,9 +571,9 @@ class TestOutdated:
         edit_prompt(monkeypatch, "query")
         prove(world)
         assert find(world, world.context(gate="tests", tests="gate")).stored is None, "another option"
-        again = roll(world.context(gate="tests", more=suited(world)), world.chains[0], 0)
-        assert again != name and world.rows(Trajectory, "id") == [(again,)]
-        ((decided_by,),) = world.rows(Trajectory, "decided_by", id=again)
+        new = roll(world.context(gate="tests", overrides=suited(world)), world.chains[0], 0)
+        assert new != name and world.rows(Trajectory, "id") == [(new,)]
+        ((decided_by,),) = world.rows(Trajectory, "decided_by", id=new)
         assert stored(decided_by)["prompts"]["query"] == "edited" and stored(decided_by)["proof"]
 
     def test_one_that_is_over_is_found_though_one_that_never_began_sorts_before_it(self, world: RolloutWorld) -> None:
@@ -582,8 +582,8 @@ class TestOutdated:
         unbegun = StoredTrajectory("0" * 16, "image_missing", known | {"prompts": {"query": "old"}}, True, False)
         over = StoredTrajectory("1" * 16, "accepted", known, True, True)
         also = StoredTrajectory("0" * 15 + "1", "image_missing", known, True, False)
-        found = standing.find(base, [unbegun, also, over])
-        assert found.stored is over and [outdated.stored for outdated in found.outdated] == [unbegun]
+        existing = standing.find(base, [unbegun, also, over])
+        assert existing.stored is over and [outdated.stored for outdated in existing.outdated] == [unbegun]
 
     def test_a_branch_of_a_conversation_under_other_prompts_is_refused(
         self, world: RolloutWorld, monkeypatch: pytest.MonkeyPatch

@@ -45,7 +45,7 @@ from tests.trajectories.agentworld import (
 )
 from tests.trajectories.miniworld import FOLDER, on_the_path
 from tests.trajectories.rolloutworld import SUBMIT as SUBMIT_TOOL
-from tests.trajectories.rolloutworld import FolderPlace, PolicyModel, Said, bash, rollout_world, works
+from tests.trajectories.rolloutworld import FolderPlace, PolicyModel, PolicyReply, bash, rollout_world, works
 from trajectories.model import AgentLimits, AgentUsage, Ending, Entry, EntryKind
 from trajectories.options import RolloutOptions
 from trajectories.rollouts.rollout import roll
@@ -71,8 +71,8 @@ def _package() -> None:
     on_the_path()
 
 
-def scaffold(name: str = "mini", **more: Any) -> ReactScaffold:
-    settings = LoopSettings(**more)
+def scaffold(name: str = "mini", **options: Any) -> ReactScaffold:
+    settings = LoopSettings(**options)
     return MiniScaffold(settings) if name == "mini" else ReactScaffold("bash", settings)
 
 
@@ -86,11 +86,11 @@ def mini(model: Model, **how: Any) -> tuple[Any, Memory]:
 
 
 def test_it_is_a_scaffold_with_the_package_s_own_tool_and_prompts() -> None:
-    made: Scaffold = MiniScaffold()
-    assert made.name == "mini" and [tool["function"]["name"] for tool in made.tools] == ["bash"]
-    (own,) = [name for name in made.prompts if name.startswith("mini-swe-agent-2.")]
-    assert set(made.prompts) == {own, "query", "comment"} and len(own) <= 64
-    assert re.fullmatch(r"[0-9a-f]{16}", made.prompts[own])
+    mini_scaffold: Scaffold = MiniScaffold()
+    assert mini_scaffold.name == "mini" and [tool["function"]["name"] for tool in mini_scaffold.tools] == ["bash"]
+    (own,) = [name for name in mini_scaffold.prompts if name.startswith("mini-swe-agent-2.")]
+    assert set(mini_scaffold.prompts) == {own, "query", "comment"} and len(own) <= 64
+    assert re.fullmatch(r"[0-9a-f]{16}", mini_scaffold.prompts[own])
 
 
 def test_a_query_with_the_overview_stands_in_its_words_on_a_task_and_a_later_one_by_itself() -> None:
@@ -105,23 +105,23 @@ def test_a_query_with_the_overview_stands_in_its_words_on_a_task_and_a_later_one
         "attempt": 2,
         "earlier": "agent",
     }
-    made = MiniScaffold()
-    assert "helpful assistant" in made.opening(EntryKind.SYSTEM, variables)
-    first = made.opening(EntryKind.QUERY, variables)
+    mini_scaffold = MiniScaffold()
+    assert "helpful assistant" in mini_scaffold.opening(EntryKind.SYSTEM, variables)
+    first = mini_scaffold.opening(EntryKind.QUERY, variables)
     assert all(words in first for words in ("All {{ of }} it.", "Mend {% it %}.", "Recommended Workflow", HAND_IN))
     assert "macos" not in first.lower(), "commands run in Linux, whatever the host is"
     later = {**variables, "overview": None, "position": 2}
     assert (
-        made.opening(EntryKind.QUERY, later)
+        mini_scaffold.opening(EntryKind.QUERY, later)
         == load_prompt("trajectories.scaffolds", "query").render(**later)[0].content
     )
-    assert "Not yet." in made.opening(EntryKind.COMMENT, variables)
+    assert "Not yet." in mini_scaffold.opening(EntryKind.COMMENT, variables)
 
 
 def test_options_choose_it_and_what_its_template_fixes_cannot_be_chosen() -> None:
-    made = SCAFFOLDS["mini"].make(RolloutOptions(command_timeout=7, max_tokens=99, overflow="elide"))
-    assert isinstance(made, MiniScaffold)
-    assert made.settings == LoopSettings(command_timeout=7, max_tokens=99, overflow="elide")
+    mini_scaffold = SCAFFOLDS["mini"].make(RolloutOptions(command_timeout=7, max_tokens=99, overflow="elide"))
+    assert isinstance(mini_scaffold, MiniScaffold)
+    assert mini_scaffold.settings == LoopSettings(command_timeout=7, max_tokens=99, overflow="elide")
     with pytest.raises(errors.UsageError, match="10,000"):
         SCAFFOLDS["mini"].make(RolloutOptions(observation_chars=500))
 
@@ -135,16 +135,18 @@ def test_importing_it_leaves_home_environment_and_output_alone(tmp_path: Path) -
         "p = on_the_path(); assert dict(os.environ) == before, 'the environment';"
         "assert not {'litellm', 'openai', 'datasets'} & set(sys.modules), 'heavy packages'; print(p.version)"
     )
-    given = {
+    environment = {
         "HOME": str(tmp_path / "home"),
         "XDG_CONFIG_HOME": str(tmp_path / "home"),
         "PATH": os.environ["PATH"],
         "MSWEA_GLOBAL_CONFIG_DIR": str(config),
         FOLDER: os.environ[FOLDER],
     }
-    ran = subprocess.run([sys.executable, "-c", program], env=given, capture_output=True, text=True, check=False)
-    assert (ran.returncode, ran.stderr) == (0, "")
-    assert re.fullmatch(r"2\.\d+\.\d+\n", ran.stdout)
+    result = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False
+    )
+    assert (result.returncode, result.stderr) == (0, "")
+    assert re.fullmatch(r"2\.\d+\.\d+\n", result.stdout)
     assert not (tmp_path / "home").exists()
 
 
@@ -158,13 +160,18 @@ def test_an_attempt_runs_until_the_work_is_handed_in_and_keeps_each_step_in_one_
     assert [[entry.kind for entry in batch] for batch in record.batches] == [
         [EntryKind.TURN, EntryKind.OBSERVATION]
     ] * 2
-    turn, seen, _, handed_in = record.entries
+    turn, observation, _, handed_in = record.entries
     assert (turn.ordinal, turn.step, turn.content, turn.reasoning) == (2, 1, "Let me look.", "hm")
     assert (turn.tokens_in, turn.tokens_out, turn.usd) == (100, 10, None)
     assert turn.details == {"finish": "tool_calls", "model": "said"}
-    assert seen.content == "<returncode>0</returncode>\n<output>\nfine\n</output>"
-    assert (seen.role, seen.tool_call_id, seen.tool_name, seen.tree) == ("tool", "c1", "bash", "tree1")
-    assert seen.details == {"exit_code": 0}
+    assert observation.content == "<returncode>0</returncode>\n<output>\nfine\n</output>"
+    assert (observation.role, observation.tool_call_id, observation.tool_name, observation.tree) == (
+        "tool",
+        "c1",
+        "bash",
+        "tree1",
+    )
+    assert observation.details == {"exit_code": 0}
     assert handed_in.tool_call_id == "c1" and SUBMISSION in handed_in.content, "the last call is answered, too"
     assert handed_in.details == {"exit_code": 0, "submitted": True}
     for request in model.requests:
@@ -206,16 +213,17 @@ def test_a_faulty_reply_is_kept_and_answered_and_nothing_of_it_is_run(reply: Rep
     sandbox, model = sandbox_of(DONE, OK), Model([reply, SUBMIT])
     attempt, record = mini(model, sandbox=sandbox)
     assert attempt.ending is Ending.SUBMITTED and sandbox.asked == [HAND_IN]
-    turn, *told = record.batches[0]
+    turn, *observations = record.batches[0]
     assert (turn.kind, turn.error, turn.content) == (EntryKind.TURN, fault, reply.text)
     assert [tool_call.arguments for tool_call in turn.tool_calls] == [
         tool_call.arguments for tool_call in reply.tool_calls
     ]
-    assert [entry.role for entry in told] == (["tool"] * len(reply.tool_calls) or ["user"])
+    assert [entry.role for entry in observations] == (["tool"] * len(reply.tool_calls) or ["user"])
     assert all(
-        entry.kind is EntryKind.OBSERVATION and entry.error == fault and "bash" in entry.content for entry in told
+        entry.kind is EntryKind.OBSERVATION and entry.error == fault and "bash" in entry.content
+        for entry in observations
     )
-    assert ("output token limit" in told[0].content) == (fault == "cut_off")
+    assert ("output token limit" in observations[0].content) == (fault == "cut_off")
     requires_valid(model.requests[-1].messages)
 
 
@@ -237,15 +245,17 @@ def test_arguments_that_it_does_not_know_are_let_pass_as_it_does() -> None:
 
 
 def test_what_a_command_says_is_data_in_its_templates() -> None:
-    said = "{{ config }} {% raw %}"
-    sandbox = sandbox_of(("x", ExecResult(1, said.encode())), DONE)
+    output = "{{ config }} {% raw %}"
+    sandbox = sandbox_of(("x", ExecResult(1, output.encode())), DONE)
     _, record = mini(Model([runs("x"), SUBMIT]), sandbox=sandbox)
-    assert record.entries[1].content == f"<returncode>1</returncode>\n<output>\n{said}</output>"
+    assert record.entries[1].content == f"<returncode>1</returncode>\n<output>\n{output}</output>"
 
 
 def test_limits_are_ours_and_those_of_mini_swe_agent_are_off() -> None:
     model = Model([runs(str(turn)) for turn in range(9)])
-    attempt, _ = mini(model, given=spec(stage_limits=AgentLimits(steps=7), stage_used=AgentUsage(steps=5, usd=99.0)))
+    attempt, _ = mini(
+        model, attempt_spec=spec(stage_limits=AgentLimits(steps=7), stage_used=AgentUsage(steps=5, usd=99.0))
+    )
     assert (attempt.ending, len(model.requests)) == (Ending.STEP_LIMIT, 2)
 
 
@@ -263,18 +273,18 @@ def test_the_step_that_ended_the_sandbox_is_kept_and_ends_the_attempt_again_when
     sandbox, record = sandbox_of(("one", ExecResult(0, b"fine")), ("two", errors.DiskLimit("full"))), Memory()
     with pytest.raises(errors.DiskLimit, match="full"):
         mini(Model([reply]), sandbox=sandbox, record=record)
-    turn, *seen = record.entries
-    assert (turn.kind, [entry.error for entry in seen]) == (EntryKind.TURN, [None, "disk_limit", NOT_RUN])
-    assert "full" in seen[1].content and "not executed" in seen[2].content
+    turn, *observations = record.entries
+    assert (turn.kind, [entry.error for entry in observations]) == (EntryKind.TURN, [None, "disk_limit", NOT_RUN])
+    assert "full" in observations[1].content and "not executed" in observations[2].content
     with pytest.raises(errors.DiskLimit, match="full"):
-        mini(Model([]), given=spec([*opening(), *record.entries]))
+        mini(Model([]), attempt_spec=spec([*opening(), *record.entries]))
 
 
 def test_a_reply_with_many_calls_runs_no_more_of_them_than_there_is_time_for() -> None:
     sandbox = sandbox_of(ScriptedResult(slowly, ExecResult(0, b"fine"), repeat=True))
     reply = says("", *(call(command="x", id=f"c{number}") for number in range(40)))
-    given = spec(stage_limits=AgentLimits(seconds=10.1), stage_used=AgentUsage(seconds=10.0))
-    attempt, record = mini(Model([reply]), sandbox=sandbox, given=given)
+    attempt_spec = spec(stage_limits=AgentLimits(seconds=10.1), stage_used=AgentUsage(seconds=10.0))
+    attempt, record = mini(Model([reply]), sandbox=sandbox, attempt_spec=attempt_spec)
     assert attempt.ending is Ending.TIME_LIMIT and 1 <= len(sandbox.asked) <= 3
     assert [entry.error for entry in record.entries[1:]] == [None] * len(sandbox.asked) + [NOT_RUN] * (
         40 - len(sandbox.asked)
@@ -286,7 +296,7 @@ def test_a_stored_reply_counts_against_a_limit_of_cost_with_what_it_cost_when_it
     with pytest.raises(errors.SandboxLost):
         mini(Model([runs("x")]), sandbox=sandbox_of(("x", errors.SandboxLost("gone"))), ledger=ledger, price=price)
     model = Model([])
-    attempt, record = mini(model, ledger=ledger, price=price, given=spec(stage_limits=AgentLimits(usd=100e-6)))
+    attempt, record = mini(model, ledger=ledger, price=price, attempt_spec=spec(stage_limits=AgentLimits(usd=100e-6)))
     assert attempt.ending is Ending.COST_LIMIT and model.requests == []
     assert record.entries[0].usd == pytest.approx(120e-6)
 
@@ -305,9 +315,13 @@ def test_a_command_that_takes_too_long_is_killed_with_what_it_started(plain: Loc
     word = f"4242.{os.getpid()}"
     model = Model([runs(f"echo begun; sleep {word} & sleep {word}"), SUBMIT])
     _, record = mini(model, scaffold=scaffold(command_timeout=1.0), sandbox=plain)
-    seen = record.entries[1]
-    assert (seen.error, seen.details["timed_out"]) == ("timed_out", True)
-    assert seen.content.startswith("<exception>") and "<returncode>-1" in seen.content and "begun" in seen.content
+    observation = record.entries[1]
+    assert (observation.error, observation.details["timed_out"]) == ("timed_out", True)
+    assert (
+        observation.content.startswith("<exception>")
+        and "<returncode>-1" in observation.content
+        and "begun" in observation.content
+    )
     running = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()]
     assert not [content for content in running if content == f"sleep\0{word}\0".encode()]
 
@@ -341,9 +355,13 @@ def test_it_tells_the_model_what_mini_swe_agent_alone_would_tell_it(plain: Local
     models, local = (import_module(f"minisweagent.{name}") for name in ("models.test_models", "environments.local"))
     outputs = []
     for command in [*COMMANDS, HAND_IN]:
-        made = call(command=command)
-        wire = {"id": made.id, "type": "function", "function": {"name": made.name, "arguments": made.arguments}}
-        outputs.append(models.make_toolcall_output("Hm.", [wire], [{"command": command, "tool_call_id": made.id}]))
+        tool_call = call(command=command)
+        wire = {
+            "id": tool_call.id,
+            "type": "function",
+            "function": {"name": tool_call.name, "arguments": tool_call.arguments},
+        }
+        outputs.append(models.make_toolcall_output("Hm.", [wire], [{"command": command, "tool_call_id": tool_call.id}]))
     agent = package.agent(
         models.DeterministicToolcallModel(outputs=outputs, observation_template=package.observation, cost_per_call=0),
         local.LocalEnvironment(cwd=str(tmp_path), env=package.environment),
@@ -369,7 +387,9 @@ WHOLE_TURNS = st.one_of(
     st.sampled_from([reply for reply, _ in BAD_TURNS if len(reply.tool_calls) < 2]),
     st.lists(
         st.sampled_from(["ls", "false", "cd x && make", HAND_IN, f"{HAND_IN} && cat p"]), min_size=1, max_size=3
-    ).map(lambda given: says("Go.", *(call(command=one, id=f"c{place}") for place, one in enumerate(given)))),
+    ).map(
+        lambda commands: says("Go.", *(call(command=command, id=f"c{place}") for place, command in enumerate(commands)))
+    ),
 )
 """Replies of which all is run or nothing: of one that is faulty in part mini-swe-agent runs nothing, ours the rest."""
 
@@ -377,16 +397,16 @@ WHOLE_TURNS = st.one_of(
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(replies=st.lists(WHOLE_TURNS, max_size=6))
 def test_both_scaffolds_run_the_same_commands_in_the_same_order(replies: list[Reply]) -> None:
-    found = []
+    runs_of_both = []
     for name in BOTH:
         sandbox = sandbox_of(DONE, ("false", ExecResult(1, b"no\n")), OK)
         attempt, record = work(
             Model([*replies, SUBMIT]),
             scaffold=scaffold(name),
             sandbox=sandbox,
-            given=spec(stage_limits=AgentLimits(steps=9)),
+            attempt_spec=spec(stage_limits=AgentLimits(steps=9)),
         )
-        told = [
+        summary = [
             (
                 entry.ordinal,
                 entry.step,
@@ -401,18 +421,18 @@ def test_both_scaffolds_run_the_same_commands_in_the_same_order(replies: list[Re
             )
             for entry in record.entries
         ]
-        found.append((sandbox.asked, attempt.ending, attempt.used.tokens, told))
-    assert found[0] == found[1]
+        runs_of_both.append((sandbox.asked, attempt.ending, attempt.used.tokens, summary))
+    assert runs_of_both[0] == runs_of_both[1]
 
 
 def test_of_a_reply_that_is_faulty_in_part_ours_runs_the_rest_and_mini_swe_agent_nothing() -> None:
     reply = says("", call(command="ls", id="a"), call("nothing", "b"))
-    asked = {}
+    commands = {}
     for name in BOTH:
         sandbox = sandbox_of(DONE, OK)
         work(Model([reply, SUBMIT]), scaffold=scaffold(name), sandbox=sandbox)
-        asked[name] = sandbox.asked
-    assert asked == {"react": ["ls", HAND_IN], "mini": [HAND_IN]}
+        commands[name] = sandbox.asked
+    assert commands == {"react": ["ls", HAND_IN], "mini": [HAND_IN]}
 
 
 # ---- taking up, observers, context
@@ -426,10 +446,10 @@ def test_an_attempt_that_was_killed_after_any_step_goes_on_without_asking_again(
     whole_attempt, whole = mini(Model(CHAIN))
     stored = [entry for batch in whole.batches[:kept] for entry in batch]
     rest = Model(CHAIN[kept:])
-    attempt, record = mini(rest, given=spec([*opening(), *stored]))
+    attempt, record = mini(rest, attempt_spec=spec([*opening(), *stored]))
     assert attempt.ending is whole_attempt.ending is Ending.SUBMITTED
     assert without_times([*stored, *record.entries]) == without_times(whole.entries)
-    assert rest.said == []
+    assert rest.replies == []
 
 
 def test_a_reply_that_was_stored_and_a_step_that_was_not_cost_nothing_again() -> None:
@@ -460,8 +480,8 @@ def test_observers_insert_words_that_the_model_reads_and_stop_a_run() -> None:
 def test_what_does_not_fit_the_context_is_left_out_of_what_is_sent_and_not_of_what_is_kept() -> None:
     sandbox = sandbox_of(DONE, ScriptedResult(lambda _: True, ExecResult(0, b"x" * 4000), repeat=True))
     model = Model([*(runs(str(turn), usage=Usage()) for turn in range(6)), SUBMIT])
-    made = scaffold(context_tokens=5000, max_tokens=1000, overflow="elide")
-    attempt, record = mini(model, scaffold=made, sandbox=sandbox)
+    eliding = scaffold(context_tokens=5000, max_tokens=1000, overflow="elide")
+    attempt, record = mini(model, scaffold=eliding, sandbox=sandbox)
     assert attempt.ending is Ending.SUBMITTED
     assert any("not shown any more" in message.content for message in model.requests[-1].messages)
     assert not any("not shown any more" in entry.content for entry in record.entries)
@@ -471,9 +491,9 @@ def test_what_does_not_fit_the_context_is_left_out_of_what_is_sent_and_not_of_wh
 # ---- a whole rollout
 
 
-def in_its_words(messages: Sequence[Mapping[str, Any]]) -> Said:
-    said = works(messages)
-    return bash(HAND_IN) if said == SUBMIT_TOOL else said
+def in_its_words(messages: Sequence[Mapping[str, Any]]) -> PolicyReply:
+    reply = works(messages)
+    return bash(HAND_IN) if reply == SUBMIT_TOOL else reply
 
 
 def test_a_chain_is_worked_through_also_where_the_sandbox_is_lost_in_the_middle(tmp_path: Path) -> None:
@@ -486,26 +506,26 @@ def test_a_chain_is_worked_through_also_where_the_sandbox_is_lost_in_the_middle(
 
         return before
 
-    found = []
+    results = []
     for name, at in (("whole", 0), ("lost", 3)):
         (tmp_path / name).mkdir()
         with rollout_world(tmp_path / name, [(1, 2, 3)]) as world:
-            model, seen = PolicyModel(in_its_words), list[str]()
-            before = lose(seen, at)
-            made = {"make_workplace": lambda _, trees, w=world, b=before: FolderPlace(trees, w.folder, b)}
-            trajectory = roll(world.context(model, scaffold="mini", more=made), world.chains[0], 0)
+            model, written = PolicyModel(in_its_words), list[str]()
+            before = lose(written, at)
+            overrides = {"make_workplace": lambda _, trees, w=world, b=before: FolderPlace(trees, w.folder, b)}
+            trajectory = roll(world.context(model, scaffold="mini", overrides=overrides), world.chains[0], 0)
             assert world.outcome(trajectory) == ("accepted", 3, None)
             ((scaffold_name, tools),) = world.rows(Trajectory, "scaffold", "tools", id=trajectory)
             assert (scaffold_name, len(json.loads(tools))) == ("mini", 1)
-            errors_said = world.rows(TrajectoryMessage, "error", trajectory_id=trajectory)
-            assert {one for (one,) in errors_said} == {None}
+            error_rows = world.rows(TrajectoryMessage, "error", trajectory_id=trajectory)
+            assert {error for (error,) in error_rows} == {None}
             columns = ("ordinal", "kind", "position", "attempt", "step", "tool_calls", "tool_call_id", "details")
             rows = [
                 (*row[:-1], json.loads(row[-1]).get("exit_code"))
                 for row in world.rows(TrajectoryMessage, *columns, trajectory_id=trajectory)
             ]
-            found.append((rows, world.rows(LlmCall, "purpose", "subject", "attempt", "state"), len(seen)))
-    (rows, calls, commands), (same_rows, same_calls, more_commands) = found
+            results.append((rows, world.rows(LlmCall, "purpose", "subject", "attempt", "state"), len(written)))
+    (rows, calls, commands), (same_rows, same_calls, more_commands) = results
     assert rows == same_rows
     assert calls == same_calls, "no reply was paid twice"
     assert more_commands == commands + 1
@@ -515,23 +535,27 @@ def test_a_chain_is_worked_through_also_where_the_sandbox_is_lost_in_the_middle(
 def test_mini_swe_agent_holds_the_same_conversation_as_the_model_is_sent(
     monkeypatch: pytest.MonkeyPatch, kept: int
 ) -> None:
-    held: list[list[tuple[str, str, str | None]]] = []
+    conversations: list[list[tuple[str, str, str | None]]] = []
     query = mini_module._Model.query
 
-    def look(self: Any, messages: Sequence[Mapping[str, Any]], **more: Any) -> Any:
-        held.append([(message["role"], message["content"], message.get("tool_call_id")) for message in messages])
-        return query(self, messages, **more)
+    def look(self: Any, messages: Sequence[Mapping[str, Any]], **options: Any) -> Any:
+        conversations.append(
+            [(message["role"], message["content"], message.get("tool_call_id")) for message in messages]
+        )
+        return query(self, messages, **options)
 
     monkeypatch.setattr(mini_module._Model, "query", look)
     _, whole = mini(Model(CHAIN))
     stored = [entry for batch in whole.batches[:kept] for entry in batch]
-    held.clear()
+    conversations.clear()
     model = Model(CHAIN[kept:])
-    mini(model, given=spec([*opening(), *stored]), observers=[lambda entries: Advice(guidance=f"{len(entries)}")])
-    assert len(held) == len(CHAIN) - kept
-    assert held == [
-        [(message.role, message.content, message.tool_call_id) for message in asked.messages]
-        for asked in model.requests
+    mini(
+        model, attempt_spec=spec([*opening(), *stored]), observers=[lambda entries: Advice(guidance=f"{len(entries)}")]
+    )
+    assert len(conversations) == len(CHAIN) - kept
+    assert conversations == [
+        [(message.role, message.content, message.tool_call_id) for message in request.messages]
+        for request in model.requests
     ]
 
 

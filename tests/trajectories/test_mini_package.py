@@ -1,4 +1,4 @@
-"""Where mini-swe-agent is missing, or is another one."""
+"""mini-swe-agent is missing, or has another version."""
 
 from __future__ import annotations
 

@@ -8,17 +8,17 @@ from environments.sandboxes.sandbox import OUT_OF_MEMORY, OUTPUT_LIMIT, PROCESS_
 from trajectories.scaffolds.observations import SUBMISSION, bytes_for, command_observation, cut, is_submission
 
 
-def told(result: ExecResult, most: int = 100) -> tuple[str, int]:
+def observation_of(result: ExecResult, most: int = 100) -> tuple[str, int]:
     return command_observation(result, most=most, timeout=30)
 
 
 def test_a_short_output_stands_whole_behind_its_return_code() -> None:
-    assert told(ExecResult(2, b"a\nb\n")) == ("<returncode>2</returncode>\n<output>\na\nb\n</output>", 0)
-    assert told(ExecResult(0, b""))[0] == "<returncode>0</returncode>\n<output>\n</output>"
+    assert observation_of(ExecResult(2, b"a\nb\n")) == ("<returncode>2</returncode>\n<output>\na\nb\n</output>", 0)
+    assert observation_of(ExecResult(0, b""))[0] == "<returncode>0</returncode>\n<output>\n</output>"
 
 
 def test_a_long_output_is_cut_to_head_and_tail_and_says_how_much_is_missing() -> None:
-    content, omitted = told(ExecResult(0, b"H" * 50 + b"m" * 70 + b"T" * 50))
+    content, omitted = observation_of(ExecResult(0, b"H" * 50 + b"m" * 70 + b"T" * 50))
     assert omitted == 70 and "70 characters elided" in content
     assert f"<output_head>\n{'H' * 50}\n</output_head>" in content
     assert f"<output_tail>\n{'T' * 50}\n</output_tail>" in content
@@ -26,13 +26,13 @@ def test_a_long_output_is_cut_to_head_and_tail_and_says_how_much_is_missing() ->
 
 
 def test_what_the_sandbox_left_out_counts() -> None:
-    content, omitted = told(ExecResult(0, b"H" * 400 + b"T" * 400, omitted=1_000_000, head=400))
+    content, omitted = observation_of(ExecResult(0, b"H" * 400 + b"T" * 400, omitted=1_000_000, head=400))
     assert omitted == 1_000_700 and "1000700 characters elided" in content
     assert content.count("H" * 50) == 1 and content.count("T" * 50) == 1
 
 
 def test_head_and_tail_of_what_the_sandbox_cut_are_not_mixed_up_where_they_are_short() -> None:
-    content, omitted = told(ExecResult(0, b"HHTT", omitted=9, head=2))
+    content, omitted = observation_of(ExecResult(0, b"HHTT", omitted=9, head=2))
     assert "<output_head>\nHH\n" in content and "<output_tail>\nTT\n" in content and omitted == 9
 
 
@@ -47,14 +47,14 @@ def test_head_and_tail_of_what_the_sandbox_cut_are_not_mixed_up_where_they_are_s
     ],
 )
 def test_what_ended_a_command_is_told(result: ExecResult, words: str) -> None:
-    content, _ = told(result)
+    content, _ = observation_of(result)
     assert content.startswith("<exception>") and words in content.split("</exception>")[0]
     assert f"<returncode>{-1 if result.exit_code is None else result.exit_code}</returncode>" in content
 
 
 @given(st.binary(max_size=3000), st.integers(2, 200))
 def test_any_bytes_are_shown_within_the_limit(output: bytes, most: int) -> None:
-    content, omitted = told(ExecResult(0, output), most)
+    content, omitted = observation_of(ExecResult(0, output), most)
     assert len(content) <= most + 600 and omitted >= 0
     content.encode()
 
@@ -66,7 +66,9 @@ def test_enough_bytes_are_asked_for_to_fill_head_and_tail(text: str, most: int) 
     if len(raw) <= limit:
         return
     half = limit // 2
-    content, _ = told(ExecResult(0, raw[:half] + raw[len(raw) - half :], omitted=len(raw) - 2 * half, head=half), most)
+    content, _ = observation_of(
+        ExecResult(0, raw[:half] + raw[len(raw) - half :], omitted=len(raw) - 2 * half, head=half), most
+    )
     assert f"<output_head>\n{text[: most - most // 2]}\n" in content
     assert f"<output_tail>\n{text[len(text) - most // 2 :]}\n" in content
 

@@ -18,7 +18,7 @@ from prchain.llm.model import Message, Request, ToolCall
 from prchain.llm.price import Price
 from prchain.llm.prompts import Prompt
 from sql.tables import LlmCall, Trajectory, TrajectoryMessage
-from tests.trajectories.rolloutworld import SUBMIT, PolicyModel, RolloutWorld, Said, bash, rollout_world, works
+from tests.trajectories.rolloutworld import SUBMIT, PolicyModel, PolicyReply, RolloutWorld, bash, rollout_world, works
 from trajectories.model import Entry, EntryKind
 from trajectories.observers.repetition import Repetition
 from trajectories.observers.setup import GROUP, make_observers
@@ -30,12 +30,12 @@ ATTEMPT = ObservedAttempt(None, "t/1", 0, 1, 1, "overview", "query")  # type: ig
 
 @pytest.fixture
 def world(tmp_path: Path, database_url: str) -> Iterator[RolloutWorld]:
-    with rollout_world(tmp_path, [(1, 2, 3)], url=database_url) as made:
-        yield made
+    with rollout_world(tmp_path, [(1, 2, 3)], url=database_url) as rollouts:
+        yield rollouts
 
 
 class Asking:
-    """A kind that asks a model about every step, and says what it said after the first step of an attempt."""
+    """A kind that asks a model about every step, and passes on the reply after the first step of an attempt."""
 
     name = "asking"
     version = "1"
@@ -44,23 +44,23 @@ class Asking:
     purposes = ("watch",)
 
     def __init__(self) -> None:
-        self.made: list[tuple[int, int]] = []
+        self.attempts: list[tuple[int, int]] = []
 
     def calls(self, steps: float) -> Mapping[str, tuple[float, float, float]]:
         return {"watch": (steps, 100 * steps, 10 * steps)}
 
     def observe(self, attempt: ObservedAttempt) -> Observer:
-        self.made.append((attempt.position, attempt.attempt))
+        self.attempts.append((attempt.position, attempt.attempt))
         prompt = Prompt.from_source("watch", b"{% block user %}x{% endblock %}")
 
         def advise(entries: Sequence[Entry]) -> Advice | None:
             steps = sum(entry.kind is EntryKind.TURN for entry in entries)
-            said = f"You watch an agent. {attempt.query} After {steps} steps."
+            prompt_text = f"You watch an agent. {attempt.query} After {steps} steps."
             question = Question(
                 "watch",
                 attempt.subject,
                 prompt,
-                (Message("user", said),),
+                (Message("user", prompt_text),),
                 sample=attempt.sample,
                 attempt=attempt.attempt,
             )
@@ -71,9 +71,9 @@ class Asking:
         return advise
 
 
-def watched(messages: Sequence[Mapping[str, Any]]) -> Said:
+def watched(messages: Sequence[Mapping[str, Any]]) -> PolicyReply:
     if "You watch an agent" in str(messages[0]["content"]):
-        return Said("Look at the tests.")
+        return PolicyReply("Look at the tests.")
     return works(messages)
 
 
@@ -81,27 +81,27 @@ class TestInARollout:
     def test_a_kind_is_made_for_each_attempt_and_its_calls_stand_under_the_stage(self, world: RolloutWorld) -> None:
         kind, model = Asking(), PolicyModel(watched)
         assert isinstance(kind, ObserverKind)
-        name = roll(world.context(model, more={"observers": (kind,)}), world.chains[0], 0)
+        name = roll(world.context(model, overrides={"observers": (kind,)}), world.chains[0], 0)
         assert world.outcome(name)[0] == "accepted"
-        assert kind.made == [(1, 1), (2, 1), (2, 2), (3, 1)]
+        assert kind.attempts == [(1, 1), (2, 1), (2, 2), (3, 1)]
         calls = world.rows(LlmCall, "subject", "attempt", purpose="watch")
         assert set(calls) == {(f"{name}/1", 1), (f"{name}/2", 1), (f"{name}/2", 2), (f"{name}/3", 1)}
         ((usd, tokens),) = world.rows(Trajectory, "usd", "tokens_in", id=name)
         assert usd == pytest.approx(len(model.asked) * 120 / 1e6) and tokens == 100 * len(model.asked)
 
     def test_its_advice_is_a_user_s_turn_with_its_name_and_its_details(self, world: RolloutWorld) -> None:
-        name = roll(world.context(PolicyModel(watched), more={"observers": (Asking(),)}), world.chains[0], 0)
-        said = world.rows(TrajectoryMessage, "role", "content", "details", trajectory_id=name, kind="guidance")
-        assert len(said) == 3
-        assert said[0][:2] == ("user", "Look at the tests.")
-        assert json.loads(said[0][2]) == {"observer": "asking", "steps": 1}
+        name = roll(world.context(PolicyModel(watched), overrides={"observers": (Asking(),)}), world.chains[0], 0)
+        guidance = world.rows(TrajectoryMessage, "role", "content", "details", trajectory_id=name, kind="guidance")
+        assert len(guidance) == 3
+        assert guidance[0][:2] == ("user", "Look at the tests.")
+        assert json.loads(guidance[0][2]) == {"observer": "asking", "steps": 1}
 
     def test_with_one_a_chain_is_rolled_out_beside_the_one_without(self, world: RolloutWorld) -> None:
         model = PolicyModel(watched)
         without = roll(world.context(model), world.chains[0], 0)
         kind = Asking()
-        with_one = roll(world.context(model, more={"observers": (kind,)}), world.chains[0], 0)
-        assert without != with_one and kind.made, "it is asked, though a trajectory without it stands"
+        with_one = roll(world.context(model, overrides={"observers": (kind,)}), world.chains[0], 0)
+        assert without != with_one and kind.attempts, "it is asked, though a trajectory without it stands"
         assert roll(world.context(model), world.chains[0], 0) == without
 
     def test_after_a_kill_it_is_asked_again_and_the_ledger_answers(self, world: RolloutWorld) -> None:
@@ -114,28 +114,28 @@ class TestInARollout:
                 raise Killed
 
         done: list[bool] = []
-        calm = roll(world.context(PolicyModel(watched), more={"observers": (Asking(),)}), world.chains[0], 1)
+        calm = roll(world.context(PolicyModel(watched), overrides={"observers": (Asking(),)}), world.chains[0], 1)
         model = PolicyModel(watched, before=cut)
         with pytest.raises(Killed):
-            roll(world.context(model, more={"observers": (Asking(),)}), world.chains[0], 0)
-        name = roll(world.context(model, more={"observers": (Asking(),)}), world.chains[0], 0)
+            roll(world.context(model, overrides={"observers": (Asking(),)}), world.chains[0], 0)
+        name = roll(world.context(model, overrides={"observers": (Asking(),)}), world.chains[0], 0)
         stored = world.rows(LlmCall, "subject", "attempt", "request_hash", purpose="watch", sample=0)
         assert len(stored) == len(set(stored)) == len(world.rows(LlmCall, "id", purpose="watch", sample=1))
         columns = ("kind", "position", "attempt", "step", "tool_calls", "tree")
-        ours, theirs = (world.rows(TrajectoryMessage, *columns, trajectory_id=one) for one in (name, calm))
+        ours, theirs = (world.rows(TrajectoryMessage, *columns, trajectory_id=id_) for id_ in (name, calm))
         assert ours == theirs and sum(row[0] == "guidance" for row in ours) == 3
 
     def test_it_counts_in_a_dry_run_and_needs_a_price_where_there_is_a_budget(self, world: RolloutWorld) -> None:
         plain = world.run(world.context()).forecast().estimate
-        context = world.context(more={"observers": (Asking(),)})
-        more = world.run(context).forecast().estimate
-        assert more.calls - plain.calls == 3 * 30 and more.tokens_in - plain.tokens_in == 3 * 30 * 100
-        assert (more.usd or 0) > (plain.usd or 0)
+        context = world.context(overrides={"observers": (Asking(),)})
+        estimate = world.run(context).forecast().estimate
+        assert estimate.calls - plain.calls == 3 * 30 and estimate.tokens_in - plain.tokens_in == 3 * 30 * 100
+        assert (estimate.usd or 0) > (plain.usd or 0)
         assert "watch" in context.purposes, "so that `Gateway.check` asks for its model and its price"
 
     def test_a_spent_budget_ends_the_rollout_in_its_call_as_in_the_agents(self, world: RolloutWorld) -> None:
         model = PolicyModel(watched)
-        context = world.context(model, more={"observers": (Asking(),)})
+        context = world.context(model, overrides={"observers": (Asking(),)})
         dear = {"watch": Route(model, Price(1.0, 1000.0))}
         gateway = Gateway(context.gateway.ledger, default=context.gateway.default, routes=dear, budget_usd=1.0)
         name = roll(replace(context, gateway=gateway), world.chains[0], 0)
@@ -151,10 +151,10 @@ class TestInARollout:
 
         kind = Asking()
         kind.observe = breaks  # type: ignore[method-assign]
-        report = world.run(world.context(PolicyModel(watched), more={"observers": (kind,)}), limit=1).run(1)
+        report = world.run(world.context(PolicyModel(watched), overrides={"observers": (kind,)}), limit=1).run(1)
         assert report.counts == {"observer_failed": 1}
         assert str(report.results[0].reason).startswith("the observer asking failed: KeyError: 'no such key' (test_")
-        report = world.run(world.context(PolicyModel(watched), more={"observers": (Asking(),)}), limit=1).run(1)
+        report = world.run(world.context(PolicyModel(watched), overrides={"observers": (Asking(),)}), limit=1).run(1)
         assert report.counts == {"accepted": 1} and len(world.rows(Trajectory, "id")) == 1
 
     def test_one_that_cannot_be_forecast_is_named(self, world: RolloutWorld) -> None:
@@ -164,7 +164,7 @@ class TestInARollout:
         kind = Asking()
         kind.calls = breaks  # type: ignore[method-assign]
         with pytest.raises(ObserverFailed, match="the observer asking failed: ZeroDivisionError"):
-            world.run(world.context(more={"observers": (kind,)})).forecast()
+            world.run(world.context(overrides={"observers": (kind,)})).forecast()
 
 
 def turn(step: int, arguments: str, result: str, *, attempt: int = 1) -> list[Entry]:
@@ -178,29 +178,29 @@ def turn(step: int, arguments: str, result: str, *, attempt: int = 1) -> list[En
     ]
 
 
-def said(entries: list[list[Entry]], times: int = 3) -> list[int]:
+def steps_of_advice(entries: list[list[Entry]], times: int = 3) -> list[int]:
     """The steps after which it speaks."""
     observer = Repetition(times=times).observe(ATTEMPT)
-    found, so_far = [], list[Entry]()
+    steps, so_far = [], list[Entry]()
     for step in entries:
         so_far += step
         if observer(so_far) is not None:
-            found.append(step[0].step)
-    return found
+            steps.append(step[0].step)
+    return steps
 
 
 class TestRepetition:
     def test_it_speaks_at_the_third_equal_result_and_again_after_three_more(self) -> None:
-        assert said([turn(n, "ls", "a") for n in range(1, 8)]) == [3, 6]
-        assert said([turn(n, "ls", "a") for n in range(1, 5)], times=2) == [2, 4]
+        assert steps_of_advice([turn(n, "ls", "a") for n in range(1, 8)]) == [3, 6]
+        assert steps_of_advice([turn(n, "ls", "a") for n in range(1, 5)], times=2) == [2, 4]
 
     def test_other_calls_in_between_do_not_hide_it(self) -> None:
         steps = [turn(1, "ls", "a"), turn(2, "pwd", "/"), turn(3, "ls", "a"), turn(4, "pwd", "/x"), turn(5, "ls", "a")]
-        assert said(steps) == [5]
+        assert steps_of_advice(steps) == [5]
 
     def test_another_result_or_another_attempt_is_no_repetition(self) -> None:
-        assert said([turn(n, "ls", str(n)) for n in range(1, 9)]) == []
-        assert said([turn(n, "ls", "a", attempt=2) for n in range(1, 9)]) == []
+        assert steps_of_advice([turn(n, "ls", str(n)) for n in range(1, 9)]) == []
+        assert steps_of_advice([turn(n, "ls", "a", attempt=2) for n in range(1, 9)]) == []
 
     def test_it_names_the_call_cut_to_a_line_s_length(self) -> None:
         observer = Repetition(times=2).observe(ATTEMPT)
@@ -209,14 +209,14 @@ class TestRepetition:
         assert advice.details == {"call": ("bash " + "x" * 999)[:200], "times": 2, "steps": [1, 2]}
 
     def test_an_agent_that_goes_round_in_circles_is_told(self, world: RolloutWorld) -> None:
-        def circles(messages: Sequence[Mapping[str, Any]]) -> Said:
+        def circles(messages: Sequence[Mapping[str, Any]]) -> PolicyReply:
             if "<task>" not in str(messages):
                 return works(messages)
-            told = any("each time it gave the same result" in str(message["content"]) for message in messages)
-            return SUBMIT if told else bash("ls src")
+            repeated = any("each time it gave the same result" in str(message["content"]) for message in messages)
+            return SUBMIT if repeated else bash("ls src")
 
-        more = {"observers": (Repetition(),)}
-        name = roll(world.context(PolicyModel(circles), refinements=0, more=more), world.chains[0], 0)
+        overrides = {"observers": (Repetition(),)}
+        name = roll(world.context(PolicyModel(circles), refinements=0, overrides=overrides), world.chains[0], 0)
         kinds = [row[0] for row in world.rows(TrajectoryMessage, "kind", trajectory_id=name, position=1)]
         assert kinds == ["system", "query", *["turn", "observation"] * 3, "guidance", "turn", "observation"]
 

@@ -35,8 +35,8 @@ options = st.builds(
 
 @given(options)
 def test_options_come_back_from_their_json_and_equal_ones_have_equal_hashes(rollout_options: RolloutOptions) -> None:
-    again = RolloutOptions.from_json(rollout_options.to_json())
-    assert again == rollout_options and again.hash() == rollout_options.hash()
+    restored = RolloutOptions.from_json(rollout_options.to_json())
+    assert restored == rollout_options and restored.hash() == rollout_options.hash()
 
 
 def test_every_option_is_named_by_identities_in_one_place() -> None:

@@ -1,4 +1,4 @@
-"""The overview of an accepted prefix: asked for until it gives nothing away, and where it is told."""
+"""The overview of an accepted prefix: written again until it does not leak, and where it is used."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def leaks(text: str) -> Sequence[Finding]:
 
 
 def test_an_overview_that_leaks_is_asked_for_again() -> None:
-    asked, model = gateway("The CouponLedger comes.", "Two parts.")
-    assert prefix_overview(asked, TASK, 2, leaks, subject="t/0") == ("Two parts.", None)
+    prefix_gateway, model = gateway("The CouponLedger comes.", "Two parts.")
+    assert prefix_overview(prefix_gateway, TASK, 2, leaks, subject="t/0") == ("Two parts.", None)
     assert model.unused == 0
 
 
 def test_where_every_version_leaks_a_neutral_one_is_told_and_says_why() -> None:
-    asked, model = gateway(*["The CouponLedger comes."] * (REPEATS + 1))
-    text, why = prefix_overview(asked, TASK, 2, leaks, subject="t/0")
+    prefix_gateway, model = gateway(*["The CouponLedger comes."] * (REPEATS + 1))
+    text, why = prefix_overview(prefix_gateway, TASK, 2, leaks, subject="t/0")
     assert text == neutral_overview("shop/till", 2) and "in 2 stages" in text
     assert why is not None and "leaked" in why and model.unused == 0
 
@@ -52,10 +52,10 @@ def test_the_model_reads_of_no_stage_that_is_gone_and_is_told_its_faults() -> No
     script = ScriptedModel([{"reply": {"overview": text}} for text in ("CouponLedger", "Fine.")])
     model = FakeModel(script.complete)
     prefix_overview(Gateway(MemoryLedger(), Route(model)), TASK, 2, leaks, subject="t/0")
-    seen = model.prompts("prefix")
-    assert len(seen) == len(model.asked) == 2
-    assert all("Query 1." in text and "Query 2." in text and "Query 3." not in text for text in seen)
-    assert "'CouponLedger'" not in seen[0] and "'CouponLedger'" in seen[1]
+    prompts = model.prompts("prefix")
+    assert len(prompts) == len(model.asked) == 2
+    assert all("Query 1." in text and "Query 2." in text and "Query 3." not in text for text in prompts)
+    assert "'CouponLedger'" not in prompts[0] and "'CouponLedger'" in prompts[1]
 
 
 def test_a_model_that_cannot_say_it_costs_the_neutral_text_and_an_endpoint_that_fails_is_no_text() -> None:
@@ -70,9 +70,9 @@ def test_a_model_that_cannot_say_it_costs_the_neutral_text_and_an_endpoint_that_
 
 def test_only_queries_that_hold_another_telling_are_retold() -> None:
     plain = Entry(1, 1, 1, 0, EntryKind.QUERY, "user", "Old.", details={"overview": "Old."})
-    told = replace(plain, details={"retold": "New."})
+    details_entry = replace(plain, details={"retold": "New."})
     turn = Entry(2, 1, 1, 1, EntryKind.TURN, "assistant", "Old.")
-    assert [entry.content for entry in retold([plain, told, turn])] == ["Old.", "New.", "Old."]
+    assert [entry.content for entry in retold([plain, details_entry, turn])] == ["Old.", "New.", "Old."]
 
 
 def test_a_query_is_told_as_the_export_of_tasks_tells_it() -> None:

@@ -37,8 +37,8 @@ from tests.trajectories.rolloutworld import (
     SUBMIT,
     FolderPlace,
     PolicyModel,
+    PolicyReply,
     RolloutWorld,
-    Said,
     bash,
     part_of,
     place_of,
@@ -59,14 +59,14 @@ Messages = Sequence[Mapping[str, Any]]
 
 @pytest.fixture
 def world(tmp_path: Path, database_url: str) -> Iterator[RolloutWorld]:
-    with rollout_world(tmp_path, [(1, 2, 3)], url=database_url) as made:
-        yield made
+    with rollout_world(tmp_path, [(1, 2, 3)], url=database_url) as rollouts:
+        yield rollouts
 
 
 def drafts(*positions: int) -> Any:
-    """A policy whose agent writes drafts at some stages, however often it is sent back."""
+    """A policy whose agent always writes drafts at some stages."""
 
-    def policy(messages: Messages) -> Said:
+    def policy(messages: Messages) -> PolicyReply:
         if "You review code" in str(messages[0]["content"]) or "<task>" not in str(messages):
             return works(messages)
         position, turns, reviewed = place_of(messages)
@@ -106,12 +106,12 @@ def test_a_chain_is_worked_through_stage_by_stage_and_sent_back_where_it_was_rej
         row[0] for row in world.rows(TrajectoryMessage, "content", trajectory_id=name, kind="query", position=2)
     )
     assert OVERVIEW not in second and query(2) in second
-    asked = [request for request in model.asked if request.purpose == "agent"]
-    assert len(asked[-1].messages) > 20, "the conversation lasts over the chain"
+    requests = [request for request in model.asked if request.purpose == "agent"]
+    assert len(requests[-1].messages) > 20, "the conversation lasts over the chain"
 
-    again = PolicyModel()
-    assert roll(world.context(again), world.chains[0], 0) == name
-    assert again.asked == [], "what is final is not begun again"
+    second_model = PolicyModel()
+    assert roll(world.context(second_model), world.chains[0], 0) == name
+    assert second_model.asked == [], "what is final is not begun again"
 
 
 def test_a_stage_starts_on_the_agents_own_work_and_what_others_did_meanwhile(world: RolloutWorld) -> None:
@@ -130,9 +130,9 @@ def test_a_stage_starts_on_the_agents_own_work_and_what_others_did_meanwhile(wor
         make_workplace=lambda _, trees: FolderPlace(trees, world.folder),
     )
     third = chain_context.trees.entries(rows[2][1])
-    read = {path: chain_context.trees.blobs([entry.blob])[0] for path, entry in third.items()}
-    assert read[b"src/part_1.py"] == b"value = 1\n" and read[b"src/part_2.py"] == b"value = 2\n"
-    assert b"src/part_3.py" not in read and read[b"unrelated"] == b"3\n"
+    contents = {path: chain_context.trees.blobs([entry.blob])[0] for path, entry in third.items()}
+    assert contents[b"src/part_1.py"] == b"value = 1\n" and contents[b"src/part_2.py"] == b"value = 2\n"
+    assert b"src/part_3.py" not in contents and contents[b"unrelated"] == b"3\n"
 
 
 class TestEnds:
@@ -144,8 +144,8 @@ class TestEnds:
         assert world.rows(Trajectory, "overview", id=name) == [(SHORTER,)]
         with world.store.reading() as tx:
             entries = read_entries(tx, name)
-        told = [entry.content for entry in entries if entry.kind == "query"]
-        assert OVERVIEW in told[0] and "Task 1 of 3" in told[0], "what was said stays in the record"
+        queries = [entry.content for entry in entries if entry.kind == "query"]
+        assert OVERVIEW in queries[0] and "Task 1 of 3" in queries[0], "what was said stays in the record"
         shorter = [entry.content for entry in retold(entries) if entry.kind == "query"]
         assert SHORTER in shorter[0] and OVERVIEW not in shorter[0]
         assert "Task 1 of 2" in shorter[0] and "Task 2 of 2" in shorter[1]
@@ -165,8 +165,8 @@ class TestEnds:
         self, world: RolloutWorld, on_fail: str, inherited: bytes
     ) -> None:
         name = roll(world.context(PolicyModel(drafts(2)), refinements=0, on_fail=on_fail), world.chains[0], 0)
-        told = world.rows(TrajectoryMessage, "content", trajectory_id=name, kind="query", position=3)
-        assert ("It holds your work" in told[0][0]) == (on_fail == "continue")
+        query_rows = world.rows(TrajectoryMessage, "content", trajectory_id=name, kind="query", position=3)
+        assert ("It holds your work" in query_rows[0][0]) == (on_fail == "continue")
         assert world.stages(name) == [(1, "accepted"), (2, "rejected"), (3, "accepted")]
         assert world.outcome(name)[:2] == ("too_short", 1)
         context = world.context()
@@ -181,7 +181,7 @@ class TestEnds:
     def test_a_model_that_never_submits_ends_at_its_limit_and_is_judged_by_what_it_left(
         self, world: RolloutWorld
     ) -> None:
-        def idles(messages: Messages) -> Said:
+        def idles(messages: Messages) -> PolicyReply:
             return works(messages) if "<task>" not in str(messages[1:]) else bash("ls")
 
         name = roll(world.context(PolicyModel(idles), stage_limits=AgentLimits(steps=4)), world.chains[0], 0)
@@ -196,8 +196,8 @@ class TestEnds:
         assert world.outcome(name) == ("too_short", 1, "stage 2: not_reached: step_limit of the chain")
 
     def test_a_judge_that_gives_no_verdict_leaves_the_stage_unscored(self, world: RolloutWorld) -> None:
-        def mumbles(messages: Messages) -> Said:
-            return Said("Hard to say.") if "You review code" in str(messages[0]["content"]) else works(messages)
+        def mumbles(messages: Messages) -> PolicyReply:
+            return PolicyReply("Hard to say.") if "You review code" in str(messages[0]["content"]) else works(messages)
 
         name = roll(world.context(PolicyModel(mumbles)), world.chains[0], 0)
         assert world.outcome(name)[:2] == ("unscored", 0)
@@ -212,8 +212,8 @@ class TestEnds:
             if "echo 'value" in command:
                 raise DiskLimit("the sandbox wrote more than it may")
 
-        more = {"make_workplace": lambda _, trees: FolderPlace(trees, world.folder, full)}
-        name = roll(world.context(more=more), world.chains[0], 0)
+        overrides = {"make_workplace": lambda _, trees: FolderPlace(trees, world.folder, full)}
+        name = roll(world.context(overrides=overrides), world.chains[0], 0)
         assert world.outcome(name)[:2] == ("disk_limit", 0)
         assert "disk_limit" in FINAL and "disk_limit" not in INFRASTRUCTURE
 
@@ -223,22 +223,22 @@ class TestEnds:
                 raise SandboxLost("the channel is gone")
 
         model = PolicyModel()
-        more = {"make_workplace": lambda _, trees: FolderPlace(trees, world.folder, killed)}
-        name = roll(world.context(model, more=more), world.chains[0], 0)
+        overrides = {"make_workplace": lambda _, trees: FolderPlace(trees, world.folder, killed)}
+        name = roll(world.context(model, overrides=overrides), world.chains[0], 0)
         assert world.outcome(name)[:2] == ("too_short", 1)
         assert "4 sandboxes ended at the same step: the channel is gone" in str(world.outcome(name)[2])
         assert world.stages(name)[1] == (2, "sandbox_killed")
         assert "sandbox_killed" in FINAL and "sandbox_killed" not in INFRASTRUCTURE
-        asked = len(model.asked)
-        roll(world.context(model, more=more), world.chains[0], 0)
-        assert len(model.asked) == asked
+        request_count = len(model.asked)
+        roll(world.context(model, overrides=overrides), world.chains[0], 0)
+        assert len(model.asked) == request_count
 
     def test_sandboxes_that_cannot_be_made_are_not_the_agents_failure(self, world: RolloutWorld) -> None:
         def gone(command: str) -> None:
             raise SandboxLost("the engine is ill")
 
-        more = {"make_workplace": lambda _, trees: FolderPlace(trees, world.folder, gone)}
-        name = roll(world.context(more=more), world.chains[0], 0)
+        overrides = {"make_workplace": lambda _, trees: FolderPlace(trees, world.folder, gone)}
+        name = roll(world.context(overrides=overrides), world.chains[0], 0)
         assert world.outcome(name)[0] == "sandbox_lost" and "sandbox_lost" not in FINAL
 
 
@@ -264,7 +264,7 @@ class TestGates:
                 return StageImage(None, self.image)  # type: ignore[arg-type]
 
         provider, model = Provider(), PolicyModel()
-        context = world.context(model, gate="both", more=suited(world))
+        context = world.context(model, gate="both", overrides=suited(world))
         context = replace(context, provider=provider)
         name = roll(context, world.chains[0], 0)
         outcome, _, reason = world.outcome(name)
@@ -281,7 +281,7 @@ class TestGates:
     def test_tests_accept_and_reject_and_tell_the_agent_only_the_kind_of_failure(self, world: RolloutWorld) -> None:
         prove(world)
         model = PolicyModel()
-        name = roll(world.context(model, gate="tests", more=suited(world)), world.chains[0], 0)
+        name = roll(world.context(model, gate="tests", overrides=suited(world)), world.chains[0], 0)
         assert world.outcome(name)[:2] == ("accepted", 3)
         verdicts = world.rows(Verdict, "position", "accepted", "tests", "shown", trajectory_id=name)
         assert [verdict[:3] for verdict in verdicts] == [
@@ -299,7 +299,7 @@ class TestGates:
         def run(tree: str, text: str, position: int) -> dict[str, Status]:
             return passing(text, position) | ({"test_part_3": Status.failed} if position == 3 else {})
 
-        name = roll(world.context(more=suited(world, run)), world.chains[0], 0)
+        name = roll(world.context(overrides=suited(world, run)), world.chains[0], 0)
         assert world.outcome(name)[:2] == ("accepted", 3), "the gate is the judge's"
         expected = {"passed": 2, "failed": 1, "not_run": 0}
         with world.store.reading() as tx:
@@ -312,7 +312,7 @@ class TestGates:
         def run(tree: str, text: str, position: int) -> dict[str, Status]:
             return {} if position == 3 else passing(text, position)
 
-        name = roll(world.context(gate="both", more=suited(world, run)), world.chains[0], 0)
+        name = roll(world.context(gate="both", overrides=suited(world, run)), world.chains[0], 0)
         assert world.stages(name) == [(1, "accepted"), (2, "accepted"), (3, "state_broken")]
         assert world.outcome(name)[:2] == ("accepted_prefix", 2)
 
@@ -325,7 +325,7 @@ class TestGates:
             unusable = position == 2 and runs.count(2) == 1
             return TestRun({}, "", 0.0, None, infra="out_of_memory") if unusable else passing(text, position)
 
-        name = roll(world.context(gate="tests", more=suited(world, run)), world.chains[0], 0)
+        name = roll(world.context(gate="tests", overrides=suited(world, run)), world.chains[0], 0)
         assert world.outcome(name)[:2] == ("accepted", 3)
 
     def test_a_test_that_fails_once_and_passes_in_a_second_run_counts_as_passed(self, world: RolloutWorld) -> None:
@@ -337,7 +337,7 @@ class TestGates:
             flaky = position == 3 and runs.count(3) == 2
             return passing(text, position) | ({"test_old": Status.failed} if flaky else {})
 
-        name = roll(world.context(gate="tests", more=suited(world, run)), world.chains[0], 0)
+        name = roll(world.context(gate="tests", overrides=suited(world, run)), world.chains[0], 0)
         assert world.outcome(name)[:2] == ("accepted", 3)
         # S_2 and S_3 once; A_1 once; A_2 a draft twice and the mended one once; A_3 twice.
         assert [runs.count(position) for position in (1, 2, 3)] == [1, 4, 3]
@@ -351,16 +351,16 @@ class TestGates:
                 if b"BROKEN" in self.trees.blobs([self.trees.entries(tree)[b"pyproject.toml"].blob])[0]:
                     raise RefreshFailed("the project cannot be installed")
 
-        def breaks(messages: Messages) -> Said:
-            said = works(messages)
-            command = str(said.arguments.get("command"))
-            if said.tool == "bash" and "echo 'value = 2' >" in command:
+        def breaks(messages: Messages) -> PolicyReply:
+            reply = works(messages)
+            command = str(reply.arguments.get("command"))
+            if reply.tool == "bash" and "echo 'value = 2' >" in command:
                 return bash(f"{command}; echo BROKEN >> pyproject.toml")
-            return said
+            return reply
 
         model = PolicyModel(breaks)
-        more = {"make_workplace": lambda _, trees: Place(trees, world.folder)}
-        name = roll(world.context(model, more=more), world.chains[0], 0)
+        overrides = {"make_workplace": lambda _, trees: Place(trees, world.folder)}
+        name = roll(world.context(model, overrides=overrides), world.chains[0], 0)
         assert world.stages(name)[2] == (3, "state_broken")
         outcome, accepted, reason = world.outcome(name)
         assert (outcome, accepted) == ("accepted_prefix", 2) and "cannot be made ready" in str(reason)
@@ -425,14 +425,14 @@ def prove(world: RolloutWorld, outcome: str = "proved") -> None:
 
 
 def passing(text: str, position: int) -> dict[str, Status]:
-    """What tests say that want every part so far, and no drafts."""
+    """Results of tests that need every part so far, and no drafts."""
     parts = {f"test_part_{n}": Status.passed if f"{n}" in text else Status.failed for n in range(1, position)}
     own = f"value = {position}\n" in text or f"return {position}" in text
     return {"test_old": Status.passed, **parts, f"test_part_{position}": Status.passed if own else Status.failed}
 
 
 def suited(world: RolloutWorld, run: Any = None) -> dict[str, Any]:
-    """Places whose suites are functions of the tree."""
+    """Overrides whose suites are functions of the tree."""
 
     class Place(FolderPlace):
         def suite(self, position: int) -> Any:
@@ -443,8 +443,8 @@ def suited(world: RolloutWorld, run: Any = None) -> dict[str, Any]:
                     entries = place.trees.entries(tree)
                     parts = [entry.blob for path, entry in entries.items() if path.startswith(b"src/part_")]
                     text = b"".join(place.trees.blobs(parts)).decode()
-                    said = run(tree, text, position) if run else passing(text, position)
-                    return said if isinstance(said, TestRun) else TestRun(said, "", 0.0, 0)
+                    outcome = run(tree, text, position) if run else passing(text, position)
+                    return outcome if isinstance(outcome, TestRun) else TestRun(outcome, "", 0.0, 0)
 
             return Suite()
 
@@ -474,8 +474,8 @@ class TestMachines:
                 raise EngineUnavailable("the engine does not answer")
 
         model = PolicyModel()
-        more = {"make_workplace": lambda _, trees: FolderPlace(trees, world.folder, fails)}
-        name = roll(world.context(model, more=more), world.chains[0], 0)
+        overrides = {"make_workplace": lambda _, trees: FolderPlace(trees, world.folder, fails)}
+        name = roll(world.context(model, overrides=overrides), world.chains[0], 0)
         assert comparable(world.whole(name)) == comparable(expected)
         assert world.rows(Trajectory, "tries", id=name) == [(5,)]
         assert model.count("agent") == 11, "no reply was asked for twice"
@@ -486,7 +486,7 @@ class TestMachines:
                 raise EndpointUnreachable("no route to host")
 
         waits: list[int] = []
-        context = world.context(PolicyModel(before=down), more={"retries": 2, "pause": waits.append})
+        context = world.context(PolicyModel(before=down), overrides={"retries": 2, "pause": waits.append})
         name = roll(context, world.chains[0], 0)
         assert world.outcome(name)[0] == "endpoint_unreachable" and "endpoint_unreachable" in INFRASTRUCTURE
         assert waits == [1, 2]
@@ -540,8 +540,8 @@ class TestMachines:
                 raise SandboxLost("gone")
 
         model = PolicyModel()
-        more = {"make_workplace": lambda _, trees: FolderPlace(trees, world.folder, dies)}
-        name = roll(world.context(model, track_steps=False, more=more), world.chains[0], 0)
+        overrides = {"make_workplace": lambda _, trees: FolderPlace(trees, world.folder, dies)}
+        name = roll(world.context(model, track_steps=False, overrides=overrides), world.chains[0], 0)
         assert world.outcome(name)[0] == "accepted"
         assert model.count("agent") == 11
         assert world.rows(TrajectoryMessage, "ordinal", trajectory_id=name) == [(n,) for n in range(27)]
@@ -563,7 +563,7 @@ class TestBranches:
         # Step 4 wrote the draft of stage 2.
         name = roll(world.context(model), world.chains[0], 0, parent=(parent, 4))
         assert name != parent and world.outcome(name)[0] == "accepted"
-        ours, theirs = (world.whole(one)["messages"] for one in (name, parent))
+        ours, theirs = (world.whole(id_)["messages"] for id_ in (name, parent))
         shared = [its for its in theirs if its["step"] <= 4]
         assert ours[: len(shared)] == shared
         assert model.count("agent") == 7, "steps 5 to 11 are asked anew"

@@ -1,4 +1,4 @@
-"""Rollouts whose process is killed, whose sandboxes die and whose endpoint fails: what is paid, and what comes of them.
+"""Rollouts whose process is killed, whose sandboxes die and whose endpoint fails: costs and outcomes.
 
 Real processes, real sockets, sandboxes of bubblewrap.
 """
@@ -34,7 +34,7 @@ pytestmark = pytest.mark.skipif(shutil.which("bwrap") is None, reason="there is 
 def start(
     folder: Path, endpoint: FakeEndpoint, *arguments: str, patience: float = 20, db: str = "prchain.db"
 ) -> subprocess.Popen[str]:
-    """Start `prchain rollouts run` as a user does, who waits so many seconds for each answer."""
+    """Start `prchain rollouts run` as a user does, with so many seconds to wait for each answer."""
     environment = {
         **os.environ,
         "PYTHONPATH": str(ROOT),
@@ -54,10 +54,10 @@ def start(
 
 
 def finish(process: subprocess.Popen[str], code: int = 0) -> dict[str, object]:
-    """Let a run come to its end; its report."""
-    said, err = process.communicate(timeout=400)
+    """Wait for the end of a run; its report."""
+    output, err = process.communicate(timeout=400)
     assert process.returncode == code, err
-    report = json.loads(said)
+    report = json.loads(output)
     assert isinstance(report, dict)
     return report
 
@@ -89,7 +89,7 @@ def test_killed_in_the_middle_of_stage_3_of_5_nothing_is_paid_twice_and_the_traj
         inner = answering()
 
         def holds(call: Call) -> Answer:
-            """Keeps the second turn of stage 3 waiting, until its asker is dead."""
+            """Holds back the second turn of stage 3 until the asking process is dead."""
             system = str(call.body["messages"][0]["content"])
             if (
                 not reached.is_set()
@@ -161,14 +161,14 @@ class Rough:
 
 def sandboxes_of(pid: int) -> list[int]:
     """The bubblewrap processes below a process."""
-    found = []
+    results = []
     for path in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
             text = path.read_text()
             name, rest = text.split("(", 1)[1].rsplit(") ", 1)
             if name == "bwrap" and int(rest.split()[1]) == pid:
-                found.append(int(path.parent.name))
-    return found
+                results.append(int(path.parent.name))
+    return results
 
 
 def test_eight_rollouts_under_faults_end_as_without_them(tmp_path: Path) -> None:
@@ -196,8 +196,8 @@ def test_eight_rollouts_under_faults_end_as_without_them(tmp_path: Path) -> None
             assert unfinished and shot
             for _ in range(5):  # failures that outlast the retries leave rollouts for the next run
                 run = start(rough.folder, endpoint, *arguments, patience=PATIENCE)
-                said, err = run.communicate(timeout=400)
-                report = json.loads(said)
+                output, err = run.communicate(timeout=400)
+                report = json.loads(output)
                 assert set(report["outcomes"]) <= {"accepted"}, err
                 if not report["infrastructure"] and not report["left"]:
                     break

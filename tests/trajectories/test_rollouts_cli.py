@@ -1,4 +1,4 @@
-"""Many rollouts, and the commands: which are worked on, what is told of them, and what a run would take."""
+"""Many rollouts, and the commands: which are worked on, what is reported, and the forecast of a run."""
 
 from __future__ import annotations
 
@@ -37,26 +37,26 @@ CHAINS = [(1, 2), (2, 3), (3, 4), (4, 5)]
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RolloutWorld]:
     monkeypatch.chdir(tmp_path)
-    with rollout_world(tmp_path, CHAINS) as made:
-        yield made
+    with rollout_world(tmp_path, CHAINS) as rollouts_world:
+        yield rollouts_world
 
 
 def ends(*outcomes: str | Exception, then: str = "accepted") -> Callable[..., str]:
     """In place of `roll`: writes these outcomes in turn."""
-    left = list(outcomes)
+    remaining = list(outcomes)
 
-    def one(context: RunContext, chain_id: str, sample: int, *, parent: Parent | None = None) -> str:
-        said = left.pop(0) if left else then
+    def roll_one(context: RunContext, chain_id: str, sample: int, *, parent: Parent | None = None) -> str:
+        outcome = remaining.pop(0) if remaining else then
         with context.store.reading() as tx:
-            identity, found = context.find(tx, chain_id, sample, parent)
-        name = found.id
-        if isinstance(said, Exception):
-            raise said
+            identity, existing = context.find(tx, chain_id, sample, parent)
+        name = existing.id
+        if isinstance(outcome, Exception):
+            raise outcome
         _begin(context, name, identity, RolloutState())
-        leave(context, name, said, None if said == "accepted" else f"because of {said}")
+        leave(context, name, outcome, None if outcome == "accepted" else f"because of {outcome}")
         return name
 
-    return one
+    return roll_one
 
 
 def report_of(world: RolloutWorld, roll_one: Callable[..., str], **choice: Any) -> Any:
@@ -74,8 +74,8 @@ class TestRun:
         assert [(unit.chain_id, unit.sample) for unit in todo.units[:2]] == [(best, 0), (best, 1)]
         assert report_of(world, ends(), samples=2).counts == {"accepted": 10}
         assert report_of(world, ends(), samples=2).standing == 10
-        again = report_of(world, ends(), samples=3, limit=2)
-        assert (again.counts, again.standing) == ({"accepted": 2}, 4)
+        second_report = report_of(world, ends(), samples=3, limit=2)
+        assert (second_report.counts, second_report.standing) == ({"accepted": 2}, 4)
 
     def test_chains_without_a_ready_task_are_counted_and_left_alone(self, world: RolloutWorld) -> None:
         with world.store.transaction() as tx:
@@ -143,22 +143,22 @@ class TestRun:
             report_of(world, ends(DiskFull("no room is left")))
 
     def test_after_an_error_that_ends_the_run_no_sample_is_begun(self, world: RolloutWorld) -> None:
-        begun: list[str] = []
+        chain_ids: list[str] = []
         full = threading.Event()
 
-        def one(context: RunContext, chain_id: str, sample: int, *, parent: Parent | None = None) -> str:
-            begun.append(chain_id)
-            if len(begun) == 1:
+        def roll_one(context: RunContext, chain_id: str, sample: int, *, parent: Parent | None = None) -> str:
+            chain_ids.append(chain_id)
+            if len(chain_ids) == 1:
                 full.wait(10)
                 raise DiskFull("no room is left")
             full.set()
             time.sleep(0.5)
             return ends()(context, chain_id, sample, parent=parent)
 
-        with mock.patch("trajectories.rollouts.run.roll", one), pytest.raises(DiskFull):
+        with mock.patch("trajectories.rollouts.run.roll", roll_one), pytest.raises(DiskFull):
             world.run(world.context(), samples=2).run(2)
         time.sleep(1)
-        assert len(begun) == 2
+        assert len(chain_ids) == 2
 
     def test_several_rollouts_at_once_end_as_one_after_the_other(self, world: RolloutWorld, tmp_path: Path) -> None:
         (tmp_path / "one").mkdir()
@@ -174,31 +174,31 @@ class TestRun:
 class TestForecast:
     def test_without_stored_trajectories_it_is_by_what_is_assumed_and_said(self, world: RolloutWorld) -> None:
         model = PolicyModel()
-        found = world.run(world.context(model), samples=2).forecast()
-        assert found.trajectories == 8 and found.basis == ASSUMED
-        assert found.estimate.calls == 8 * (60 + 3) and (found.estimate.usd or 0) > 0
+        forecast = world.run(world.context(model), samples=2).forecast()
+        assert forecast.trajectories == 8 and forecast.basis == ASSUMED
+        assert forecast.estimate.calls == 8 * (60 + 3) and (forecast.estimate.usd or 0) > 0
         assert model.asked == [] and world.rows(Trajectory, "id") == []
         by_tests = world.run(world.context(model, gate="tests"), samples=2).forecast()
         assert by_tests.estimate.calls == 8 * 60
 
     def test_with_enough_of_them_it_is_by_their_medians(self, world: RolloutWorld) -> None:
         assert world.run(world.context(), samples=2, limit=3).run(2).counts == {"accepted": 6}
-        found = world.run(world.context(), samples=2).forecast()
-        assert found.trajectories == 2 and "medians of 6 ended trajectories of fake" in found.basis
+        forecast = world.run(world.context(), samples=2).forecast()
+        assert forecast.trajectories == 2 and "medians of 6 ended trajectories of fake" in forecast.basis
         calls = world.calls()
         per_stage = len(calls) / 12
-        assert abs(found.estimate.calls - 4 * per_stage) <= 4
-        assert found.estimate.tokens_in == 100 * found.estimate.calls
+        assert abs(forecast.estimate.calls - 4 * per_stage) <= 4
+        assert forecast.estimate.tokens_in == 100 * forecast.estimate.calls
 
 
 def invoke(*arguments: str) -> tuple[int, str]:
-    ran = CliRunner().invoke(rollouts, list(arguments), catch_exceptions=False, standalone_mode=False)
-    return ran.exit_code, ran.output
+    result = CliRunner().invoke(rollouts, list(arguments), catch_exceptions=False, standalone_mode=False)
+    return result.exit_code, result.output
 
 
 @pytest.fixture
 def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A scripted model that hands everything in at once, and a judge that takes it."""
+    """A scripted model that submits at once, and a judge that accepts."""
     lines = [
         {"purpose": "agent", "contains": "Task", "tool_calls": [{"name": "submit"}], "repeat": True},
         {"purpose": "judge", "reply": {"comment": "Good.", "score": 1.0}, "repeat": True},
@@ -218,17 +218,17 @@ class TestCommands:
         assert run_command([*arguments, "--dry-run", "--json"]) == 0
         assert json.loads(capsys.readouterr().out)["rollouts"] == 1
         assert run_command(arguments) == 0
-        said = capsys.readouterr().out
-        assert "1 rejected" in said and "0 stood before" in said, "an empty patch is not accepted"
+        output = capsys.readouterr().out
+        assert "1 rejected" in output and "0 stood before" in output, "an empty patch is not accepted"
         assert run_command(arguments) == 0
         assert "nothing new to do; 1 stood before" in capsys.readouterr().out
         assert run_command([*arguments, "--dry-run"]) == 0
         assert "0 rollouts: about 0 calls; 1 stood before" in capsys.readouterr().out
         _print_report(RolloutReport((), 4, None, 0, 2), Spending(refused=3), {"passed": 1, "failed": 2, "not_run": 0})
-        told = capsys.readouterr().out
-        assert "nothing ended" in told and "0 calls, 3 refused, 0.0000 USD" in told
-        assert "2 of 3 accepted stages fail their hidden tests; --gate both" in told
-        assert "2 chains without a task that is ready" in told and "--retry" in told
+        report_output = capsys.readouterr().out
+        assert "nothing ended" in report_output and "0 calls, 3 refused, 0.0000 USD" in report_output
+        assert "2 of 3 accepted stages fail their hidden tests; --gate both" in report_output
+        assert "2 chains without a task that is ready" in report_output and "--retry" in report_output
         assert run_command(["rollouts", "list", *common, "--json"]) == 0
         (row,) = json.loads(capsys.readouterr().out)
         assert (row["outcome"], row["accepted"], row["stages"], row["repository"]) == ("rejected", 0, 2, "shop/till")
@@ -273,11 +273,11 @@ class TestCommands:
         assert "was worked on by" in page and ": interrupted" in page and "3 steps" in page
 
     def test_a_run_tells_where_its_rollouts_are(self, world: RolloutWorld) -> None:
-        said = io.StringIO()
-        with open_progress(stream=said, every=0.0) as progress:
+        output = io.StringIO()
+        with open_progress(stream=output, every=0.0) as progress:
             run = RolloutRun(world.context(), RolloutChoice(limit=1), progress)
             assert run.run().counts == {"accepted": 1}
-        lines = said.getvalue()
+        lines = output.getvalue()
         place = f"{world.chains[0]} sample 0: stage 2 of 2, attempt 2, step 8; 0.00"
         assert place in lines and "verdict" in lines and "USD so far" in lines
 
@@ -286,9 +286,9 @@ class TestCommands:
     ) -> None:
         arguments = ["rollouts", "run", "--db", world.database, "--backend", "local", "--gate", "tests"]
         assert run_command(arguments) == 1
-        shown = capsys.readouterr()
-        assert "`prchain environments validate` first" in shown.err
-        assert "4 rollouts not done" in shown.err and "Traceback" not in shown.err
+        output = capsys.readouterr()
+        assert "`prchain environments validate` first" in output.err
+        assert "4 rollouts not done" in output.err and "Traceback" not in output.err
 
     @pytest.mark.parametrize(
         ("arguments", "said"),
@@ -323,12 +323,12 @@ class TestCommands:
             base = ["rollouts", "run", "--db", world.database, "--backend", "local", "--limit", "1"]
             assert run_command([*base, "--gate", "judge", "--refinements", "0", *flags]) == 0
             stored = [json.loads(text) for (text,) in world.rows(Trajectory, "options")]
-            assert len(stored) == len(seen) + 1, "other values make another trajectory"
-            (new,) = [one for one in stored if one not in seen]
-            seen.append(new)
+            assert len(stored) == len(known_options) + 1, "other values make another trajectory"
+            (new,) = [row for row in stored if row not in known_options]
+            known_options.append(new)
             return new["temperature"], new["max_tokens"]
 
-        seen: list[dict[str, Any]] = []
+        known_options: list[dict[str, Any]] = []
         assert options() == (None, 8192)
         (tmp_path / "prchain.toml").write_text("[purposes.agent]\ntemperature = 0.2\nmax_tokens = 1000\n")
         assert options() == (0.2, 1000)
@@ -346,5 +346,5 @@ class TestCommands:
 
     @pytest.mark.parametrize("command", [[], ["run"], ["list"], ["show"]])
     def test_every_command_has_a_help_with_an_example(self, command: list[str]) -> None:
-        code, said = invoke(*command, "--help")
-        assert code == 0 and "Example:" in said and "prchain rollouts" in said
+        code, output = invoke(*command, "--help")
+        assert code == 0 and "Example:" in output and "prchain rollouts" in output

@@ -1,4 +1,4 @@
-"""Trajectories in the database: what is written comes back, step by step, whatever stands in it."""
+"""Trajectories in the database: any text that is written can be read back, step by step."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ ROW = {
 
 @pytest.fixture
 def store(database_url: str) -> Iterator[Store]:
-    made = Store.open(database_url)
-    with made.transaction() as tx:
+    opened = Store.open(database_url)
+    with opened.transaction() as tx:
         tx.upsert(
             Repository,
             [
@@ -68,16 +68,16 @@ def store(database_url: str) -> Iterator[Store]:
         tx.upsert(Chain, [{"id": "c", "repository_id": 1, "length": 2, "licence": None, "language": None}])
         for name in ("aa11", "aa22"):
             begin_trajectory(tx, {"id": name, **ROW})
-    yield made
-    made.close()
+    yield opened
+    opened.close()
 
 
-def turn(ordinal: int, **more: Any) -> Entry:
-    return Entry(ordinal, 1, 1, 1, EntryKind.TURN, "assistant", "Let me look.", at="2026-01-01T00:00:00Z", **more)
+def turn(ordinal: int, **fields: Any) -> Entry:
+    return Entry(ordinal, 1, 1, 1, EntryKind.TURN, "assistant", "Let me look.", at="2026-01-01T00:00:00Z", **fields)
 
 
-def seen(ordinal: int, **more: Any) -> Entry:
-    return Entry(ordinal, 1, 1, 1, EntryKind.OBSERVATION, "tool", "fine", at="2026-01-01T00:00:00Z", **more)
+def observation(ordinal: int, **fields: Any) -> Entry:
+    return Entry(ordinal, 1, 1, 1, EntryKind.OBSERVATION, "tool", "fine", at="2026-01-01T00:00:00Z", **fields)
 
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
@@ -94,17 +94,17 @@ def test_entries_come_back_as_they_were(
         tx.delete(TrajectoryMessage, trajectory_id="aa11")
     recorder.add([entry])
     with store.reading() as tx:
-        (found,) = read_entries(tx, "aa11")
-    assert (found.content, found.tool_calls[0].arguments) == (clean_text(content), clean_text(arguments))
-    assert found.reasoning == (None if reasoning is None else clean_text(reasoning))
+        (stored,) = read_entries(tx, "aa11")
+    assert (stored.content, stored.tool_calls[0].arguments) == (clean_text(content), clean_text(arguments))
+    assert stored.reasoning == (None if reasoning is None else clean_text(reasoning))
     if all(clean_text(text) == text for pair in details.items() for text in pair if isinstance(text, str)):
-        assert found.details == details
-    assert (found.kind, found.role, found.usd, found.at) == (EntryKind.TURN, "assistant", 0.5, "now")
+        assert stored.details == details
+    assert (stored.kind, stored.role, stored.usd, stored.at) == (EntryKind.TURN, "assistant", 0.5, "now")
 
 
 def test_a_step_is_written_before_the_next_and_must_follow_what_is_stored(store: Store) -> None:
     recorder = StoreRecorder(store, "aa11", [])
-    recorder.add([turn(0), seen(1)])
+    recorder.add([turn(0), observation(1)])
     with pytest.raises(ValueError, match="numbered from 2 on"):
         recorder.add([turn(1)])
     recorder.add([])
@@ -136,7 +136,7 @@ def test_the_trees_of_a_scaffold_that_never_asks_for_them_are_kept_all_the_same(
     trees = iter(["t1", "t1", "t2"])
     recorder = StoreRecorder(store, "aa11", [], tree_now=lambda: next(trees), last_tree="t0")
     for ordinal in (0, 2, 4):
-        recorder.add([turn(ordinal), seen(ordinal + 1)])
+        recorder.add([turn(ordinal), observation(ordinal + 1)])
     with store.reading() as tx:
         assert [entry.tree for entry in read_entries(tx, "aa11")] == [None, "t1", None, None, None, "t2"]
 

@@ -43,9 +43,9 @@ def place(sandbox: LocalSandbox) -> Workspace:
     return Workspace(sandbox, timeout=20)
 
 
-def edit(place: Workspace, command: str, path: str = "/testbed/a.py", **more: Any) -> ToolResult:
+def edit(place: Workspace, command: str, path: str = "/testbed/a.py", **arguments: Any) -> ToolResult:
     tool = FULL[EDITOR]
-    return tool.run(tool.arguments.model_validate({"command": command, "path": path, **more}), place)
+    return tool.run(tool.arguments.model_validate({"command": command, "path": path, **arguments}), place)
 
 
 def bash(place: Workspace, command: str) -> ToolResult:
@@ -77,7 +77,7 @@ def test_schemas_are_plain_json_that_every_endpoint_takes(name: Any) -> None:
 
 
 def test_the_editor_s_schema_names_its_commands_and_what_is_needed() -> None:
-    (schema,) = [one["function"] for one in toolset("full").schemas if one["function"]["name"] == EDITOR]
+    (schema,) = [item["function"] for item in toolset("full").schemas if item["function"]["name"] == EDITOR]
     assert schema["parameters"]["required"] == ["command", "path"]
     commands = schema["parameters"]["properties"]["command"]["enum"]
     assert commands == ["view", "create", "str_replace", "insert", "undo_edit"]
@@ -97,8 +97,8 @@ def test_a_session_keeps_folder_and_variables_and_tells_where_it_is(place: Works
 
 def test_a_session_is_led_back_to_a_folder_unless_that_is_gone(place: Workspace) -> None:
     bash(place, "cd /testbed; mkdir -p 'it is'")
-    again = Workspace(place.sandbox, {"B": "2"}, cwd="/testbed/it is")
-    assert "/testbed/it is 2 cat" in bash(again, "echo $PWD $B $PAGER").content
+    restored = Workspace(place.sandbox, {"B": "2"}, cwd="/testbed/it is")
+    assert "/testbed/it is 2 cat" in bash(restored, "echo $PWD $B $PAGER").content
     bash(place, "cd /testbed")
     gone = Workspace(place.sandbox, cwd="/testbed/gone")
     assert "\n/testbed\n" in bash(gone, "pwd").content
@@ -172,8 +172,8 @@ def test_a_long_file_is_shown_as_far_as_it_fits_and_the_rest_is_named(place: Wor
 def test_a_folder_is_listed_two_levels_deep_without_hidden_names(place: Workspace) -> None:
     place.sandbox.exec("mkdir -p a/b/c .hidden/x 'odd\nname'; touch a/b/c/deep a/f.py top .dot .hidden/x/y")
     result = edit(place, "view", "/testbed")
-    shown = result.content.splitlines()[1:]
-    assert shown == ["a/", "a/b/", "a/f.py", "'odd\\nname/'", "top"]
+    listed = result.content.splitlines()[1:]
+    assert listed == ["a/", "a/b/", "a/f.py", "'odd\\nname/'", "top"]
     assert result.details["view"] == {"path": "/testbed", "folder": True}
 
 
@@ -193,8 +193,8 @@ def test_a_folder_is_listed_two_levels_deep_without_hidden_names(place: Workspac
 )
 def test_what_is_no_text_file_is_declined_with_a_reason(place: Workspace, setup: str, path: str, error: str) -> None:
     place.sandbox.exec(setup)
-    for command, more in [("view", {}), ("str_replace", {"old_str": "a", "new_str": "b"})]:
-        result = edit(place, command, path, **more)
+    for command, arguments in [("view", {}), ("str_replace", {"old_str": "a", "new_str": "b"})]:
+        result = edit(place, command, path, **arguments)
         assert (result.error, result.worked) == (error, False), command
         assert result.content.startswith("ERROR: ")
 
@@ -309,15 +309,15 @@ def test_what_is_too_large_to_be_kept_cannot_be_taken_back_and_neither_can_what_
 
 
 def test_edits_that_an_older_version_kept_nothing_of_cannot_be_taken_back() -> None:
-    known = Edits()
+    earlier = Edits()
     entries = [
         Entry(at, 1, 1, at, EntryKind.OBSERVATION, "tool", "", tool_name=EDITOR, details=details)
         for at, details in enumerate(
             [
-                {"command": "create", "path": "/a", **known.remember("/a", None)},
+                {"command": "create", "path": "/a", **earlier.remember("/a", None)},
                 {"command": "insert", "path": "/./a"},
-                {"command": "create", "path": "/b", **known.remember("/b", None)},
-                {"command": "insert", "path": "/b", **known.remember("/b", b"b\xff\0")},
+                {"command": "create", "path": "/b", **earlier.remember("/b", None)},
+                {"command": "insert", "path": "/b", **earlier.remember("/b", b"b\xff\0")},
                 {"command": "view", "path": "/b"},
             ]
         )
@@ -352,41 +352,43 @@ def test_an_attempt_that_is_taken_up_in_another_sandbox_goes_on_as_if_it_had_not
         return LocalSandbox(sandbox.config)
 
     with fresh() as calm:
-        _, whole = work(Model(replies), sandbox=calm, given=spec(environment={"B": "2"}))
-    told = [entry.content for entry in whole.entries if entry.kind is EntryKind.OBSERVATION]
-    assert 'A=it is\n"new" $HOME' in told[6] and "PAGER=less" in told[6] and "TQDM" not in told[6]
-    assert "PIP_PROGRESS_BAR=on" in told[6] and "B=2" in told[6] and "/testbed/sub" in told[6]
-    assert "value = 2" not in told[9] and "value = 1" in told[9] and "removed again" in told[10]
-    assert "No edit" in told[11]
+        _, whole = work(Model(replies), sandbox=calm, attempt_spec=spec(environment={"B": "2"}))
+    observations = [entry.content for entry in whole.entries if entry.kind is EntryKind.OBSERVATION]
+    assert (
+        'A=it is\n"new" $HOME' in observations[6] and "PAGER=less" in observations[6] and "TQDM" not in observations[6]
+    )
+    assert "PIP_PROGRESS_BAR=on" in observations[6] and "B=2" in observations[6] and "/testbed/sub" in observations[6]
+    assert "value = 2" not in observations[9] and "value = 1" in observations[9] and "removed again" in observations[10]
+    assert "No edit" in observations[11]
     entries, files = opening(), b""
     for reply in replies:
         with fresh() as anew:
             if files:
                 anew.put("/", files)
             record = Memory()
-            given = spec(entries, environment={"B": "2"}, stage_limits=AgentLimits(steps=1))
-            work(Model([reply]), sandbox=anew, given=given, record=record)
+            attempt_spec = spec(entries, environment={"B": "2"}, stage_limits=AgentLimits(steps=1))
+            work(Model([reply]), sandbox=anew, attempt_spec=attempt_spec, record=record)
             entries, files = [*entries, *record.entries], b"".join(anew.get("/testbed"))
-    assert [entry.content for entry in entries if entry.kind is EntryKind.OBSERVATION] == told
+    assert [entry.content for entry in entries if entry.kind is EntryKind.OBSERVATION] == observations
 
 
 def test_variables_last_over_attempts_and_edits_do_not(sandbox: LocalSandbox) -> None:
     with LocalSandbox(sandbox.config) as first:
-        made = [("bash", {"command": "export A=1 PAGER=less"}), STEPS[0], ("submit", {})]
-        _, before = work(Model([says("", call(name, **given)) for name, given in made]), sandbox=first)
+        calls = [("bash", {"command": "export A=1 PAGER=less"}), STEPS[0], ("submit", {})]
+        _, before = work(Model([says("", call(name, **arguments)) for name, arguments in calls]), sandbox=first)
     comment = Entry(before.entries[-1].ordinal + 1, 1, 2, 3, EntryKind.COMMENT, "user", "Not yet.")
     with LocalSandbox(sandbox.config) as anew:
         anew.exec("touch a.py")
         tried = [runs("echo $A $PAGER"), says("", call(EDITOR, command="undo_edit", path="/testbed/a.py")), SUBMIT]
-        given = spec([*opening(), *before.entries, comment], attempt=2)
-        _, record = work(Model(tried), sandbox=anew, given=given)
+        attempt_spec = spec([*opening(), *before.entries, comment], attempt=2)
+        _, record = work(Model(tried), sandbox=anew, attempt_spec=attempt_spec)
     assert "\n1 cat\n" in record.entries[1].content, "an attempt begins with the variables that we give"
     assert record.entries[3].error == "nothing_to_undo"
 
 
 def test_what_is_told_of_variables_in_another_form_is_not_kept() -> None:
-    for said in (b"fine\n", b'declare -x A="\xff"\n', b""):
-        sandbox = ScriptedSandbox([ScriptedResult(lambda _: True, ExecResult(0, said), repeat=True)])
+    for output in (b"fine\n", b'declare -x A="\xff"\n', b""):
+        sandbox = ScriptedSandbox([ScriptedResult(lambda _: True, ExecResult(0, output), repeat=True)])
         sandbox.start()
         place = Workspace(sandbox)
         assert "variables" not in bash(place, "export A=1").details and place.variables is None
@@ -444,11 +446,11 @@ def test_a_text_gives_every_byte_back(content: bytes) -> None:
 
 @given(st.text(alphabet="ab\r\n", max_size=30), st.text(alphabet="ab\n", max_size=4))
 def test_a_replacement_touches_nothing_else(text: str, new: str) -> None:
-    read = Text.of(text.encode())
-    assert read is not None
-    after = read.with_text("a" + read.text + new)
-    kept = read.content()
-    assert after.content()[1 : 1 + len(kept)] == kept
+    parsed = Text.of(text.encode())
+    assert parsed is not None
+    after = parsed.with_text("a" + parsed.text + new)
+    content = parsed.content()
+    assert after.content()[1 : 1 + len(content)] == content
 
 
 def test_places_overlap_and_numbered_lines_fit() -> None:
@@ -463,13 +465,13 @@ def test_places_overlap_and_numbered_lines_fit() -> None:
 
 def test_an_agent_mends_a_file_in_a_real_sandbox(place: Workspace) -> None:
     put(place, b"def double(x):\n    return x + x + 1\n")
-    said = [
+    replies = [
         says("Look.", call(EDITOR, command="view", path="/testbed/a.py")),
         says("Mend.", call(EDITOR, command="str_replace", path="/testbed/a.py", old_str=" + 1\n", new_str="\n")),
         runs("cd / && python3 -c 'import sys; sys.path.insert(0, \"/testbed\"); import a; print(a.double(4))'"),
         SUBMIT,
     ]
-    attempt, record = work(Model(said), sandbox=place.sandbox, record=Memory(["t2", "t3"]), given=spec())
+    attempt, record = work(Model(replies), sandbox=place.sandbox, record=Memory(["t2", "t3"]), attempt_spec=spec())
     assert attempt.ending is Ending.SUBMITTED
     assert "<output>\n8\n</output>" in record.entries[5].content
     assert [entry.tree for entry in record.entries] == [None, None, None, "t2", None, "t3", None, None]

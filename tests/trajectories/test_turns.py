@@ -14,8 +14,8 @@ from trajectories.scaffolds.turns import named_calls, read_object, read_turn, se
 FULL = toolset("full")
 
 
-def read(*calls: ToolCall, text: str = "", **more: str):  # type: ignore[no-untyped-def]
-    reply = Reply(text, "m", tool_calls=calls, **more)  # type: ignore[arg-type]
+def parse(*calls: ToolCall, text: str = "", **fields: str):  # type: ignore[no-untyped-def]
+    reply = Reply(text, "m", tool_calls=calls, **fields)  # type: ignore[arg-type]
     return read_turn(reply, named_calls(reply, 1), FULL.tools, FULL.ending)
 
 
@@ -34,33 +34,33 @@ def read(*calls: ToolCall, text: str = "", **more: str):  # type: ignore[no-unty
     ],
 )
 def test_arguments_are_an_object_or_words_on_what_they_are_instead(text: str, expected: object) -> None:
-    found = read_object(text)
-    assert isinstance(found, expected) if isinstance(expected, type) else found == expected
+    value = read_object(text)
+    assert isinstance(value, expected) if isinstance(expected, type) else value == expected
 
 
 def test_what_is_told_of_bad_arguments_names_them() -> None:
-    turn = read(ToolCall("a", "bash", '{"comand": "ls"}'))
+    turn = parse(ToolCall("a", "bash", '{"comand": "ls"}'))
     assert turn.fault is TurnFault.BAD_ARGUMENTS
     assert "command" in turn.calls[0].words and "comand" in turn.calls[0].words
-    assert "str_replace_editor" in read(ToolCall("a", "edit", "{}")).calls[0].words
-    assert "submit" in read(text="I am done").words
+    assert "str_replace_editor" in parse(ToolCall("a", "edit", "{}")).calls[0].words
+    assert "submit" in parse(text="I am done").words
 
 
 def test_numbers_that_are_written_as_text_are_read() -> None:
-    turn = read(
+    turn = parse(
         ToolCall("a", "str_replace_editor", '{"command": "insert", "path": "/a", "insert_line": "3", "new_str": ""}')
     )
     assert turn.fault is None and turn.calls[0].arguments is not None
 
 
 def test_a_good_call_beside_a_bad_one_is_read() -> None:
-    turn = read(ToolCall("a", "bash", '{"command": "ls"}'), ToolCall("b", "bash", "{"))
+    turn = parse(ToolCall("a", "bash", '{"command": "ls"}'), ToolCall("b", "bash", "{"))
     assert turn.fault is TurnFault.BAD_ARGUMENTS
     assert [call.arguments is None for call in turn.calls] == [False, True]
 
 
 def test_an_odd_word_of_how_a_reply_finished_is_no_fault() -> None:
-    assert read(ToolCall("a", "bash", '{"command": "ls"}'), finish="stop").fault is None
+    assert parse(ToolCall("a", "bash", '{"command": "ls"}'), finish="stop").fault is None
 
 
 @pytest.mark.parametrize(
