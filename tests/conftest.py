@@ -6,7 +6,7 @@ import fcntl
 import os
 import pickle
 import uuid
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -39,8 +39,8 @@ OPTIONAL = {"postgres": POSTGRES, "github_schema": GITHUB_SCHEMA, "docker": DOCK
 SLOW = Path(__file__).with_name("slow.txt")
 """Tests that were measured to be slow, all cases of a test together; `pytest --measure` writes it."""
 
-LONG = 0.5
-"""Seconds."""
+LONG, SHORT = 0.3, 0.01
+"""Seconds: a test takes long whose cases take more than the first together, and more than the second on average."""
 
 
 hypothesis_settings.register_profile("same", derandomize=True, deadline=None)
@@ -89,13 +89,18 @@ class Measured:
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = defaultdict(float)
+        self.cases: Counter[str] = Counter()
+        """Those that were run, and not skipped."""
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        self.seconds[_function(report.nodeid)] += report.duration
+        name = _function(report.nodeid)
+        self.seconds[name] += report.duration
+        self.cases[name] += report.when == "call"
 
     def pytest_sessionfinish(self) -> None:
-        kept = set(SLOW.read_text(encoding="utf-8").splitlines()) - self.seconds.keys()
-        slow = kept | {name for name, seconds in self.seconds.items() if seconds > LONG}
+        kept = {name for name in SLOW.read_text(encoding="utf-8").splitlines() if not self.cases[name]}
+        ran = {name: self.seconds[name] for name, cases in self.cases.items() if cases}
+        slow = kept | {name for name, took in ran.items() if took > LONG and took / self.cases[name] > SHORT}
         SLOW.write_text("".join(f"{name}\n" for name in sorted(slow)), encoding="utf-8")
 
 
