@@ -51,6 +51,9 @@ hypothesis_settings.register_profile("fast", hypothesis_settings.get_profile("sa
 hypothesis_settings.load_profile("new" if os.environ.get(RANDOM) else "same")
 
 
+pytest.register_assert_rewrite("tests.environments.conformance")
+
+
 def pytest_report_header() -> list[str]:
     missing = {
         POSTGRES: "the tests on PostgreSQL",
