@@ -71,7 +71,7 @@ status: $(RUNTIME) ## Say what became of every pull request: ARGS="--db URL"
 # Also where the environment says otherwise: without compiled modules each process that tests start compiles them anew.
 test test-fast: export PYTHONDONTWRITEBYTECODE :=
 
-test-fast: $(DEV) ## Run the tests that were measured to be quick, for a first answer in a minute and a half: ARGS="-k citations"
+test-fast: $(DEV) ## Run the tests that were measured to be quick, for a first answer in under a minute: ARGS="-k citations"
 	$(BIN)/python -m pytest -n 2 -m "not slow" --hypothesis-profile fast $(ARGS)
 
 test: $(DEV) $(MINI)/.installed ## Run all tests, offline, on two cores: ARGS="-k citations"; ARGS=--measure says anew which are slow

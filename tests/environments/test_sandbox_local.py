@@ -10,6 +10,7 @@ import sys
 import tempfile
 import threading
 import time
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -91,19 +92,20 @@ class TestLocal(conformance.Conformance):
             sandbox.exec("i=0; while :; do : > f$((i++)); done", timeout=60)
 
     def test_its_end_in_the_middle_of_a_command_ends_the_command_too(self, make: Callable[..., LocalSandbox]) -> None:
+        nap = f"30.{uuid.uuid4().int % 10**12}"  # other runs on the same machine have naps of their own
         with make() as sandbox:
             assert sandbox._process is not None
             timer = threading.Timer(0.5, sandbox._process.kill)
             timer.start()
             with pytest.raises(SandboxLost):
-                sandbox.exec("setsid sleep 30.0625 & sleep 30.0625", timeout=25)
+                sandbox.exec(f"setsid sleep {nap} & sleep {nap}", timeout=25)
             timer.join()
             with pytest.raises(SandboxLost):
                 sandbox.exec("true")
         until = time.monotonic() + 5
-        while _anybody(b"30.0625") and time.monotonic() < until:
+        while _anybody(nap.encode()) and time.monotonic() < until:
             time.sleep(0.05)
-        assert not _anybody(b"30.0625")
+        assert not _anybody(nap.encode())
 
     def test_a_memory_hog_gets_no_more(self, make: Callable[..., LocalSandbox]) -> None:
         with make(limits=ResourceLimits(memory_bytes=64 << 20)) as sandbox:
