@@ -116,7 +116,7 @@ def read_landed(tx: Transaction, repository_id: int) -> dict[int, LandedPullRequ
     return found
 
 
-def without_merge(subject: str) -> str:
+def display_subject(subject: str) -> str:
     """A landing's subject for people to read: of a merge by GitHub, the name of the branch."""
     merged = _MERGED_BRANCH.match(subject)
     return merged[1] if merged else subject

@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import select
 
 from chains import outcomes
-from chains.history import without_merge
+from chains.history import display_subject
 from chains.options import BuildReport
 from prchain.errors import UsageError
 from prchain.terminal import counted, say, say_counts, say_facts, say_table, shortened, tally
@@ -182,7 +182,7 @@ def _stages(tx: Transaction, chain: str | None = None) -> dict[str, list[dict[st
     titles = _titles(tx, chain)
     for row in tx.rows(ChainStage, *columns, **filters):
         stage = dict(zip(columns[1:], row[1:], strict=True))
-        stage["subject"] = titles.get((row[0], row[1])) or without_merge(stage["subject"])
+        stage["subject"] = titles.get((row[0], row[1])) or display_subject(stage["subject"])
         found.setdefault(row[0], []).append(stage)
     return found
 

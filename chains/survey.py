@@ -78,7 +78,7 @@ class Survey:
         ancestry = Ancestry(self.repository.parents(sorted(starts))) if starts else Ancestry(())
         tip = self._tip()
         if tip:
-            ancestry.on_one_line(tip)
+            ancestry.set_first_parent_line(tip)
         linker = Linker(
             self.landed,
             self.examination.footprints,

@@ -139,9 +139,9 @@ class Workplace:
         Raises `ExtractionFailed`, `SandboxError`, `GitError`.
         """
         found = extract_tree(sandbox, self.trees, start_tree=start_tree, ignore_rules_from=rules_from)
-        return replace(found, tree=self.without_made(found.tree, start_tree))
+        return replace(found, tree=self.without_refresh_outputs(found.tree, start_tree))
 
-    def without_made(self, tree: str, start_tree: str) -> str:
+    def without_refresh_outputs(self, tree: str, start_tree: str) -> str:
         """A tree that was read from a sandbox, without what the refresh made there and `start_tree` does not hold."""
         if not self._refresh_outputs:
             return tree
@@ -314,7 +314,7 @@ class StageSuite:
         run = {path for path in self._landed_entries if path_text(path) in files}
         return overlay(trees.entries(tree), self._landed_entries, self.test_paths | run, self.earlier_test_paths)
 
-    def laid_over(self, tree: str) -> str:
+    def with_overlay(self, tree: str) -> str:
         """The id of the tree with the overlay on it."""
         return self.workplace.trees.edit(tree, self.overlay(tree).changes)
 
@@ -324,7 +324,9 @@ class StageSuite:
         Raises `RefreshFailed`, `PlacementFailed`, `IncompleteRepository`, and `SandboxError` for what is the engine's
         fault. `TestRun.usable` says whether the run says anything of the tree.
         """
-        return self.workplace.tests(self.laid_over(tree), self.files, replaced_by_reference=self.replaced_by_reference)
+        return self.workplace.tests(
+            self.with_overlay(tree), self.files, replaced_by_reference=self.replaced_by_reference
+        )
 
 
 def _unusable(error: SandboxError, start: float) -> TestRun:

@@ -43,7 +43,7 @@ class UnlandedEvidence:
         )
 
 
-def worth_a_line(
+def may_hold_landings(
     history: History,
     commits: Iterable[int],
     heads: Mapping[int, int],

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import chain
 
-from miner.branches import UnlandedEvidence, other_branches, worth_a_line
+from miner.branches import UnlandedEvidence, may_hold_landings, other_branches
 from miner.history import FirstParentLine, History, branch_line, default_line
 from miner.landing import (
     LandingCandidate,
@@ -165,7 +165,7 @@ def read(repository: GitRepository, refs: Refs, api: ApiKnowledge, note: Note = 
     lines = [trunk]
     waiting = UnlandedEvidence.of(heads, decisions, merges)
     for branch, commits, fork in other_branches(history, refs.branches, refs.heads.values(), trunk):
-        if worth_a_line(history, commits, heads, decisions, waiting):
+        if may_hold_landings(history, commits, heads, decisions, waiting):
             line = branch_line(history, branch, commits, fork, trunk)
             before = len(decisions.landed)
             _decide(repository, history, claimed(history, line, heads, decisions, merges), decisions, patches)

@@ -26,7 +26,7 @@ from prchain.scrub import redact
 from prchain.settings import Settings
 from prchain.terminal import counted, listed
 from prchain.timestamps import now
-from sql.lock import alone
+from sql.lock import exclusive_lock
 from sql.outcomes import MINED, UNCHANGED
 from sql.store import Store, Transaction
 from sql.tables import Cursor, Landing, MineRun, PullRequest, Repository, RepositoryAlias
@@ -130,7 +130,7 @@ class Miner:
     def holding(self, unit: RepositorySpec) -> AbstractContextManager[None]:
         """See `Work`."""
         digest = sha256(unit.group.lower().encode()).hexdigest()[:16]
-        return alone(self._store, f"mine-{digest}", "prchain mine")
+        return exclusive_lock(self._store, f"mine-{digest}", "prchain mine")
 
     def work_on(self, unit: RepositorySpec, tell: Tell) -> UnitResult[RepositorySpec]:
         """See `Work`."""

@@ -157,12 +157,12 @@ class Database:
         from trajectories.export.formats import chosen_format
         from trajectories.export.options import ExportOptions
         from trajectories.export.selection import SampleSelection
-        from trajectories.export.wanted import check_wanted
+        from trajectories.export.wanted import check_requested
         from trajectories.outcomes import KEPT
 
         options = ExportOptions(frozenset(KEPT if outcomes is None else outcomes), repository, model)
         with self._store.reading() as tx:
-            check_wanted(tx, outcomes=options.outcomes, repository=repository, model=model)
+            check_requested(tx, outcomes=options.outcomes, repository=repository, model=model)
             selection = SampleSelection(tx, chosen_format("openai", options), options, self._settings.secrets)
             for chosen in selection.samples():
                 yield from (selected_sample.sample for selected_sample in chosen)

@@ -45,7 +45,7 @@ DEFECT = "defect"
 TAKEN = "taken"
 """The outcome of a unit that another run works on."""
 
-GIVES_UP_AFTER = 3
+MAX_FAILURES_IN_A_ROW = 3
 """After so many units in a row with the same kind of infrastructure failure the run ends: the others would fail, too,
 and may cost money."""
 
@@ -278,7 +278,7 @@ class StopRule:
                 self._failed.append(result.unit.group if kind == _ENGINE_FAILURE else result.unit.key)
             if outcome == _BUDGET_EXCEEDED:
                 self.stopped = self.stopped or reason or outcome
-            elif len(set(self._failed)) >= GIVES_UP_AFTER:
+            elif len(set(self._failed)) >= MAX_FAILURES_IN_A_ROW:
                 why = f": {reason}" if reason else ""
                 self.stopped = self.stopped or (
                     f"{len(self._failed)} {self._title} in a row ended {outcome}, as the others would{why}"

@@ -29,7 +29,7 @@ _BETWEEN_TRIES = 0.2
 
 
 @contextmanager
-def alone(store: Store, work: str, command: str) -> Iterator[None]:
+def exclusive_lock(store: Store, work: str, command: str) -> Iterator[None]:
     """Hold the lock for `work` on the database until the end of the block; `command` names the holder in messages.
 
     For SQLite it is a lock on the file ``DATABASE.WORK.lock``, which is taken away afterwards (a kill leaves it, and
@@ -47,13 +47,13 @@ def alone(store: Store, work: str, command: str) -> Iterator[None]:
 
 
 @contextmanager
-def one_after_the_other(store: Store, work: str, command: str) -> Iterator[None]:
-    """As `alone`, but waits for the holder of the lock. Raises `StoreUnavailable`."""
+def wait_for_lock(store: Store, work: str, command: str) -> Iterator[None]:
+    """As `exclusive_lock`, but waits for the holder of the lock. Raises `StoreUnavailable`."""
     started, waited = monotonic(), False
     with ExitStack() as stack:
         while True:
             try:
-                stack.enter_context(alone(store, work, command))
+                stack.enter_context(exclusive_lock(store, work, command))
                 break
             except StoreInUse:
                 if not waited:

@@ -23,7 +23,7 @@ from prchain.errors import (
     ScriptUnknown,
     StoreUnavailable,
 )
-from prchain.runs import DEFECT, GIVES_UP_AFTER
+from prchain.runs import DEFECT, MAX_FAILURES_IN_A_ROW
 from tests.works import KINDS, UNITS, Case, Kind, run, units
 
 ROOT = Path(__file__).parents[1]
@@ -183,7 +183,7 @@ class TestFaults:
             with kind.open(case) as work:
                 kind.hook(work, fails(1, error, on=True))
                 report = run(work, case)
-            assert report.left == UNITS - 1 - GIVES_UP_AFTER and "in a row" in str(report.stopped)
+            assert report.left == UNITS - 1 - MAX_FAILURES_IN_A_ROW and "in a row" in str(report.stopped)
             assert case.running() == 0
             finish(kind, case)
             assert case.facts() == calm(kind)

@@ -102,7 +102,7 @@ def read_texts(
     queries: dict[str, list[tuple[int, str]]] = {}
     for chain, position, query, names in tx.rows(TaskStage, "chain_id", "position", "query", "interface", **condition):
         shown_names = tuple(json.loads(names)) if interface == "appended" else ()
-        queries.setdefault(chain, []).append((position, told_query(query or "", shown_names)))
+        queries.setdefault(chain, []).append((position, query_with_interface(query or "", shown_names)))
     proofs: dict[str, list[list[Any]]] = {}
     columns = ("chain_id", "position", "outcome", "files", "classes", "tampered")
     for chain, *values in tx.rows(StageTests, *columns, **condition):
@@ -131,7 +131,7 @@ def read_task(tx: Transaction, chain_id: str, interface: Literal["appended", "pa
             raise NoTask(f"chain {chain_id} has no query for stage {stage.position}; run `prchain tasks build`")
         shown_names = tuple(json.loads(names)) if interface == "appended" else ()
         validated, tests = _tests(tx, chain_id, stage.position)
-        stages.append(StageTask(stage, told_query(query, shown_names), shown_names, tests, validated))
+        stages.append(StageTask(stage, query_with_interface(query, shown_names), shown_names, tests, validated))
     return RolloutTask(chain, task_row[1], tuple(stages))
 
 
@@ -151,7 +151,7 @@ def _tests(tx: Transaction, chain_id: str, position: int) -> tuple[str | None, P
     return outcome, ProvedTests(sorted_tests, tuple(json.loads(files)), tuple(json.loads(tampered)), before, image)
 
 
-def told_query(query: str, names: Sequence[str]) -> str:
+def query_with_interface(query: str, names: Sequence[str]) -> str:
     """The query as an agent reads it: the interface stands below it.
 
     The words are the same as in `prchain tasks export` (`chains.tasks.model.full_query`).

@@ -21,7 +21,7 @@ class Ancestry:
         ]
         self._line: dict[int, int] = {}
 
-    def on_one_line(self, tip: str) -> None:
+    def set_first_parent_line(self, tip: str) -> None:
         """Remember the first-parent history of `tip`: pairs on it are compared without a search."""
         position: int | None = self._positions.get(tip)
         line = []

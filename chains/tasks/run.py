@@ -40,7 +40,7 @@ from prchain.scrub import scrub_mined
 from prchain.settings import Settings
 from sql.chosen import ChainChoice, ChainUnit, find_chain, selected_ids
 from sql.ledger import open_gateway
-from sql.lock import alone
+from sql.lock import exclusive_lock
 from sql.outcomes import READY
 from sql.store import Store, Transaction
 
@@ -174,7 +174,7 @@ class TaskRun:
 
     def holding(self, unit: TaskUnit) -> AbstractContextManager[None]:
         """See `Work`."""
-        return alone(self._store, f"task-{unit.chain_id}", "prchain tasks build")
+        return exclusive_lock(self._store, f"task-{unit.chain_id}", "prchain tasks build")
 
     def work_on(self, unit: TaskUnit, tell: Tell) -> UnitResult[TaskUnit]:
         """See `Work`."""

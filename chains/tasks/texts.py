@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import and_, select
 
-from chains.history import without_merge
+from chains.history import display_subject
 from prchain.scrub import scrub_mined
 from sql.store import Transaction
 from sql.tables import ClosingReference, Commit, Issue, Landing, PullRequestCommit, PullRequestText
@@ -108,7 +108,7 @@ def _split_message(message: str) -> tuple[str, str]:
     subject, _, rest = message.strip().partition("\n")
     if subject.startswith(_MERGE) and rest.strip():
         subject, _, rest = rest.strip().partition("\n")
-    return without_merge(subject.strip()), rest.strip()
+    return display_subject(subject.strip()), rest.strip()
 
 
 def _issues(tx: Transaction, repository_id: int, number: int) -> Iterator[IssueText]:

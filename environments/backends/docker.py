@@ -13,7 +13,7 @@ from environments.images.base_image import NAME
 from environments.images.plans import WORKDIR, ImagePlan
 from environments.sandboxes import leftovers
 from environments.sandboxes.docker import DockerSandbox
-from environments.sandboxes.engine import BASE_LABEL, LONG, connect, in_engine
+from environments.sandboxes.engine import BASE_LABEL, LONG, connect, engine_failures
 from environments.sandboxes.sandbox import ResourceLimits, Sandbox, SandboxConfig
 from prchain.errors import PrchainError
 from prchain.settings import Settings
@@ -58,7 +58,7 @@ class DockerBackend(Backend):
         try:
             with closing(connect(self.engine, timeout=PATIENCE)) as client:
                 for name in dict.fromkeys((self.base_image, NAME)):
-                    with contextlib.suppress(PrchainError), in_engine():
+                    with contextlib.suppress(PrchainError), engine_failures():
                         if (client.images.get(name).labels or {}).get(BASE_LABEL):
                             return Usable(True, f"a Docker engine answers and has the image {name}", name)
         except PrchainError:

@@ -24,7 +24,7 @@ from prchain.git.trees import RAW_ATTRIBUTES, TreeStore, commit_body
 if TYPE_CHECKING:
     from environments.sandboxes.sandbox import Sandbox
 
-__all__ = ["Extraction", "extract_tree", "place_repository", "place_tree", "straightened"]
+__all__ = ["Extraction", "extract_tree", "linear_history", "place_repository", "place_tree"]
 
 _PATIENCE = 600.0
 """Seconds for emptying a folder, or for git to read every file of it once."""
@@ -56,7 +56,7 @@ def place_tree(
     Raises `PlacementFailed`, `IncompleteRepository`, `GitError` for names that git refuses, `SandboxError`.
     """
     workdir = workdir or sandbox.config.workdir
-    commit = store.commit(store.tree_of(tree), straightened(store, history), "Start of the stage\n")
+    commit = store.commit(store.tree_of(tree), linear_history(store, history), "Start of the stage\n")
     owner = _owner(sandbox)
     # Two files: an engine's client has to know the length of what it sends.
     with tempfile.TemporaryFile() as repository, tempfile.TemporaryFile() as files:
@@ -85,7 +85,7 @@ def place_repository(
     Returns that commit. Raises as `place_tree`.
     """
     workdir = workdir or sandbox.config.workdir
-    commit = store.commit(store.tree_of(tree), straightened(store, history), "Start of the stage\n")
+    commit = store.commit(store.tree_of(tree), linear_history(store, history), "Start of the stage\n")
     owner = _owner(sandbox)
     with tempfile.TemporaryFile() as repository:
         _write_repository(store, commit, repository, owner)
@@ -101,7 +101,7 @@ def place_repository(
     return commit
 
 
-def straightened(store: TreeStore, commits: Sequence[str]) -> list[str]:
+def linear_history(store: TreeStore, commits: Sequence[str]) -> list[str]:
     """Rewrite commits (newest first) so that each is the only parent of the next; returns the newest, if any.
 
     A true history would be cut off at commits whose parents are missing. Signatures go, authors and messages stay.

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from environments.images.buildlogs import decisive_lines
-from environments.sandboxes.engine import BASE_LABEL, engine_words, in_engine
+from environments.sandboxes.engine import BASE_LABEL, engine_failures, engine_words
 from prchain.errors import BuildFailed, UsageError
 from prchain.scrub import redact
 
@@ -129,7 +129,7 @@ def _import(engine: Any, root: Path, name: str) -> str:
     excluded = [f"--exclude=./{pattern}" for pattern in _LEFT_OUT]
     # debootstrap leaves /proc and /sys mounted when it is killed; one file system keeps them out of the archive.
     command = ["tar", "--one-file-system", "--numeric-owner", *excluded, "-C", str(root), "-c", "."]
-    with in_engine(), subprocess.Popen(command, stdout=subprocess.PIPE) as tar:
+    with engine_failures(), subprocess.Popen(command, stdout=subprocess.PIPE) as tar:
         answer = engine.api.import_image_from_stream(
             tar.stdout,
             repository=repository,

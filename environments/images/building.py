@@ -17,7 +17,7 @@ from typing import Any, Self
 from environments.images.buildlogs import decisive_lines
 from environments.images.buildtree import BuildTree
 from environments.images.plans import BUILD, WORKDIR
-from environments.sandboxes.engine import in_engine
+from environments.sandboxes.engine import engine_failures
 from environments.sandboxes.leftovers import OWNER, SANDBOX, SNAPSHOT, our_labels
 from prchain.errors import BuildFailed, ImageError, SandboxError
 from prchain.git.trees import RAW_ATTRIBUTES
@@ -62,7 +62,7 @@ class BuildContainer:
 
     def __enter__(self) -> Self:
         name = f"prchain-build-{secrets.token_hex(6)}"
-        with in_engine():
+        with engine_failures():
             self._container = self._engine.containers.run(
                 self._image,
                 command=["sleep", "infinity"],
@@ -90,7 +90,7 @@ class BuildContainer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._container is not None:
-            with in_engine():
+            with engine_failures():
                 self._container.remove(force=True, v=True)
 
     def put_tree(self, tree: BuildTree) -> None:
@@ -99,7 +99,7 @@ class BuildContainer:
         with tempfile.TemporaryFile() as file:
             tree.write_tar(file, self._owner)
             file.seek(0)
-            with in_engine():
+            with engine_failures():
                 self._container.put_archive(WORKDIR, file)
         # Tools ask git for the files of the project.
         self.run("repository", f"chown {USER}: . && runuser -u {USER} -- bash -c '{_REPOSITORY}'", root=True)
@@ -112,7 +112,7 @@ class BuildContainer:
         variables = f"set -a; [ ! -e {BUILD}/variables ] || . {BUILD}/variables; set +a"
         command = ["bash", "--noprofile", "--norc", "-euo", "pipefail", "-c", f"{variables}\n{script}"]
         environment = {"BUILD": BUILD, "HOME": "/root" if root else f"/home/{USER}", **self._variables}
-        with in_engine(), self._killed_after(remaining) as late:
+        with engine_failures(), self._killed_after(remaining) as late:
             api = self._container.client.api
             execution = api.exec_create(
                 self._container.id,
@@ -159,7 +159,7 @@ class BuildContainer:
         """Make the container's files an image and return its id."""
         repository, _, tag = image.rpartition(":")
         labels = [f'LABEL {label}=""' for label in (SANDBOX, SNAPSHOT, OWNER)]
-        with in_engine():
+        with engine_failures():
             new_image = self._container.commit(repository=repository, tag=tag, changes=[*changes, *labels])
             return str(new_image.id)
 
@@ -183,7 +183,10 @@ class BuildContainer:
 
         def kill() -> None:
             late.set()
-            with suppress(ImageError, SandboxError), in_engine():  # it may have ended by itself at this very moment
+            with (
+                suppress(ImageError, SandboxError),
+                engine_failures(),
+            ):  # it may have ended by itself at this very moment
                 self._container.kill()
 
         timer = threading.Timer(seconds, kill)

@@ -21,7 +21,7 @@ from environments.images.building import USER, BuildContainer
 from environments.images.buildtree import BuildTree
 from environments.images.image_settings import BuildSettings
 from environments.images.plans import BUILD, WORKDIR, ImagePlan
-from environments.sandboxes.engine import BASE_LABEL, IMAGE_LABEL, in_engine
+from environments.sandboxes.engine import BASE_LABEL, IMAGE_LABEL, engine_failures
 from environments.sandboxes.leftovers import SNAPSHOT
 from prchain.errors import BuildFailed, ImageError, ImageMissing
 from prchain.timestamps import stamp
@@ -96,7 +96,7 @@ class Image:
 def find_image(engine: Any, name: str) -> Image | None:
     """The image of that name, if the engine has it and it is ours."""
     try:
-        with in_engine():
+        with engine_failures():
             image = engine.images.get(name)
     except ImageMissing:
         return None
@@ -138,7 +138,7 @@ def build_image(
 def _build(
     engine: Any, plan: ImagePlan, tree: BuildTree, settings: BuildSettings, as_of: datetime | None, deadline: float
 ) -> None:
-    base = have_base(engine, settings.base_image)
+    base = ensure_base_image(engine, settings.base_image)
     date = stamp(as_of) if as_of else ""
     packages = " ".join(dict.fromkeys([*BASE_PACKAGES, *plan.recipe.packages]))
     variables = {
@@ -177,20 +177,20 @@ def _build(
         container.commit(draft, _changes(plan, base, label))
     try:
         _prove(engine, replace(plan, image=draft), tree, deadline)
-        with in_engine():
+        with engine_failures():
             engine.images.get(draft).tag(*plan.image.rsplit(":", 1))
     finally:
         remove_image(engine, draft)
 
 
-def have_base(engine: Any, name: str) -> Mapping[str, str]:
+def ensure_base_image(engine: Any, name: str) -> Mapping[str, str]:
     """The variables of the base image, which is pulled where the engine lacks it. Raises `ImageMissing`."""
     try:
-        with in_engine():
+        with engine_failures():
             image = engine.images.get(name)
     except ImageMissing:
         try:
-            with in_engine():
+            with engine_failures():
                 image = engine.images.pull(name if ":" in name.rpartition("/")[2] else f"{name}:latest")
         except ImageError as error:
             raise ImageMissing(
@@ -203,7 +203,7 @@ def have_base(engine: Any, name: str) -> Mapping[str, str]:
 def list_images(engine: Any) -> list[Image]:
     """The images that prchain built, for whichever database, newest first, each with its size beyond the layers
     that it shares."""
-    with in_engine():
+    with engine_failures():
         engine_images = engine.api.df()["Images"] or []
     found = []
     for item in engine_images:
@@ -237,7 +237,7 @@ def prune_images(
         if image.name in keep or late or (repository is not None and image.repository.lower() != repository.lower()):
             continue
         try:
-            with in_engine():
+            with engine_failures():
                 engine.images.remove(image.id if image.name == "<none>" else image.name)
         except (ImageError, ImageMissing):
             continue
@@ -248,7 +248,7 @@ def prune_images(
 def remove_image(engine: Any, name: str) -> None:
     """Remove an image of ours; it need not be there."""
     try:
-        with in_engine():
+        with engine_failures():
             engine.images.remove(name, force=True)
     except ImageMissing:
         return

@@ -79,7 +79,7 @@ def make_plan(
         manifests=paths,
         files=files,
         variables=variables,
-        environment=pretended(recipe, texts, version),
+        environment=version_variables(recipe, texts, version),
         runner=runner_for(recipe, texts),
         test=recipe.test,
     )
@@ -96,7 +96,7 @@ def runner_for(recipe: Recipe, texts: Mapping[str, str]) -> str:
     return min(candidates)[1] if candidates else recipe.runner
 
 
-def pretended(recipe: Recipe, texts: Mapping[str, str], version: str) -> dict[str, str]:
+def version_variables(recipe: Recipe, texts: Mapping[str, str], version: str) -> dict[str, str]:
     """The variables that tell a version to the tools whose signs are in the manifests."""
     return {
         rule.variable: version for rule in recipe.versions if any(re.search(rule.sign, text) for text in texts.values())

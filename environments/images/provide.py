@@ -32,7 +32,7 @@ from prchain.git.repository import GitRepository
 from prchain.git.trees import TreeStore
 from prchain.llm.gateway import Gateway
 from prchain.settings import Settings
-from sql.lock import one_after_the_other
+from sql.lock import wait_for_lock
 from sql.store import Store
 from sql.tables import BuiltImage
 
@@ -200,7 +200,7 @@ class Provider:
         """Waits for another run on the database that builds or repairs the same thing."""
         if self._store is None:
             return contextlib.nullcontext()
-        return one_after_the_other(self._store, work, "prchain environments")
+        return wait_for_lock(self._store, work, "prchain environments")
 
     def _repaired(self, order: _ImageRequest, failure: BuildFailed, gateway: Gateway) -> StageImage:
         """The image of a recipe that a model changed; one repair of a repository at a time, as it has one recipe."""

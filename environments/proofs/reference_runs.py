@@ -55,7 +55,7 @@ class ReferenceRuns:
 
     @contextmanager
     def _side(self, side: str, commit: str) -> Iterator[Run]:
-        tree = self._suite.laid_over(commit)
+        tree = self._suite.with_overlay(commit)
         with self._suite.workplace.bench(tree, self._suite.files) as bench:
 
             def run(ordinal: int, replaced: Collection[str], tell: Tell) -> TestRun:

@@ -13,7 +13,7 @@ from typing import Any
 from environments.images.manifests import image_name
 from environments.images.plans import WORKDIR
 from environments.sandboxes.docker import DockerSandbox
-from environments.sandboxes.engine import LABEL, in_engine
+from environments.sandboxes.engine import LABEL, engine_failures
 from environments.sandboxes.leftovers import OWNER, SANDBOX, SNAPSHOT
 from environments.stages import ChainStages, Stage
 from environments.workplace import Workplace
@@ -39,7 +39,7 @@ def stage_image(workplace: Workplace, chain: ChainStages, stage: Stage) -> str:
     """
     client = workplace.backend.client
     name = stage_image_name(chain, stage)
-    with in_engine():
+    with engine_failures():
         base_image = str(client.images.get(workplace.provided.image).id)
     tree = workplace.trees.tree_of(stage.base)
     inputs = "\n".join([base_image, tree, *workplace.provided.plan.refresh, str(workplace.provided.plan.environment)])
@@ -51,7 +51,7 @@ def stage_image(workplace: Workplace, chain: ChainStages, stage: Stage) -> str:
         raise ImageError("images of checkouts are made in docker only")
     with sandbox:
         workplace.place(sandbox, tree)
-        with in_engine():
+        with engine_failures():
             container = client.containers.get(sandbox.name)
             result = container.exec_run(["bash", "-c", _TRUSTED], user="0")
         if result.exit_code != 0:
@@ -59,7 +59,7 @@ def stage_image(workplace: Workplace, chain: ChainStages, stage: Stage) -> str:
         repository, _, tag = name.rpartition(":")
         labels = [f'LABEL {label}=""' for label in (SANDBOX, SNAPSHOT, OWNER)]
         # An entry point that is empty, not missing, is not taken from the container; `changes` cannot say so.
-        with in_engine():
+        with engine_failures():
             container.commit(
                 repository=repository,
                 tag=tag,
@@ -71,7 +71,7 @@ def stage_image(workplace: Workplace, chain: ChainStages, stage: Stage) -> str:
 
 def _label(client: Any, name: str) -> str | None:
     try:
-        with in_engine():
+        with engine_failures():
             return (client.images.get(name).labels or {}).get(STAGE_LABEL)
     except ImageMissing:
         return None

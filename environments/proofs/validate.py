@@ -28,7 +28,7 @@ from environments.proofs.proof import (
 from environments.proofs.proof_rows import ChainProof, StageProof, StoredRuns, write_proof, write_stage_image
 from environments.proofs.reference_runs import ReferenceRuns
 from environments.proofs.stage_images import stage_image
-from environments.sandboxes.engine import in_engine
+from environments.sandboxes.engine import engine_failures
 from environments.sandboxes.sandbox import ResourceLimits
 from environments.stages import ChainStages, Stage, StagePatch, open_git, open_trees, read_chain, stage_patches
 from environments.suites.plaincommands import plain_command
@@ -228,7 +228,7 @@ def _command(workplace: Workplace, files: Sequence[str]) -> str:
 def _image_id(work: _Chain, image: str | None) -> str:
     if image is None:
         return ""
-    with in_engine():
+    with engine_failures():
         return str(work.backend.client.images.get(image).id)
 
 

@@ -28,7 +28,7 @@ from prchain.runs import RunResult, Tell, UnitResult, run_units
 from prchain.settings import Settings
 from sql.chosen import ChainChoice, ChainUnit, find_chain, selected_ids
 from sql.ledger import open_gateway
-from sql.lock import alone
+from sql.lock import exclusive_lock
 from sql.outcomes import PROVED
 from sql.store import Store, Transaction
 
@@ -166,7 +166,7 @@ class ValidateRun:
 
     def holding(self, unit: ProofUnit) -> AbstractContextManager[None]:
         """See `Work`."""
-        return alone(self._store, f"proof-{unit.chain_id}", "prchain environments validate")
+        return exclusive_lock(self._store, f"proof-{unit.chain_id}", "prchain environments validate")
 
     def work_on(self, unit: ProofUnit, tell: Tell) -> UnitResult[ProofUnit]:
         """See `Work`."""

@@ -46,7 +46,7 @@ def connect(url: str | None = None, *, timeout: int = 120) -> Any:
     """
     import docker  # noqa: PLC0415  loaded with the first engine
 
-    with in_engine(tried_address(url)):
+    with engine_failures(tried_address(url)):
         client = docker.DockerClient(base_url=url, timeout=timeout) if url else docker.from_env(timeout=timeout)
         try:
             client.ping()
@@ -66,7 +66,7 @@ def tried_address(url: str | None) -> str:
 
 
 @contextlib.contextmanager
-def in_engine(address: str = "") -> Iterator[None]:
+def engine_failures(address: str = "") -> Iterator[None]:
     """Turn the SDK's errors into ours: `EngineUnavailable`, `ImageMissing`, `ImageError` for other refusals.
 
     `address` is what `tried_address` gives, where a connection is being made.

@@ -173,7 +173,7 @@ def _run(suite: StageSuite, tree: str, look: Look = lambda sandbox: None) -> Tes
 def _run_once(suite: StageSuite, tree: str, look: Look) -> TestRun:
     workplace: Workplace = suite.workplace
     with workplace.sandbox() as sandbox:
-        workplace.place(sandbox, suite.laid_over(tree))
+        workplace.place(sandbox, suite.with_overlay(tree))
         run = run_tests(
             sandbox,
             workplace.command,

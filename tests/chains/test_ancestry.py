@@ -34,7 +34,7 @@ def reachable(rows: list[tuple[str, ...]], start: str) -> set[str]:
 def test_contains_is_reachability(rows: list[tuple[str, ...]], with_line: bool) -> None:
     ancestry = Ancestry(rows)
     if with_line:
-        ancestry.on_one_line(rows[0][0])
+        ancestry.set_first_parent_line(rows[0][0])
     commits = [row[0] for row in rows]
     for commit in commits:
         for other in commits:

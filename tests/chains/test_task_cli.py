@@ -15,7 +15,7 @@ from chains.tasks.cli import tasks
 from chains.tasks.record import TaskRecord
 from prchain.errors import PrchainError, SettingsError, StoreUnavailable, UsageError
 from sql.cli import sql
-from sql.lock import alone
+from sql.lock import exclusive_lock
 from sql.tables import LlmCall, Selection, StageTests, Task
 from tests.chains.taskworld import CHAIN, OVERVIEW, PLAN, QUERIES, TaskWorld, mined, shop
 
@@ -129,7 +129,7 @@ class TestBuild:
         assert world.rows(LlmCall, "id") == []
 
     def test_a_task_that_another_build_is_writing_is_said_and_nothing_is_asked(self, world: TaskWorld) -> None:
-        with alone(world.store, f"task-{world.chains[0]}", "prchain tasks build"):
+        with exclusive_lock(world.store, f"task-{world.chains[0]}", "prchain tasks build"):
             result = call(world, "build")
             assert result.exit_code == 1 and "1 taken" in result.stdout
             assert "another run works on it" in result.stderr and "the same command says what is left" in result.stderr

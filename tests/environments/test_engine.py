@@ -14,7 +14,7 @@ import pytest
 import requests
 from docker.constants import DEFAULT_UNIX_SOCKET
 
-from environments.sandboxes.engine import connect, in_engine, tried_address, why_silent
+from environments.sandboxes.engine import connect, engine_failures, tried_address, why_silent
 from prchain.errors import EngineUnavailable
 
 WAYS_OUT = ("start it", "environments_engine or DOCKER_HOST", "--backend local")
@@ -100,7 +100,7 @@ def test_the_systems_own_error_is_found_behind_those_that_wrap_it(cause: OSError
 
 
 def test_an_engine_that_goes_away_in_the_middle_is_told_without_an_address() -> None:
-    with pytest.raises(EngineUnavailable) as caught, in_engine():
+    with pytest.raises(EngineUnavailable) as caught, engine_failures():
         raise requests.ConnectionError(Exception("Connection aborted.", ConnectionResetError(104, "reset")))
     assert str(caught.value) == (
         "the Docker engine does not answer: it ended the connection; start it, or name another in environments_engine "

@@ -29,7 +29,7 @@ from prchain.errors import (
     UsageError,
 )
 from prchain.progress import open_progress
-from sql.lock import alone
+from sql.lock import exclusive_lock
 from sql.outcomes import PROVED
 from sql.tables import ReferenceRun, StageTests, Validation
 from tests.environments.stageworld import CHANGES, Changes, StageWorld, stage_world, test_file
@@ -325,7 +325,7 @@ def test_looking_for_what_to_retry_takes_nothing_from_a_run_at_work(tmp_path: Pa
         before = world.rows(ReferenceRun, "side", "ran_at")
         units, standing = ValidateRun(world.store, world.prover(), ValidationChoice(retry=True)).pending()
         assert (len(units), standing) == (1, 0) and world.rows(ReferenceRun, "side", "ran_at") == before
-        with alone(world.store, f"proof-{world.chain_id}", "x"):
+        with exclusive_lock(world.store, f"proof-{world.chain_id}", "x"):
             assert validate(world, retry=True).counts == {"taken": 1}
         assert world.rows(ReferenceRun, "side", "ran_at") == before
 
@@ -362,7 +362,7 @@ def test_several_chains_are_proved_at_once_and_one_that_another_run_has_is_passe
         world.add_chain((number,), strategy="single")
     report = validate(world, workers=2, strategy="single")
     assert report.counts == {PROVED: 3}
-    with alone(world.store, f"proof-{world.chain_id}", "x"):
+    with exclusive_lock(world.store, f"proof-{world.chain_id}", "x"):
         report = validate(world)
     assert (report.counts, report.done) == ({"taken": 1}, False)
 

@@ -111,7 +111,7 @@ def test_a_suite_fails_on_the_base_and_passes_on_what_landed(world: StageWorld) 
 
 def test_on_what_landed_the_overlay_changes_nothing(world: StageWorld) -> None:
     for position, stage in enumerate(world.chain.stages, 1):
-        assert suite_of(world, position).laid_over(stage.landed) == world.trees().tree_of(stage.landed)
+        assert suite_of(world, position).with_overlay(stage.landed) == world.trees().tree_of(stage.landed)
 
 
 def test_what_an_agent_did_to_the_tests_that_are_run_does_not_count(world: StageWorld) -> None:

@@ -24,7 +24,7 @@ from prchain.llm.endpoint import Endpoint
 from prchain.llm.model import Message, Request
 from prchain.progress import SILENT
 from prchain.runs import run_units
-from sql.lock import alone, one_after_the_other
+from sql.lock import exclusive_lock, wait_for_lock
 from tests.databases import open_new
 from tests.endpoint import FakeClock, FakeEndpoint, completion, error, in_turn
 from tests.prchain.test_runs import Work, units
@@ -194,12 +194,12 @@ def test_fetching_a_mirror_and_waiting_for_a_lock_are_logged(tmp_path: Path, cap
         assert "is up to date after" in caplog.text
 
     def wait() -> None:
-        with one_after_the_other(store, "image-1", "prchain environments"):
+        with wait_for_lock(store, "image-1", "prchain environments"):
             pass
 
     with closing(open_new(tmp_path / "prchain.db")) as store:
         waiting = threading.Thread(target=wait)
-        with alone(store, "image-1", "prchain environments"):
+        with exclusive_lock(store, "image-1", "prchain environments"):
             waiting.start()
             while "waiting for another run that holds image-1" not in caplog.text:
                 time.sleep(0.01)

@@ -31,7 +31,7 @@ from prchain.errors import (
 from prchain.progress import SILENT, open_progress
 from prchain.runs import (
     DEFECT,
-    GIVES_UP_AFTER,
+    MAX_FAILURES_IN_A_ROW,
     TAKEN,
     RunResult,
     StopRule,
@@ -191,7 +191,7 @@ class TestStop:
         kinds = [EndpointUnreachable("down"), RateLimited("too much"), EndpointRefused("bad key")]
         work = Work(lambda unit: kinds[int(unit.key[1:]) % 3])
         result = run(work, units(9))
-        assert len(result.results) == GIVES_UP_AFTER and result.left == 6
+        assert len(result.results) == MAX_FAILURES_IN_A_ROW and result.left == 6
         assert result.stopped == "3 things in a row ended endpoint_refused, as the others would: bad key"
 
     def test_what_fails_outside_of_the_work_stays_with_its_unit_too(self) -> None:
@@ -241,8 +241,8 @@ class TestStop:
         for place, outcome in enumerate(outcomes):
             ended = rule.ends(UnitResult(Unit(f"u{place}", f"g{place}"), outcome))
             seen = [outcome for outcome in outcomes[: place + 1] if outcome != TAKEN]
-            kinds = [infrastructure_failures().get(name) for name in seen[-GIVES_UP_AFTER:]]
-            alike = len(kinds) == GIVES_UP_AFTER and kinds[0] is not None and len(set(kinds)) == 1
+            kinds = [infrastructure_failures().get(name) for name in seen[-MAX_FAILURES_IN_A_ROW:]]
+            alike = len(kinds) == MAX_FAILURES_IN_A_ROW and kinds[0] is not None and len(set(kinds)) == 1
             spent = outcome == "budget_exceeded"
             assert ended == (outcome != TAKEN and (alike or spent))
             if ended:

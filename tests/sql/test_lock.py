@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from prchain.errors import StoreInUse
-from sql.lock import alone, one_after_the_other
+from sql.lock import exclusive_lock, wait_for_lock
 from sql.store import Store
 from tests.databases import open_new
 from tests.endpoint import wait_for
@@ -21,9 +21,9 @@ ROOT = Path(__file__).parents[2]
 
 HOLD = """
 import sys, time
-from sql.lock import alone, one_after_the_other
+from sql.lock import exclusive_lock, wait_for_lock
 from sql.store import Store
-with alone(Store.open(sys.argv[1]), "tasks", "prchain tasks build"):
+with exclusive_lock(Store.open(sys.argv[1]), "tasks", "prchain tasks build"):
     print("held", flush=True)
     time.sleep(60)
 """
@@ -31,22 +31,22 @@ with alone(Store.open(sys.argv[1]), "tasks", "prchain tasks build"):
 
 def is_free(store: Store) -> bool:
     """Whether the lock can be had."""
-    with suppress(StoreInUse), alone(store, "tasks", "prchain tasks build"):
+    with suppress(StoreInUse), exclusive_lock(store, "tasks", "prchain tasks build"):
         return True
     return False
 
 
 def test_one_at_a_time_each_work_for_itself_and_free_again_afterwards(store: Store) -> None:
-    with alone(store, "tasks", "prchain tasks build"):
-        with pytest.raises(StoreInUse) as caught, alone(store, "tasks", "prchain tasks build"):
+    with exclusive_lock(store, "tasks", "prchain tasks build"):
+        with pytest.raises(StoreInUse) as caught, exclusive_lock(store, "tasks", "prchain tasks build"):
             pass
         assert "another `prchain tasks build` is at work" in str(caught.value) and "\n" not in str(caught.value)
         assert caught.value.exit_code == 1
-        with alone(store, "rollouts", "prchain rollouts"), store.transaction(), store.reading():
+        with exclusive_lock(store, "rollouts", "prchain rollouts"), store.transaction(), store.reading():
             pass
-    with pytest.raises(KeyError), alone(store, "tasks", "prchain tasks build"):
+    with pytest.raises(KeyError), exclusive_lock(store, "tasks", "prchain tasks build"):
         raise KeyError("of the work")
-    with alone(store, "tasks", "prchain tasks build"):
+    with exclusive_lock(store, "tasks", "prchain tasks build"):
         pass
 
 
@@ -54,7 +54,7 @@ def test_a_killed_holder_leaves_no_lock(store: Store, database_url: str) -> None
     command = [sys.executable, "-c", HOLD, database_url]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None and holder.stdout.readline() == "held\n"
-        with pytest.raises(StoreInUse), alone(store, "tasks", "prchain tasks build"):
+        with pytest.raises(StoreInUse), exclusive_lock(store, "tasks", "prchain tasks build"):
             pass
         holder.kill()
     wait_for(lambda: is_free(store))  # a server takes a moment to see that its client is gone
@@ -64,10 +64,10 @@ def test_who_waits_for_a_lock_gets_it_when_its_holder_is_done(store: Store) -> N
     order: list[str] = []
 
     def second() -> None:
-        with one_after_the_other(store, "image", "x"):
+        with wait_for_lock(store, "image", "x"):
             order.append("second")
 
-    with alone(store, "image", "x"):
+    with exclusive_lock(store, "image", "x"):
         thread = threading.Thread(target=second)
         thread.start()
         thread.join(0.3)
@@ -88,7 +88,7 @@ def test_a_lock_that_was_given_back_is_free_at_once_also_while_programs_are_star
         thread.start()
     try:
         for _ in range(200):
-            with alone(store, "tasks", "x"):
+            with exclusive_lock(store, "tasks", "x"):
                 pass
     finally:
         stop.set()
@@ -100,7 +100,7 @@ def test_a_database_opened_by_another_name_is_the_same_one(tmp_path: Path) -> No
     first = open_new(tmp_path / "prchain.db")
     (tmp_path / "link.db").symlink_to(tmp_path / "prchain.db")
     second = Store.open(str(tmp_path / "link.db"))
-    with alone(first, "tasks", "x"), pytest.raises(StoreInUse), alone(second, "tasks", "x"):
+    with exclusive_lock(first, "tasks", "x"), pytest.raises(StoreInUse), exclusive_lock(second, "tasks", "x"):
         pass
     first.close()
     second.close()
@@ -113,7 +113,7 @@ def test_locks_of_which_there_are_thousands_leave_no_files_and_still_keep_others
 
     def work(_: int) -> None:
         nonlocal inside, most
-        with suppress(StoreInUse), alone(store, "one", "x"):
+        with suppress(StoreInUse), exclusive_lock(store, "one", "x"):
             with counting:
                 inside += 1
                 most = max(most, inside)
@@ -123,7 +123,7 @@ def test_locks_of_which_there_are_thousands_leave_no_files_and_still_keep_others
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(work, range(400)))
     assert most == 1
-    with alone(store, "one", "x"), pytest.raises(StoreInUse), alone(store, "one", "x"):
+    with exclusive_lock(store, "one", "x"), pytest.raises(StoreInUse), exclusive_lock(store, "one", "x"):
         pass
     assert not list(tmp_path.glob("*.lock"))
     store.close()

@@ -186,7 +186,7 @@ class FolderPlace:
     def extract(self, sandbox: Sandbox, *, start_tree: str, rules_from: str) -> Extraction:
         return extract_tree(sandbox, self.trees, start_tree=start_tree, ignore_rules_from=rules_from)
 
-    def without_made(self, tree: str, start_tree: str) -> str:
+    def without_refresh_outputs(self, tree: str, start_tree: str) -> str:
         return tree
 
 

@@ -16,7 +16,7 @@ from prchain.errors import EndpointRefused, UsageError
 from prchain.llm.gateway import Gateway, Route
 from prchain.llm.prompts import Prompt
 from prchain.settings import Settings
-from sql.lock import alone
+from sql.lock import exclusive_lock
 from sql.tables import StageTests, Task, TaskStage, Trajectory, TrajectoryMessage
 from tests.trajectories.rolloutworld import PolicyModel, RolloutWorld, rollout_world
 from tests.trajectories.test_rollout import suited
@@ -559,7 +559,7 @@ class TestOutdated:
     ) -> None:
         old = half_done(world)
         edit_prompt(monkeypatch, "system_full")
-        with alone(world.store, f"rollout-{old}", "x"):
+        with exclusive_lock(world.store, f"rollout-{old}", "x"):
             roll(world.context(), world.chains[0], 0)
         assert world.outcome(old)[0] == "running"
 

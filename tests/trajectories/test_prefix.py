@@ -16,7 +16,7 @@ from prchain.llm.scripted import ScriptedModel
 from tests.models import FakeModel
 from trajectories.model import Entry, EntryKind
 from trajectories.rollouts.prefix import REPEATS, neutral_overview, prefix_overview, retold
-from trajectories.task import RolloutTask, StageTask, told_query
+from trajectories.task import RolloutTask, StageTask, query_with_interface
 
 STAGES = tuple(Stage(n, n, f"b{n}", f"m{n}", "2026-01-01T00:00:00Z") for n in (1, 2, 3))
 TASK = RolloutTask(
@@ -79,4 +79,4 @@ def test_a_query_is_told_as_the_export_of_tasks_tells_it() -> None:
     from chains.tasks.model import full_query
 
     for names in ((), ("CouponLedger", "redeem_once")):
-        assert told_query("Do it.", names) == full_query("Do it.", names)
+        assert query_with_interface("Do it.", names) == full_query("Do it.", names)

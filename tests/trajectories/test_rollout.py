@@ -28,7 +28,7 @@ from prchain.errors import (
     UsageError,
 )
 from prchain.llm.model import Request
-from sql.lock import alone
+from sql.lock import exclusive_lock
 from sql.tables import StageTests, Task, Trajectory, TrajectoryMessage, TrajectoryStage, Verdict
 from tests.trajectories.rolloutworld import (
     COMMENT,
@@ -527,7 +527,7 @@ class TestMachines:
         context = world.context()
         with world.store.reading() as tx:
             name = context.find(tx, world.chains[0], 0)[1].id
-        with alone(world.store, f"rollout-{name}", "x"), pytest.raises(StoreInUse):
+        with exclusive_lock(world.store, f"rollout-{name}", "x"), pytest.raises(StoreInUse):
             roll(context, world.chains[0], 0)
 
     def test_without_trees_of_steps_a_cut_off_attempt_begins_again_from_the_ledger(self, world: RolloutWorld) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from prchain.llm.model import Reply, ToolCall
 from trajectories.model import Entry, EntryKind, TurnFault
 from trajectories.scaffolds.tools.toolset import toolset
-from trajectories.scaffolds.turns import named_calls, read_object, read_turn, sent, shown_name
+from trajectories.scaffolds.turns import named_calls, read_object, read_turn, sent, valid_tool_name
 
 FULL = toolset("full")
 
@@ -67,7 +67,7 @@ def test_an_odd_word_of_how_a_reply_finished_is_no_fault() -> None:
     ("name", "shown"), [("bash", "bash"), ("", "unknown"), ("a.b c", "a_b_c"), ("é" * 99, "_" * 64)]
 )
 def test_names_are_shown_in_the_form_that_endpoints_take(name: str, shown: str) -> None:
-    assert shown_name(name) == shown
+    assert valid_tool_name(name) == shown
 
 
 def test_an_object_goes_back_byte_for_byte() -> None:

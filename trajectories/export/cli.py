@@ -233,7 +233,7 @@ def _export_samples(
     from trajectories.export.export import VALIDATION, export_to
     from trajectories.export.export import export as export_to_files
     from trajectories.export.formats import chosen_format
-    from trajectories.export.wanted import check_wanted
+    from trajectories.export.wanted import check_requested
     from trajectories.export.write import StandardOutput, card_paths, check_inputs, sibling_path
 
     chosen = chosen_format(form, options)
@@ -245,7 +245,7 @@ def _export_samples(
         open_progress(secrets=settings.secrets) as progress,
     ):
         with store.reading() as tx:
-            check_wanted(tx, outcomes=options.outcomes, repository=options.repository, model=options.model)
+            check_requested(tx, outcomes=options.outcomes, repository=options.repository, model=options.model)
         if to_stdout:
             report = export_to(store, chosen, options, StandardOutput(), secrets=settings.secrets)
         else:
@@ -301,7 +301,7 @@ def _export_predictions(
     as_json: bool,
 ) -> None:
     from trajectories.export.predictions import MissingPrediction
-    from trajectories.export.wanted import check_wanted
+    from trajectories.export.wanted import check_requested
     from trajectories.export.write import Files, JsonLines, StandardOutput, check_inputs
     from trajectories.outcomes import FINAL
 
@@ -313,7 +313,7 @@ def _export_predictions(
     outcomes = frozenset(_words(outcome)) or FINAL
     left_out: list[MissingPrediction] = []
     with closing(Store.open(settings.db, create=False)) as store, store.reading() as tx, Files(force=force) as files:
-        check_wanted(tx, outcomes=outcomes, repository=repository, model=model)
+        check_requested(tx, outcomes=outcomes, repository=repository, model=model)
         writer = JsonLines(StandardOutput() if to_stdout else files.open(out))
         found = form.rows(
             tx,

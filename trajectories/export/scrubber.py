@@ -12,7 +12,7 @@ from trajectories.export.json_text import parsed
 from trajectories.export.samples import Reason, SampleMessage
 from trajectories.export.special_tokens import without_special_tokens
 from trajectories.model import Entry
-from trajectories.scaffolds.turns import shown_name
+from trajectories.scaffolds.turns import valid_tool_name
 
 
 class Scrubber:
@@ -57,7 +57,7 @@ class Scrubber:
 
     def _name(self, name: str) -> str:
         """A tool's name in the form that endpoints and trainers take; a name that a model made up may be any text."""
-        return shown_name(self.text(name))
+        return valid_tool_name(self.text(name))
 
     def _id(self, name: str) -> str:
         """A call's id. An id that must be scrubbed becomes a digest, because the answer to the call has the same id."""

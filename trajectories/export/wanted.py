@@ -17,7 +17,7 @@ _MESSAGE_LENGTH = 300
 """The most characters of a message that lists names."""
 
 
-def check_wanted(
+def check_requested(
     tx: Transaction, *, outcomes: Collection[str], repository: str | None = None, model: str | None = None
 ) -> None:
     """Raise `UsageError` for an outcome or a model that no trajectory has, and for a repository that was not mined.

@@ -42,7 +42,7 @@ class StageWorkplace(Protocol):
     def extract(self, sandbox: Sandbox, *, start_tree: str, rules_from: str) -> Extraction:
         """Take the tree out of the sandbox."""
 
-    def without_made(self, tree: str, start_tree: str) -> str:
+    def without_refresh_outputs(self, tree: str, start_tree: str) -> str:
         """A tree without what the refresh made."""
 
 

@@ -36,7 +36,7 @@ from prchain.llm.pauses import full_jitter
 from prchain.llm.prompts import load_prompt
 from prchain.runs import DEFECT, LONGEST_REASON, Tell, defect_words
 from prchain.scrub import redact, scrub_mined
-from sql.lock import alone
+from sql.lock import exclusive_lock
 from sql.store import Store, Transaction
 from sql.tables import Trajectory, TrajectoryMessage
 from trajectories.identity import Identity, Parent, digest, subject
@@ -192,7 +192,7 @@ def roll(context: RunContext, chain_id: str, sample: int, *, parent: Parent | No
     with store.reading() as tx:
         identity, existing = context.find(tx, chain_id, sample, parent)
     name = existing.id
-    with alone(store, f"rollout-{name}", COMMAND):
+    with exclusive_lock(store, f"rollout-{name}", COMMAND):
         with store.reading() as tx:
             if read_outcome(tx, name) in FINAL:
                 return name
@@ -295,7 +295,7 @@ def _supersede(context: RunContext, name: str, existing: StandingTrajectories) -
         if outdated.stored.final or outdated.stored.outcome == SUPERSEDED:
             continue
         try:
-            with alone(store, f"rollout-{outdated.stored.id}", COMMAND):
+            with exclusive_lock(store, f"rollout-{outdated.stored.id}", COMMAND):
                 with store.reading() as tx:
                     outcome = read_outcome(tx, outdated.stored.id)
                     has_messages = tx.count(TrajectoryMessage, trajectory_id=outdated.stored.id) > 0

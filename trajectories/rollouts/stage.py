@@ -314,7 +314,7 @@ class StageRun:
 
     def _tree_now(self, workplace: StageWorkplace, start: str) -> Any:
         tracker = self._tracker
-        return None if tracker is None else lambda: workplace.without_made(tracker.take(), start)
+        return None if tracker is None else lambda: workplace.without_refresh_outputs(tracker.take(), start)
 
     # ---- the verdict
 

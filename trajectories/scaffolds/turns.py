@@ -134,7 +134,7 @@ def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no JSON")
 
 
-def shown_name(name: str) -> str:
+def valid_tool_name(name: str) -> str:
     """A tool's name in the form that endpoints take."""
     return _NO_NAME.sub("_", name)[:_LONGEST_NAME] or "unknown"
 
@@ -150,7 +150,7 @@ def sent(entry: Entry, *, reasoning: bool) -> Message:
     content = entry.content
     if not content and not entry.tool_calls:
         content = str(entry.details.get("refusal") or _NO_TEXT)
-    calls = tuple(ToolCall(call.id, shown_name(call.name), _valid(call.arguments)) for call in entry.tool_calls)
+    calls = tuple(ToolCall(call.id, valid_tool_name(call.name), _valid(call.arguments)) for call in entry.tool_calls)
     return Message(entry.role, content, calls, None, (entry.reasoning or "") if reasoning else None)
 
 

@@ -28,11 +28,11 @@ from prchain.scrub import scrub_mined
 from prchain.settings import Settings
 from sql.chosen import selected_ids
 from sql.ledger import open_gateway
-from sql.lock import alone
+from sql.lock import exclusive_lock
 from sql.outcomes import PROVED, READY
 from sql.store import Store, Transaction
 from sql.tables import StageTests, TaskStage, Trajectory, Verdict
-from trajectories.task import told_query
+from trajectories.task import query_with_interface
 from trajectories.verdicts.judge import JUDGE, Case, Judge, Judgement
 from trajectories.verdicts.variants import Variant, variants
 
@@ -227,7 +227,7 @@ class Calibrator:
 
     def holding(self, unit: StageUnit) -> AbstractContextManager[None]:
         """See `Work`."""
-        return alone(self._store, f"judge-{unit.chain_id}-{unit.position}", "prchain judge calibrate")
+        return exclusive_lock(self._store, f"judge-{unit.chain_id}-{unit.position}", "prchain judge calibrate")
 
     def work_on(self, unit: StageUnit, tell: Tell) -> UnitResult[StageUnit]:
         """See `Work`; `detail` is the list of its `TrialResult`."""
@@ -351,7 +351,7 @@ def stored_verdicts(tx: Transaction, model: str, prompts: Mapping[str, str]) -> 
 def _query(tx: Transaction, chain: ChainStages, position: int) -> str:
     """The query as an agent reads it."""
     [(query, names)] = tx.rows(TaskStage, "query", "interface", chain_id=chain.id, position=position)
-    return told_query(str(query), json.loads(names))
+    return query_with_interface(str(query), json.loads(names))
 
 
 def _result(trial: Trial, judgement: Judgement) -> TrialResult:

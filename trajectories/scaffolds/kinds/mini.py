@@ -29,7 +29,7 @@ from trajectories.scaffolds.mini_shell import SYSTEM, ExecutedCommand, Shell
 from trajectories.scaffolds.observations import command_details, command_error, is_submission
 from trajectories.scaffolds.scaffold import ScaffoldKind
 from trajectories.scaffolds.taking_up import ended_by
-from trajectories.scaffolds.turns import NOT_RUN, ParsedCall, ParsedReply, sent, shown_name
+from trajectories.scaffolds.turns import NOT_RUN, ParsedCall, ParsedReply, sent, valid_tool_name
 
 _NO_LIMITS = {"step_limit": 0, "cost_limit": 0.0, "wall_time_limit_seconds": 0, "max_consecutive_format_errors": 0}
 """mini-swe-agent's limits, off: ours hold."""
@@ -144,7 +144,7 @@ class _MiniStepper:
                 "tool",
                 words,
                 tool_call_id=call.id,
-                tool_name=shown_name(call.name),
+                tool_name=valid_tool_name(call.name),
                 error=str(fault),
             )
             for call in reply.calls
@@ -168,7 +168,7 @@ class _MiniStepper:
             "tool",
             content,
             tool_call_id=call.id,
-            tool_name=shown_name(call.name),
+            tool_name=valid_tool_name(call.name),
             error=error,
             details=details,
             seconds=executed.seconds,

@@ -16,7 +16,7 @@ from trajectories.scaffolds.scaffold import AttemptResult, AttemptSpec, Observer
 from trajectories.scaffolds.taking_up import ended_by, ended_words
 from trajectories.scaffolds.tools.tool import ToolResult
 from trajectories.scaffolds.tools.toolset import Toolset, ToolsetName, toolset
-from trajectories.scaffolds.turns import NOT_RUN, ParsedCall, ParsedReply, read_turn, shown_name
+from trajectories.scaffolds.turns import NOT_RUN, ParsedCall, ParsedReply, read_turn, valid_tool_name
 
 _AFTER_SUBMISSION = "This was not run: the work had been handed in before it."
 _AFTER_END = "This was not run: the sandbox had been ended before it."
@@ -115,7 +115,7 @@ class _ReactStepper:
                 "tool",
                 result.content,
                 tool_call_id=call.call.id,
-                tool_name=shown_name(call.call.name),
+                tool_name=valid_tool_name(call.call.name),
                 error=result.error,
                 details={**result.details, **({"submitted": True} if result.submits else {})},
                 seconds=perf_counter() - start_time,
