@@ -7,7 +7,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import func, select
+from sqlalchemy import select
 
 from sql.outcomes import ENDED_WELL
 from sql.store import Transaction
@@ -151,12 +151,6 @@ def read_citations(tx: Transaction, repository_id: int) -> dict[tuple[int, int],
         signs = tuple(weak.split(",")) if weak else ()
         found[source, target].append(CountedCitation(relation, field, key, snippet, signs))
     return dict(found)
-
-
-def landed_count(tx: Transaction, repository_id: int) -> int:
-    """How many pull requests landed."""
-    query = select(func.count(func.distinct(Landing.number))).where(Landing.repository_id == repository_id)
-    return int(tx.connection.execute(query).scalar_one())
 
 
 def days_between(earlier: str, later: str) -> float:

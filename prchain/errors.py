@@ -49,8 +49,7 @@
     |   |   |-- DiskLimit
     |   |   `-- OutOfMemory
     |   |-- SandboxFileError         a path in the sandbox cannot be read or written
-    |   |-- SnapshotUnknown
-    |   `-- SandboxScriptExhausted   the scripted sandbox has no answer to this command
+    |   `-- SnapshotUnknown
     |-- StateError            the tree that a stage starts from, or the one that an agent left
     |   |-- MergeUnsupported         a submodule, or a file where the other side has a folder, is in conflict
     |   |-- NoneUnavailable          an earlier reference patch cannot be taken back
@@ -375,12 +374,6 @@ class SandboxFileError(SandboxError, OSError):
 
 class SnapshotUnknown(SandboxError, LookupError):
     """The sandbox's family has no such snapshot."""
-
-
-class SandboxScriptExhausted(SandboxError, LookupError):
-    """The scripted sandbox has no answer left that fits a command; quotes the command."""
-
-    infrastructure: ClassVar[str | None] = None
 
 
 class StateError(PrchainError):

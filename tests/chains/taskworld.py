@@ -19,7 +19,7 @@ from chains.tasks.rows import read_draft
 from chains.tasks.run import TaskRun, TaskRunOptions
 from chains.tasks.writer import TaskWriter
 from prchain.llm.gateway import Gateway, Route
-from prchain.llm.ledger import Ledger, MemoryLedger
+from prchain.llm.ledger import Ledger
 from prchain.llm.model import Request
 from prchain.llm.price import Price
 from sql.store import Store
@@ -35,6 +35,7 @@ from sql.tables import (
     Selection,
 )
 from tests import models
+from tests.memory_ledger import MemoryLedger
 from tests.miner.gitworld import Content, World
 from tests.miner.minedworld import mined_store
 from tests.models import Answer

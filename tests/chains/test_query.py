@@ -19,9 +19,9 @@ from chains.tasks.texts import IssueText
 from prchain.errors import ContextTooLong
 from prchain.git import GitRepository
 from prchain.leaks import Finding, check
-from prchain.llm.ledger import MemoryLedger
 from prchain.llm.model import Request
 from tests.chains.taskworld import CHAIN, OVERVIEW, QUERIES, FakeModel, TaskWorld, gateway_of, good_answer, mined, shop
+from tests.memory_ledger import MemoryLedger
 
 LEAK = QUERIES[1] + " Write a function round_half_even_cents for it."
 

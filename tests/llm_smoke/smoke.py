@@ -20,12 +20,12 @@ from pydantic import BaseModel
 
 from prchain.errors import ContextTooLong, EndpointTimeout
 from prchain.llm.gateway import Gateway, Question
-from prchain.llm.ledger import MemoryLedger
 from prchain.llm.prompts import Prompt
 from prchain.llm.setup import make_gateway
 from prchain.settings import Settings
 from sql.ledger import SqlLedger
 from sql.store import Store
+from tests.memory_ledger import MemoryLedger
 
 SERVER_PYTHON = "PRCHAIN_TEST_LLM_PYTHON"
 """The Python that has the server and the model; `make test-llm` sets it."""

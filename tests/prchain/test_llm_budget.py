@@ -14,10 +14,10 @@ from prchain.errors import LlmError
 from prchain.llm.client import OpenAIModel
 from prchain.llm.endpoint import Endpoint
 from prchain.llm.gateway import Gateway, Question, Route
-from prchain.llm.ledger import MemoryLedger
 from prchain.llm.price import Price
 from prchain.llm.prompts import Prompt
 from tests.endpoint import Answer, Call, FakeEndpoint, Part, completion, cut, error, raw
+from tests.memory_ledger import MemoryLedger
 
 PROMPT = Prompt.from_source("greet", b"{% block user %}Greet {{ whom }}.{% endblock %}")
 

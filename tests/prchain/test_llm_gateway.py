@@ -9,12 +9,12 @@ from pydantic import BaseModel
 
 from prchain import errors
 from prchain.llm.gateway import MAX_TOKENS, CostEstimate, Gateway, Question, Route
-from prchain.llm.ledger import MemoryLedger
 from prchain.llm.model import Message, Model, Reply, Request, Usage
 from prchain.llm.price import Price
 from prchain.llm.prompts import Prompt
 from prchain.llm.scripted import ScriptedModel
 from tests.endpoint import wait_for
+from tests.memory_ledger import MemoryLedger
 from tests.models import FakeModel
 
 PROMPT = Prompt.from_source("greet", b"{% block user %}Greet {{ whom }}.{% endblock %}")

@@ -8,12 +8,12 @@ from prchain.errors import SettingsError, UsageError
 from prchain.llm.client import OpenAIModel
 from prchain.llm.endpoint import Endpoint
 from prchain.llm.gateway import Gateway, Question
-from prchain.llm.ledger import MemoryLedger
 from prchain.llm.price import Price
 from prchain.llm.prompts import Prompt
 from prchain.llm.setup import make_gateway
 from prchain.settings import Settings
 from tests.endpoint import FakeEndpoint
+from tests.memory_ledger import MemoryLedger
 
 PROMPT = Prompt.from_source("greet", b"{% block user %}Hi.{% endblock %}")
 

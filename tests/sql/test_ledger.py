@@ -16,12 +16,13 @@ from hypothesis import strategies as st
 from sqlalchemy import update
 
 from prchain.errors import BudgetExceeded, StoreUnavailable
-from prchain.llm.ledger import CallKey, CallNote, Ledger, MemoryLedger, Spending, StoredReply
+from prchain.llm.ledger import CallKey, CallNote, Ledger, Spending, StoredReply
 from prchain.llm.model import Reply, ToolCall, Usage
 from sql.ledger import SqlLedger
 from sql.store import Store, Transaction
 from sql.tables import LlmCall
 from tests.databases import new_database, open_new
+from tests.memory_ledger import MemoryLedger
 
 ROOT = Path(__file__).parents[2]
 

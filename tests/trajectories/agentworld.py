@@ -10,12 +10,13 @@ from dataclasses import replace
 from typing import Any
 
 from environments.sandboxes.sandbox import ExecResult, Sandbox
-from environments.sandboxes.scripted import ScriptedResult, ScriptedSandbox
 from prchain.errors import LlmError
 from prchain.llm.gateway import Gateway, Route
-from prchain.llm.ledger import Ledger, MemoryLedger
+from prchain.llm.ledger import Ledger
 from prchain.llm.model import Message, Reply, Request, ToolCall, Usage
 from prchain.llm.price import Price
+from tests.environments.scripted_sandbox import ScriptedResult, ScriptedSandbox
+from tests.memory_ledger import MemoryLedger
 from tests.models import FakeModel
 from trajectories.model import Entry, EntryKind
 from trajectories.scaffolds.kinds.react import ReactScaffold

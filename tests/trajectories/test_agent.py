@@ -13,13 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from environments.sandboxes.sandbox import ExecResult
-from environments.sandboxes.scripted import ScriptedResult, ScriptedSandbox
 from prchain import errors
 from prchain.llm.gateway import Answer, Question
-from prchain.llm.ledger import MemoryLedger
 from prchain.llm.model import Reply, Request, ToolCall, Usage
 from prchain.llm.price import Price
 from prchain.llm.scripted import ScriptedModel
+from tests.environments.scripted_sandbox import ScriptedResult, ScriptedSandbox
+from tests.memory_ledger import MemoryLedger
 from tests.trajectories.agentworld import (
     OK,
     SUBMIT,

@@ -18,11 +18,11 @@ from prchain import cli, errors
 from prchain.git import GitRepository
 from prchain.kinds import FileKind, kind_of
 from prchain.llm.gateway import Gateway
-from prchain.llm.ledger import MemoryLedger
 from prchain.llm.model import Reply, Request
 from prchain.llm.price import Price
 from sql.tables import LlmCall, StageTests, Task, TaskStage, Trajectory, TrajectoryStage, Verdict
 from tests.chains.taskworld import CHAIN, QUERIES, FakeModel, TaskWorld, gateway_of, mined, shop
+from tests.memory_ledger import MemoryLedger
 from trajectories.verdicts.agreement import THRESHOLDS, Agreement, agreement, agreement_across, curve, spread
 from trajectories.verdicts.calibrate import (
     Calibration,

@@ -15,9 +15,9 @@ from environments.suites.outcomes import Grade
 from prchain import errors
 from prchain.git import GitRepository
 from prchain.leaks import Finding
-from prchain.llm.ledger import MemoryLedger
 from prchain.llm.model import Request
 from tests.chains.taskworld import QUERIES, FakeModel, gateway_of, shop
+from tests.memory_ledger import MemoryLedger
 from tests.miner.gitworld import Content, World
 from trajectories.verdicts.comments import NEUTRAL, REPEATS, AgentComment, Check, comment_for_agent
 from trajectories.verdicts.hidden import CommentCheck, HiddenContent, read_hidden

@@ -3,10 +3,10 @@ from __future__ import annotations
 import pytest
 
 from environments.sandboxes.sandbox import ExecResult
-from environments.sandboxes.scripted import ScriptedResult
 from prchain import errors
-from prchain.llm.ledger import MemoryLedger
 from prchain.llm.model import Message, Reply, Request, Usage
+from tests.environments.scripted_sandbox import ScriptedResult
+from tests.memory_ledger import MemoryLedger
 from tests.trajectories.agentworld import SUBMIT, Model, opening, requires_valid, runs, sandbox_of, spec, work
 from trajectories.model import AgentLimits, AgentUsage, Ending, Entry, EntryKind
 from trajectories.scaffolds.attempt_loop import LoopSettings

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from prchain import errors
 from prchain.llm.gateway import CostEstimate, Gateway, Route
-from prchain.llm.ledger import MemoryLedger
 from prchain.llm.model import Reply, Request
 from prchain.llm.price import Price
 from tests.chains.taskworld import FakeModel, gateway_of
+from tests.memory_ledger import MemoryLedger
 from tests.trajectories.hostile import HOSTILE, SAYS, hostile_patches
 from trajectories.verdicts.comments import comment_for_agent
 from trajectories.verdicts.gates import decide

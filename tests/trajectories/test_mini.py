@@ -21,13 +21,13 @@ from hypothesis import strategies as st
 from environments.sandboxes.docker import DockerSandbox
 from environments.sandboxes.local import LocalSandbox
 from environments.sandboxes.sandbox import ExecResult, Sandbox, SandboxConfig
-from environments.sandboxes.scripted import ScriptedResult
 from prchain import errors
-from prchain.llm.ledger import MemoryLedger
 from prchain.llm.model import Reply, ToolCall, Usage
 from prchain.llm.price import Price
 from prchain.llm.prompts import load_prompt
 from sql.tables import LlmCall, Trajectory, TrajectoryMessage
+from tests.environments.scripted_sandbox import ScriptedResult
+from tests.memory_ledger import MemoryLedger
 from tests.trajectories.agentworld import (
     OK,
     Memory,

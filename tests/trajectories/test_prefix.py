@@ -11,8 +11,8 @@ from environments.stages import ChainStages, Stage
 from prchain.errors import EndpointUnreachable
 from prchain.leaks import Finding
 from prchain.llm.gateway import Gateway, Route
-from prchain.llm.ledger import MemoryLedger
 from prchain.llm.scripted import ScriptedModel
+from tests.memory_ledger import MemoryLedger
 from tests.models import FakeModel
 from trajectories.model import Entry, EntryKind
 from trajectories.rollouts.prefix import REPEATS, neutral_overview, prefix_overview, retold

@@ -1,4 +1,4 @@
-"""A sandbox that runs nothing: it answers commands from a list, and keeps files in memory. For tests and dry runs."""
+"""A sandbox that runs nothing: it answers commands from a list, and keeps files in memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from prchain.errors import (
     SandboxError,
     SandboxFileError,
     SandboxLost,
-    SandboxScriptExhausted,
     SnapshotUnknown,
 )
 
@@ -100,7 +99,7 @@ class ScriptedSandbox:
         output_limit: int = 1 << 20,
         stdin: bytes = b"",
     ) -> ExecResult:
-        """The result of the first line that fits. Raises `SandboxScriptExhausted`, which quotes the command."""
+        """The result of the first line that fits. Raises `AssertionError`, which quotes the command."""
         self._check()
         self.asked.append(command)
         for place, line in enumerate(self._lines):
@@ -110,7 +109,7 @@ class ScriptedSandbox:
                 if isinstance(line.result, SandboxError):
                     raise line.result
                 return line.result
-        raise SandboxScriptExhausted(f"the script has no answer to the command {command[:_QUOTED]!r}")
+        raise AssertionError(f"the script has no answer to the command {command[:_QUOTED]!r}")
 
     def read(self, path: str) -> bytes:
         """See `Sandbox.read`."""
