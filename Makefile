@@ -30,7 +30,7 @@ COMPILE_APART := CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile --quiet -
 	--strip-extras --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-emit-options
 
 .DEFAULT_GOAL := help
-.PHONY: help install mini demo mine chains tasks environments rollouts export stats status test test-fast test-llm test-consumers check precision leaks reading bench optimality state-pairs real-rollouts engine-faults same-rows shape lock
+.PHONY: help install mini demo mine chains tasks environments rollouts export stats status test test-fast test-llm test-consumers check precision leaks reading bench optimality state-pairs real-rollouts engine-faults same-rows shape tables-page lock
 
 help: ## Show this
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 24
@@ -118,6 +118,9 @@ same-rows: $(DEV) ## Say whether two databases hold the same facts: ARGS="ONE.db
 
 shape: $(DEV) ## Count lines of code by package, the largest modules, and class names that several modules have
 	$(BIN)/python -m research.shape $(ARGS)
+
+tables-page: $(DEV) ## Print docs/tables.md anew from the declarations of the tables
+	@$(BIN)/python -m research.tables_page $(ARGS)
 
 lock: $(DEV) ## Lock the newest versions of all packages, with hashes
 	$(COMPILE) --output-file requirements.txt pyproject.toml

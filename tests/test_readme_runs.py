@@ -125,7 +125,7 @@ MODULES = {
     "research.chain_reading": "every step real 80.6%",
     "research.leaks": r"held_out.*precision 28/30 = .*recall +28/28 = ",
     "research.optimality": "all: average 0.9",
-    "sql.describe": "^# Tables\n",
+    "research.tables_page": "^# Tables\n",
 }
 """Module that is run as a program to a pattern of its output, which the docs quote."""
 

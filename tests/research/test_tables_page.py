@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sql.describe import page
+from research.tables_page import page
 from sql.tables import Base
 
 PAGE = Path(__file__).parents[2] / "docs" / "tables.md"
 
 
-def test_the_page_is_what_python_m_sql_describe_prints() -> None:
-    assert page() == PAGE.read_text(encoding="utf-8"), "run: python -m sql.describe > docs/tables.md"
+def test_the_page_is_what_its_module_prints() -> None:
+    assert page() == PAGE.read_text(encoding="utf-8"), "run: python -m research.tables_page > docs/tables.md"
 
 
 def test_the_page_has_every_table_with_every_column_once() -> None:

@@ -1,6 +1,6 @@
 """The page `docs/tables.md`: every table and column, from the declarations of `sql.tables` and the words beside them.
 
-`python -m sql.describe > docs/tables.md` writes it anew; a test compares it with what stands there.
+`python -m research.tables_page > docs/tables.md` writes it anew; a test compares it with what stands there.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _WIDTH = 120
 _HEAD = """\
 # Tables
 
-What `python -m sql.describe` prints of `sql/tables/`; change the words there. `prchain sql --query "SELECT ..."` reads
-the database, and [mining](mining.md#views-and-queries) tells of the two views whose columns stay.
+What `python -m research.tables_page` prints of `sql/tables/`; change the words there. `prchain sql --query
+"SELECT ..."` reads the database, and [mining](mining.md#views-and-queries) tells of the two views whose columns stay.
 """
 
 _KINDS = (
