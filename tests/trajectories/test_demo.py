@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from sql.tables import LlmCall, TrajectoryMessage, TrajectoryStage
 from tests.trajectories.demoworld import Ran
 from trajectories.demo.backend import ChosenBackend, choose
 from trajectories.demo.folder import claim, prepare
-from trajectories.demo.run import run_demo, steps
+from trajectories.demo.run import _program, run_demo, steps
 
 PLAIN = ChosenBackend(BACKENDS["unsafe-local"], "a test")
 
@@ -300,3 +301,19 @@ def test_scripted_runs_name_no_model_and_need_no_key(tmp_path: Path, monkeypatch
         Path("script.jsonl"),
         "sqlite:///prchain.db",
     )
+
+
+@pytest.mark.parametrize(
+    ("on_path", "started_as", "program"),
+    [
+        ("/usr/bin/prchain", "/x/prchain", ["prchain"]),
+        (None, "/x/prchain", ["/x/prchain"]),
+        (None, "/x/prchain/__main__.py", [sys.executable, "-m", "prchain"]),
+    ],
+)
+def test_the_commands_named_at_the_end_start_prchain_as_the_demo_was_started(
+    on_path: str | None, started_as: str, program: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shutil.which", lambda name: on_path)
+    monkeypatch.setattr("sys.argv", [started_as, "demo"])
+    assert _program() == program

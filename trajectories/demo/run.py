@@ -142,10 +142,18 @@ def print_outcome(outcome: Outcome) -> None:
     say_facts(outcome.files)
     _say_heading("What next")
     say(f"  cd {shlex.quote(str(outcome.folder))}     # its prchain.toml leads every command to these files")
-    program = "prchain" if shutil.which("prchain") else str(Path(sys.argv[0]).absolute())
+    program = _program()
     for command in (["show", f"{REPOSITORY}#8"], ["tasks", "list"], ["rollouts", "list"], ["status"]):
-        say(f"  {shlex.join([program, *command])}")
+        say(f"  {shlex.join([*program, *command])}")
     say(f"Done in {outcome.seconds:.0f} s.")
+
+
+def _program() -> list[str]:
+    """The words with which a shell starts prchain as this process was started."""
+    if shutil.which("prchain"):
+        return ["prchain"]
+    path = Path(sys.argv[0]).absolute()
+    return [sys.executable, "-m", "prchain"] if path.name == "__main__.py" else [str(path)]
 
 
 def _introduce(folder: Path, chosen: ChosenBackend, model: str | None, *, fresh: bool) -> None:
