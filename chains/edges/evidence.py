@@ -28,7 +28,7 @@ RELATIONS = {
     "mentions": 0.0,
     "closes": 0.0,
 }
-"""Log-odds of a relation by its wording alone, in the order of how much it tells."""
+"""Log-odds of a relation by its wording alone."""
 
 REPEATS = frozenset({"backports", "cherry_pick"})
 """Relations that say that the source repeats the target on another branch."""

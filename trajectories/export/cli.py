@@ -106,8 +106,8 @@ _HITS_SHOWN = 100
 @click.option(
     "--like",
     metavar="ID",
-    help="With swebench: only rollouts with the model, judge and options of this trajectory, named by its id or the "
-    "beginning of it. Needed where there are several.",
+    help="With swebench: only rollouts with the model, judge, options and prompts of this trajectory, named by its id "
+    "or the beginning of it. Needed where there are several.",
 )
 @click.option(
     "--overlap",
