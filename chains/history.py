@@ -14,7 +14,9 @@ from sql.store import Transaction
 from sql.tables import Citation, Commit, Landing, MineRun, PullRequest, PullRequestCommit, PullRequestText, Repository
 
 _TEXT_FIELDS = ("title", "body")
-_MERGE_PREFIX = "Merge pull request "
+MERGE_PREFIX = "Merge pull request "
+"""Of the subject of a merge by GitHub."""
+
 _MERGED_BRANCH = re.compile(r"Merge pull request #\d+ from [^/\s]+/(\S+)")
 
 
@@ -127,7 +129,7 @@ def _merge_titles(tx: Transaction, repository_id: int) -> dict[str, str]:
     query = (
         select(Commit.sha, Commit.message)
         .join(Landing, (Landing.repository_id == Commit.repository_id) & (Landing.landed_sha == Commit.sha))
-        .where(Commit.repository_id == repository_id, Landing.subject.startswith(_MERGE_PREFIX))
+        .where(Commit.repository_id == repository_id, Landing.subject.startswith(MERGE_PREFIX))
     )
     found = {}
     for sha, message in tx.connection.execute(query, execution_options={"yield_per": 1000}):

@@ -7,17 +7,27 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 
 from chains import outcomes
-from chains.history import display_subject
+from chains.history import MERGE_PREFIX, display_subject
 from chains.options import BuildReport
 from prchain.errors import UsageError
 from prchain.terminal import counted, say, say_counts, say_facts, say_table, shortened, tally
 from sql.chosen import find_chain
 from sql.outcomes import SELECTED
 from sql.store import Store, Transaction
-from sql.tables import Candidate, Chain, ChainStage, PullRequestText, Repository, Selection, Task
+from sql.tables import (
+    Candidate,
+    Chain,
+    ChainStage,
+    Commit,
+    PullRequestCommit,
+    PullRequestText,
+    Repository,
+    Selection,
+    Task,
+)
 
 _WIDTH = 100
 """Characters of a subject, or of the detail of a sign."""
@@ -179,10 +189,11 @@ def _stages(tx: Transaction, chain: str | None = None) -> dict[str, list[dict[st
     )
     found: dict[str, list[dict[str, Any]]] = {}
     filters = {"chain_id": chain} if chain else {}
-    titles = _titles(tx, chain)
+    titles, git_titles = _titles(tx, chain), _git_titles(tx, chain)
     for row in tx.rows(ChainStage, *columns, **filters):
         stage = dict(zip(columns[1:], row[1:], strict=True))
-        stage["subject"] = titles.get((row[0], row[1])) or display_subject(stage["subject"])
+        key = (row[0], row[1])
+        stage["subject"] = titles.get(key) or git_titles.get(key) or display_subject(stage["subject"])
         found.setdefault(row[0], []).append(stage)
     return found
 
@@ -200,6 +211,31 @@ def _titles(tx: Transaction, chain: str | None) -> dict[tuple[str, int], str]:
     if chain is not None:
         query = query.where(ChainStage.chain_id == chain)
     return {(id_, position): title.strip() for id_, position, title in tx.connection.execute(query)}
+
+
+def _git_titles(tx: Transaction, chain: str | None) -> dict[tuple[str, int], str]:
+    """Titles of merges from git: the first line below the merge's subject, else the subject of the only own commit; by
+    chain and position."""
+    merges = select(ChainStage.chain_id, ChainStage.position, Commit.message).where(
+        ChainStage.repository_id == Commit.repository_id, ChainStage.subject.startswith(MERGE_PREFIX)
+    )
+    own = PullRequestCommit
+    alone = (
+        select(ChainStage.chain_id, ChainStage.position, func.min(Commit.message))
+        .where(ChainStage.repository_id == own.repository_id, ChainStage.number == own.number)
+        .where(Commit.repository_id == own.repository_id, Commit.sha == own.sha)
+        .where(ChainStage.subject.startswith(MERGE_PREFIX))
+        .group_by(ChainStage.chain_id, ChainStage.position)
+        .having(func.count(func.distinct(own.sha)) == 1)
+    )
+    merges = merges.where(ChainStage.landed_sha == Commit.sha)
+    if chain is not None:
+        merges, alone = merges.where(ChainStage.chain_id == chain), alone.where(ChainStage.chain_id == chain)
+    found = {(id_, place): message.partition("\n")[0] for id_, place, message in tx.connection.execute(alone)}
+    for id_, place, message in tx.connection.execute(merges):
+        if below := message.partition("\n")[2].strip():
+            found[id_, place] = below.partition("\n")[0].strip()
+    return found
 
 
 def print_chains(rows: Sequence[dict[str, Any]], total: int) -> None:

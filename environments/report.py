@@ -179,7 +179,7 @@ def print_validations(report: ValidateReport, build_help: BuildHelp) -> None:
         why = f"; {proof.reason}" if proof.reason else ""
         say(f"{proof.chain_id} {proof.outcome} in {proof.seconds:.0f} s; F2P/P2P of stages {tests}{why}")
     say_reasons((result.unit.key, result.outcome, result.reason) for result in report.failed)
-    say(f"{_ended_words(report)}; {report.standing:,} stood before")
+    say(f"{_ended_words(report)}; {report.standing:,} done before")
     failed = sum(count for name, count in report.outcomes.items() if name not in {PROVED, UNPROVED})
     if failed:
         hint = "`prchain environments show ID` says more, --retry begins anew with them"

@@ -7,17 +7,17 @@ A number on a commit proves nothing: imported histories, trac tickets and pasted
 places. A claim stands when the pull head bears it out, in this order of strength:
 
 ==================  ====================================================================================
+api                 GitHub names this commit as the merge commit
 head_is_parent      the head is a parent of the merge
 head_contains       the merge brought the head in, below other commits
-contained_in_head   the merged commit is one of the head's (it was pushed to after the landing)
 same_tree           head and landed commit are the same tree
 same_commits        the own commits stand on the branch under other shas (author, author date, subject)
+is_head             the head itself stands on the branch (fast-forward)
+contained_in_head   the merged commit is one of the head's (it was pushed to after the landing)
 same_patch          the same paths with the same contents changed
 same_files          the same paths changed
 most_files          at least half of the landed paths are among the head's
 some_files          some are, and the author is one of the head's authors
-is_head             the head itself stands on the branch (fast-forward)
-api                 GitHub names this commit as the merge commit
 ==================  ====================================================================================
 """
 

@@ -151,8 +151,8 @@ def print_funnel(rows: list[dict[str, Any]], failed: Sequence[dict[str, Any]] = 
         say_counts("counted", row["counted"], indent=4)
         say_counts("not counted", row["refused"], indent=4)
         for strategy, chained in row["chaining"].items():
-            say_counts(f"landed, by {strategy}", chained["candidates"])
-            say_counts(f"chains, by {strategy}", chained["chains"])
+            say_counts(f"landed, strategy {strategy}", chained["candidates"])
+            say_counts(f"chains, strategy {strategy}", chained["chains"])
             for step in ("tasks", "proofs", "rollouts"):
                 if chained[step].keys() - {_NONE_YET} or step == "tasks":
                     say_counts(f"their {step}", chained[step], indent=4)

@@ -140,6 +140,10 @@ def run(arguments: list[str]) -> int:
         hint = "" if error.possibilities else f" See `{where} --help`."
         say(f"prchain: error: {error.format_message()}{hint}", err=True)
         return error.exit_code
+    except click.UsageError as error:
+        where = error.ctx.command_path if error.ctx else "prchain"
+        say(f"prchain: error: {' '.join(error.format_message().split())} See `{where} --help`.", err=True)
+        return error.exit_code
     except click.ClickException as error:
         error.show()
         return error.exit_code

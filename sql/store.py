@@ -156,7 +156,7 @@ class Store:
         if file:
             with named_file_failures(file):
                 if not create and not file.exists():
-                    raise StoreUnavailable(f"there is no database at {shown(url)}; run `prchain mine` first")
+                    raise StoreUnavailable(_no_database(url))
                 file.parent.mkdir(parents=True, exist_ok=True)
         return cls._opened(url, migrate)
 
@@ -168,7 +168,7 @@ class Store:
         """
         url = parse_url(database)
         if (file := sqlite_file(url)) and not file.exists():
-            raise StoreUnavailable(f"there is no database at {shown(url)}; run `prchain mine` first")
+            raise StoreUnavailable(_no_database(url))
         return cls._opened(url, check_version)
 
     @classmethod
@@ -209,6 +209,10 @@ class Store:
     def close(self) -> None:
         """Give the connections back."""
         self.engine.dispose()
+
+
+def _no_database(url: URL) -> str:
+    return f"there is no database at {shown(url)}; `prchain mine LIST` makes one, --db names another"
 
 
 def _table(table: type[Base]) -> Table:

@@ -80,13 +80,13 @@ RULES = {
     "chains build": Rule(r"frozen +8\n"),
     "chains list": Rule("3 of 3 chains"),
     "chains show": Rule("builds on the one before", wants="ID", replaces=OF_CHAIN),
-    "tasks build": Rule("3 stood before|0 tasks to write"),
+    "tasks build": Rule("3 done before|0 tasks to write"),
     "tasks list": Rule("3 tasks, 3 ready"),
     "tasks show": Rule("#4", replaces=OF_CHAIN),
     "tasks export": Rule("3 tasks written"),
     "tasks export --format": Rule("no instance to write", ends=1, why="the demo's stages have no images of their own"),
     "environments validate": Rule(
-        "1 proved|1 stood before",
+        "1 proved|1 done before",
         (*LOCAL, "--chain", "CHAIN"),
         why="plain processes are everywhere, and each stage takes seconds",
     ),
@@ -102,7 +102,7 @@ RULES = {
         "debootstrap", ("--help",), why="takes minutes, as root; .ci/run makes its base image with it"
     ),
     "rollouts run": Rule(
-        "[12] (accepted|rejected)|rollouts?: about|; 1 stood before",
+        "[12] (accepted|rejected)|rollouts?: about|; 1 done before",
         (*LOCAL, "--chain", "CHAIN"),
         replaces={"4": "2"},
         why="each takes seconds",

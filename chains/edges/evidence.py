@@ -1,9 +1,9 @@
 """How likely one landed pull request builds on another that it cites: signs in, confidence and reasons out.
 
-Signs add up as log-odds. The weight of each is what it was worth among 264 pairs that were read by hand (the table of
-signs in the research notes, and the chains that were read since). Explicit wording and line dependency were right in
-nine of ten pairs, a bare mention in half, ancestry without a citation in half, a cited number larger than the citing
-one in one of fifteen. No sign is a gate by itself; the floor on the confidence is.
+Signs add up as log-odds. The weight of each is what it was worth among 264 pairs that were read by hand. Explicit
+wording and line dependency were right in nine of ten pairs, a bare mention in half, ancestry without a citation in
+half, a cited number larger than the citing one in one of fifteen. No sign is a gate by itself; the floor on the
+confidence is.
 """
 
 from __future__ import annotations

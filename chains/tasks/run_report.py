@@ -81,7 +81,7 @@ def print_run(report: TaskRunReport, spending: Spending) -> None:
     """Print a run: counts, reasons, the tasks that existed before, and what to do next."""
     words = ", ".join(filter(None, (outcome_words(report.counts), tally({"not begun": report.left}))))
     before = f" ({outcome_words(report.before)})" if report.before else ""
-    say(f"{words or 'nothing new to do'}; {report.standing:,} stood before{before}; {spending.words()}")
+    say(f"{words or 'nothing new to do'}; {report.standing:,} done before{before}; {spending.words()}")
     ended = [
         (result.unit.key, result.outcome, _PLACE.sub("", result.reason or ""))
         for result in report.results

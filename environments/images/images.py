@@ -195,7 +195,8 @@ def ensure_base_image(engine: Any, name: str) -> Mapping[str, str]:
         except ImageError as error:
             raise ImageMissing(
                 f"the base image {name} is not there and cannot be pulled ({error}); where no registry can be reached, "
-                "make one with `prchain environments base` and set environments_base_image to its name"
+                "make one with `prchain environments base` and set environments_base_image to its name, or do without "
+                "Docker: --backend local"
             ) from None
     return dict(entry.partition("=")[::2] for entry in image.attrs["Config"].get("Env") or [])
 

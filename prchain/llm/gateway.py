@@ -103,7 +103,8 @@ class CostEstimate:
 
     def words(self) -> str:
         """What a dry run says of tokens and price."""
-        return f"about {self.tokens_in:,} tokens in, at most {self.tokens_out:,} out, {self.price}"
+        price = self.price.replace("about", "at most")
+        return f"about {self.tokens_in:,} tokens in, at most {self.tokens_out:,} out, {price}"
 
 
 @dataclass(frozen=True, slots=True)

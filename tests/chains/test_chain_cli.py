@@ -11,13 +11,14 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from sqlalchemy import delete
 
 from chains.options import BuildReport
 from chains.report import print_build
 from prchain.cli import cli, run
 from prchain.timestamps import now
 from sql.store import Store
-from sql.tables import MineRun, PullRequestText, Repository
+from sql.tables import MineRun, PullRequestCommit, PullRequestText, Repository
 from tests.chains.chainworld import NAME, grown, mined
 from tests.miner.gitworld import Content
 
@@ -138,14 +139,18 @@ def merged_pair(folder: Path) -> str:
     return str(folder / "prchain.db")
 
 
-def test_a_bare_merge_is_called_by_its_branch_and_any_other_by_its_title(tmp_path: Path) -> None:
+def test_a_bare_merge_is_called_by_its_only_commit_or_its_branch_and_any_other_by_its_title(tmp_path: Path) -> None:
     database = merged_pair(tmp_path)
     call("build", "--db", database)
     (chain,) = rows("list", "--db", database)
-    assert chain["subject"] == "fix/round-1"
-    assert "fix/round-1" in call("list", "--db", database).stdout
+    assert chain["subject"] == "Work on rounding 1"
+    assert "Work on rounding 1" in call("list", "--db", database).stdout
     page = rows("show", chain["id"], "--db", database)
-    assert [stage["subject"] for stage in page["stages"]] == ["fix/round-1", "Mend rounding, follow-up to #1"]
+    assert [stage["subject"] for stage in page["stages"]] == ["Work on rounding 1", "Mend rounding, follow-up to #1"]
+    with closing(Store.open(database)) as store, store.transaction() as tx:
+        tx.connection.execute(delete(PullRequestCommit).where(PullRequestCommit.number == 1))
+    (chain,) = rows("list", "--db", database)
+    assert chain["subject"] == "fix/round-1"
     with closing(Store.open(database)) as store, store.transaction() as tx:
         title = {"repository_id": 1, "number": 1, "field": "title", "key": "", "body": "Round as banks do"}
         tx.upsert(PullRequestText, [title])

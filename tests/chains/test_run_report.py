@@ -33,7 +33,7 @@ def output_of(
 def test_nothing_new_names_what_stands_as_what_and_how_to_begin_anew(capsys: pytest.CaptureFixture[str]) -> None:
     out, err = output_of(capsys, TaskRunReport((), 0, None, {"query_rejected": 13, "ready": 1, "bad_reply": 1}))
     assert out.splitlines() == [
-        "nothing new to do; 15 stood before (1 ready, 1 bad_reply, 13 query_rejected); 0 calls, 0.0000 USD",
+        "nothing new to do; 15 done before (1 ready, 1 bad_reply, 13 query_rejected); 0 calls, 0.0000 USD",
         "14 tasks rejected or given up: `prchain tasks show ID` says why, `prchain tasks build --retry` begins another "
         "round",
     ]
@@ -65,7 +65,7 @@ def test_many_reasons_are_told_by_number_only(capsys: pytest.CaptureFixture[str]
 def test_a_budget_that_is_spent_is_said_once_with_what_was_not_begun(capsys: pytest.CaptureFixture[str]) -> None:
     tasks = ended("budget_exceeded", f"stage 1: {BUDGET}", f"stage 1: {BUDGET}2")
     out, err = output_of(capsys, TaskRunReport(tasks, 13, BUDGET))
-    assert out == "2 budget_exceeded, 13 not begun; 0 stood before; 0 calls, 0.0000 USD\n"
+    assert out == "2 budget_exceeded, 13 not begun; 0 done before; 0 calls, 0.0000 USD\n"
     assert err.splitlines() == [
         f"stopped early: {BUDGET}",
         "15 tasks not done (13 of them not begun); a larger --budget goes on",
@@ -75,7 +75,7 @@ def test_a_budget_that_is_spent_is_said_once_with_what_was_not_begun(capsys: pyt
 def test_calls_that_were_refused_are_said_to_be_and_are_no_paid_calls(capsys: pytest.CaptureFixture[str]) -> None:
     report = TaskRunReport(ended("endpoint_refused", "stage 1: 401"))
     out, err = output_of(capsys, report, Spending(refused=4))
-    assert out == "1 endpoint_refused; 0 stood before; 0 calls, 4 refused, 0.0000 USD\n"
+    assert out == "1 endpoint_refused; 0 done before; 0 calls, 4 refused, 0.0000 USD\n"
     assert err.endswith("1 task not done; mend what is said above, then run the same command again\n")
     row = run_row(report, Spending(refused=4))
     assert (row["calls"], row["refused"], row["usd"]) == (0, 4, 0.0)

@@ -67,7 +67,7 @@ class TestBuild:
     def test_writes_the_tasks_and_says_so(self, world: TaskWorld) -> None:
         result = call(world, "build")
         assert result.exit_code == 0
-        assert "1 ready; 0 stood before; 7 calls, 0.0000 USD" in result.stdout
+        assert "1 ready; 0 done before; 7 calls, 0.0000 USD" in result.stdout
         again = call(world, "build", "--json")
         assert again.exit_code == 0
         assert json.loads(again.stdout) == {
@@ -102,7 +102,7 @@ class TestBuild:
         result = call(world, "build")
         assert result.exit_code == 0 and "1 query_rejected" in result.stdout
         again = call(world, "build")
-        assert again.exit_code == 0 and "1 stood before (1 query_rejected)" in again.stdout
+        assert again.exit_code == 0 and "1 done before (1 query_rejected)" in again.stdout
         assert "`prchain tasks build --retry` begins another round" in again.stdout
 
     def test_one_chain_can_be_named_by_the_beginning_of_its_id(self, world: TaskWorld) -> None:

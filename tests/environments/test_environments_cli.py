@@ -130,9 +130,9 @@ def test_validate_says_how_chains_ended_and_counts_their_tests(
     assert prchain(*arguments) == 0
     out = capsys.readouterr().out.splitlines()
     assert re.fullmatch(rf"{world.chain_id} proved in \d+ s; F2P/P2P of stages 1: 1/0, 2: 1/2, 3: 1/3", out[0])
-    assert out[1:] == ["1 proved; 0 stood before"]
+    assert out[1:] == ["1 proved; 0 done before"]
     assert prchain(*arguments) == 0
-    assert capsys.readouterr().out == "nothing new to do; 1 stood before\n"
+    assert capsys.readouterr().out == "nothing new to do; 1 done before\n"
     world.add_chain((1,), strategy="single")
     assert prchain(*arguments, "--strategy", "single", "--json") == 0
     row = json.loads(capsys.readouterr().out)
@@ -155,7 +155,7 @@ def test_validate_ends_with_1_where_a_chain_has_no_outcome_and_0_where_it_failed
     assert prchain("validate", "--backend", "local", "--retry") == 1
     output = capsys.readouterr()
     assert "run the same command again" in output.err and "--repair" not in output.err
-    assert output.out == "0 done, 1 engine_unavailable; 0 stood before\n"
+    assert output.out == "0 done, 1 engine_unavailable; 0 done before\n"
     assert world.rows(Validation, "outcome") == []
 
 
@@ -167,10 +167,10 @@ def test_validate_says_what_happened_to_chains_that_did_not_end(
     proved = UnitResult(ProofUnit("81c2"), "proved", None, ChainProof("81c2", "proved"))
     build_help = BuildHelp(tmp_path, tmp_path, repaired=False)
     for report, says in (
-        (ValidateReport(standing=4), "nothing new to do; 4 stood before"),
-        (ValidateReport(gone[:1]), "0 done, 1 image_missing; 0 stood before"),
-        (ValidateReport(gone, 3), "0 done, 2 defect, 1 image_missing, 3 not begun; 0 stood before"),
-        (ValidateReport((proved, *gone[:1]), standing=1), "1 proved, 1 image_missing; 1 stood before"),
+        (ValidateReport(standing=4), "nothing new to do; 4 done before"),
+        (ValidateReport(gone[:1]), "0 done, 1 image_missing; 0 done before"),
+        (ValidateReport(gone, 3), "0 done, 2 defect, 1 image_missing, 3 not begun; 0 done before"),
+        (ValidateReport((proved, *gone[:1]), standing=1), "1 proved, 1 image_missing; 1 done before"),
     ):
         print_validations(report, build_help)
         assert capsys.readouterr().out.splitlines()[-1] == says

@@ -176,7 +176,10 @@ def test_reading_commands_say_in_one_line_what_they_cannot_find(
 @pytest.mark.parametrize("arguments", [["status"], ["show", "o/n#1"]])
 def test_reading_commands_make_no_database(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(arguments) == 1
-    assert one_line(capsys.readouterr().err) == "there is no database at data/prchain.db; run `prchain mine` first"
+    assert (
+        one_line(capsys.readouterr().err)
+        == "there is no database at data/prchain.db; `prchain mine LIST` makes one, --db names another"
+    )
     assert list(Path().iterdir()) == []
 
 

@@ -258,7 +258,7 @@ def test_status_goes_on_to_chains_and_their_tasks_and_its_sums_add_up(
     assert sum(chaining["candidates"].values()) == row["outcomes"]["landed"]
     assert (chaining["chains"], chaining["tasks"]) == ({"selected": 1}, {"none yet": 1})
     output = capsys.readouterr().out
-    assert "chains, by reference" in output and "their tasks" in output and "their proofs" not in output
+    assert "chains, strategy reference" in output and "their tasks" in output and "their proofs" not in output
 
 
 def test_status_goes_on_to_proofs_and_rollouts(finished_demo: Ran, capsys: pytest.CaptureFixture[str]) -> None:

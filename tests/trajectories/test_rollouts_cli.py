@@ -219,11 +219,11 @@ class TestCommands:
         assert json.loads(capsys.readouterr().out)["rollouts"] == 1
         assert run_command(arguments) == 0
         output = capsys.readouterr().out
-        assert "1 rejected" in output and "0 stood before" in output, "an empty patch is not accepted"
+        assert "1 rejected" in output and "0 done before" in output, "an empty patch is not accepted"
         assert run_command(arguments) == 0
-        assert "nothing new to do; 1 stood before" in capsys.readouterr().out
+        assert "nothing new to do; 1 done before" in capsys.readouterr().out
         assert run_command([*arguments, "--dry-run"]) == 0
-        assert "0 rollouts: about 0 calls; 1 stood before" in capsys.readouterr().out
+        assert "0 rollouts: about 0 calls; 1 done before" in capsys.readouterr().out
         _print_report(RolloutReport((), 4, None, 0, 2), Spending(refused=3), {"passed": 1, "failed": 2, "not_run": 0})
         report_output = capsys.readouterr().out
         assert "nothing ended" in report_output and "0 calls, 3 refused, 0.0000 USD" in report_output

@@ -309,7 +309,7 @@ def _print_forecast(forecast: Forecast, pending: PendingRollouts, as_json: bool)
 
 def _standing_words(standing: int, reused: int) -> str:
     """Words for how many samples were over before this run, with the same choices."""
-    return f"{standing:,} stood before" + (f" ({reused:,} with other prompts or texts)" if reused else "")
+    return f"{standing:,} done before" + (f" ({reused:,} with other prompts or texts)" if reused else "")
 
 
 def _print_without_task(chains: int) -> None:
