@@ -13,7 +13,7 @@ from prchain.cli_options import STRATEGIES, choice_option, db_option, json_optio
 from prchain.errors import UsageError
 from prchain.progress import open_progress
 from prchain.settings import Settings
-from prchain.terminal import present
+from prchain.terminal import present, say_next
 from sql.store import Store
 
 if TYPE_CHECKING:
@@ -129,6 +129,8 @@ def build(
     if repository is not None and not reports:
         raise UsageError(f"{repository} has not been mined into this database; `prchain status` lists what has")
     present(as_json, [report_row(report) for report in reports], print_build, reports)
+    if not as_json and any(report.chains for report in reports):
+        say_next("tasks build --dry-run")
     if any(report.error for report in reports):
         click.get_current_context().exit(1)
 

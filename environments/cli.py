@@ -15,7 +15,7 @@ from prchain.cli_options import CatalogueOption, db_option, json_option, reposit
 from prchain.errors import UsageError
 from prchain.progress import open_progress
 from prchain.settings import Settings
-from prchain.terminal import present, say
+from prchain.terminal import present, say, say_next
 from sql.store import Store
 
 if TYPE_CHECKING:
@@ -311,6 +311,8 @@ def validate(
         report = run.run(settings.workers)
     build_help = BuildHelp(build_logs(settings), provider.recipes_dir, repaired=repair)
     present(as_json, validation_rows(report), print_validations, report, build_help)
+    if not as_json and report.done:
+        say_next("rollouts run --dry-run")
     if not report.done:
         click.get_current_context().exit(1)
 

@@ -20,7 +20,7 @@ from prchain.errors import UsageError
 from prchain.progress import open_progress
 from prchain.runs import RunResult, say_end
 from prchain.settings import Settings
-from prchain.terminal import counted, present, say
+from prchain.terminal import counted, present, say, say_next
 from prchain.timestamps import FORMAT, stamp
 from sql.store import Store
 
@@ -104,6 +104,8 @@ def _print_reports(specs: list[RepositorySpec], run_result: RunResult[Repository
         run_result.left,
         run_result.stopped,
     )
+    if not as_json and any(report.landed for report in reports):
+        say_next("chains build")
 
 
 def _print_each(reports: list[RepositoryReport]) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
@@ -36,6 +37,12 @@ def clean(text: str) -> str:
 def say(line: str = "", *, err: bool = False) -> None:
     """Print one line, whatever it holds."""
     click.echo(clean(line), err=err)
+
+
+def say_next(command: str) -> None:
+    """Name the command that mostly comes next, where a person reads: nothing is printed into a pipe or a file."""
+    if sys.stdout.isatty():
+        say(f"next: prchain {command}")
 
 
 def json_text(value: Any) -> str:

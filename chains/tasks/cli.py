@@ -14,7 +14,8 @@ from prchain.cli_options import STRATEGIES, choice_option, db_option, json_optio
 from prchain.errors import UsageError
 from prchain.progress import open_progress
 from prchain.settings import Settings
-from prchain.terminal import counted, present, say
+from prchain.terminal import counted, present, say, say_next
+from sql.outcomes import READY
 from sql.store import Store
 
 if TYPE_CHECKING:
@@ -87,6 +88,8 @@ def build(
         report = run.run(settings.workers)
         spending = run.gateway.spending()
     present(as_json, run_row(report, spending), print_run, report, spending)
+    if not as_json and READY in {*report.counts, *report.before}:
+        say_next("environments validate")
     if not report.done:
         click.get_current_context().exit(1)
 
@@ -235,7 +238,6 @@ def _print_others(found: Mapping[str, int], outcome: str) -> None:
     """What became of the chains whose tasks are not of the outcome that is exported."""
     from chains.tasks.model import FINAL
     from chains.tasks.run_report import outcome_words
-    from sql.outcomes import READY
 
     others = {name: count for name, count in found.items() if name != outcome}
     if not found:

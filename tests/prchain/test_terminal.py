@@ -17,6 +17,7 @@ from prchain.terminal import (
     say,
     say_counts,
     say_facts,
+    say_next,
     say_reasons,
     say_some,
     say_table,
@@ -156,3 +157,12 @@ def test_nothing_is_printed_past_this_module() -> None:
         if prints.search(path.read_text(encoding="utf-8"))
     }
     assert found <= own
+
+
+@pytest.mark.parametrize(("terminal", "output"), [(True, "next: prchain chains build\n"), (False, "")])
+def test_the_next_command_is_named_to_people_alone(
+    terminal: bool, output: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: terminal)
+    say_next("chains build")
+    assert capsys.readouterr().out == output
