@@ -95,7 +95,7 @@ _LICENCES = {
         "the repository's licence at its base is not among those allowed",
         "--licence SPDX allows one more, --licence any all",
     ),
-    "licence_unknown": ("no licence file at its base has a known text", "--licence any keeps such"),
+    "licence_unknown": ("no licence was recognised at the base", "--licence any keeps such"),
 }
 """Outcome to the problem of these pull requests, and the option that keeps them. Licences change in a history."""
 

@@ -259,7 +259,7 @@ def base(name: str, suite: str, mirror: str | None, db: str | None, as_json: boo
 @click.option("--repair", is_flag=True, help="Let a model mend a recipe that does not build, three times at most.")
 @click.option("--budget", type=click.FloatRange(min=0), metavar="USD", help="Spend no more than this on repairs.")
 @click.option("--retry", is_flag=True, help="Begin anew with chains that ended and were not proved.")
-@click.option("--renew", is_flag=True, help="Prove them once more, with the recipes and images of now.")
+@click.option("--renew", is_flag=True, help="Prove them once more, with the present recipes and images.")
 @db_option
 @json_option
 def validate(

@@ -146,7 +146,7 @@ def print_funnel(rows: list[dict[str, Any]], failed: Sequence[dict[str, Any]] = 
         say_counts("pull requests", outcomes, total=row["pull_requests"])
         if row["landed"]:
             say_counts("landed as", row["landed"], indent=4)
-        say_counts("claims refused", row["refused_claims"])
+        say_counts("claims to a landing refused", row["refused_claims"])
         say_counts("citations", {}, total=row["citations"])
         say_counts("counted", row["counted"], indent=4)
         say_counts("not counted", row["refused"], indent=4)

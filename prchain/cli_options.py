@@ -38,7 +38,7 @@ STRATEGIES = click.Choice(["reference", "temporal", "single"])
 
 def strategy_option(command: _Command) -> _Command:
     """Add ``--strategy``; the default is reference."""
-    return choice_option("--strategy", STRATEGIES.choices, "Of the chains chosen how.")(command)
+    return choice_option("--strategy", STRATEGIES.choices, "Only chains that this strategy chose.")(command)
 
 
 def repository_option(command: _Command) -> _Command:

@@ -108,7 +108,7 @@ def _print_estimate(run: TaskRun, as_json: bool) -> None:
 
 
 @tasks.command("list")
-@click.option("--strategy", type=STRATEGIES, help="Of the chains chosen how.  [default: all]")
+@click.option("--strategy", type=STRATEGIES, help="Only chains that this strategy chose.  [default: all]")
 @repository_option
 @click.option("--outcome", metavar="NAME", help="Of one outcome only: ready, query_rejected, ...")
 @db_option

@@ -162,9 +162,7 @@ def test_a_licence_that_is_not_known_says_of_how_many_pull_requests(capsys: pyte
     report = BuildReport("o/n", landed=1204, candidates=Counter(licence_unknown=1, unlinked=1203), by_api=True)
     report.lengths[2] = 1
     print_build([report])
-    line = (
-        "  1 of 1,204 landed pull requests dropped: no licence file at its base has a known text; --licence any keeps"
-    )
+    line = "  1 of 1,204 landed pull requests dropped: no licence was recognised at the base; --licence any keeps"
     assert line in capsys.readouterr().out
 
 

@@ -61,7 +61,7 @@ class Funnel:
         ended = f"{tally(self.trajectories)}; {counted(self.turns, 'turn')} of the agent"
         rows = [
             (self.pull_requests, "pull requests", f"of which {self.landed} landed"),
-            (self.citations, "citations", "among them that count"),
+            (self.citations, "citations", "of each other that count"),
             (self.chains, "chains", f"of {chained} pull requests; {tally(others)}"),
             (self.tasks, "tasks", f"with {self.queries} queries that passed the leak check"),
             (self.proved_chains, "chains proved", proved),
