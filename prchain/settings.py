@@ -68,6 +68,7 @@ class PurposeSettings(BaseModel):
     price_output: Price | None = None
     """With a model of its own a purpose has prices of its own, or none that are known."""
     temperature: float | None = Field(default=None, ge=0, le=2)
+    top_p: float | None = Field(default=None, gt=0, le=1)
     max_tokens: int | None = Field(default=None, ge=1)
     concurrency: int | None = Field(default=None, ge=1, le=256)
 

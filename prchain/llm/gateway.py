@@ -62,6 +62,8 @@ class Question:
     """Which of several answers to the same question."""
     attempt: int = 0
     """Which attempt of the stage that asks."""
+    top_p: float | None = None
+    """None: what the settings say of the purpose, or the endpoint's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +117,7 @@ class Route:
     price: Price | None = None
     temperature: float | None = None
     max_tokens: int | None = None
+    top_p: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,11 +168,12 @@ class Gateway:
         self, purpose: str, *, temperature: float | None = None, max_tokens: int | None = None
     ) -> Mapping[str, Any]:
         """Model and sampling settings of the questions of a purpose that name these: ``model``, ``max_tokens``, and
-        ``temperature`` where it is not left to the endpoint. Raises `UsageError` where there is no model."""
+        ``temperature`` and ``top_p`` where these are not left to the endpoint. Raises `UsageError` where there is no
+        model."""
         route = self._route(purpose)
-        chosen_temperature, token_limit = _sampling(route, temperature, max_tokens)
-        sampling = {"model": route.model.name, "max_tokens": token_limit}
-        return sampling if chosen_temperature is None else {**sampling, "temperature": float(chosen_temperature)}
+        settings = {"temperature": _first(temperature, route.temperature), "top_p": route.top_p}
+        sampling = {name: float(value) for name, value in settings.items() if value is not None}
+        return {"model": route.model.name, "max_tokens": max_tokens or route.max_tokens or MAX_TOKENS, **sampling}
 
     def check(self, *purposes: str) -> None:
         """Make sure, before anything is sent, that each purpose has a model, and a price where there is a budget.
@@ -233,13 +237,12 @@ class Gateway:
     def _request(
         self, question: Question, shape: type[BaseModel] | None, tools: tuple[Mapping[str, Any], ...] = ()
     ) -> Request:
-        chosen_temperature, token_limit = _sampling(
-            self._route(question.purpose), question.temperature, question.max_tokens
-        )
+        route = self._route(question.purpose)
         return Request(
             messages=question.messages,
-            max_tokens=token_limit,
-            temperature=chosen_temperature,
+            max_tokens=question.max_tokens or route.max_tokens or MAX_TOKENS,
+            temperature=_first(question.temperature, route.temperature),
+            top_p=_first(question.top_p, route.top_p),
             schema=closed_schema(shape) if shape is not None else None,
             schema_name=shape.__name__ if shape is not None else "reply",
             tools=tools,
@@ -343,10 +346,9 @@ class Gateway:
                 self._freed.notify_all()
 
 
-def _sampling(route: Route, temperature: float | None, max_tokens: int | None) -> tuple[float | None, int]:
-    """Temperature and tokens of a reply: from the question, else its purpose, else the default."""
-    chosen_temperature = route.temperature if temperature is None else temperature
-    return chosen_temperature, max_tokens or route.max_tokens or MAX_TOKENS
+def _first(asked: float | None, default: float | None) -> float | None:
+    """A sampling setting of a question, else of its purpose; None leaves it to the endpoint."""
+    return default if asked is None else asked
 
 
 def _unpriced(model: str, purpose: str, limit: str) -> SettingsError:

@@ -43,6 +43,7 @@ class Request:
     messages: tuple[Message, ...]
     max_tokens: int
     temperature: float | None = None
+    top_p: float | None = None
     schema: Mapping[str, Any] | None = None
     """JSON schema that the reply has to satisfy; None for free text."""
     schema_name: str = "reply"

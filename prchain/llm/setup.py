@@ -88,5 +88,9 @@ def _route(
         raise SettingsError(f"{where}input and {where.rpartition(' ')[2]}output go together; only one is set")
     price = Price(paid_in, paid_out, cached) if paid_in is not None and paid_out is not None else None
     return Route(
-        OpenAIModel(model, endpoints[_address(settings, purpose)]), price, purpose.temperature, purpose.max_tokens
+        OpenAIModel(model, endpoints[_address(settings, purpose)]),
+        price,
+        temperature=purpose.temperature,
+        top_p=purpose.top_p,
+        max_tokens=purpose.max_tokens,
     )

@@ -51,6 +51,8 @@ def body_of(request: Request, model: str, dialect: Dialect = PLAIN) -> dict[str,
     body["max_completion_tokens" if dialect.completion_tokens else "max_tokens"] = request.max_tokens
     if request.temperature is not None:
         body["temperature"] = request.temperature
+    if request.top_p is not None:
+        body["top_p"] = request.top_p
     if request.tools:
         body["tools"] = list(request.tools)
     return body

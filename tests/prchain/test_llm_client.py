@@ -15,6 +15,7 @@ from prchain import errors
 from prchain.llm.client import OpenAIModel
 from prchain.llm.endpoint import Endpoint
 from prchain.llm.model import Message, Reply, Request, ToolCall, Usage
+from prchain.llm.wire import serialised
 from tests.endpoint import Answer, FakeClock, FakeEndpoint, Part, completion, cut, error, in_turn, raw
 
 KEY = "sk-made-up-key-0123456789abcdef"
@@ -62,16 +63,25 @@ def asking(text: str = "How are you?", **options: Any) -> Request:
 
 def test_a_question_is_sent_as_it_is_and_its_reply_read_whole(fake: FakeEndpoint, model: OpenAIModel) -> None:
     fake.part = completion("fine", reasoning_content="hm")
-    reply = model.complete(asking(temperature=0.5, purpose="judge", subject="x:1"))
+    reply = model.complete(asking(temperature=0.5, top_p=0.9, purpose="judge", subject="x:1"))
     (call,) = fake.calls
     assert call.body == {
         "model": "small",
         "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "How are you?"}],
         "max_tokens": 50,
         "temperature": 0.5,
+        "top_p": 0.9,
     }
     assert (call.path, call.key) == ("/v1/chat/completions", KEY)
     assert reply == Reply("fine", "small", reasoning="hm", usage=Usage(call.size, None, 5))
+
+
+def test_what_is_left_to_the_endpoint_is_not_sent_so_stored_replies_stay_found(
+    fake: FakeEndpoint, model: OpenAIModel
+) -> None:
+    model.complete(asking())
+    assert fake.calls[0].body is not None and not {"temperature", "top_p"} & fake.calls[0].body.keys()
+    assert serialised(asking(), "small") != serialised(asking(top_p=0.9), "small")
 
 
 def test_tools_and_their_calls_go_both_ways(fake: FakeEndpoint, model: OpenAIModel) -> None:

@@ -70,7 +70,14 @@ def test_an_answer_is_stored_and_the_same_question_is_not_paid_for_again() -> No
 
 @pytest.mark.parametrize(
     "other",
-    [question("you"), question(sample=1), question(attempt=1), question(max_tokens=5), question(temperature=1.0)],
+    [
+        question("you"),
+        question(sample=1),
+        question(attempt=1),
+        question(max_tokens=5),
+        question(temperature=1.0),
+        question(top_p=0.5),
+    ],
 )
 def test_another_question_is_asked_anew(other: Question) -> None:
     gateway = scripted({"reply": "first"}, {"reply": "second"})
@@ -265,16 +272,22 @@ def test_a_purpose_has_a_model_and_limits_of_its_own() -> None:
 
 def test_what_a_question_says_itself_wins_over_the_settings_of_its_purpose() -> None:
     model = Failing()
-    gateway = Gateway(MemoryLedger(), None, {"judge": Route(model, None, temperature=0.2, max_tokens=7)})
-    for options in ({}, {"temperature": 0.0}, {"max_tokens": 9}):
+    gateway = Gateway(MemoryLedger(), None, {"judge": Route(model, None, temperature=0.2, max_tokens=7, top_p=0.9)})
+    for options in ({}, {"temperature": 0.0}, {"max_tokens": 9}, {"top_p": 0.5}):
         gateway.ask(Question("judge", "s", PROMPT, (Message("user", "x"),), **options))
-    assert [(request.max_tokens, request.temperature) for request in model.asked] == [(7, 0.2), (7, 0.0), (9, 0.2)]
+    assert [(request.max_tokens, request.temperature, request.top_p) for request in model.asked] == [
+        (7, 0.2, 0.9),
+        (7, 0.0, 0.9),
+        (9, 0.2, 0.9),
+        (7, 0.2, 0.5),
+    ]
+    assert gateway.resolved("judge") == {"model": "failing", "max_tokens": 7, "temperature": 0.2, "top_p": 0.9}
 
 
 def test_where_neither_question_nor_settings_say_it_replies_have_a_limit_of_ours() -> None:
     model = Failing()
     gateway_of(model).ask(question())
-    assert (model.asked[0].max_tokens, model.asked[0].temperature) == (MAX_TOKENS, None)
+    assert (model.asked[0].max_tokens, model.asked[0].temperature, model.asked[0].top_p) == (MAX_TOKENS, None, None)
 
 
 def test_a_limit_in_usd_wants_a_price() -> None:

@@ -34,6 +34,7 @@ max_tokens = 9
 
 [purposes.overview]
 temperature = 0.5
+top_p = 0.95
 
 [purposes.agent]
 base_url = "http://127.0.0.1:9/v1"
@@ -62,7 +63,8 @@ def endpoint_of(gateway: Gateway, purpose: str) -> Endpoint:
 def test_a_purpose_takes_what_it_names_and_shares_the_rest(gateway: Gateway) -> None:
     judge, overview = gateway.routes["judge"], gateway.routes["overview"]
     assert (judge.model.name, judge.price, judge.max_tokens) == ("large", Price(3, 4, 0.5), 9)
-    assert (overview.model.name, overview.price, overview.temperature) == ("small", Price(1, 2), 0.5)
+    assert (overview.model.name, overview.price) == ("small", Price(1, 2))
+    assert (overview.temperature, overview.top_p) == (0.5, 0.95)
     assert gateway.model_name("query") == "small"
 
 

@@ -213,6 +213,7 @@ class TestTable:
             Route(PolicyModel(name="other"), default.price),
             Route(default.model, default.price, temperature=0.3),
             Route(default.model, default.price, max_tokens=77),
+            Route(default.model, default.price, top_p=0.9),
         ):
             context = replace(
                 world.context(), gateway=Gateway(gateway.ledger, default=default, routes={"judge": route})
