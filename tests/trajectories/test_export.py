@@ -37,7 +37,8 @@ def run_export(world: SampleWorld, folder: Path, form: str = "slime", **options:
     """The rows of an export, and its report."""
     chosen = ExportOptions(**options)
     report = export(world.store, chosen_format(form, chosen), chosen, folder / "sft.jsonl", force=True)
-    return [json.loads(line) for line in (folder / "sft.jsonl").read_text(encoding="ascii").splitlines()], report
+    lines = report.files[0].read_text(encoding="ascii").splitlines() if report.files else []
+    return [json.loads(line) for line in lines], report
 
 
 def sample_of(world: SampleWorld, **options: Any) -> Sample | str:

@@ -11,20 +11,28 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from sqlalchemy import update
 
 from prchain.cli import run
+from sql.tables import TrajectoryStage
 from tests.trajectories.sampleworld import SampleWorld, Talk, sample_world
 from trajectories.export.write import Files, JsonLines
 
 
 @pytest.fixture
-def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SampleWorld]:
+def empty_world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SampleWorld]:
+    """A chain without trajectories."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PRCHAIN_DB", "prchain.db")
     with sample_world(tmp_path) as world:
         world.chain("c1")
-        world.trajectory("t1", "c1")
         yield world
+
+
+@pytest.fixture
+def world(empty_world: SampleWorld) -> SampleWorld:
+    empty_world.trajectory("t1", "c1")
+    return empty_world
 
 
 def files() -> dict[str, bytes]:
@@ -95,8 +103,7 @@ def test_names_that_nothing_has_are_refused_and_make_no_empty_file(
 
 
 def test_an_outcome_that_none_has_yet_is_no_mistake(world: SampleWorld) -> None:
-    assert run(["export", "--out", "out.jsonl", "--outcome", "accepted_prefix rate_limited"]) == 0
-    assert Path("out.jsonl").read_text() == ""
+    assert run(["export", "--out", "out.jsonl", "--outcome", "accepted_prefix rate_limited"]) == 1
     world.trajectory("t2", "c1", sample=1, outcome="no_recipe")
     assert run(["export", "--out", "other.jsonl", "--outcome", "no_recipe"]) == 0
     assert len(Path("other.jsonl").read_text().splitlines()) == 1
@@ -190,3 +197,104 @@ def test_the_report_for_machines_counts_samples_that_share_text(
     Path("texts").write_text("nothing of this list of thirteen words stands in the samples of this world")
     assert run(["export", "--out", "b.jsonl", "--json", "--overlap", "texts"]) == 0
     assert json.loads(capsys.readouterr().out)["samples_that_share_text"] == 0
+
+
+def nothing_exported(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[str, str]:
+    """What an export without rows prints and says beside its progress; it changes no file."""
+    before = files()
+    assert run(["export", *arguments]) == 1
+    assert files() == before
+    output = capsys.readouterr()
+    *progress, line = output.err.splitlines()
+    assert progress in ([], ["samples", "samples: 0 written"])
+    return output.out, line
+
+
+NEXT = "run `prchain rollouts run` first"
+
+
+@pytest.mark.parametrize(
+    ("form", "said"),
+    [
+        ("slime", f"nothing to export: no trajectory was kept yet; {NEXT}"),
+        ("swebench", f"nothing to export: no stage was tried yet; {NEXT}"),
+    ],
+)
+@pytest.mark.parametrize("out", ["out.jsonl", "-"])
+def test_without_a_trajectory_no_file_is_written_and_the_exit_code_is_1(
+    form: str, said: str, out: str, empty_world: SampleWorld, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert nothing_exported(capsys, "--format", form, "--out", out) == ("", said)
+    if form == "slime":
+        empty_world.trajectory("t1", "c1", outcome="rejected", accepted=0)
+        assert nothing_exported(capsys, "--out", out) == ("", said)
+
+
+@pytest.mark.parametrize("name", ["out.jsonl", "out.parquet"])
+def test_a_real_export_to_the_name_of_one_without_samples_needs_no_force(
+    name: str, empty_world: SampleWorld, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("pyarrow")
+    nothing_exported(capsys, "--out", name, "--split", "0.5")
+    empty_world.trajectory("t1", "c1")
+    assert run(["export", "--out", name, "--split", "0.5"]) == 0
+    assert {path.name for path in Path().glob("out.*")} == {
+        name,
+        name.replace(".", ".validation."),
+        f"{name}.card.md",
+        f"{name}.card.json",
+    }
+
+
+def test_without_samples_the_files_of_an_export_before_stay(
+    world: SampleWorld, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["export", "--out", "out.jsonl", "--split", "0.5"]) == 0
+    capsys.readouterr()
+    _, said = nothing_exported(capsys, "--out", "out.jsonl", "--force", "--outcome", "rejected")
+    assert said == "nothing to export: no trajectory was found that fits --outcome"
+
+
+@pytest.mark.parametrize("out", ["out.jsonl", "-"])
+def test_where_all_samples_are_left_out_the_reasons_are_said(
+    out: str, world: SampleWorld, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world.trajectory("t2", "c1", Talk().system().query(1).bash("ls").submit(), sample=1)
+    world.trajectory("t3", "c1", sample=2, outcome="accepted_prefix", accepted=2, overview=None)
+    told = nothing_exported(capsys, "--out", out, "--max-tokens", "9")
+    assert told == ("", "nothing to export: 1 no_overview, 2 too_long")
+
+
+def test_without_samples_the_report_for_machines_is_printed(
+    world: SampleWorld, capsys: pytest.CaptureFixture[str]
+) -> None:
+    printed, said = nothing_exported(capsys, "--out", "out.jsonl", "--max-tokens", "9", "--json")
+    row = json.loads(printed)
+    assert (row["samples"], row["rows"], row["files"]) == ({"train": 0}, {"train": 0}, [])
+    assert row["left_out"] == {"too_long": 1} and said == "nothing to export: 1 too_long"
+
+
+@pytest.mark.parametrize("chosen", [("--repository", "shop/till"), ("--model", "agent-1")])
+def test_what_chooses_no_kept_trajectory_is_named(
+    chosen: tuple[str, str], empty_world: SampleWorld, capsys: pytest.CaptureFixture[str]
+) -> None:
+    empty_world.trajectory("t1", "c1", outcome="rejected", accepted=0)
+    _, said = nothing_exported(capsys, "--out", "out.jsonl", *chosen)
+    assert said == f"nothing to export: no trajectory was kept that fits {chosen[0]}"
+
+
+def test_without_predictions_no_file_is_written_and_the_report_is_printed(
+    world: SampleWorld, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = ("--format", "swebench", "--out", "out.jsonl")
+    printed, said = nothing_exported(capsys, *out, "--sample", "9", "--json")
+    assert json.loads(printed) == {"predictions": 0, "left_out": 0, "file": None}
+    assert said == "nothing to export: no stage was tried that fits --sample"
+    Path("out.jsonl").write_text("before")
+    nothing_exported(capsys, *out, "--sample", "9", "--force")
+    with world.store.transaction() as tx:
+        tx.connection.execute(update(TrajectoryStage).values(attempts=0))
+    assert run(["export", *out, "--force"]) == 1
+    *stages, last = capsys.readouterr().err.splitlines()
+    assert len(stages) == 3 and last == "nothing to export: 3 not_tried"
+    assert Path("out.jsonl").read_text() == "before"

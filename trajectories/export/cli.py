@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -26,6 +27,9 @@ MASKS = ("faulty", "tool_errors", "guidance")
 _SHARED_PARAMETERS = frozenset({"form", "out", "outcome", "repository", "model", "force", "db", "as_json"})
 _PREDICTION_PARAMETERS = frozenset({"sample", "like"})
 """Parameters of every format, and parameters of formats of predictions; all others are for formats of samples."""
+
+_CHOICES = ("outcome", "repository", "model", "sample", "like")
+"""Parameters that choose trajectories."""
 
 _HITS_SHOWN = 100
 """As many as in the card."""
@@ -150,7 +154,8 @@ def export(
     """Write kept trajectories as training data, with a data card beside them.
 
     Only what the model said is under loss: not what tools answered, nor rounds that were rejected, nor faulty turns.
-    swebench writes predictions for SWE-bench's harness, and takes none of the options of samples.
+    swebench writes predictions for SWE-bench's harness, and takes none of the options of samples. Where there is
+    nothing to write, no file is written.
 
     \b
     Example:
@@ -252,7 +257,11 @@ def _export_samples(
             report = export_to_files(
                 store, chosen, options, out, force=force, progress=progress, secrets=settings.secrets
             )
-    present(as_json, _report_row(report), _print, report, to_stdout=to_stdout)
+    count = report.samples.total()
+    if count or as_json:
+        present(as_json, _report_row(report), _print, report, to_stdout=to_stdout)
+    if not count:
+        _end_without_rows("trajectory", "kept", report.left_out)
 
 
 def _report_row(report: ExportReport) -> dict[str, Any]:
@@ -329,11 +338,30 @@ def _export_predictions(
         for prediction in found:
             writer.write(prediction)
         writer.close()
+        if not writer.count:
+            files.discard()
     for missing in left_out:
         say(f"{missing.instance}: left out, {missing.outcome}{f': {missing.reason}' * bool(missing.reason)}", err=True)
-    if not to_stdout:
-        row = {"predictions": writer.count, "left_out": len(left_out), "file": str(out)}
+    if as_json or (writer.count and not to_stdout):
+        file = str(out) if writer.count else None
+        row = {"predictions": writer.count, "left_out": len(left_out), "file": file}
         present(as_json, row, say, f"{counted(writer.count, 'prediction')} written to {out}")
+    if not writer.count:
+        _end_without_rows("stage", "tried", Counter(missing.outcome for missing in left_out))
+
+
+def _end_without_rows(noun: str, done: str, left_out: Mapping[str, int]) -> None:
+    """Say why there is nothing to export, and end with exit code 1."""
+    context = click.get_current_context()
+    choices = [f"--{name}" for name in _CHOICES if context.params[name] not in (None, "")]
+    if left_out:
+        reason = tally(dict(sorted(left_out.items())))
+    elif choices:
+        reason = f"no {noun} was {'found' if '--outcome' in choices else done} that fits {', '.join(choices)}"
+    else:
+        reason = f"no {noun} was {done} yet; run `prchain rollouts run` first"
+    say(f"nothing to export: {reason}", err=True)
+    context.exit(1)
 
 
 def _words(text: str) -> list[str]:

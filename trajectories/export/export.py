@@ -42,14 +42,16 @@ class ExportReport:
     """What an export wrote."""
 
     samples: Counter[str] = field(default_factory=Counter)
-    """By part: ``train``, ``validation``."""
+    """By part: ``train``, ``validation``; 0 for a part without samples."""
     rows: Counter[str] = field(default_factory=Counter)
     left_out: Counter[str] = field(default_factory=Counter)
     files: list[Path] = field(default_factory=list)
+    """Empty where there was no sample."""
     tokens_how: str = ""
     overlap: Overlap | None = None
     """What the samples share with a file of texts; None without one."""
     card: Mapping[str, Any] = field(default_factory=dict)
+    """Empty where no card was written."""
 
 
 def export(
@@ -64,7 +66,7 @@ def export(
 ) -> ExportReport:
     """Write the samples to `out`, the validation samples and the card beside it: all files or none.
 
-    Raises `UsageError`, `StoreError` and `DiskFull`.
+    Of no sample no file is written, and those that are there stay. Raises `UsageError`, `StoreError` and `DiskFull`.
     """
     parquet = out.suffix == ".parquet"
     if parquet and form.columns is None:
@@ -86,6 +88,10 @@ def export(
             for writer in rows.values():
                 writers.callback(writer.close)
             state.write(rows, report, progress)
+        report.rows.update({part: rows[part].count for part in rows})
+        if not report.samples.total():
+            files.discard()
+            return report
         written: list[tuple[str, HashedFile, int]] = [(part, streams[part], rows[part].count) for part in streams]
         card = card_of(
             tx, state.card, form=form.name, files=written, options=options, counter=state.counter, overlap=state.overlap
@@ -95,7 +101,6 @@ def export(
         files.open(card_files[0]).write(markdown(card).encode("utf-8"))
         files.open(card_files[1]).write((json_text(card) + "\n").encode("ascii"))
     report.files = [*paths.values(), *card_files]
-    report.rows.update({part: rows[part].count for part in rows})
     report.card = card
     return report
 
@@ -151,7 +156,8 @@ class ExportState:
     def write(self, rows: Mapping[str, RowWriter], report: ExportReport, progress: Progress | None = None) -> None:
         """Write the samples to the rows of their parts."""
         validation = self._selection.validation()
-        task = progress.task("samples", len(self._selection)) if progress else None
+        report.samples.update(dict.fromkeys(rows, 0))
+        task = progress.task("samples", len(self._selection)) if progress and len(self._selection) else None
         for chosen in self._selection.samples(self.card.left_out):
             for candidate, sample, tokens in chosen:
                 counted_sample = with_tokens(sample, tokens)

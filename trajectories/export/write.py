@@ -128,6 +128,7 @@ class Files:
         self._force = force
         self._streams: list[HashedFile] = []
         self._removed: list[Path] = []
+        self._discarded = False
         self._ends_on_sigterm = False
 
     def __enter__(self) -> Self:
@@ -150,9 +151,13 @@ class Files:
         check_output_path(path, force=self._force)
         self._removed.append(path)
 
+    def discard(self) -> None:
+        """Write and remove nothing at the end: every file stays as it was."""
+        self._discarded = True
+
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         try:
-            if kind is None:
+            if kind is None and not self._discarded:
                 for stream in self._streams:
                     with _named_errors(stream.path):
                         stream.end(sync=True)
