@@ -202,9 +202,14 @@ def test_plain_text_and_broken_json_are_compared_as_they_are(tmp_path: Path) -> 
     [
         ([], {"mean": None, "min": None, "median": None, "p90": None, "max": None}),
         ([7], {"mean": 7, "min": 7, "median": 7, "p90": 7, "max": 7}),
-        (range(1, 11), {"mean": 5.5, "min": 1, "median": 5, "p90": 9, "max": 10}),
+        (range(1, 11), {"mean": 5.5, "min": 1, "median": 5.5, "p90": 9, "max": 10}),
         ([3, 1, 2], {"mean": 2, "min": 1, "median": 2, "p90": 3, "max": 3}),
     ],
 )
 def test_figures_of_a_distribution(values: Any, figures: dict[str, float]) -> None:
     assert Distribution(values).figures() == figures
+
+
+@pytest.mark.parametrize(("values", "median"), [([1, 2], 1.5), ([4, 1, 3, 2], 2.5), ([2, 4], 3), ([0.8, 0.9], 0.85)])
+def test_the_median_of_an_even_number_of_values_is_between_the_middle_two(values: list[float], median: float) -> None:
+    assert Distribution(values).figures()["median"] == median

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable
+from statistics import median
 
 
 class Distribution:
@@ -30,7 +31,11 @@ class Distribution:
         return self.total / len(self._values) if self._values else None
 
     def figures(self) -> dict[str, float | None]:
-        """Mean, smallest, median, 90th percentile (nearest rank) and largest."""
+        """Mean, smallest, median, 90th percentile and largest.
+
+        The median of an even number of values is the mean of the middle two; the percentile is the nearest rank, so it
+        is always one of the values.
+        """
         ordered = sorted(self._values)
 
         def rank(share: float) -> float | None:
@@ -40,7 +45,7 @@ class Distribution:
         return {
             "mean": None if mean is None else round(mean, 2),
             "min": rank(0.0),
-            "median": rank(0.5),
+            "median": _plain(median(ordered)) if ordered else None,
             "p90": rank(0.9),
             "max": rank(1.0),
         }
