@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -127,7 +128,25 @@ def test_an_empty_database_has_no_means_and_no_rates(world: SampleWorld, capsys:
     assert row["samples"] == 0 and row["acceptance"] == []
     assert row["tokens"]["mean"] is None and row["cost"]["usd_per_sample"] is None
     print_stats(row)
-    assert "none" in capsys.readouterr().out
+    output = capsys.readouterr().out
+    assert "none" in output and "price unknown" not in output
+    assert "cost of all rollouts: 0.0000 USD; for each sample: -\n" in output
+
+
+def test_rollouts_without_a_sample_have_no_cost_of_each(world: SampleWorld, capsys: pytest.CaptureFixture[str]) -> None:
+    world.trajectory("t1", "c1", outcome="rejected", accepted=0, usd=0.25)
+    print_stats(figures(world))
+    assert "cost of all rollouts: 0.2500 USD; for each sample: -\n" in capsys.readouterr().out
+
+
+def test_tool_calls_of_a_sample_have_one_decimal(world: SampleWorld, capsys: pytest.CaptureFixture[str]) -> None:
+    for place, count in enumerate((1, 2)):
+        talk = Talk().system().query(1)
+        for number in range(count):
+            talk.bash(f"echo {number}")
+        world.trajectory(f"t{place}", "c1", talk, sample=place)
+    print_stats(figures(world))
+    assert re.search(r"^tool calls a sample, mean +1\.5 +116$", capsys.readouterr().out, re.M)
 
 
 def test_the_command_prints_ours_beside_the_papers(
@@ -146,4 +165,4 @@ def test_a_price_that_is_not_known_makes_no_sum(world: SampleWorld, capsys: pyte
     world.trajectory("t1", "c1", usd=None)
     assert figures(world)["cost"] == {"usd": None, "usd_per_sample": None}
     print_stats(figures(world))
-    assert "cost of all rollouts: price unknown" in capsys.readouterr().out
+    assert "cost of all rollouts: price unknown; for each sample: price unknown" in capsys.readouterr().out

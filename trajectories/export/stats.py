@@ -217,17 +217,15 @@ def _scores(tx: Transaction) -> dict[str, Any]:
 def print_stats(row: Mapping[str, Any]) -> None:
     """Print the figures for people."""
     paper = row["paper"]
-    pairs: list[tuple[str, float | None, float | None]] = [
-        ("pull requests mined", row["pull_requests"], paper["pull_requests"]),
-        ("queries written", row["queries"], paper["queries"]),
-        ("samples kept", row["samples"], paper["samples"]),
-        ("tokens a sample, mean", row["tokens"]["mean"], paper["tokens"]),
-        ("tool calls a sample, mean", row["tool_calls"]["mean"], paper["tool_calls"]),
-        ("stages, most", max(map(int, row["stages"]), default=None), paper["stages"]),
+    rows: list[tuple[str, str, str]] = [
+        ("pull requests mined", _number(row["pull_requests"]), _number(paper["pull_requests"])),
+        ("queries written", _number(row["queries"]), _number(paper["queries"])),
+        ("samples kept", _number(row["samples"]), _number(paper["samples"])),
+        ("tokens a sample, mean", _number(row["tokens"]["mean"]), _number(paper["tokens"])),
+        ("tool calls a sample, mean", _number(row["tool_calls"]["mean"], decimals=1), _number(paper["tool_calls"])),
+        ("stages, most", _number(max(map(int, row["stages"]), default=None)), _number(paper["stages"])),
     ]
-    say_table(
-        ("", "here", "paper"), [(name, _number(value), _number(paper_value)) for name, value, paper_value in pairs]
-    )
+    say_table(("", "here", "paper"), rows)
     say()
     say(f"tokens: {row['tokens']['by']}")
     say(f"trajectories: {tally(row['outcomes']) or 'none'}")
@@ -247,8 +245,9 @@ def print_stats(row: Mapping[str, Any]) -> None:
     share = "none seen" if views["redundancy"] is None else f"{views['redundancy']:.1%} of {views['all']:,}"
     say(f"file views that showed what was seen already: {share}")
     cost = row["cost"]
-    say(f"cost of all rollouts: {dollars(cost['usd'])}; for each sample: {dollars(cost['usd_per_sample'])}")
+    each = dollars(cost["usd_per_sample"]) if row["samples"] else "-"
+    say(f"cost of all rollouts: {dollars(cost['usd'])}; for each sample: {each}")
 
 
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:,.0f}"
+def _number(value: float | None, *, decimals: int = 0) -> str:
+    return "-" if value is None else f"{value:,.{decimals}f}"
