@@ -202,7 +202,7 @@ class SampleWorld:
                         "findings": "[]",
                         "attempts": 1,
                         "model": "writer-1",
-                        "prompts": '{"chains.tasks/query": "f00d"}',
+                        "prompts": '{"query": "f00d"}',
                         "created_at": "2024-01-01T00:00:00Z",
                     }
                 ],
@@ -279,7 +279,7 @@ class SampleWorld:
                         "judge": judge,
                         "options": json.dumps(chosen),
                         "options_hash": "0" * 64,
-                        "prompts": '{"trajectories/query": "beef"}',
+                        "prompts": '{"query": "beef"}',
                         "tools": json.dumps([dict(tool) for tool in tools]),
                         "outcome": outcome,
                         "reason": None,

@@ -60,11 +60,23 @@ def test_the_card_tells_what_stands_in_the_file(world: SampleWorld, tmp_path: Pa
         ("other/one", 1),
         ("shop/till", 1),
     ]
-    assert {"name": "trajectories/query", "hash": "beef", "used_by": 2} in found["prompts"]
     assert found["cost"]["rollouts_usd"] == 1.75 and found["cost"]["exported_rollouts_usd"] == 0.75
     assert found["cost"]["rollouts_usd_per_exported_trajectory"] == 0.875
     assert found["outcomes_of_all_trajectories"] == {"accepted": 2, "rejected": 1}
     assert found["settings"][0]["gate"] == "judge" and found["settings"][0]["trajectories"] == 2
+
+
+def test_prompts_of_one_name_are_told_apart_by_their_owner(world: SampleWorld, tmp_path: Path) -> None:
+    world.trajectory("t1", "c1")
+    world.chain("c2", first=5)
+    world.trajectory("t2", "c2", Talk().system().query(1).bash("ls").submit())
+    world.trajectory("t3", "c2", Talk().system().query(1).bash("cat x").submit(), sample=1)
+    assert card(world, tmp_path)["prompts"] == [
+        {"name": "tasks/query", "hash": "f00d", "used_by": 2},
+        {"name": "trajectories/query", "hash": "beef", "used_by": 3},
+    ]
+    text = (tmp_path / "sft.jsonl.card.md").read_text(encoding="utf-8")
+    assert "| tasks/query | f00d | 2 |\n| trajectories/query | beef | 3 |\n" in text
 
 
 def test_a_cost_that_is_not_known_is_null(world: SampleWorld, tmp_path: Path) -> None:

@@ -148,30 +148,34 @@ _SETTINGS = ("gate", "threshold", "refinements", "on_fail", "carry", "context", 
 def _rollouts(tx: Transaction, kept: Mapping[str, ExportCandidate]) -> dict[str, Any]:
     """Models, judges, settings and prompts of the exported trajectories, each with its number of trajectories."""
     settings: Counter[str] = Counter()
-    prompts: Counter[str] = Counter()
+    prompts: Counter[tuple[str, str]] = Counter()
     columns = ("id", "options", "prompts")
     for trajectory, options, prompt_hashes in tx.rows(Trajectory, *columns):
         if trajectory in kept:
             chosen = json.loads(options)
             values = {name: chosen.get(name) for name in _SETTINGS} | {"observers": chosen.get("observers") or []}
             settings[json.dumps(values, sort_keys=True)] += 1
-            prompts.update(f"{name} {digest}" for name, digest in json.loads(prompt_hashes).items())
+            prompts.update(_owned_prompts("trajectories", prompt_hashes))
     chains = {candidate.chain_id for candidate in kept.values()}
     writers: Counter[str] = Counter()
     for chain, model, prompt_hashes in tx.rows(Task, "chain_id", "model", "prompts"):
         if chain in chains:
             writers[model or "unknown"] += 1
-            prompts.update(f"{name} {digest}" for name, digest in json.loads(prompt_hashes).items())
+            prompts.update(_owned_prompts("tasks", prompt_hashes))
     return {
         "agents": _counted(f"{candidate.model} ({candidate.scaffold})" for candidate in kept.values()),
         "judges": _counted(candidate.judge or "none" for candidate in kept.values()),
         "task_writers": dict(sorted(writers.items())),
         "settings": [{**json.loads(row), "trajectories": count} for row, count in sorted(settings.items())],
         "prompts": [
-            {"name": name.rpartition(" ")[0], "hash": name.rpartition(" ")[2], "used_by": count}
-            for name, count in sorted(prompts.items())
+            {"name": name, "hash": digest, "used_by": count} for (name, digest), count in sorted(prompts.items())
         ],
     }
+
+
+def _owned_prompts(owner: str, hashes: str) -> list[tuple[str, str]]:
+    """Name and hash of each prompt; tasks and agents both have a ``query``, so the owner is part of the name."""
+    return [(f"{owner}/{name}", digest) for name, digest in json.loads(hashes).items()]
 
 
 def _counted(names: Any) -> dict[str, int]:
