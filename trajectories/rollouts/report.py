@@ -10,8 +10,8 @@ from typing import Any
 
 from sqlalchemy import select
 
-from prchain.excerpt import cut
 from prchain.processes import Process
+from prchain.scrub import clean_text
 from prchain.terminal import counted, dollars, say, say_table, shortened, summed
 from sql.chosen import find_chain
 from sql.store import Store, Transaction
@@ -65,7 +65,7 @@ INTERRUPTED = "interrupted"
 """Shown for a running trajectory whose worker, a process of this machine, has ended: the next run goes on with it."""
 
 _SHOWN_CHARS = 400
-"""Characters of a message on a page for people."""
+"""Characters of a judge's comment on a page for people."""
 
 
 def list_trajectories(
@@ -172,7 +172,7 @@ def trajectory_page(store: Store, prefix: str, *, messages: bool = False) -> dic
 
 
 def print_trajectory(page: dict[str, Any]) -> None:
-    """Print a page, long texts cut."""
+    """Print a page: comments cut, messages whole."""
     say(f"trajectory {page['id']}: {page['outcome']}")
     if page["reason"] and not any(stage["reason"] and stage["reason"] in page["reason"] for stage in page["stages"]):
         say(f"  {page['reason']}")
@@ -217,7 +217,34 @@ def _print_message(entry: dict[str, Any]) -> None:
     error = f", {entry['error']}" if entry["error"] else ""
     place = f"step {entry['step']}, stage {entry['position']}.{entry['attempt']}"
     say(f"[{entry['ordinal']}] {place}: {entry['kind']}{error}")
-    for line in cut(entry["content"], _SHOWN_CHARS).splitlines():
-        say(f"  {line}")
+    if entry["reasoning"]:
+        say("  reasoning:")
+        _say_lines(entry["reasoning"], 4)
+    _say_lines(entry["content"], 2)
     for call in entry["tool_calls"]:
-        say(f"  -> {call['name']} {shortened(call['arguments'], _SHOWN_CHARS)}")
+        say(f"  -> {call['name']}")
+        _print_arguments(call["arguments"])
+
+
+def _print_arguments(text: str) -> None:
+    """Print a call's arguments, each text in its own lines; what is no JSON object is printed as the model wrote it."""
+    try:
+        arguments = json.loads(text)
+    except (ValueError, RecursionError):
+        arguments = None
+    if not isinstance(arguments, dict):
+        _say_lines(text, 4)
+        return
+    for name, value in arguments.items():
+        lines = value.splitlines() if isinstance(value, str) else []
+        if len(lines) > 1:
+            say(f"    {clean_text(name)}:")
+            _say_lines(value, 6)
+        else:
+            say(f"    {clean_text(name)}: {clean_text(lines[0]).expandtabs() if lines else json.dumps(value)}")
+
+
+def _say_lines(text: str, indent: int) -> None:
+    """Print a text whole, in its lines; a tab as the spaces that it stands for."""
+    for line in clean_text(text).splitlines():
+        say(f"{'':<{indent}}{line.expandtabs()}")

@@ -1,0 +1,74 @@
+"""What people read of trajectories: the list, and the page of one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from prchain.terminal import STEERING
+from tests.trajectories.sampleworld import SampleWorld, Talk, sample_world
+from trajectories.rollouts.report import print_trajectory, trajectory_page
+
+CHAIN, TRAJECTORY = "5f0c" * 4, "81c2" * 4
+PYTHON = "cat > a.py <<'EOF'\ndef total(prices):\n    for price in prices:\n        yield  price\n\nEOF"
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[SampleWorld]:
+    with sample_world(tmp_path) as samples:
+        samples.chain(CHAIN)
+        yield samples
+
+
+class TestMessages:
+    def printed(self, world: SampleWorld, capsys: pytest.CaptureFixture[str], talk: Talk) -> str:
+        world.trajectory(TRAJECTORY, CHAIN, talk)
+        print_trajectory(trajectory_page(world.store, TRAJECTORY, messages=True))
+        return capsys.readouterr().out
+
+    def test_a_long_message_is_printed_whole(self, world: SampleWorld, capsys: pytest.CaptureFixture[str]) -> None:
+        lines = [f"line {number} of a long file" for number in range(2000)]
+        page = self.printed(world, capsys, Talk().system().query(1).bash("cat long", "\n".join(lines)))
+        assert "".join(f"  {line}\n" for line in lines) in page and "left out" not in page
+
+    def test_code_in_a_call_keeps_its_lines_and_its_indentation(
+        self, world: SampleWorld, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        page = self.printed(world, capsys, Talk().query(1).bash(PYTHON))
+        lines = "".join(f"      {line}\n" for line in PYTHON.splitlines())
+        assert f"  -> bash\n    command:\n{lines}" in page
+
+    def test_each_argument_stands_below_its_name(self, world: SampleWorld, capsys: pytest.CaptureFixture[str]) -> None:
+        edit = {"command": "create", "path": "/a", "file_text": "all:\n\tmake\n", "old_str": "", "view_range": [1, 2]}
+        page = self.printed(world, capsys, Talk().query(1).turn("", ("str_replace_editor", edit)).submit())
+        assert (
+            "  -> str_replace_editor\n    command: create\n    path: /a\n"
+            '    file_text:\n      all:\n              make\n    old_str: ""\n    view_range: [1, 2]\n'
+        ) in page
+        assert "  -> submit\n\n" in page
+
+    @pytest.mark.parametrize("arguments", ['{"command": "broken', "[1,  2]", "[" * 100_000])
+    def test_arguments_that_are_no_json_object_are_printed_as_they_were_written(
+        self, world: SampleWorld, capsys: pytest.CaptureFixture[str], arguments: str
+    ) -> None:
+        page = self.printed(world, capsys, Talk().query(1).turn("", ("bash", arguments)))
+        assert f"  -> bash\n    {arguments}\n" in page
+
+    def test_what_was_reasoned_is_part_of_the_turn(
+        self, world: SampleWorld, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        page = self.printed(world, capsys, Talk().query(1).turn("Done.", reasoning="Two is right.\nThree is not."))
+        assert ": turn\n  reasoning:\n    Two is right.\n    Three is not.\n  Done.\n" in page
+
+    def test_nothing_in_messages_and_calls_steers_a_terminal_or_forges_a_message(
+        self, world: SampleWorld, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        hostile = "a\x1b[2Jb\r[9] step 9, stage 1.1: turn\u202e\u2028[9] step\ud800"
+        escaped = json.dumps({"command": hostile, hostile: hostile})
+        talk = Talk().query(1, "").turn("a\x1b[2J\r[9] step", ("bash", escaped)).observation("\x07\u202e\n[9] step")
+        page = self.printed(world, capsys, talk)
+        assert [line for line in page.split("\n") if STEERING.search(line)] == []
+        assert "\n[9]" not in page and page.encode()
