@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from sqlalchemy import update
 
 from prchain.terminal import STEERING
+from sql.tables import TrajectoryStage, Verdict
 from tests.trajectories.sampleworld import SampleWorld, Talk, sample_world
 from trajectories.rollouts.report import print_trajectory, trajectory_page
 
@@ -72,3 +75,54 @@ class TestMessages:
         page = self.printed(world, capsys, talk)
         assert [line for line in page.split("\n") if STEERING.search(line)] == []
         assert "\n[9]" not in page and page.encode()
+
+
+class TestStages:
+    COMMENT = "A new unit is found and converted, but hardly anything is checked, neither symbols nor sizes. " * 3
+
+    def printed(self, world: SampleWorld, capsys: pytest.CaptureFixture[str], **verdict: Any) -> str:
+        world.trajectory(TRAJECTORY, CHAIN, Talk().query(1).submit(), outcome="rejected", accepted=0)
+        with world.store.transaction() as tx:
+            tx.connection.execute(update(TrajectoryStage).values(reason="attempt 1: judge: 0.3 < 0.8"))
+            tx.connection.execute(update(Verdict).values(**verdict))
+        print_trajectory(trajectory_page(world.store, TRAJECTORY))
+        return capsys.readouterr().out
+
+    def test_the_reason_of_a_stage_is_named_so_and_stands_after_its_attempts(
+        self, world: SampleWorld, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        page = self.printed(world, capsys, comment="c", shown=None)
+        assert page.endswith(
+            "stage 1: rejected, 1 step\n  attempt 1 (?): rejected, score 0.3\n    judge: c\n"
+            "  reason: attempt 1: judge: 0.3 < 0.8\n"
+        )
+
+    @pytest.mark.parametrize(
+        ("shown", "said"),
+        [
+            (COMMENT, "    sent to the agent: the judge's comment\n"),
+            (f"{COMMENT}\n\nA test fails.", "    sent to the agent: the judge's comment, and: A test fails.\n"),
+            ("It is not enough.", "    sent to the agent: It is not enough.\n"),
+        ],
+    )
+    def test_what_was_sent_to_the_agent_does_not_repeat_the_judge_s_comment(
+        self, world: SampleWorld, capsys: pytest.CaptureFixture[str], shown: str, said: str
+    ) -> None:
+        page = self.printed(world, capsys, comment=self.COMMENT, shown=shown)
+        assert said in page and page.count("A new unit is found") == 3
+
+    def test_without_a_comment_nothing_is_said_of_one(
+        self, world: SampleWorld, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        page = self.printed(world, capsys, comment=None)
+        assert "judge: c" not in page and "sent to" not in page
+        assert "    sent to the agent: A test fails.\n" in self.printed(
+            world, capsys, comment=None, shown="A test fails."
+        )
+
+    def test_lines_of_prose_have_at_most_100_characters(
+        self, world: SampleWorld, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        page = self.printed(world, capsys, comment=self.COMMENT, shown="Not enough is checked. " * 12)
+        assert max(map(len, page.splitlines())) <= 100
+        assert " ".join(page.split()).count(self.COMMENT.strip()) == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from collections.abc import Mapping
 from dataclasses import asdict
 from itertools import takewhile
@@ -66,6 +67,8 @@ INTERRUPTED = "interrupted"
 
 _SHOWN_CHARS = 400
 """Characters of a judge's comment on a page for people."""
+
+_WIDTH = 100
 
 
 def list_trajectories(
@@ -175,11 +178,11 @@ def print_trajectory(page: dict[str, Any]) -> None:
     """Print a page: comments cut, messages whole."""
     say(f"trajectory {page['id']}: {page['outcome']}")
     if page["reason"] and not any(stage["reason"] and stage["reason"] in page["reason"] for stage in page["stages"]):
-        say(f"  {page['reason']}")
+        _say_prose(f"reason: {page['reason']}", 2)
     branch = f", after step {page['parent_step']} of {page['parent_id']}" if page["parent_id"] else ""
-    say(f"  chain {page['chain_id']}, sample {page['sample']}{branch}")
+    _say_prose(f"chain {page['chain_id']}, sample {page['sample']}{branch}", 2)
     judge = f", judged by {page['judge']}" if page["judge"] else ""
-    say(f"  {page['scaffold']} with {page['model']}{judge}; {_options(page['options'])}")
+    _say_prose(f"{page['scaffold']} with {page['model']}{judge}; {_options(page['options'])}", 2)
     tokens = f"{page['tokens_in']:,} tokens in, {page['tokens_out']:,} out"
     say(f"  {counted(page['steps'], 'step')}, {tokens}, {dollars(page['usd'])}")
     if page["worker"]:
@@ -187,14 +190,14 @@ def print_trajectory(page: dict[str, Any]) -> None:
     for stage in page["stages"]:
         say()
         say(f"stage {stage['position']}: {stage['outcome']}, {counted(stage['steps'], 'step')}")
-        if stage["reason"]:
-            say(f"  {stage['reason']}")
         for conflict in stage["conflicts"]:
             lost = "the agent's side was taken, what upstream has there is lost"
-            say(f"  conflict in {conflict['path']}: {conflict['kind']}; {lost}")
+            _say_prose(f"conflict in {conflict['path']}: {conflict['kind']}; {lost}", 2)
         for verdict in page["verdicts"]:
             if verdict["position"] == stage["position"]:
                 _print_verdict(verdict, stage["endings"])
+        if stage["reason"]:
+            _say_prose(f"reason: {stage['reason']}", 2)
     for entry in page.get("messages", ()):
         say()
         _print_message(entry)
@@ -207,10 +210,21 @@ def _print_verdict(verdict: dict[str, Any], endings: list[str]) -> None:
     score = "" if verdict["score"] is None else f", score {verdict['score']:g}"
     tests = "" if verdict["tests"] is None else f", tests {verdict['tests']}"
     say(f"  attempt {attempt} ({ending}): {decision}{score}{tests}")
-    if verdict["comment"]:
-        say(f"    judge: {shortened(verdict['comment'], _SHOWN_CHARS)}")
-    if verdict["shown"] and verdict["shown"] != verdict["comment"]:
-        say(f"    shown: {shortened(verdict['shown'], _SHOWN_CHARS)}")
+    comment, sent = (" ".join((verdict[name] or "").split()) for name in ("comment", "shown"))
+    if comment:
+        _say_prose(f"judge: {shortened(comment, _SHOWN_CHARS)}", 4)
+    if comment and f"{sent} ".startswith(f"{comment} "):
+        rest = sent.removeprefix(comment).strip()
+        sent = f"the judge's comment, and: {rest}" if rest else "the judge's comment"
+    if sent:
+        _say_prose(f"sent to the agent: {shortened(sent, _SHOWN_CHARS)}", 4)
+
+
+def _say_prose(text: str, indent: int) -> None:
+    """Print a text in lines of at most `_WIDTH` characters; the second and the next ones are indented further."""
+    first, next_lines = " " * indent, " " * (indent + 2)
+    for line in textwrap.wrap(text, _WIDTH, initial_indent=first, subsequent_indent=next_lines):
+        say(line)
 
 
 def _print_message(entry: dict[str, Any]) -> None:
