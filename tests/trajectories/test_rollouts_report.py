@@ -13,7 +13,7 @@ from sqlalchemy import update
 from prchain.terminal import STEERING
 from sql.tables import TrajectoryStage, Verdict
 from tests.trajectories.sampleworld import SampleWorld, Talk, sample_world
-from trajectories.rollouts.report import print_trajectory, trajectory_page
+from trajectories.rollouts.report import list_trajectories, print_trajectories, print_trajectory, trajectory_page
 
 CHAIN, TRAJECTORY = "5f0c" * 4, "81c2" * 4
 PYTHON = "cat > a.py <<'EOF'\ndef total(prices):\n    for price in prices:\n        yield  price\n\nEOF"
@@ -126,3 +126,46 @@ class TestStages:
         page = self.printed(world, capsys, comment=self.COMMENT, shown="Not enough is checked. " * 12)
         assert max(map(len, page.splitlines())) <= 100
         assert " ".join(page.split()).count(self.COMMENT.strip()) == 1
+
+
+class TestList:
+    def printed(self, world: SampleWorld, capsys: pytest.CaptureFixture[str]) -> list[str]:
+        print_trajectories(list_trajectories(world.store))
+        return capsys.readouterr().out.splitlines()
+
+    def test_options_that_all_have_in_common_are_printed_once_below_the_table(
+        self, world: SampleWorld, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        for sample in range(3):
+            world.trajectory(f"{sample}" * 16, CHAIN, sample=sample, gate="both", backend="docker")
+        head, *rows, common, total = self.printed(world, capsys)
+        assert head.split() == ["id", "outcome", "stages", "steps", "USD", "repository", "chain"]
+        assert [row.split()[2:5] for row in rows] == [["3", "of", "3"]] * 3
+        assert all(row.endswith(f"{CHAIN} sample {sample}") for sample, row in enumerate(rows))
+        words = "gate both 0.8, tools full, context chain, temperature of the endpoint"
+        assert common == f"all: react with agent-1, {words}"
+        assert total == "3 trajectories, 3 accepted"
+        assert max(map(len, [head, *rows, common])) <= 100
+
+    @pytest.mark.parametrize(
+        ("options", "said"),
+        [
+            ({"backend": "local"}, "backend local"),
+            ({"carry": "reference"}, "carry reference"),
+            ({"refinements": 0}, "refinements 0"),
+            ({"observers": ["a", "b"]}, "observed by a and b"),
+            ({"model": "agent-2"}, "react with agent-2"),
+            ({"gate": "tests", "temperature": 0.5}, "gate tests, temperature 0.5"),
+        ],
+    )
+    def test_a_row_says_what_it_does_not_have_in_common_with_the_others(
+        self, world: SampleWorld, capsys: pytest.CaptureFixture[str], options: dict[str, Any], said: str
+    ) -> None:
+        world.trajectory("0" * 16, CHAIN)
+        world.trajectory("1" * 16, CHAIN, sample=1, **options)
+        head, first, second, common, _ = self.printed(world, capsys)
+        assert head.endswith("  options") and second.endswith(f"sample 1  {said}") and said not in first
+        assert common.startswith("all: ") and "tools full, context chain" in common and said not in common
+
+    def test_a_list_of_nothing_is_its_number(self, world: SampleWorld, capsys: pytest.CaptureFixture[str]) -> None:
+        assert self.printed(world, capsys) == ["0 trajectories"]

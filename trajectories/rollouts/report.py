@@ -18,6 +18,7 @@ from sql.chosen import find_chain
 from sql.store import Store, Transaction
 from sql.tables import Chain, Repository, Trajectory, TrajectoryMessage
 from trajectories.model import EntryKind
+from trajectories.options import DEFAULTS as OPTION_DEFAULTS
 from trajectories.outcomes import ACCEPTED, RUNNING
 from trajectories.rows import find_trajectory, read_entries, read_stages, read_verdicts
 from trajectories.sums import calls_of
@@ -60,7 +61,9 @@ _LISTED = (
     "worker",
     "options",
 )
-_SHOWN_OPTIONS = ("gate", "threshold", "tools", "context", "temperature", "carry", "refinements", "observers")
+_NAMED_OPTIONS = ("carry", "refinements", "backend")
+"""Options that people are told of where they are not at their default."""
+_SHOWN_OPTIONS = ("gate", "threshold", "tools", "context", "temperature", "observers", *_NAMED_OPTIONS)
 
 INTERRUPTED = "interrupted"
 """Shown for a running trajectory whose worker, a process of this machine, has ended: the next run goes on with it."""
@@ -109,22 +112,28 @@ def list_trajectories(
 
 
 def print_trajectories(rows: list[dict[str, Any]]) -> None:
-    """Print the list, and below it the number of each outcome."""
+    """Print the list, and below it the options that all have in common and the number of each outcome."""
+    words = [[f"{row['scaffold']} with {row['model']}", *_option_words(row["options"])] for row in rows]
+    common = [word for word in words[0] if all(word in others for others in words)] if words else []
+    own = [", ".join(word for word in row_words if word not in common) for row_words in words]
     lines = [
         (
             row["id"],
             row["outcome"],
-            f"{row['accepted']} of {row['stages']} stages",
+            f"{row['accepted']} of {row['stages']}",
             f"{row['steps']:,}",
             "" if row["usd"] is None else f"{row['usd']:,.4f}",
             row["repository"],
             f"{row['chain_id']} sample {row['sample']}",
-            _options(row["options"]),
+            *([differing] if any(own) else []),
         )
-        for row in rows
+        for row, differing in zip(rows, own, strict=True)
     ]
     if rows:
-        say_table(("id", "outcome", "accepted", "steps", "USD", "repository", "chain", "options"), lines)
+        columns = ("id", "outcome", "stages", "steps", "USD", "repository", "chain", *(["options"] if any(own) else []))
+        say_table(columns, lines)
+    if common:
+        _say_prose(f"all: {', '.join(common)}", 0)
     say(summed("trajectory", (row["outcome"] for row in rows)))
 
 
@@ -147,13 +156,16 @@ def _is_gone(worker: str | None) -> bool:
     return process is not None and process.is_gone
 
 
-def _options(options: Mapping[str, Any]) -> str:
-    """Words for the options that differ between trajectories of one chain."""
+def _option_words(options: Mapping[str, Any]) -> list[str]:
+    """Words for the options that differ between trajectories of one chain, an option each."""
     gate = options["gate"] if options["gate"] == "tests" else f"{options['gate']} {options['threshold']:g}"
-    tools = ", ".join(f"{name} {options[name]}" for name in ("tools", "context"))
     temperature = "of the endpoint" if options["temperature"] is None else f"{options['temperature']:g}"
-    observers = f", observed by {', '.join(options['observers'])}" if options.get("observers") else ""
-    return f"gate {gate}, {tools}, temperature {temperature}{observers}"
+    observers = [f"observed by {' and '.join(options['observers'])}"] if options.get("observers") else []
+    named = [
+        f"{name} {options[name]}" for name in _NAMED_OPTIONS if options.get(name) not in (None, OPTION_DEFAULTS[name])
+    ]
+    known = [f"{name} {options[name]}" for name in ("tools", "context")]
+    return [f"gate {gate}", *known, f"temperature {temperature}", *observers, *named]
 
 
 def trajectory_page(store: Store, prefix: str, *, messages: bool = False) -> dict[str, Any]:
@@ -182,7 +194,7 @@ def print_trajectory(page: dict[str, Any]) -> None:
     branch = f", after step {page['parent_step']} of {page['parent_id']}" if page["parent_id"] else ""
     _say_prose(f"chain {page['chain_id']}, sample {page['sample']}{branch}", 2)
     judge = f", judged by {page['judge']}" if page["judge"] else ""
-    _say_prose(f"{page['scaffold']} with {page['model']}{judge}; {_options(page['options'])}", 2)
+    _say_prose(f"{page['scaffold']} with {page['model']}{judge}; {', '.join(_option_words(page['options']))}", 2)
     tokens = f"{page['tokens_in']:,} tokens in, {page['tokens_out']:,} out"
     say(f"  {counted(page['steps'], 'step')}, {tokens}, {dollars(page['usd'])}")
     if page["worker"]:
