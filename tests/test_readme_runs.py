@@ -102,7 +102,7 @@ RULES = {
         "debootstrap", ("--help",), why="takes minutes, as root; .ci/run makes its base image with it"
     ),
     "rollouts run": Rule(
-        "[12] (accepted|rejected)|rollouts?: about|; 1 done before",
+        "[12] (accepted|rejected)|rollouts? to run|; 1 done before",
         (*LOCAL, "--chain", "CHAIN"),
         replaces={"4": "2"},
         why="each takes seconds",

@@ -24,7 +24,7 @@ from prchain.progress import open_progress
 from sql.tables import Task, Trajectory
 from tests.trajectories.rolloutworld import PolicyModel, RolloutWorld, rollout_world
 from trajectories.identity import Parent
-from trajectories.rollouts.cli import _print_report, rollouts
+from trajectories.rollouts.cli import _print_report, _rounded, rollouts
 from trajectories.rollouts.forecast import ASSUMED
 from trajectories.rollouts.report import list_trajectories
 from trajectories.rollouts.rollout import RunContext, _begin, leave, roll
@@ -223,7 +223,7 @@ class TestCommands:
         assert run_command(arguments) == 0
         assert "nothing new to do; 1 done before" in capsys.readouterr().out
         assert run_command([*arguments, "--dry-run"]) == 0
-        assert "0 rollouts: about 0 calls; 1 done before" in capsys.readouterr().out
+        assert capsys.readouterr().out == "0 rollouts to run; 1 done before\n", "nothing is assumed of nothing"
         _print_report(RolloutReport((), 4, None, 0, 2), Spending(refused=3), {"passed": 1, "failed": 2, "not_run": 0})
         report_output = capsys.readouterr().out
         assert "nothing ended" in report_output and "0 calls, 3 refused, 0.0000 USD" in report_output
@@ -248,6 +248,43 @@ class TestCommands:
         whole = json.loads(capsys.readouterr().out)
         assert [message["kind"] for message in whole["messages"]] == ["system", "query", "turn", "observation"]
         assert whole["options"]["refinements"] == 0
+
+    def test_a_dry_run_says_how_many_rollouts_of_its_chains_stand_with_other_options_or_models(
+        self, world: RolloutWorld, script: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        def dry(*flags: str) -> str:
+            assert run_command([*arguments, "--dry-run", *flags]) == 0
+            return capsys.readouterr().out.splitlines()[0]
+
+        arguments = ["rollouts", "run", "--db", world.database, "--backend", "local", "--limit", "2"]
+        assert dry() == "2 rollouts to run"
+        assert run_command([*arguments, "--refinements", "0", "--samples", "2"]) == 0
+        capsys.readouterr()
+        assert dry() == "2 rollouts to run; 4 others of these chains stand with other options or models"
+        assert dry("--limit", "4") == "4 rollouts to run; 4 others of these chains stand with other options or models"
+        assert dry("--temperature", "1", "--refinements", "0").endswith(
+            "4 others of these chains stand with other options or models"
+        )
+        assert dry("--samples", "3", "--refinements", "0") == "2 rollouts to run; 4 stood before", "not others"
+        assert dry("--samples", "2", "--refinements", "0") == "0 rollouts to run; 4 stood before"
+        assert run_command([*arguments, "--dry-run", "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["with_other_options"] == 4
+
+    def test_a_dry_run_rounds_the_tokens_for_people_and_not_for_machines(
+        self, world: RolloutWorld, script: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        arguments = ["rollouts", "run", "--db", world.database, "--backend", "local", "--dry-run"]
+        assert run_command([*arguments, "--json"]) == 0
+        row = json.loads(capsys.readouterr().out)
+        assert (row["tokens_in"], row["tokens_out"]) == (6_032_400, 64_800)
+        assert run_command(arguments) == 0
+        assert ", 6,000,000 tokens in (cached ones too), 65,000 out, " in capsys.readouterr().out
+
+    @pytest.mark.parametrize(
+        ("count", "text"), [(0, "0"), (7, "7"), (99, "99"), (104, "100"), (64_800, "65,000"), (8_003_400, "8,000,000")]
+    )
+    def test_an_estimate_has_two_significant_digits(self, count: int, text: str) -> None:
+        assert _rounded(count) == text
 
     def test_a_rollout_whose_worker_is_gone_is_told_as_interrupted_with_what_it_did(
         self, world: RolloutWorld, capsys: pytest.CaptureFixture[str]

@@ -208,6 +208,7 @@ def run(
       prchain rollouts run --chain 5f0c --gate both --on-fail continue
       prchain rollouts run --chain 5f0c --branch 81c2:17 --temperature 1
     """
+    from trajectories.rollouts.forecast import standing_otherwise
     from trajectories.rollouts.run import RolloutChoice, open_run
     from trajectories.scaffolds.attempt_loop import PURPOSE as AGENT
     from trajectories.sums import hidden_tests
@@ -223,7 +224,9 @@ def run(
         pending = runner.pending()
         _print_outdated(runner.anew(pending))
         if dry_run:
-            _print_forecast(runner.forecast(pending.units), pending, as_json)
+            with runner.context.store.reading() as tx:
+                others = standing_otherwise(tx, runner.context, {unit.chain_id for unit in pending.units})
+            _print_forecast(runner.forecast(pending.units), pending, others, as_json)
             return
         runner.context.backend.clear_away()
         report = runner.run(settings.workers, pending)
@@ -285,7 +288,8 @@ def _print_outdated(outdated: OutdatedSamples) -> None:
     say(f"{what}, to be rolled out anew: {price}; --reuse takes those that are over", err=True)
 
 
-def _print_forecast(forecast: Forecast, pending: PendingRollouts, as_json: bool) -> None:
+def _print_forecast(forecast: Forecast, pending: PendingRollouts, others: int, as_json: bool) -> None:
+    """Print the estimate; `others` is how many rollouts of the same chains stand with other options or models."""
     estimate = forecast.estimate
     row = {
         "rollouts": forecast.trajectories,
@@ -293,18 +297,28 @@ def _print_forecast(forecast: Forecast, pending: PendingRollouts, as_json: bool)
         "basis": forecast.basis,
         "stood_before": pending.standing,
         "reused": pending.reused,
+        "with_other_options": others,
         "without_task": pending.without_task,
     }
 
     def print_text() -> None:
-        before = f"; {_standing_words(pending.standing, pending.reused)}" if pending.standing else ""
-        say(f"{counted(forecast.trajectories, 'rollout')}: about {counted(estimate.calls, 'call')}{before}")
-        tokens = f"about {estimate.tokens_in:,} tokens in (cached ones too), {estimate.tokens_out:,} out"
-        say(f"  {tokens}, {estimate.price}")
-        say(f"  {forecast.basis}; nothing has been asked or spent")
+        standing = [_standing_words(pending.standing, pending.reused)] if pending.standing else []
+        if others:
+            words = "other of these chains stands" if others == 1 else "others of these chains stand"
+            standing.append(f"{others:,} {words} with other options or models")
+        say("; ".join([f"{counted(forecast.trajectories, 'rollout')} to run", *standing]))
+        if forecast.trajectories:
+            tokens = f"{_rounded(estimate.tokens_in)} tokens in (cached ones too), {_rounded(estimate.tokens_out)} out"
+            say(f"  about {counted(estimate.calls, 'call')}, {tokens}, {estimate.price}")
+            say(f"  {forecast.basis}; nothing has been asked or spent")
         _print_without_task(pending.without_task)
 
     present(as_json, row, print_text)
+
+
+def _rounded(count: int) -> str:
+    """A number that was estimated, in two significant digits: ``8,000,000``."""
+    return f"{round(count, 2 - len(str(count))) if count > 99 else count:,}"
 
 
 def _standing_words(standing: int, reused: int) -> str:

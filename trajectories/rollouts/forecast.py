@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
+from typing import TYPE_CHECKING
 
 from sqlalchemy import func, select
 
@@ -12,11 +13,16 @@ from prchain.llm.gateway import CostEstimate, Gateway
 from prchain.terminal import counted
 from sql.store import Transaction
 from sql.tables import LlmCall, Trajectory, TrajectoryStage
-from trajectories.identity import LENGTH
+from trajectories.identity import CHOICES, LENGTH, PLACE, stored
 from trajectories.observers.failures import observer_errors
 from trajectories.options import RolloutOptions
 from trajectories.outcomes import FINAL
+from trajectories.rollouts.standing import read_rows
 from trajectories.scaffolds.scaffold import ObserverKind
+from trajectories.task import read_texts
+
+if TYPE_CHECKING:
+    from trajectories.rollouts.rollout import RunContext
 
 FEWEST = 5
 """The fewest ended trajectories whose medians are used."""
@@ -89,6 +95,23 @@ def forecast(
                 total += _priced(gateway, purpose, *PerStage(*per_stage).times(sum(todo)))
     basis = f"medians of {counted(len(names), 'ended trajectory')} of {model}" if stored else ASSUMED
     return Forecast(len(todo), total, basis)
+
+
+def standing_otherwise(tx: Transaction, context: RunContext, chain_ids: Collection[str]) -> int:
+    """The number of rollouts of these chains that are over, and were made with other choices than those of `context`.
+
+    Choices are `trajectories.identity.CHOICES`: options, models, scaffold, observers.
+    """
+    if not chain_ids:
+        return 0
+    texts = read_texts(tx, context.options.interface)
+    count = 0
+    for chain_id, rows in read_rows(tx, {name: texts[name] for name in chain_ids}).items():
+        current = stored(context.identity(texts[chain_id], chain_id, 0).to_json())
+        for row in rows:
+            place = {name: row.known.get(name) for name in PLACE}
+            count += row.final and not row.differences({**current, **place}).isdisjoint(CHOICES)
+    return count
 
 
 def _ended(tx: Transaction, model: str) -> list[str]:
