@@ -258,6 +258,12 @@ class TestTable:
         ids = [identity(world, replace(world.context(), observers=kind)).id for kind in kinds]
         assert len(set(ids)) == len(kinds) and ids[0] == identity(world).id
 
+    def test_the_backend_decides_and_the_engine_that_it_talks_to_does_not(self, world: RolloutWorld) -> None:
+        engines = [Settings(environments_engine=f"tcp://127.0.0.1:{port}") for port in (1, 2)]
+        of_docker = with_options(world, backend="docker")
+        ids = {identity(world, replace(of_docker, backend=BACKENDS["docker"].of(settings))).id for settings in engines}
+        assert len(ids) == 1 and identity(world, with_options(world, backend="local")).id not in ids
+
     def test_chain_sample_and_parent(self, world: RolloutWorld) -> None:
         other = world.add_chain((1, 2))
         context = world.context()
