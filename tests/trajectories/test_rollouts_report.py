@@ -167,5 +167,12 @@ class TestList:
         assert head.endswith("  options") and second.endswith(f"sample 1  {said}") and said not in first
         assert common.startswith("all: ") and "tools full, context chain" in common and said not in common
 
+    def test_the_name_of_an_option_is_not_broken_at_its_hyphen(
+        self, world: SampleWorld, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        for length in range(1, 20):
+            world.trajectory("0" * 16, CHAIN, model="m" * length, temperature=0, backend="unsafe-local")
+            assert any("unsafe-local" in line for line in self.printed(world, capsys)), length
+
     def test_a_list_of_nothing_is_its_number(self, world: SampleWorld, capsys: pytest.CaptureFixture[str]) -> None:
         assert self.printed(world, capsys) == ["0 trajectories"]

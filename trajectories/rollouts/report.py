@@ -235,7 +235,8 @@ def _print_verdict(verdict: dict[str, Any], endings: list[str]) -> None:
 def _say_prose(text: str, indent: int) -> None:
     """Print a text in lines of at most `_WIDTH` characters; the second and the next ones are indented further."""
     first, next_lines = " " * indent, " " * (indent + 2)
-    for line in textwrap.wrap(text, _WIDTH, initial_indent=first, subsequent_indent=next_lines):
+    wrapper = textwrap.TextWrapper(_WIDTH, initial_indent=first, subsequent_indent=next_lines, break_on_hyphens=False)
+    for line in wrapper.wrap(text):
         say(line)
 
 
