@@ -260,13 +260,13 @@ class TestCommands:
         assert dry() == "2 rollouts to run"
         assert run_command([*arguments, "--refinements", "0", "--samples", "2"]) == 0
         capsys.readouterr()
-        assert dry() == "2 rollouts to run; 4 others of these chains stand with other options or models"
-        assert dry("--limit", "4") == "4 rollouts to run; 4 others of these chains stand with other options or models"
+        assert dry() == "2 rollouts to run; 4 others of these chains exist with other options or models"
+        assert dry("--limit", "4") == "4 rollouts to run; 4 others of these chains exist with other options or models"
         assert dry("--temperature", "1", "--refinements", "0").endswith(
-            "4 others of these chains stand with other options or models"
+            "4 others of these chains exist with other options or models"
         )
-        assert dry("--samples", "3", "--refinements", "0") == "2 rollouts to run; 4 stood before", "not others"
-        assert dry("--samples", "2", "--refinements", "0") == "0 rollouts to run; 4 stood before"
+        assert dry("--samples", "3", "--refinements", "0") == "2 rollouts to run; 4 done before", "not others"
+        assert dry("--samples", "2", "--refinements", "0") == "0 rollouts to run; 4 done before"
         assert run_command([*arguments, "--dry-run", "--json"]) == 0
         assert json.loads(capsys.readouterr().out)["with_other_options"] == 4
 

@@ -21,7 +21,7 @@ from prchain.cli_options import (
 from prchain.errors import UsageError
 from prchain.progress import open_progress
 from prchain.settings import PurposeSettings, Settings
-from prchain.terminal import counted, present, say, say_reasons, tally
+from prchain.terminal import counted, present, say, say_next, say_reasons, tally
 from sql.store import Store
 from trajectories.scaffolds.kinds import SCAFFOLDS
 
@@ -208,6 +208,7 @@ def run(
       prchain rollouts run --chain 5f0c --gate both --on-fail continue
       prchain rollouts run --chain 5f0c --branch 81c2:17 --temperature 1
     """
+    from trajectories.outcomes import KEPT
     from trajectories.rollouts.forecast import standing_otherwise
     from trajectories.rollouts.run import RolloutChoice, open_run
     from trajectories.scaffolds.attempt_loop import PURPOSE as AGENT
@@ -234,6 +235,8 @@ def run(
         with runner.context.store.reading() as tx:
             tests = hidden_tests(tx, [result.detail for result in report.results if result.detail is not None])
     present(as_json, _report_row(report, spending, tests), _print_report, report, spending, tests)
+    if not as_json and KEPT & report.outcomes.keys():
+        say_next("export --out sft.jsonl")
     if not report.done:
         click.get_current_context().exit(1)
 
@@ -289,7 +292,7 @@ def _print_outdated(outdated: OutdatedSamples) -> None:
 
 
 def _print_forecast(forecast: Forecast, pending: PendingRollouts, others: int, as_json: bool) -> None:
-    """Print the estimate; `others` is how many rollouts of the same chains stand with other options or models."""
+    """Print the estimate; `others` is how many rollouts of the same chains exist with other options or models."""
     estimate = forecast.estimate
     row = {
         "rollouts": forecast.trajectories,
