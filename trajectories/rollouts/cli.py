@@ -307,7 +307,7 @@ def _print_forecast(forecast: Forecast, pending: PendingRollouts, others: int, a
     def print_text() -> None:
         standing = [_standing_words(pending.standing, pending.reused)] if pending.standing else []
         if others:
-            words = "other of these chains stands" if others == 1 else "others of these chains stand"
+            words = "other of these chains exists" if others == 1 else "others of these chains exist"
             standing.append(f"{others:,} {words} with other options or models")
         say("; ".join([f"{counted(forecast.trajectories, 'rollout')} to run", *standing]))
         if forecast.trajectories:
