@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from environments.backends import BACKENDS, DEFAULT, chosen_backend
+from environments.backends import BACKENDS, chosen_backend
 from prchain.cli_options import CatalogueOption, db_option, json_option, repository_option, strategy_option
 from prchain.errors import UsageError
 from prchain.progress import open_progress
@@ -241,7 +241,7 @@ def base(name: str, suite: str, mirror: str | None, db: str | None, as_json: boo
 @_chain_options
 @click.option("--runs", type=click.IntRange(1, 20), default=3, show_default=True, help="Test runs on each side.")
 @click.option(
-    "--backend", cls=CatalogueOption, of=BACKENDS, default=DEFAULT, show_default=True, help="Where tests run."
+    "--backend", cls=CatalogueOption, of=BACKENDS, help="Where tests run.  [default: docker, or environments_backend]"
 )
 @click.option("--unsafe-local", "unsafe", is_flag=True, help="Yes, run others' code on this machine unprotected.")
 @click.option(
@@ -268,7 +268,7 @@ def validate(
     limit: int | None,
     chain: str | None,
     runs: int,
-    backend: str,
+    backend: str | None,
     unsafe: bool,
     timeout: float,
     workers: int | None,
@@ -295,11 +295,11 @@ def validate(
     from environments.proofs.validations import ValidationChoice, open_run
     from environments.report import BuildHelp, print_validations, validation_rows
 
-    needs_image = chosen_backend(backend, unsafe=unsafe).needs_image
-    if stage_images and not needs_image:
-        raise UsageError("--stage-images needs a backend that needs images, as docker does")
     settings = Settings.load(db=db, workers=workers)
-    options = ValidateOptions(backend=backend, runs=runs, test_timeout=timeout, stage_images=stage_images)
+    chosen = chosen_backend(backend or settings.environments_backend, unsafe=unsafe)
+    if stage_images and not chosen.needs_image:
+        raise UsageError("--stage-images needs a backend that needs images, as docker does")
+    options = ValidateOptions(backend=chosen.name, runs=runs, test_timeout=timeout, stage_images=stage_images)
     choice = ValidationChoice(strategy, repository, limit, chain, retry, renew)
     _require_repair(repair, budget)
     with (

@@ -56,5 +56,6 @@ class CatalogueOption(click.Option):
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         """See `click.Option.get_help_record`."""
         option = copy(self)
-        option.help = f"{self.help} {'; '.join(f'{name}: {thing.help}' for name, thing in self._of.items())}."
+        text, mark, default = str(self.help).partition("  [")
+        option.help = f"{text} {'; '.join(f'{name}: {thing.help}' for name, thing in self._of.items())}.{mark}{default}"
         return super(CatalogueOption, option).get_help_record(ctx)

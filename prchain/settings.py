@@ -141,6 +141,9 @@ class Settings(BaseSettings):
     llm_script: Path | None = None
     """A script that answers in place of every model; `prchain.llm.scripted`."""
 
+    environments_backend: str | None = None
+    """Where commands and tests run, where ``--backend`` names nothing; None: Docker."""
+
     environments_engine: str | None = None
     """The Docker engine, e.g. ``ssh://HOST`` or ``unix:///PATH``; where it is not given, the one of DOCKER_HOST."""
 

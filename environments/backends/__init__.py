@@ -11,17 +11,17 @@ if TYPE_CHECKING:
     from environments.backend import Backend
 
 DEFAULT = "docker"
-"""The backend of commands that name none."""
+"""The backend where neither command nor settings name one."""
 
 BACKENDS: Catalogue[Backend] = Catalogue(__name__, "BACKEND")
 
 
-def chosen_backend(name: str, *, unsafe: bool) -> Backend:
-    """The backend of a name; `unsafe`: the user allowed others' code on this machine.
+def chosen_backend(name: str | None, *, unsafe: bool) -> Backend:
+    """The backend of a name, or the default; `unsafe`: the user allowed others' code on this machine.
 
     Raises `UsageError` where the backend needs this permission and has none, or has it and does not need it.
     """
-    backend = BACKENDS.named(name)
+    backend = BACKENDS.named(name or DEFAULT)
     if unsafe != backend.unsafe:
         raise UsageError(
             "plain processes run others' code on this machine unprotected; if you mean it, give both "

@@ -97,6 +97,10 @@ def test_plain_processes_are_asked_for_twice_or_not_at_all(name: str, unsafe: bo
     assert chosen_backend(name, unsafe=not unsafe).name == name
 
 
+def test_where_nobody_names_a_backend_it_is_the_default() -> None:
+    assert chosen_backend(None, unsafe=False).name == DEFAULT
+
+
 def test_options_take_no_backend_that_is_not_there() -> None:
     with pytest.raises(UsageError, match="there is no backend 'nowhere'; known are docker, local, "):
         RolloutOptions(backend="nowhere")

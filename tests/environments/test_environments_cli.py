@@ -124,7 +124,7 @@ def test_without_an_engine_commands_end_with_one_line(
 
 @pytest.mark.usefixtures("bubblewrap")
 def test_validate_says_how_chains_ended_and_counts_their_tests(
-    world: StageWorld, capsys: pytest.CaptureFixture[str]
+    world: StageWorld, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     arguments = ("validate", "--backend", "local", "--runs", "1")
     assert prchain(*arguments) == 0
@@ -133,6 +133,12 @@ def test_validate_says_how_chains_ended_and_counts_their_tests(
     assert out[1:] == ["1 proved; 0 done before"]
     assert prchain(*arguments) == 0
     assert capsys.readouterr().out == "nothing new to do; 1 done before\n"
+    monkeypatch.setenv("PRCHAIN_ENVIRONMENTS_BACKEND", "local")
+    assert prchain("validate", "--runs", "1") == 0
+    assert capsys.readouterr().out == "nothing new to do; 1 done before\n", "the settings name the backend, too"
+    monkeypatch.setenv("PRCHAIN_ENVIRONMENTS_BACKEND", "nowhere")
+    assert prchain("validate", "--runs", "1") == 2
+    assert "there is no backend 'nowhere'; known are docker, local" in capsys.readouterr().err
     world.add_chain((1,), strategy="single")
     assert prchain(*arguments, "--strategy", "single", "--json") == 0
     row = json.loads(capsys.readouterr().out)

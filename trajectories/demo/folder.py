@@ -58,6 +58,7 @@ def prepare(folder: Path, chosen: ChosenBackend, user: Settings, model: str | No
     `user` are the user's own settings, of which a real `model` takes the endpoint and its prices.
     """
     settings: dict[str, str | float] = {"db": "sqlite:///prchain.db", "data_dir": "."}
+    settings["environments_backend"] = chosen.backend.name
     if model is None:
         settings["llm_script"] = SCRIPT
         _write(folder / SCRIPT, write_script(chosen.backend.workdir))

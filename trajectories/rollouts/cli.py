@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from environments.backends import BACKENDS, DEFAULT, chosen_backend
+from environments.backends import BACKENDS, chosen_backend
 from prchain.cli_options import (
     CatalogueOption,
     choice_option,
@@ -163,7 +163,10 @@ def _limit_options(command: Any) -> Any:
     help="Keep the tree after each step; without it attempts cannot be gone on with.",
 )
 @click.option(
-    "--backend", cls=CatalogueOption, of=BACKENDS, default=DEFAULT, show_default=True, help="Where commands run."
+    "--backend",
+    cls=CatalogueOption,
+    of=BACKENDS,
+    help="Where commands run.  [default: docker, or environments_backend]",
 )
 @click.option(
     "--observer",
@@ -215,8 +218,8 @@ def run(
     from trajectories.sums import hidden_tests
 
     settings = Settings.load(db=db, workers=workers)
-    options = _options(agent=settings.purposes.get(AGENT), **flags)
-    chosen_backend(options.backend, unsafe=unsafe)
+    where = chosen_backend(flags.pop("backend") or settings.environments_backend, unsafe=unsafe)
+    options = _options(agent=settings.purposes.get(AGENT), backend=where.name, **flags)
     choice = RolloutChoice(strategy, repository, limit, chain, samples, _parent(settings, branch), reuse)
     with (
         open_progress(secrets=settings.secrets) as progress,
