@@ -176,9 +176,7 @@ def _limit_options(command: Any) -> Any:
     help="Let it watch each step, and speak to the agent; may be given several times.  [repetition: the same "
     "call with the same result, times=3]",
 )
-@click.option(
-    "--reuse", is_flag=True, help="Take samples that stand under other prompts or task texts for those of now."
-)
+@click.option("--reuse", is_flag=True, help="Accept samples that were made with other prompts or task texts.")
 @click.option("--unsafe-local", "unsafe", is_flag=True, help="Needed for the backend of that name.")
 @click.option("--branch", metavar="ID:STEP", help="Begin after this step of a stored trajectory.")
 @db_option
