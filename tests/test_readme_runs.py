@@ -323,6 +323,7 @@ def test_command_lines_that_need_the_engine_work(
     store.close()
     image = os.environ.get("PRCHAIN_TEST_IMAGE", "prchain-base:bookworm")
     monkeypatch.setenv(variable("environments_base_image"), image)
+    monkeypatch.setenv(variable("environments_backend"), "docker")
     needs = [words for words in LINES.values() if words[0] == "prchain" and RULES[command_of(words[1:])].engine]
     try:
         for words in sorted(needs, key=lambda words: words[2] != "build"):
