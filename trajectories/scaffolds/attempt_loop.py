@@ -53,6 +53,9 @@ class LoopSettings:
     """Seconds."""
     faults_in_a_row: int = 3
     """The attempt ends after so many turns in a row of which nothing could be run."""
+    top_p: float | None = None
+    purpose: str = PURPOSE
+    """Of the questions, in settings and ledger."""
     send_reasoning: bool = True
     """Whether reasoning is sent back to the endpoint; thinking models with tools want that, and some refuse a
     conversation without it."""
@@ -136,7 +139,7 @@ class AttemptLoop:
     def run(self) -> AttemptResult:
         """Let the agent work until it submits or a limit ends it. Raises as `Scaffold.attempt`."""
         if self.spec.stage_limits.usd is not None or self.spec.chain_limits.usd is not None:
-            self._gateway.require_price(PURPOSE, "a limit in USD")
+            self._gateway.require_price(self._settings.purpose, "a limit in USD")
         ending = self._take_up()
         while ending is None:
             ending = self._limit() or self._stepper.step()
@@ -244,7 +247,7 @@ class AttemptLoop:
     def _complete(self) -> Answer[Reply]:
         settings, spec = self._settings, self.spec
         question = Question(
-            purpose=PURPOSE,
+            purpose=settings.purpose,
             subject=spec.subject,
             prompt=self._prompt,
             messages=self._conversation.messages(),
@@ -252,6 +255,7 @@ class AttemptLoop:
             temperature=settings.temperature,
             sample=spec.sample,
             attempt=spec.attempt,
+            top_p=settings.top_p,
         )
         return self._gateway.complete(question, self._tools)
 

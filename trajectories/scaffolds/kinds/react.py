@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from time import perf_counter
 from typing import Any
 
 from environments.sandboxes.sandbox import Sandbox
-from prchain.errors import PrchainError, SandboxLimit
 from prchain.llm.gateway import Gateway
 from prchain.llm.prompts import Prompt, load_prompt
 from trajectories.model import Ending, Entry, EntryKind
 from trajectories.scaffolds.attempt_loop import USUAL, AttemptLoop, LoopSettings, Stepper
 from trajectories.scaffolds.scaffold import AttemptResult, AttemptSpec, Observer, Recorder, ScaffoldKind
-from trajectories.scaffolds.taking_up import ended_by, ended_words
+from trajectories.scaffolds.tool_calls import run_calls
 from trajectories.scaffolds.tools.tool import ToolResult
 from trajectories.scaffolds.tools.toolset import Toolset, ToolsetName, toolset
-from trajectories.scaffolds.turns import NOT_RUN, ParsedCall, ParsedReply, read_turn, valid_tool_name
-
-_AFTER_SUBMISSION = "This was not run: the work had been handed in before it."
-_AFTER_END = "This was not run: the sandbox had been ended before it."
-_OUT_OF_TIME = "This was not run: there is no time left."
+from trajectories.scaffolds.turns import ParsedCall, read_turn
 
 
 class ReactScaffold:
@@ -88,53 +82,16 @@ class _ReactStepper:
             return Ending.CONTEXT_LIMIT
         parsed = read_turn(reply.reply, reply.calls, self._tools.tools, self._tools.ending)
         turn = self._loop.turn(reply, parsed)
-        observations, worked, ended = self._observe(parsed, reply.seconds)
+        if not parsed.calls:
+            words = [self._loop.entry(EntryKind.OBSERVATION, "user", parsed.words, error=str(parsed.fault))]
+            return self._loop.keep_step(turn, words, worked=False)
+        observations, worked, ended = run_calls(self._loop, parsed.calls, reply.seconds, self._run)
         return self._loop.keep_step(turn, observations, worked=worked, ended=ended)
 
     def entries_stored(self, entries: Sequence[Entry]) -> None:
         """See `trajectories.scaffolds.attempt_loop.Stepper`: it keeps nothing besides the conversation."""
 
-    def _observe(self, parsed: ParsedReply, seconds: float) -> tuple[list[Entry], bool, PrchainError | None]:
-        """Run a turn's calls in order. Returns the observations (at least one), whether files may have changed, and the
-        error that ended the sandbox or None. `seconds` is the duration of the model's reply."""
-        if not parsed.calls:
-            return [self._loop.entry(EntryKind.OBSERVATION, "user", parsed.words, error=str(parsed.fault))], False, None
-        observations: list[Entry] = []
-        worked = False
-        ended: PrchainError | None = None
-        skip_reason: str | None = None
-        for call in parsed.calls:
-            start_time = perf_counter()
-            try:
-                result = self._result(call, skip_reason)
-            except SandboxLimit as error:
-                ended, result = error, ToolResult(ended_words(error), error.name, ended_by(error), worked=True)
-            worked = worked or result.worked
-            entry = self._loop.entry(
-                EntryKind.OBSERVATION,
-                "tool",
-                result.content,
-                tool_call_id=call.call.id,
-                tool_name=valid_tool_name(call.call.name),
-                error=result.error,
-                details={**result.details, **({"submitted": True} if result.submits else {})},
-                seconds=perf_counter() - start_time,
-                cwd=result.cwd,
-            )
-            observations.append(entry)
-            seconds += entry.seconds
-            if result.submits:
-                skip_reason = _AFTER_SUBMISSION
-            elif ended is not None:
-                skip_reason = _AFTER_END
-            elif skip_reason is None and self._loop.out_of_time(seconds):
-                skip_reason = _OUT_OF_TIME
-        return observations, worked, ended
-
-    def _result(self, call: ParsedCall, left_out: str | None) -> ToolResult:
-        """The result of a call; with `skip_reason` it is not run."""
-        if left_out is not None:
-            return ToolResult(left_out, NOT_RUN)
+    def _run(self, call: ParsedCall) -> ToolResult:
         if call.tool is None or call.arguments is None:
             return ToolResult(call.words, str(call.fault))
         return call.tool.run(call.arguments, self._loop.workspace)
