@@ -42,8 +42,8 @@ class DockerBackend(Backend):
         self, plan: ImagePlan, image: str | None, *, limits: ResourceLimits, labels: Mapping[str, str]
     ) -> Sandbox:
         """See `Backend.sandbox`."""
-        place = SandboxConfig(image, workdir=WORKDIR, limits=limits, labels=labels, environment=dict(plan.environment))
-        return DockerSandbox(place, client=self.client, engine=self.engine)
+        config = SandboxConfig(image, workdir=WORKDIR, limits=limits, labels=labels, environment=dict(plan.environment))
+        return DockerSandbox(config, client=self.client, engine=self.engine)
 
     def clear_away(self, *, everybody: bool = False) -> Mapping[str, bool]:
         """See `Backend.clear_away`."""
