@@ -610,7 +610,7 @@ def test_whatever_a_model_says_the_conversation_stays_valid_and_can_be_taken_up(
 def test_the_loop_costs_little_however_long_the_conversation_is() -> None:
     steps, times = 600, []
 
-    class Desk:
+    class FakeGateway:
         """Answers at once, so that only the loop is measured; the gateway would serialise the requests."""
 
         def complete(self, question: Question, tools: Any) -> Answer[Reply]:
@@ -620,7 +620,7 @@ def test_the_loop_costs_little_however_long_the_conversation_is() -> None:
 
     sandbox = sandbox_of(ScriptedResult(lambda _: True, ExecResult(0, b"x" * 2000), repeat=True))
     attempt_spec = spec(stage_limits=AgentLimits(steps=steps))
-    ReactScaffold(tools="full").attempt(Desk(), sandbox, attempt_spec, Memory())  # type: ignore[arg-type]
+    ReactScaffold(tools="full").attempt(FakeGateway(), sandbox, attempt_spec, Memory())  # type: ignore[arg-type]
     gaps = [later - earlier for earlier, later in pairwise(times)]
     early, late = (statistics.median(part) for part in (gaps[10:110], gaps[-100:]))
     assert late < 0.003 and late < 4 * early + 0.0005
