@@ -104,12 +104,12 @@ def read_landed(tx: Transaction, repository_id: int) -> dict[int, LandedPullRequ
     )
     for number, field, body in tx.connection.execute(query):
         texts[number][field] = body
-    merges = _merge_titles(tx, repository_id)
+    merge_titles = _merge_titles(tx, repository_id)
     found: dict[int, LandedPullRequest] = {}
     columns = ("number", "branch", "is_default", "position", "base_sha", "landed_sha", "landed_at", "subject")
     for row in tx.rows(Landing, *columns, repository_id=repository_id):
         pull_texts = texts.get(row[0], {})
-        title = pull_texts.get("title") or merges.get(row[5], "")
+        title = pull_texts.get("title") or merge_titles.get(row[5], "")
         facts = dict(zip(columns, row, strict=True))
         candidate = LandedPullRequest(**facts, by_bot=row[0] in bots, title=title, body=pull_texts.get("body", ""))
         known = found.get(candidate.number)
@@ -124,6 +124,11 @@ def display_subject(subject: str) -> str:
     return merged[1] if merged else subject
 
 
+def title_below(message: str) -> str:
+    """The first line below a message's subject, where GitHub writes the title of what it merges; empty for none."""
+    return message.partition("\n")[2].strip().partition("\n")[0].strip()
+
+
 def _merge_titles(tx: Transaction, repository_id: int) -> dict[str, str]:
     """Titles as GitHub writes them below the subject of a merge, by the merge commit."""
     query = (
@@ -131,12 +136,8 @@ def _merge_titles(tx: Transaction, repository_id: int) -> dict[str, str]:
         .join(Landing, (Landing.repository_id == Commit.repository_id) & (Landing.landed_sha == Commit.sha))
         .where(Commit.repository_id == repository_id, Landing.subject.startswith(MERGE_PREFIX))
     )
-    found = {}
-    for sha, message in tx.connection.execute(query, execution_options={"yield_per": 1000}):
-        below = message.partition("\n")[2].strip()
-        if below:
-            found[sha] = below.partition("\n")[0].strip()
-    return found
+    messages = tx.connection.execute(query, execution_options={"yield_per": 1000})
+    return {sha: title for sha, message in messages if (title := title_below(message))}
 
 
 def _rank(landed: LandedPullRequest) -> tuple[bool, str, str]:

@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import func, select
 
 from chains import outcomes
-from chains.history import MERGE_PREFIX, display_subject
+from chains.history import MERGE_PREFIX, display_subject, title_below
 from chains.options import BuildReport
 from prchain.errors import UsageError
 from prchain.terminal import counted, say, say_counts, say_facts, say_table, shortened, tally
@@ -216,11 +216,13 @@ def _titles(tx: Transaction, chain: str | None) -> dict[tuple[str, int], str]:
 def _git_titles(tx: Transaction, chain: str | None) -> dict[tuple[str, int], str]:
     """Titles of merges from git: the first line below the merge's subject, else the subject of the only own commit; by
     chain and position."""
-    merges = select(ChainStage.chain_id, ChainStage.position, Commit.message).where(
-        ChainStage.repository_id == Commit.repository_id, ChainStage.subject.startswith(MERGE_PREFIX)
+    merge_commits = select(ChainStage.chain_id, ChainStage.position, Commit.message).where(
+        ChainStage.repository_id == Commit.repository_id,
+        ChainStage.landed_sha == Commit.sha,
+        ChainStage.subject.startswith(MERGE_PREFIX),
     )
     own = PullRequestCommit
-    alone = (
+    only_commits = (
         select(ChainStage.chain_id, ChainStage.position, func.min(Commit.message))
         .where(ChainStage.repository_id == own.repository_id, ChainStage.number == own.number)
         .where(Commit.repository_id == own.repository_id, Commit.sha == own.sha)
@@ -228,13 +230,13 @@ def _git_titles(tx: Transaction, chain: str | None) -> dict[tuple[str, int], str
         .group_by(ChainStage.chain_id, ChainStage.position)
         .having(func.count(func.distinct(own.sha)) == 1)
     )
-    merges = merges.where(ChainStage.landed_sha == Commit.sha)
     if chain is not None:
-        merges, alone = merges.where(ChainStage.chain_id == chain), alone.where(ChainStage.chain_id == chain)
-    found = {(id_, place): message.partition("\n")[0] for id_, place, message in tx.connection.execute(alone)}
-    for id_, place, message in tx.connection.execute(merges):
-        if below := message.partition("\n")[2].strip():
-            found[id_, place] = below.partition("\n")[0].strip()
+        merge_commits = merge_commits.where(ChainStage.chain_id == chain)
+        only_commits = only_commits.where(ChainStage.chain_id == chain)
+    found = {(id_, place): message.partition("\n")[0] for id_, place, message in tx.connection.execute(only_commits)}
+    for id_, place, message in tx.connection.execute(merge_commits):
+        if title := title_below(message):
+            found[id_, place] = title
     return found
 
 
