@@ -16,5 +16,5 @@ def observer_errors(name: str) -> Iterator[None]:
         yield
     except PrchainError:
         raise
-    except Exception as error:  # the boundary
+    except Exception as error:  # the boundary to observers: anybody's code, which may raise anything
         raise ObserverFailed(f"the observer {name} failed: {defect_words(error)}") from error
