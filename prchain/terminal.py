@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+import textwrap
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
@@ -27,6 +28,9 @@ _LABEL = 9
 _TITLE = 44
 _REASONS_SHOWN = 3
 _LONGEST_REASON = 400
+
+_PROSE = 100
+"""Characters of a line of prose."""
 
 
 def clean(text: str) -> str:
@@ -71,6 +75,17 @@ def say_counts(title: str, counts: Mapping[str, int], *, total: int | None = Non
     say(f"{'':<{indent}}{title:<{_TITLE - indent}}{sum(counts.values()) if total is None else total:>8,}")
     for name, count in counts.items():
         say(f"{'':<{indent + 2}}{name:<{_TITLE - indent - 2}}{count:>8,}")
+
+
+def say_prose(text: str, *, indent: int = 0, further: int = 2, width: int = _PROSE, hyphens: bool = False) -> None:
+    """Print a text in lines of `width` characters at most, of which the second and the next are indented `further`.
+
+    With `hyphens` a line may also end at a hyphen within a word. A text without words is an empty line.
+    """
+    first, others = " " * indent, " " * (indent + further)
+    lines = textwrap.wrap(text, width, initial_indent=first, subsequent_indent=others, break_on_hyphens=hyphens)
+    for line in lines or [first]:
+        say(line)
 
 
 def say_some(lines: Collection[str], most: int, *, indent: int = 4, rest: str = "", err: bool = False) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import textwrap
 from typing import Any
 
 from sqlalchemy import select
@@ -12,12 +11,14 @@ from chains.tasks.export import cost_of
 from chains.tasks.rows import read_draft, read_task_chain
 from chains.tasks.texts import read_title
 from prchain.errors import UsageError
-from prchain.terminal import counted, dollars, say, say_facts, say_some, say_table, summed
+from prchain.terminal import counted, dollars, say, say_facts, say_prose, say_some, say_table, summed
 from sql.chosen import find_chain
 from sql.store import Store, Transaction
 from sql.tables import Chain, ChainStage, Repository, Selection, Task
 
-_WIDTH = 100
+_WIDTH = 104
+"""Characters of a line of an overview or a query, with its indent."""
+
 _SHOWN = 20
 
 
@@ -159,8 +160,7 @@ def _print_list(title: str, items: list[str]) -> None:
 def _print_text(title: str, text: str | None, findings: list[dict[str, Any]]) -> None:
     say(f"  {title:<9} {'none' if not text else ''}".rstrip())
     for paragraph in (text or "").splitlines():
-        for line in textwrap.wrap(paragraph, _WIDTH) or [""]:
-            say(f"    {line}")
+        say_prose(paragraph, indent=4, further=0, width=_WIDTH, hyphens=True)
     kinds = [
         f"{finding['severity']}: {finding['kind']} in {finding['text']}: {finding['evidence']}" for finding in findings
     ]

@@ -18,6 +18,7 @@ from prchain.terminal import (
     say_counts,
     say_facts,
     say_next,
+    say_prose,
     say_reasons,
     say_some,
     say_table,
@@ -90,6 +91,33 @@ def test_counts_stand_below_their_sum(capsys: pytest.CaptureFixture[str]) -> Non
     ]
     assert len({len(line) for line in lines}) == 1
     assert [len(line) - len(line.lstrip()) for line in lines] == [2, 4, 4, 4]
+
+
+def test_prose_is_wrapped_and_its_next_lines_are_indented_further(capsys: pytest.CaptureFixture[str]) -> None:
+    say_prose("reason: one two three", indent=2, width=16)
+    say_prose("one two three four", indent=1, further=0, width=10)
+    say_prose(f"{HOSTILE} {'word ' * 30}")
+    assert capsys.readouterr().out.splitlines() == [
+        "  reason: one",
+        "    two three",
+        " one two",
+        " three",
+        " four",
+        f" [2Ja b c {'word ' * 18}".rstrip(),
+        f"  {'word ' * 12}".rstrip(),
+    ]
+
+
+def test_prose_is_broken_at_hyphens_where_that_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    say_prose("tuned by fine-tuning", width=16)
+    say_prose("tuned by fine-tuning", width=16, hyphens=True)
+    assert capsys.readouterr().out.splitlines() == ["tuned by", "  fine-tuning", "tuned by fine-", "  tuning"]
+
+
+@pytest.mark.parametrize("text", ["", " ", "\n\t"])
+def test_prose_without_words_is_an_empty_line(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    say_prose(text, indent=4)
+    assert capsys.readouterr().out == "    \n"
 
 
 def test_a_long_list_says_how_much_more_there_is(capsys: pytest.CaptureFixture[str]) -> None:

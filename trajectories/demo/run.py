@@ -7,7 +7,6 @@ import os
 import shlex
 import shutil
 import sys
-import textwrap
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,7 +16,7 @@ from pathlib import Path
 
 from prchain.errors import DemoStopped
 from prchain.settings import Settings, variable
-from prchain.terminal import say, say_facts
+from prchain.terminal import say, say_facts, say_prose
 from sql.store import Store
 from trajectories.demo.backend import ChosenBackend, choose
 from trajectories.demo.folder import LIBRARY, LIST, SCRIPT, claim, prepare
@@ -29,8 +28,6 @@ SAMPLES = "samples.jsonl"
 
 MODEL_VARIABLE = "DEMO_MODEL"
 """Names a real model in place of the script; without it the demo costs nothing."""
-
-_WIDTH = 100
 
 _OUTRANKING = ("db", "data_dir", "llm_script", "environments_recipes_dir", "workers")
 """Settings of the user's environment that would lead the commands away from the demo's own files."""
@@ -174,9 +171,10 @@ def _introduce(folder: Path, chosen: ChosenBackend, model: str | None, *, fresh:
 
 def _say_heading(title: str, words: str = "") -> None:
     say()
-    for line in (title, *textwrap.wrap(words, _WIDTH)):
-        if line:
-            say(line)
+    if title:
+        say(title)
+    if words:
+        say_prose(words, further=0, hyphens=True)
 
 
 def _run_command(command: Sequence[str], run: Callable[[list[str]], int]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import textwrap
 from collections.abc import Mapping
 from dataclasses import asdict
 from itertools import takewhile
@@ -13,7 +12,7 @@ from sqlalchemy import select
 
 from prchain.processes import Process
 from prchain.scrub import clean_text
-from prchain.terminal import counted, dollars, say, say_table, shortened, summed
+from prchain.terminal import counted, dollars, say, say_prose, say_table, shortened, summed
 from sql.chosen import find_chain
 from sql.store import Store, Transaction
 from sql.tables import Chain, Repository, Trajectory, TrajectoryMessage
@@ -70,8 +69,6 @@ INTERRUPTED = "interrupted"
 
 _SHOWN_CHARS = 400
 """Characters of a judge's comment on a page for people."""
-
-_WIDTH = 100
 
 
 def list_trajectories(
@@ -133,7 +130,7 @@ def print_trajectories(rows: list[dict[str, Any]]) -> None:
         columns = ("id", "outcome", "stages", "steps", "USD", "repository", "chain", *(["options"] if any(own) else []))
         say_table(columns, lines)
     if common:
-        _say_prose(f"all: {', '.join(common)}", 0)
+        say_prose(f"all: {', '.join(common)}")
     say(summed("trajectory", (row["outcome"] for row in rows)))
 
 
@@ -190,11 +187,11 @@ def print_trajectory(page: dict[str, Any]) -> None:
     """Print a page: comments cut, messages whole."""
     say(f"trajectory {page['id']}: {page['outcome']}")
     if page["reason"] and not any(stage["reason"] and stage["reason"] in page["reason"] for stage in page["stages"]):
-        _say_prose(f"reason: {page['reason']}", 2)
+        say_prose(f"reason: {page['reason']}", indent=2)
     branch = f", after step {page['parent_step']} of {page['parent_id']}" if page["parent_id"] else ""
-    _say_prose(f"chain {page['chain_id']}, sample {page['sample']}{branch}", 2)
+    say_prose(f"chain {page['chain_id']}, sample {page['sample']}{branch}", indent=2)
     judge = f", judged by {page['judge']}" if page["judge"] else ""
-    _say_prose(f"{page['scaffold']} with {page['model']}{judge}; {', '.join(_option_words(page['options']))}", 2)
+    say_prose(f"{page['scaffold']} with {page['model']}{judge}; {', '.join(_option_words(page['options']))}", indent=2)
     tokens = f"{page['tokens_in']:,} tokens in, {page['tokens_out']:,} out"
     say(f"  {counted(page['steps'], 'step')}, {tokens}, {dollars(page['usd'])}")
     if page["worker"]:
@@ -204,12 +201,12 @@ def print_trajectory(page: dict[str, Any]) -> None:
         say(f"stage {stage['position']}: {stage['outcome']}, {counted(stage['steps'], 'step')}")
         for conflict in stage["conflicts"]:
             lost = "the agent's side was taken, what upstream has there is lost"
-            _say_prose(f"conflict in {conflict['path']}: {conflict['kind']}; {lost}", 2)
+            say_prose(f"conflict in {conflict['path']}: {conflict['kind']}; {lost}", indent=2)
         for verdict in page["verdicts"]:
             if verdict["position"] == stage["position"]:
                 _print_verdict(verdict, stage["endings"])
         if stage["reason"]:
-            _say_prose(f"reason: {stage['reason']}", 2)
+            say_prose(f"reason: {stage['reason']}", indent=2)
     for entry in page.get("messages", ()):
         say()
         _print_message(entry)
@@ -224,20 +221,12 @@ def _print_verdict(verdict: dict[str, Any], endings: list[str]) -> None:
     say(f"  attempt {attempt} ({ending}): {decision}{score}{tests}")
     comment, sent = (" ".join((verdict[name] or "").split()) for name in ("comment", "shown"))
     if comment:
-        _say_prose(f"judge: {shortened(comment, _SHOWN_CHARS)}", 4)
+        say_prose(f"judge: {shortened(comment, _SHOWN_CHARS)}", indent=4)
     if comment and f"{sent} ".startswith(f"{comment} "):
         rest = sent.removeprefix(comment).strip()
         sent = f"the judge's comment, and: {rest}" if rest else "the judge's comment"
     if sent:
-        _say_prose(f"sent to the agent: {shortened(sent, _SHOWN_CHARS)}", 4)
-
-
-def _say_prose(text: str, indent: int) -> None:
-    """Print a text in lines of at most `_WIDTH` characters; the second and the next ones are indented further."""
-    first, next_lines = " " * indent, " " * (indent + 2)
-    wrapper = textwrap.TextWrapper(_WIDTH, initial_indent=first, subsequent_indent=next_lines, break_on_hyphens=False)
-    for line in wrapper.wrap(text):
-        say(line)
+        say_prose(f"sent to the agent: {shortened(sent, _SHOWN_CHARS)}", indent=4)
 
 
 def _print_message(entry: dict[str, Any]) -> None:
