@@ -89,12 +89,13 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-_NO_NAMES = _words(
+NO_NAMES = _words(
     "self cls this super None True False null true false undefined def class return if else for while import from "
     "function const let var new fn pub use mut impl struct enum match package func type interface public private "
     "protected static void int bool switch case catch try finally throw async await yield lambda and or not is in as "
     "with pass raise except default export extends implements where elif break continue do del global"
 )
+"""Words of code that name nothing: keywords, literals, and what stands for the object itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +145,7 @@ def code_identifiers(lines: Iterable[str], path: str) -> set[str]:
     for line in lex(lines, path).code.split("\n"):
         names = _IDENTIFIER.findall(line)
         found.update(filter(is_code_name, names) if is_prose(line) else names)
-    return found - _NO_NAMES
+    return found - NO_NAMES
 
 
 def definitions(lines: Iterable[str], path: str) -> Definitions:
@@ -159,8 +160,8 @@ def definitions(lines: Iterable[str], path: str) -> Definitions:
         weak.update(_parameters(code))
     elif family == "javascript":
         strong.update(name for names in _EXPORTS.findall(code) for name in _IDENTIFIER.findall(names))
-    strong -= _NO_NAMES
-    return Definitions(frozenset(strong), frozenset(weak - strong - _NO_NAMES))
+    strong -= NO_NAMES
+    return Definitions(frozenset(strong), frozenset(weak - strong - NO_NAMES))
 
 
 def defined_names(lines: Iterable[str], path: str) -> set[str]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from enum import StrEnum
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -287,6 +287,15 @@ def language_of(path: str) -> str | None:
         return _MORE_ENDINGS[ending]
     tags = _tags(name)
     return next((language for language, row in LANGUAGES.items() if not tags.isdisjoint(row.tags)), None)
+
+
+@cache
+def endings() -> frozenset[str]:
+    """The endings of files, without dot and in small letters, that are written in one of `LANGUAGES`."""
+    from identify.extensions import EXTENSIONS  # noqa: PLC0415  loaded when a path is read, not on import
+
+    known = {tag for row in LANGUAGES.values() for tag in row.tags}
+    return frozenset(_MORE_ENDINGS).union(ending for ending, tags in EXTENSIONS.items() if not known.isdisjoint(tags))
 
 
 def _kind_of_folders(folders: list[str], name: str) -> FileKind | None:

@@ -47,7 +47,7 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-_KEYWORDS = _words(
+KEYWORDS = _words(
     "abstract and as assert async await bool break case catch class const continue def default del do double elif else "
     "enum except export extends extern final finally float fn for from func function global go if impl implements "
     "import in inline instanceof int interface internal is lambda let long loop match mod module mut namespace new "
@@ -55,6 +55,7 @@ _KEYWORDS = _words(
     "signed static struct super switch template this throw throws trait try type typedef typename typeof union unsafe "
     "unsigned use using val var virtual void volatile when where while with yield"
 )
+"""Keywords of the families' languages, all together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,7 @@ def is_prose(line: str) -> bool:
     streak = 0
     for word in line.split():
         plain = word.rstrip(".,:;")
-        streak = streak + 1 if plain.isalpha() and plain not in _KEYWORDS else 0
+        streak = streak + 1 if plain.isalpha() and plain not in KEYWORDS else 0
         if streak == 3:
             return True
         if plain != word:

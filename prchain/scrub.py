@@ -69,15 +69,17 @@ _CUT_BODY = re.compile(r"[-+ \t>|#*\"']{0,40}(?:[A-Za-z0-9+/=]|\\[nr]){24,}")
 _LONGEST_KEY = 16_000
 """Characters from mark to mark; a key of 16,384 bits takes 13,000."""
 
-_EMAIL = re.compile(
+ADDRESSES = re.compile(
     r"(?<![A-Za-z0-9._%+-])(?!git@)[A-Za-z0-9][A-Za-z0-9._%+-]{0,63}@"
     r"(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.){1,8}"
     r"(?!(?:shape|dtype|ndim|size|conj|conjugate|reshape|transpose|inverse|inv|sum|mean|astype|flatten|ravel)\b)"
     r"[A-Za-z]{2,24}(?![A-Za-z0-9-])"
 )
-"""Code with an ``@`` is recognised by attributes that arrays have and that are no top-level domains of the DNS."""
+"""Addresses of e-mail. Code with an ``@`` is recognised by attributes that arrays have and that are no top-level
+domains of the DNS."""
 
-_TERMINAL = re.compile("\x1b\\[[0-?]*[ -/]*[@-~]")
+TERMINAL_CODES = re.compile("\x1b\\[[0-?]*[ -/]*[@-~]")
+"""Sequences that colour a terminal's text or move its cursor (ECMA-48, CSI)."""
 
 _UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]"
@@ -157,9 +159,9 @@ def scrub_mined(text: str) -> str:
     E-mail addresses and credentials are replaced, control and invisible characters dropped. What looks like an address
     is taken for one, also in code, but not ``git@`` of a clone URL, nor a matrix product (``a@b.shape``).
     """
-    text = _without_keys(_UNSEEN.sub("", _TERMINAL.sub("", clean_text(text))))
+    text = _without_keys(_UNSEEN.sub("", TERMINAL_CODES.sub("", clean_text(text))))
     if may_hold_secrets(text):  # the expressions are slow, and most texts hold nothing that they look for
         text = redact(text)
     if any(sign in text for sign in _MORE_SIGNS):
         text = _MORE_SECRETS.sub(REDACTED, text)
-    return _EMAIL.sub(EMAIL, text) if "@" in text else text
+    return ADDRESSES.sub(EMAIL, text) if "@" in text else text

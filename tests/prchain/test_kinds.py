@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prchain.kinds import LANGUAGES, FileKind, kind_of, language_of
+from prchain.kinds import LANGUAGES, FileKind, endings, kind_of, language_of
 from tests.growth import assert_linear
 
 KINDS = {
@@ -271,6 +271,16 @@ def test_whatever_lies_below_a_test_folder_is_test(path: str) -> None:
 @given(st.sampled_from(KINDS[FileKind.TEST]), st.sampled_from(["Tests", "TESTS", "tests"]))
 def test_the_case_of_a_folder_does_not_matter(path: str, folder: str) -> None:
     assert kind_of(f"{folder}/a/{path}") is FileKind.TEST
+
+
+def test_the_endings_are_those_of_files_in_a_language() -> None:
+    assert {"py", "pyx", "rs", "go", "java", "rb", "ts", "g4", "kt"} <= endings()
+    assert endings().isdisjoint({"png", "json", "md", "lock", ""})
+
+
+@given(st.sampled_from(sorted(endings())))
+def test_a_file_with_an_ending_of_a_language_has_one(ending: str) -> None:
+    assert language_of(f"name.{ending}") is not None
 
 
 @pytest.mark.parametrize("unit", ["test_", "tests/", "a.", "-", "docs.", "requirements-", "__", "A1Test", "é"])
