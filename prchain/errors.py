@@ -66,6 +66,11 @@
     |   |-- ProofOutdated            its gate needs tests, and they were proved in another image
     |   |-- TextsChanged             its task was written anew while it waited to begin
     |   `-- StepUnknown              it is to begin at a step that its parent has not, or has no tree of
+    |-- CurationError         a process graph that cannot be made
+    |   |-- ReferenceConflicts       its stage's reference does not apply to the tree that the stage starts on
+    |   |-- Inexpressible            the reference changes modes, links or binary files, which no edit can
+    |   |-- AlreadyDone              the tree that the stage starts on holds the reference already
+    |   `-- NoNextStage              the trajectory to go on from has no stage left, or accepted none
     |-- ObserverFailed        an observer raised what has no name
     |-- PromptError           a prompt's template, or what it was given
     `-- DemoStopped           a command of the demo did not end well
@@ -418,6 +423,26 @@ class TaskSuperseded(TaskError):
 
 class RolloutError(PrchainError):
     """A rollout cannot begin."""
+
+
+class CurationError(PrchainError):
+    """A process graph cannot be made."""
+
+
+class ReferenceConflicts(CurationError):
+    """The reference of the stage does not apply to the tree that the stage starts on."""
+
+
+class Inexpressible(CurationError):
+    """The reference changes modes, links, submodules or binary files: actions that write text cannot make it."""
+
+
+class AlreadyDone(CurationError):
+    """The tree that the stage starts on holds the reference already."""
+
+
+class NoNextStage(CurationError, LookupError):
+    """The trajectory to go on from has no stage left, or accepted none."""
 
 
 class ObserverFailed(PrchainError):

@@ -40,6 +40,8 @@ _BYTES_PER_TOKEN = 4
 MAX_TOKENS = 4096
 """Tokens of a reply, where neither the question nor the settings say it."""
 
+_NOTHING_USUAL: Mapping[str, float] = {}
+
 _LONGEST_ECHO = 4_000
 """So many characters of a reply that did not fit are shown to the model when it is asked again."""
 
@@ -165,15 +167,29 @@ class Gateway:
         return self._route(purpose).model.name
 
     def resolved(
-        self, purpose: str, *, temperature: float | None = None, max_tokens: int | None = None
+        self,
+        purpose: str,
+        *,
+        temperature: float | None = None,
+        max_tokens: int | None = None,
+        usual: Mapping[str, float] = _NOTHING_USUAL,
     ) -> Mapping[str, Any]:
         """Model and sampling settings of the questions of a purpose that name these: ``model``, ``max_tokens``, and
-        ``temperature`` and ``top_p`` where these are not left to the endpoint. Raises `UsageError` where there is no
-        model."""
+        ``temperature`` and ``top_p`` where these are not left to the endpoint. `usual` are the stage's own values,
+        which the settings of the purpose outrank. Raises `UsageError` where there is no model."""
         route = self._route(purpose)
-        settings = {"temperature": _first(temperature, route.temperature), "top_p": route.top_p}
+        settings = {
+            "temperature": _first(_first(temperature, route.temperature), usual.get("temperature")),
+            "top_p": _first(route.top_p, usual.get("top_p")),
+        }
         sampling = {name: float(value) for name, value in settings.items() if value is not None}
-        return {"model": route.model.name, "max_tokens": max_tokens or route.max_tokens or MAX_TOKENS, **sampling}
+        most = max_tokens or route.max_tokens or int(usual.get("max_tokens", MAX_TOKENS))
+        return {"model": route.model.name, "max_tokens": most, **sampling}
+
+    def price(self, purpose: str) -> Price | None:
+        """The price of the model that answers a purpose; None where it is not known, or there is no model."""
+        route = self.routes.get(purpose, self.default)
+        return None if route is None else route.price
 
     def check(self, *purposes: str) -> None:
         """Make sure, before anything is sent, that each purpose has a model, and a price where there is a budget.
