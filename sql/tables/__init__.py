@@ -18,6 +18,7 @@ from __future__ import annotations
 from sql.tables.asked import LlmCall
 from sql.tables.base import Base
 from sql.tables.chained import Candidate, Chain, ChainStage, Dependency, Selection, Task, TaskStage
+from sql.tables.curated import GraphEdge, GraphMessage, GraphNode, GraphRow
 from sql.tables.mined import (
     ArchivedPage,
     Citation,
@@ -52,6 +53,10 @@ __all__ = [
     "Commit",
     "Cursor",
     "Dependency",
+    "GraphEdge",
+    "GraphMessage",
+    "GraphNode",
+    "GraphRow",
     "Issue",
     "Label",
     "Landing",

@@ -1,0 +1,117 @@
+"""The tables of curation: process graphs, their nodes and edges, and what their two agents said."""
+
+from __future__ import annotations
+
+from sqlalchemy import ForeignKey, Index, String, Text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from sql.tables.base import Base
+
+
+class GraphRow(Base):
+    """The process graph of one stage's reference patch, on the tree that the stage starts on (P2T, section 4.1)."""
+
+    __tablename__ = "process_graphs"
+    __table_args__ = (Index("ix_process_graphs_chain", "chain_id", "position"),)
+
+    id: Mapped[str] = mapped_column(String(16), primary_key=True)
+    """Hash of `decided_by`."""
+    chain_id: Mapped[str] = mapped_column(ForeignKey("chains.id", ondelete="CASCADE"))
+    position: Mapped[int]
+    trajectory_id: Mapped[str | None] = mapped_column(String(16))
+    """The trajectory on whose work the stage starts; null where the tree follows from the chain alone."""
+    start_tree: Mapped[str] = mapped_column(String(64))
+    """S_t: the graph belongs to no other tree."""
+    target_tree: Mapped[str] = mapped_column(String(64))
+    """S_t with the reference patch of the stage."""
+    models: Mapped[str] = mapped_column(Text)
+    """JSON object: purpose (``proposer``, ``critic``) to model and sampling settings."""
+    options: Mapped[str] = mapped_column(Text)
+    """JSON object: every option, also those at their default (`trajectories.curation.options.GraphOptions`)."""
+    decided_by: Mapped[str] = mapped_column(Text)
+    """JSON object: all that decides the graph (`trajectories.curation.identity.GraphIdentity`)."""
+    outcome: Mapped[str] = mapped_column(String(32))
+    """``running``; ``converged``, ``dry`` or ``capped`` (how its rounds ended); ``insufficient``, ``cyclic``,
+    ``inexpressible``, ``reference_conflicts``, ``already_done``; or a failure's name, which the next run may try again.
+    `trajectories.curation.outcomes`."""
+    reason: Mapped[str | None] = mapped_column(Text)
+    rounds: Mapped[int]
+    """Rounds that are over."""
+    empty_rounds: Mapped[int]
+    """Rounds in a row, up to the last one, in which nothing was proposed."""
+    dropped_rounds: Mapped[int]
+    """Rounds of which an agent gave no answer that fits."""
+    dropped_edges: Mapped[int]
+    """Edges that would have closed a cycle."""
+    feedback: Mapped[str] = mapped_column(Text)
+    """JSON list: what the next round's proposer is told."""
+    usd: Mapped[float | None]
+    """What its calls cost; null where a price is not known."""
+    tokens_in: Mapped[int]
+    tokens_out: Mapped[int]
+    seconds: Mapped[float]
+    worker: Mapped[str | None] = mapped_column(String(64))
+    """Who works on it while it is ``running``: host, process and its start."""
+    started_at: Mapped[str] = mapped_column(String(32))
+    finished_at: Mapped[str | None] = mapped_column(String(32))
+
+
+class GraphNode(Base):
+    """One candidate node, kept or not."""
+
+    __tablename__ = "graph_nodes"
+
+    graph_id: Mapped[str] = mapped_column(ForeignKey("process_graphs.id", ondelete="CASCADE"), primary_key=True)
+    ordinal: Mapped[int] = mapped_column(primary_key=True)
+    """The order in which candidates were made; 0 is the first."""
+    name: Mapped[str] = mapped_column(String(64))
+    """Unique in its graph."""
+    kind: Mapped[str] = mapped_column(String(32))
+    """One of `trajectories.curation.nodes.NodeKind`."""
+    statement: Mapped[str] = mapped_column(Text)
+    statement_hash: Mapped[str] = mapped_column(String(16))
+    """Of the canonical statement."""
+    action: Mapped[str] = mapped_column(Text)
+    """JSON object: the action of its unlocker (`trajectories.curation.nodes.Action`)."""
+    claimed: Mapped[str] = mapped_column(Text)
+    """The evidence as the model quoted it."""
+    observation: Mapped[str] = mapped_column(Text)
+    """What the action printed when it was run again; empty where it was not."""
+    round: Mapped[int]
+    """The round that made it."""
+    verdict: Mapped[str] = mapped_column(String(16))
+    """One of `trajectories.curation.candidates.NodeVerdict`."""
+    verdict_round: Mapped[int]
+    """The round of the verdict: a node that was kept can fall later."""
+    reasons: Mapped[str] = mapped_column(Text)
+    """JSON list of ``{"rule", "words"}``: why it was not kept as it was."""
+    level: Mapped[int | None]
+    """In the graph: 0 needs no other node; null for one that was not kept, and while rounds go on."""
+
+
+class GraphEdge(Base):
+    """One edge: the node `source` comes before the node `target`."""
+
+    __tablename__ = "graph_edges"
+
+    graph_id: Mapped[str] = mapped_column(ForeignKey("process_graphs.id", ondelete="CASCADE"), primary_key=True)
+    source: Mapped[int] = mapped_column(primary_key=True)
+    """A node's ordinal."""
+    target: Mapped[int] = mapped_column(primary_key=True)
+    reason: Mapped[str] = mapped_column(Text)
+    """The entity that the target's action names and the source first shows; or ``order``: of milestones."""
+
+
+class GraphMessage(Base):
+    """One message of the proposer or the critic, written in the transaction that ends its step."""
+
+    __tablename__ = "graph_messages"
+
+    graph_id: Mapped[str] = mapped_column(ForeignKey("process_graphs.id", ondelete="CASCADE"), primary_key=True)
+    round: Mapped[int] = mapped_column(primary_key=True)
+    purpose: Mapped[str] = mapped_column(String(16), primary_key=True)
+    """``proposer`` or ``critic``."""
+    ordinal: Mapped[int] = mapped_column(primary_key=True)
+    """0 is the first message."""
+    entry: Mapped[str] = mapped_column(Text)
+    """JSON object: the fields of `trajectories.model.Entry`."""
