@@ -1,0 +1,173 @@
+"""Proposer and critic: agents that look around in a sandbox and end with a JSON object (P2T, appendix D).
+
+They share the loop of all agents (`trajectories.scaffolds.attempt_loop`). A reply without calls is the answer: where it
+does not fit its schema, the agent is told so, `schema_repeats` times; then the round is dropped. Schemas are not sent
+with the requests: an endpoint that enforces one lets no tool be called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from pydantic import BaseModel
+
+from environments.sandboxes.sandbox import Sandbox
+from prchain.llm.gateway import Gateway
+from prchain.llm.model import Reply
+from prchain.llm.prompts import Prompt
+from prchain.llm.replies import UnfitReply, read_shape
+from trajectories.model import AgentLimits, Ending, Entry, EntryKind
+from trajectories.scaffolds.attempt_loop import AttemptLoop, LoopSettings
+from trajectories.scaffolds.context import used_by
+from trajectories.scaffolds.scaffold import AttemptSpec, Recorder
+from trajectories.scaffolds.tool_calls import run_calls
+from trajectories.scaffolds.tools.bash import Bash
+from trajectories.scaffolds.tools.editor import Editor
+from trajectories.scaffolds.tools.tool import Tool, ToolResult, Workspace, schema_of
+from trajectories.scaffolds.turns import NOT_RUN, ParsedCall, ParsedReply, read_turn
+
+Shape = TypeVar("Shape", bound=BaseModel)
+
+UNFIT = "unfit_answer"
+"""`Entry.error` of what answers a reply that does not fit its schema."""
+
+TOOLS: dict[str, Tool] = {tool.name: tool for tool in (Bash(session=True), Editor())}
+SCHEMAS = tuple(schema_of(tool) for tool in TOOLS.values())
+
+_NONE_LEFT = "This was not run: no tool calls are left. Answer now with the JSON object alone."
+_TAKEN = "The answer was taken."
+_SPARE_STEPS = 3
+"""Steps beyond one for each tool call and each schema fault: the answer, and calls after the last one."""
+
+
+@dataclass(frozen=True, slots=True)
+class CuratorLimits:
+    """What proposer and critic may use in one round."""
+
+    tool_calls: int = 40
+    schema_repeats: int = 2
+
+    @property
+    def steps(self) -> int:
+        """Turns of a round at most."""
+        return self.tool_calls + self.schema_repeats + _SPARE_STEPS
+
+
+@dataclass(frozen=True, slots=True)
+class AgentAnswer(Generic[Shape]):
+    """How an agent's round ended; `value` is None where it was dropped, and `reason` says why."""
+
+    value: Shape | None
+    ending: Ending
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class CuratorAgent(Generic[Shape]):
+    """One kind of agent. `check` raises `UnfitReply` for an answer that fits its schema and is wrong all the same."""
+
+    gateway: Gateway
+    prompt: Prompt
+    settings: LoopSettings
+    limits: CuratorLimits
+    shape: type[Shape]
+    check: Callable[[Shape], None]
+
+    def opening(self, **variables: object) -> list[Entry]:
+        """The messages that a round begins with. Raises `PromptError`."""
+        kinds = {"system": EntryKind.SYSTEM, "user": EntryKind.QUERY}
+        messages = self.prompt.render(**variables)
+        return [
+            Entry(place, 1, 1, 0, kinds[message.role], message.role, message.content)
+            for place, message in enumerate(messages)
+        ]
+
+    def run(self, sandbox: Sandbox, subject: str, entries: Sequence[Entry], recorder: Recorder) -> AgentAnswer[Shape]:
+        """Work until the agent has answered or its round is dropped; goes on after the stored `entries`.
+
+        The sandbox is as after these entries (`replay_calls`). Raises `LlmError`, `SandboxError`, `StoreError`.
+        """
+        spec = AttemptSpec(subject, 0, 1, 1, entries, AgentLimits(steps=self.limits.steps), stage_used=used_by(entries))
+        steppers: list[_AnswerStepper[Shape]] = []
+
+        def stepper(loop: AttemptLoop) -> _AnswerStepper[Shape]:
+            steppers.append(_AnswerStepper(loop, self))
+            return steppers[0]
+
+        loop = AttemptLoop(self.settings, self.prompt, SCHEMAS, self.gateway, sandbox, spec, recorder, (), stepper)
+        result = loop.run()
+        if result.ending is not Ending.SUBMITTED:
+            words = {
+                Ending.STEP_LIMIT: "it did not answer within its tool calls",
+                Ending.FAULTY: "its answers did not fit the schema",
+            }
+            return AgentAnswer(None, result.ending, result.reason or words.get(result.ending, str(result.ending)))
+        answer = next(entry for entry in reversed(loop.entries) if entry.kind is EntryKind.TURN)
+        return AgentAnswer(self.read(answer), result.ending)
+
+    def read(self, turn: Entry) -> Shape:
+        """The answer that a turn holds. Raises `UnfitReply`."""
+        details = turn.details
+        reply = Reply(turn.content, "", str(details.get("finish", "stop")), details.get("refusal"))
+        value = read_shape(reply, self.shape)
+        self.check(value)
+        return value
+
+
+class _AnswerStepper(Generic[Shape]):
+    """Takes the steps of a round: calls of tools, as long as some are left, or the answer."""
+
+    def __init__(self, loop: AttemptLoop, agent: CuratorAgent[Shape]) -> None:
+        self._loop = loop
+        self._agent = agent
+        self._calls = sum(entry.kind is EntryKind.OBSERVATION and entry.role == "tool" for entry in loop.entries)
+        self._unfit = sum(entry.error == UNFIT for entry in loop.entries)
+
+    def step(self) -> Ending | None:
+        """See `trajectories.scaffolds.attempt_loop.Stepper`."""
+        if self._unfit > self._agent.limits.schema_repeats:
+            return Ending.FAULTY
+        reply = self._loop.ask()
+        if reply is None:
+            return Ending.CONTEXT_LIMIT
+        parsed = read_turn(reply.reply, reply.calls, TOOLS, "answer with the JSON object")
+        if parsed.calls:
+            turn = self._loop.turn(reply, parsed)
+            observations, worked, ended = run_calls(self._loop, parsed.calls, reply.seconds, self._run)
+            return self._loop.keep_step(turn, observations, worked=worked, ended=ended)
+        turn = self._loop.turn(reply, ParsedReply(()))
+        try:
+            self._agent.read(turn)
+        except UnfitReply as fault:
+            self._unfit += 1
+            observation = self._loop.entry(EntryKind.OBSERVATION, "user", fault.words, error=UNFIT)
+            return self._loop.keep_step(turn, [observation], worked=False)
+        observation = self._loop.entry(EntryKind.OBSERVATION, "user", _TAKEN, details={"submitted": True})
+        return self._loop.keep_step(turn, [observation], worked=False)
+
+    def entries_stored(self, entries: Sequence[Entry]) -> None:
+        """See `trajectories.scaffolds.attempt_loop.Stepper`."""
+
+    def _run(self, call: ParsedCall) -> ToolResult:
+        if self._calls >= self._agent.limits.tool_calls:
+            return ToolResult(_NONE_LEFT, NOT_RUN)
+        self._calls += 1
+        if call.tool is None or call.arguments is None:
+            return ToolResult(call.words, str(call.fault))
+        return call.tool.run(call.arguments, self._loop.workspace)
+
+
+def replay_calls(sandbox: Sandbox, entries: Sequence[Entry], settings: LoopSettings) -> None:
+    """Run the tool calls of stored entries again, so that a new sandbox is as it was after them. Raises
+    `SandboxError`."""
+    workspace = Workspace(sandbox, timeout=settings.command_timeout, most=settings.observation_chars)
+    not_run = {entry.tool_call_id for entry in entries if entry.error == NOT_RUN}
+    for entry in entries:
+        if entry.kind is not EntryKind.TURN or not entry.tool_calls:
+            continue
+        reply = Reply(entry.content, "", str(entry.details.get("finish", "stop")), tool_calls=entry.tool_calls)
+        for call in read_turn(reply, entry.tool_calls, TOOLS, "").calls:
+            if call.tool is not None and call.arguments is not None and call.call.id not in not_run:
+                call.tool.run(call.arguments, workspace)

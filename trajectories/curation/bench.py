@@ -1,0 +1,82 @@
+"""The sandbox in which a graph is made: S_t, ready to run, with a snapshot that every action begins from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self, TypeVar
+
+from environments.sandboxes.sandbox import Sandbox
+from prchain.errors import SandboxLimit, SandboxLost
+from trajectories.curation.edits import FileContents
+from trajectories.curation.nodes import Action
+from trajectories.curation.options import GraphOptions
+from trajectories.curation.replay import NO_FILES, Replay, Replayer
+
+T = TypeVar("T")
+
+_MOST_LOSSES = 3
+"""After so many sandboxes lost in a row under the same action, the action is what ends them."""
+
+
+class Bench:
+    """A context manager. `make` gives a started sandbox that holds S_t; it is called again where one has ended."""
+
+    def __init__(self, make: Callable[[], Sandbox], query: str, options: GraphOptions) -> None:
+        self._make = make
+        self._query = query
+        self._options = options
+        self._replayer: Replayer | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Remove the sandbox. Never fails."""
+        if self._replayer is not None:
+            self._replayer.sandbox.close()
+        self._replayer = None
+
+    @property
+    def replayer(self) -> Replayer:
+        """Runs actions on S_t. Raises `SandboxError`, `StateError`."""
+        if self._replayer is None:
+            sandbox = self._make()
+            try:
+                snapshot = sandbox.snapshot()
+            except BaseException:
+                sandbox.close()
+                raise
+            options = self._options
+            self._replayer = Replayer(
+                sandbox, snapshot, self._query, options.command_timeout, options.observation_chars
+            )
+        return self._replayer
+
+    def fresh(self) -> Sandbox:
+        """The sandbox, as S_t is, for an agent to work in."""
+        replayer = self.replayer
+        replayer.reset()
+        replayer.used()
+        return replayer.sandbox
+
+    def observe(self, action: Action, files: FileContents = NO_FILES) -> Replay:
+        """See `Replayer.observe`. A sandbox that the action ends is its fault: at once where a limit was reached, else
+        after the third in a row. Raises `SandboxError`, `StateError`."""
+        losses = 0
+        while True:
+            try:
+                return self.replayer.observe(action, files)
+            except SandboxLimit as error:
+                self.close()
+                return Replay("", f"it ends the sandbox: {error}")
+            except SandboxLost as error:
+                self.close()
+                losses += 1
+                if losses == _MOST_LOSSES:
+                    return Replay("", f"it ends every sandbox: {error}")

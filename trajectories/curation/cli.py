@@ -1,0 +1,314 @@
+"""The commands of curation: graphs, show, list, study."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from environments.backends import BACKENDS
+from prchain.cli_options import (
+    CatalogueOption,
+    choice_option,
+    db_option,
+    json_option,
+    repository_option,
+    strategy_option,
+)
+from prchain.errors import UsageError
+from prchain.progress import open_progress
+from prchain.settings import Settings
+from prchain.terminal import counted, present, say, say_next, say_reasons, tally
+from sql.store import Store
+
+if TYPE_CHECKING:
+    from prchain.llm.ledger import Spending
+    from trajectories.curation.forecast import GraphForecast
+    from trajectories.curation.run import GraphReport, PendingGraphs
+
+
+@click.group()
+def curate() -> None:
+    """Distil reference patches into process graphs, which steer the agents of training data.
+
+    \b
+    Example:
+      prchain curate graphs --dry-run
+      prchain curate show 3f9a
+    """
+
+
+@curate.command()
+@click.argument("chain", metavar="[CHAIN]", required=False)
+@click.option(
+    "--from",
+    "trajectory",
+    metavar="TRAJECTORY",
+    help="Of the stage after the last one that this trajectory had accepted, on its work.",
+)
+@strategy_option
+@repository_option
+@click.option("--limit", type=click.IntRange(min=1), help="Only the N best chains that have a task and proved tests.")
+@choice_option(
+    "--carry", ["agent", "reference"], "agent: the first stage; reference: all stages, each on the developers' work."
+)
+@click.option("--rounds", type=click.IntRange(min=1), default=6, show_default=True, help="Rounds at most.")
+@click.option(
+    "--empty-rounds",
+    type=click.IntRange(min=1),
+    default=2,
+    show_default=True,
+    help="So many rounds in a row without a proposal end the loop.",
+)
+@click.option(
+    "--tool-calls", type=click.IntRange(min=0), default=40, show_default=True, help="Of each agent in a round."
+)
+@click.option(
+    "--schema-repeats",
+    type=click.IntRange(min=0),
+    default=2,
+    show_default=True,
+    help="How often an agent is told that its answer does not fit, before its round is dropped.",
+)
+@click.option("--nodes", type=click.IntRange(min=1), default=60, show_default=True, help="Of one answer at most.")
+@click.option(
+    "--wide-view",
+    type=click.IntRange(min=1),
+    default=60,
+    show_default=True,
+    help="Views of so many lines are narrowed to their evidence.",
+)
+@click.option(
+    "--observation-chars",
+    type=click.IntRange(min=200),
+    default=10_000,
+    show_default=True,
+    help="Characters of an observation; more is cut out of its middle.",
+)
+@click.option(
+    "--command-timeout",
+    type=click.FloatRange(min=1),
+    default=120.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Of one command.",
+)
+@click.option(
+    "--backend",
+    cls=CatalogueOption,
+    of=BACKENDS,
+    help="Where commands run.  [default: docker, or environments_backend]",
+)
+@click.option("--unsafe-local", "unsafe", is_flag=True, help="Needed for the backend of that name.")
+@click.option("--workers", type=click.IntRange(1, 64), help="Graphs at once.  [default: 2]")
+@click.option("--budget", type=click.FloatRange(min=0), metavar="USD", help="Spend no more than this in this run.")
+@click.option("--dry-run", is_flag=True, help="Say how many calls, tokens and USD it would take; ask nothing.")
+@db_option
+@json_option
+def graphs(
+    chain: str | None,
+    trajectory: str | None,
+    strategy: str,
+    repository: str | None,
+    limit: int | None,
+    backend: str | None,
+    unsafe: bool,
+    workers: int | None,
+    budget: float | None,
+    dry_run: bool,
+    db: str | None,
+    as_json: bool,
+    **flags: Any,
+) -> None:
+    """Make the process graphs of proved stages.
+
+    Two models work in rounds: a proposer collects what has to be known and done before the reference patch follows, and
+    a critic takes out what gives it away. What they claim is run again. Without a trajectory the first stage of each
+    chain has a graph: the tree of a later one depends on the work before it. A run can be killed at any moment and
+    started again.
+
+    \b
+    Example:
+      prchain curate graphs --repository pallets/click --dry-run
+      prchain curate graphs 5f0c --budget 5
+      prchain curate graphs 5f0c --from 81c2
+    """
+    from environments.backends import chosen_backend
+    from trajectories.curation.options import GraphOptions
+    from trajectories.curation.outcomes import BUILT
+    from trajectories.curation.run import GraphChoice, open_run
+
+    settings = Settings.load(db=db, workers=workers)
+    where = chosen_backend(backend or settings.environments_backend, unsafe=unsafe)
+    options = GraphOptions(backend=where.name, **flags)
+    if trajectory is not None and options.carry != "agent":
+        raise UsageError("--from goes on as the trajectory did; leave --carry out")
+    choice = GraphChoice(strategy, repository, limit, chain, _trajectory(settings, trajectory))
+    with (
+        open_progress(secrets=settings.secrets) as progress,
+        open_run(settings, options, choice, budget_usd=budget, progress=progress) as runner,
+    ):
+        pending = runner.pending()
+        if dry_run:
+            _print_forecast(runner.forecast(pending), pending, as_json)
+            return
+        runner.context.backend.clear_away()
+        report = runner.run(settings.workers, pending)
+        spending = runner.context.gateway.spending()
+    present(as_json, _report_row(report, spending), _print_report, report, spending)
+    if not as_json and BUILT & report.counts.keys():
+        say_next("curate list")
+    if not report.done or (report.results and not BUILT & report.counts.keys()):
+        click.get_current_context().exit(1)
+
+
+def _trajectory(settings: Settings, prefix: str | None) -> str | None:
+    from trajectories.rows import find_trajectory
+
+    if prefix is None:
+        return None
+    with closing(Store.open(settings.db, create=False)) as store, store.reading() as tx:
+        return find_trajectory(tx, prefix)
+
+
+def _print_forecast(forecast: GraphForecast, pending: PendingGraphs, as_json: bool) -> None:
+    row = {
+        "graphs": forecast.graphs,
+        "purposes": {purpose: asdict(estimate) for purpose, estimate in forecast.purposes.items()},
+        "usd": forecast.total.usd,
+        "basis": forecast.basis,
+        "stood_before": pending.standing,
+        "unproved": pending.unproved,
+    }
+
+    def print_text() -> None:
+        standing = f"; {pending.standing:,} done before" if pending.standing else ""
+        say(f"{counted(forecast.graphs, 'graph')} to make{standing}")
+        for purpose, estimate in forecast.purposes.items() if forecast.graphs else ():
+            tokens = f"{estimate.tokens_in:,} tokens in (cached ones too), {estimate.tokens_out:,} out"
+            say(f"  {purpose}: about {counted(estimate.calls, 'call')}, {tokens}, {estimate.price}")
+        if forecast.graphs:
+            say(f"  in all {forecast.total.price}; {forecast.basis}; nothing has been asked or spent")
+        _print_unproved(pending.unproved)
+
+    present(as_json, row, print_text)
+
+
+def _print_unproved(chains: int) -> None:
+    if chains:
+        what = "without a ready task or proved tests"
+        say(f"{counted(chains, 'chain')} {what}; `prchain environments validate` proves them")
+
+
+def _report_row(report: GraphReport, spending: Spending) -> dict[str, Any]:
+    return {
+        "worked_on": len(report.results),
+        "outcomes": report.counts,
+        "graphs": [result.detail for result in report.results if result.detail is not None],
+        "stood_before": report.standing,
+        "left": report.left,
+        "unproved": report.unproved,
+        "stopped": report.stopped,
+        "calls": spending.calls,
+        "refused": spending.refused,
+        "usd": spending.cost,
+    }
+
+
+def _print_report(report: GraphReport, spending: Spending) -> None:
+    from prchain.runs import say_end
+    from trajectories.curation.outcomes import BUILT
+
+    others = [result for result in report.results if result.outcome not in BUILT]
+    say_reasons((result.unit.key, result.outcome, result.reason) for result in others)
+    counts = tally(report.counts) or ("nothing ended" if report.left else "nothing new to do")
+    say(f"{counts}; {report.standing:,} done before; {spending.words()}")
+    _print_unproved(report.unproved)
+    stopped = None if report.stopped in {result.reason for result in others} else report.stopped
+    say_end("graph", [result.outcome for result in report.failed], report.left, stopped)
+
+
+@curate.command("list")
+@repository_option
+@click.option("--chain", metavar="ID", help="Of one chain only, named by its id or the beginning of it.")
+@click.option("--outcome", metavar="NAME", help="Of one outcome only: converged, insufficient, ...")
+@db_option
+@json_option
+def list_(repository: str | None, chain: str | None, outcome: str | None, db: str | None, as_json: bool) -> None:
+    """List process graphs with their outcomes.
+
+    \b
+    Example:
+      prchain curate list --outcome converged
+    """
+    from trajectories.curation.report import list_graphs, print_graphs
+
+    with closing(Store.open(Settings.load(db=db).db, create=False)) as store:
+        rows = list_graphs(store, repository, chain, outcome)
+    present(as_json, rows, print_graphs, rows)
+
+
+@curate.command()
+@click.argument("graph", metavar="GRAPH")
+@click.option(
+    "--svg", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Also draw it into a file."
+)
+@db_option
+@json_option
+def show(graph: str, svg: Path | None, db: str | None, as_json: bool) -> None:
+    """Print one process graph, named by its id or the beginning of it: the tree, and what was not kept and why.
+
+    \b
+    Example:
+      prchain curate show 3f9a
+      prchain curate show 3f9a --svg graph.svg
+    """
+    from trajectories.curation.report import graph_page, print_graph, stored_graph
+    from trajectories.curation.svg import graph_svg
+
+    with closing(Store.open(Settings.load(db=db).db, create=False)) as store:
+        page = graph_page(store, graph)
+        if svg is not None:
+            name, stored = stored_graph(store, graph)
+            _write(svg, graph_svg(stored, f"graph {name}: {page['outcome']}"))
+    present(as_json, page, print_graph, page)
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror}") from None
+
+
+@curate.command()
+@click.argument("study", type=click.Choice(["nodes"]))
+@repository_option
+@click.option(
+    "--out", type=click.Path(path_type=Path, file_okay=False), metavar="FOLDER", help="Also write JSON, CSV and SVG."
+)
+@db_option
+@json_option
+def study(study: str, repository: str | None, out: Path | None, db: str | None, as_json: bool) -> None:
+    """Say what the graphs that are over come to.
+
+    \b
+    nodes: share, mean and coverage of each kind of node, sizes, rounds, and how often each rule took a node out
+    \b
+    Example:
+      prchain curate study nodes --out study
+    """
+    from trajectories.curation.study import node_study, print_study, studied_graphs, write_study
+
+    with closing(Store.open(Settings.load(db=db).db, create=False)) as store:
+        found = studied_graphs(store, repository)
+    row = node_study(found)
+    if out is not None:
+        try:
+            write_study(out, found, row)
+        except OSError as error:
+            raise UsageError(f"{out} cannot be written: {error.strerror}") from None
+    present(as_json, row, print_study, row)

@@ -1,0 +1,80 @@
+"""The options of a process graph: every number of its rounds is one of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from environments.backends import BACKENDS, DEFAULT
+from environments.checkouts.state import Carry
+from prchain.errors import UsageError
+
+PROPOSER = "proposer"
+CRITIC = "critic"
+"""The purposes of the calls."""
+
+SAMPLING: Mapping[str, float | int] = {"temperature": 0.4, "top_p": 0.95, "max_tokens": 8192}
+"""How both agents are sampled where the settings do not say (P2T, appendix D)."""
+
+DEFAULTS: Mapping[str, Any] = {
+    "rounds": 6,
+    "empty_rounds": 2,
+    "tool_calls": 40,
+    "schema_repeats": 2,
+    "nodes": 60,
+    "wide_view": 60,
+    "command_timeout": 120.0,
+    "observation_chars": 10_000,
+    "backend": "docker",
+}
+"""Option to the value that an id leaves out. A line is never changed, even if today's default is another."""
+
+
+@dataclass(frozen=True, slots=True)
+class GraphOptions:
+    """How process graphs are made. Defaults are the paper's (P2T, appendix D), where it names a number."""
+
+    carry: Carry = Carry.AGENT
+    """Which stages have a graph without a trajectory: the first alone, or with `Carry.REFERENCE` all of them. It
+    decides S_t, and so enters an id through the tree."""
+    rounds: int = 6
+    empty_rounds: int = 2
+    """So many rounds in a row in which nothing is proposed end the loop."""
+    tool_calls: int = 40
+    """Of each agent in a round."""
+    schema_repeats: int = 2
+    """How often an agent is told that its answer does not fit, before its round is dropped."""
+    nodes: int = 60
+    """The most nodes that one answer may propose."""
+    wide_view: int = 60
+    """Lines from which on a view is narrowed to its evidence."""
+    command_timeout: float = 120.0
+    """Seconds."""
+    observation_chars: int = 10_000
+    backend: str = DEFAULT
+    """A name of `environments.backends`."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "carry", Carry(self.carry))
+        object.__setattr__(self, "command_timeout", float(self.command_timeout))
+        BACKENDS.named(self.backend)
+        if self.carry is Carry.NONE:
+            raise UsageError("a graph carries the agent's work on, or the reference's; --carry none has no use here")
+        for name in ("rounds", "empty_rounds", "nodes", "wide_view", "observation_chars"):
+            if getattr(self, name) < 1:
+                raise UsageError(f"{name.replace('_', ' ')} must be 1 or more")
+        for name in ("tool_calls", "schema_repeats"):
+            if getattr(self, name) < 0:
+                raise UsageError(f"{name.replace('_', ' ')} must be 0 or more")
+
+    def to_json(self) -> str:
+        """One line of JSON, the same for equal options."""
+        return json.dumps(asdict(self), sort_keys=True)
+
+    @property
+    def chosen(self) -> dict[str, Any]:
+        """The options in an identity: those that are not at their default."""
+        row = asdict(self)
+        return {name: row[name] for name in DEFAULTS if row[name] != DEFAULTS[name]}

@@ -1,0 +1,153 @@
+"""Running the actions of nodes again, on the tree that the stage starts on, and comparing what they print.
+
+A node's observation counts only where its action gives it again (P2T, appendix D: R4, R5, H3). Each action runs in a
+shell of its own in the repository's root, on the files that the nodes before it have made: `Replayer.observe` says
+which. What a command did is undone before the next.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from environments.sandboxes.sandbox import Sandbox
+from trajectories.curation.edits import FileContents
+from trajectories.curation.gates import NodeFault
+from trajectories.curation.masking import shows
+from trajectories.curation.nodes import Action, ActionTool, Node, NodeKind
+from trajectories.scaffolds.tools.bash import Bash, BashArguments
+from trajectories.scaffolds.tools.editor import Editor, EditorArguments
+from trajectories.scaffolds.tools.tool import ToolResult, Workspace
+
+_FILES_TIMEOUT = 60.0
+_TOLD_LINES = 12
+"""Lines of a real output that a fault quotes."""
+
+NO_FILES: FileContents = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """What an action gave. `fault` says why it gave nothing: its file is not there, or its command took too long."""
+
+    text: str
+    fault: str | None = None
+
+
+@dataclass(slots=True)
+class Replayer:
+    """Runs actions in a sandbox that holds S_t; `snapshot` is of that state.
+
+    `timeout` is in seconds, for one command; `most` are the characters of an observation.
+    """
+
+    sandbox: Sandbox
+    snapshot: str
+    query: str
+    timeout: float = 120.0
+    most: int = 10_000
+    _untouched: bool = field(default=False)
+    """Whether the sandbox is as in the snapshot."""
+
+    def reset(self) -> None:
+        """Bring the sandbox back to S_t. Raises `SandboxError`."""
+        if not self._untouched:
+            self.sandbox.restore(self.snapshot)
+        self._untouched = True
+
+    def used(self) -> None:
+        """Say that something else has worked in the sandbox."""
+        self._untouched = False
+
+    def observe(self, action: Action, files: FileContents = NO_FILES) -> Replay:
+        """Take an action on S_t with these files over it (None: taken away). Raises `SandboxError`."""
+        match action.tool:
+            case ActionTool.THINK:
+                return Replay("")
+            case ActionTool.VIEW_PROBLEM:
+                return Replay(self.query)
+        self.reset()
+        if files or action.tool is not ActionTool.VIEW:
+            self._untouched = False
+        workspace = Workspace(self.sandbox, timeout=self.timeout, most=self.most)
+        self._lay(files)
+        result = self._take(action, workspace)
+        if result.error is not None:
+            return Replay(result.content, f"{result.error}: {' '.join(result.content.split())[:300]}")
+        return Replay(result.content)
+
+    def _take(self, action: Action, workspace: Workspace) -> ToolResult:
+        match action.tool:
+            case ActionTool.VIEW:
+                return Editor().run(self._arguments(action, "view", view_range=[action.first, action.last]), workspace)
+            case ActionTool.STR_REPLACE:
+                texts = {"old_str": action.old, "new_str": action.new}
+                return Editor().run(self._arguments(action, "str_replace", **texts), workspace)
+            case ActionTool.CREATE:
+                result = Editor().run(self._arguments(action, "create", file_text=action.content), workspace)
+                if result.error is not None or action.command is None:
+                    return result
+        return Bash(session=False).run(BashArguments(command=str(action.command)), workspace)
+
+    def _arguments(self, action: Action, command: str, **values: object) -> EditorArguments:
+        path = posixpath.join(self.sandbox.config.workdir, str(action.path))
+        return EditorArguments.model_validate({"command": command, "path": path, **values})
+
+    def _lay(self, files: FileContents) -> None:
+        removed = []
+        for path, content in sorted(files.items()):
+            place = posixpath.join(self.sandbox.config.workdir, path)
+            if content is None:
+                removed.append(place)
+            else:
+                self.sandbox.write(place, content)
+        if removed:
+            self.sandbox.exec(f"rm -f -- {shlex.join(removed)}", timeout=_FILES_TIMEOUT)
+
+
+def observation_fault(node: Node, replay: Replay, claimed: str) -> NodeFault | None:
+    """What is wrong with the evidence that a node claims, beside what its action gave; None where it stands there.
+
+    Thoughts and edits need no evidence: the thought and the bytes are it.
+    """
+    rule = "R5" if node.kind in {NodeKind.REPRODUCE_SCRIPT, NodeKind.VALIDATION} else "R4"
+    if replay.fault is not None:
+        return NodeFault(rule, f"the action does not work on this tree: {replay.fault}")
+    if node.kind in {NodeKind.ISSUE_ANALYSIS, NodeKind.FIX_PLAN, NodeKind.CODE_EDIT}:
+        return None
+    if not claimed.strip():
+        return NodeFault(rule, "no observation is recorded; quote the lines of the output that show the statement")
+    if node.action.tool is ActionTool.VIEW_PROBLEM:  # its paragraphs are lines of their own
+        shown = _folded(claimed) in _folded(replay.text)
+    else:
+        shown = shows(replay.text, claimed, numbered=node.action.tool is ActionTool.VIEW)
+    if shown:
+        return None
+    lines = replay.text.splitlines()
+    told = "\n".join(
+        lines[:_TOLD_LINES] + ([f"[{len(lines) - _TOLD_LINES} more lines]"] if len(lines) > _TOLD_LINES else [])
+    )
+    return NodeFault(
+        rule, f"the action, run again, does not print the observation that is recorded; it prints:\n{told}"
+    )
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.split())
+
+
+def files_for(node: Node, made: Mapping[str, Node], edits: FileContents) -> FileContents:
+    """The files that lie over S_t when a node's action is run again.
+
+    `made` maps the path of each script that earlier reproductions created to its node; a script counts where the
+    action names it. `edits` are the files after all edits: they count for validations alone.
+    """
+    text = node.action.text
+    scripts = {
+        path: str(other.action.content).encode("utf-8", "surrogateescape")
+        for path, other in made.items()
+        if other.name != node.name and (path in text or posixpath.basename(path) in text)
+    }
+    return {**scripts, **edits} if node.kind is NodeKind.VALIDATION else scripts

@@ -1,0 +1,412 @@
+"""Many process graphs: which stages have one, with how many workers, and their outcomes.
+
+Each round is one transaction, and each step of an agent another. A run can be killed at any moment; the next one goes
+on in the round, and repeats no call whose reply was stored.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
+
+from environments.backend import Backend
+from environments.backends import BACKENDS
+from environments.checkouts.state import Carry
+from environments.images.provide import Provider, StageImage
+from environments.sandboxes.sandbox import Sandbox
+from environments.workplace import Workplace
+from prchain.errors import (
+    CurationError,
+    MergeUnsupported,
+    NoNextStage,
+    NotValidated,
+    PrchainError,
+    PromptError,
+    StoreError,
+    TestsUnproved,
+    UsageError,
+)
+from prchain.git.trees import TreeStore
+from prchain.llm.gateway import Gateway
+from prchain.progress import SILENT, Progress
+from prchain.runs import DEFECT, LONGEST_REASON, RunResult, Tell, UnitResult, defect_words, run_units
+from prchain.scrub import redact, scrub_mined
+from prchain.settings import Settings
+from sql.chosen import ChainChoice, find_chain, selected_ids
+from sql.ledger import open_gateway
+from sql.lock import exclusive_lock
+from sql.outcomes import PROVED, READY
+from sql.store import Store, Transaction
+from sql.tables import StageTests, Task, TaskStage, Trajectory
+from trajectories.curation.bench import Bench
+from trajectories.curation.curators import TOOLS_HASH, LlmCurators, PrivilegedTexts, prompts
+from trajectories.curation.distill import Distiller
+from trajectories.curation.forecast import GraphForecast, forecast
+from trajectories.curation.identity import GraphIdentity
+from trajectories.curation.options import CRITIC, PROPOSER, SAMPLING, GraphOptions
+from trajectories.curation.outcomes import FINAL
+from trajectories.curation.reference import target_patch
+from trajectories.curation.rows import begin_graph, end_graph, read_outcome, read_state, write_graph, write_round
+from trajectories.identity import digest
+from trajectories.outcomes import ACCEPTED
+from trajectories.rollouts.chain_context import ChainContext, ImageProvider, MakeWorkplace
+from trajectories.rows import read_stages
+from trajectories.task import RolloutTask, StageTask, read_task
+
+COMMAND = "prchain curate graphs"
+
+
+@dataclass(frozen=True)
+class GraphChoice(ChainChoice):
+    """Which graphs a run makes; the limit counts chains."""
+
+    trajectory: str | None = None
+    """The trajectory whose next stage has a graph, by its whole id."""
+
+
+@dataclass(frozen=True, slots=True)
+class GraphUnit:
+    """One stage on one tree (`prchain.runs.Unit`); `id` is the graph's."""
+
+    chain_id: str
+    position: int
+    start: str
+    id: str
+    trajectory: str | None = None
+
+    @property
+    def key(self) -> str:
+        """Chain and stage."""
+        return f"{self.chain_id} stage {self.position}"
+
+    @property
+    def group(self) -> str:
+        """The chain."""
+        return self.chain_id
+
+
+@dataclass(frozen=True, slots=True)
+class PendingGraphs:
+    """What a run would do."""
+
+    units: tuple[GraphUnit, ...]
+    standing: int = 0
+    """Graphs that are over."""
+    unproved: int = 0
+    """Stages whose tests are not proved, or that have no task."""
+
+
+@dataclass(frozen=True, slots=True)
+class GraphReport(RunResult[GraphUnit]):
+    """What a run did."""
+
+    standing: int = 0
+    unproved: int = 0
+
+    @property
+    def failed(self) -> tuple[UnitResult[GraphUnit], ...]:
+        """The results that the next run has to try again."""
+        return tuple(result for result in self.results if result.outcome not in FINAL)
+
+    @property
+    def done(self) -> bool:
+        """Whether every graph has a final outcome."""
+        return not self.left and not self.failed
+
+
+@dataclass(frozen=True)
+class GraphContext:
+    """What graphs of one run share; used by several threads. `make_workplace` is a seam for tests."""
+
+    store: Store
+    gateway: Gateway
+    provider: ImageProvider
+    backend: Backend
+    options: GraphOptions
+    mirrors: Path
+    data_dir: Path
+    secrets: tuple[str, ...] = ()
+    make_workplace: MakeWorkplace | None = None
+
+    def chain(self, task: RolloutTask) -> ChainContext:
+        """What the stages of a chain share. Raises `GitError`."""
+
+        def make(provided: StageImage, trees: TreeStore) -> Workplace:
+            labels = {"prchain.chain": task.chain.id}
+            return Workplace(provided, trees, backend=self.backend, labels=labels)
+
+        return ChainContext(
+            task,
+            mirrors=self.mirrors,
+            data_dir=self.data_dir,
+            provider=self.provider,
+            make_workplace=self.make_workplace or make,
+        )
+
+    def identity(self, stage: StageTask, chain_id: str, start: str) -> GraphIdentity:
+        """The identity of a stage's graph on a tree."""
+        assert stage.tests is not None
+        return GraphIdentity(
+            chain_id,
+            stage.position,
+            start,
+            digest([stage.query]),
+            digest(sorted(stage.tests.classes.f2p)),
+            {purpose: dict(self.gateway.resolved(purpose, usual=SAMPLING)) for purpose in (PROPOSER, CRITIC)},
+            {purpose: prompt.hash for purpose, prompt in prompts().items()},
+            TOOLS_HASH,
+            self.options.chosen,
+        )
+
+
+@contextmanager
+def open_run(
+    settings: Settings,
+    options: GraphOptions,
+    choice: GraphChoice,
+    *,
+    budget_usd: float | None = None,
+    progress: Progress = SILENT,
+    ledger_run: str | None = None,
+) -> Iterator[GraphRun]:
+    """Open a run, or a worker of one. Workers with the same `ledger_run` share its budget.
+
+    Raises `UsageError`, `SettingsError`, `StoreError`, `PromptError`.
+    """
+    with ExitStack() as resources:
+        store = resources.enter_context(closing(Store.open(settings.db, create=False)))
+        purposes = (PROPOSER, CRITIC)
+        gateway = resources.enter_context(
+            open_gateway(settings, store, purposes, budget_usd=budget_usd, run=ledger_run)
+        )
+        backend = BACKENDS.named(options.backend).of(settings)
+        provider = resources.enter_context(closing(Provider(settings, images=backend.needs_image, store=store)))
+        context = GraphContext(
+            store, gateway, provider, backend, options, settings.mirrors_dir, settings.data_dir, settings.secrets
+        )
+        yield GraphRun(context, choice, progress)
+
+
+class GraphRun:
+    """Makes the graphs of the chosen stages (`prchain.runs.Work`)."""
+
+    title = "graphs"
+
+    def __init__(self, context: GraphContext, choice: GraphChoice, progress: Progress = SILENT) -> None:
+        self.context = context
+        self.choice = choice
+        self.progress = progress
+
+    # ---- which
+
+    def pending(self) -> PendingGraphs:
+        """What a run would do. Raises `UsageError`, `CurationError`, `TaskError`, `RolloutError`, `GitError`."""
+        choice = self.choice
+        with self.context.store.reading() as tx:
+            if choice.trajectory is not None:
+                return self._found([self._next_stage(tx, choice.trajectory)], 0, tx)
+            if choice.chain is not None:
+                chain_ids = [find_chain(tx, choice.chain)]
+                return self._found(self._stages(tx, chain_ids[0]), 0, tx)
+            chain_ids = selected_ids(tx, choice.strategy, choice.repository)
+            units: list[GraphUnit] = []
+            unproved = chains = 0
+            for chain_id in chain_ids:
+                if chains == choice.limit:
+                    break
+                if not _is_ready(tx, chain_id, 1 if self.context.options.carry is Carry.AGENT else None):
+                    unproved += 1
+                    continue
+                units += self._stages(tx, chain_id)
+                chains += 1
+            return self._found(units, unproved, tx)
+
+    def _found(self, units: Sequence[GraphUnit], unproved: int, tx: Transaction) -> PendingGraphs:
+        todo = tuple(unit for unit in units if read_outcome(tx, unit.id) not in FINAL)
+        return PendingGraphs(todo, len(units) - len(todo), unproved)
+
+    def _stages(self, tx: Transaction, chain_id: str) -> list[GraphUnit]:
+        """The stages of a chain that need no trajectory. Raises `NotValidated`, `TestsUnproved`, `NoTask`."""
+        context = self.context
+        task = read_task(tx, chain_id)
+        stages = task.stages[:1] if context.options.carry is Carry.AGENT else task.stages
+        for stage in stages:
+            _require_tests(stage, chain_id)
+        trees = context.chain(task).trees
+        starts = trees.trees_of([stage.stage.base for stage in stages])
+        return [
+            GraphUnit(chain_id, stage.position, start, context.identity(stage, chain_id, start).id)
+            for stage, start in zip(stages, starts, strict=True)
+        ]
+
+    def _next_stage(self, tx: Transaction, trajectory: str) -> GraphUnit:
+        """The stage after the last one that a trajectory had accepted. Raises `NoNextStage`, and as `_stages`."""
+        context = self.context
+        [(chain_id, options)] = tx.rows(Trajectory, "chain_id", "options", id=trajectory)
+        if self.choice.chain is not None and find_chain(tx, self.choice.chain) != chain_id:
+            raise UsageError(f"trajectory {trajectory} is not of chain {self.choice.chain}, but of {chain_id}")
+        accepted = 0
+        agent_tree = None
+        for row in read_stages(tx, trajectory):
+            if row.outcome != ACCEPTED:
+                break
+            accepted, agent_tree = row.position, row.end_tree
+        task = read_task(tx, str(chain_id))
+        if not accepted:
+            raise NoNextStage(
+                f"trajectory {trajectory} accepted no stage; `prchain curate graphs {chain_id}` needs none"
+            )
+        if accepted == len(task.stages):
+            raise NoNextStage(f"trajectory {trajectory} accepted every stage of its chain; there is no next one")
+        stage = task.stages[accepted]
+        _require_tests(stage, str(chain_id))
+        carry = Carry(json.loads(options).get("carry", Carry.AGENT))
+        start = context.chain(task).state(stage.position, agent_tree, carry).tree
+        unit_id = context.identity(stage, str(chain_id), start).id
+        return GraphUnit(str(chain_id), stage.position, start, unit_id, trajectory)
+
+    def forecast(self, pending: PendingGraphs) -> GraphForecast:
+        """The estimate of what a run would do. Makes no call."""
+        with self.context.store.reading() as tx:
+            return forecast(tx, self.context.gateway, self.context.options, len(pending.units))
+
+    # ---- the work on one
+
+    def run(self, workers: int = 2, pending: PendingGraphs | None = None) -> GraphReport:
+        """Make what is missing. Raises as `prchain.runs.run_units`."""
+        todo = pending or self.pending()
+        secrets = self.context.secrets
+        result = run_units(self, todo.units, workers=workers, progress=self.progress, secrets=secrets)
+        return GraphReport(result.results, result.left, result.stopped, todo.standing, todo.unproved)
+
+    def holding(self, unit: GraphUnit) -> AbstractContextManager[None]:
+        """See `Work`."""
+        return exclusive_lock(self.context.store, f"graph-{unit.id}", COMMAND)
+
+    def work_on(self, unit: GraphUnit, tell: Tell) -> UnitResult[GraphUnit]:
+        """See `Work`; `detail` is the graph's id."""
+        try:
+            return make_graph(self.context, unit, tell)
+        except (UsageError, PromptError, StoreError):
+            raise
+        except PrchainError as error:
+            self._end(unit, error.name, str(error))
+            return UnitResult(unit, error.name, str(error), unit.id)
+        except Exception as error:  # an error without a name is our defect, and is stored as one
+            words = defect_words(error)
+            self._end(unit, DEFECT, words)
+            return UnitResult(unit, DEFECT, words, unit.id)
+
+    def failed(self, unit: GraphUnit, outcome: str, reason: str) -> UnitResult[GraphUnit]:
+        """See `Work`: `work_on` has stored what it could."""
+        return UnitResult(unit, outcome, reason)
+
+    def spent(self) -> float | None:
+        """See `Work`."""
+        return self.context.gateway.spending().cost
+
+    def _end(self, unit: GraphUnit, outcome: str, reason: str) -> None:
+        words = scrub_mined(redact(reason, self.context.secrets))[:LONGEST_REASON]
+        with self.context.store.transaction() as tx:
+            end_graph(tx, unit.id, outcome, words)
+
+
+def make_graph(context: GraphContext, unit: GraphUnit, tell: Tell) -> UnitResult[GraphUnit]:
+    """Make one graph, or go on with it, until it has a final outcome.
+
+    Raises `LlmError`, `SandboxError`, `ImageError`, `StateError`, `GitError`, `StoreError`.
+    """
+    store, options = context.store, context.options
+    with store.reading() as tx:
+        task = read_task(tx, unit.chain_id)
+    stage = task.stages[unit.position - 1]
+    _require_tests(stage, unit.chain_id)
+    chain = context.chain(task)
+    identity = context.identity(stage, unit.chain_id, unit.start)
+    row = {
+        "id": unit.id,
+        "chain_id": unit.chain_id,
+        "position": unit.position,
+        "trajectory_id": unit.trajectory,
+        "start_tree": unit.start,
+        "target_tree": "",
+        "models": json.dumps(identity.models, sort_keys=True),
+        "options": options.to_json(),
+        "decided_by": identity.to_json(),
+    }
+    try:
+        target = target_patch(chain.git, chain.trees, stage.stage, unit.start, stage.names)
+    except (CurationError, MergeUnsupported) as error:
+        with store.transaction() as tx:
+            begin_graph(tx, row)
+            end_graph(tx, unit.id, error.name, str(error))
+        return UnitResult(unit, error.name, str(error), unit.id)
+    with store.transaction() as tx:
+        begin_graph(tx, {**row, "target_tree": target.target})
+        state = read_state(tx, unit.id).state
+    workplace = chain.workplace(stage)
+    notes: list[str] = []
+
+    def place() -> Sandbox:
+        sandbox = workplace.sandbox()
+        try:
+            sandbox.start()
+            workplace.place(sandbox, unit.start)
+        except BaseException:
+            sandbox.close()
+            raise
+        return sandbox
+
+    with Bench(place, stage.query, options) as bench:
+        workdir = bench.replayer.sandbox.config.workdir
+        texts = PrivilegedTexts(
+            task.chain.repository,
+            stage.query,
+            target.source_text.decode("utf-8", "replace"),
+            "\n".join(stage.tests.classes.f2p if stage.tests else ()),
+            target.test_text.decode("utf-8", "replace"),
+        )
+        distiller = Distiller(chain.trees, target, stage.query, bench, options, (workdir,), tell)
+        curators = LlmCurators(
+            context.gateway, store, unit.id, texts, bench, options, workdir=workdir, note=notes.append
+        )
+        while state.ending is None:
+            start_time = monotonic()
+            state = distiller.round(state, curators)
+            with store.transaction() as tx:
+                write_round(tx, unit.id, state, monotonic() - start_time)
+        graph = distiller.graph(state)
+        outcome, reason = distiller.outcome(state, graph)
+    reason = "; ".join(filter(None, (reason, *notes))) or None
+    with store.transaction() as tx:
+        write_graph(tx, unit.id, state, graph)
+        end_graph(tx, unit.id, outcome, reason)
+    return UnitResult(unit, outcome, reason, unit.id)
+
+
+def _require_tests(stage: StageTask, chain_id: str) -> None:
+    """Check that a stage's tests were proved. Raises `NotValidated`, `TestsUnproved`."""
+    if stage.validated is None:
+        raise NotValidated(
+            f"a process graph needs a proved stage, and chain {chain_id} was not validated; run "
+            f"`prchain environments validate --chain {chain_id}` first"
+        )
+    if stage.tests is None:
+        raise TestsUnproved(
+            f"a process graph needs a proved stage, and the tests of stage {stage.position} of chain {chain_id} are "
+            f"{stage.validated}"
+        )
+
+
+def _is_ready(tx: Transaction, chain_id: str, position: int | None) -> bool:
+    """Whether a chain has a task and proved tests, of one stage or of all."""
+    if not any(outcome == READY for (outcome,) in tx.rows(Task, "outcome", chain_id=chain_id)):
+        return False
+    place = {} if position is None else {"position": position}
+    proofs = [outcome for (outcome,) in tx.rows(StageTests, "outcome", chain_id=chain_id, **place)]
+    stages = tx.count(TaskStage, chain_id=chain_id, **place)
+    return len(proofs) == stages and all(outcome == PROVED for outcome in proofs)
