@@ -18,6 +18,7 @@ from prchain.errors import DemoStopped
 from prchain.settings import Settings, variable
 from prchain.terminal import say, say_facts, say_prose
 from sql.store import Store
+from sql.tables import GraphRow
 from trajectories.demo.backend import ChosenBackend, choose
 from trajectories.demo.folder import LIBRARY, LIST, SCRIPT, claim, prepare
 from trajectories.demo.funnel import Funnel, read_funnel, stories
@@ -25,6 +26,9 @@ from trajectories.demo.library import HISTORY, REPOSITORY, Style, build
 
 DATABASE = "prchain.db"
 SAMPLES = "samples.jsonl"
+
+GRAPH_CHAIN = "3976"
+"""Beginning of the id of the chain of #4 and #11, which is the same everywhere; the script knows its first stage."""
 
 MODEL_VARIABLE = "DEMO_MODEL"
 """Names a real model in place of the script; without it the demo costs nothing."""
@@ -40,6 +44,8 @@ class DemoCommand:
     title: str
     words: str
     command: Sequence[str]
+    must_succeed: bool = True
+    """Whether the demo stops where it does not: what a real model makes of a graph may be too little."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +86,11 @@ def run_demo(
     with contextlib.chdir(folder), _environment(settings, user if model else None):
         for step in steps(chosen):
             _say_heading(step.title, step.words)
-            _run_command(step.command, run)
+            succeeds = _run_command(step, run)
             if step.command[:2] == ["rollouts", "run"]:
                 _say_stories()
+            elif step.command[:2] == ["curate", "graphs"] and succeeds:
+                _run_command(DemoCommand("", "", ["curate", "show", _newest_graph()]), run)
         with closing(Store.open(f"sqlite:///{DATABASE}", create=False)) as store:
             funnel = read_funnel(store)
         samples = sum(1 for line in Path(SAMPLES).read_text(encoding="utf-8").split("\n") if line)
@@ -128,6 +136,13 @@ def steps(chosen: ChosenBackend) -> list[DemoCommand]:
             ["export", "--format", "openai", "--mask", "tool_errors", "--out", SAMPLES, "--force"],
         ),
         DemoCommand("", "And figures on them:", ["stats"]),
+        DemoCommand(
+            "7. Process graph",
+            "Where rollouts fail, the reference patch still tells what has to be found out first. A proposer collects "
+            "it, a critic takes out what gives the patch away, and what they claim is run again. Of one stage:",
+            ["curate", "graphs", GRAPH_CHAIN, *chosen.flags],
+            must_succeed=False,
+        ),
     ]
 
 
@@ -140,7 +155,13 @@ def print_outcome(outcome: Outcome) -> None:
     _say_heading("What next")
     say(f"  cd {shlex.quote(str(outcome.folder))}     # its prchain.toml leads every command to these files")
     program = _program()
-    for command in (["show", f"{REPOSITORY}#8"], ["tasks", "list"], ["rollouts", "list"], ["status"]):
+    for command in (
+        ["show", f"{REPOSITORY}#8"],
+        ["tasks", "list"],
+        ["rollouts", "list"],
+        ["curate", "list"],
+        ["status"],
+    ):
         say(f"  {shlex.join([*program, *command])}")
     say(f"Done in {outcome.seconds:.0f} s.")
 
@@ -177,11 +198,20 @@ def _say_heading(title: str, words: str = "") -> None:
         say_prose(words, further=0, hyphens=True)
 
 
-def _run_command(command: Sequence[str], run: Callable[[list[str]], int]) -> None:
-    say(f"$ {_command_line(command)}")
-    code = run(list(command))
-    if code != 0:
-        raise DemoStopped(f"`{_command_line(command)}` ended with code {code}; what is said above tells why")
+def _run_command(step: DemoCommand, run: Callable[[list[str]], int]) -> bool:
+    """Run a command; returns whether it succeeded. Raises `DemoStopped` where it had to."""
+    line = _command_line(step.command)
+    say(f"$ {line}")
+    code = run(list(step.command))
+    if code != 0 and step.must_succeed:
+        raise DemoStopped(f"`{line}` ended with code {code}; what is said above tells why")
+    return code == 0
+
+
+def _newest_graph() -> str:
+    """The id of the graph that was made last."""
+    with closing(Store.open(f"sqlite:///{DATABASE}", create=False)) as store, store.reading() as tx:
+        return str(max((started, name) for name, started in tx.rows(GraphRow, "id", "started_at"))[1])
 
 
 def _command_line(command: Sequence[str]) -> str:

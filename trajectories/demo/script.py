@@ -15,6 +15,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from trajectories.demo.graph_script import graph_lines
+
 _STRICT = ConfigDict(extra="forbid", frozen=True)
 
 _OPENING = 60
@@ -109,6 +111,7 @@ def write_script(workdir: str | None) -> str:
     """The script as JSON Lines. `workdir` is the repository's path in a sandbox, for the editor, which needs
     absolute paths; None where it is not known in advance: then files are edited with bash."""
     lines = [line for chain in read_answers().values() for line in _chain(chain, workdir)]
+    lines += graph_lines()
     return "".join(f"{json.dumps({**line, 'repeat': True}, ensure_ascii=False)}\n" for line in lines)
 
 
