@@ -30,7 +30,7 @@ COMPILE_APART := CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile --quiet -
 	--strip-extras --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-emit-options
 
 .DEFAULT_GOAL := help
-.PHONY: help install mini demo mine chains tasks environments rollouts export stats status test test-fast test-llm test-consumers check precision leaks reading bench optimality state-pairs real-rollouts engine-faults same-rows shape tables-page lock
+.PHONY: help install mini demo mine chains tasks environments rollouts curate export stats status test test-fast test-llm test-consumers check precision leaks reading bench optimality state-pairs real-rollouts engine-faults same-rows shape tables-page lock
 
 help: ## Show this
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 24
@@ -58,6 +58,9 @@ environments: $(RUNTIME) ## Build images and prove chains by their tests: ARGS="
 
 rollouts: $(RUNTIME) ## Let an agent work through chains: ARGS="--limit 1 --budget 5"
 	$(BIN)/prchain rollouts run $(ARGS)
+
+curate: $(RUNTIME) ## Distil reference patches into process graphs: ARGS="--repository pallets/click --budget 5"
+	$(BIN)/prchain curate graphs $(ARGS)
 
 export: $(RUNTIME) ## Write kept trajectories as training data: OUT=sft.jsonl ARGS="--format slime --split 0.05"
 	$(BIN)/prchain export --out $(OUT) $(ARGS)

@@ -109,6 +109,13 @@ RULES = {
     ),
     "rollouts list": Rule("3 trajectories, 2 accepted, 1 rejected"),
     "rollouts show": Rule("accepted", replaces=OF_TRAJECTORY),
+    "curate graphs": Rule("graphs? to make", (*LOCAL, "--dry-run"), why="the script knows one stage"),
+    "curate graphs --from": Rule(
+        "accepted no stage", LOCAL, replaces=OF_TRAJECTORY, ends=1, why="plain processes are everywhere"
+    ),
+    "curate list": Rule("1 graph, 1 converged"),
+    "curate show": Rule("15 nodes", wants="GRAPH", replaces={"3f9a": "GRAPH"}),
+    "curate study": Rule("15 nodes", wants="nodes"),
     "judge calibrate": Rule("128 calls to the judge", ("--dry-run",), why="the script holds no such verdicts"),
     "export": Rule("2 samples|7 predictions"),
     "stats": Rule("2 accepted, 1 rejected"),
@@ -235,11 +242,12 @@ def folder(finished_demo: Ran, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def ids(finished_demo: Ran) -> Mapping[str, str]:
-    """The beginnings of the ids of the rejected trajectory, which is the shortest, and of its chain."""
-    from sql.tables import Trajectory
+    """The beginnings of the ids of the rejected trajectory, which is the shortest, of its chain, and of the graph."""
+    from sql.tables import GraphRow, Trajectory
 
     ((trajectory, chain),) = finished_demo.rows(Trajectory, "id", "chain_id", outcome="rejected")
-    return {"TRAJECTORY": trajectory[:6], "CHAIN": chain[:6]}
+    ((graph,),) = finished_demo.rows(GraphRow, "id")
+    return {"TRAJECTORY": trajectory[:6], "CHAIN": chain[:6], "GRAPH": graph[:6]}
 
 
 class Typist:
@@ -341,7 +349,7 @@ def test_every_rule_is_of_a_command_and_says_why_it_changes_the_line() -> None:
 
 
 def test_the_makefile_has_a_target_for_each_stage() -> None:
-    stages = {"demo", "mine", "chains", "tasks", "environments", "rollouts", "export", "stats", "status"}
+    stages = {"demo", "mine", "chains", "tasks", "environments", "rollouts", "curate", "export", "stats", "status"}
     assert {words[1] for words in of_the_makefile()} == stages
 
 
@@ -392,7 +400,7 @@ def test_the_settings_that_the_docs_show_are_the_ones_that_there_are(
 def test_the_readme_leads_from_the_demo_through_the_pipeline_in_its_order() -> None:
     assert readme().index("\n    make demo\n") < readme().index("\n    prchain mine my-repos.txt\n")
     stages = ["mine", "chains", "tasks", "environments", "rollouts", "export"]
-    assert re.findall(r"^\| `prchain ([a-z]+)", readme(), re.M) == stages
+    assert re.findall(r"^\| `prchain ([a-z]+)", readme(), re.M) == [*stages[:-1], "curate", "export"]
     own = readme().partition("## Your own repositories")[2].partition("\n| ")[0]
     assert list(dict.fromkeys(re.findall(r"^    prchain ([a-z]+)", own, re.M))) == [*stages, "status"]
 

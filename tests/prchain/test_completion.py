@@ -68,7 +68,7 @@ def test_the_names_of_commands_are_completed_without_loading_any(tmp_path: Path)
         "try:\n    main()\nexcept SystemExit as end:\n    assert not end.code\n"
         "print('LOADED', *sorted({name.partition('.')[0] for name in sys.modules}))"
     )
-    variables = {COMPLETE: "bash_complete", "COMP_WORDS": "prchain c", "COMP_CWORD": "1"}
+    variables = {COMPLETE: "bash_complete", "COMP_WORDS": "prchain ch", "COMP_CWORD": "1"}
     process = subprocess.run(
         [sys.executable, "-c", code],
         cwd=tmp_path,

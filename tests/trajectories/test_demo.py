@@ -55,7 +55,8 @@ def test_the_funnel_leads_from_pull_requests_to_samples(ran: Ran) -> None:
 
 def test_each_command_is_shown_before_its_output(ran: Ran) -> None:
     commands = re.findall(r"^\$ prchain (.*)$", ran.printed, re.M)
-    assert [line.split()[:2] for line in commands] == [list(step.command[:2]) for step in steps(PLAIN)]
+    shown = [list(step.command[:2]) for step in steps(PLAIN)]
+    assert [line.split()[:2] for line in commands] == [*shown, ["curate", "show"]]
     place = [ran.printed.index(text) for text in ("$ prchain mine", "12 pull requests, 11 landed", "$ prchain chains")]
     assert place == sorted(place)
 
