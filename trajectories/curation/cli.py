@@ -55,6 +55,7 @@ def curate() -> None:
 @choice_option(
     "--carry", ["agent", "reference"], "agent: the first stage; reference: all stages, each on the developers' work."
 )
+@click.option("--stage", type=click.IntRange(min=1), metavar="N", help="Only this stage of each chain.")
 @click.option("--rounds", type=click.IntRange(min=1), default=6, show_default=True, help="Rounds at most.")
 @click.option(
     "--empty-rounds",
@@ -114,6 +115,7 @@ def graphs(
     strategy: str,
     repository: str | None,
     limit: int | None,
+    stage: int | None,
     backend: str | None,
     unsafe: bool,
     workers: int | None,
@@ -144,9 +146,9 @@ def graphs(
     settings = Settings.load(db=db, workers=workers)
     where = chosen_backend(backend or settings.environments_backend, unsafe=unsafe)
     options = GraphOptions(backend=where.name, **flags)
-    if trajectory is not None and options.carry != "agent":
-        raise UsageError("--from goes on as the trajectory did; leave --carry out")
-    choice = GraphChoice(strategy, repository, limit, chain, _trajectory(settings, trajectory))
+    if trajectory is not None and (options.carry != "agent" or stage is not None):
+        raise UsageError("--from goes on as the trajectory did; leave --carry and --stage out")
+    choice = GraphChoice(strategy, repository, limit, chain, _trajectory(settings, trajectory), stage)
     with (
         open_progress(secrets=settings.secrets) as progress,
         open_run(settings, options, choice, budget_usd=budget, progress=progress) as runner,

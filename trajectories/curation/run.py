@@ -41,7 +41,7 @@ from sql.ledger import open_gateway
 from sql.lock import exclusive_lock
 from sql.outcomes import PROVED, READY
 from sql.store import Store, Transaction
-from sql.tables import StageTests, Task, TaskStage, Trajectory
+from sql.tables import ChainStage, StageTests, Task, TaskStage, Trajectory
 from trajectories.curation.bench import Bench
 from trajectories.curation.curators import TOOLS_HASH, LlmCurators, PrivilegedTexts, prompts
 from trajectories.curation.distill import Distiller
@@ -66,6 +66,8 @@ class GraphChoice(ChainChoice):
 
     trajectory: str | None = None
     """The trajectory whose next stage has a graph, by its whole id."""
+    stage: int | None = None
+    """The only stage of each chain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +220,9 @@ class GraphRun:
             for chain_id in chain_ids:
                 if chains == choice.limit:
                     break
-                if not _is_ready(tx, chain_id, 1 if self.context.options.carry is Carry.AGENT else None):
+                if choice.stage is not None and not tx.count(ChainStage, chain_id=chain_id, position=choice.stage):
+                    continue
+                if not _is_ready(tx, chain_id, 1 if self.context.options.carry is Carry.AGENT else choice.stage):
                     unproved += 1
                     continue
                 units += self._stages(tx, chain_id)
@@ -233,7 +237,7 @@ class GraphRun:
         """The stages of a chain that need no trajectory. Raises `NotValidated`, `TestsUnproved`, `NoTask`."""
         context = self.context
         task = read_task(tx, chain_id)
-        stages = task.stages[:1] if context.options.carry is Carry.AGENT else task.stages
+        stages = self._wanted(task, chain_id)
         for stage in stages:
             _require_tests(stage, chain_id)
         trees = context.chain(task).trees
@@ -242,6 +246,19 @@ class GraphRun:
             GraphUnit(chain_id, stage.position, start, context.identity(stage, chain_id, start).id)
             for stage, start in zip(stages, starts, strict=True)
         ]
+
+    def _wanted(self, task: RolloutTask, chain_id: str) -> Sequence[StageTask]:
+        """The stages of a chain that are asked for. Raises `UsageError` where there is no such stage."""
+        wanted = self.choice.stage
+        if self.context.options.carry is Carry.AGENT:
+            if wanted not in {None, 1}:
+                raise UsageError(f"the tree of stage {wanted} needs --from a trajectory, or --carry reference")
+            return task.stages[:1]
+        if wanted is None:
+            return task.stages
+        if wanted > len(task.stages):
+            raise UsageError(f"chain {chain_id} has {len(task.stages)} stages, and no stage {wanted}")
+        return task.stages[wanted - 1 : wanted]
 
     def _next_stage(self, tx: Transaction, trajectory: str) -> GraphUnit:
         """The stage after the last one that a trajectory had accepted. Raises `NoNextStage`, and as `_stages`."""
