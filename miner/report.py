@@ -18,6 +18,7 @@ from sql.tables import (
     Citation,
     ClosingReference,
     Commit,
+    GraphRow,
     Landing,
     LandingFile,
     MineRun,
@@ -80,9 +81,9 @@ def _funnel_of(tx: Transaction, repository_id: int, name: str) -> dict[str, Any]
 
 def _chaining(tx: Transaction, repository_id: int) -> dict[str, Any]:
     """Per strategy: what became of the landed pull requests, the chains by outcome, and what became of these: their
-    tasks, their proofs and their rollouts by outcome; of rollouts a chain can have several."""
+    tasks, proofs, rollouts and process graphs by outcome; of the last two a chain can have several."""
     found: dict[str, Any] = defaultdict(
-        lambda: {"candidates": {}, "chains": {}, "tasks": {}, "proofs": {}, "rollouts": {}}
+        lambda: {"candidates": {}, "chains": {}, "tasks": {}, "proofs": {}, "rollouts": {}, "graphs": {}}
     )
     for (strategy, outcome), count in _counts(tx, Candidate, repository_id, Candidate.strategy, Candidate.outcome):
         found[strategy]["candidates"][outcome] = count
@@ -91,11 +92,12 @@ def _chaining(tx: Transaction, repository_id: int) -> dict[str, Any]:
         "tasks": (func.coalesce(Task.outcome, _NONE_YET), Task),
         "proofs": (func.coalesce(Validation.outcome, _NONE_YET), Validation),
         "rollouts": (Trajectory.outcome, Trajectory),
+        "graphs": (GraphRow.outcome, GraphRow),
     }
     for step, (outcome_of, table) in steps.items():
         query = select(Selection.strategy, outcome_of, func.count()).join(Chain, Chain.id == Selection.chain_id)
         if table is not None:
-            query = query.join(table, table.chain_id == Chain.id, isouter=table is not Trajectory)
+            query = query.join(table, table.chain_id == Chain.id, isouter=table in (Task, Validation))
         query = query.where(Chain.repository_id == repository_id).group_by(Selection.strategy, outcome_of)
         for strategy, outcome, count in tx.connection.execute(query.order_by(Selection.strategy, outcome_of)):
             found[strategy][step][outcome] = count
@@ -153,7 +155,7 @@ def print_funnel(rows: list[dict[str, Any]], failed: Sequence[dict[str, Any]] = 
         for strategy, chained in row["chaining"].items():
             say_counts(f"landed, strategy {strategy}", chained["candidates"])
             say_counts(f"chains, strategy {strategy}", chained["chains"])
-            for step in ("tasks", "proofs", "rollouts"):
+            for step in ("tasks", "proofs", "rollouts", "graphs"):
                 if chained[step].keys() - {_NONE_YET} or step == "tasks":
                     say_counts(f"their {step}", chained[step], indent=4)
         say()

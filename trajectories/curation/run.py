@@ -134,6 +134,10 @@ class GraphContext:
     secrets: tuple[str, ...] = ()
     make_workplace: MakeWorkplace | None = None
 
+    def reason(self, text: str | None) -> str | None:
+        """A reason as it is stored: without secrets and people's addresses, and not long."""
+        return None if text is None else scrub_mined(redact(text, self.secrets))[:LONGEST_REASON]
+
     def chain(self, task: RolloutTask) -> ChainContext:
         """What the stages of a chain share. Raises `GitError`."""
 
@@ -327,9 +331,8 @@ class GraphRun:
         return self.context.gateway.spending().cost
 
     def _end(self, unit: GraphUnit, outcome: str, reason: str) -> None:
-        words = scrub_mined(redact(reason, self.context.secrets))[:LONGEST_REASON]
         with self.context.store.transaction() as tx:
-            end_graph(tx, unit.id, outcome, words)
+            end_graph(tx, unit.id, outcome, self.context.reason(reason))
 
 
 def make_graph(context: GraphContext, unit: GraphUnit, tell: Tell) -> UnitResult[GraphUnit]:
@@ -360,7 +363,7 @@ def make_graph(context: GraphContext, unit: GraphUnit, tell: Tell) -> UnitResult
     except (CurationError, MergeUnsupported) as error:
         with store.transaction() as tx:
             begin_graph(tx, row)
-            end_graph(tx, unit.id, error.name, str(error))
+            end_graph(tx, unit.id, error.name, context.reason(str(error)))
         return UnitResult(unit, error.name, str(error), unit.id)
     with store.transaction() as tx:
         begin_graph(tx, {**row, "target_tree": target.target})
@@ -398,7 +401,7 @@ def make_graph(context: GraphContext, unit: GraphUnit, tell: Tell) -> UnitResult
                 write_round(tx, unit.id, state, monotonic() - start_time)
         graph = distiller.graph(state)
         outcome, reason = distiller.outcome(state, graph)
-    reason = "; ".join(filter(None, (reason, *notes))) or None
+    reason = context.reason("; ".join(filter(None, (reason, *notes))) or None)
     with store.transaction() as tx:
         write_graph(tx, unit.id, state, graph)
         end_graph(tx, unit.id, outcome, reason)
