@@ -102,6 +102,8 @@ def test_each_kind_has_its_actions(kind: NodeKind, action: Action) -> None:
         (NodeKind.STATIC_FACT, Action(ActionTool.BASH, command="grep -rn foo ..."), "R3"),
         (NodeKind.STATIC_FACT, Action(ActionTool.VIEW, path="src/.../a.py", first=1, last=2), "R3"),
         (NodeKind.STATIC_FACT, Action(ActionTool.VIEW_PROBLEM, command="ls"), "R2"),
+        (NodeKind.DYNAMIC_FACT, Action(ActionTool.BASH, command="echo it returns None"), "R4"),
+        (NodeKind.VALIDATION, Action(ActionTool.BASH, command=" printf '3 passed'"), "R4"),
         (NodeKind.CODE_EDIT, Action(ActionTool.STR_REPLACE, path="a.py", old="x"), "R3"),
         (NodeKind.REPRODUCE_SCRIPT, CREATE, "R5"),
         (NodeKind.VALIDATION, CREATE, "R5"),
@@ -155,6 +157,13 @@ def test_dots_that_are_code_leave_nothing_out(text: str) -> None:
 )
 def test_dots_that_stand_for_something_are_found(text: str) -> None:
     assert abbreviation(text) is not None
+
+
+@pytest.mark.parametrize(
+    "command", ["echo $(python a.py)", "echo a | python b.py", "echoes", "truely a", "true && make"]
+)
+def test_a_command_that_runs_something_may_also_print(command: str) -> None:
+    assert rules(fact("A claim", Action(ActionTool.BASH, command=command))) == []
 
 
 def test_edits_may_hold_any_dots_because_their_bytes_decide() -> None:
@@ -347,6 +356,8 @@ LEAKS = [
     (NodeKind.REPRODUCE_SCRIPT, "A unit cannot be added", bash("pytest -k test_own_unit_is_found"), "H1"),
     (NodeKind.REPRODUCE_SCRIPT, "The F2P tests fail", bash("true"), "H2"),
     (NodeKind.ISSUE_ANALYSIS, "UnitTaken is missing", {}, "H1"),
+    (NodeKind.ISSUE_ANALYSIS, "So", {"action": Action(ActionTool.THINK, thought="The fix should check it.")}, "H1"),
+    (NodeKind.ISSUE_ANALYSIS, "The change introduces a check", {}, "H1"),
     (NodeKind.ISSUE_ANALYSIS, "Nothing adds to audit_trail", {}, "H1"),
     (NodeKind.VALIDATION, "The hidden test passes", bash("true"), "H2"),
     (NodeKind.VALIDATION, "It passes", bash("pytest tests/test_own_units.py"), "H2"),

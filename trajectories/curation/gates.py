@@ -69,10 +69,13 @@ _SECRET_WORDS = re.compile(
     re.IGNORECASE,
 )
 _TELLS_THE_FIX = re.compile(
-    r"\bthe (?:fix|patch|solution|change) (?:is|was|will|would|should|must|adds?|changes?|replaces?|removes?|calls?|"
-    r"introduces?|makes?|uses?)\b",
+    r"\bthe (?:(?:fix|patch|solution) (?:is|was|will|would|should|must)|(?:fix|patch|solution|change) (?:adds?|"
+    r"changes?|replaces?|removes?|calls?|introduces?|makes?|uses?))\b",
     re.IGNORECASE,
 )
+
+_ONLY_PRINTS = re.compile(r"\s*(?:echo|printf|true|:)(?!\S)[^|;&`$<>\n]*")
+"""A command that prints what stands in itself: evidence of nothing."""
 
 _DOTS = re.compile(r"…|(?<!\.)\.\.\.(?!\.)")
 _CODE_BEFORE = re.compile(r"\./\Z|\w\[\Z|[\[(,]\s*\Z|:[ \t]*\Z|^[ \t]*\Z")
@@ -114,6 +117,8 @@ def _action_faults(node: Node) -> Iterable[NodeFault]:
         yield NodeFault("R2", f"the action {action.tool} takes no {', '.join(action.superfluous)}")
     if kind in RUNS and not action.command:
         yield NodeFault("R5", f"a {kind} has to run something: give the command")
+    if kind in {*FACTS, *RUNS} and _ONLY_PRINTS.fullmatch(action.command or "x"):
+        yield NodeFault("R4", "the command prints what it says itself; take one that shows what the repository does")
     if action.tool is ActionTool.VIEW and not 1 <= (action.first or 0) <= (action.last or 0):
         yield NodeFault("R3", f"lines {action.first} to {action.last} are no range of lines")
     texts = {"command": action.command, "thought": action.thought, "path": action.path}
@@ -187,10 +192,8 @@ class LeakGate:
                 yield NodeFault("H2", f"it names {path}, which only the reference has")
         if node.kind not in NAMES_HIDDEN_IN:
             return
-        if match := _TELLS_THE_FIX.search(node.statement):
-            yield NodeFault(
-                "H1", f"the statement tells the fix ({match[0]!r}) instead of a property of the code before it"
-            )
+        if match := _TELLS_THE_FIX.search(f"{node.statement}\n{node.action.thought or ''}"):
+            yield NodeFault("H1", f"it tells the fix ({match[0]!r}) instead of a property of the code before it")
         yield from (NodeFault("H1", words) for words in self.leaks(said))
 
     def leaks(self, text: str) -> list[str]:

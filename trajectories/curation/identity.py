@@ -25,6 +25,8 @@ class GraphIdentity:
     position: int
     start: str
     """S_t."""
+    landed: str
+    """M_t, the commit that the reference leads to."""
     query: str
     """Hash of the query as an agent reads it."""
     tests: str

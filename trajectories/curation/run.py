@@ -160,6 +160,7 @@ class GraphContext:
             chain_id,
             stage.position,
             start,
+            stage.stage.landed,
             digest([stage.query]),
             digest(sorted(stage.tests.classes.f2p)),
             {purpose: dict(self.gateway.resolved(purpose, usual=SAMPLING)) for purpose in (PROPOSER, CRITIC)},
