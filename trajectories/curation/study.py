@@ -25,6 +25,9 @@ from trajectories.curation.svg import bars_svg
 FIGURES = ("shares", "sizes", "rounds", "gates")
 """What is drawn."""
 
+IN_SCOPE = tuple(kind for kind in NodeKind if kind not in {NodeKind.CODE_EDIT, NodeKind.VALIDATION})
+"""The kinds whose nodes the paper counts (P2T, appendix B)."""
+
 _BIN = 5
 
 
@@ -58,13 +61,15 @@ def studied_graphs(store: Store, repository: str | None = None) -> list[StudiedG
 def node_study(graphs: Sequence[StudiedGraph]) -> dict[str, Any]:
     """Share, mean and coverage of each kind, sizes, rounds and gates.
 
-    Kinds and sizes are of graphs that can be used; rounds of those, too; outcomes and gates are of all. ``coverage`` is
-    the share of graphs with at least one node of the kind. A gate counts each candidate that it took out or changed.
+    Kinds, sizes and rounds are of graphs that can be used; outcomes and gates are of all. Shares and sizes leave edits
+    and validations out, as the paper's do. ``coverage`` is the share of graphs with at least one node of the kind. A
+    gate counts each candidate that it took out or changed.
     """
     used = [graph for graph in graphs if graph.outcome in BUILT]
     per_graph = [Counter(it.node.kind for it in graph.candidates if it.kept) for graph in used]
-    total = sum(map(Counter.total, per_graph))
-    sizes = sorted(map(Counter.total, per_graph))
+    in_scope = [sum(counts[kind] for kind in IN_SCOPE) for counts in per_graph]
+    sizes = sorted(in_scope)
+    total = sum(sizes)
     rounds = Counter(graph.rounds for graph in used)
     gates = Counter(fault.rule for graph in graphs for candidate in graph.candidates for fault in {*candidate.reasons})
     verdicts = Counter(str(candidate.verdict) for graph in graphs for candidate in graph.candidates)
@@ -72,11 +77,12 @@ def node_study(graphs: Sequence[StudiedGraph]) -> dict[str, Any]:
         "graphs": len(graphs),
         "outcomes": dict(sorted(Counter(graph.outcome for graph in graphs).items())),
         "usable": len(used),
-        "nodes": total,
+        "nodes": sum(map(Counter.total, per_graph)),
+        "in_scope": total,
         "kinds": {
             str(kind): {
                 "nodes": sum(counts[kind] for counts in per_graph),
-                "share": _ratio(sum(counts[kind] for counts in per_graph), total),
+                "share": _ratio(sum(counts[kind] for counts in per_graph), total) if kind in IN_SCOPE else None,
                 "mean": round(mean(counts[kind] for counts in per_graph), 3) if per_graph else None,
                 "coverage": _ratio(sum(counts[kind] > 0 for counts in per_graph), len(used)),
             }
@@ -122,17 +128,17 @@ def node_rows(graphs: Sequence[StudiedGraph]) -> str:
 
 def drawings(study: Mapping[str, Any]) -> dict[str, str]:
     """Name of each figure to its SVG."""
-    shares = {kind: 100 * (values["share"] or 0) for kind, values in study["kinds"].items()}
+    kinds = {kind: values for kind, values in study["kinds"].items() if kind in IN_SCOPE}
+    shares = {kind: 100 * (values["share"] or 0) for kind, values in kinds.items()}
     words = [
-        f"{100 * (it['share'] or 0):.1f} %, in {100 * (it['coverage'] or 0):.0f} % of graphs"
-        for it in study["kinds"].values()
+        f"{100 * (it['share'] or 0):.1f} %, in {100 * (it['coverage'] or 0):.0f} % of graphs" for it in kinds.values()
     ]
     bars = {
         "sizes": ("Graphs by number of nodes", study["sizes"]),
         "rounds": ("Graphs by number of rounds", study["rounds"]),
         "gates": ("Candidates by the rule that took them out or changed them", study["gates"]),
     }
-    title = f"Nodes by kind: {study['nodes']} nodes of {study['usable']} graphs"
+    title = f"Nodes by kind: {counted(study['in_scope'], 'node')} of {counted(study['usable'], 'graph')}"
     return {
         "shares": bars_svg(title, shares, words),
         **{name: bars_svg(head, counts, [str(it) for it in counts.values()]) for name, (head, counts) in bars.items()},
@@ -159,16 +165,21 @@ def print_study(study: Mapping[str, Any]) -> None:
     say_table(("kind", "nodes", "share", "mean", "coverage", "the paper's share"), rows)
     size = study["size"]
     if size["median"] is not None:
-        say(f"size: median {size['median']:g}, mean {size['mean']:g}, {size['smallest']} to {size['largest']}")
+        say(
+            f"size without edits and validations: median {size['median']:g}, mean {size['mean']:g}, {size['smallest']} to {size['largest']}"
+        )
         rounds = ", ".join(f"{count:,} after {number}" for number, count in study["rounds"].items())
         say(f"rounds: {rounds}; converged by round 3: {_percent(study['converged_by_round_3'])} (the paper: 96%)")
     if study["gates"]:
         say("gates: " + ", ".join(f"{rule} {count:,}" for rule, count in study["gates"].items()))
 
 
-PAPER: Mapping[str, str] = {"static_fact": "66.2%", "dynamic_fact": "16.7%"}
-"""P2T, appendix B: shares of 33,106 nodes of 1,815 graphs; reproductions, analyses and plans have 5% to 6% each, and
-edits and validations are not counted there."""
+PAPER: Mapping[str, str] = {
+    "static_fact": "66.2%",
+    "dynamic_fact": "16.7%",
+    **dict.fromkeys(("reproduce_script", "issue_analysis", "fix_plan"), "5% to 6%"),
+}
+"""P2T, appendix B: shares of 33,106 nodes of 1,815 graphs, of which none is an edit or a validation."""
 
 
 def _percent(share: float | None) -> str:
