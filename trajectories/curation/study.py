@@ -165,9 +165,8 @@ def print_study(study: Mapping[str, Any]) -> None:
     say_table(("kind", "nodes", "share", "mean", "coverage", "the paper's share"), rows)
     size = study["size"]
     if size["median"] is not None:
-        say(
-            f"size without edits and validations: median {size['median']:g}, mean {size['mean']:g}, {size['smallest']} to {size['largest']}"
-        )
+        span = f"{size['smallest']} to {size['largest']}"
+        say(f"size without edits and validations: median {size['median']:g}, mean {size['mean']:g}, {span}")
         rounds = ", ".join(f"{count:,} after {number}" for number, count in study["rounds"].items())
         say(f"rounds: {rounds}; converged by round 3: {_percent(study['converged_by_round_3'])} (the paper: 96%)")
     if study["gates"]:
