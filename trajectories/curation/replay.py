@@ -25,6 +25,10 @@ _FILES_TIMEOUT = 60.0
 _TOLD_LINES = 12
 """Lines of a real output that a fault quotes."""
 
+_END = "</output>"
+"""What stands behind the output of a command, on the same line where the output does not end it
+(`trajectories.scaffolds.observations`)."""
+
 NO_FILES: FileContents = {}
 
 
@@ -122,7 +126,8 @@ def observation_fault(node: Node, replay: Replay, claimed: str) -> NodeFault | N
     if node.action.tool is ActionTool.VIEW_PROBLEM:  # its paragraphs are lines of their own
         shown = _folded(claimed) in _folded(replay.text)
     else:
-        shown = shows(replay.text, claimed, numbered=node.action.tool is ActionTool.VIEW)
+        numbered = node.action.tool is ActionTool.VIEW
+        shown = any(shows(text, claimed, numbered=numbered) for text in _quotable(replay.text))
     if shown:
         return None
     lines = replay.text.splitlines()
@@ -132,6 +137,12 @@ def observation_fault(node: Node, replay: Replay, claimed: str) -> NodeFault | N
     return NodeFault(
         rule, f"the action, run again, does not print the observation that is recorded; it prints:\n{told}"
     )
+
+
+def _quotable(text: str) -> tuple[str, ...]:
+    """The text as it is; and, where an output does not end its last line, that line without the mark behind it: who
+    quotes the line leaves the mark out."""
+    return (text,) if not text.endswith(_END) else (text, f"{text.removesuffix(_END)}\n{_END}")
 
 
 def _folded(text: str) -> str:
