@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Self
 
 from environments.sandboxes.sandbox import ExecResult, SandboxConfig
-from prchain.errors import SandboxFileError
+from prchain.errors import SandboxFileError, SnapshotUnknown
 
 _CLEAN = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
 
@@ -65,7 +67,11 @@ class FolderSandbox:
             raise SandboxFileError(str(error)) from error
 
     def write(self, path: str, content: bytes, *, mode: int = 0o644) -> None:
-        Path(path).write_bytes(content)
+        try:
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+            Path(path).write_bytes(content)
+        except OSError as error:
+            raise SandboxFileError(str(error)) from error
 
     def put(self, folder: str, archive: BinaryIO | bytes) -> None:
         data = archive if isinstance(archive, bytes) else archive.read()
@@ -83,10 +89,15 @@ class FolderSandbox:
                 yield chunk
 
     def snapshot(self) -> str:
-        raise NotImplementedError
+        kept = tempfile.mkdtemp(prefix="snapshot-", dir=self.folder.parent)
+        shutil.copytree(self.folder, kept, symlinks=True, dirs_exist_ok=True)
+        return kept
 
     def restore(self, snapshot: str) -> None:
-        raise NotImplementedError
+        if not Path(snapshot).is_dir():
+            raise SnapshotUnknown(snapshot)
+        shutil.rmtree(self.folder)
+        shutil.copytree(snapshot, self.folder, symlinks=True)
 
     def branch(self, snapshot: str) -> FolderSandbox:
         raise NotImplementedError
