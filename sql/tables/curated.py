@@ -45,6 +45,8 @@ class GraphRow(Base):
     """Edges that would have closed a cycle."""
     feedback: Mapped[str] = mapped_column(Text)
     """JSON list: what the next round's proposer is told."""
+    notes: Mapped[str] = mapped_column(Text)
+    """JSON list: why rounds were dropped."""
     usd: Mapped[float | None]
     """What its calls cost; null where a price is not known."""
     tokens_in: Mapped[int]

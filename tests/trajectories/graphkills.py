@@ -22,8 +22,9 @@ from sql.store import Store, Transaction
 from sql.tables import GraphMessage, GraphRow, LlmCall
 from tests.trajectories.graphworld import distilling, graph_run
 from tests.trajectories.rolloutworld import PolicyModel
+from trajectories.curation.run import make_graph
 
-_MOST = 1_000
+_MOST = 400
 """Processes; more are a run that never ends."""
 
 
@@ -50,21 +51,22 @@ class FatalStore(Store):
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
-        writer = _writer()
+        writer, line = _writer()
         with self.reading() as tx:
-            rounds = [count for (count,) in tx.rows(GraphRow, "rounds")]
-            state = (rounds, tx.count(GraphMessage), tx.count(LlmCall, state="stored"))
+            state: list[object] = [count for (count,) in tx.rows(GraphRow, "rounds")]
+            if writer != make_graph.__qualname__:  # which writes once a round
+                state += [tx.count(GraphMessage), tx.count(LlmCall, state="stored")]
         with super().transaction() as tx:
             yield tx
-            self.points.reach("before", writer, *state)
-        self.points.reach("after", writer, *state)
+            self.points.reach("before", writer, line, *state)
+        self.points.reach("after", writer, line, *state)
 
 
-def _writer() -> str:
+def _writer() -> tuple[str, int]:
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename in {__file__, contextmanager.__code__.co_filename}:
         frame = frame.f_back
-    return frame.f_code.co_qualname
+    return frame.f_code.co_qualname, frame.f_lineno
 
 
 def _run(folder: Path) -> None:
@@ -102,6 +104,9 @@ def _process(folder: Path) -> NoReturn:
 
 def kill_everywhere(folder: Path) -> None:
     """Start processes until one comes to the end. Exits with 1 where one fails otherwise than by our kills."""
+    store = Store.open(str(folder / "prchain.db"))
+    graph_run(store, folder).pending()  # loads what is loaded late
+    store.close()
     for _ in range(_MOST):
         if (pid := os.fork()) == 0:
             _process(folder)

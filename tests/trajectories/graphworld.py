@@ -142,7 +142,7 @@ def distilling(nodes: Nodes = nodes_of, verdicts: Verdicts = verdicts_of) -> Pol
         turns = sum(message["role"] == "assistant" for message in messages)
         if is_critic(messages):
             if round_ == 1 and turns == 0:
-                return bash("grep -rn till . --include=*.toml")
+                return bash("grep -n till pyproject.toml")
             names = re.findall(r"(?m)^<<<node (\S+) ", str(messages[1]["content"]))
             return PolicyReply(json.dumps(verdicts(number, round_, names)))
         looks = ["ls src; echo looked > seen.txt", f"cat seen.txt; test -e src/part_{number}.py || echo absent"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from trajectories.curation.candidates import NodeCandidate, hashes, kept_nodes
@@ -23,6 +23,8 @@ class GraphState:
     empty_rounds: int = 0
     """Of these, the last ones in a row in which nothing was proposed."""
     dropped_rounds: int = 0
+    notes: tuple[str, ...] = ()
+    """Why rounds were dropped."""
     ending: str | None = None
     """How the rounds ended; None while they go on."""
 
@@ -64,3 +66,18 @@ def after_round(
     if empty >= options.empty_rounds:
         return replace(after, ending=DRY)
     return replace(after, ending=CAPPED if rounds >= options.rounds else None)
+
+
+def with_notes(state: GraphState, notes: Sequence[str], clean: Callable[[str], str]) -> GraphState:
+    """The state after a round with notes on it. Words that may quote the output of commands are cleaned: they are stored
+    as reasons, and the next round's proposer is told the same, whether there was a kill in between or not."""
+    candidates = tuple(
+        replace(candidate, reasons=tuple(fault._replace(words=clean(fault.words)) for fault in candidate.reasons))
+        for candidate in state.candidates
+    )
+    return replace(
+        state,
+        candidates=candidates,
+        feedback=tuple(map(clean, state.feedback)),
+        notes=(*state.notes, *map(clean, notes)),
+    )

@@ -54,12 +54,13 @@ def read_outcome(tx: Transaction, graph_id: str) -> str | None:
 
 def read_state(tx: Transaction, graph_id: str) -> StoredGraph:
     """The state of a graph after its last whole round."""
-    columns = ("outcome", "rounds", "empty_rounds", "dropped_rounds", "feedback")
+    columns = ("outcome", "rounds", "empty_rounds", "dropped_rounds", "feedback", "notes")
     row = next(iter(tx.rows(GraphRow, *columns, id=graph_id)), None)
     if row is None:
         return StoredGraph(None, GraphState())
-    outcome, rounds, empty, dropped, feedback = row
-    state = GraphState(read_candidates(tx, graph_id), tuple(json.loads(feedback)), rounds, empty, dropped)
+    outcome, rounds, empty, dropped, *texts = row
+    feedback, notes = (tuple(json.loads(text)) for text in texts)
+    state = GraphState(read_candidates(tx, graph_id), feedback, rounds, empty, dropped, notes)
     return StoredGraph(str(outcome), state)
 
 
@@ -112,7 +113,7 @@ def begin_graph(tx: Transaction, row: Mapping[str, Any]) -> None:
         tx.connection.execute(update(GraphRow).where(GraphRow.id == row["id"]).values(**running))
         return
     counts = dict.fromkeys(("rounds", "empty_rounds", "dropped_rounds", "dropped_edges", "tokens_in", "tokens_out"), 0)
-    sums = {"feedback": "[]", "usd": 0.0, "seconds": 0.0, "started_at": now()}
+    sums = {"feedback": "[]", "notes": "[]", "usd": 0.0, "seconds": 0.0, "started_at": now()}
     tx.upsert(GraphRow, [{**row, **running, **counts, **sums}])
 
 
@@ -125,6 +126,7 @@ def write_round(tx: Transaction, graph_id: str, state: GraphState, seconds: floa
         "empty_rounds": state.empty_rounds,
         "dropped_rounds": state.dropped_rounds,
         "feedback": json.dumps(list(state.feedback)),
+        "notes": json.dumps(list(state.notes)),
         "seconds": GraphRow.seconds + seconds,
         **calls_of(tx, graph_id),
     }

@@ -50,6 +50,7 @@ from trajectories.curation.identity import GraphIdentity
 from trajectories.curation.options import CRITIC, PROPOSER, SAMPLING, GraphOptions
 from trajectories.curation.outcomes import FINAL
 from trajectories.curation.reference import target_patch
+from trajectories.curation.rounds import with_notes
 from trajectories.curation.rows import begin_graph, end_graph, read_outcome, read_state, write_graph, write_round
 from trajectories.identity import digest
 from trajectories.outcomes import ACCEPTED
@@ -370,6 +371,7 @@ def make_graph(context: GraphContext, unit: GraphUnit, tell: Tell) -> UnitResult
         begin_graph(tx, {**row, "target_tree": target.target})
         state = read_state(tx, unit.id).state
     workplace = chain.workplace(stage)
+    secrets = context.secrets
     notes: list[str] = []
 
     def place() -> Sandbox:
@@ -395,15 +397,20 @@ def make_graph(context: GraphContext, unit: GraphUnit, tell: Tell) -> UnitResult
         curators = LlmCurators(
             context.gateway, store, unit.id, texts, bench, options, workdir=workdir, note=notes.append
         )
-        while state.ending is None:
+        while True:
             start_time = monotonic()
-            state = distiller.round(state, curators)
+            state = with_notes(distiller.round(state, curators), notes, lambda words: redact(words, secrets))
+            notes.clear()
+            if state.ending is not None:
+                break
             with store.transaction() as tx:
                 write_round(tx, unit.id, state, monotonic() - start_time)
         graph = distiller.graph(state)
         outcome, reason = distiller.outcome(state, graph)
-    reason = context.reason("; ".join(filter(None, (reason, *notes))) or None)
+    reason = context.reason("; ".join(filter(None, (reason, *state.notes)))) or None
+    # How the rounds ended is not stored with them: after a kill between the two there would be one more.
     with store.transaction() as tx:
+        write_round(tx, unit.id, state, monotonic() - start_time)
         write_graph(tx, unit.id, state, graph)
         end_graph(tx, unit.id, outcome, reason)
     return UnitResult(unit, outcome, reason, unit.id)

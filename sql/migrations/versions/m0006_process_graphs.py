@@ -28,6 +28,7 @@ def upgrade() -> None:
         sa.Column("dropped_rounds", sa.Integer(), nullable=False),
         sa.Column("dropped_edges", sa.Integer(), nullable=False),
         sa.Column("feedback", sa.Text(), nullable=False),
+        sa.Column("notes", sa.Text(), nullable=False),
         sa.Column("usd", sa.Double(), nullable=True),
         sa.Column("tokens_in", sa.Integer(), nullable=False),
         sa.Column("tokens_out", sa.Integer(), nullable=False),
