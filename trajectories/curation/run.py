@@ -317,12 +317,9 @@ class GraphRun:
         except (UsageError, PromptError, StoreError):
             raise
         except PrchainError as error:
-            self._end(unit, error.name, str(error))
-            return UnitResult(unit, error.name, str(error), unit.id)
+            return self._end(unit, error.name, str(error))
         except Exception as error:  # an error without a name is our defect, and is stored as one
-            words = defect_words(error)
-            self._end(unit, DEFECT, words)
-            return UnitResult(unit, DEFECT, words, unit.id)
+            return self._end(unit, DEFECT, defect_words(error))
 
     def failed(self, unit: GraphUnit, outcome: str, reason: str) -> UnitResult[GraphUnit]:
         """See `Work`: `work_on` has stored what it could."""
@@ -332,9 +329,11 @@ class GraphRun:
         """See `Work`."""
         return self.context.gateway.spending().cost
 
-    def _end(self, unit: GraphUnit, outcome: str, reason: str) -> None:
+    def _end(self, unit: GraphUnit, outcome: str, reason: str) -> UnitResult[GraphUnit]:
+        words = self.context.reason(reason)
         with self.context.store.transaction() as tx:
-            end_graph(tx, unit.id, outcome, self.context.reason(reason))
+            end_graph(tx, unit.id, outcome, words)
+        return UnitResult(unit, outcome, words, unit.id)
 
 
 def make_graph(context: GraphContext, unit: GraphUnit, tell: Tell) -> UnitResult[GraphUnit]:
@@ -366,7 +365,7 @@ def make_graph(context: GraphContext, unit: GraphUnit, tell: Tell) -> UnitResult
         with store.transaction() as tx:
             begin_graph(tx, row)
             end_graph(tx, unit.id, error.name, context.reason(str(error)))
-        return UnitResult(unit, error.name, str(error), unit.id)
+        return UnitResult(unit, error.name, context.reason(str(error)), unit.id)
     with store.transaction() as tx:
         begin_graph(tx, {**row, "target_tree": target.target})
         state = read_state(tx, unit.id).state
