@@ -103,7 +103,9 @@ def nodes_of(number: int, round_: int) -> list[dict[str, Any]]:
         runs("absent", f"Part {number} is not there yet", probe, "absent"),
         runs("leak", f"No function `part_number_{number}` exists", "ls src", "__init__.py", "static_fact"),
         runs("untrue", "The README is about a shop", "cat README.md", "# shop"),
-        node("vague", "static_fact", f"The value {number} is wanted", query_line(number), tool="view_problem_statement"),
+        node(
+            "vague", "static_fact", f"The value {number} is wanted", query_line(number), tool="view_problem_statement"
+        ),
         node("wide", "static_fact", "The README is short", "# till", tool="view", path="README.md", first=1, last=1),
         node("repro", "reproduce_script", f"A check for part {number} fails", "absent", **script),
         *steps(number),

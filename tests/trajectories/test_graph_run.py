@@ -32,7 +32,6 @@ from tests.trajectories.graphworld import (
     stage_and_round,
     steps,
     think,
-    verdicts_of,
 )
 from tests.trajectories.rolloutworld import Policy, PolicyModel, PolicyReply, bash, part_of, place_of, works
 from trajectories.curation.study import node_study, studied_graphs
@@ -110,9 +109,9 @@ class TestRounds:
     ) -> None:
         model = PolicyModel(distilling())
         world.run(model).run(1)
-        first, second = [text for text in model.prompts("proposer") if "Round 1 of 6" in text or "Round 2 of 6" in text][
-            0 :: 3
-        ]
+        first, second = [
+            text for text in model.prompts("proposer") if "Round 1 of 6" in text or "Round 2 of 6" in text
+        ][0::3]
         told = "Nobody has run the check of part 1 twice. Next: Run check.sh again."
         assert told in second and told not in first
         assert "leak (No function `part_number_1` exists) was refused: H1" in second
@@ -138,7 +137,7 @@ class TestRounds:
 
     def test_a_set_that_every_round_changes_is_capped(self, world: GraphWorld) -> None:
         def more(number: int, round_: int) -> list[dict[str, Any]]:
-            fact = runs(f"more{round_}", f"Fact number {round_} holds", f"echo {round_}", str(round_))
+            fact = runs(f"more{round_}", f"Fact number {round_} holds", f"expr {round_} + 0", str(round_))
             return [*(steps(number) if round_ == 1 else []), fact]
 
         name, outcome, reason = made(world, distilling(more, keeps), options={"rounds": 3})
@@ -368,7 +367,9 @@ class TestMoneyAndSecrets:
         assert one + other == pytest.approx(world.run().context.gateway.spending().cost)
 
     def test_a_secret_in_the_output_of_a_command_is_in_no_reason_and_no_feedback(self, world: GraphWorld) -> None:
-        claims = runs("claims", "The key is short", f"echo the key is {SECRET}", "the key is short")
+        claims = runs(
+            "claims", "The key is short", f"cat src/__init__.py; echo the key is {SECRET}", "the key is short"
+        )
         model = PolicyModel(only(claims, *steps(1)))
         assert world.run(model, secrets=(SECRET,)).run(1).counts == {"converged": 1}
         (name,) = world.ids()
@@ -465,7 +466,7 @@ class TestPages:
         for arguments, said in {
             ("show", "ffff"): "no graph's id begins with",
             ("graphs", "--from", "ffff", "--backend", "local"): "no trajectory's id begins with",
-            ("graphs", "--from", "ffff", "--carry", "reference", "--backend", "local"): "leave --carry out",
+            ("graphs", "--from", "ffff", "--carry", "reference", "--backend", "local"): "leave --carry and --stage out",
         }.items():
             assert run_command(["curate", *arguments, "--db", world.rollouts.database]) == 2
             err = capsys.readouterr().err
