@@ -90,13 +90,9 @@ class CuratorAgent(Generic[Shape]):
         The sandbox is as after these entries (`replay_calls`). Raises `LlmError`, `SandboxError`, `StoreError`.
         """
         spec = AttemptSpec(subject, 0, 1, 1, entries, AgentLimits(steps=self.limits.steps), stage_used=used_by(entries))
-        steppers: list[_AnswerStepper[Shape]] = []
-
-        def stepper(loop: AttemptLoop) -> _AnswerStepper[Shape]:
-            steppers.append(_AnswerStepper(loop, self))
-            return steppers[0]
-
-        loop = AttemptLoop(self.settings, self.prompt, SCHEMAS, self.gateway, sandbox, spec, recorder, (), stepper)
+        loop = AttemptLoop(
+            self.settings, self.prompt, SCHEMAS, self.gateway, sandbox, spec, recorder, (), self._stepper
+        )
         result = loop.run()
         if result.ending is not Ending.SUBMITTED:
             words = {
@@ -106,6 +102,9 @@ class CuratorAgent(Generic[Shape]):
             return AgentAnswer(None, result.ending, result.reason or words.get(result.ending, str(result.ending)))
         answer = next(entry for entry in reversed(loop.entries) if entry.kind is EntryKind.TURN)
         return AgentAnswer(self.read(answer), result.ending)
+
+    def _stepper(self, loop: AttemptLoop) -> _AnswerStepper[Shape]:
+        return _AnswerStepper(loop, self)
 
     def read(self, turn: Entry) -> Shape:
         """The answer that a turn holds. Raises `UnfitReply`."""
