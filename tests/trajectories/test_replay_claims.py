@@ -27,6 +27,17 @@ def test_the_mark_may_be_quoted_with_it() -> None:
     assert observation_fault(FACT, replayed(b"one\ntwo"), "two</output>") is None
 
 
+def test_lines_between_those_that_are_quoted_may_be_left_out() -> None:
+    assert observation_fault(FACT, replayed(b"[tool]\nfiles = 1\nstrict = true\n"), "[tool]\nstrict = true") is None
+
+
+def test_a_fault_names_the_line_that_is_not_printed() -> None:
+    fault = observation_fault(FACT, replayed(b"one\ntwo\n"), "one\nthree")
+    assert fault is not None and "this line is not printed: 'three'" in fault.words
+    fault = observation_fault(FACT, replayed(b"one\ntwo\n"), "two\none")
+    assert fault is not None and "in this order" in fault.words
+
+
 @pytest.mark.parametrize("claimed", ["three", "tw", "two\nthree", "two\none"])
 def test_what_was_not_printed_is_a_fault(claimed: str) -> None:
     fault = observation_fault(FACT, replayed(b"one\ntwo"), claimed)

@@ -112,17 +112,25 @@ def shown_lines(real: str, claimed: str, *, numbered: bool = False) -> list[int]
     """The numbers, from 0, of the real lines that a claimed excerpt covers; none where it does not stand there.
 
     Lines are compared masked and without white space at their ends. The claim is one run of consecutive real lines, or
-    several in order, between which it has a blank line or `LEFT_OUT`. Of several places the first is given, and one
-    whose blank lines are real before all others.
+    several in order, with a blank line, `LEFT_OUT` or nothing between them: a reader who is asked for the lines that
+    show something leaves out those between. Of several places the first is given, and one whose lines are consecutive
+    before all others.
 
     With `numbered` both are views of a file, in which a line may begin with its number: those of a claim may be left
     out, but not be others than the real ones.
     """
     for real_lines, claimed_lines in _readings(real, claimed) if numbered else [(_lines(real), _lines(claimed))]:
-        for blanks_part in (False, True):
-            if found := _places(real_lines, _runs(claimed_lines, blanks_part=blanks_part)):
+        runs = [_runs(claimed_lines, blanks_part=blanks_part) for blanks_part in (False, True)]
+        for wanted in (*runs, [[line] for run in runs[1] for line in run]):
+            if found := _places(real_lines, wanted):
                 return found
     return []
+
+
+def absent_line(real: str, claimed: str) -> str | None:
+    """The first line of a claim that stands nowhere in real output, for a model that is told of its fault."""
+    here = {line.strip() for line in (*_lines(real), *_numbered_lines(real)[1], "", LEFT_OUT)}
+    return next((line.strip() for line in claimed.split("\n") if masked(line).strip() not in here), None)
 
 
 def _lines(text: str) -> list[str]:

@@ -15,13 +15,14 @@ from dataclasses import dataclass, field
 from environments.sandboxes.sandbox import Sandbox
 from trajectories.curation.edits import FileContents
 from trajectories.curation.gates import NodeFault
-from trajectories.curation.masking import shows
+from trajectories.curation.masking import absent_line, shows
 from trajectories.curation.nodes import Action, ActionTool, Node, NodeKind
 from trajectories.scaffolds.tools.bash import Bash, BashArguments
 from trajectories.scaffolds.tools.editor import Editor, EditorArguments
 from trajectories.scaffolds.tools.tool import ToolResult, Workspace
 
 _FILES_TIMEOUT = 60.0
+_TOLD_CHARACTERS = 160
 _TOLD_LINES = 12
 """Lines of a real output that a fault quotes."""
 
@@ -130,12 +131,14 @@ def observation_fault(node: Node, replay: Replay, claimed: str) -> NodeFault | N
         shown = any(shows(text, claimed, numbered=numbered) for text in _quotable(replay.text))
     if shown:
         return None
+    absent = absent_line(replay.text, claimed)
+    which = "in this order" if absent is None else f"where this line is not printed: {absent[:_TOLD_CHARACTERS]!r}"
     lines = replay.text.splitlines()
     told = "\n".join(
         lines[:_TOLD_LINES] + ([f"[{len(lines) - _TOLD_LINES} more lines]"] if len(lines) > _TOLD_LINES else [])
     )
     return NodeFault(
-        rule, f"the action, run again, does not print the observation that is recorded; it prints:\n{told}"
+        rule, f"the action, run again, does not print the observation that is recorded, {which}; it prints:\n{told}"
     )
 
 
