@@ -59,19 +59,29 @@ class Bench:
         return self._replayer
 
     def fresh(self) -> Sandbox:
-        """The sandbox, as S_t is, for an agent to work in."""
-        replayer = self.replayer
-        replayer.reset()
+        """The sandbox, as S_t is, for an agent to work in. Raises `SandboxError`, `StateError`."""
+        replayer = self._ready()
         replayer.used()
         return replayer.sandbox
 
+    def _ready(self) -> Replayer:
+        """What runs actions, with a sandbox that is as S_t is: a new one where the last one has ended since."""
+        try:
+            self.replayer.reset()
+        except (SandboxLimit, SandboxLost):
+            if self._replayer is None:  # it was not to be had at all, which is no action's fault
+                raise
+            self.close()
+        return self.replayer
+
     def observe(self, action: Action, files: FileContents = NO_FILES) -> Replay:
         """See `Replayer.observe`. A sandbox that the action ends is its fault: at once where a limit was reached, else
-        after the third in a row. Raises `SandboxError`, `StateError`."""
+        after the third in a row; one that cannot be made is nobody's. Raises `SandboxError`, `StateError`."""
         losses = 0
         while True:
+            replayer = self._ready()
             try:
-                return self.replayer.observe(action, files)
+                return replayer.observe(action, files)
             except SandboxLimit as error:
                 self.close()
                 return Replay("", f"it ends the sandbox: {error}")

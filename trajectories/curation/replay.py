@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from environments.sandboxes.sandbox import Sandbox
+from prchain.errors import SandboxFileError
 from trajectories.curation.edits import FileContents
 from trajectories.curation.gates import NodeFault
 from trajectories.curation.masking import absent_line, shows
@@ -77,7 +78,10 @@ class Replayer:
         if files or action.tool is not ActionTool.VIEW:
             self._untouched = False
         workspace = Workspace(self.sandbox, timeout=self.timeout, most=self.most)
-        self._lay(files)
+        try:
+            self._lay(files)
+        except SandboxFileError as error:  # a file where another node has a folder
+            return Replay("", f"the files of other nodes cannot be laid beside it: {error}")
         result = self._take(action, workspace)
         if result.error is not None:
             return Replay(result.content, f"{result.error}: {' '.join(result.content.split())[:300]}")
@@ -101,15 +105,13 @@ class Replayer:
         return EditorArguments.model_validate({"command": command, "path": path, **values})
 
     def _lay(self, files: FileContents) -> None:
-        removed = []
-        for path, content in sorted(files.items()):
-            place = posixpath.join(self.sandbox.config.workdir, path)
-            if content is None:
-                removed.append(place)
-            else:
-                self.sandbox.write(place, content)
-        if removed:
+        places = {posixpath.join(self.sandbox.config.workdir, path): content for path, content in files.items()}
+        # First, since a folder may take the place of a file.
+        if removed := sorted(place for place, content in places.items() if content is None):
             self.sandbox.exec(f"rm -f -- {shlex.join(removed)}", timeout=_FILES_TIMEOUT)
+        for place, content in sorted(places.items()):
+            if content is not None:
+                self.sandbox.write(place, content)
 
 
 def observation_fault(node: Node, replay: Replay, claimed: str) -> NodeFault | None:
