@@ -25,6 +25,7 @@ from tests.trajectories.graphworld import (
     edit,
     graph_world,
     is_critic,
+    keeping,
     node,
     nodes_of,
     part,
@@ -60,7 +61,7 @@ def only(*nodes: Mapping[str, Any]) -> Policy:
 
 
 def keeps(number: int, round_: int, names: Sequence[str]) -> dict[str, Any]:
-    return {"verdicts": [{"id": name, "verdict": "keep"} for name in names]}
+    return keeping(names)
 
 
 class TestRounds:
@@ -109,9 +110,7 @@ class TestRounds:
     ) -> None:
         model = PolicyModel(distilling())
         world.run(model).run(1)
-        first, second = [
-            text for text in model.prompts("proposer") if "Round 1 of 6" in text or "Round 2 of 6" in text
-        ][0::3]
+        first, second = (next(it for it in model.prompts("proposer") if f"Round {n} of 6" in it) for n in (1, 2))
         told = "Nobody has run the check of part 1 twice. Next: Run check.sh again."
         assert told in second and told not in first
         assert "leak (No function `part_number_1` exists) was refused: H1" in second
@@ -123,6 +122,15 @@ class TestRounds:
         assert (report.counts, report.standing, model.asked) == ({}, 1, [])
         assert world.run(model, options={"rounds": 5}).run(1).counts == {"converged": 1}
         assert len(world.ids()) == 2
+
+    def test_a_graph_that_another_run_has_ended_meanwhile_stays_as_it_is(self, world: GraphWorld) -> None:
+        model = PolicyModel(distilling())
+        run = world.run(model)
+        chosen = run.pending()
+        assert world.run().run(1).counts == {"converged": 1}
+        facts = world.whole()
+        assert run.run(1, chosen).counts == {"converged": 1}
+        assert model.asked == [] and world.whole() == facts
 
     def test_with_the_references_carried_every_stage_has_a_graph_on_the_developers_work(
         self, world: GraphWorld
@@ -484,7 +492,7 @@ def test_the_command_makes_graphs_and_a_dry_run_asks_nothing(
     lines = [
         {"purpose": "proposer", "contains": "No file holds the value", "reply": {"nodes": []}},
         {"purpose": "proposer", "reply": {"nodes": steps(number)}},
-        {"purpose": "critic", "reply": keeps(number, 1, ["analysis", "plan", "edit"])},
+        {"purpose": "critic", "reply": keeping(["analysis", "plan", "edit"])},
     ]
     (tmp_path / "script.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     monkeypatch.setenv("PRCHAIN_LLM_SCRIPT", str(tmp_path / "script.jsonl"))

@@ -41,7 +41,7 @@ from sql.ledger import open_gateway
 from sql.lock import exclusive_lock
 from sql.outcomes import PROVED, READY
 from sql.store import Store, Transaction
-from sql.tables import ChainStage, StageTests, Task, TaskStage, Trajectory
+from sql.tables import ChainStage, GraphRow, StageTests, Task, TaskStage, Trajectory
 from trajectories.curation.bench import Bench
 from trajectories.curation.curators import TOOLS_HASH, LlmCurators, PrivilegedTexts, prompts
 from trajectories.curation.distill import Distiller
@@ -343,6 +343,9 @@ def make_graph(context: GraphContext, unit: GraphUnit, tell: Tell) -> UnitResult
     """
     store, options = context.store, context.options
     with store.reading() as tx:
+        for outcome, reason in tx.rows(GraphRow, "outcome", "reason", id=unit.id):
+            if outcome in FINAL:  # another run has ended it since this one chose it
+                return UnitResult(unit, outcome, reason, unit.id)
         task = read_task(tx, unit.chain_id)
     stage = task.stages[unit.position - 1]
     _require_tests(stage, unit.chain_id)
