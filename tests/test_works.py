@@ -1,4 +1,4 @@
-"""One fault table over the five kinds of work, units that are run in another process, and two runs at once."""
+"""One fault table over the six kinds of work, units that are run in another process, and two runs at once."""
 
 from __future__ import annotations
 
@@ -36,6 +36,7 @@ INFRASTRUCTURE = {
     "proofs": EngineUnavailable("no daemon"),
     "calibration": EndpointUnreachable("down"),
     "rollouts": EndpointUnreachable("down"),
+    "graphs": EndpointUnreachable("down"),
 }
 """A failure of the infrastructure that each kind needs; for rollouts, a test below has also the engine."""
 
@@ -45,6 +46,7 @@ OWN = {
     "proofs": CloneFailed("gone"),
     "calibration": ScriptUnknown("no such line"),
     "rollouts": ScriptUnknown("no such line"),
+    "graphs": ScriptUnknown("no such line"),
 }
 """A failure of one unit that is not infrastructure."""
 
@@ -56,7 +58,7 @@ class Killed(BaseException):
 @pytest.fixture(autouse=True)
 def sandboxes(request: pytest.FixtureRequest) -> None:
     kind = request.getfixturevalue("kind") if "kind" in request.fixturenames else None
-    if kind is not None and kind.name in {"proofs", "rollouts"}:
+    if kind is not None and kind.name in {"proofs", "rollouts", "graphs"}:
         request.getfixturevalue("bubblewrap")
 
 
@@ -194,7 +196,7 @@ class TestFaults:
     ) -> None:
         with world(kind, tmp_path, monkeypatch) as case:
             with kind.open(case) as work:
-                store = work.context.store if kind.name == "rollouts" else work._store
+                store = work.context.store if kind.name in {"rollouts", "graphs"} else work._store
                 dead: list[bool] = []
 
                 def die(key: str) -> None:
@@ -214,7 +216,7 @@ class TestFaults:
             finish(kind, case)
             assert case.facts() == calm(kind) and case.running() == 0
 
-    @pytest.mark.parametrize("name", ["tasks", "calibration", "rollouts"])
+    @pytest.mark.parametrize("name", ["tasks", "calibration", "rollouts", "graphs"])
     def test_a_budget_that_ends_ends_the_run_with_its_first_unit(
         self,
         name: str,
@@ -224,7 +226,7 @@ class TestFaults:
         request: pytest.FixtureRequest,
     ) -> None:
         kind = KINDS[name]
-        if name == "rollouts":
+        if name in {"rollouts", "graphs"}:
             request.getfixturevalue("bubblewrap")
         with world(kind, tmp_path, monkeypatch) as case:
             with kind.open(case) as work:

@@ -1,4 +1,4 @@
-"""The five kinds of work in small worlds: how each is opened, a hook deep in it, and the rows it leaves."""
+"""The six kinds of work in small worlds: how each is opened, a hook deep in it, and the rows it leaves."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from prchain.llm.gateway import Gateway, Route
 from prchain.llm.model import Reply, Request
 from prchain.settings import Settings
 from sql.tables import (
+    GraphRow,
     LlmCall,
     MineRun,
     ReferenceRun,
@@ -34,7 +35,10 @@ from tests.chains.taskworld import OVERVIEW, PLAN, crowd, crowd_query, mined, sh
 from tests.environments.stageworld import stage_world
 from tests.miner.gitworld import World
 from tests.models import FakeModel
-from tests.trajectories.rolloutworld import rollout_world
+from tests.trajectories.graphworld import graph_facts, graph_world, keeping, node_names, steps
+from tests.trajectories.rolloutworld import query, rollout_world
+from trajectories.curation.options import GraphOptions
+from trajectories.curation.run import GraphChoice
 from trajectories.options import RolloutOptions
 from trajectories.rollouts.run import RolloutChoice
 from trajectories.verdicts.calibrate import CalibrationOptions
@@ -278,6 +282,39 @@ def _hook_rollouts(work: Any, act: Act) -> None:
     _hook_model(work.context.gateway, act, lambda request: chain_of(request.subject.partition("/")[0]))
 
 
+# ---- process graphs
+
+
+@contextmanager
+def _graphs(folder: Path) -> Iterator[Case]:
+    with graph_world(folder, [(number,) for number in range(1, UNITS + 1)]) as world:
+        lines: list[dict[str, Any]] = []
+        for number in range(1, UNITS + 1):
+            nodes = steps(number)
+            # The second round shows what the first one came to, and the query of the chain as both do.
+            lines += [
+                {"purpose": "proposer", "contains": nodes[0]["statement"], "reply": {"nodes": []}},
+                {"purpose": "proposer", "contains": query(number), "reply": {"nodes": nodes}},
+                {"purpose": "critic", "contains": query(number), "reply": keeping(node_names(nodes))},
+            ]
+        environment = _environment(world.store, folder, PRCHAIN_LLM_SCRIPT=_script(folder, lines))
+        running = lambda: len(world.rows(GraphRow, "id", outcome="running"))  # noqa: E731
+        opening = (GraphOptions(backend="local"), GraphChoice())
+        yield Case(environment, opening, lambda: graph_facts(world.store), running)
+
+
+def _hook_graphs(work: Any, act: Act) -> None:
+    store = work.context.store
+
+    @functools.cache
+    def chain_of(graph: str) -> str:
+        with store.reading() as tx:
+            [(chain, position)] = tx.rows(GraphRow, "chain_id", "position", id=graph)
+        return f"{chain} stage {position}"
+
+    _hook_model(work.context.gateway, act, lambda request: chain_of(request.subject.partition("/")[0]))
+
+
 KINDS = {
     kind.name: kind
     for kind in (
@@ -303,6 +340,13 @@ KINDS = {
             _rollouts,
             ("rollouts", "run", "--backend", "local", "--refinements", "0"),
             _hook_rollouts,
+        ),
+        Kind(
+            "graphs",
+            "trajectories.curation.run",
+            _graphs,
+            ("curate", "graphs", "--backend", "local"),
+            _hook_graphs,
         ),
     )
 }

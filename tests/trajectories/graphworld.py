@@ -103,9 +103,7 @@ def nodes_of(number: int, round_: int) -> list[dict[str, Any]]:
         runs("absent", f"Part {number} is not there yet", probe, "absent"),
         runs("leak", f"No function `part_number_{number}` exists", "ls src", "__init__.py", "static_fact"),
         runs("untrue", "The README is about a shop", "cat README.md", "# shop"),
-        node(
-            "vague", "static_fact", f"The value {number} is wanted", query_line(number), tool="view_problem_statement"
-        ),
+        node("vague", "static_fact", f"{number} is wanted", query_line(number), tool="view_problem_statement"),
         node("wide", "static_fact", "The README is short", "# till", tool="view", path="README.md", first=1, last=1),
         node("repro", "reproduce_script", f"A check for part {number} fails", "absent", **script),
         *steps(number),
@@ -130,6 +128,16 @@ def verdicts_of(number: int, round_: int, names: Sequence[str]) -> dict[str, Any
         "verdicts": [{"id": name, **special.get(name, {"verdict": "keep"})} for name in names],
         "feedback": feedback if round_ == 1 else [],
     }
+
+
+def keeping(names: Sequence[str]) -> dict[str, Any]:
+    """The answer of a critic that keeps all of these and has nothing to say."""
+    return {"verdicts": [{"id": name, "verdict": "keep"} for name in names]}
+
+
+def node_names(nodes: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The ids of these candidates."""
+    return [str(candidate["id"]) for candidate in nodes]
 
 
 Nodes = Callable[[int, int], Sequence[Mapping[str, Any]]]

@@ -69,8 +69,11 @@ def after_round(
 
 
 def with_notes(state: GraphState, notes: Sequence[str], clean: Callable[[str], str]) -> GraphState:
-    """The state after a round with notes on it. Words that may quote the output of commands are cleaned: they are
-    stored as reasons, and the next round's proposer is told the same, whether there was a kill in between or not."""
+    """The state after a round, with notes on it.
+
+    Words that may quote the output of commands are cleaned: they are stored, and the next round's proposer is told the
+    stored ones, whether there was a kill in between or not.
+    """
     candidates = tuple(
         replace(candidate, reasons=tuple(fault._replace(words=clean(fault.words)) for fault in candidate.reasons))
         for candidate in state.candidates
