@@ -118,9 +118,14 @@ def proposing(*rounds: Sequence[NodeReply] | None) -> Proposals:
     return answer
 
 
-def distiller(folder: Path, options: GraphOptions = OPTIONS) -> Distiller:
+def distiller(
+    folder: Path,
+    options: GraphOptions = OPTIONS,
+    before: Mapping[str | bytes, Content] = BEFORE,
+    after: Mapping[str | bytes, Content] = AFTER,
+) -> Distiller:
     store = new_store(folder)
-    base, landed = store.commit(plant(store, BEFORE)), store.commit(plant(store, AFTER))
+    base, landed = store.commit(plant(store, before)), store.commit(plant(store, after))
     start = store.tree_of(base)
     target = target_patch(store, store, Stage(1, 7, base, landed, "2026-01-01T00:00:00Z"), start)
     bench: Any = EchoBench(store, start)
@@ -181,6 +186,29 @@ def test_an_observation_that_the_action_does_not_print_is_refused_and_the_propos
     assert {fault.rule for it in state.candidates for fault in it.reasons} == {"R4"}
     assert "real words" in state.feedback[0] and state.feedback[0].startswith("f9 (A claim) was refused: R4")
     assert state.ending is None, "an empty set is no fixed point"
+
+
+@pytest.mark.parametrize(
+    ("said", "fate"),
+    [
+        ("getattr(till, name)", "keep"),
+        ("import warnings", "keep"),
+        ("from decimal import Decimal", "refused"),
+        ("till.__getattr__", "refused"),
+        ("till.__getattr__ and getattr", "refused"),
+    ],
+)
+def test_words_and_lines_of_the_reference_that_stand_in_the_tree_are_no_secret(
+    tmp_path: Path, said: str, fate: str
+) -> None:
+    other = "  import  warnings\nfound = getattr(value, 'old')\n"
+    new = "import warnings\nfrom decimal import Decimal\n\ndef __getattr__(name):\n    return Decimal(name)\n"
+    before = BEFORE | {"src/other.py": other}
+    made = distiller(tmp_path, before=before, after=before | {"src/till.py": new})
+    script = reply(
+        "script", "reproduce_script", "It fails", "made", tool="create", path="r.py", content=f"{said}\n", command="r"
+    )
+    assert fates(made.round(GraphState(), ListedCurators(proposing([script]), keep_all))) == {"script": fate}
 
 
 def test_validations_run_on_the_tree_with_all_edits_and_fall_where_an_edit_falls(tmp_path: Path) -> None:

@@ -139,7 +139,16 @@ class Distiller:
     @cached_property
     def _leaks(self) -> LeakGate:
         here = frozenset(map(path_text, self._entries))
-        return LeakGate(self.target.facts, self.target.hidden_paths, here, self.query)
+        return LeakGate(self.target.facts, self.target.hidden_paths, here, self.query, self._stands)
+
+    def _stands(self, said: str) -> bool:
+        """Whether a word, or a line but for its white space, stands in S_t."""
+        if said.isidentifier():
+            return bool(self.trees.words_at(self.target.start, [said]))
+        texts = self.trees.texts(self.target.start)
+        return any(
+            " ".join(line.split()) == said for text in texts for line in text.decode("utf-8", "replace").split("\n")
+        )
 
     @cached_property
     def _entries(self) -> Mapping[bytes, TreeEntry]:

@@ -7,7 +7,7 @@ What needs a sandbox (R4, R5, H3) is in `trajectories.curation.replay`; edits (R
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -76,6 +76,9 @@ _TELLS_THE_FIX = re.compile(
 
 _ONLY_PRINTS = re.compile(r"\s*(?:echo|printf|true|:)(?!\S)[^|;&`$<>\n]*")
 """A command that prints what stands in itself: evidence of nothing."""
+
+_OF_THE_CODE = frozenset({"introduced_name", "code_line"})
+"""Kinds of findings whose evidence is a word or a line of code."""
 
 _DOTS = re.compile(r"…|(?<!\.)\.\.\.(?!\.)")
 _CODE_BEFORE = re.compile(r"\./\Z|\w\[\Z|[\[(,]\s*\Z|:[ \t]*\Z|^[ \t]*\Z")
@@ -170,12 +173,15 @@ def _is_code(above: str, line: str, start: int, end: int) -> bool:
 @dataclass(frozen=True)
 class LeakGate:
     """Finds what a node must not say: names and lines that only the reference has, hidden tests, and the reference
-    itself (H1 in part, H2). `known` is the query as the agent reads it: what stands there is no secret."""
+    itself (H1 in part, H2). `known` is the query as the agent reads it: what stands there is no secret. Nor is what
+    `stands` in the tree that the agent starts on, a word or a line: the reference may repeat it, or have it in another
+    spelling (``import json``, ``__getattr__`` beside ``getattr``)."""
 
     facts: StageFacts
     hidden_paths: frozenset[str]
     paths_at_start: frozenset[str]
     known: str = ""
+    stands: Callable[[str], bool] = lambda said: False
 
     def __call__(self, node: Node) -> list[NodeFault]:
         """The faults of a node."""
@@ -199,7 +205,9 @@ class LeakGate:
     def leaks(self, text: str) -> list[str]:
         """What a text has of the reference alone, in words."""
         found = check(text, [self._own_facts], 1, kind="issue", paths_at_base=self.paths_at_start)
-        return list(dict.fromkeys(finding.words() for finding in found if finding.severity == "leak"))
+        leaks = [finding for finding in found if finding.severity == "leak"]
+        secret = [it for it in leaks if it.kind not in _OF_THE_CODE or not self.stands(it.evidence)]
+        return list(dict.fromkeys(finding.words() for finding in secret))
 
     @property
     def _own_facts(self) -> StageFacts:
