@@ -19,6 +19,8 @@ from prchain.leaks.vocabulary import is_plain
 from trajectories.curation.entities import EDGE_KINDS, Entity, EntityKind, Place, Surfaced, entities, places
 from trajectories.curation.nodes import MILESTONES, ActionTool, Node
 
+_NAMES = (EntityKind.NAME, EntityKind.DEFINED)
+
 ORDER = "order"
 """The rule of an edge between milestones; other edges have an entity instead."""
 
@@ -113,16 +115,18 @@ def _order(nodes: Sequence[Node]) -> Iterator[Prerequisite]:
 def _shown_first(
     nodes: Sequence[Node], query: str, defined: frozenset[str], roots: Collection[str]
 ) -> Iterator[Prerequisite]:
-    """From the node that is first to show what a node's action names, unless it is that node or the query."""
+    """From the node that is first to show what a node's action names, unless it is that node or the query. Texts that an
+    agent writes itself show what they name to no other node, and need no later one to show it."""
     shown = [_surfaced(node.shown, defined, roots) for node in nodes]
     lines = [list(_places(node, roots)) for node in nodes]
     told = _surfaced(query, defined, roots)
-    for node in nodes:
+    for number, node in enumerate(nodes):
         for entity in sorted(_named(node.action.text, defined, roots), key=_order_of):
             if told.holds(entity):
                 continue
-            first = next((place for place, surfaced in enumerate(shown) if surfaced.holds(entity)), None)
-            if first is not None and nodes[first] is not node:
+            earlier = shown[:number] if node.written else shown
+            first = next((place for place, surfaced in enumerate(earlier) if surfaced.holds(entity)), number)
+            if first != number:
                 yield Prerequisite(nodes[first].name, node.name, entity.text)
         if node.action.tool is ActionTool.VIEW:
             wanted = _view(node, roots)
@@ -143,7 +147,7 @@ def _surfaced(text: str, defined: frozenset[str], roots: Collection[str]) -> Sur
 
 def _named(text: str, defined: frozenset[str], roots: Collection[str]) -> list[Entity]:
     found = entities(text, roots=roots, kinds=EDGE_KINDS)
-    return [entity for entity in found if entity.kind is not EntityKind.NAME or entity.text in defined]
+    return [entity for entity in found if entity.kind not in _NAMES or entity.text in defined]
 
 
 def _view(node: Node, roots: Collection[str]) -> Place:

@@ -154,10 +154,14 @@ class Node:
 
     @property
     def shown(self) -> str:
-        """What an agent that has taken the action has in front of it: the output, and what it wrote itself."""
-        action = self.action
-        own = (action.path, action.content, action.old, action.new) if action.writes else (action.thought,)
-        return "\n".join([*(part for part in own if part), self.observation])
+        """What its action lets an agent see that was not there before: the output, and a file that it makes."""
+        made = self.action.path if self.action.tool is ActionTool.CREATE else None
+        return "\n".join(filter(None, (made, self.observation)))
+
+    @property
+    def written(self) -> bool:
+        """Whether the agent writes its text itself, so that what it names need not have been shown before."""
+        return self.action.writes or self.action.tool is ActionTool.THINK
 
 
 _MARKS = {ord(mark): None for mark in '`*"\u201c\u201d\u00ab\u00bb'} | dict.fromkeys((0x2018, 0x2019), "'")
