@@ -227,6 +227,16 @@ class TestDroppedRounds:
         kept = {key for key, verdict in world.verdicts(name).items() if verdict == "keep"}
         assert {key.partition(".")[0] for key in kept} == {key.partition(".")[0] for key in KEPT} | {"vague"}
 
+    def test_why_a_round_was_dropped_outlasts_a_run_that_failed_after_it(self, world: GraphWorld) -> None:
+        def fails(request: Request) -> None:
+            if "Round 2 of" in request.messages[1].content:
+                raise EndpointTimeout("late")
+
+        report = world.run(PolicyModel(self.faulty(9), fails)).run(1)
+        assert report.counts == {"endpoint_timeout": 1}
+        _, _, reason = made(world, self.faulty(9))
+        assert "round 1: the proposer gave no answer" in str(reason)
+
     def test_an_agent_that_only_calls_tools_is_told_to_answer_and_then_dropped(self, world: GraphWorld) -> None:
         inner = distilling()
 
