@@ -19,6 +19,7 @@ from tests.prchain.treeworld import Content, new_store, plant
 from trajectories.curation.candidates import NodeCandidate, NodeVerdict, hashes, kept_nodes, unused_name
 from trajectories.curation.distill import Distiller
 from trajectories.curation.edits import FileContents
+from trajectories.curation.graph import ProcessGraph
 from trajectories.curation.nodes import Action, ActionTool, Node, NodeKind
 from trajectories.curation.options import GraphOptions
 from trajectories.curation.outcomes import CAPPED, CONVERGED, CYCLIC, DRY, INSUFFICIENT
@@ -177,6 +178,14 @@ def test_the_critic_prunes_and_revises_and_its_words_go_back_verbatim(tmp_path: 
     assert state.feedback[-1] == "g Next: l"
 
 
+def test_a_revised_node_keeps_its_evidence_where_its_action_stays(tmp_path: Path) -> None:
+    patched = fact("f1").model_dump() | {"statement": "a truer claim", "observation": ""}
+    critic = verdicts(f1={"verdict": "revise", "reasons": ["H3: so"], "patched_node": patched})
+    state = distiller(tmp_path).round(GraphState(), ListedCurators(proposing([fact("f1")]), critic))
+    assert fates(state) == {"f1": "revise", "f1.2": "keep"}
+    assert state.feedback[0] == "f1 (claim f1) was replaced by the critic: H3, so"
+
+
 def test_an_observation_that_the_action_does_not_print_is_refused_and_the_proposer_is_told(tmp_path: Path) -> None:
     wrong = reply("f9", "static_fact", "A claim", "other words", tool="bash", command="say real words")
     broken = reply("f8", "static_fact", "Another", "x", tool="bash", command="cat nothing")
@@ -267,16 +276,13 @@ def test_a_dropped_round_changes_nothing_and_is_no_fixed_point(tmp_path: Path) -
     assert fates(state)["f2"] == "dropped" and fates(state)["f3"] == "keep"
 
 
-def test_a_milestone_that_names_what_only_a_later_one_shows_is_cyclic(tmp_path: Path) -> None:
-    made = distiller(tmp_path)
-    shows = reply("check", "validation", "It is so", "src/secret.py", tool="bash", command="say src/secret.py")
-    thinks = reply("plan", "fix_plan", "Go", tool="think", thought="As src/secret.py has it.")
-    first = run(
-        made,
-        ListedCurators(proposing([ANALYSIS, PLAN, EDIT, shows], [thinks.model_copy(update={"id": "p2"})]), keep_all),
-    )
-    outcome, reason = made.outcome(first, made.graph(first))
-    assert outcome == CYCLIC and reason == "p2 names src/secret.py, which only check shows"
+def test_a_graph_of_which_too_many_edges_are_dropped_is_cyclic(tmp_path: Path) -> None:
+    made = distiller(tmp_path, GraphOptions(backend="unsafe-local", most_dropped=0))
+    state = run(made, ListedCurators(proposing(WHOLE), keep_all))
+    graph = made.graph(state)
+    assert made.outcome(state, graph)[0] == CONVERGED
+    outcome, reason = made.outcome(state, ProcessGraph(graph.nodes, graph.edges, graph.edges[:1]))
+    assert outcome == CYCLIC and str(reason).startswith("1 edge would close a cycle")
 
 
 def test_names_of_nodes_stay_unique_over_the_rounds(tmp_path: Path) -> None:
@@ -313,6 +319,11 @@ def test_a_proposal_with_odd_or_double_ids_or_too_many_nodes_is_told_so() -> Non
 def test_verdicts_are_one_for_each_candidate_with_what_they_need(rows: list[dict[str, Any]], words: str) -> None:
     with pytest.raises(UnfitReply, match=words):
         check_verdicts(CriticReply.model_validate({"verdicts": rows}), ["a", "b"])
+
+
+def test_nodes_that_stand_need_no_verdict_and_may_have_one() -> None:
+    rows = [{"id": "a", "verdict": "keep"}, {"id": "old", "verdict": "prune", "reasons": ["H1: so"]}]
+    check_verdicts(CriticReply.model_validate({"verdicts": rows}), ["a"], ["old", "older"])
 
 
 # ---- properties

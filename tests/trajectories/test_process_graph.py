@@ -140,7 +140,7 @@ def test_the_papers_example_has_its_milestones_in_order(moto: ProcessGraph) -> N
         ("edit_1", "val_2"),
     }
     assert ("f6", "analysis") in edges(moto)
-    assert moto.dropped == () and moto.backward == ()
+    assert moto.dropped == () and moto.dropped_share == 0
 
 
 def test_the_papers_example_has_the_papers_frontier_at_step_22(moto: ProcessGraph) -> None:
@@ -195,20 +195,31 @@ def test_an_edge_that_would_close_a_cycle_is_dropped_and_counted() -> None:
     graph = linked(nodes, "")
     assert edges(graph) == {("b", "a")}
     assert [(edge.source, edge.target) for edge in graph.dropped] == [("a", "b")]
-    assert graph.backward == ()
+    assert graph.dropped_share == 0.5
 
 
-def test_a_plan_that_names_what_only_the_validation_shows_goes_backward() -> None:
+def test_what_an_agent_writes_itself_need_not_be_shown_by_a_later_node() -> None:
     nodes = [
         think("analysis", NodeKind.ISSUE_ANALYSIS, "t"),
         think("plan", NodeKind.FIX_PLAN, "as src/secret.py says"),
         bash("edit", "rm a.py", "", NodeKind.CODE_EDIT),
         bash("check", "ls", "src/secret.py", NodeKind.VALIDATION),
     ]
-    assert linked(nodes, "").backward == (), "what a thought says first, it shows itself"
-    shown = Node("plan", NodeKind.FIX_PLAN, "t", Action(ActionTool.BASH, command="cat src/secret.py"), "")
-    graph = linked([nodes[0], nodes[2], nodes[3], shown], "")
-    assert [(edge.source, edge.target) for edge in graph.backward] == [("check", "plan")]
+    assert linked(nodes, "").dropped == ()
+    shown = bash("early", "ls", "src/secret.py")
+    assert ("early", "plan") in edges(linked([shown, *nodes], ""))
+
+
+def test_a_script_shows_its_path_and_its_output_and_not_what_it_says() -> None:
+    action = Action(ActionTool.CREATE, path="try.py", content="import src.till\nprice_of()", command="python try.py")
+    script = Node("script", NodeKind.REPRODUCE_SCRIPT, "It fails", action, "File src/store.py, line 3")
+    nodes = [script, bash("a", "cat src/store.py", ""), bash("b", "grep price_of x", ""), bash("c", "cat try.py", "")]
+    assert edges(linked(nodes, "", defined={"price_of"})) == {("script", "a"), ("script", "c")}
+
+
+def test_a_name_that_a_script_defines_and_the_tree_does_not_makes_no_edge() -> None:
+    nodes = [bash("a", "ls", "def first(): pass"), bash("b", "python -c 'def first(): pass'", "")]
+    assert edges(linked(nodes, "")) == set()
 
 
 def test_levels_are_one_more_than_the_highest_before() -> None:

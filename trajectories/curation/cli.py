@@ -74,13 +74,20 @@ def curate() -> None:
     show_default=True,
     help="How often an agent is told that its answer does not fit, before its round is dropped.",
 )
-@click.option("--nodes", type=click.IntRange(min=1), default=60, show_default=True, help="Of one answer at most.")
+@click.option("--nodes", type=click.IntRange(min=1), default=30, show_default=True, help="Of one answer at most.")
 @click.option(
     "--wide-view",
     type=click.IntRange(min=1),
     default=60,
     show_default=True,
     help="Views of so many lines are narrowed to their evidence.",
+)
+@click.option(
+    "--most-dropped",
+    type=click.FloatRange(0, 1),
+    default=0.25,
+    show_default=True,
+    help="The share of edges by name that may be dropped for a cycle.",
 )
 @click.option(
     "--observation-chars",

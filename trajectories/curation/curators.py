@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from prchain.errors import SandboxLimit, SandboxLost
+from prchain.errors import ContextTooLong, SandboxLimit, SandboxLost
 from prchain.llm.gateway import Gateway
 from prchain.llm.prompts import Fence, Prompt, load_prompt
 from sql.store import Store
@@ -21,6 +21,7 @@ from trajectories.curation.rounds import GraphState
 from trajectories.curation.rows import MessageRecorder, read_messages
 from trajectories.curation.shapes import CriticReply, ProposerReply, check_proposal, check_verdicts
 from trajectories.identity import digest
+from trajectories.model import Ending
 from trajectories.scaffolds.attempt_loop import LoopSettings
 from trajectories.scaffolds.observations import cut
 
@@ -86,8 +87,8 @@ class LlmCurators:
 
     def criticize(self, state: GraphState, nodes: Sequence[Node], mismatch: Mapping[str, str]) -> CriticReply | None:
         """See `Curators`."""
-        names = [node.name for node in nodes]
-        agent = self._agent(CRITIC, CriticReply, lambda reply: check_verdicts(reply, names))
+        new, standing = ([node.name for node in nodes if _is_new(node, state) is it] for it in (True, False))
+        agent = self._agent(CRITIC, CriticReply, lambda reply: check_verdicts(reply, new, standing))
         return self._ask(agent, CRITIC, state, nodes, mismatch)
 
     def _agent(self, purpose: str, shape: type[Shape], check: Callable[[Shape], None]) -> CuratorAgent[Shape]:
@@ -113,7 +114,10 @@ class LlmCurators:
         nodes: Sequence[Node],
         mismatch: Mapping[str, str],
     ) -> Shape | None:
-        """The answer of a round; None where it is dropped. Raises `LlmError`, `SandboxError`, `StoreError`."""
+        """The answer of a round; None where it is dropped. Raises `LlmError`, `SandboxError`, `StoreError`.
+
+        A prompt that does not fit the model is none of the agent's faults: a model with more room can go on.
+        """
         number = state.rounds + 1
         recorder = MessageRecorder(self._store, self._graph_id, number, purpose)
         losses = 0
@@ -134,13 +138,18 @@ class LlmCurators:
                     continue
                 self._note(f"round {number}: the {purpose}'s sandbox was ended: {error}")
                 return None
+            if answer.ending is Ending.CONTEXT_LIMIT:
+                raise ContextTooLong(f"round {number}, {purpose}: {answer.reason}")
             if answer.value is None:
                 self._note(f"round {number}: the {purpose} gave no answer: {answer.reason}")
             return answer.value
 
     def _variables(self, state: GraphState, nodes: Sequence[Node], mismatch: Mapping[str, str]) -> dict[str, Any]:
         texts, options = self._texts, self._options
-        shown = [{"name": node.name, "text": node_text(node)} for node in nodes]
+        shown = [
+            {"name": node.name, "text": node_text(node, whole=new), "new": new}
+            for node, new in ((node, _is_new(node, state)) for node in nodes)
+        ]
         edits = "\n".join(f"{path}: {words}" for path, words in mismatch.items())
         fence = Fence(
             texts.query,
@@ -148,7 +157,7 @@ class LlmCurators:
             texts.tests,
             texts.test_patch,
             edits,
-            *(node["text"] for node in shown),
+            *(str(node["text"]) for node in shown),
             *state.feedback,
         )
         return {
@@ -164,13 +173,19 @@ class LlmCurators:
             "round": state.rounds + 1,
             "rounds": options.rounds,
             "tool_calls": options.tool_calls,
+            "most_nodes": options.nodes,
             "workdir": self._workdir,
         }
 
 
-def node_text(node: Node) -> str:
-    """A node as both agents read it."""
+def _is_new(node: Node, state: GraphState) -> bool:
+    """Whether a node was proposed in the round after this state."""
+    return node.round > state.rounds
+
+
+def node_text(node: Node, *, whole: bool) -> str:
+    """A node as both agents read it; only a whole one with what it printed."""
     lines = [f"kind: {node.kind}", f"statement: {node.statement}", f"action: {node.action.to_json()}"]
-    if node.observation:
+    if whole and node.observation:
         lines.append(f"observation:\n{cut(node.observation, _SHOWN)}")
     return "\n".join(lines)

@@ -171,9 +171,12 @@ class Distiller:
                 name = unused_name(candidate.node.name, names, 2)
                 names.add(name)
                 judged.append(candidate.ended(NodeVerdict.REVISE, number, verdict.faults()))
-                patched = verdict.patched_node
+                patched, action = verdict.patched_node, candidate.node.action
+                node = patched.node(name, number, self.roots)
+                # The evidence of an action that stays may be left out.
+                claimed = patched.observation or (candidate.claimed if node.action == action else "")
                 held = [node for node in kept_nodes(candidates) if node.name != candidate.node.name]
-                revised.append(self._examine(patched.node(name, number, self.roots), patched.observation, held, number))
+                revised.append(self._examine(node, claimed, held, number))
         return [*judged, *revised]
 
     def _settled(self, candidates: Sequence[NodeCandidate], number: int) -> list[NodeCandidate]:
@@ -218,11 +221,12 @@ class Distiller:
         return unlike(self._edited(nodes), self.target)
 
     def _code_feedback(self, candidates: Sequence[NodeCandidate], number: int) -> list[str]:
-        """What code tells the proposer of this round: what was refused and why, and what the edits lack."""
+        """What the proposer is told of this round by code: what fell, by which rule, and what the edits lack."""
         told = [
-            f"{candidate.node.name} ({candidate.node.statement[:_QUOTED]}) was refused: {fault.rule}, {fault.words}"
+            f"{candidate.node.name} ({candidate.node.statement[:_QUOTED]}) {_FELL[candidate.verdict]}: "
+            f"{fault.rule}, {fault.words}"
             for candidate in candidates
-            if candidate.verdict is NodeVerdict.REFUSED and candidate.verdict_round == number
+            if candidate.verdict in _FELL and candidate.verdict_round == number
             for fault in candidate.reasons
         ]
         wrong = self.mismatch(kept_nodes(candidates))
@@ -249,12 +253,22 @@ class Distiller:
         if wrong:
             paths = "; ".join(f"{path}: {words}" for path, words in list(wrong.items())[:3])
             return INSUFFICIENT, f"after {state.rounds} rounds the edits are not the reference: {paths}"
-        if graph.backward:
-            edge = graph.backward[0]
-            return CYCLIC, f"{edge.target} names {edge.reason}, which only {edge.source} shows"
+        if graph.dropped_share > self.options.most_dropped:
+            count = len(graph.dropped)
+            return (
+                CYCLIC,
+                f"{count} edges would close a cycle, more than {self.options.most_dropped:.0%} of those by name",
+            )
         assert state.ending is not None
         return state.ending, None
 
+
+_FELL = {
+    NodeVerdict.REFUSED: "was refused",
+    NodeVerdict.PRUNE: "was pruned by the critic",
+    NodeVerdict.REVISE: "was replaced by the critic",
+}
+"""Verdicts of which the proposer is told, in words."""
 
 _BEFORE_EDITS = set(NodeKind) - {NodeKind.CODE_EDIT, NodeKind.VALIDATION}
 

@@ -58,14 +58,10 @@ class ProcessGraph:
         return {name: level for level, names in generations for name in names}
 
     @property
-    def backward(self) -> tuple[Prerequisite, ...]:
-        """Dropped edges from a milestone to one of an earlier kind: its action names what only a later one shows."""
-        place = {node.name: MILESTONES.index(node.kind) for node in self.nodes if node.kind in MILESTONES}
-        return tuple(
-            edge
-            for edge in self.dropped
-            if edge.source in place and edge.target in place and place[edge.source] > place[edge.target]
-        )
+    def dropped_share(self) -> float:
+        """The share of edges between what is shown and what is named that would have closed a cycle."""
+        named = sum(edge.reason != ORDER for edge in self.edges) + len(self.dropped)
+        return len(self.dropped) / named if named else 0.0
 
     def predecessors(self, name: str) -> set[str]:
         """The names of the nodes that have to be established before a node."""
@@ -115,8 +111,8 @@ def _order(nodes: Sequence[Node]) -> Iterator[Prerequisite]:
 def _shown_first(
     nodes: Sequence[Node], query: str, defined: frozenset[str], roots: Collection[str]
 ) -> Iterator[Prerequisite]:
-    """From the node that is first to show what a node's action names, unless it is that node or the query. Texts that an
-    agent writes itself show what they name to no other node, and need no later one to show it."""
+    """From the node that is first to show what a node's action names, unless it is that node or the query. Texts that
+    an agent writes itself show what they name to no other node, and need no later one to show it."""
     shown = [_surfaced(node.shown, defined, roots) for node in nodes]
     lines = [list(_places(node, roots)) for node in nodes]
     told = _surfaced(query, defined, roots)
@@ -130,8 +126,8 @@ def _shown_first(
                 yield Prerequisite(nodes[first].name, node.name, entity.text)
         if node.action.tool is ActionTool.VIEW:
             wanted = _view(node, roots)
-            first = next((at for at, own in enumerate(lines) if any(_overlap(wanted, place) for place in own)), None)
-            if first is not None and nodes[first] is not node:
+            first = next((at for at, own in enumerate(lines) if any(_overlap(wanted, it) for it in own)), number)
+            if first != number:
                 yield Prerequisite(nodes[first].name, node.name, f"{wanted.path}:{wanted.first}-{wanted.last}")
 
 

@@ -23,8 +23,9 @@ DEFAULTS: Mapping[str, Any] = {
     "empty_rounds": 2,
     "tool_calls": 40,
     "schema_repeats": 2,
-    "nodes": 60,
+    "nodes": 30,
     "wide_view": 60,
+    "most_dropped": 0.25,
     "command_timeout": 120.0,
     "observation_chars": 10_000,
     "backend": "docker",
@@ -46,10 +47,12 @@ class GraphOptions:
     """Of each agent in a round."""
     schema_repeats: int = 2
     """How often an agent is told that its answer does not fit, before its round is dropped."""
-    nodes: int = 60
+    nodes: int = 30
     """The most nodes that one answer may propose."""
     wide_view: int = 60
     """Lines from which on a view is narrowed to its evidence."""
+    most_dropped: float = 0.25
+    """The share of edges by name that may close a cycle, and are dropped, in a graph that can be used."""
     command_timeout: float = 120.0
     """Seconds."""
     observation_chars: int = 10_000
@@ -58,10 +61,13 @@ class GraphOptions:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "carry", Carry(self.carry))
-        object.__setattr__(self, "command_timeout", float(self.command_timeout))
+        for name in ("command_timeout", "most_dropped"):
+            object.__setattr__(self, name, float(getattr(self, name)))
         BACKENDS.named(self.backend)
         if self.carry is Carry.NONE:
             raise UsageError("a graph carries the agent's work on, or the reference's; --carry none has no use here")
+        if not 0 <= self.most_dropped <= 1:
+            raise UsageError("most dropped must be between 0 and 1")
         for name in ("rounds", "empty_rounds", "nodes", "wide_view", "observation_chars"):
             if getattr(self, name) < 1:
                 raise UsageError(f"{name.replace('_', ' ')} must be 1 or more")

@@ -15,7 +15,7 @@ CAPPED = "capped"
 INSUFFICIENT = "insufficient"
 """The edits of the graph are not the reference."""
 CYCLIC = "cyclic"
-"""A milestone names what only a later kind of milestone shows, so that no order fits."""
+"""Too many edges would close a cycle: no order of the nodes can be trusted."""
 
 BUILT = frozenset({CONVERGED, DRY, CAPPED})
 """Graphs that can be used."""

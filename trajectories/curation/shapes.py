@@ -125,11 +125,12 @@ def check_proposal(reply: ProposerReply, most: int) -> None:
     _raise(problems)
 
 
-def check_verdicts(reply: CriticReply, names: Sequence[str]) -> None:
-    """Check that each candidate has exactly one verdict, with what it needs. Raises `UnfitReply`."""
+def check_verdicts(reply: CriticReply, new: Collection[str], standing: Collection[str] = ()) -> None:
+    """Check that each new candidate has exactly one verdict, with what it needs, and those that stand one at most.
+    Raises `UnfitReply`."""
     counts: Mapping[str, int] = Counter(verdict.id for verdict in reply.verdicts)
-    problems = [f"{name} has no verdict" for name in names if name not in counts]
-    problems += [f"there is no candidate {name}" for name in counts if name not in names]
+    problems = [f"{name} has no verdict" for name in new if name not in counts]
+    problems += [f"there is no candidate {name}" for name in counts if name not in {*new, *standing}]
     problems += [f"{name} has {count} verdicts" for name, count in counts.items() if count > 1]
     for verdict in reply.verdicts:
         if verdict.verdict == "revise" and verdict.patched_node is None:
