@@ -178,7 +178,7 @@ class TestRounds:
         assert outcome == "converged"
         assert world.rows(GraphRow, "dropped_edges", id=name) == [(1,)]
         name, outcome, reason = made(world, only(early, *steps(1), late), options={"most_dropped": 0})
-        assert outcome == "cyclic" and "1 edges would close a cycle" in str(reason)
+        assert outcome == "cyclic" and "1 edge would close a cycle" in str(reason)
 
 
 class TestDroppedRounds:

@@ -14,6 +14,7 @@ from typing import Protocol
 
 from prchain.git.output import path_text
 from prchain.git.trees import TreeEntry, TreeStore
+from prchain.terminal import counted
 from trajectories.curation.bench import Bench
 from trajectories.curation.candidates import NodeCandidate, NodeVerdict, hashes, kept_nodes, unused_name
 from trajectories.curation.edits import EditedTree, EditFault
@@ -254,11 +255,8 @@ class Distiller:
             paths = "; ".join(f"{path}: {words}" for path, words in list(wrong.items())[:3])
             return INSUFFICIENT, f"after {state.rounds} rounds the edits are not the reference: {paths}"
         if graph.dropped_share > self.options.most_dropped:
-            count = len(graph.dropped)
-            return (
-                CYCLIC,
-                f"{count} edges would close a cycle, more than {self.options.most_dropped:.0%} of those by name",
-            )
+            count, most = counted(len(graph.dropped), "edge"), self.options.most_dropped
+            return CYCLIC, f"{count} would close a cycle, more than {most:.0%} of those by name"
         assert state.ending is not None
         return state.ending, None
 
