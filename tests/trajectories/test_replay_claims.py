@@ -42,3 +42,21 @@ def test_a_fault_names_the_line_that_is_not_printed() -> None:
 def test_what_was_not_printed_is_a_fault(claimed: str) -> None:
     fault = observation_fault(FACT, replayed(b"one\ntwo"), claimed)
     assert fault is not None and fault.rule == "R4"
+
+
+@pytest.mark.parametrize("claimed", ["<output>", "</output>", "<output>\n[...]\n</output>", "\n<output>\n\n", "[...]"])
+def test_marks_around_an_output_show_nothing_of_it(claimed: str) -> None:
+    fault = observation_fault(FACT, replayed(b"one\ntwo\n"), claimed)
+    assert fault is not None and fault.rule == "R4" and "quote" in fault.words
+
+
+def test_the_head_of_a_view_shows_nothing_of_the_file() -> None:
+    view = Node("f", NodeKind.STATIC_FACT, "It is 1", Action(ActionTool.VIEW, path="a.py", first=1, last=1))
+    head = "Lines 1 to 1 of /testbed/a.py, which has 9:"
+    replay = Replay(f"{head}\n     1\tx = 1")
+    assert observation_fault(view, replay, head) is not None
+    assert observation_fault(view, replay, f"{head}\n     1\tx = 1") is None
+
+
+def test_a_return_code_is_evidence_of_a_command_that_prints_nothing() -> None:
+    assert observation_fault(FACT, replayed(b""), "<returncode>0</returncode>") is None

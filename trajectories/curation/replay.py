@@ -8,6 +8,7 @@ which. What a command did is undone before the next.
 from __future__ import annotations
 
 import posixpath
+import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ from environments.sandboxes.sandbox import Sandbox
 from prchain.errors import SandboxFileError
 from trajectories.curation.edits import FileContents
 from trajectories.curation.gates import NodeFault
-from trajectories.curation.masking import absent_line, shows
+from trajectories.curation.masking import LEFT_OUT, absent_line, shows
 from trajectories.curation.nodes import Action, ActionTool, Node, NodeKind
 from trajectories.scaffolds.tools.bash import Bash, BashArguments
 from trajectories.scaffolds.tools.editor import Editor, EditorArguments
@@ -30,6 +31,10 @@ _TOLD_LINES = 12
 _END = "</output>"
 """What stands behind the output of a command, on the same line where the output does not end it
 (`trajectories.scaffolds.observations`)."""
+
+_FRAME = re.compile(rf"</?output>|Lines \d+ to \d+ of .+, which has \d+:|{re.escape(LEFT_OUT)}|")
+"""Lines that stand around any output, or in place of what is left out: by themselves they show nothing. A return code
+does, of a command that prints nothing."""
 
 NO_FILES: FileContents = {}
 
@@ -124,7 +129,7 @@ def observation_fault(node: Node, replay: Replay, claimed: str) -> NodeFault | N
         return NodeFault(rule, f"the action does not work on this tree: {replay.fault}")
     if node.kind in {NodeKind.ISSUE_ANALYSIS, NodeKind.FIX_PLAN, NodeKind.CODE_EDIT}:
         return None
-    if not claimed.strip():
+    if all(_FRAME.fullmatch(line.strip()) for line in claimed.split("\n")):
         return NodeFault(rule, "no observation is recorded; quote the lines of the output that show the statement")
     if node.action.tool is ActionTool.VIEW_PROBLEM:  # its paragraphs are lines of their own
         shown = _folded(claimed) in _folded(replay.text)
