@@ -23,6 +23,7 @@ from tests.trajectories.graphworld import (
     GraphWorld,
     distilling,
     edit,
+    graph_facts,
     graph_world,
     is_critic,
     keeping,
@@ -35,6 +36,7 @@ from tests.trajectories.graphworld import (
     think,
 )
 from tests.trajectories.rolloutworld import Policy, PolicyModel, PolicyReply, bash, part_of, place_of, works
+from trajectories.curation.report import list_graphs
 from trajectories.curation.study import node_study, studied_graphs
 
 SECRET = "hunter2-is-no-password"
@@ -524,3 +526,17 @@ def test_the_command_makes_graphs_and_a_dry_run_asks_nothing(
     captured = capsys.readouterr()
     assert "script_unknown" in captured.out and "1 graph not done" in captured.err
     assert world.rows(LlmCall, "id", state="stored") and "Traceback" not in captured.err
+
+
+@pytest.mark.postgres
+def test_a_graph_on_postgresql_is_the_same_as_on_sqlite(tmp_path: Path, postgres_url: str) -> None:
+    facts = []
+    for name, url in (("file", None), ("server", postgres_url)):
+        (tmp_path / name).mkdir()
+        with graph_world(tmp_path / name, url=url) as world:
+            assert world.run().run(2).counts == {"converged": 1}
+            assert world.run().forecast(world.run().pending()).graphs == 0
+            facts.append(graph_facts(world.store))
+            assert [row["outcome"] for row in list_graphs(world.store)] == ["converged"]
+            assert node_study(studied_graphs(world.store))["usable"] == 1
+    assert facts[0] == facts[1]
