@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from prchain.git.trees import TreeStore
 from tests.prchain.treeworld import new_store, plant
-from trajectories.curation.graph import ORDER, ProcessGraph, defined_names_at, linked
+from trajectories.curation.graph import ORDER, ProcessGraph, defined_names_at, linked, without_marks
 from trajectories.curation.nodes import MILESTONES, Action, ActionTool, Node, NodeKind
 
 
@@ -215,6 +215,13 @@ def test_a_script_shows_its_path_and_its_output_and_not_what_it_says() -> None:
     script = Node("script", NodeKind.REPRODUCE_SCRIPT, "It fails", action, "File src/store.py, line 3")
     nodes = [script, bash("a", "cat src/store.py", ""), bash("b", "grep price_of x", ""), bash("c", "cat try.py", "")]
     assert edges(linked(nodes, "", defined={"price_of"})) == {("script", "a"), ("script", "c")}
+
+
+def test_the_word_that_ends_a_here_document_names_nothing() -> None:
+    command = "python - <<'EOF'\nimport till\nEOF"
+    nodes = [bash("a", "ls", "EOF = 1"), bash("b", command, ""), bash("c", "cat <<EOF | grep EOF_mark\n EOF\nEOF", "")]
+    assert edges(linked(nodes, "", defined={"EOF"})) == set()
+    assert without_marks("cat a << b") == "cat a  " and without_marks("x <<< y") == "x <<< y"
 
 
 def test_a_name_that_a_script_defines_and_the_tree_does_not_makes_no_edge() -> None:

@@ -174,6 +174,7 @@ class LlmCurators:
             "rounds": options.rounds,
             "tool_calls": options.tool_calls,
             "most_nodes": options.nodes,
+            "observation_chars": f"{options.observation_chars:,}",
             "workdir": self._workdir,
         }
 

@@ -20,7 +20,7 @@ from trajectories.curation.candidates import NodeCandidate, NodeVerdict, hashes,
 from trajectories.curation.edits import EditedTree, EditFault
 from trajectories.curation.entities import EDGE_KINDS, EntityKind, entities
 from trajectories.curation.gates import LeakGate, NodeFault, form_faults, merge_equal, narrowed, order_faults
-from trajectories.curation.graph import ProcessGraph, defined_names_at, linked
+from trajectories.curation.graph import ProcessGraph, defined_names_at, linked, without_marks
 from trajectories.curation.nodes import ActionTool, Node, NodeKind
 from trajectories.curation.options import GraphOptions
 from trajectories.curation.outcomes import CYCLIC, INSUFFICIENT
@@ -241,7 +241,7 @@ class Distiller:
         named = {
             entity.text
             for node in nodes
-            for entity in entities(node.action.text, roots=self.roots, kinds=EDGE_KINDS)
+            for entity in entities(without_marks(node.action.text), roots=self.roots, kinds=EDGE_KINDS)
             if entity.kind is EntityKind.NAME
         }
         return linked(

@@ -6,6 +6,7 @@ made, and that the query does not hold; or where v is a milestone of the kind th
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,6 +19,8 @@ from prchain.identifiers import definitions, is_code_name
 from prchain.leaks.vocabulary import is_plain
 from trajectories.curation.entities import EDGE_KINDS, Entity, EntityKind, Place, Surfaced, entities, places
 from trajectories.curation.nodes import MILESTONES, ActionTool, Node
+
+_HERE = re.compile(r"(?<!<)<<(?!<)-?[ \t]*(['\"]?)(\w{1,40})\1")
 
 _NAMES = (EntityKind.NAME, EntityKind.DEFINED)
 
@@ -117,7 +120,7 @@ def _shown_first(
     lines = [list(_places(node, roots)) for node in nodes]
     told = _surfaced(query, defined, roots)
     for number, node in enumerate(nodes):
-        for entity in sorted(_named(node.action.text, defined, roots), key=_order_of):
+        for entity in sorted(_named(without_marks(node.action.text), defined, roots), key=_order_of):
             if told.holds(entity):
                 continue
             earlier = shown[:number] if node.written else shown
@@ -129,6 +132,14 @@ def _shown_first(
             first = next((at for at, own in enumerate(lines) if any(_overlap(wanted, it) for it in own)), number)
             if first != number:
                 yield Prerequisite(nodes[first].name, node.name, f"{wanted.path}:{wanted.first}-{wanted.last}")
+
+
+def without_marks(text: str) -> str:
+    """A command without the words that only mark where its here-documents end: they name nothing."""
+    words = {match[2] for match in _HERE.finditer(text)}
+    if not words:
+        return text
+    return "\n".join(line for line in _HERE.sub(" ", text).split("\n") if line.strip() not in words)
 
 
 def _order_of(entity: Entity) -> tuple[str, str]:
