@@ -7,7 +7,15 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from research.bench import chains_bench, export_bench, git_bench, github_bench, rollout_bench, sandbox_bench
+from research.bench import (
+    chains_bench,
+    entities_bench,
+    export_bench,
+    git_bench,
+    github_bench,
+    rollout_bench,
+    sandbox_bench,
+)
 from research.bench.measures import as_json, as_table
 
 
@@ -16,7 +24,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m research.bench", description="Measure time, memory and requests.")
     parser.add_argument("--mirror", type=Path, metavar="PATH", help="a git repository with refs/pull/*/head")
     parser.add_argument(
-        "--only", choices=["git", "github", "chains", "rollout", "sandbox", "export"], help="run one of the benches"
+        "--only",
+        choices=["git", "github", "chains", "rollout", "sandbox", "export", "entities"],
+        help="run one of the benches",
     )
     parser.add_argument("--rounds", type=int, default=5, metavar="N", help="turns of the git bench (default: 5)")
     parser.add_argument(
@@ -40,6 +50,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         measures += github_bench.run(pulls=options.pulls)
     if options.only in (None, "chains"):
         measures += chains_bench.run(pulls=options.chained)
+    if options.only == "entities":
+        measures += entities_bench.run()
     if options.only == "export":  # several GB on the disk, so only where asked
         measures += export_bench.run(trajectories=options.trajectories)
     if options.only == "rollout":

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from research.bench import chains_bench, git_bench, placing_bench, rollout_bench, sandbox_bench
+from research.bench import chains_bench, entities_bench, git_bench, placing_bench, rollout_bench, sandbox_bench
 from research.bench.__main__ import main
 from research.bench.generated import generate
 from research.bench.measures import Measure, as_json, as_table
@@ -32,6 +32,12 @@ def test_all_benches_run_and_print_their_figures(capsys: pytest.CaptureFixture[s
     assert figures["edges"] == 4000 and figures["pull requests in the largest component"] > 500
     assert 300 < figures["chains"] < 1000 and figures["total confidence"] > figures["chains"] * 0.6
     assert 30 < figures["peak memory of edges to chains"] < chains_bench.PEAK_GOAL
+
+
+def test_the_entities_bench_times_each_kind_of_text() -> None:
+    measures = entities_bench.run(turns=1)
+    assert measures[0].name == "100 kB of Python"
+    assert all(0 < measure.value < 5_000 and measure.goal == entities_bench.GOAL for measure in measures)
 
 
 @pytest.mark.docker
