@@ -150,14 +150,17 @@ class TestEndpoint:
         facts = graph_facts(world.store)
         assert (facts["nodes"], facts["edges"]) == (calm["nodes"], calm["edges"])
 
-    def test_a_prompt_that_is_too_long_for_the_endpoint_drops_its_round(self, world: GraphWorld) -> None:
+    def test_a_prompt_that_is_too_long_for_the_endpoint_ends_the_run_and_the_next_one_goes_on(
+        self, world: GraphWorld, calm: dict[str, Any]
+    ) -> None:
         too_long = error(400, "too many tokens", code="context_length_exceeded")
-        with asking(in_turn(GOOD, too_long)) as (model, _):
-            report = world.run(model, options={"rounds": 2}).run(1)
-        assert report.counts == {"insufficient": 1}
-        reason = str(report.results[0].reason)
-        assert "round 1: the proposer gave no answer: the endpoint does not take the next prompt" in reason
-        assert world.rows(GraphRow, "rounds", "dropped_rounds") == [(2, 2)]
+        with asking(in_turn(GOOD, too_long, too_long)) as (model, _):
+            report = world.run(model).run(1)
+        assert report.counts == {"context_too_long": 1} and not report.done
+        assert "round 1, proposer: the endpoint does not take the next prompt" in str(report.results[0].reason)
+        assert world.rows(GraphRow, "rounds", "dropped_rounds") == [(0, 0)]
+        assert world.run().run(1).counts == {"converged": 1}
+        assert graph_facts(world.store)["nodes"] == calm["nodes"]
 
 
 def once(what: str, words: str, fault: SandboxError | StateError, *, skip: int = 0) -> tuple[Before, list[str]]:
@@ -192,11 +195,10 @@ RECOVERED = {
     "a node's command": ("exec", "grep -c till", 0),
     "a file that is laid": ("write", "check.sh", 0),
     "a validation": ("exec", "cat src/part_1.py", 0),
-    "a validation, in the last round": ("exec", "cat src/part_1.py", 3),
     "a view": ("read", "pyproject.toml", 0),
     "while it is idle": ("restore", "", 0),
     "while it is idle, later": ("restore", "", 3),
-    "before the last agent": ("restore", "", 14),
+    "before the last agent": ("restore", "", 13),
 }
 """Where a sandbox is lost, so that another takes its place."""
 

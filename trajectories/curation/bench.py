@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from hashlib import sha256
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Self
 
 from environments.sandboxes.sandbox import Sandbox
 from prchain.errors import SandboxLimit, SandboxLost
@@ -12,8 +13,6 @@ from trajectories.curation.edits import FileContents
 from trajectories.curation.nodes import Action
 from trajectories.curation.options import GraphOptions
 from trajectories.curation.replay import NO_FILES, Replay, Replayer
-
-T = TypeVar("T")
 
 _MOST_LOSSES = 3
 """After so many sandboxes lost in a row under the same action, the action is what ends them."""
@@ -27,6 +26,8 @@ class Bench:
         self._query = query
         self._options = options
         self._replayer: Replayer | None = None
+        self._replays: dict[str, Replay] = {}
+        """What actions gave, by action and files: the rules of the set ask for the same more than once."""
 
     def __enter__(self) -> Self:
         return self
@@ -75,8 +76,15 @@ class Bench:
         return self.replayer
 
     def observe(self, action: Action, files: FileContents = NO_FILES) -> Replay:
-        """See `Replayer.observe`. A sandbox that the action ends is its fault: at once where a limit was reached, else
-        after the third in a row; one that cannot be made is nobody's. Raises `SandboxError`, `StateError`."""
+        """See `Replayer.observe`. An action is run once on the same files. A sandbox that it ends is its fault: at once
+        where a limit was reached, else after the third in a row; one that cannot be made is nobody's. Raises
+        `SandboxError`, `StateError`."""
+        key = _key(action, files)
+        if key not in self._replays:
+            self._replays[key] = self._run(action, files)
+        return self._replays[key]
+
+    def _run(self, action: Action, files: FileContents) -> Replay:
         losses = 0
         while True:
             replayer = self._ready()
@@ -90,3 +98,11 @@ class Bench:
                 losses += 1
                 if losses == _MOST_LOSSES:
                     return Replay("", f"it ends every sandbox: {error}")
+
+
+def _key(action: Action, files: FileContents) -> str:
+    digest = sha256(action.to_json().encode("utf-8", "surrogatepass"))
+    for path, content in sorted(files.items()):
+        state = "absent" if content is None else sha256(content).hexdigest()
+        digest.update(f"\0{path}\0{state}".encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()
