@@ -128,7 +128,7 @@ def _shown_first(
             if first != number:
                 yield Prerequisite(nodes[first].name, node.name, entity.text)
         if node.action.tool is ActionTool.VIEW:
-            wanted = _view(node, roots)
+            wanted = _view(node)
             first = next((at for at, own in enumerate(lines) if any(_overlap(wanted, it) for it in own)), number)
             if first != number:
                 yield Prerequisite(nodes[first].name, node.name, f"{wanted.path}:{wanted.first}-{wanted.last}")
@@ -157,18 +157,16 @@ def _named(text: str, defined: frozenset[str], roots: Collection[str]) -> list[E
     return [entity for entity in found if entity.kind not in _NAMES or entity.text in defined]
 
 
-def _view(node: Node, roots: Collection[str]) -> Place:
+def _view(node: Node) -> Place:
+    """The lines of a view, whose path is from the root already. Not read from text: a path may hold anything."""
     action = node.action
-    [place] = places(f"{action.path}:{action.first}-{action.last}", roots=roots) or [
-        Place(str(action.path), int(action.first or 0), int(action.last or 0))
-    ]
-    return place
+    return Place(str(action.path), int(action.first or 0), int(action.last or 0))
 
 
 def _places(node: Node, roots: Collection[str]) -> Iterator[Place]:
     """The lines of files that a node shows or names in what it shows."""
     if node.action.tool is ActionTool.VIEW:
-        yield _view(node, roots)
+        yield _view(node)
         return
     yield from places(node.observation, roots=roots)
     named = {entity.text for entity in entities(node.action.text, roots=roots, kinds=frozenset({EntityKind.PATH}))}
