@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from time import perf_counter
 from typing import Any
 
 import pytest
@@ -164,6 +165,20 @@ def test_dots_that_stand_for_something_are_found(text: str) -> None:
 )
 def test_a_command_that_runs_something_may_also_print(command: str) -> None:
     assert rules(fact("A claim", Action(ActionTool.BASH, command=command))) == []
+
+
+@pytest.mark.parametrize("text", ["f(x, ...), " * 20_000, "def f():\n    ...\n" * 20_000, "x[...]" * 20_000])
+def test_dots_are_told_apart_in_time_linear_in_an_action(text: str) -> None:
+    start = perf_counter()
+    assert abbreviation(text) is None
+    assert perf_counter() - start < 5, "about 0.1 s; quadratic in a line it would be minutes"
+
+
+@pytest.mark.parametrize("statement", ["x." + " " * 100_000 + "x", "! " * 50_000 + "x"])
+def test_a_statement_that_is_too_long_is_looked_at_no_further(statement: str) -> None:
+    start = perf_counter()
+    assert rules(fact(statement)) == ["R1"]
+    assert perf_counter() - start < 5, "quadratic it would be minutes"
 
 
 def test_edits_may_hold_any_dots_because_their_bytes_decide() -> None:

@@ -18,6 +18,9 @@ from trajectories.curation.nodes import FACTS, MILESTONES, Action, ActionTool, N
 LONGEST_STATEMENT = 400
 """Characters of one claim."""
 
+_BESIDE_DOTS = 200
+"""Characters before and behind dots, of their line, that are looked at: a line may be as long as an answer."""
+
 WIDE_VIEW = 60
 """Lines from which on a view is narrowed to those that its evidence quotes (S2)."""
 
@@ -100,6 +103,7 @@ def _claim_faults(node: Node) -> Iterable[NodeFault]:
         yield NodeFault(
             "R1", f"the statement has {len(statement)} characters; one claim has {LONGEST_STATEMENT} at most"
         )
+        return  # the search for a second claim takes time quadratic in a run of signs
     if node.kind not in FACTS:
         return
     plain = _ABBREVIATION.sub("", _CODE.sub("x", statement))
@@ -140,16 +144,21 @@ def abbreviation(text: str) -> str | None:
     Dots that are code are none: Python's ``...`` as a body, as a subscript and beside a comma, rest and spread of
     JavaScript, Go and Rust, ``./...`` and git's ``a...b``; nor is any number of dots but three.
     """
+    first, end = 0, -1
     for match in _DOTS.finditer(text):
-        first, end = text.rfind("\n", 0, match.start()) + 1, text.find("\n", match.end())
-        line = text[first : end if end >= 0 else len(text)]
-        if match[0] == "…" or not _is_code(text[:first], line, match.start() - first, match.end() - first):
-            return line.strip()[:80]
+        while end <= match.start():  # the line of these dots; each line is looked for once
+            first, end = end + 1, text.find("\n", end + 1)
+            end = end if end >= 0 else len(text)
+        begin = max(match.start() - _BESIDE_DOTS, first)
+        line = text[begin : min(match.end() + _BESIDE_DOTS, end)]
+        above = text[max(first - _BESIDE_DOTS, 0) : first]
+        if match[0] == "…" or not _is_code(above, line, match.start() - begin, match.end() - begin):
+            return text[first:end].strip()[:80]
     return None
 
 
 def _is_code(above: str, line: str, start: int, end: int) -> bool:
-    """Whether the three dots of a line are code; `above` is the text before it."""
+    """Whether the three dots of a line are code; `above` is the end of the text before it."""
     before, after = line[:start], line[end:]
     following = after.lstrip()[:1]
     if re.match(r"[\w\[{(*&$]", after):  # spread, rest, a...b
