@@ -228,6 +228,16 @@ def test_validations_run_on_the_tree_with_all_edits_and_fall_where_an_edit_falls
     assert fault.rule == "H3" and "value = 1" in fault.words
 
 
+def test_edits_that_are_told_in_the_words_of_the_plan_or_of_each_other_stay(tmp_path: Path) -> None:
+    said = PLAN.statement
+    first = EDIT.model_copy(update={"statement": said})
+    other = reply("other", "code_edit", said, tool="str_replace", path="src/other.py", old="1", new="2")
+    made = distiller(tmp_path, after={"src/till.py": "value = 2\n", "src/other.py": "other = 2\n"})
+    state = run(made, ListedCurators(proposing([ANALYSIS, PLAN], [first], [other]), keep_all))
+    assert fates(state) == dict.fromkeys(("analysis", "plan", "edit", "other"), "keep")
+    assert made.outcome(state, made.graph(state)) == (CONVERGED, None)
+
+
 def test_milestones_fall_with_those_that_they_stand_on(tmp_path: Path) -> None:
     critic = verdicts(analysis={"verdict": "prune", "reasons": ["H1: so"]})
     state = distiller(tmp_path).round(GraphState(), ListedCurators(proposing(WHOLE), critic))
@@ -356,7 +366,7 @@ def test_what_is_kept_was_proposed_or_revised_and_a_fixed_point_ends_the_loop(
 
     with TemporaryDirectory() as folder:
         made = distiller(Path(folder))
-        state, before = GraphState(), frozenset[str]()
+        state, before = GraphState(), frozenset[tuple[str, ...]]()
         curators = ListedCurators(proposing(*proposals), criticize)
         while state.ending is None:
             before = hashes(state.candidates)

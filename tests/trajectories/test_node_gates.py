@@ -261,6 +261,15 @@ def test_equal_claims_are_merged_and_the_stronger_evidence_stays() -> None:
     assert merged == {"read": "run", "problem": "run"}
 
 
+def test_milestones_may_share_their_words_and_only_the_same_edit_is_merged() -> None:
+    other = Action(ActionTool.STR_REPLACE, path="b.py", old="x", new="y")
+    plan, again = node(NodeKind.FIX_PLAN, THINK, name="plan"), node(NodeKind.FIX_PLAN, THINK, name="again")
+    edits = [node(NodeKind.CODE_EDIT, action, name=f"e{at}") for at, action in enumerate((REPLACE, other, REPLACE))]
+    kept, merged = merge_equal([fact("The table holds units"), plan, again, *edits])
+    assert [one.name for one in kept] == ["n", "plan", "e0", "e1"]
+    assert merged == {"again": "plan", "e2": "e0"}
+
+
 @given(st.permutations(["a", "b", "c", "a", "b"]))
 def test_merging_leaves_the_same_set_of_claims_in_every_order(claims: list[str]) -> None:
     nodes = [fact(claim, VIEW, f"n{place}") for place, claim in enumerate(claims)]

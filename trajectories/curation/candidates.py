@@ -51,9 +51,9 @@ def kept_nodes(candidates: Sequence[NodeCandidate]) -> list[Node]:
     return [candidate.node for candidate in candidates if candidate.kept]
 
 
-def hashes(candidates: Sequence[NodeCandidate]) -> frozenset[str]:
-    """The node set: the hashes of the statements that are kept."""
-    return frozenset(node.hash for node in kept_nodes(candidates))
+def hashes(candidates: Sequence[NodeCandidate]) -> frozenset[tuple[str, ...]]:
+    """The node set: the claims that are kept."""
+    return frozenset(node.claim for node in kept_nodes(candidates))
 
 
 def unused_name(name: str, used: Iterable[str], round_: int) -> str:

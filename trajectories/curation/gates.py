@@ -260,16 +260,16 @@ def stronger(one: Node, other: Node) -> Node:
 def merge_equal(nodes: Sequence[Node]) -> tuple[list[Node], dict[str, str]]:
     """The nodes without those that repeat a claim (S1), and name of each that fell to the name that stays. A node that
     stays keeps the first one's place."""
-    kept: dict[str, Node] = {}
+    kept: dict[tuple[str, ...], Node] = {}
     merged: dict[str, str] = {}
     for node in nodes:
-        held = kept.get(node.hash)
+        held = kept.get(node.claim)
         if held is None:
-            kept[node.hash] = node
+            kept[node.claim] = node
             continue
         winner = stronger(held, node)
         loser = node if winner is held else held
-        kept[node.hash] = winner
+        kept[node.claim] = winner
         merged = {name: winner.name if stays == loser.name else stays for name, stays in merged.items()}
         merged[loser.name] = winner.name
     return list(kept.values()), merged

@@ -149,8 +149,16 @@ class Node:
 
     @property
     def hash(self) -> str:
-        """Of the canonical statement: nodes with the same one make the same claim."""
+        """Of the canonical statement."""
         return statement_hash(self.statement)
+
+    @property
+    def claim(self) -> tuple[str, ...]:
+        """Nodes with the same one are one node (P2T, appendix D: S1, which is of facts). Of the milestones, a plan may
+        say what the edit does, and several edits may be described by the same words."""
+        if self.kind in FACTS:
+            return (self.hash,)
+        return (self.hash, self.kind, *((self.action.to_json(),) if self.kind is NodeKind.CODE_EDIT else ()))
 
     @property
     def shown(self) -> str:
