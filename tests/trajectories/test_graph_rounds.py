@@ -186,6 +186,17 @@ def test_a_revised_node_keeps_its_evidence_where_its_action_stays(tmp_path: Path
     assert state.feedback[0] == "f1 (claim f1) was replaced by the critic: H3, so"
 
 
+def test_a_revised_edit_stays_before_those_that_stand_on_it(tmp_path: Path) -> None:
+    made_file = reply("new", "code_edit", "Add new", tool="create", path="src/new.py", content="a = 1\n")
+    onto = reply("onto", "code_edit", "Let a be 2", tool="str_replace", path="src/new.py", old="a = 1", new="a = 2")
+    patched = made_file.model_dump() | {"statement": "Add the file src/new.py"}
+    critic = verdicts(new={"verdict": "revise", "reasons": ["R1: so"], "patched_node": patched})
+    made = distiller(tmp_path, after=AFTER | {"src/new.py": "a = 2\n"})
+    state = run(made, ListedCurators(proposing([ANALYSIS, PLAN, made_file, onto, EDIT]), critic))
+    assert [node.name for node in kept_nodes(state.candidates)] == ["analysis", "plan", "new.2", "onto", "edit"]
+    assert made.outcome(state, made.graph(state)) == (CONVERGED, None)
+
+
 def test_an_observation_that_the_action_does_not_print_is_refused_and_the_proposer_is_told(tmp_path: Path) -> None:
     wrong = reply("f9", "static_fact", "A claim", "other words", tool="bash", command="say real words")
     broken = reply("f8", "static_fact", "Another", "x", tool="bash", command="cat nothing")

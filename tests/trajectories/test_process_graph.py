@@ -263,7 +263,7 @@ def test_names_that_the_tree_defines_are_found_in_code_alone(store: TreeStore) -
 PATHS = [f"src/{name}.py" for name in "abcdef"]
 
 
-@pytest.mark.parametrize("path", ["docs/a.py:1 b.py", "a b.py", "docs/a\nb.py", "a.py:12", "docs/it's \"b\".py"])
+@pytest.mark.parametrize("path", ["docs/a.py:1 b.py", "a b.py", "docs/a\nb.py", "a.py:12", 'docs/it\'s "b".py'])
 def test_a_view_is_of_its_path_whatever_stands_in_it(path: str) -> None:
     nodes = [view("a", path, 1, 9, "x"), view("b", path, 5, 6, "y"), view("c", "b.py", 5, 6, "z")]
     assert edges(linked(nodes, "")) == {("a", "b")}

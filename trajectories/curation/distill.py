@@ -156,12 +156,13 @@ class Distiller:
         return self.trees.entries(self.target.start)
 
     def _judged(self, candidates: Sequence[NodeCandidate], reply: CriticReply, number: int) -> list[NodeCandidate]:
-        """The candidates after the critic's verdicts. A revised node is examined like a proposed one."""
+        """The candidates after the critic's verdicts. A revised node is examined like a proposed one. An edit takes the
+        place of the one that it replaces, since later edits may stand on it; other nodes come last."""
         verdicts = {verdict.id: verdict for verdict in reply.verdicts}
         judged: list[NodeCandidate] = []
         names = {candidate.node.name for candidate in candidates}
         revised: list[NodeCandidate] = []
-        for candidate in candidates:
+        for place, candidate in enumerate(candidates):
             verdict = verdicts.get(candidate.node.name) if candidate.kept else None
             if verdict is None or verdict.verdict == "keep":
                 judged.append(candidate)
@@ -176,6 +177,9 @@ class Distiller:
                 node = patched.node(name, number, self.roots)
                 # The evidence of an action that stays may be left out.
                 claimed = patched.observation or (candidate.claimed if node.action == action else "")
+                if node.kind is candidate.node.kind is NodeKind.CODE_EDIT:
+                    judged.append(self._examine(node, claimed, kept_nodes(candidates[:place]), number))
+                    continue
                 held = [node for node in kept_nodes(candidates) if node.name != candidate.node.name]
                 revised.append(self._examine(node, claimed, held, number))
         return [*judged, *revised]
