@@ -144,6 +144,7 @@ ELSEWHERE = {
     "make install": ("Makefile", "demo: $(RUNTIME)"),
     "make test-consumers": ("Makefile", "pytest tests/consumers/consumers.py"),
     "make mini": ("Makefile", "test: $(DEV) $(MINI)/.installed"),
+    "make graph-stages": ("tests/research/test_graph_stages.py", "read_chains()"),
     "make bench": ("tests/research/test_bench.py", "main(["),
     ".ci/run": (".ci/run", "make test\n"),
     "swebench eval": ("tests/chains/test_swebench.py", "eval_script"),

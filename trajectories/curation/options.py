@@ -10,6 +10,7 @@ from typing import Any
 from environments.backends import BACKENDS, DEFAULT
 from environments.checkouts.state import Carry
 from prchain.errors import UsageError
+from trajectories.options import DEFAULTS as ROLLOUT_DEFAULTS
 
 PROPOSER = "proposer"
 CRITIC = "critic"
@@ -28,7 +29,7 @@ DEFAULTS: Mapping[str, Any] = {
     "most_dropped": 0.25,
     "command_timeout": 120.0,
     "observation_chars": 10_000,
-    "backend": "docker",
+    "backend": ROLLOUT_DEFAULTS["backend"],
 }
 """Option to the value that an id leaves out. A line is never changed, even if today's default is another."""
 
