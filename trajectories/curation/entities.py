@@ -153,9 +153,12 @@ _DIFF_HEAD = re.compile(r"(?m)^(?:(?:---|\+\+\+) \"?(\S+)|diff --git \"?(\S+) \"
 _IN_DIFF = re.compile(r"[abciow]/")
 """Git's prefixes of the two sides of a diff, those of `diff.mnemonicPrefix` among them."""
 
+_URL_MARK = re.compile(r"://|www\.")
+"""What every URL has: to look for it first spares a look at each word."""
 _URL = re.compile(r"(?:(?<![A-Za-z0-9])[A-Za-z][A-Za-z0-9]{1,15}://|(?<![\w.])www\.)[^\s<>\"'`\\{}|)\]]*+")
 _PERMALINK = re.compile(r"/(?:blob|blame|edit|raw)/[^/?#]+/([^?#]+)(?:\?[^#]*)?(#L[\dL-]+)?")
 """The end of a link to a file of a commit, as GitHub and its kind write them."""
+_LONGEST_SCHEME = 16
 _LONGEST_URL = 1000
 _FILE_URL = re.compile(r"(?<![A-Za-z0-9])file://(?=/)")
 _WINDOWS = re.compile(r"(?<!\w)[A-Za-z]:\\[^\s\"'<>|*?:]*+")
@@ -380,7 +383,7 @@ def _plain(text: str) -> str:
     if "\x1b" in text:
         text = TERMINAL_CODES.sub("", text)
     if "://" in text or "www." in text:
-        text = _URL.sub(_linked, _FILE_URL.sub("", text))
+        text = _without_urls(_FILE_URL.sub("", text) if "file://" in text else text)
     if "@" in text:
         text = ADDRESSES.sub(" ", text)
     if ":\\" in text:
@@ -397,6 +400,20 @@ def _bare(rest: str) -> str:
     if "_*" in rest or "*_" in rest:
         rest = _PATTERN.sub(" ", rest)
     return _CONTRACTION.sub(" ", rest)
+
+
+def _without_urls(text: str) -> str:
+    """The text without its URLs, but with the files that permalinks name."""
+    parts: list[str] = []
+    at = 0
+    for mark in _URL_MARK.finditer(text):
+        start = max(at, mark.start() - _LONGEST_SCHEME)
+        url = _URL.search(text, start, mark.end()) if mark.start() >= at else None
+        url = None if url is None else _URL.match(text, url.start())
+        if url is not None:
+            parts += [text[at : url.start()], _linked(url)]
+            at = url.end()
+    return "".join([*parts, text[at:]])
 
 
 def _linked(url: re.Match[str]) -> str:
