@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from environments.stages import Stage
 from prchain.errors import AlreadyDone, Inexpressible, PrchainError, ReferenceConflicts
-from prchain.git.trees import EXECUTABLE, LINK, TreeStore
+from prchain.git.trees import EXECUTABLE, LINK, SUBMODULE, TreeEntry, TreeStore
 from tests.prchain.treeworld import Content, new_store, plant
 from trajectories.curation.edits import EditedTree, EditFault, edited
 from trajectories.curation.nodes import Action, ActionTool, Node, NodeKind
@@ -45,6 +45,9 @@ def bash(command: str) -> Action:
         (bash("git rm -q a.py crlf.txt"), {"a.py": None, "crlf.txt": None}),
         (bash("mv a.py 'b c.py'"), {"a.py": None, "b c.py": FILES["a.py"]}),
         (bash("git mv -- a.py d/a.py"), {"a.py": None, "d/a.py": FILES["a.py"]}),
+        (bash("rm ./a.py"), {"a.py": None}),
+        (bash("mv a.py 'app/[id]/(x)/a.py'"), {"a.py": None, "app/[id]/(x)/a.py": FILES["a.py"]}),
+        (bash('mv a.py "it\'s"\\ b.py'), {"a.py": None, "it's b.py": FILES["a.py"]}),
     ],
 )
 def test_an_edit_gives_the_files_after_it(action: Action, files: dict[str, bytes | None]) -> None:
@@ -70,6 +73,11 @@ def test_an_edit_gives_the_files_after_it(action: Action, files: dict[str, bytes
         (bash("rm a.py; touch b"), "alone, and names files"),
         (bash("rm a.py && touch b"), "alone, and names files"),
         (bash("rm 'a.py"), "alone, and names files"),
+        (bash("rm a.py\rcrlf.txt"), "alone, and names files"),
+        (bash("mv a.py d/(x)/a.py"), "alone, and names files"),
+        (bash("mv a.py ~/a.py"), "alone, and names files"),
+        (bash("rm " + "a" * 200_000 + ";"), "alone, and names files"),
+        (bash("mv a.py ./crlf.txt"), "exists already"),
         (bash(""), "alone, and names files"),
         (Action(ActionTool.THINK, thought="x"), "an edit creates a file"),
     ],
@@ -114,6 +122,41 @@ def faults(store: TreeStore, patch: TargetPatch, *actions: Action) -> dict[str, 
     nodes = [Node(f"e{place}", NodeKind.CODE_EDIT, "Edit", action) for place, action in enumerate(actions)]
     assert edits.apply_all(nodes) == {}
     return unlike(edits, patch)
+
+
+@pytest.mark.parametrize(
+    ("action", "words"),
+    [
+        (create(".git/config", "x"), ".git/config is no file of the repository"),
+        (create("vendor/.GIT/hooks/x", "x"), "no file of the repository"),
+        (create("/etc/passwd", "x"), "/etc/passwd is no file of the repository"),
+        (bash("mv src/a.py ../a.py"), "../a.py is no file of the repository"),
+        (bash("mv src/a.py ."), "no file of the repository"),
+        (bash("mv src/a.py lib"), "lib is a folder"),
+        (bash("mv src/a.py link/b.py"), "link is no folder"),
+        (create("link/b.py", "x"), "link is no folder"),
+        (create("src/a.py/b.py", "x"), "src/a.py is no folder"),
+        (replace("lib", "src", "link"), "link is a link"),
+        (bash("mv link other"), "link is a link"),
+        (create("module", "x"), "module is a submodule"),
+        (create("module/x.py", "x"), "module is no folder"),
+    ],
+)
+def test_an_edit_that_works_elsewhere_or_otherwise_than_its_words_cannot_be_made(
+    store: TreeStore, action: Action, words: str
+) -> None:
+    files: dict[str | bytes, Content] = {"src/a.py": "x\n", "lib/b.py": "y\n", "link": (LINK, b"lib")}
+    entries = store.entries(store.tree_of(store.commit(plant(store, files))))
+    edits = EditedTree(store, {**entries, b"module": TreeEntry(SUBMODULE, "1" * 40)})
+    assert words in edits.apply_all([Node("e", NodeKind.CODE_EDIT, "Edit", action)])["e"]
+    assert edits.changed == {}
+
+
+def test_a_folder_that_edits_have_made_is_no_place_to_move_a_file_to(store: TreeStore) -> None:
+    edits = EditedTree(store, store.entries(store.tree_of(store.commit(plant(store, {"a.py": "x\n"})))))
+    edits.apply(create("d/b.py", "y\n"))
+    with pytest.raises(EditFault, match="d is a folder"):
+        edits.apply(bash("mv a.py d"))
 
 
 BEFORE: dict[str | bytes, Content] = {"src/a.py": "x = 1\ny = 2\n", "src/old.py": "z = 3\n", "README.md": "hello\n"}

@@ -6,16 +6,21 @@ replaced stands in the file exactly once, byte for byte, and a new file does not
 
 from __future__ import annotations
 
+import posixpath
+import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from prchain.git.output import path_text
-from prchain.git.trees import TreeEntry, TreeStore
+from prchain.git.trees import LINK, SUBMODULE, TreeEntry, TreeStore
 from trajectories.curation.nodes import Action, ActionTool, Node
 from trajectories.scaffolds.tools.texts import Text
 
 _MOST_LISTED = 5
+
+_PLAIN_COMMAND = re.compile(r"(?:[ \t]++|[^\s'\"\\*?\[\]{}();&|<>$`~#!]++|\\[ -~]|'[^'\r\n]*+'|\"[^\"$`\\!\r\n]*+\")*+")
+"""Words that bash splits and reads as `shlex` does: nothing that it expands outside of quotes."""
 
 FileContents = Mapping[str, bytes | None]
 """Path in the repository to content; None for a file that is not there."""
@@ -75,15 +80,13 @@ def _replaced(action: Action, read: Callable[[str], bytes | None]) -> dict[str, 
 
 
 def _moved(command: str, read: Callable[[str], bytes | None]) -> dict[str, bytes | None]:
-    try:
-        words = shlex.split(command)
-    except ValueError:
-        words = []
+    words = shlex.split(command) if _PLAIN_COMMAND.fullmatch(command.strip()) else []
     if words[:1] == ["git"]:
         words = words[1:]
     program, paths = (words or [""])[0], [word for word in words[1:] if word not in {"-f", "-q", "--"}]
-    if any(path.startswith("-") or any(sign in path for sign in "*?[;&|<>$`\n") for path in paths):
+    if any(path.startswith("-") for path in paths):
         program = ""
+    paths = list(map(posixpath.normpath, paths))
     match program, paths:
         case "rm", [_, *_]:
             _there(paths, read)
@@ -113,15 +116,50 @@ class EditedTree:
     """Path to content after the edits so far; only paths that an edit has touched."""
 
     def read(self, path: str) -> bytes | None:
-        """The content of a file after the edits so far; None where there is none."""
+        """The content of a file after the edits so far; None where there is none. A submodule raises `EditFault`."""
         if path in self.changed:
             return self.changed[path]
         entry = self.entries.get(path.encode("utf-8", "surrogateescape"))
+        if entry is not None and entry.mode == SUBMODULE:
+            raise EditFault(f"{path} is a submodule")
         return None if entry is None else self.trees.blob(entry.blob)
 
     def apply(self, action: Action) -> None:
         """Make an edit. Raises `EditFault`."""
-        self.changed |= edited(action, self.read)
+        after = edited(action, self.read)
+        writes = any(content is not None for content in after.values())
+        for path, content in after.items():
+            self._require_place(path, writes=content is not None)
+            if writes and self._is_link(path):
+                raise EditFault(f"{path} is a link, and no text")
+            if content is not None and action.tool is ActionTool.BASH and self._is_folder(path):
+                raise EditFault(f"{path} is a folder")
+        self.changed |= after
+
+    def _require_place(self, path: str, *, writes: bool) -> None:
+        """Check that a path is of the repository, and not below a file or a link."""
+        parts = path.split("/")
+        if path.startswith("/") or parts[0] in {"", ".", ".."} or any(part.lower() == ".git" for part in parts):
+            raise EditFault(f"{path} is no file of the repository")
+        above = ("/".join(parts[:count]) for count in range(1, len(parts)))
+        if writes and (place := next(filter(self._is_there, above), None)) is not None:
+            raise EditFault(f"{place} is no folder")
+
+    def _is_there(self, path: str) -> bool:
+        if path in self.changed:
+            return self.changed[path] is not None
+        return path.encode("utf-8", "surrogateescape") in self.entries
+
+    def _is_link(self, path: str) -> bool:
+        entry = self.entries.get(path.encode("utf-8", "surrogateescape"))
+        return path not in self.changed and entry is not None and entry.mode == LINK
+
+    def _is_folder(self, path: str) -> bool:
+        """Whether the tree has files below a path: the folder stays where edits take them all away."""
+        below = path.encode("utf-8", "surrogateescape") + b"/"
+        return any(name.startswith(f"{path}/") for name in self.changed) or any(
+            name.startswith(below) for name in self.entries
+        )
 
     def apply_all(self, nodes: Sequence[Node]) -> dict[str, str]:
         """Make the edits of these nodes in order; name of each one that could not be made, and why."""
