@@ -7,7 +7,7 @@ import pytest
 from environments.sandboxes.sandbox import ExecResult
 from trajectories.curation.nodes import Action, ActionTool, Node, NodeKind
 from trajectories.curation.replay import Replay, observation_fault
-from trajectories.scaffolds.observations import command_observation
+from trajectories.scaffolds.observations import ADVICE, command_observation
 
 FACT = Node("f", NodeKind.DYNAMIC_FACT, "It prints two words", Action(ActionTool.BASH, command="printf 'one\\ntwo'"))
 
@@ -44,6 +44,16 @@ def test_what_was_not_printed_is_a_fault(claimed: str) -> None:
     assert fault is not None and fault.rule == "R4"
 
 
+@pytest.mark.parametrize(
+    "claimed",
+    ["<output_tail>", "17 characters elided", "<warning>", f"<warning>\n{ADVICE}\n</warning>", "</elided_chars>"],
+)
+def test_marks_where_an_output_was_cut_show_nothing_of_it(claimed: str) -> None:
+    text, _ = command_observation(ExecResult(0, b"x" * 40 + b"\n"), most=24, timeout=1)
+    assert claimed in text
+    assert observation_fault(FACT, Replay(text), claimed) is not None
+
+
 @pytest.mark.parametrize("claimed", ["<output>", "</output>", "<output>\n[...]\n</output>", "\n<output>\n\n", "[...]"])
 def test_marks_around_an_output_show_nothing_of_it(claimed: str) -> None:
     fault = observation_fault(FACT, replayed(b"one\ntwo\n"), claimed)
@@ -56,6 +66,14 @@ def test_the_head_of_a_view_shows_nothing_of_the_file() -> None:
     replay = Replay(f"{head}\n     1\tx = 1")
     assert observation_fault(view, replay, head) is not None
     assert observation_fault(view, replay, f"{head}\n     1\tx = 1") is None
+
+
+def test_a_move_that_fails_is_no_edit() -> None:
+    edit = Node("e", NodeKind.CODE_EDIT, "Move it", Action(ActionTool.BASH, command="mv a.py new/a.py"))
+    assert observation_fault(edit, replayed(b""), "") is None
+    failed = Replay(command_observation(ExecResult(1, b"mv: no such folder\n"), most=1000, timeout=1)[0])
+    fault = observation_fault(edit, failed, "")
+    assert fault is not None and fault.rule == "R6" and "no such folder" in fault.words
 
 
 def test_a_return_code_is_evidence_of_a_command_that_prints_nothing() -> None:

@@ -19,6 +19,7 @@ from trajectories.curation.edits import FileContents
 from trajectories.curation.gates import NodeFault
 from trajectories.curation.masking import LEFT_OUT, absent_line, shows
 from trajectories.curation.nodes import Action, ActionTool, Node, NodeKind
+from trajectories.scaffolds.observations import ADVICE
 from trajectories.scaffolds.tools.bash import Bash, BashArguments
 from trajectories.scaffolds.tools.editor import Editor, EditorArguments
 from trajectories.scaffolds.tools.tool import ToolResult, Workspace
@@ -32,7 +33,12 @@ _END = "</output>"
 """What stands behind the output of a command, on the same line where the output does not end it
 (`trajectories.scaffolds.observations`)."""
 
-_FRAME = re.compile(rf"</?output>|Lines \d+ to \d+ of .+, which has \d+:|{re.escape(LEFT_OUT)}|")
+_DONE = re.compile(r"<returncode>0</returncode>$", re.MULTILINE)
+
+_FRAME = re.compile(
+    rf"</?(?:output|output_head|output_tail|elided_chars|warning)>|\d+ characters elided|{re.escape(ADVICE)}"
+    rf"|\[\.\.\. \d+ characters left out \.\.\.\]|Lines \d+ to \d+ of .+, which has \d+:|{re.escape(LEFT_OUT)}|"
+)
 """Lines that stand around any output, or in place of what is left out: by themselves they show nothing. A return code
 does, of a command that prints nothing."""
 
@@ -127,6 +133,8 @@ def observation_fault(node: Node, replay: Replay, claimed: str) -> NodeFault | N
     rule = "R5" if node.kind in {NodeKind.REPRODUCE_SCRIPT, NodeKind.VALIDATION} else "R4"
     if replay.fault is not None:
         return NodeFault(rule, f"the action does not work on this tree: {replay.fault}")
+    if node.kind is NodeKind.CODE_EDIT and node.action.tool is ActionTool.BASH and not _DONE.match(replay.text):
+        return NodeFault("R6", f"the command does not work on this tree: {' '.join(replay.text.split())[:300]}")
     if node.kind in {NodeKind.ISSUE_ANALYSIS, NodeKind.FIX_PLAN, NodeKind.CODE_EDIT}:
         return None
     if all(_FRAME.fullmatch(line.strip()) for line in claimed.split("\n")):

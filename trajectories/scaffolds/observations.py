@@ -12,10 +12,11 @@ from environments.sandboxes.sandbox import OUT_OF_MEMORY, OUTPUT_LIMIT, PROCESS_
 SUBMISSION = "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
 """mini-swe-agent's word: the first line of a command's output, with exit code 0, that ends the work."""
 
-_ADVICE = (
+ADVICE = (
     "The output was too long to be shown whole. Narrow the command down (head, tail, sed -n, a stricter pattern), or "
     "write the output to a file and search that."
 )
+"""Stands before the head and the tail of an output that was cut."""
 
 _LIMITS = {
     OUT_OF_MEMORY: "A process of the command was killed, because it used more memory than there is.",
@@ -90,7 +91,7 @@ def _output_text(result: ExecResult, most: int) -> tuple[str, int]:
     whole = len(head) + len(tail) + result.omitted if result.omitted else len(head)
     omitted = whole - len(first) - len(last)
     return (
-        f"<warning>\n{_ADVICE}\n</warning>\n"
+        f"<warning>\n{ADVICE}\n</warning>\n"
         f"<output_head>\n{first}\n</output_head>\n"
         f"<elided_chars>\n{omitted} characters elided\n</elided_chars>\n"
         f"<output_tail>\n{last}\n</output_tail>"
