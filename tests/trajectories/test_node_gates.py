@@ -349,7 +349,8 @@ def gate(known: str = QUERY, at_start: frozenset[str] = frozenset()) -> LeakGate
     standing = {"find_unit", "_UNITS", "symbol", "ValueError"} | at_start
     facts: StageFacts = stage_facts(4, ("a" * 40,), reference.source, reference.test, names & standing)
     hidden = frozenset({"measures/audit_log.py", "tests/test_own_units.py"})
-    return LeakGate(facts, hidden, frozenset({"measures/units.py", "measures/__init__.py"}), known)
+    here = frozenset({"measures/units.py", "measures/__init__.py"})
+    return LeakGate(facts, hidden, here, known, roots=("/testbed",), source_paths=frozenset({"measures/audit_log.py"}))
 
 
 def bash(command: str) -> dict[str, Any]:
@@ -374,6 +375,10 @@ LEAKS = [
     (NodeKind.STATIC_FACT, "The upstream fix is one line long", {}, "H2"),
     (NodeKind.DYNAMIC_FACT, "It fails at runtime", bash("python -c 'import m; m.UnitTaken'"), "H1"),
     (NodeKind.DYNAMIC_FACT, "It fails at runtime", bash("pytest tests/test_own_units.py"), "H2"),
+    (NodeKind.DYNAMIC_FACT, "It fails at runtime", bash("pytest ./tests//test_own_units.py"), "H2"),
+    (NodeKind.DYNAMIC_FACT, "It fails at runtime", bash("pytest /testbed/tests/./test_own_units.py::x"), "H2"),
+    (NodeKind.DYNAMIC_FACT, "It fails at runtime", bash("cd tests && pytest test_own_units.py"), "H2"),
+    (NodeKind.STATIC_FACT, "There is none", bash("find . -name audit_log.py"), "H2"),
     (NodeKind.DYNAMIC_FACT, "It fails at runtime", bash("python -c 'check_registry_is_sane()'"), "H1"),
     (NodeKind.DYNAMIC_FACT, "The reference solution passes", bash("true"), "H2"),
     (NodeKind.REPRODUCE_SCRIPT, "A unit cannot be added", bash("python -c 'from m import UnitTaken'"), "H1"),
@@ -385,6 +390,7 @@ LEAKS = [
     (NodeKind.ISSUE_ANALYSIS, "Nothing adds to audit_trail", {}, "H1"),
     (NodeKind.VALIDATION, "The hidden test passes", bash("true"), "H2"),
     (NodeKind.VALIDATION, "It passes", bash("pytest tests/test_own_units.py"), "H2"),
+    (NodeKind.VALIDATION, "It passes", bash("cd tests; pytest -q test_own_units.py"), "H2"),
 ]
 
 
@@ -414,6 +420,8 @@ def test_a_line_of_the_reference_is_refused_in_a_fact() -> None:
         (NodeKind.FIX_PLAN, "Add UnitTaken, and raise it in register_unit", {"action": THINK}),
         (NodeKind.CODE_EDIT, "The module measures/audit_log.py writes entries", {"action": CREATE}),
         (NodeKind.VALIDATION, "The error is raised", bash("python -c 'from m import UnitTaken'")),
+        (NodeKind.VALIDATION, "Entries are written", bash("python measures/audit_log.py")),
+        (NodeKind.DYNAMIC_FACT, "Another file is there", bash("ls other/tests/test_own_units.py.bak my_audit_log.py")),
     ],
 )
 def test_what_the_query_tells_and_what_comes_after_the_analysis_is_no_leak(

@@ -140,7 +140,9 @@ class Distiller:
     @cached_property
     def _leaks(self) -> LeakGate:
         here = frozenset(map(path_text, self._entries))
-        return LeakGate(self.target.facts, self.target.hidden_paths, here, self.query, self._stands)
+        target = self.target
+        sources = frozenset(target.paths)
+        return LeakGate(target.facts, target.hidden_paths, here, self.query, self._stands, self.roots, sources)
 
     def _stands(self, said: str) -> bool:
         """Whether a word, or a line but for its white space, stands in S_t."""

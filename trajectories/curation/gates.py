@@ -6,11 +6,14 @@ What needs a sandbox (R4, R5, H3) is in `trajectories.curation.replay`; edits (R
 
 from __future__ import annotations
 
+import posixpath
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
+from prchain.identifiers import is_code_name
 from prchain.leaks import StageFacts, check
 from trajectories.curation.masking import shown_lines
 from trajectories.curation.nodes import FACTS, MILESTONES, Action, ActionTool, Node, NodeKind
@@ -191,6 +194,10 @@ class LeakGate:
     paths_at_start: frozenset[str]
     known: str = ""
     stands: Callable[[str], bool] = lambda said: False
+    roots: tuple[str, ...] = ()
+    """The folders in which the repository may lie."""
+    source_paths: frozenset[str] = frozenset()
+    """Of the hidden ones those that edits make: a validation, which comes after them, may name them."""
 
     def __call__(self, node: Node) -> list[NodeFault]:
         """The faults of a node."""
@@ -202,14 +209,29 @@ class LeakGate:
             yield NodeFault("H2", f"it speaks of what no agent knows of: {match[0]!r}")
         if node.kind in {NodeKind.CODE_EDIT, NodeKind.FIX_PLAN}:
             return
-        for path in sorted(self.hidden_paths):
-            if _names_path(said, path) and not _names_path(self.known, path):
-                yield NodeFault("H2", f"it names {path}, which only the reference has")
+        made = self.source_paths if node.kind is NodeKind.VALIDATION else frozenset[str]()
+        for path in sorted(self.hidden_paths - made):
+            for name in self._own_names(path):
+                if _names_path(said, name, self.roots) and not _names_path(self.known, name, self.roots):
+                    yield NodeFault("H2", f"it names {name}, which only the reference has")
+                    break
         if node.kind not in NAMES_HIDDEN_IN:
             return
         if match := _TELLS_THE_FIX.search(f"{node.statement}\n{node.action.thought or ''}"):
             yield NodeFault("H1", f"it tells the fix ({match[0]!r}) instead of a property of the code before it")
         yield from (NodeFault("H1", words) for words in self.leaks(said))
+
+    def _own_names(self, path: str) -> Iterable[str]:
+        """How a text names a hidden path: in full; and by the file's name, where no other file has it and it is no
+        word that any file might be called by."""
+        yield path
+        name = posixpath.basename(path)
+        if name not in self._names_at_start and is_code_name(name.partition(".")[0].strip("_")):
+            yield name
+
+    @cached_property
+    def _names_at_start(self) -> frozenset[str]:
+        return frozenset(map(posixpath.basename, self.paths_at_start))
 
     def leaks(self, text: str) -> list[str]:
         """What a text has of the reference alone, in words."""
@@ -224,8 +246,14 @@ class LeakGate:
         return replace(self.facts, interface=self.facts.interface | told)
 
 
-def _names_path(text: str, path: str) -> bool:
-    return path in text and re.search(rf"(?<![\w/-]){re.escape(path)}(?![\w/-])", text) is not None
+def _names_path(text: str, path: str, roots: Collection[str]) -> bool:
+    """Whether a text names a path: as it is, below a root, or behind dots; not where it is the end of another one."""
+    name = posixpath.basename(path)
+    if name not in text:
+        return False
+    spelt = "/+(?:\\./+)*".join(map(re.escape, path.split("/")))
+    above = "|".join([r"\.{1,2}", *(re.escape(root.rstrip("/")) for root in roots)])
+    return re.search(rf"(?<![\w/.-])(?:(?:{above})/+(?:\.{{1,2}}/+)*+)?{spelt}(?![\w/-])", text) is not None
 
 
 def _names_word(text: str, word: str) -> bool:
