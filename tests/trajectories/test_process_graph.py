@@ -14,6 +14,7 @@ from prchain.git.trees import TreeStore
 from tests.prchain.treeworld import new_store, plant
 from trajectories.curation.graph import ORDER, ProcessGraph, defined_names_at, linked, without_marks
 from trajectories.curation.nodes import MILESTONES, Action, ActionTool, Node, NodeKind
+from trajectories.curation.report import tree_lines
 
 
 def bash(name: str, command: str, observation: str, kind: NodeKind = NodeKind.STATIC_FACT) -> Node:
@@ -307,3 +308,14 @@ def test_the_whole_graph_can_be_walked_by_its_frontiers(nodes: list[Node]) -> No
     while frontier := graph.frontier(known):
         known |= frontier
     assert known == {node.name for node in nodes}
+
+
+def test_a_chain_of_any_length_is_a_tree_on_the_page() -> None:
+    names = [f"n{number}" for number in range(3_000)]
+    nodes = [
+        {"name": name, "kind": "static_fact", "statement": "So", "verdict": "keep", "level": level}
+        for level, name in enumerate(names)
+    ]
+    edges = [{"source": one, "target": other, "reason": "src/a.py"} for one, other in pairwise(names)]
+    lines = list(tree_lines({"nodes": nodes, "edges": edges}))
+    assert len(lines) == len(names) and lines[1] == "`- n1 static_fact [src/a.py]: So"

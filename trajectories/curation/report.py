@@ -190,7 +190,10 @@ def tree_lines(page: Mapping[str, Any]) -> Iterator[str]:
         below.setdefault(parent, []).append(name)
     reasons = {(edge["source"], edge["target"]): edge["reason"] for edge in page["edges"]}
 
-    def lines(name: str, parent: str | None, head: str, rest: str) -> Iterator[str]:
+    # A stack of our own: a chain of nodes may be longer than Python lets calls be deep.
+    todo: list[tuple[str, str | None, str, str]] = [(name, None, "", "") for name in reversed(below.get(None, []))]
+    while todo:
+        name, parent, head, rest = todo.pop()
         node = nodes[name]
         others = [source for source in before[name] if source != parent]
         also = f"  (also after {', '.join(others)})" if others else ""
@@ -198,9 +201,6 @@ def tree_lines(page: Mapping[str, Any]) -> Iterator[str]:
         through = f" [{shortened(reason, 40)}]" if parent and reason != ORDER else ""
         yield f"{head}{name} {node['kind']}{through}: {shortened(node['statement'], _STATEMENT)}{also}"
         children = below.get(name, [])
-        for child in children:
+        for child in reversed(children):
             last = child is children[-1]
-            yield from lines(child, name, f"{rest}{'`- ' if last else '|- '}", f"{rest}{'   ' if last else '|  '}")
-
-    for name in below.get(None, []):
-        yield from lines(name, None, "", "")
+            todo.append((child, name, f"{rest}{'`- ' if last else '|- '}", f"{rest}{'   ' if last else '|  '}"))
