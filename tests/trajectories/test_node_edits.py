@@ -238,3 +238,12 @@ def test_a_reference_that_no_edit_can_make_has_no_graph(
     with pytest.raises(Inexpressible, match=words) as error:
         target(store, files, {**files, path: after})
     assert isinstance(error.value, PrchainError) and path in str(error.value)
+
+
+@pytest.mark.parametrize("after", [{}, {b"src/caf\xe9.py": "x = 2\n"}])
+def test_a_reference_with_a_file_that_no_answer_can_name_has_no_graph(
+    store: TreeStore, after: dict[str | bytes, Content]
+) -> None:
+    files: dict[str | bytes, Content] = {"src/b.py": "b = 1\n"}
+    with pytest.raises(Inexpressible, match="whose name is no text"):
+        target(store, {**files, b"src/caf\xe9.py": "x = 1\n"}, {**files, **after})

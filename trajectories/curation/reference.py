@@ -18,6 +18,7 @@ from prchain.git.trees import EXECUTABLE, FILE, TreeChange, TreeEntry, TreeStore
 from prchain.leaks import StageFacts, candidate_names, stage_facts
 from prchain.reference import split
 from trajectories.curation.edits import EditedTree
+from trajectories.curation.entities import normalized_path
 
 _MOST_LISTED = 5
 
@@ -96,15 +97,26 @@ def patch_of(trees: TreeStore, start: str, target: str, changes: Collection[Tree
 
 
 def require_expressible(trees: TreeStore, changes: Iterable[TreeChange]) -> None:
-    """Check that actions can make these changes: texts, without changes of mode. Raises `Inexpressible`."""
+    """Check that actions can make these changes: texts with names, without changes of mode. Raises `Inexpressible`."""
     for path, old, new in changes:
         name = path_text(path)
+        if not _is_named(path):
+            raise Inexpressible(f"the reference changes a file whose name is no text: {name}")
         if {entry.mode for entry in (old, new) if entry} - {FILE, EXECUTABLE}:
             raise Inexpressible(f"the reference changes a link or a submodule: {name}")
         if new is not None and new.mode != (old.mode if old else FILE):
             raise Inexpressible(f"the reference changes the mode of {name}")
         if new is not None and not _is_text(trees, new):
             raise Inexpressible(f"the reference changes a file that is no text: {name}")
+
+
+def _is_named(path: bytes) -> bool:
+    """Whether an answer in JSON can name a path, and it would stay as it is when it is made one from the root."""
+    try:
+        name = path.decode()
+    except UnicodeDecodeError:
+        return False
+    return normalized_path(name) == name
 
 
 def _is_text(trees: TreeStore, entry: TreeEntry) -> bool:
