@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
@@ -400,6 +401,18 @@ def test_what_only_the_reference_brings_in_is_refused(
 ) -> None:
     found = gate()(Node("n", kind, statement, fields.get("action", VIEW)))
     assert rule in {fault.rule for fault in found}
+
+
+def test_a_node_that_repeats_the_whole_reference_is_told_of_few_leaks() -> None:
+    asked: list[str] = []
+
+    def stands(said: str) -> bool:
+        asked.append(said)
+        return False
+
+    patch = "\n".join(f"`{line.removeprefix('+')}`" for line in PATCH.split("\n"))
+    found = replace(gate(known=""), stands=stands).leaks(patch)
+    assert len(found) == 8 and len(asked) <= 8
 
 
 def test_a_line_of_the_reference_is_refused_in_a_fact() -> None:

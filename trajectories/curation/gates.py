@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice
 from typing import NamedTuple
 
 from prchain.identifiers import is_code_name
@@ -20,6 +21,9 @@ from trajectories.curation.nodes import FACTS, MILESTONES, Action, ActionTool, N
 
 LONGEST_STATEMENT = 400
 """Characters of one claim."""
+
+_MOST_LEAKS = 8
+"""Leaks of one node that are told."""
 
 _BESIDE_DOTS = 200
 """Characters before and behind dots, of their line, that are looked at: a line may be as long as an answer."""
@@ -236,9 +240,10 @@ class LeakGate:
     def leaks(self, text: str) -> list[str]:
         """What a text has of the reference alone, in words."""
         found = check(text, [self._own_facts], 1, kind="issue", paths_at_base=self.paths_at_start)
-        leaks = [finding for finding in found if finding.severity == "leak"]
-        secret = [it for it in leaks if it.kind not in _OF_THE_CODE or not self.stands(it.evidence)]
-        return list(dict.fromkeys(finding.words() for finding in secret))
+        leaks = (finding for finding in found if finding.severity == "leak")
+        secret = (it for it in leaks if it.kind not in _OF_THE_CODE or not self.stands(it.evidence))
+        # Each takes a search of the tree, and is told to the proposer.
+        return list(dict.fromkeys(finding.words() for finding in islice(secret, _MOST_LEAKS)))
 
     @property
     def _own_facts(self) -> StageFacts:
