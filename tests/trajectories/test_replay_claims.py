@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from environments.sandboxes.sandbox import ExecResult
+from tests.environments.folder_sandbox import FolderSandbox
 from trajectories.curation.nodes import Action, ActionTool, Node, NodeKind
-from trajectories.curation.replay import Replay, observation_fault
+from trajectories.curation.replay import Replay, Replayer, observation_fault
 from trajectories.scaffolds.observations import ADVICE, command_observation
 
 FACT = Node("f", NodeKind.DYNAMIC_FACT, "It prints two words", Action(ActionTool.BASH, command="printf 'one\\ntwo'"))
@@ -74,6 +77,13 @@ def test_a_move_that_fails_is_no_edit() -> None:
     failed = Replay(command_observation(ExecResult(1, b"mv: no such folder\n"), most=1000, timeout=1)[0])
     fault = observation_fault(edit, failed, "")
     assert fault is not None and fault.rule == "R6" and "no such folder" in fault.words
+
+
+def test_what_a_command_prints_can_be_stored_in_every_database(tmp_path: Path) -> None:
+    sandbox = FolderSandbox(tmp_path / "testbed")
+    sandbox.folder.mkdir()
+    replay = Replayer(sandbox, sandbox.snapshot(), "").observe(Action(ActionTool.BASH, command="printf 'a\\0b\\377'"))
+    assert "a\ufffdb\ufffd" in replay.text and "\0" not in replay.text
 
 
 def test_a_return_code_is_evidence_of_a_command_that_prints_nothing() -> None:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from environments.sandboxes.sandbox import Sandbox
 from prchain.errors import SandboxFileError
+from prchain.scrub import clean_text
 from trajectories.curation.edits import FileContents
 from trajectories.curation.gates import NodeFault
 from trajectories.curation.masking import LEFT_OUT, absent_line, shows
@@ -94,9 +95,8 @@ class Replayer:
         except SandboxFileError as error:  # a file where another node has a folder
             return Replay("", f"the files of other nodes cannot be laid beside it: {error}")
         result = self._take(action, workspace)
-        if result.error is not None:
-            return Replay(result.content, f"{result.error}: {' '.join(result.content.split())[:300]}")
-        return Replay(result.content)
+        text = clean_text(result.content)  # no database but SQLite takes a NUL
+        return Replay(text, None if result.error is None else f"{result.error}: {' '.join(text.split())[:300]}")
 
     def _take(self, action: Action, workspace: Workspace) -> ToolResult:
         match action.tool:
