@@ -195,6 +195,14 @@ def test_what_edits_lack_is_named_by_path(store: TreeStore) -> None:
     }
 
 
+def test_an_executable_file_that_is_made_anew_is_not_the_reference(store: TreeStore) -> None:
+    files: dict[str | bytes, Content] = {"run.py": (EXECUTABLE, "x = 1\n")}
+    patch = target(store, files, {"run.py": (EXECUTABLE, "x = 2\n")})
+    assert faults(store, patch, replace("x = 1", "x = 2", "run.py")) == {}
+    anew = faults(store, patch, bash("rm run.py"), create("run.py", "x = 2\n"))
+    assert "not executable any more" in anew["run.py"]
+
+
 def test_the_patch_of_tests_is_apart_and_their_paths_are_hidden(store: TreeStore) -> None:
     patch = target(store, BEFORE, AFTER)
     assert b"test_a.py" in patch.test_text and b"test_a.py" not in patch.source_text

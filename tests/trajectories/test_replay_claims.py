@@ -34,6 +34,14 @@ def test_lines_between_those_that_are_quoted_may_be_left_out() -> None:
     assert observation_fault(FACT, replayed(b"[tool]\nfiles = 1\nstrict = true\n"), "[tool]\nstrict = true") is None
 
 
+@pytest.mark.parametrize(
+    ("claimed", "is_shown"), [("text\nof", False), ("The till\n  reads text", True), ("The absent", False)]
+)
+def test_of_the_problem_statement_a_passage_is_evidence(claimed: str, is_shown: bool) -> None:
+    node = Node("f", NodeKind.STATIC_FACT, "It reads", Action(ActionTool.VIEW_PROBLEM))
+    assert (observation_fault(node, Replay("The till reads text of\nany kind."), claimed) is None) is is_shown
+
+
 def test_a_fault_names_the_line_that_is_not_printed() -> None:
     fault = observation_fault(FACT, replayed(b"one\ntwo\n"), "one\nthree")
     assert fault is not None and "this line is not printed: 'three'" in fault.words

@@ -114,6 +114,8 @@ class EditedTree:
     """Of the tree that the edits begin on."""
     changed: dict[str, bytes | None] = field(default_factory=dict)
     """Path to content after the edits so far; only paths that an edit has touched."""
+    made: frozenset[str] = frozenset()
+    """Paths of files that an edit has made where there was none: they have no mode of before."""
 
     def read(self, path: str) -> bytes | None:
         """The content of a file after the edits so far; None where there is none. A submodule raises `EditFault`."""
@@ -134,6 +136,7 @@ class EditedTree:
                 raise EditFault(f"{path} is a link, and no text")
             if content is not None and action.tool is ActionTool.BASH and self._is_folder(path):
                 raise EditFault(f"{path} is a folder")
+        self.made |= {path for path, content in after.items() if content is not None and not self._is_there(path)}
         self.changed |= after
 
     def _require_place(self, path: str, *, writes: bool) -> None:

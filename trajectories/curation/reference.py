@@ -136,6 +136,8 @@ def unlike(edits: EditedTree, target: TargetPatch) -> dict[str, str]:
         blob = edits.blob(path)
         if blob != (None if new is None else new.blob):
             wrong[path_text(path)] = _difference(edits, path, new)
+        elif new is not None and new.mode != FILE and path_text(path) in edits.made:
+            wrong[path_text(path)] = "it was made anew, and is not executable any more; replace texts in it instead"
     start = edits.entries
     for name in edits.changed:
         path = name.encode("utf-8", "surrogateescape")

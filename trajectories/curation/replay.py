@@ -27,6 +27,8 @@ from trajectories.scaffolds.tools.tool import ToolResult, Workspace
 
 _FILES_TIMEOUT = 60.0
 _TOLD_CHARACTERS = 160
+_SHORTEST_PASSAGE = 12
+"""Characters of a passage of the problem statement that says something."""
 _TOLD_LINES = 12
 """Lines of a real output that a fault quotes."""
 
@@ -140,7 +142,7 @@ def observation_fault(node: Node, replay: Replay, claimed: str) -> NodeFault | N
     if all(_FRAME.fullmatch(line.strip()) for line in claimed.split("\n")):
         return NodeFault(rule, "no observation is recorded; quote the lines of the output that show the statement")
     if node.action.tool is ActionTool.VIEW_PROBLEM:  # its paragraphs are lines of their own
-        shown = _folded(claimed) in _folded(replay.text)
+        shown = _folded(claimed) in _folded(replay.text) and len(_folded(claimed)) >= _SHORTEST_PASSAGE
     else:
         numbered = node.action.tool is ActionTool.VIEW
         shown = any(shows(text, claimed, numbered=numbered) for text in _quotable(replay.text))
