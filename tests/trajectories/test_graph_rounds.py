@@ -178,6 +178,13 @@ def test_the_critic_prunes_and_revises_and_its_words_go_back_verbatim(tmp_path: 
     assert state.feedback[-1] == "g Next: l"
 
 
+def test_the_proposer_is_told_of_a_claim_that_is_there_already(tmp_path: Path) -> None:
+    again = fact("f2", "claim f1")
+    state = distiller(tmp_path).round(GraphState(), ListedCurators(proposing([fact("f1"), again]), keep_all))
+    assert fates(state) == {"f1": "keep", "f2": "merged"}
+    assert state.feedback[0] == "f2 (claim f1) was left out: S1, f1 makes the same claim"
+
+
 def test_a_revised_node_keeps_its_evidence_where_its_action_stays(tmp_path: Path) -> None:
     patched = fact("f1").model_dump() | {"statement": "a truer claim", "observation": ""}
     critic = verdicts(f1={"verdict": "revise", "reasons": ["H3: so"], "patched_node": patched})

@@ -271,6 +271,7 @@ _FELL = {
     NodeVerdict.REFUSED: "was refused",
     NodeVerdict.PRUNE: "was pruned by the critic",
     NodeVerdict.REVISE: "was replaced by the critic",
+    NodeVerdict.MERGED: "was left out",
 }
 """Verdicts of which the proposer is told, in words."""
 
