@@ -318,8 +318,15 @@ class _Scanned:
         _root_parts(self._roots)  # raises also where the text names no path
         self._paths: dict[tuple[str, bool], str | None] = {}
         self.paths: set[str] = set()
-        self.places: list[Place] = []
+        self._pointed: dict[tuple[str, str, str | None], None] = {}
+        """Path, first and last line of each place, as they are spelt, in order."""
         self.rest = _bare(" ".join(self._read()))
+
+    @cached_property
+    def places(self) -> list[Place]:
+        """Where the text points at lines of its paths."""
+        pointed = ((path, _lines(first, last)) for path, first, last in self._pointed if path)
+        return [Place(path, *lines) for path, lines in pointed if lines]
 
     @cached_property
     def names(self) -> set[str]:
@@ -343,9 +350,9 @@ class _Scanned:
                 if context is None:
                     continue
                 path, number, end = context
-                self._point(path, number, None)
+                self._pointed[path, number, None] = None
             elif (behind := _BEHIND_PATH.match(text, end)) is not None:
-                self._point(path, behind[1], behind[2])
+                self._pointed[path, behind[1], behind[2]] = None
             elif text[end : end + 1] in _HOLES and text[end - 1] != "/" and not _is_file(path):
                 path = path.rpartition("/")[0]
             elif text[end : end + 1] == "(" and "/" not in path:
@@ -371,11 +378,6 @@ class _Scanned:
             if path:
                 return path, match[1], match.end()
         return None
-
-    def _point(self, path: str, first: str, last: str | None) -> None:
-        lines = _lines(first, last)
-        if lines and path:
-            self.places.append(Place(path, *lines))
 
 
 def _plain(text: str) -> str:
