@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from environments.sandboxes.sandbox import Sandbox
 from research.graph_stages.cases import HandStage
 from research.graph_stages.edits import edits_of
 from sql.store import Store
@@ -79,18 +78,7 @@ def write_script(path: Path, stages: Iterable[RealStage]) -> None:
 def distiller(context: GraphContext, stage: RealStage) -> Iterator[Distiller]:
     """What makes a graph of the stage, with its sandbox. Raises `SandboxError`, `ImageError`."""
     workplace = stage.chain.workplace(stage.task)
-
-    def place() -> Sandbox:
-        sandbox = workplace.sandbox()
-        try:
-            sandbox.start()
-            workplace.place(sandbox, stage.unit.start)
-        except BaseException:
-            sandbox.close()
-            raise
-        return sandbox
-
-    with Bench(place, stage.task.query, context.options) as bench:
+    with Bench(workplace, stage.unit.start, stage.task.query, context.options) as bench:
         roots = (bench.replayer.sandbox.config.workdir,)
         yield Distiller(stage.chain.trees, stage.target, stage.task.query, bench, context.options, roots)
 

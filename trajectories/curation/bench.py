@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from contextlib import ExitStack
 from hashlib import sha256
 from types import TracebackType
 from typing import Self
@@ -13,16 +13,19 @@ from trajectories.curation.edits import FileContents
 from trajectories.curation.nodes import Action
 from trajectories.curation.options import GraphOptions
 from trajectories.curation.replay import NO_FILES, Replay, Replayer
+from trajectories.rollouts.chain_context import StageWorkplace
 
 _MOST_LOSSES = 3
 """After so many sandboxes lost in a row under the same action, the action is what ends them."""
 
 
 class Bench:
-    """A context manager. `make` gives a started sandbox that holds S_t; it is called again where one has ended."""
+    """A context manager. Its sandboxes are of `workplace` and hold the tree `start`, which is S_t; where one has ended,
+    the next one is made."""
 
-    def __init__(self, make: Callable[[], Sandbox], query: str, options: GraphOptions) -> None:
-        self._make = make
+    def __init__(self, workplace: StageWorkplace, start: str, query: str, options: GraphOptions) -> None:
+        self._workplace = workplace
+        self._start = start
         self._query = query
         self._options = options
         self._replayer: Replayer | None = None
@@ -47,16 +50,16 @@ class Bench:
     def replayer(self) -> Replayer:
         """Runs actions on S_t. Raises `SandboxError`, `StateError`."""
         if self._replayer is None:
-            sandbox = self._make()
-            try:
-                snapshot = sandbox.snapshot()
-            except BaseException:
-                sandbox.close()
-                raise
             options = self._options
-            self._replayer = Replayer(
-                sandbox, snapshot, self._query, options.command_timeout, options.observation_chars
-            )
+            with ExitStack() as undo:
+                sandbox = self._workplace.sandbox()
+                undo.callback(sandbox.close)
+                sandbox.start()
+                self._workplace.place(sandbox, self._start)
+                self._replayer = Replayer(
+                    sandbox, sandbox.snapshot(), self._query, options.command_timeout, options.observation_chars
+                )
+                undo.pop_all()
         return self._replayer
 
     def fresh(self) -> Sandbox:

@@ -17,23 +17,19 @@ from environments.backend import Backend
 from environments.backends import BACKENDS
 from environments.checkouts.state import Carry
 from environments.images.provide import Provider, StageImage
-from environments.sandboxes.sandbox import Sandbox
 from environments.workplace import Workplace
 from prchain.errors import (
     CurationError,
     MergeUnsupported,
     NoNextStage,
     NotValidated,
-    PrchainError,
-    PromptError,
-    StoreError,
     TestsUnproved,
     UsageError,
 )
 from prchain.git.trees import TreeStore
 from prchain.llm.gateway import Gateway
 from prchain.progress import SILENT, Progress
-from prchain.runs import DEFECT, LONGEST_REASON, RunResult, Tell, UnitResult, defect_words, run_units
+from prchain.runs import LONGEST_REASON, RunResult, Tell, UnitResult, run_units
 from prchain.scrub import redact, scrub_mined
 from prchain.settings import Settings
 from sql.chosen import ChainChoice, find_chain, selected_ids
@@ -312,28 +308,17 @@ class GraphRun:
 
     def work_on(self, unit: GraphUnit, tell: Tell) -> UnitResult[GraphUnit]:
         """See `Work`; `detail` is the graph's id."""
-        try:
-            return make_graph(self.context, unit, tell)
-        except (UsageError, PromptError, StoreError):
-            raise
-        except PrchainError as error:
-            return self._end(unit, error.name, str(error))
-        except Exception as error:  # an error without a name is our defect, and is stored as one
-            return self._end(unit, DEFECT, defect_words(error))
+        return make_graph(self.context, unit, tell)
 
     def failed(self, unit: GraphUnit, outcome: str, reason: str) -> UnitResult[GraphUnit]:
-        """See `Work`: `work_on` has stored what it could."""
-        return UnitResult(unit, outcome, reason)
+        """See `Work`."""
+        with self.context.store.transaction() as tx:
+            end_graph(tx, unit.id, outcome, reason)
+        return UnitResult(unit, outcome, reason, unit.id)
 
     def spent(self) -> float | None:
         """See `Work`."""
         return self.context.gateway.spending().cost
-
-    def _end(self, unit: GraphUnit, outcome: str, reason: str) -> UnitResult[GraphUnit]:
-        words = self.context.reason(reason)
-        with self.context.store.transaction() as tx:
-            end_graph(tx, unit.id, outcome, words)
-        return UnitResult(unit, outcome, words, unit.id)
 
 
 def make_graph(context: GraphContext, unit: GraphUnit, tell: Tell) -> UnitResult[GraphUnit]:
@@ -376,17 +361,7 @@ def make_graph(context: GraphContext, unit: GraphUnit, tell: Tell) -> UnitResult
     secrets = context.secrets
     notes: list[str] = []
 
-    def place() -> Sandbox:
-        sandbox = workplace.sandbox()
-        try:
-            sandbox.start()
-            workplace.place(sandbox, unit.start)
-        except BaseException:
-            sandbox.close()
-            raise
-        return sandbox
-
-    with Bench(place, stage.query, options) as bench:
+    with Bench(workplace, unit.start, stage.query, options) as bench:
         workdir = bench.replayer.sandbox.config.workdir
         texts = PrivilegedTexts(
             task.chain.repository,
