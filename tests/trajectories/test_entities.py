@@ -15,13 +15,12 @@ from trajectories.curation.entities import (
     Entity,
     EntityKind,
     Place,
-    Surfaced,
     entities,
-    holds,
     is_stop_word,
     normalized_path,
     places,
 )
+from trajectories.curation.surfaced import Surfaced, holds
 
 ROOTS = ("/testbed", "/testbed/nested")
 

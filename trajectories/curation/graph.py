@@ -17,8 +17,9 @@ import networkx as nx
 from prchain.git.repository import GitRepository
 from prchain.identifiers import definitions, is_code_name
 from prchain.leaks.vocabulary import is_plain
-from trajectories.curation.entities import EDGE_KINDS, Entity, EntityKind, Place, Surfaced, entities, places
+from trajectories.curation.entities import EDGE_KINDS, Entity, EntityKind, Place, entities, places
 from trajectories.curation.nodes import MILESTONES, ActionTool, Node
+from trajectories.curation.surfaced import Surfaced
 
 _HERE = re.compile(r"(?<!<)<<(?!<)-?[ \t]*(['\"]?)(\w{1,40})\1")
 

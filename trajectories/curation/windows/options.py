@@ -1,0 +1,123 @@
+"""The options of a curated run: every number of its windows, and every question that the paper leaves open."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from enum import StrEnum
+from typing import Any
+
+from prchain.errors import UsageError
+from trajectories.curation.windows.progress import Premature
+from trajectories.curation.windows.selection import CommitRule, FloorUnit
+
+CURATOR = "curator"
+GROUND = "ground"
+ESTABLISH = "establish"
+"""The purposes of the calls, besides the agent's."""
+
+READERS = (CURATOR, GROUND, ESTABLISH)
+
+AGENT_SAMPLING: Mapping[str, float | int] = {"temperature": 0.6, "top_p": 0.95, "max_tokens": 2048}
+"""How the blinded agent is sampled where the settings do not say (P2T, appendix H)."""
+
+READER_SAMPLING: Mapping[str, float | int] = {"temperature": 0.2, "max_tokens": 2048}
+"""The same of curator, judge and verifier."""
+
+
+class Pick(StrEnum):
+    """Who picks the step that is rewritten, and the node that it shall lead to."""
+
+    RULE = "rule"
+    """Code: the first step without progress, a repetition, an error or an empty one first; the nearest node."""
+    MODEL = "model"
+    """The curator, from the frontier."""
+
+
+class LengthUnit(StrEnum):
+    """What a candidate's length counts."""
+
+    TOKENS = "tokens"
+    """Response tokens (section 3.3)."""
+    ALL = "all"
+    """Response tokens and those of observations (figure 6)."""
+    STEPS = "steps"
+    """Steps (section 4.2 allows either)."""
+
+
+class Asked(StrEnum):
+    """How the verifier is asked what a step establishes."""
+
+    STEP = "step"
+    """Once a step, for the nodes whose tool and an entity fit."""
+    EACH = "each"
+    """Once for each step and each node that is not established (appendix H)."""
+
+
+DEFAULTS: Mapping[str, Any] = {
+    "window": 10,
+    "stride": 5,
+    "seeds": 2,
+    "floor": 0.5,
+    "floor_unit": "progress",
+    "premature": "defer",
+    "pick": "rule",
+    "length": "tokens",
+    "est": "step",
+    "ground": True,
+    "commit": "shortest",
+}
+"""Option to the value that an id leaves out. A line is never changed, even if today's default is another."""
+
+_ENUMS: Mapping[str, type[StrEnum]] = {
+    "floor_unit": FloorUnit,
+    "premature": Premature,
+    "pick": Pick,
+    "length": LengthUnit,
+    "est": Asked,
+    "commit": CommitRule,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class WindowOptions:
+    """How trajectories are grown. Defaults are the paper's (P2T, section 5.1 and appendix H)."""
+
+    window: int = 10
+    """Steps of a candidate: n."""
+    stride: int = 5
+    """Steps of it that are committed: delta."""
+    seeds: int = 2
+    """Blinded seeds of a window: K. Each has one variant at most."""
+    floor: float = 0.5
+    floor_unit: FloorUnit = FloorUnit.PROGRESS
+    premature: Premature = Premature.DEFER
+    pick: Pick = Pick.RULE
+    length: LengthUnit = LengthUnit.TOKENS
+    est: Asked = Asked.STEP
+    ground: bool = True
+    """Whether a rewritten step has to be grounded: without it, the ablation of section 5.4."""
+    commit: CommitRule = CommitRule.SHORTEST
+
+    def __post_init__(self) -> None:
+        for name, kind in _ENUMS.items():
+            object.__setattr__(self, name, kind(getattr(self, name)))
+        object.__setattr__(self, "floor", float(self.floor))
+        for name in ("window", "stride", "seeds"):
+            if getattr(self, name) < 1:
+                raise UsageError(f"{name} must be 1 or more")
+        if self.stride > self.window:
+            raise UsageError(f"a stride of {self.stride} steps is more than the window of {self.window}")
+        if not 0 <= self.floor < float("inf"):
+            raise UsageError("the floor must be 0 or more")
+
+    def to_json(self) -> str:
+        """One line of JSON, the same for equal options."""
+        return json.dumps(asdict(self), sort_keys=True)
+
+    @property
+    def chosen(self) -> dict[str, Any]:
+        """The options in an identity: those that are not at their default."""
+        row: dict[str, Any] = json.loads(self.to_json())
+        return {field.name: row[field.name] for field in fields(self) if row[field.name] != DEFAULTS[field.name]}
