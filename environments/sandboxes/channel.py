@@ -123,6 +123,18 @@ class Channel:
                 raise SandboxLost(f"the channel is gone: {self.lost}")
             return _RunningCommand(self, timeout, output_limit, sink).result(setup, script, stdin)
 
+    def count(self) -> int:
+        """How many processes of earlier commands still run."""
+        with self._lock:
+            if self.lost:
+                raise SandboxLost(f"the channel is gone: {self.lost}")
+            name = secrets.token_hex(16)
+            self.send(b"count %s\n" % name.encode())
+            match self._wait(lambda words: words[0] == name):
+                case [_, "count", number] if number.isdecimal():
+                    return int(number)
+            raise self._gone("it answered something that is no number of processes")
+
     def _setup(self, workdir: str, cwd: str | None, session: str | None, environment: Mapping[str, str]) -> bytes:
         """Shell text that goes before the command, in a shell of its own."""
         for name in environment:

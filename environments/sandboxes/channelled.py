@@ -156,6 +156,14 @@ class ChannelledSandbox(ABC):
         except SandboxLost as error:
             raise self._why(error) from None
 
+    def leftovers(self) -> int:
+        """See `Sandbox.leftovers`."""
+        channel = self._running()
+        try:
+            return channel.count()
+        except SandboxLost as error:
+            raise self._why(error) from None
+
     def _running(self) -> Channel:
         """The channel. Raises `SandboxLost`, or its cause, where there is none any more."""
         if self._channel is None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import secrets
 import shlex
-import threading
 import time
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from environments.sandboxes.channel import PATIENCE
 from environments.sandboxes.channelled import ChannelledSandbox, failure_text
+from environments.sandboxes.docker_snapshots import SnapshotFamily
 from environments.sandboxes.docker_stream import ExecTransport, engine_errors
 from environments.sandboxes.engine import connect
 from environments.sandboxes.leftovers import SANDBOX, SNAPSHOT, our_labels
@@ -24,7 +24,6 @@ from prchain.errors import (
     SandboxError,
     SandboxFileError,
     SandboxLost,
-    SnapshotUnknown,
 )
 
 CAPABILITIES = ("CHOWN", "DAC_OVERRIDE", "FOWNER")
@@ -33,15 +32,6 @@ own, and tar fails. None of them reaches beyond the container's own files."""
 
 _DYING = 1.0
 """Seconds that the engine may take to notice that a container ended."""
-
-
-class _Family:
-    """The snapshots of a sandbox and of its branches; they go when the last of these is closed."""
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.members = 0
-        self.images: dict[str, str] = {}
 
 
 class DockerSandbox(ChannelledSandbox):
@@ -57,7 +47,7 @@ class DockerSandbox(ChannelledSandbox):
         *,
         client: Any | None = None,
         engine: str | None = None,
-        family: _Family | None = None,
+        family: SnapshotFamily | None = None,
     ) -> None:
         super().__init__(config)
         if config.image is None:
@@ -66,9 +56,8 @@ class DockerSandbox(ChannelledSandbox):
         self._client: Any = client
         self._own_client = client is None
         self._engine = engine
-        self._family = family or _Family()
-        with self._family.lock:
-            self._family.members += 1
+        self._family = family or SnapshotFamily()
+        self._family.join()
         self._image = config.image
         self._container: Any = None
 
@@ -147,15 +136,27 @@ class DockerSandbox(ChannelledSandbox):
         if self._closed:
             return
         super().close()
-        with self._family.lock:
-            self._family.members -= 1
-            images = list(self._family.images.values()) if self._family.members == 0 else []
-        for image in reversed(images):
-            with contextlib.suppress(SandboxError), engine_errors("removing a snapshot"):
+        self._family.leave(self._image)
+        self._family.part()
+        self._remove_unneeded()
+        self._disconnect()
+
+    def _remove_unneeded(self) -> None:
+        """Remove the snapshots that nobody needs any more. Never fails: what is left is tried again the next time."""
+        tried: set[str] = set()
+        while image := self._family.unneeded(tried):
+            tried.add(image)
+            try:
                 if self._client is None:
                     self._client = connect(self._engine)
-                self._client.images.remove(image, force=True)
-        self._disconnect()
+                with engine_errors("removing a snapshot"):
+                    # The engine would remove images below it, too, which may be the sandbox's own.
+                    self._client.api.remove_image(image, force=True, noprune=True)
+            except ImageMissing:
+                pass
+            except SandboxError:
+                continue
+            self._family.removed(image)
 
     def _cause(self, error: SandboxLost) -> SandboxError:
         try:
@@ -220,20 +221,23 @@ class DockerSandbox(ChannelledSandbox):
         labels = " ".join(f'{key}="{value}"' for key, value in our_labels(SNAPSHOT, name).items())
         with engine_errors("taking a snapshot"):
             image = self._container.commit(repository="prchain-snapshot", tag=name, changes=f"LABEL {labels}")
-        with self._family.lock:
-            self._family.images[name] = image.id
+        self._family.add(name, image.id, self._image)
         return name
 
     def restore(self, snapshot: str) -> None:
         """See `Sandbox.restore`: a new container in place of the old one."""
-        image = self._snapshot_image(snapshot)
+        if self._closed:
+            raise SandboxLost("the sandbox was closed")
+        image = self._family.begin(snapshot)
         self._stop()
+        self._family.leave(self._image)
         self._image = image
+        self._remove_unneeded()
         self.start()
 
     def branch(self, snapshot: str) -> DockerSandbox:
         """See `Sandbox.branch`."""
-        image = self._snapshot_image(snapshot)
+        image = self._family.begin(snapshot)
         other = DockerSandbox(
             self.config, client=None if self._own_client else self._client, engine=self._engine, family=self._family
         )
@@ -247,8 +251,9 @@ class DockerSandbox(ChannelledSandbox):
                 other.close()
         return other
 
-    def _snapshot_image(self, snapshot: str) -> str:
-        try:
-            return self._family.images[snapshot]
-        except KeyError:
-            raise SnapshotUnknown(f"there is no snapshot {snapshot!r} of this sandbox") from None
+    def forget(self, snapshot: str) -> None:
+        """See `Sandbox.forget`."""
+        self._family.forget(snapshot)
+        self._remove_unneeded()
+        if self._closed:
+            self._disconnect()

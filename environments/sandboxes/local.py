@@ -17,6 +17,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -102,18 +103,39 @@ class ProcessTransport:
                     stream.close()
 
 
+class _LocalFamily:
+    """The snapshots of a sandbox and of its branches; they go when the last of these is closed."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.members: list[LocalSandbox] = []
+        self.folders: dict[str, Path] = {}
+        self.forgotten: list[Path] = []
+
+    def clear(self) -> None:
+        """Remove what was forgotten, but for folders that a member is being made from."""
+        with self.lock:
+            used = {member.begin_with for member in self.members}
+            unused = [path for path in self.forgotten if path not in used]
+            self.forgotten = [path for path in self.forgotten if path in used]
+        for path in unused:
+            shutil.rmtree(path.parent, ignore_errors=True)
+
+
 class LocalSandbox(ChannelledSandbox):
     """A sandbox of namespaces; with `unsafe` plain processes, which use the host's paths without isolation."""
 
-    def __init__(self, config: SandboxConfig, *, unsafe: bool = False) -> None:
+    def __init__(self, config: SandboxConfig, *, unsafe: bool = False, family: _LocalFamily | None = None) -> None:
         super().__init__(config)
         if unsafe and (not posixpath.isabs(config.workdir) or config.workdir == "/"):
             raise UsageError("plain processes need a folder of their own as workdir")
         self._unsafe = unsafe
         self._folder: Path | None = None
-        self._family: dict[str, Path] = {}
-        self._members: list[LocalSandbox] = [self]
-        self._begin_with: Path | None = None
+        self.begin_with: Path | None = None
+        """The snapshot's folder that it is being made from."""
+        self._family = family or _LocalFamily()
+        with self._family.lock:
+            self._family.members.append(self)
         self._process: subprocess.Popen[bytes] | None = None
 
     def _make(self) -> ProcessTransport:
@@ -121,14 +143,21 @@ class LocalSandbox(ChannelledSandbox):
         (folder / OWNER_FILE).write_text(str(this_process()), encoding="utf-8")
         self._folder = folder
         state = self._state()
-        if self._begin_with is not None:
+        if self.begin_with is not None:
             if self._unsafe:
                 shutil.rmtree(state, ignore_errors=True)
-            _copy(self._begin_with, state)
+            _copy(self.begin_with, state)
         for name in _FOLDERS if not self._unsafe else ("",):
             (state / name).mkdir(parents=True, exist_ok=True)
         self._process = self._spawn(folder, state)
         return ProcessTransport(self._process, PATIENCE)
+
+    def start(self) -> None:
+        """See `Sandbox.start`."""
+        super().start()
+        if self.begin_with is not None:
+            self.begin_with = None
+            self._family.clear()
 
     def _state(self) -> Path:
         """The folder that holds all that commands can write and that a snapshot keeps."""
@@ -206,10 +235,13 @@ class LocalSandbox(ChannelledSandbox):
         if self._closed:
             return
         super().close()
-        self._members.remove(self)
-        if not self._members:
-            for path in self._family.values():
-                shutil.rmtree(path.parent, ignore_errors=True)
+        family = self._family
+        with family.lock:
+            family.members.remove(self)
+            if not family.members:
+                family.forgotten += family.folders.values()
+                family.folders.clear()
+        family.clear()
 
     def _not_started(self, error: SandboxLost) -> SandboxError:
         what = "a plain process" if self._unsafe else "bubblewrap"
@@ -269,26 +301,24 @@ class LocalSandbox(ChannelledSandbox):
         folder = Path(tempfile.mkdtemp(prefix=LOCAL_PREFIX))
         (folder / OWNER_FILE).write_text(str(this_process()), encoding="utf-8")
         _copy(self._state(), folder / "state")
-        self._family[name] = folder / "state"
+        with self._family.lock:
+            self._family.folders[name] = folder / "state"
         return name
 
     def restore(self, snapshot: str) -> None:
         """See `Sandbox.restore`."""
-        path = self._snapshot_path(snapshot)
+        self._begin(snapshot)
         self._stop()
-        self._begin_with = path
         self.start()
 
     def branch(self, snapshot: str) -> LocalSandbox:
         """See `Sandbox.branch`; plain processes cannot: their paths are the host's."""
         if self._unsafe:
             raise UsageError("plain processes cannot be branched: both would write the same folder")
-        other = LocalSandbox(self.config)
-        other._begin_with = self._snapshot_path(snapshot)
-        other._family, other._members = self._family, self._members
-        self._members.append(other)
+        other = LocalSandbox(self.config, family=self._family)
         started = False
         try:
+            other._begin(snapshot)
             other.start()
             started = True
         finally:
@@ -296,11 +326,20 @@ class LocalSandbox(ChannelledSandbox):
                 other.close()
         return other
 
-    def _snapshot_path(self, snapshot: str) -> Path:
-        try:
-            return self._family[snapshot]
-        except KeyError:
-            raise SnapshotUnknown(f"there is no snapshot {snapshot!r} of this sandbox") from None
+    def forget(self, snapshot: str) -> None:
+        """See `Sandbox.forget`; a sandbox that runs has a copy of its own."""
+        with self._family.lock:
+            path = self._family.folders.pop(snapshot, None)
+            self._family.forgotten += [path] if path is not None else []
+        self._family.clear()
+
+    def _begin(self, snapshot: str) -> None:
+        """Have the next start begin with a snapshot, which stays until then."""
+        with self._family.lock:
+            try:
+                self.begin_with = self._family.folders[snapshot]
+            except KeyError:
+                raise SnapshotUnknown(f"there is no snapshot {snapshot!r} of this sandbox") from None
 
 
 def _start(command: list[str], environment: dict[str, str], *, as_nobody: bool, reaps: bool) -> subprocess.Popen[bytes]:

@@ -82,8 +82,8 @@ class ExecResult:
 class Sandbox(Protocol):
     """A started sandbox runs one command at a time; several sandboxes may be used from several threads.
 
-    All methods but `close` raise `SandboxLost` once the container or its channel is gone, `DiskLimit` or `OutOfMemory`
-    where the sandbox was ended for that, and `EngineUnavailable` where the engine does not answer.
+    All methods but `close` and `forget` raise `SandboxLost` once the container or its channel is gone, `DiskLimit` or
+    `OutOfMemory` where the sandbox was ended for that, and `EngineUnavailable` where the engine does not answer.
     """
 
     config: SandboxConfig
@@ -136,6 +136,9 @@ class Sandbox(Protocol):
         read to its end, or closed, before the next call. Raises `SandboxFileError` where there is no such path.
         """
 
+    def leftovers(self) -> int:
+        """How many processes that earlier commands started still run, also those that left their session."""
+
     def snapshot(self) -> str:
         """Keep the file system as it is; running processes are not part of it. Returns the snapshot's name."""
 
@@ -144,3 +147,10 @@ class Sandbox(Protocol):
 
     def branch(self, snapshot: str) -> Sandbox:
         """A second sandbox, started, that begins at the snapshot. Both can take snapshots, and restore each other's."""
+
+    def forget(self, snapshot: str) -> None:
+        """Remove a snapshot that nobody will restore or branch again; a name that is unknown changes nothing.
+
+        Its disk is freed once no sandbox that began with it runs and no later snapshot stands on it; those go on
+        working. Never fails: what cannot be removed goes with the family (see `close`).
+        """

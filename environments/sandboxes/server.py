@@ -7,19 +7,22 @@ Requests come on stdin, one line each, some followed by bytes:
     run ID MARK LENGTHS  the lengths of a setup, a script and a stdin, which follow; begins a command
     kill ID              ends all that the command has started
     ping ID              asks whether its supervisor lives: alive, gone
+    count ID             asks how many processes of earlier commands still run
     end MARK             writes the mark, where the command's supervisor could not
     fin                  the mark was seen: whatever is still printed is thrown away
 
 What commands print goes through a pipe to stdout, raw. We write the ID into it first (what comes before is a leftover),
 and the supervisor the mark when the command ended. Both are random and passed to no command. Answers go
 to stderr, a line each: ``ID done CODE KILLS`` (KILLS: processes that the kernel's memory limit ended so far), ``ID
-alive``, ``ID gone``, ``ID killed LEFT``, ``ID crowded``, ``MARK cut``. The pipe and the `cat` at its end are used again
-unless a process that may hold it is left; then another `cat` empties it, so that this process neither stops nor dies.
+alive``, ``ID gone``, ``ID killed LEFT``, ``ID count LEFT``, ``ID crowded``, ``MARK cut``. The pipe and the `cat` at
+its end are used again unless a process that may hold it is left; then another `cat` empties it, so that this process
+neither stops nor dies.
 
 The loop uses builtins alone once a command began, so that it can kill where no process can be made any more. A process
 belongs to the command if neither it nor an ancestor of it (the reaper of orphans apart) is older than the command: a
 child in a session of its own, or one that two forks have cut off, still does. All of them are stopped before they are
-killed, so that they cannot make others meanwhile.
+killed, so that they cannot make others meanwhile. What earlier commands left is found alike: neither it nor an ancestor
+is older than this server.
 
 A fork bomb that a command left behind would take the processes that the next one needs, and a bash that cannot fork
 ends. So before a command, where three quarters of the limit are taken, or a quarter while forks were refused, all
@@ -43,7 +46,7 @@ trap : PIPE
 { mkdir -p "$folder" && : >"$folder/input"; } 2>/dev/null || { folder=/dev/shm/.prchain; mkdir -p "$folder"; }
 exec {idle}<> <(:)
 pump= supervisor= w= refused=0 unfinished=
-declare -A old base parent began state
+declare -A old base parent began state drains
 
 session='
 [[ ${PRCHAIN_BASH_ENV-} ]] && { BASH_ENV=$PRCHAIN_BASH_ENV; source "$BASH_ENV"; } || unset BASH_ENV
@@ -86,13 +89,15 @@ remember() {
 
 find_victims() {
   local pid at
+  local -n older=$1
   victims=()
   list
   for pid in "${!parent[@]}"; do
     [[ $pid == 1 || $pid == $$ || $pid == "$supervisor" || $pid == "$pump" || ${state[$pid]} == [ZX] ]] && continue
+    [[ ${drains[$pid]-} && ${parent[$pid]} == $$ ]] && continue
     at=$pid
     while [[ $at != $$ && $at != "$reaper" ]]; do
-      [[ ${at:-0} == 0 || ${old[$at]-} == "${began[$at]-none}" ]] && continue 2
+      [[ ${at:-0} == 0 || ${older[$at]-} == "${began[$at]-none}" ]] && continue 2
       at=${parent[$at]-}
     done
     victims+=("$pid")
@@ -102,7 +107,7 @@ find_victims() {
 reap() {
   local round count=-1
   for ((round = 0; round < 500; round++)); do
-    find_victims
+    find_victims old
     ((${#victims[@]})) || break
     kill -STOP "${victims[@]}" 2>/dev/null
     ((${#victims[@]} == count || round > 50)) && kill -KILL "${victims[@]}" 2>/dev/null
@@ -203,7 +208,7 @@ finish() {
   wait "$pump" 2>/dev/null
   IFS= read -rN 1 -t 0.01 -u "$rest"
   status=$?
-  if [[ $status != 1 ]]; then cat <&"$rest" >/dev/null 2>&1 & fi
+  if [[ $status != 1 ]]; then cat <&"$rest" >/dev/null 2>&1 & drains[$!]=1; fi
   exec {rest}<&-
 }
 
@@ -215,6 +220,7 @@ while read -r word id mark setup_length script_length input_length; do
     run) run "$id" "$mark" "$setup_length" "$script_length" "$input_length" ;;
     kill) reap; printf '%s killed %s\n' "$id" "${#victims[@]}" >&2 ;;
     ping) kill -0 "$supervisor" 2>/dev/null && printf '%s alive\n' "$id" >&2 || printf '%s gone\n' "$id" >&2 ;;
+    count) find_victims base; printf '%s count %s\n' "$id" "${#victims[@]}" >&2 ;;
     end) { printf %s "$id" >&"$w"; } 2>/dev/null || printf '%s cut\n' "$id" >&2 ;;
     fin) finish ;;
     hello) printf 'ready %s\n' "$folder" >&2 ;;

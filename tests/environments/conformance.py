@@ -117,6 +117,14 @@ def assert_future_is_out_of_reach(sandbox: Sandbox, folder: Path) -> None:
         assert str(folder).encode() not in output
 
 
+def _await_leftovers(sandbox: Sandbox, number: int) -> None:
+    """Wait until so many processes are left: some end a moment after their command."""
+    until = time.monotonic() + 10
+    while (found := sandbox.leftovers()) != number:
+        assert time.monotonic() < until, f"{found} processes are left, and not {number}"
+        time.sleep(0.05)
+
+
 class Conformance:
     """Subclasses have a fixture `make`; all tests of a class that change nothing share one sandbox."""
 
@@ -335,6 +343,76 @@ class Conformance:
                 box.close()
                 other.restore(second)
                 assert other.exec("cat file").output == b"two\n"
+
+    def test_a_forgotten_snapshot_is_gone_and_all_others_stay(self, make: Make) -> None:
+        with make() as box:
+            box.exec("echo one > file")
+            first = box.snapshot()
+            box.restore(first)
+            box.exec("echo two > file")
+            second = box.snapshot()
+            box.forget(first)
+            box.forget(first)
+            box.forget("none")
+            with pytest.raises(SnapshotUnknown):
+                box.restore(first)
+            assert box.exec("cat file").output == b"two\n", "a sandbox goes on that began with what was forgotten"
+            third = box.snapshot()
+            for snapshot in (second, third):
+                box.restore(snapshot)
+                assert box.exec("cat file").output == b"two\n"
+                box.forget(snapshot)
+            assert box.exec("cat file").output == b"two\n"
+
+    def test_a_branch_goes_on_whose_snapshot_is_forgotten(self, make: Make) -> None:
+        if not self.BRANCHES:
+            return
+        with make() as box:
+            box.exec("echo one > file")
+            first = box.snapshot()
+            with box.branch(first) as other:
+                box.forget(first)
+                other.exec("echo two >> file")
+                second = other.snapshot()
+                box.restore(second)
+                assert box.exec("cat file").output == b"one\ntwo\n"
+                other.forget(second)
+                assert box.exec("cat file").output == other.exec("cat file").output == b"one\ntwo\n"
+                with pytest.raises(SnapshotUnknown):
+                    other.branch(second)
+
+    def test_forgetting_works_when_the_sandbox_does_not(self, make: Make) -> None:
+        box = make()
+        box.forget("none")
+        box.start()
+        snapshot = box.snapshot()
+        box.close()
+        box.forget(snapshot)
+
+    def test_processes_that_commands_left_are_counted(self, make: Make) -> None:
+        with make() as box:
+            assert box.leftovers() == 0
+            box.exec("echo own; true | cat")
+            assert box.leftovers() == 0
+            snapshot = box.snapshot()
+            box.exec("sleep 1000 &")
+            _await_leftovers(box, 1)
+            box.exec("(setsid env -i sleep 1000 >/dev/null 2>&1 &)")
+            _await_leftovers(box, 2)
+            box.exec("bash -c 'sleep 1000 & sleep 1000'", timeout=0.5)
+            _await_leftovers(box, 2)
+            # A process that prints holds the pipe of the command; what empties that is no leftover.
+            box.exec("exec -a printer bash -c 'while :; do echo noise; read -t 0.01 <> <(:); done' &")
+            assert box.exec("echo own").output == b"own\n"
+            assert box.exec("echo own").output == b"own\n"
+            _await_leftovers(box, 3)
+            box.restore(snapshot)
+            assert box.leftovers() == 0
+            assert box.exec("echo own").output == b"own\n"
+            box.exec("sleep 0.5 & sleep 1000 & echo $!")
+            _await_leftovers(box, 1)
+        with pytest.raises(SandboxLost):
+            box.leftovers()
 
     def test_several_sandboxes_run_at_once(self, make: Make) -> None:
         failures: list[object] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import shutil
 import subprocess
@@ -48,9 +49,12 @@ class FolderSandbox:
         output_limit: int = 1 << 20,
         stdin: bytes = b"",
     ) -> ExecResult:
+        folder = Path(cwd or self.folder)
+        if not folder.is_dir():
+            return ExecResult(126, f"{folder}: there is no such folder\n".encode())
         done = subprocess.run(
             ["bash", "-c", command],
-            cwd=cwd or self.folder,
+            cwd=folder,
             input=stdin,
             timeout=timeout,
             check=False,
@@ -75,7 +79,9 @@ class FolderSandbox:
 
     def put(self, folder: str, archive: BinaryIO | bytes) -> None:
         data = archive if isinstance(archive, bytes) else archive.read()
-        subprocess.run(["tar", "-xp", "-C", folder], input=data, check=True)
+        unpacked = subprocess.run(["tar", "-xp", "-C", folder], input=data, check=False, capture_output=True)
+        if unpacked.returncode != 0:
+            raise SandboxFileError(unpacked.stderr.decode("utf-8", "replace"))
 
     def get(self, path: str) -> Iterator[bytes]:
         if not os.path.lexists(path):
@@ -87,6 +93,9 @@ class FolderSandbox:
             assert packing.stdout
             while chunk := packing.stdout.read(1 << 16):
                 yield chunk
+
+    def leftovers(self) -> int:
+        return 0
 
     def snapshot(self) -> str:
         kept = tempfile.mkdtemp(prefix="snapshot-", dir=self.folder.parent)
@@ -100,4 +109,14 @@ class FolderSandbox:
         shutil.copytree(snapshot, self.folder, symlinks=True)
 
     def branch(self, snapshot: str) -> FolderSandbox:
-        raise NotImplementedError
+        """A copy of the folder beside it, so absolute paths in commands lead elsewhere."""
+        if not Path(snapshot).is_dir():
+            raise SnapshotUnknown(snapshot)
+        other = copy.copy(self)
+        other.folder = Path(tempfile.mkdtemp(prefix="branch-", dir=self.folder.parent))
+        other.config = SandboxConfig(None, str(other.folder))
+        shutil.copytree(snapshot, other.folder, symlinks=True, dirs_exist_ok=True)
+        return other
+
+    def forget(self, snapshot: str) -> None:
+        shutil.rmtree(snapshot, ignore_errors=True)

@@ -8,6 +8,7 @@ import re
 import tarfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import count
 from types import TracebackType
 from typing import BinaryIO, Self
 
@@ -61,6 +62,7 @@ class ScriptedSandbox:
         self._lines = [line if isinstance(line, ScriptedResult) else ScriptedResult(*line) for line in lines]
         self._files = {path: (content, 0o644) for path, content in (files or {}).items()}
         self._snapshots: dict[str, dict[str, tuple[bytes, int]]] = {}
+        self._numbers = count(1)
         self._running = False
         self._closed = False
 
@@ -147,10 +149,15 @@ class ScriptedSandbox:
             raise SandboxFileError(f"{path!r} cannot be read: there is no such file")
         return iter([_as_tar(posixpath.dirname(path), found)])
 
+    def leftovers(self) -> int:
+        """See `Sandbox.leftovers`; nothing runs here."""
+        self._check()
+        return 0
+
     def snapshot(self) -> str:
         """See `Sandbox.snapshot`."""
         self._check()
-        name = f"snapshot-{len(self._snapshots) + 1}"
+        name = f"snapshot-{next(self._numbers)}"
         self._snapshots[name] = dict(self._files)
         return name
 
@@ -164,9 +171,13 @@ class ScriptedSandbox:
         self._check()
         other = ScriptedSandbox(config=self.config)
         other._files = dict(self._snapshot(snapshot))
-        other._lines, other._snapshots = self._lines, self._snapshots
+        other._lines, other._snapshots, other._numbers = self._lines, self._snapshots, self._numbers
         other.start()
         return other
+
+    def forget(self, snapshot: str) -> None:
+        """See `Sandbox.forget`."""
+        self._snapshots.pop(snapshot, None)
 
     def _snapshot(self, snapshot: str) -> dict[str, tuple[bytes, int]]:
         try:
