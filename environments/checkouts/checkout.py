@@ -1,4 +1,4 @@
-"""Put a tree into a sandbox, and read the tree that an agent left there.
+"""Put a tree into a sandbox, change it into another, and read the tree that an agent left there.
 
 In goes the tree with a new repository, which has one commit (and, if requested, a history cut from the base's) and no
 other object, ref or reflog. Out come the files alone: by then the repository inside belongs to the agent, and it is not
@@ -12,19 +12,32 @@ import os
 import shlex
 import tarfile
 import tempfile
-from collections.abc import Sequence
+import time
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from environments.checkouts.extraction import Extraction, extract_tree
+from environments.checkouts.extraction import Extraction, extract_tree, folders_above
 from environments.checkouts.tarball import copy_owned
-from prchain.errors import PlacementFailed
-from prchain.git.trees import RAW_ATTRIBUTES, TreeStore, commit_body
+from prchain.errors import IncompleteRepository, PlacementFailed, SandboxFileError
+from prchain.git.output import path_text
+from prchain.git.trees import (
+    EXECUTABLE,
+    FILE,
+    LINK,
+    RAW_ATTRIBUTES,
+    SUBMODULE,
+    TreeChange,
+    TreeEntry,
+    TreeStore,
+    commit_body,
+    is_storable,
+)
 
 if TYPE_CHECKING:
     from environments.sandboxes.sandbox import Sandbox
 
-__all__ = ["Extraction", "extract_tree", "linear_history", "place_repository", "place_tree"]
+__all__ = ["Extraction", "extract_tree", "linear_history", "move_tree", "place_repository", "place_tree"]
 
 _PATIENCE = 600.0
 """Seconds for emptying a folder, or for git to read every file of it once."""
@@ -44,6 +57,14 @@ _EMPTY = 'mkdir -p -- {0} && cd -P -- {0} && chown "$(id -u):$(id -g)" . && shop
 
 _FORGET = "if [ -d .git ]; then find .git -mindepth 1 -maxdepth 1 ! -name info -exec rm -rf {} +; fi"
 """The folder info stays: it lists the files that the refresh made."""
+
+# An agent may have put programs of its own into a folder of PATH.
+_CLEAN = "export LC_ALL=C PATH=/usr/bin:/bin\n"
+_REMOVE = "xargs -0 rm -rf --"
+_MAKE_WAY = 'while IFS= read -rd "" path; do [[ -d $path && ! -L $path ]] || rm -rf -- "$path" || exit; done'
+"""Removes what is no folder and stands where one has to be: a file that the tree's rules ignore, say."""
+_REMOVE_EMPTY = "xargs -0 rmdir -- 2>/dev/null; true"
+_LINK = 'while IFS= read -rd "" path && IFS= read -rd "" target; do ln -s -- "${target#./}" "$path" || exit; done'
 
 
 def place_tree(
@@ -101,6 +122,49 @@ def place_repository(
     return commit
 
 
+def move_tree(sandbox: Sandbox, store: TreeStore, before: str, after: str, *, workdir: str | None = None) -> None:
+    """Change the files in the sandbox's `workdir` from the tree `before`, which it holds, to the tree `after`.
+
+    Only paths that differ are written or removed, and folders that this leaves empty go. Files that neither tree holds
+    stay, unless a path of `after` needs their place; so do the folder's repository and what is in submodules' folders.
+    Raises `PlacementFailed`, `IncompleteRepository`, `GitError`, `SandboxError`.
+    """
+    workdir = workdir or sandbox.config.workdir
+    changes = store.diff(store.tree_of(before), store.tree_of(after))
+    if not changes:
+        return
+    _check_names(changes)
+    old_folders, new_folders = (
+        {above for path in store.entries(tree) for above in folders_above(path)} for tree in (before, after)
+    )
+    files = {path: new for path, _, new in changes if new and new.mode in (FILE, EXECUTABLE)}
+    links = {path: new.blob for path, _, new in changes if new and new.mode == LINK}
+    modules = {path for path, old, new in changes if new and new.mode == SUBMODULE and not _is_module(old)}
+    folders = {
+        above for path in files.keys() | links | modules for above in folders_above(path)
+    } - old_folders | modules
+    removed = {path for path, old, _ in changes if old and not _is_module(old)} | files.keys() | links.keys()
+    left = {above for path, _, _ in changes for above in folders_above(path)} - new_folders
+    left |= {path for path, old, new in changes if _is_module(old) and not new}
+    targets = dict(zip(links, store.blobs(links.values()), strict=True))
+    for path, target in targets.items():
+        if not target or b"\0" in target:
+            raise PlacementFailed(f"{path_text(path)!r} is a link to a name that cannot be")
+    with tempfile.TemporaryFile() as archive:
+        _write_files(store, files, sorted(folders), archive, _owner(sandbox))
+        archive.seek(0)
+        _feed(sandbox, workdir, _REMOVE, sorted(removed))
+        _feed(sandbox, workdir, _MAKE_WAY, sorted(folders))
+        _feed(sandbox, workdir, _REMOVE_EMPTY, sorted(left, reverse=True))
+        try:
+            if files or folders:
+                sandbox.put(workdir, archive)
+        except SandboxFileError as error:
+            raise PlacementFailed(f"{workdir} cannot be made to hold the tree: {error}") from None
+    # Not in the archive: an engine refuses links that lead out of the folder.
+    _feed(sandbox, workdir, _LINK, [name for path, target in targets.items() for name in (path, target)])
+
+
 def linear_history(store: TreeStore, commits: Sequence[str]) -> list[str]:
     """Rewrite commits (newest first) so that each is the only parent of the next; returns the newest, if any.
 
@@ -124,6 +188,65 @@ def _owner(sandbox: Sandbox) -> tuple[int, int]:
     if len(ids) != 2 or not all(word.isdecimal() for word in ids):
         raise PlacementFailed(f"the sandbox does not say whose files are to be made: {' '.join(ids)[:100]}")
     return int(ids[0]), int(ids[1])
+
+
+def _is_module(entry: TreeEntry | None) -> bool:
+    return entry is not None and entry.mode == SUBMODULE
+
+
+def _check_names(changes: Iterable[TreeChange]) -> None:
+    """Raise `PlacementFailed` for a path that leads out of the folder or into its repository."""
+    for path, old, new in changes:
+        if not all(is_storable(path, entry.mode) for entry in (old, new) if entry):
+            raise PlacementFailed(f"{path_text(path)!r} is no name that a folder can be made to hold")
+
+
+def _feed(sandbox: Sandbox, workdir: str, command: str, paths: Sequence[bytes]) -> None:
+    """Run a command in the work folder that reads names from its input, each with ``./`` before it and a NUL after."""
+    if not paths:
+        return
+    names = b"".join(b"./%s\0" % path for path in paths)
+    result = sandbox.exec(_CLEAN + command, cwd=workdir, timeout=_PATIENCE, stdin=names)
+    if result.exit_code != 0:
+        raise PlacementFailed(f"{workdir} cannot be made to hold the tree: {result.text.strip()[:300]}")
+
+
+def _write_files(
+    store: TreeStore,
+    files: Mapping[bytes, TreeEntry],
+    folders: Iterable[bytes],
+    out: IO[bytes],
+    owner: tuple[int, int],
+) -> None:
+    """Write a tar of the folders, then of the files."""
+    # Not a fixed time: Python takes a compiled file for current whose source has the same time and size.
+    now = int(time.time())
+    with (
+        tarfile.open(fileobj=out, mode="w", format=tarfile.GNU_FORMAT) as archive,
+        store.stream("cat-file", "--batch", lines=[entry.blob for entry in files.values()]) as blobs,
+    ):
+        for path in folders:
+            archive.addfile(_header(path, tarfile.DIRTYPE, 0o755, now, owner))
+        for path, entry in files.items():
+            size = _size(blobs, entry.blob)
+            header = _header(path, tarfile.REGTYPE, 0o755 if entry.mode == EXECUTABLE else 0o644, now, owner)
+            header.size = size
+            archive.addfile(header, blobs)
+            blobs.read(1)
+
+
+def _header(path: bytes, kind: bytes, mode: int, seconds: int, owner: tuple[int, int]) -> tarfile.TarInfo:
+    header = tarfile.TarInfo(path.decode("utf-8", "surrogateescape"))
+    header.type, header.mode, header.mtime = kind, mode, seconds
+    header.uid, header.gid = owner
+    return header
+
+
+def _size(blobs: IO[bytes], name: str) -> int:
+    header = blobs.readline().split()
+    if len(header) != 3:
+        raise IncompleteRepository(f"blob {name} is missing; fetch the repository anew")
+    return int(header[2])
 
 
 def _raw(output: IO[bytes]) -> bytes:

@@ -15,11 +15,12 @@ from typing import Any
 
 import pytest
 
-from environments.checkouts.checkout import place_tree
+from environments.checkouts.checkout import extract_tree, move_tree, place_tree
 from environments.sandboxes.sandbox import OUTPUT_LIMIT, Sandbox
 from prchain.errors import SandboxError, SandboxFileError, SandboxLost, SnapshotUnknown
-from prchain.git.trees import TreeStore
+from prchain.git.trees import EXECUTABLE, LINK, TreeStore
 from tests.miner.gitworld import World
+from tests.prchain.treeworld import new_store, plant
 
 Make = Callable[..., Any]
 """Makes a sandbox that is not started; takes the fields of a `SandboxConfig`."""
@@ -320,6 +321,30 @@ class Conformance:
             return
         with make() as box:
             assert_future_is_out_of_reach(box, tmp_path)
+
+    def test_a_tree_becomes_another(self, make: Make, tmp_path: Path) -> None:
+        store = new_store(tmp_path)
+        before = plant(store, {"d/e/x": "x\n", "gone/y": "y\n", "f": "file\n", "same": "s\n", b"-\xff\n": "odd\n"})
+        after = plant(
+            store,
+            {
+                "d": (EXECUTABLE, "#!/bin/sh\necho ran\n"),
+                "f/g/new": "n\n",
+                "same": "s\n",
+                b"-\xfe\n/-rf": "odd\n",
+                b"l\xff": (LINK, b"../\xff"),
+            },
+        )
+        with make() as box:
+            place_tree(box, store, before)
+            repository = box.exec("find .git -type f -exec cksum {} +").output
+            move_tree(box, store, before, after)
+            assert extract_tree(box, store, start_tree=after, ignore_rules_from=after).tree == after
+            found = box.exec("./d; find . -name .git -prune -o -type d -printf x | wc -c; find . ! -uid $(id -u)")
+            assert found.output == b"ran\n4\n"
+            assert box.exec("find .git -type f -exec cksum {} +").output == repository
+            move_tree(box, store, after, before)
+            assert box.exec("git status --porcelain").output == b""
 
     def test_snapshot_restore_and_branch(self, make: Make) -> None:
         with make() as box:
