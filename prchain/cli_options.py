@@ -46,6 +46,25 @@ def repository_option(command: _Command) -> _Command:
     return click.option("--repository", metavar="OWNER/NAME", help="Of one repository only.")(command)
 
 
+def spending_options(workers: str) -> Callable[[_Command], _Command]:
+    """Add ``--workers``, ``--budget`` and ``--dry-run``; `workers` says what is worked on at once."""
+
+    def add(command: _Command) -> _Command:
+        for option in (
+            click.option(
+                "--dry-run", is_flag=True, help="Say how many calls, tokens and USD it would take; ask nothing."
+            ),
+            click.option(
+                "--budget", type=click.FloatRange(min=0), metavar="USD", help="Spend no more than this in this run."
+            ),
+            click.option("--workers", type=click.IntRange(1, 64), help=f"{workers} at once.  [default: 2]"),
+        ):
+            command = option(command)
+        return command
+
+    return add
+
+
 class CatalogueOption(click.Option):
     """Takes a name of a catalogue whose items have a ``help``. Its own help shows theirs; only this imports them."""
 

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from prchain.cli_options import STRATEGIES, choice_option, db_option, json_option, repository_option, strategy_option
+from prchain.cli_options import (
+    STRATEGIES,
+    choice_option,
+    db_option,
+    json_option,
+    repository_option,
+    spending_options,
+    strategy_option,
+)
 from prchain.errors import UsageError
 from prchain.progress import open_progress
 from prchain.settings import Settings
@@ -42,9 +50,7 @@ def tasks() -> None:
 @repository_option
 @click.option("--chain", metavar="ID", help="Of one chain only, named by its id or the beginning of it.")
 @click.option("--limit", type=click.IntRange(min=1), help="Only the N best chains; those that are done count.")
-@click.option("--workers", type=click.IntRange(1, 64), help="Chains worked on at once.  [default: 2]")
-@click.option("--budget", type=click.FloatRange(min=0), metavar="USD", help="Spend no more than this in this run.")
-@click.option("--dry-run", is_flag=True, help="Say how many calls, tokens and USD it would take; ask nothing.")
+@spending_options("Chains worked on")
 @click.option("--retry", is_flag=True, help="Write those anew that were rejected.")
 @click.option("--renew", is_flag=True, help="Write those anew that other prompts or another model wrote.")
 @db_option

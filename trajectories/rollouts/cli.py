@@ -16,6 +16,7 @@ from prchain.cli_options import (
     db_option,
     json_option,
     repository_option,
+    spending_options,
     strategy_option,
 )
 from prchain.errors import UsageError
@@ -68,9 +69,7 @@ def _limit_options(command: Any) -> Any:
 @click.option("--chain", metavar="ID", help="Of one chain only, named by its id or the beginning of it.")
 @click.option("--limit", type=click.IntRange(min=1), help="Only the N best chains that have a task.")
 @click.option("--samples", type=click.IntRange(min=1), default=1, show_default=True, help="Rollouts of each chain.")
-@click.option("--workers", type=click.IntRange(1, 64), help="Rollouts at once.  [default: 2]")
-@click.option("--budget", type=click.FloatRange(min=0), metavar="USD", help="Spend no more than this in this run.")
-@click.option("--dry-run", is_flag=True, help="Say how many calls, tokens and USD it would take; ask nothing.")
+@spending_options("Rollouts")
 @click.option(
     "--scaffold", cls=CatalogueOption, of=SCAFFOLDS, default="react", show_default=True, help="The kind of agent."
 )

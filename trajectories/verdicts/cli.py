@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from prchain.cli_options import choice_option, db_option, json_option, repository_option, strategy_option
+from prchain.cli_options import (
+    choice_option,
+    db_option,
+    json_option,
+    repository_option,
+    spending_options,
+    strategy_option,
+)
 from prchain.progress import open_progress
 from prchain.settings import Settings
 from prchain.terminal import counted, present, say
@@ -45,9 +52,7 @@ def judge() -> None:
     show_default=True,
     help="The score from which on a patch is accepted, for everything but the curve.",
 )
-@click.option("--workers", type=click.IntRange(1, 64), help="Stages worked on at once.  [default: 2]")
-@click.option("--budget", type=click.FloatRange(min=0), metavar="USD", help="Spend no more than this in this run.")
-@click.option("--dry-run", is_flag=True, help="Say how many calls, tokens and USD it would take; ask nothing.")
+@spending_options("Stages worked on")
 @db_option
 @json_option
 def calibrate(
