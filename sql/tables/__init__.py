@@ -18,7 +18,15 @@ from __future__ import annotations
 from sql.tables.asked import LlmCall
 from sql.tables.base import Base
 from sql.tables.chained import Candidate, Chain, ChainStage, Dependency, Selection, Task, TaskStage
-from sql.tables.curated import GraphEdge, GraphMessage, GraphNode, GraphRow
+from sql.tables.curated import (
+    CurationCandidate,
+    CurationWindow,
+    Establishment,
+    GraphEdge,
+    GraphMessage,
+    GraphNode,
+    GraphRow,
+)
 from sql.tables.mined import (
     ArchivedPage,
     Citation,
@@ -51,8 +59,11 @@ __all__ = [
     "Citation",
     "ClosingReference",
     "Commit",
+    "CurationCandidate",
+    "CurationWindow",
     "Cursor",
     "Dependency",
+    "Establishment",
     "GraphEdge",
     "GraphMessage",
     "GraphNode",

@@ -1,8 +1,9 @@
-"""The tables of curation: process graphs, their nodes and edges, and what their two agents said."""
+"""The tables of curation: process graphs, their nodes and edges, what their two agents said; and the windows of
+curated trajectories, their candidates, and what each step established."""
 
 from __future__ import annotations
 
-from sqlalchemy import ForeignKey, Index, String, Text
+from sqlalchemy import ForeignKey, ForeignKeyConstraint, Index, String, Text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from sql.tables.base import Base
@@ -117,3 +118,115 @@ class GraphMessage(Base):
     """0 is the first message."""
     entry: Mapped[str] = mapped_column(Text)
     """JSON object: the fields of `trajectories.model.Entry`."""
+
+
+class CurationWindow(Base):
+    """One window of a curated trajectory (P2T, section 4.2): where it began, and which candidate was committed."""
+
+    __tablename__ = "curation_windows"
+
+    trajectory_id: Mapped[str] = mapped_column(ForeignKey("trajectories.id", ondelete="CASCADE"), primary_key=True)
+    position: Mapped[int] = mapped_column(primary_key=True)
+    """The stage."""
+    number: Mapped[int] = mapped_column(primary_key=True)
+    """1 is the stage's first."""
+    graph_id: Mapped[str] = mapped_column(String(16))
+    step: Mapped[int]
+    """The last step that was committed before."""
+    frontier: Mapped[str] = mapped_column(Text)
+    """JSON list: the nodes that could be established next; empty for a window without scores."""
+    established: Mapped[str] = mapped_column(Text)
+    """JSON list: the nodes that were established before."""
+    waiting: Mapped[str] = mapped_column(Text)
+    """JSON list: nodes that were established before one of their predecessors, and are not counted yet."""
+    floor: Mapped[float]
+    """In the unit of the options: a sum of progress, or a number of nodes."""
+    chosen: Mapped[int | None]
+    """The number of the candidate; null while the window is under way."""
+    how: Mapped[str | None] = mapped_column(String(16))
+    """``floor`` (the shortest above it), ``fallback`` (the most effective), ``random``, or ``plain`` (no scores)."""
+    committed: Mapped[int]
+    """Steps of it that were committed."""
+    leftovers: Mapped[int]
+    """Background processes that ended when the sandbox went back to the committed step."""
+    seconds: Mapped[float]
+
+
+class CurationCandidate(Base):
+    """One candidate of a window: a seed, or its variant with one rewritten step. Written in one transaction."""
+
+    __tablename__ = "curation_candidates"
+    __table_args__ = (
+        ForeignKeyConstraint(
+            ["trajectory_id", "position", "window_number"],
+            ["curation_windows.trajectory_id", "curation_windows.position", "curation_windows.number"],
+            ondelete="CASCADE",
+        ),
+    )
+
+    trajectory_id: Mapped[str] = mapped_column(String(16), primary_key=True)
+    position: Mapped[int] = mapped_column(primary_key=True)
+    window_number: Mapped[int] = mapped_column(primary_key=True)
+    number: Mapped[int] = mapped_column(primary_key=True)
+    """Seeds come first, from 0; then each seed's variant."""
+    seed: Mapped[int]
+    """The number of its seed; of a seed its own."""
+    place: Mapped[int | None]
+    """The step of the seed that was rewritten, from 0; null for a seed, and where nothing could be picked."""
+    target: Mapped[str | None] = mapped_column(String(64))
+    """The node that the rewritten step shall lead to."""
+    outcome: Mapped[str] = mapped_column(String(32))
+    """``open`` (it has the window's steps), ``submitted``, another ending of `trajectories.model.Ending`, a failure of
+    its sandbox; of a variant that was dropped: ``no_place``, ``no_reply``, ``malformed``, ``ungrounded``."""
+    reason: Mapped[str | None] = mapped_column(Text)
+    steps: Mapped[int]
+    progress: Mapped[str] = mapped_column(Text)
+    """JSON list, one object a step: ``progress`` (Prog), ``counted`` and ``premature`` (names of nodes)."""
+    grounded: Mapped[bool | None]
+    """Ground; null for a seed, and where it was not looked at."""
+    effectiveness: Mapped[float]
+    length: Mapped[int]
+    """In the unit of the options."""
+    tree: Mapped[str | None] = mapped_column(String(64))
+    """The tree after its last step."""
+    rewrite: Mapped[str | None] = mapped_column(Text)
+    """JSON object: what the curator wrote (``text``, ``calls``); null for a seed, and without a reply."""
+    faults: Mapped[str] = mapped_column(Text)
+    """JSON list of ``{"rule", "words"}``: why a rewritten step was not taken."""
+    entries: Mapped[str] = mapped_column(Text)
+    """JSON list: its messages from the window's start on (`trajectories.model.Entry`)."""
+    notes: Mapped[str] = mapped_column(Text)
+    """JSON list: answers of the verifier that could not be used."""
+    verifier_calls: Mapped[int]
+    leftovers: Mapped[str] = mapped_column(Text)
+    """JSON list: background processes after each step."""
+    usd: Mapped[float | None]
+    """What its calls cost; null where a price is not known."""
+    seconds: Mapped[float]
+
+
+class Establishment(Base):
+    """A node that a step of a candidate established."""
+
+    __tablename__ = "establishments"
+    __table_args__ = (
+        ForeignKeyConstraint(
+            ["trajectory_id", "position", "window_number", "candidate"],
+            [
+                "curation_candidates.trajectory_id",
+                "curation_candidates.position",
+                "curation_candidates.window_number",
+                "curation_candidates.number",
+            ],
+            ondelete="CASCADE",
+        ),
+    )
+
+    trajectory_id: Mapped[str] = mapped_column(String(16), primary_key=True)
+    position: Mapped[int] = mapped_column(primary_key=True)
+    window_number: Mapped[int] = mapped_column(primary_key=True)
+    candidate: Mapped[int] = mapped_column(primary_key=True)
+    node: Mapped[str] = mapped_column(String(64), primary_key=True)
+    step: Mapped[int]
+    evidence: Mapped[str] = mapped_column(Text)
+    """The quote that shows it."""
