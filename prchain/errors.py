@@ -429,6 +429,10 @@ class CurationError(PrchainError):
     """A process graph cannot be made."""
 
 
+class GraphUnusable(CurationError):
+    """A stage's process graph cannot be made, or has no node: no trajectory can be grown along it."""
+
+
 class ReferenceConflicts(CurationError):
     """The reference of the stage does not apply to the tree that the stage starts on."""
 

@@ -28,7 +28,7 @@ Parent = tuple[str, int]
 PLACE = ("chain", "sample", "parent")
 """Which rollout it is."""
 
-CHOICES = ("models", "scaffold", "observers", "options")
+CHOICES = ("models", "scaffold", "observers", "options", "curation")
 """What a user chooses: another choice is another trajectory."""
 
 INPUTS = ("task", "proof", "prompts", "tools", "versions")
@@ -52,6 +52,8 @@ class Identity:
     """Name and settings of each, in order."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """Those that are not at their default (`RolloutOptions.chosen`)."""
+    curation: Mapping[str, Any] = field(default_factory=dict)
+    """Of a curated run: options of its windows, and what decides its process graphs."""
     task: str = ""
     """Hash of overview and queries as an agent reads them."""
     proof: str | None = None

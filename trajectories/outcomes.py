@@ -33,6 +33,10 @@ SUPERSEDED = "superseded"
 """Of a trajectory: prompts or texts changed before it ended; one under the current ones takes its place."""
 STOPPED = "stopped"
 """An observer ended it."""
+UNFINISHED = "unfinished"
+"""Of a curated stage: a limit ended it before the agent had handed its work in; nothing was graded."""
+NO_GRAPH = "no_graph"
+"""Of a curated stage: its process graph cannot be made, or has nothing in it."""
 NOT_REACHED = "not_reached"
 """Of a stage: nothing was tried."""
 
@@ -53,7 +57,9 @@ OF_THE_AGENT = frozenset({"disk_limit", "out_of_memory", "sandbox_limit", "extra
 OF_THE_STATE = frozenset({"merge_unsupported", "none_unavailable"})
 """Names of errors that end a stage before it begins."""
 
-FINAL = KEPT | OF_THE_AGENT | OF_THE_STATE | {TOO_SHORT, REJECTED, UNSCORED, STATE_BROKEN, STOPPED}
+FINAL = (
+    KEPT | OF_THE_AGENT | OF_THE_STATE | {TOO_SHORT, REJECTED, UNSCORED, STATE_BROKEN, STOPPED, UNFINISHED, NO_GRAPH}
+)
 """Outcomes of a trajectory that another run would only repeat. Any other is tried again by the next run; a
 `SUPERSEDED` one by the next run under its own prompts and texts."""
 

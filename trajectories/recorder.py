@@ -15,7 +15,8 @@ class StoreRecorder:
     """Writes the entries of one trajectory, each call one transaction, and keeps the conversation as it grows.
 
     `tree_now` gives the sandbox's tree; None where trees are not tracked. The next tree is compared with `last_tree`.
-    `first_details` go into the details of the first entry that is added: what happened to the sandbox.
+    `first_details` go into the details of the first entry that is added: what happened to the sandbox. `track_anew` is
+    called where the sandbox went back to a snapshot: what is known of its files does not hold any more.
     """
 
     def __init__(
@@ -27,6 +28,7 @@ class StoreRecorder:
         tree_now: Callable[[], str] | None = None,
         last_tree: str | None = None,
         first_details: Mapping[str, Any] | None = None,
+        track_anew: Callable[[], None] = lambda: None,
     ) -> None:
         self.entries = list(entries)
         self._store = store
@@ -35,6 +37,7 @@ class StoreRecorder:
         self._last_tree = last_tree
         self._first_details = dict(first_details or {})
         self._tree_requested = False
+        self._track_anew = track_anew
 
     def add(self, entries: Sequence[Entry]) -> None:
         """See `Recorder`. Raises `ValueError` for entries that do not follow the stored ones."""
@@ -58,6 +61,12 @@ class StoreRecorder:
         """See `Recorder`."""
         self._tree_requested = True
         return self._changed_tree()
+
+    def restored(self, tree: str) -> None:
+        """See `Recorder`."""
+        self._tree_requested = True
+        self._last_tree = tree
+        self._track_anew()
 
     def _changed_tree(self) -> str | None:
         if self._tree_now is None:
@@ -85,3 +94,7 @@ class ReportingRecorder:
     def tree(self) -> str | None:
         """See `Recorder`."""
         return self._inner.tree()
+
+    def restored(self, tree: str) -> None:
+        """See `Recorder`."""
+        self._inner.restored(tree)

@@ -55,6 +55,8 @@ class Memory:
         self.tree_calls += 1
         return self.trees.pop(0) if self.trees else None
 
+    def restored(self, tree: str) -> None: ...
+
     @property
     def entries(self) -> list[Entry]:
         return [entry for batch in self.batches for entry in batch]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from random import random
@@ -116,6 +116,9 @@ class RunContext:
     """Reports the progress of a rollout to people."""
     make_workplace: MakeWorkplace | None = None
     make_suite: MakeSuite = stage_suite
+    readers: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """Purposes of the calls that the scaffold makes besides the agent's, and how they are sampled where the settings
+    do not say."""
 
     @property
     def judge_model(self) -> str | None:
@@ -126,7 +129,8 @@ class RunContext:
     def purposes(self) -> tuple[str, ...]:
         """The purposes of the calls that rollouts make, for `Gateway.check`."""
         observing = (purpose for observer in self.observers for purpose in observer.purposes)
-        return tuple(dict.fromkeys((AGENT, PREFIX, *((JUDGE,) if self.options.asks_judge else ()), *observing)))
+        judging = (JUDGE,) if self.options.asks_judge else ()
+        return tuple(dict.fromkeys((AGENT, PREFIX, *judging, *observing, *self.readers)))
 
     @cached_property
     def prompts(self) -> Mapping[str, str]:
@@ -153,10 +157,16 @@ class RunContext:
             chain_id,
             sample,
             parent,
-            models={AGENT: agent, **{purpose: self.gateway.resolved(purpose) for purpose in purposes}},
+            models={
+                AGENT: agent,
+                **{
+                    purpose: self.gateway.resolved(purpose, usual=self.readers.get(purpose, {})) for purpose in purposes
+                },
+            },
             scaffold=self.scaffold.name,
             observers=tuple({"name": observer.name, "settings": dict(observer.settings)} for observer in observers),
             options=options.chosen,
+            curation=self.scaffold.decided_by(chain_id),
             task=texts.hash,
             proof=texts.proof if options.needs_tests or options.tests == "always" else None,
             prompts={**self.prompts, **({prefix.name: prefix.hash} if cut else {})},

@@ -7,7 +7,7 @@ its rows end.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from functools import cached_property
@@ -48,7 +48,7 @@ from trajectories.rows import (
     write_verdict,
 )
 from trajectories.scaffolds.context import used_by
-from trajectories.scaffolds.scaffold import Advice, AttemptSpec, ObservedAttempt, Observer, ObserverKind
+from trajectories.scaffolds.scaffold import Advice, AttemptSpec, ObservedAttempt, Observer, ObserverKind, StageAccess
 from trajectories.task import StageTask
 from trajectories.verdicts.comments import AgentComment, comment_for_agent
 from trajectories.verdicts.gates import decide
@@ -210,6 +210,7 @@ class StageRun:
                 rollout.options.chain_limits,
                 used_by(state.of(self._position)),
                 used_by(state.entries),
+                stage=self._access(workplace, start, attempt),
             )
             recorder = StoreRecorder(
                 rollout.store,
@@ -218,6 +219,7 @@ class StageRun:
                 tree_now=self._tree_now(workplace, start),
                 last_tree=state.tree(self._position),
                 first_details=restored,
+                track_anew=self._track_anew,
             )
             # Stored entries count, also where the attempt is interrupted.
             state.entries = recorder.entries
@@ -236,6 +238,8 @@ class StageRun:
             reason = f"{rollout.losses + 1} sandboxes ended at the same step: {error}"
             return self._end(SANDBOX_KILLED, reason, endings=(*self._row.endings, SANDBOX_KILLED))
         endings = (*self._row.endings, str(result.ending))
+        if result.outcome is not None:
+            return self._end(result.outcome, result.reason, endings=endings, end_tree=tree)
         if result.ending is Ending.STOPPED:
             return self._end(STOPPED, result.reason, endings=endings, end_tree=tree)
         self._keep(replace(self._row, endings=endings, end_tree=tree, attempts=attempt))
@@ -288,11 +292,7 @@ class StageRun:
             # The agent was in the middle of its work: it has to mend what does not build yet.
             place_repository(self._sandbox, rollout.chain_context.trees, start, history=history)
             restored["refreshed"] = False
-        if rollout.options.track_steps:
-            base = self._stage.stage.base
-            self._tracker = Tracker(
-                self._sandbox, rollout.chain_context.trees, start_tree=start, ignore_rules_from=base
-            )
+        self._track_anew()
         self._started = True
         return {"restored": restored} if worked else {}
 
@@ -312,9 +312,41 @@ class StageRun:
             drop_entries(tx, self._rollout.trajectory, first)
         state.entries = [entry for entry in state.entries if entry.ordinal < first]
 
-    def _tree_now(self, workplace: StageWorkplace, start: str) -> Any:
-        tracker = self._tracker
-        return None if tracker is None else lambda: workplace.without_refresh_outputs(tracker.take(), start)
+    def _track_anew(self) -> None:
+        if self._rollout.options.track_steps:
+            self._tracker = self._tracker_of(self._sandbox)
+
+    def _tracker_of(self, sandbox: Sandbox) -> Tracker:
+        trees, start = self._rollout.chain_context.trees, str(self._row.start_tree)
+        return Tracker(sandbox, trees, start_tree=start, ignore_rules_from=self._stage.stage.base)
+
+    def _tree_now(self, workplace: StageWorkplace, start: str) -> Callable[[], str] | None:
+        if self._tracker is None:
+            return None
+
+        def tree_now() -> str:
+            assert self._tracker is not None
+            return workplace.without_refresh_outputs(self._tracker.take(), start)
+
+        return tree_now
+
+    def _access(self, workplace: StageWorkplace, start: str, attempt: int) -> StageAccess | None:
+        rollout = self._rollout
+        if not rollout.options.track_steps:
+            return None
+
+        def track(sandbox: Sandbox) -> Callable[[], str]:
+            tracker = self._tracker_of(sandbox)
+            return lambda: workplace.without_refresh_outputs(tracker.take(), start)
+
+        return StageAccess(
+            rollout.chain_context.task.chain.id,
+            start,
+            self._stage.query,
+            rollout.chain_context.trees,
+            track,
+            lambda words: rollout.tell(f"{self._label(attempt)}: {words}"),
+        )
 
     # ---- the verdict
 

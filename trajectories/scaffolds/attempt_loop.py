@@ -8,7 +8,7 @@ again and finds its reply in the ledger.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from time import perf_counter
 from typing import Any, Protocol, Self
 
@@ -77,6 +77,8 @@ class AgentReply:
     answer: Answer[Reply]
     calls: tuple[ToolCall, ...]
     seconds: float
+    details: Mapping[str, Any] = field(default_factory=dict)
+    """What its turn keeps besides."""
 
     @property
     def reply(self) -> Reply:
@@ -158,6 +160,11 @@ class AttemptLoop:
         seconds = max(perf_counter() - start_time, answer.seconds)
         return AgentReply(answer, named_calls(answer.value, self.number), seconds)
 
+    def given(self, reply: Reply, details: Mapping[str, Any]) -> AgentReply:
+        """A reply that the agent was not asked for, which begins a new step; its turn keeps the details."""
+        self.number += 1
+        return AgentReply(Answer(reply, reply, 0.0, True, 0.0), named_calls(reply, self.number), 0.0, details)
+
     def entry(self, kind: EntryKind, role: Role, content: str, **fields: Any) -> Entry:
         """An entry of this attempt, numbered after the one before."""
         spec = self.spec
@@ -184,7 +191,7 @@ class AttemptLoop:
             reasoning=None if reply.reasoning is None else clean_text(reply.reasoning),
             tool_calls=agent_reply.calls,
             error=None if parsed.fault is None else str(parsed.fault),
-            details=self._details(reply, parsed),
+            details={**self._details(reply, parsed), **agent_reply.details},
             tokens_in=reply.usage.tokens_in,
             tokens_cached=reply.usage.tokens_cached,
             tokens_out=reply.usage.tokens_out,

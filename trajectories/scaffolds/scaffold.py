@@ -13,9 +13,26 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from environments.sandboxes.sandbox import Sandbox
+from prchain.git.trees import TreeStore
 from prchain.llm.gateway import Gateway
 from trajectories.model import NO_LIMITS, NOTHING_USED, AgentLimits, AgentUsage, Ending, Entry, EntryKind
 from trajectories.options import RolloutOptions
+
+
+@dataclass(frozen=True, slots=True)
+class StageAccess:
+    """What a scaffold may use of the stage, besides the conversation, where it works in copies of the sandbox."""
+
+    chain_id: str
+    start: str
+    """S_t."""
+    query: str
+    """As the agent reads it."""
+    trees: TreeStore
+    track: Callable[[Sandbox], Callable[[], str]]
+    """Gives, of a copy of the sandbox, what takes its tree, as the trees of the stage's steps are taken."""
+    tell: Callable[[str], None] = lambda words: None
+    """Reports progress to people."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +57,8 @@ class AttemptSpec:
     chain_used: AgentUsage = NOTHING_USED
     environment: Mapping[str, str] = field(default_factory=dict)
     """Variables of every command."""
+    stage: StageAccess | None = None
+    """None where trees are not tracked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +68,8 @@ class AttemptResult:
     ending: Ending
     used: AgentUsage
     reason: str | None = None
+    outcome: str | None = None
+    """The stage's outcome, where the scaffold itself gives the attempt up: then no verdict is asked for."""
 
 
 class Recorder(Protocol):
@@ -59,6 +80,9 @@ class Recorder(Protocol):
 
     def tree(self) -> str | None:
         """The sandbox's tree if it has changed since the last call, else None; None too where trees are not tracked."""
+
+    def restored(self, tree: str) -> None:
+        """The sandbox went back to a snapshot, and holds `tree` now; the entries that are added next name it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +174,10 @@ class Scaffold(Protocol):
     @property
     def prompts(self) -> Mapping[str, str]:
         """Prompt name to hash, of every prompt that it uses."""
+
+    def decided_by(self, chain_id: str) -> Mapping[str, Any]:
+        """What its conversations depend on besides options, prompts and tools, of one chain, as JSON values; empty
+        for most scaffolds."""
 
     def opening(self, kind: EntryKind, variables: Mapping[str, Any]) -> str:
         """The text of a system message, a query (with or without the overview) or a comment.

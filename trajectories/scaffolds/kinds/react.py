@@ -9,7 +9,7 @@ from environments.sandboxes.sandbox import Sandbox
 from prchain.llm.gateway import Gateway
 from prchain.llm.prompts import Prompt, load_prompt
 from trajectories.model import Ending, Entry, EntryKind
-from trajectories.scaffolds.attempt_loop import USUAL, AttemptLoop, LoopSettings, Stepper
+from trajectories.scaffolds.attempt_loop import USUAL, AgentReply, AttemptLoop, LoopSettings, Stepper
 from trajectories.scaffolds.scaffold import AttemptResult, AttemptSpec, Observer, Recorder, ScaffoldKind
 from trajectories.scaffolds.tool_calls import run_calls
 from trajectories.scaffolds.tools.tool import ToolResult
@@ -40,6 +40,10 @@ class ReactScaffold:
             for prompt in map(self.prompt, (EntryKind.SYSTEM, EntryKind.QUERY, EntryKind.COMMENT))
         }
 
+    def decided_by(self, chain_id: str) -> Mapping[str, Any]:
+        """See `trajectories.scaffolds.scaffold.Scaffold.decided_by`."""
+        return {}
+
     def prompt(self, kind: EntryKind) -> Prompt:
         """The prompt that a kind of opening is written with. Raises `PromptError`."""
         name = f"system_{self.toolset.name}" if kind is EntryKind.SYSTEM else str(kind)
@@ -65,10 +69,10 @@ class ReactScaffold:
 
     def stepper(self, loop: AttemptLoop) -> Stepper:
         """The object that takes the steps of an attempt."""
-        return _ReactStepper(loop, self.toolset)
+        return ReactStepper(loop, self.toolset)
 
 
-class _ReactStepper:
+class ReactStepper:
     """Takes the steps of an attempt by the tools of a set."""
 
     def __init__(self, loop: AttemptLoop, tools: Toolset) -> None:
@@ -78,8 +82,10 @@ class _ReactStepper:
     def step(self) -> Ending | None:
         """See `trajectories.scaffolds.attempt_loop.Stepper`."""
         reply = self._loop.ask()
-        if reply is None:
-            return Ending.CONTEXT_LIMIT
+        return Ending.CONTEXT_LIMIT if reply is None else self.act(reply)
+
+    def act(self, reply: AgentReply) -> Ending | None:
+        """Take a step with this reply; returns as `step`."""
         parsed = read_turn(reply.reply, reply.calls, self._tools.tools, self._tools.ending)
         turn = self._loop.turn(reply, parsed)
         if not parsed.calls:
