@@ -1,4 +1,4 @@
-"""The commands of curation: graphs, show, list, study."""
+"""The commands of curation: graphs, run, show, list, study."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from prchain.cli_options import (
     db_option,
     json_option,
     repository_option,
+    spending_options,
     strategy_option,
 )
 from prchain.errors import UsageError
@@ -23,6 +24,7 @@ from prchain.progress import open_progress
 from prchain.settings import Settings
 from prchain.terminal import counted, present, say, say_next, say_reasons, tally
 from sql.store import Store
+from trajectories.curation.windows.cli import run
 
 if TYPE_CHECKING:
     from prchain.llm.ledger import Spending
@@ -32,11 +34,12 @@ if TYPE_CHECKING:
 
 @click.group()
 def curate() -> None:
-    """Distil reference patches into process graphs, which steer the agents of training data.
+    """Distil reference patches into process graphs, and grow trajectories along them.
 
     \b
     Example:
       prchain curate graphs --dry-run
+      prchain curate run 5f0c --budget 20
       prchain curate show 3f9a
     """
 
@@ -111,9 +114,7 @@ def curate() -> None:
     help="Where commands run.  [default: docker, or environments_backend]",
 )
 @click.option("--unsafe-local", "unsafe", is_flag=True, help="Needed for the backend of that name.")
-@click.option("--workers", type=click.IntRange(1, 64), help="Graphs at once.  [default: 2]")
-@click.option("--budget", type=click.FloatRange(min=0), metavar="USD", help="Spend no more than this in this run.")
-@click.option("--dry-run", is_flag=True, help="Say how many calls, tokens and USD it would take; ask nothing.")
+@spending_options("Graphs")
 @db_option
 @json_option
 def graphs(
@@ -169,7 +170,7 @@ def graphs(
         spending = runner.context.gateway.spending()
     present(as_json, _report_row(report, spending), _print_report, report, spending)
     if not as_json and BUILT & report.counts.keys():
-        say_next("curate list")
+        say_next("curate run")
     if not report.done or (report.results and not BUILT & report.counts.keys()):
         click.get_current_context().exit(1)
 
@@ -240,35 +241,46 @@ def _print_report(report: GraphReport, spending: Spending) -> None:
     say_end("graph", [result.outcome for result in report.failed], report.left, stopped)
 
 
+curate.add_command(run)
+
+
 @curate.command("list")
+@click.option("--graphs", is_flag=True, help="The process graphs instead.")
 @repository_option
 @click.option("--chain", metavar="ID", help="Of one chain only, named by its id or the beginning of it.")
-@click.option("--outcome", metavar="NAME", help="Of one outcome only: converged, insufficient, ...")
+@click.option("--outcome", metavar="NAME", help="Of one outcome only: accepted, unfinished, ...; converged, ...")
 @db_option
 @json_option
-def list_(repository: str | None, chain: str | None, outcome: str | None, db: str | None, as_json: bool) -> None:
-    """List process graphs with their outcomes.
+def list_(
+    graphs: bool, repository: str | None, chain: str | None, outcome: str | None, db: str | None, as_json: bool
+) -> None:
+    """List curated trajectories, or process graphs, with their outcomes.
 
     \b
     Example:
-      prchain curate list --outcome converged
+      prchain curate list --outcome accepted
+      prchain curate list --graphs
     """
     from trajectories.curation.report import list_graphs, print_graphs
+    from trajectories.curation.windows.report import list_curated, print_curated
 
     with closing(Store.open(Settings.load(db=db).db, create=False)) as store:
-        rows = list_graphs(store, repository, chain, outcome)
-    present(as_json, rows, print_graphs, rows)
+        rows = (list_graphs if graphs else list_curated)(store, repository, chain, outcome)
+    present(as_json, rows, print_graphs if graphs else print_curated, rows)
 
 
 @curate.command()
-@click.argument("graph", metavar="GRAPH")
+@click.argument("name", metavar="ID")
 @click.option(
-    "--svg", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Also draw it into a file."
+    "--svg", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Also draw a graph into a file."
 )
 @db_option
 @json_option
-def show(graph: str, svg: Path | None, db: str | None, as_json: bool) -> None:
-    """Print one process graph, named by its id or the beginning of it: the tree, and what was not kept and why.
+def show(name: str, svg: Path | None, db: str | None, as_json: bool) -> None:
+    """Print one process graph or one curated trajectory, named by its id or the beginning of it.
+
+    Of a graph: the tree, and what was not kept and why. Of a trajectory: each window's candidates, what they came to,
+    and which was committed.
 
     \b
     Example:
@@ -277,8 +289,16 @@ def show(graph: str, svg: Path | None, db: str | None, as_json: bool) -> None:
     """
     from trajectories.curation.report import graph_page, print_graph, stored_graph
     from trajectories.curation.svg import graph_svg
+    from trajectories.curation.windows.report import curated_page, find_shown, print_windows
 
     with closing(Store.open(Settings.load(db=db).db, create=False)) as store:
+        graph, trajectory = find_shown(store, name)
+        if graph is None:
+            if svg is not None:
+                raise UsageError("--svg draws graphs; a trajectory has none of its own")
+            page = curated_page(store, str(trajectory))
+            present(as_json, page, print_windows, page)
+            return
         page = graph_page(store, graph)
         if svg is not None:
             name, stored = stored_graph(store, graph)

@@ -72,7 +72,7 @@ _JOINED = re.compile(
     r"\b(?:and|but) (?:also|additionally|furthermore)\b|\badditionally\b|\bfurthermore\b", re.IGNORECASE
 )
 
-_SECRET_WORDS = re.compile(
+SECRET_WORDS = re.compile(
     r"\b(?:golden|gold|reference|oracle|upstream|hidden|official|merged|developers?'?s?)[ _-]?"
     r"(?:patch(?:es)?|fix|solution|diff|tests?|answer)\b|\btest[ _-]patch\b|\bF2P\b|\bfail[ _-]to[ _-]pass\b"
     r"|\bground[ _-]truth\b|\bhidden hints?\b",
@@ -209,7 +209,7 @@ class LeakGate:
 
     def _faults(self, node: Node) -> Iterable[NodeFault]:
         said = f"{node.statement}\n{node.action.text}"
-        if (match := _SECRET_WORDS.search(said)) and match[0].lower() not in self.known.lower():
+        if (match := SECRET_WORDS.search(said)) and match[0].lower() not in self.known.lower():
             yield NodeFault("H2", f"it speaks of what no agent knows of: {match[0]!r}")
         if node.kind in {NodeKind.CODE_EDIT, NodeKind.FIX_PLAN}:
             return

@@ -127,6 +127,11 @@ class Replayer:
                 self.sandbox.write(place, content)
 
 
+def is_frame(text: str) -> bool:
+    """Whether a text has nothing but lines that stand around any output."""
+    return all(_FRAME.fullmatch(line.strip()) for line in text.split("\n"))
+
+
 def observation_fault(node: Node, replay: Replay, claimed: str) -> NodeFault | None:
     """What is wrong with the evidence that a node claims, beside what its action gave; None where it stands there.
 
@@ -139,7 +144,7 @@ def observation_fault(node: Node, replay: Replay, claimed: str) -> NodeFault | N
         return NodeFault("R6", f"the command does not work on this tree: {' '.join(replay.text.split())[:300]}")
     if node.kind in {NodeKind.ISSUE_ANALYSIS, NodeKind.FIX_PLAN, NodeKind.CODE_EDIT}:
         return None
-    if all(_FRAME.fullmatch(line.strip()) for line in claimed.split("\n")):
+    if is_frame(claimed):
         return NodeFault(rule, "no observation is recorded; quote the lines of the output that show the statement")
     if node.action.tool is ActionTool.VIEW_PROBLEM:  # its paragraphs are lines of their own
         shown = _folded(claimed) in _folded(replay.text) and len(_folded(claimed)) >= _SHORTEST_PASSAGE

@@ -187,10 +187,11 @@ def end_graph(tx: Transaction, graph_id: str, outcome: str, reason: str | None) 
 def read_messages(tx: Transaction, graph_id: str, round_: int, purpose: str) -> list[Entry]:
     """What an agent has said and seen in a round, as far as it is stored."""
     rows = tx.rows(GraphMessage, "ordinal", "entry", graph_id=graph_id, round=round_, purpose=purpose)
-    return [_entry(json.loads(text)) for _, text in rows]
+    return [entry_from(json.loads(text)) for _, text in rows]
 
 
-def _entry(values: dict[str, Any]) -> Entry:
+def entry_from(values: dict[str, Any]) -> Entry:
+    """The entry whose fields, as JSON has them, these are."""
     calls = tuple(ToolCall(**call) for call in values.pop("tool_calls"))
     return Entry(**{**values, "kind": EntryKind(values["kind"]), "tool_calls": calls})
 
@@ -211,3 +212,6 @@ class MessageRecorder:
     def tree(self) -> str | None:
         """See `Recorder`: its calls are run again instead."""
         return None
+
+    def restored(self, tree: str) -> None:
+        """See `Recorder`."""

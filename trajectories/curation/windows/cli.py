@@ -1,0 +1,229 @@
+"""The command that makes curated trajectories."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from environments.backends import BACKENDS, chosen_backend
+from prchain.cli_options import (
+    CatalogueOption,
+    choice_option,
+    db_option,
+    json_option,
+    repository_option,
+    spending_options,
+    strategy_option,
+)
+from prchain.progress import open_progress
+from prchain.settings import Settings
+from prchain.terminal import counted, present, say, say_next, say_reasons, tally
+
+if TYPE_CHECKING:
+    from prchain.llm.ledger import Spending
+    from trajectories.curation.windows.forecast import CurationForecast
+    from trajectories.curation.windows.run import PendingCuration
+    from trajectories.rollouts.run import RolloutReport
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+_OF_WINDOWS = (
+    "window",
+    "stride",
+    "seeds",
+    "floor",
+    "floor_unit",
+    "premature",
+    "pick",
+    "length",
+    "est",
+    "ground",
+    "commit",
+)
+
+
+def _number(
+    flag: str, default: float, words: str, *, least: float = 1, of: type = int, **more: Any
+) -> Callable[[_Command], _Command]:
+    kind = click.IntRange(min=int(least)) if of is int else click.FloatRange(min=least)
+    return click.option(flag, type=kind, default=default, show_default=True, help=words, **more)
+
+
+@click.command()
+@click.argument("chain", metavar="[CHAIN]", required=False)
+@strategy_option
+@repository_option
+@click.option("--limit", type=click.IntRange(min=1), help="Only the N best chains that have a task.")
+@_number("--samples", 1, "Trajectories of each chain.")
+@click.option("--graph", metavar="GRAPH", help="The graph of the chain's first stage.  [default: found by its tree]")
+@_number("--window", 10, "Steps of a candidate.")
+@_number("--stride", 5, "Steps of the chosen one that are committed.")
+@_number("--seeds", 2, "Blinded seeds of a window; each has one variant at most.")
+@_number("--floor", 0.5, "What a candidate has to reach.", least=0, of=float)
+@choice_option(
+    "--floor-unit",
+    ["progress", "nodes"],
+    "progress: the sum of shares of the frontier; nodes: new nodes, against the floor times the frontier's.",
+)
+@choice_option(
+    "--premature",
+    ["defer", "zero"],
+    "A node that comes before its predecessors waits for a later window; or its step counts nothing.",
+)
+@choice_option(
+    "--pick", ["rule", "model"], "Who picks the step to rewrite and the node to go for: code, or the curator."
+)
+@choice_option("--length", ["tokens", "all", "steps"], "tokens: of responses; all: of observations, too.")
+@choice_option("--est", ["step", "each"], "The verifier is asked once a step, or once for each node.")
+@choice_option("--ground", ["on", "off"], "Whether rewritten steps have to be grounded.")
+@choice_option("--commit", ["shortest", "random"], "Which candidate above the floor is committed.")
+@_number("--steps", 100, "Of a stage at most.")
+@_number("--min-length", 2, "Accepted stages, from the first on, that make a chain.")
+@choice_option("--on-fail", ["stop", "continue", "reference"], "After a stage that failed: stop, or go on.")
+@choice_option("--tools", ["full", "bash"], "The agent's tools.")
+@click.option(
+    "--context-tokens",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="What the agent's model takes, prompt and reply together.  [default: found out]",
+)
+@choice_option("--overflow", ["stop", "elide"], "When the context is full: end, or leave out the oldest observations.")
+@_number("--observation-chars", 10_000, "Characters of an observation.", least=200)
+@_number("--command-timeout", 120.0, "Of one command.", of=float, metavar="SECONDS")
+@_number("--test-timeout", 900.0, "Of one run of a stage's tests.", of=float, metavar="SECONDS")
+@choice_option("--interface", ["appended", "paper"], "Whether the agent is told the names that hidden tests need.")
+@click.option(
+    "--backend",
+    cls=CatalogueOption,
+    of=BACKENDS,
+    help="Where commands run.  [default: docker, or environments_backend]",
+)
+@spending_options("Trajectories")
+@db_option
+@json_option
+def run(
+    chain: str | None,
+    strategy: str,
+    repository: str | None,
+    limit: int | None,
+    samples: int,
+    graph: str | None,
+    backend: str | None,
+    workers: int | None,
+    budget: float | None,
+    dry_run: bool,
+    db: str | None,
+    as_json: bool,
+    **flags: Any,
+) -> None:
+    """Grow trajectories along process graphs, window by window.
+
+    In each window a blinded agent goes on in copies of the sandbox; in a variant of each seed one step is written anew
+    by a curator, and has to be grounded in what the agent has seen. Of the candidates that make enough progress in the
+    graph the shortest is taken, and its first steps are committed. A trajectory is admitted by the stage's tests alone.
+    A run can be killed at any moment and started again.
+
+    \b
+    Example:
+      prchain curate run --dry-run
+      prchain curate run 5f0c --budget 20
+    """
+    from trajectories.curation.windows.options import WindowOptions
+    from trajectories.curation.windows.run import CurationChoice, open_run
+    from trajectories.outcomes import KEPT
+
+    settings = Settings.load(db=db, workers=workers)
+    where = chosen_backend(backend or settings.environments_backend, unsafe=True)
+    windows = {name: flags.pop(name) for name in _OF_WINDOWS}
+    options = WindowOptions(**{**windows, "ground": windows["ground"] == "on"})
+    choice = CurationChoice(strategy, repository, limit, chain, samples, graph=graph)
+    with (
+        open_progress(secrets=settings.secrets) as progress,
+        open_run(
+            settings, options, choice, backend=where.name, budget_usd=budget, progress=progress, **flags
+        ) as runner,
+    ):
+        pending = runner.curation()
+        if dry_run:
+            _print_forecast(runner.curation_forecast(pending.rollouts.units), pending, as_json)
+            return
+        runner.context.backend.clear_away()
+        report = runner.run(settings.workers, pending.rollouts)
+        spending = runner.context.gateway.spending()
+    present(as_json, _report_row(report, pending, spending), _print_report, report, pending, spending)
+    if not as_json and KEPT & report.outcomes.keys():
+        say_next("export --out sft.jsonl")
+    if not report.done or (report.results and not KEPT & report.outcomes.keys()):
+        click.get_current_context().exit(1)
+
+
+def _print_forecast(forecast: CurationForecast, pending: PendingCuration, as_json: bool) -> None:
+    row = {
+        "trajectories": forecast.trajectories,
+        "purposes": {purpose: asdict(estimate) for purpose, estimate in forecast.purposes.items()},
+        "usd": forecast.total.usd,
+        "verifier_share": forecast.verifier_share,
+        "basis": forecast.basis,
+        "stood_before": pending.rollouts.standing,
+        "without_task": pending.rollouts.without_task,
+        "without_graph": pending.without_graph,
+    }
+
+    def print_text() -> None:
+        standing = f"; {pending.rollouts.standing:,} done before" if pending.rollouts.standing else ""
+        say(f"{counted(forecast.trajectories, 'curated trajectory')} to make{standing}")
+        for purpose, estimate in forecast.purposes.items() if forecast.trajectories else ():
+            tokens = f"{estimate.tokens_in:,} tokens in (cached ones too), {estimate.tokens_out:,} out"
+            say(f"  {purpose}: about {counted(estimate.calls, 'call')}, {tokens}, {estimate.price}")
+        if forecast.trajectories:
+            share = forecast.verifier_share
+            verifier = "" if share is None else f"; the verifier has {share:.0%} of the calls"
+            say(f"  in all {forecast.total.price}{verifier}")
+            say(f"  {forecast.basis}; nothing has been asked or spent")
+        _print_without(pending)
+
+    present(as_json, row, print_text)
+
+
+def _print_without(pending: PendingCuration) -> None:
+    if pending.without_graph:
+        words = f"{counted(pending.without_graph, 'chain')} without a process graph of the first stage"
+        say(f"{words}; `prchain curate graphs` makes them")
+    if pending.rollouts.without_task:
+        words = f"{counted(pending.rollouts.without_task, 'chain')} without a task that is ready"
+        say(f"{words}; `prchain tasks build` writes them")
+
+
+def _report_row(report: RolloutReport, pending: PendingCuration, spending: Spending) -> dict[str, Any]:
+    return {
+        "worked_on": len(report.results),
+        "outcomes": report.outcomes,
+        "infrastructure": report.infrastructure,
+        "trajectories": [result.detail for result in report.results if result.detail is not None],
+        "stood_before": report.standing,
+        "left": report.left,
+        "without_task": report.without_task,
+        "without_graph": pending.without_graph,
+        "stopped": report.stopped,
+        "calls": spending.calls,
+        "refused": spending.refused,
+        "usd": spending.cost,
+    }
+
+
+def _print_report(report: RolloutReport, pending: PendingCuration, spending: Spending) -> None:
+    from prchain.runs import say_end
+    from trajectories.outcomes import KEPT
+
+    others = [result for result in report.results if result.outcome not in KEPT]
+    say_reasons((result.unit.key, result.outcome, result.reason) for result in others)
+    counts = tally(report.outcomes) or ("nothing ended" if report.results or report.left else "nothing new to do")
+    say(f"{counts}; {report.standing:,} done before; {spending.words()}")
+    if report.infrastructure:
+        say(f"failures of machines, not of the agent: {tally(report.infrastructure)}", err=True)
+    _print_without(pending)
+    stopped = None if report.stopped in {result.reason for result in others} else report.stopped
+    say_end("curated trajectory", [result.outcome for result in report.failed], report.left, stopped)

@@ -1,0 +1,242 @@
+"""Which nodes a step establishes (Est; P2T, section 4.1 and appendix H): an action of the step matches the unlocker by
+intent (E1), and what it shows entails the statement (E2). A model decides, from the conversation alone; code chooses
+which nodes it is asked of, and takes a yes only with a quote of what the step shows."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from pydantic import BaseModel
+
+from prchain.errors import BadReply, ContextTooLong
+from prchain.llm.gateway import Gateway, Question
+from prchain.llm.prompts import Fence, Prompt, load_prompt
+from trajectories.curation.entities import EDGE_KINDS, entities
+from trajectories.curation.masking import shows
+from trajectories.curation.nodes import Action, ActionTool, Node, NodeKind
+from trajectories.curation.replay import is_frame
+from trajectories.curation.surfaced import Surfaced
+from trajectories.curation.windows.options import ESTABLISH, READER_SAMPLING, Asked
+from trajectories.curation.windows.steps import Step, said, texts_of, transcript
+from trajectories.model import Entry
+from trajectories.scaffolds.tools.edits import EDITOR
+from trajectories.scaffolds.tools.think import Think
+
+_SHORTEST_PART = 3
+"""Characters of a quote that is a part of a line; a shorter one is a whole line."""
+_SHORTEST_THOUGHT = 40
+"""Characters that an assistant has to say for an analysis or a plan to stand in them."""
+
+_WRITES = (">", "tee ", "sed -i", "patch", "git apply", "perl -", "python", "cat <<")
+"""What a command has that writes files, by any chance."""
+
+_STATIC = frozenset({ActionTool.VIEW, ActionTool.BASH})
+
+
+class NodeFinding(BaseModel):
+    """What the verifier says of one node."""
+
+    id: str
+    established: bool
+    evidence: str
+    reason: str
+
+
+class VerifierReply(BaseModel):
+    """What the verifier says of the nodes that it was asked of."""
+
+    nodes: list[NodeFinding]
+
+
+@dataclass(frozen=True, slots=True)
+class Establishment:
+    """A node that a step established, with the quote that shows it."""
+
+    node: str
+    step: int
+    evidence: str
+
+
+@dataclass(frozen=True, slots=True)
+class StepFindings:
+    """What was found of one step: the nodes it establishes, the number of calls and their cost (None: not known), and
+    notes on answers that could not be used."""
+
+    established: tuple[Establishment, ...] = ()
+    calls: int = 0
+    usd: float | None = 0.0
+    notes: tuple[str, ...] = field(default=())
+
+
+class Verifier(Protocol):
+    """Says which nodes a step establishes."""
+
+    def established(
+        self, subject: str, query: str, before: Sequence[Entry], step: Step, nodes: Sequence[Node]
+    ) -> StepFindings:
+        """Those of `nodes`, none of which is established yet; `before` is the conversation up to the step. Raises
+        `LlmError`."""
+
+
+class LlmVerifier:
+    """The verifier by a model. It sees no reference, no tests, and of edits only which file they are in."""
+
+    def __init__(self, gateway: Gateway, asked: Asked, *, sample: int, roots: Collection[str] = ()) -> None:
+        self._gateway = gateway
+        self._asked = asked
+        self._sample = sample
+        self._roots = tuple(roots)
+        self._prompt = verifier_prompt()
+
+    def established(
+        self, subject: str, query: str, before: Sequence[Entry], step: Step, nodes: Sequence[Node]
+    ) -> StepFindings:
+        """See `Verifier`."""
+        if self._asked is Asked.EACH:
+            batches = [[node] for node in nodes]
+        else:
+            fitting = [node for node in nodes if fits(node, step, self._roots)]
+            batches = [fitting] if fitting else []
+        found: list[Establishment] = []
+        usd: float | None = 0.0
+        notes: list[str] = []
+        for batch in batches:
+            question = self._question(subject, query, before, step, batch)
+            try:
+                answer = self._gateway.ask_for(question, VerifierReply)
+            except (BadReply, ContextTooLong) as error:
+                notes.append(f"step {step.number}: the verifier gave no answer: {error.name}")
+                continue
+            usd = None if usd is None or answer.cost is None else usd + answer.cost
+            asked = {node.name: node for node in batch}
+            for finding in answer.value.nodes:
+                node = asked.pop(finding.id, None)
+                if node is None or not finding.established:
+                    continue
+                if is_quoted(node, step, finding.evidence):
+                    found.append(Establishment(node.name, step.number, finding.evidence))
+                else:
+                    notes.append(f"step {step.number}: the evidence of {node.name} is not what the step shows")
+        return StepFindings(tuple(found), len(batches), usd, tuple(notes))
+
+    def _question(
+        self, subject: str, query: str, before: Sequence[Entry], step: Step, nodes: Sequence[Node]
+    ) -> Question:
+        texts = {node.name: node_words(node) for node in nodes}
+        past, now = transcript(before), transcript([step.turn, *step.observations])
+        fence = Fence(query, past, now, *texts.values())
+        sampling = self._gateway.resolved(ESTABLISH, usual=READER_SAMPLING)
+        messages = self._prompt.render(query=query, past=past, step=now, number=step.number, nodes=texts, fence=fence)
+        return Question(
+            ESTABLISH,
+            subject,
+            self._prompt,
+            messages,
+            sampling["max_tokens"],
+            sampling.get("temperature"),
+            self._sample,
+            top_p=sampling.get("top_p"),
+        )
+
+
+def verifier_prompt() -> Prompt:
+    """The verifier's prompt. Raises `PromptError`."""
+    return load_prompt("trajectories.curation", ESTABLISH)
+
+
+def node_words(node: Node) -> str:
+    """A node as curator and verifier read it. Of an edit they read the file alone: its text is the reference's."""
+    action = node.action
+    if node.kind is NodeKind.CODE_EDIT:
+        unlocker = f"an edit of {action.path}" if action.path else "a command that edits files"
+    elif action.tool is ActionTool.THINK:
+        unlocker = "a thought of the assistant's, in its own words"
+    else:
+        unlocker = _action_words(action)
+    return f"kind: {node.kind}\nstatement: {node.statement}\nunlocker: {unlocker}"
+
+
+def _action_words(action: Action) -> str:
+    match action.tool:
+        case ActionTool.VIEW:
+            return f"view lines {action.first} to {action.last} of {action.path}"
+        case ActionTool.CREATE:
+            run = f", and run: {action.command}" if action.command else ""
+            return f"create {action.path}{run}\n{action.content}"
+        case ActionTool.BASH:
+            return f"run: {action.command}"
+    return action.words()
+
+
+def fits(node: Node, step: Step, roots: Collection[str] = ()) -> bool:
+    """Whether a step can establish a node at all: by the tools of its calls, and by something that both name."""
+    if not _tools(node) & _used(step):
+        return False
+    surfaced = Surfaced()
+    surfaced.add(entities(f"{step.words}\n{step.shown}", roots=roots, kinds=EDGE_KINDS))
+    action = node.action.path or "" if node.kind is NodeKind.CODE_EDIT else node.action.text
+    # A plain word of a statement is no name: it joins a node to any step.
+    named = entities(f"{node.statement}\n{action}", roots=roots, kinds=EDGE_KINDS, defined=frozenset())
+    return not named or any(surfaced.holds(entity) for entity in named)
+
+
+def _tools(node: Node) -> frozenset[str]:
+    """What a step may do to match a node's unlocker by intent: a static fact can be read in an editor or by a
+    command."""
+    tool = node.action.tool
+    if tool is ActionTool.THINK:
+        return frozenset({"think"})
+    if node.kind is NodeKind.CODE_EDIT:
+        return frozenset({"write"})
+    if node.kind is NodeKind.STATIC_FACT and tool in _STATIC:
+        return frozenset({"view", "bash"})
+    return frozenset({"write", "bash"} if tool is ActionTool.CREATE else {"bash"})
+
+
+def _used(step: Step) -> set[str]:
+    used = {"think"} if len(said(step.turn)) >= _SHORTEST_THOUGHT else set[str]()
+    for call, arguments, result in step.calls:
+        if result is None:
+            continue
+        if call.name == EDITOR:
+            used.add("view" if arguments.get("command") == "view" else "write")
+        elif call.name == Think.name:
+            used.add("think")
+        elif call.name == "bash":
+            used.add("bash")
+            if any(sign in str(arguments.get("command", "")) for sign in _WRITES):
+                used.add("write")
+    return used
+
+
+def is_quoted(node: Node, step: Step, evidence: str) -> bool:
+    """Whether evidence is a quote of what shows the node in the step: of facts and runs the observations, of thoughts
+    what the assistant says, of edits and files the arguments of calls that did not fail."""
+    quote = _folded(evidence)
+    if not quote or is_frame(evidence):
+        return False
+    return any(
+        shows(text, evidence, numbered=True) or (len(quote) >= _SHORTEST_PART and quote in _folded(text))
+        for text in _shown_by(node, step)
+    )
+
+
+def _shown_by(node: Node, step: Step) -> Iterable[str]:
+    if node.action.tool is ActionTool.THINK:
+        yield said(step.turn)
+        for call, arguments, _ in step.calls:
+            if call.name == Think.name:
+                yield from texts_of(arguments)
+        return
+    if node.action.writes or node.kind is NodeKind.CODE_EDIT:
+        for _, arguments, result in step.calls:
+            if result is not None and result.error is None:
+                yield from texts_of(arguments)
+    if node.kind is not NodeKind.CODE_EDIT:
+        yield from (entry.content for entry in step.observations)
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.split())

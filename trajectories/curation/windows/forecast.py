@@ -1,0 +1,139 @@
+"""The estimated calls, tokens and cost of curated runs by purpose: by medians of stored ones, else by stated
+assumptions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from statistics import median
+
+from sqlalchemy import func, select
+
+from prchain.llm.gateway import CostEstimate, Gateway
+from prchain.terminal import counted
+from sql.store import Transaction
+from sql.tables import LlmCall, Trajectory, TrajectoryStage
+from trajectories.curation.forecast import forecast as graph_forecast
+from trajectories.curation.options import CRITIC, PROPOSER, GraphOptions
+from trajectories.curation.windows.options import CURATOR, ESTABLISH, GROUND, Asked, Pick, WindowOptions
+from trajectories.curation.windows.scaffold import NAME
+from trajectories.identity import LENGTH
+from trajectories.outcomes import FINAL
+from trajectories.scaffolds.attempt_loop import PURPOSE as AGENT
+
+FEWEST = 5
+"""The fewest ended trajectories whose medians are used."""
+
+_STEPS = 30
+"""Committed steps of a stage."""
+_FIRST_PROMPT, _PER_STEP, _REPLY = 3_000, 730, 250
+"""Tokens of a first prompt, tokens that a step adds to the next one, tokens of a reply: as of plain rollouts."""
+_VERDICT = 150
+"""Tokens of a reply of the verifier and the judge."""
+_ASKED = 0.6
+"""The share of steps of which the verifier is asked: those with a node whose tool and an entity fit."""
+_NODES = 12
+"""Nodes that are not established, on the average step."""
+_VARIANTS = 0.8
+"""Variants for each seed, of which some are dropped before they are rolled out."""
+
+ASSUMED = (
+    f"assumed: {_STEPS} committed steps a stage, prompts of {_FIRST_PROMPT:,} tokens that grow by {_PER_STEP} a step"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CurationForecast:
+    """The estimate of a run by purpose, and its basis."""
+
+    trajectories: int
+    purposes: Mapping[str, CostEstimate]
+    basis: str
+
+    @property
+    def total(self) -> CostEstimate:
+        """Of all purposes."""
+        return reduce(add, self.purposes.values(), CostEstimate())
+
+    @property
+    def verifier_share(self) -> float | None:
+        """The part of the calls that the verifier has; None without calls."""
+        calls = self.total.calls
+        return self.purposes[ESTABLISH].calls / calls if calls and ESTABLISH in self.purposes else None
+
+
+def forecast(
+    tx: Transaction, gateway: Gateway, options: WindowOptions, graphs: GraphOptions, lengths: Iterable[int]
+) -> CurationForecast:
+    """The estimate of curated runs over chains of these lengths, if every stage is reached. Makes no call."""
+    todo = list(lengths)
+    stages = sum(todo)
+    stored = _stored(tx, gateway)
+    usable = min((len(rows) for rows in stored.values()), default=0) >= FEWEST
+    purposes = {}
+    for purpose in (AGENT, CURATOR, GROUND, ESTABLISH):
+        each = (
+            [median(column) for column in zip(*stored[purpose], strict=True)]
+            if usable and stored.get(purpose)
+            else _assumed(purpose, options)
+        )
+        purposes[purpose] = _priced(gateway, purpose, *(round(value * stages) for value in each))
+    later = sum(length - 1 for length in todo)
+    if later:
+        of_graphs = graph_forecast(tx, gateway, graphs, later)
+        purposes |= {purpose: of_graphs.purposes[purpose] for purpose in (PROPOSER, CRITIC)}
+    basis = f"medians of {counted(len(stored[AGENT]), 'ended trajectory')}" if usable else ASSUMED
+    return CurationForecast(len(todo), purposes, basis)
+
+
+def _assumed(purpose: str, options: WindowOptions) -> tuple[float, float, float]:
+    """Calls and tokens of a stage."""
+    windows = -(-_STEPS // options.stride)
+    seeds, variants = windows * options.seeds, windows * options.seeds * _VARIANTS
+    prompt = _FIRST_PROMPT + _PER_STEP * (_STEPS + options.window) / 2
+    rolled = seeds * options.window + variants * options.window / 2
+    if purpose == AGENT:
+        return rolled, rolled * prompt, rolled * _REPLY
+    if purpose == ESTABLISH:
+        calls = rolled * (_NODES if options.est is Asked.EACH else _ASKED)
+        return calls, calls * prompt, calls * _VERDICT
+    calls = variants * (2 if purpose == CURATOR and options.pick is Pick.MODEL else 1)
+    if purpose == GROUND and not options.ground:
+        calls = 0
+    return calls, calls * prompt, calls * (_REPLY if purpose == CURATOR else _VERDICT)
+
+
+def _stored(tx: Transaction, gateway: Gateway) -> dict[str, list[tuple[float, float, float]]]:
+    """Calls and tokens of a begun stage of each ended curated trajectory of the agent's model, by purpose."""
+    begun = (
+        select(TrajectoryStage.trajectory_id, func.count())
+        .join(Trajectory, Trajectory.id == TrajectoryStage.trajectory_id)
+        .where(
+            TrajectoryStage.attempts > 0,
+            Trajectory.scaffold == NAME,
+            Trajectory.model == gateway.model_name(AGENT),
+            Trajectory.outcome.in_(FINAL),
+        )
+        .group_by(TrajectoryStage.trajectory_id)
+    )
+    stages = {row[0]: row[1] for row in tx.connection.execute(begun)}
+    name = func.substr(LlmCall.subject, 1, LENGTH)
+    query = (
+        select(name, LlmCall.purpose, func.count(), func.sum(LlmCall.tokens_in), func.sum(LlmCall.tokens_out))
+        .where(LlmCall.state == "stored", LlmCall.purpose.in_((AGENT, CURATOR, GROUND, ESTABLISH)))
+        .group_by(name, LlmCall.purpose)
+    )
+    found: dict[str, list[tuple[float, float, float]]] = {AGENT: []}
+    for trajectory, purpose, calls, tokens_in, tokens_out in tx.connection.execute(query):
+        if count := stages.get(trajectory, 0):
+            row = (calls / count, (tokens_in or 0) / count, (tokens_out or 0) / count)
+            found.setdefault(purpose, []).append(row)
+    return found
+
+
+def _priced(gateway: Gateway, purpose: str, calls: int, tokens_in: int, tokens_out: int) -> CostEstimate:
+    price = gateway.price(purpose)
+    usd = None if price is None else (tokens_in * price.input + tokens_out * price.output) / 1_000_000
+    return CostEstimate(calls, tokens_in, tokens_out, usd)

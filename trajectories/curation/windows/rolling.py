@@ -1,0 +1,152 @@
+"""Continuations of a conversation in a copy of its sandbox: the blinded agent, for some steps, perhaps after one step
+that somebody else wrote (P2T, appendix F)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from environments.sandboxes.sandbox import Sandbox
+from prchain.errors import ExtractionFailed, SandboxLimit
+from prchain.llm.gateway import Gateway
+from prchain.llm.model import Reply
+from trajectories.curation.windows.candidates import OPEN
+from trajectories.model import NO_LIMITS, NOTHING_USED, AgentLimits, Ending, Entry, EntryKind
+from trajectories.scaffolds.attempt_loop import AttemptLoop, Stepper
+from trajectories.scaffolds.kinds.react import ReactScaffold, ReactStepper
+from trajectories.scaffolds.scaffold import AttemptSpec, Observer
+
+
+@dataclass(frozen=True, slots=True)
+class Continuation:
+    """What came of it. `snapshots` and `leftovers` have one item a step: the snapshot after it (None where files are as
+    before the first step), and the background processes that run then."""
+
+    entries: tuple[Entry, ...]
+    outcome: str
+    reason: str | None = None
+    snapshots: Mapping[int, str | None] = field(default_factory=dict)
+    """By the number of the step."""
+    leftovers: Mapping[int, int] = field(default_factory=dict)
+
+
+class BranchRecorder:
+    """The recorder of a continuation, in memory. A snapshot is taken after each step that may have written, and after
+    no other: it costs more than the step."""
+
+    def __init__(self, sandbox: Sandbox, tree_now: Callable[[], str], last_tree: str, snapshot: str | None) -> None:
+        self.entries: list[Entry] = []
+        self.snapshots: dict[int, str | None] = {}
+        self.leftovers: dict[int, int] = {}
+        self._sandbox = sandbox
+        self._tree_now = tree_now
+        self._last_tree = last_tree
+        self._snapshot = snapshot
+        self._leftovers = 0
+
+    def add(self, entries: Sequence[Entry]) -> None:
+        """See `Recorder`."""
+        self.entries.extend(entries)
+        if entries:
+            self.snapshots[entries[-1].step] = self._snapshot
+            self.leftovers[entries[-1].step] = self._leftovers
+
+    def tree(self) -> str | None:
+        """See `Recorder`."""
+        tree = self._tree_now()
+        self._leftovers = self._sandbox.leftovers()
+        self._snapshot = self._sandbox.snapshot()
+        if tree == self._last_tree:
+            return None
+        self._last_tree = tree
+        return tree
+
+    def restored(self, tree: str) -> None:
+        """See `Recorder`: a continuation goes nowhere back to."""
+        self._last_tree = tree
+
+
+class _AfterGiven:
+    """Takes a given step first, then the agent's own."""
+
+    def __init__(self, inner: ReactStepper, loop: AttemptLoop, reply: Reply, details: Mapping[str, Any]) -> None:
+        self._inner = inner
+        self._loop = loop
+        self._given: tuple[Reply, Mapping[str, Any]] | None = (reply, details)
+
+    def step(self) -> Ending | None:
+        """See `Stepper`."""
+        if self._given is None:
+            return self._inner.step()
+        (reply, details), self._given = self._given, None
+        return self._inner.act(self._loop.given(reply, details))
+
+    def entries_stored(self, entries: Sequence[Entry]) -> None:
+        """See `Stepper`."""
+
+
+@dataclass(frozen=True)
+class Roller:
+    """Continues one stage's conversation."""
+
+    gateway: Gateway
+    agent: ReactScaffold
+    spec: AttemptSpec
+    observers: Sequence[Observer] = ()
+
+    def roll(
+        self,
+        sandbox: Sandbox,
+        before: Sequence[Entry],
+        subject: str,
+        steps: int,
+        *,
+        tree: str,
+        snapshot: str | None = None,
+        given: Reply | None = None,
+        details: Mapping[str, Any] | None = None,
+    ) -> Continuation:
+        """So many steps after the conversation `before`, or fewer where the agent's work ends. The sandbox holds
+        `tree`, and is as `snapshot`, if that is named. With `given` that reply is the first step.
+
+        Raises `LlmError`, `SandboxLost`, `EngineUnavailable`.
+        """
+        access = self.spec.stage
+        assert access is not None
+        spec = replace(
+            self.spec,
+            subject=subject,
+            entries=tuple(before),
+            stage_limits=AgentLimits(steps=steps),
+            chain_limits=NO_LIMITS,
+            stage_used=NOTHING_USED,
+            chain_used=NOTHING_USED,
+        )
+        recorder = BranchRecorder(sandbox, access.track(sandbox), tree, snapshot)
+
+        def stepper(loop: AttemptLoop) -> Stepper:
+            inner = ReactStepper(loop, self.agent.toolset)
+            return inner if given is None else _AfterGiven(inner, loop, given, details or {})
+
+        loop = AttemptLoop(
+            self.agent.settings,
+            self.agent.prompt(EntryKind.SYSTEM),
+            self.agent.tools,
+            self.gateway,
+            sandbox,
+            spec,
+            recorder,
+            self.observers,
+            stepper,
+        )
+        try:
+            result = loop.run()
+        except (SandboxLimit, ExtractionFailed) as error:
+            outcome: str = error.name
+            reason: str | None = str(error)
+        else:
+            # The only limit of the loop is the number of its steps.
+            outcome = OPEN if result.ending is Ending.STEP_LIMIT else str(result.ending)
+            reason = result.reason
+        return Continuation(tuple(recorder.entries), outcome, reason, recorder.snapshots, recorder.leftovers)
