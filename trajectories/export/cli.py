@@ -92,7 +92,13 @@ _HITS_SHOWN = 100
     ["repository", "chain"],
     "What is never in both files; chain: nor any chain that shares a pull request with it.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the split.")
+@click.option(
+    "--at-most",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Only N samples, drawn at random of all that would be written: as many as another file has.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Of --split and --at-most.")
 @choice_option(
     "--duplicates",
     ["trees", "conversation", "keep"],
@@ -139,6 +145,7 @@ def export(
     tokenizer: Path | None,
     split: float,
     split_by: Literal["repository", "chain"],
+    at_most: int | None,
     seed: int,
     duplicates: Literal["trees", "conversation", "keep"],
     outcome: str,
@@ -196,7 +203,8 @@ def export(
         split_by,
         seed,
         duplicates,
-        overlap,
+        overlap=overlap,
+        at_most=at_most,
     )
     _export_samples(settings, form, options, out, force=force, as_json=as_json)
 

@@ -40,6 +40,8 @@ class ExportOptions:
     split_by: SplitBy = "repository"
     seed: int = 0
     duplicates: Duplicates = "trees"
+    at_most: int | None = None
+    """So many of the samples at random, by `seed`; None: all."""
     overlap: Path | None = None
     """A file of texts that no sample should hold; the card tells which do."""
 
@@ -48,6 +50,8 @@ class ExportOptions:
             raise UsageError("--split is a share of the samples: 0 or more, and less than 1")
         if self.max_tokens is not None and self.max_tokens < 1:
             raise UsageError("--max-tokens must be 1 or more")
+        if self.at_most is not None and self.at_most < 1:
+            raise UsageError("--at-most must be 1 or more")
 
     @property
     def masks_nothing(self) -> bool:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
 from sql.store import Transaction
+from trajectories.export.draw import NOT_DRAWN, drawn
 from trajectories.export.duplicates import SAME_CONVERSATION, SAME_TREES, Conversations, same_trees
 from trajectories.export.format import Format
 from trajectories.export.lengths import fit
@@ -27,6 +28,13 @@ class SelectedSample(NamedTuple):
     tokens: Tokens
 
 
+class _Draw(NamedTuple):
+    """The samples that were drawn: their ids by trajectory; and how many were left out, by reason."""
+
+    samples: Mapping[str, set[str]]
+    left_out: Counter[str]
+
+
 class SampleSelection:
     """The samples of an export, one trajectory in memory at a time; each iteration gives the same ones."""
 
@@ -38,6 +46,7 @@ class SampleSelection:
         self._options = options if form.takes_reasoning else replace(options, reasoning="drop")
         found = candidates(tx, options)
         self._groups = same_trees(found) if options.duplicates == "trees" else [[candidate] for candidate in found]
+        self._draw: _Draw | None = None
 
     def __len__(self) -> int:
         """The most samples there can be if none is split."""
@@ -47,15 +56,42 @@ class SampleSelection:
         """The samples of each trajectory, or of each group with the same trees: one, none, or the pieces of one.
 
         Of a group only the first trajectory that can be exported is written. `left_out` counts the left out samples by
-        reason.
+        reason. To draw some at random, all are read once before the first iteration.
         """
         counts: Counter[str] = Counter() if left_out is None else left_out
+        if self._options.at_most is None:
+            yield from self._selected(counts)
+            return
+        if self._draw is None:
+            self._draw = self._drawn(self._options.at_most)
+        counts.update(self._draw.left_out)
+        # Duplicates are found anew, among the drawn samples alone: a turn that one of them shares with a sample that
+        # was not drawn must be taught here.
+        yield from self._selected(Counter(), self._draw.samples)
+
+    def _drawn(self, count: int) -> _Draw:
+        left_out: Counter[str] = Counter()
+        owners = {one.sample.id: one.candidate.id for chosen in self._selected(left_out) for one in chosen}
+        ids = drawn(owners, count, self._options.seed)
+        left_out.update({NOT_DRAWN: rest} if (rest := len(owners) - len(ids)) else {})
+        samples: dict[str, set[str]] = {}
+        for name in ids:
+            samples.setdefault(owners[name], set()).add(name)
+        return _Draw(samples, left_out)
+
+    def _selected(
+        self, counts: Counter[str], only: Mapping[str, set[str]] | None = None
+    ) -> Iterator[list[SelectedSample]]:
+        """As `samples`, without the draw; `only` holds the ids of the wanted samples by trajectory, None: all."""
         conversations = Conversations() if self._options.duplicates != "keep" else None
         for group in self._groups:
             chosen: list[SelectedSample] = []
             for place, candidate in enumerate(group, 1):
+                if only is not None and candidate.id not in only:
+                    continue
                 reasons: Counter[str] = Counter()
-                chosen = self._trajectory_samples(candidate, conversations, reasons)
+                wanted = None if only is None else only[candidate.id]
+                chosen = self._trajectory_samples(candidate, conversations, reasons, wanted)
                 counts.update(reasons)
                 if chosen or reasons[SAME_CONVERSATION]:
                     counts.update({SAME_TREES: rest} if (rest := len(group) - place) else {})
@@ -63,7 +99,11 @@ class SampleSelection:
             yield chosen
 
     def _trajectory_samples(
-        self, candidate: ExportCandidate, conversations: Conversations | None, reasons: Counter[str]
+        self,
+        candidate: ExportCandidate,
+        conversations: Conversations | None,
+        reasons: Counter[str],
+        wanted: Collection[str] | None,
     ) -> list[SelectedSample]:
         options, whole = self._options, not self._form.trains
         sample = read_sample(self._tx, candidate, options, whole=whole, secrets=self._secrets)
@@ -75,7 +115,7 @@ class SampleSelection:
         each_stage = candidate.context == "stage"
         kept, left_out = fit(sample, self.counter, options.max_tokens, options.too_long, each_stage=each_stage)
         reasons.update(left_out)
-        chosen = [SelectedSample(candidate, *pair) for pair in kept]
+        chosen = [SelectedSample(candidate, *pair) for pair in kept if wanted is None or pair[0].id in wanted]
         if conversations is not None:
             unrepeated = [self._unrepeated(selected_sample, conversations) for selected_sample in chosen]
             reasons.update({SAME_CONVERSATION: repeated} if (repeated := unrepeated.count(None)) else {})

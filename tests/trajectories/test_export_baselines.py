@@ -1,0 +1,132 @@
+"""The controls that curated data is compared with: as many samples as another file, one short sample a chain."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from prchain.cli import run
+from prchain.errors import UsageError
+from tests.trajectories.sampleworld import SampleWorld, Talk, sample_world
+from tests.trajectories.test_export import run_export
+from trajectories.export.draw import drawn
+from trajectories.export.options import ExportOptions
+
+IDS = st.lists(st.text("abcdef", min_size=1, max_size=4), unique=True, max_size=20)
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SampleWorld]:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PRCHAIN_DB", "prchain.db")
+    with sample_world(tmp_path) as world:
+        yield world
+
+
+def pool(world: SampleWorld, count: int, *, long: int = 0) -> None:
+    """A trajectory of each of `count` chains, the first `long` of them longer than 1,000 tokens."""
+    for place in range(count):
+        world.chain(f"c{place}", first=10 * place + 1, repository=("shop", f"r{place}"))
+        output = "z" * 20_000 if place < long else "z"
+        world.trajectory(f"t{place}", f"c{place}", Talk().system().query(1).bash(f"echo {place}", output).submit())
+
+
+def sample_ids(rows: list[Any]) -> list[str]:
+    return [row["metadata"]["sample_id"] for row in rows]
+
+
+@given(IDS, st.integers(1, 20), st.integers())
+def test_what_is_drawn_follows_from_seed_and_names_alone(ids: list[str], count: int, seed: int) -> None:
+    chosen = drawn(ids, count, seed)
+    assert chosen <= set(ids) and len(chosen) == min(count, len(ids))
+    assert chosen == drawn(reversed(ids), count, seed) <= drawn(ids, count + 1, seed)
+    assert chosen == drawn(chosen, count, seed)
+
+
+def test_as_many_samples_are_drawn_as_asked_for_and_the_others_are_counted(world: SampleWorld, tmp_path: Path) -> None:
+    pool(world, 12)
+    rows, report = run_export(world, tmp_path, at_most=5, seed=3)
+    assert dict(report.samples) == {"train": 5} and dict(report.left_out) == {"not_drawn": 7}
+    assert report.card["left_out"] == {"not_drawn": 7} and report.card["options"]["at_most"] == 5
+    assert "not_drawn" in (tmp_path / "sft.jsonl.card.md").read_text(encoding="utf-8")
+    assert set(sample_ids(rows)) == drawn((f"t{place}" for place in range(12)), 5, 3)
+    assert len({frozenset(sample_ids(run_export(world, tmp_path, at_most=5, seed=seed)[0])) for seed in range(5)}) > 1
+
+
+def test_more_than_there_are_leaves_nothing_out(world: SampleWorld, tmp_path: Path) -> None:
+    pool(world, 3)
+    rows, report = run_export(world, tmp_path, at_most=9)
+    assert len(rows) == 3 and not report.left_out
+
+
+def test_samples_are_drawn_of_what_would_be_written_and_the_split_is_one_of_them(
+    world: SampleWorld, tmp_path: Path
+) -> None:
+    pool(world, 12, long=4)
+    for seed in range(4):
+        _, report = run_export(world, tmp_path, at_most=4, seed=seed, max_tokens=1000, validation=0.25)
+        assert dict(report.samples) == {"train": 3, "validation": 1}
+        assert dict(report.left_out) == {"too_long": 4, "not_drawn": 4}
+
+
+def test_pieces_of_a_trajectory_are_drawn_each_by_itself(world: SampleWorld, tmp_path: Path) -> None:
+    world.chain("c0")
+    talk = Talk().system().query(1).bash("a").submit().query(2).bash("b").submit().query(3).bash("c").submit()
+    world.trajectory("t0", "c0", talk, context="stage")
+    rows, report = run_export(world, tmp_path, at_most=2)
+    assert set(sample_ids(rows)) == drawn(("t0-1", "t0-2", "t0-3"), 2, 0)
+    assert dict(report.left_out) == {"not_drawn": 1}
+
+
+def test_turns_shared_with_a_sample_that_was_not_drawn_are_taught_by_the_one_that_was(
+    world: SampleWorld, tmp_path: Path
+) -> None:
+    world.chain("c0")
+    for place in range(2):
+        talk = Talk().system().query(1).bash("ls").submit().query(2).bash(f"echo {place}").submit()
+        world.trajectory(f"t{place}", "c0", talk, sample=place)
+    seed = next(seed for seed in range(99) if drawn(("t0", "t1"), 1, seed) == {"t1"})
+    rows, report = run_export(world, tmp_path, "trl", rows="turns", at_most=1, seed=seed)
+    assert sample_ids(rows) == ["t1#1", "t1#2", "t1#3", "t1#4"] and dict(report.left_out) == {"not_drawn": 1}
+
+
+def test_duplicates_are_no_part_of_the_draw(world: SampleWorld, tmp_path: Path) -> None:
+    pool(world, 4)
+    for place in range(4):
+        talk = Talk().system().query(1).bash(f"echo {place}", "z").submit()
+        world.trajectory(f"u{place}", f"c{place}", talk, sample=1)
+    rows, report = run_export(world, tmp_path, at_most=3)
+    assert len(rows) == 3 and dict(report.left_out) == {"duplicate_conversation": 4, "not_drawn": 1}
+
+
+@pytest.mark.parametrize("number", ["0", "-1", "many"])
+def test_a_number_that_cannot_be_drawn_is_refused_in_one_line(
+    number: str, world: SampleWorld, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pool(world, 1)
+    assert run(["export", "--out", "sft.jsonl", "--at-most", number]) == 2
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if "--at-most" in line]
+    assert number in line and not Path("sft.jsonl").exists()
+
+
+def test_options_know_no_draw_of_nothing() -> None:
+    with pytest.raises(UsageError, match="--at-most must be 1 or more"):
+        ExportOptions(at_most=0)
+
+
+def test_the_command_draws_and_says_how_many_it_left_out(
+    world: SampleWorld, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pool(world, 5)
+    assert run(["export", "--out", "sft.jsonl", "--at-most", "2", "--seed", "7"]) == 0
+    assert "left out: 3 not_drawn" in capsys.readouterr().out
+    rows = [json.loads(line) for line in Path("sft.jsonl").read_text(encoding="ascii").splitlines()]
+    assert set(sample_ids(rows)) == drawn((f"t{place}" for place in range(5)), 2, 7)
+    assert run(["export", "--format", "swebench", "--out", "p.jsonl", "--at-most", "2"]) == 2
+    assert "leave out --at-most" in capsys.readouterr().err
