@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 
 from prchain.cli import run
 from prchain.errors import UsageError
-from tests.trajectories.sampleworld import SampleWorld, Talk, sample_world
+from tests.trajectories.sampleworld import SHORTER, SampleWorld, Talk, sample_world
 from tests.trajectories.test_export import run_export
 from trajectories.export.draw import drawn
 from trajectories.export.options import ExportOptions
+from trajectories.outcomes import REJECTED
 
 IDS = st.lists(st.text("abcdef", min_size=1, max_size=4), unique=True, max_size=20)
 
@@ -130,3 +131,115 @@ def test_the_command_draws_and_says_how_many_it_left_out(
     assert set(sample_ids(rows)) == drawn((f"t{place}" for place in range(5)), 2, 7)
     assert run(["export", "--format", "swebench", "--out", "p.jsonl", "--at-most", "2"]) == 2
     assert "leave out --at-most" in capsys.readouterr().err
+
+
+def passing(
+    world: SampleWorld, name: str, sample: int, *tokens: int | None, stages: int = 1, output: str = "ok", **row: Any
+) -> None:
+    """A trajectory of chain c0: a turn for each of the tokens in the first stage, and one of 1 token in each other."""
+    talk = Talk().system().query(1)
+    for place, count in enumerate(tokens):
+        talk.turn(f"{name} {place}", ("bash", {"command": "ls"}), tokens_out=count).observation(output)
+    for position in range(2, stages + 1):
+        talk.query(position).turn(f"{name} {position}", tokens_out=1)
+    world.trajectory(name, "c0", talk, sample=sample, **row)
+
+
+def kept_of_chain(world: SampleWorld, folder: Path, **options: Any) -> tuple[list[str], dict[str, int]]:
+    rows, report = run_export(world, folder, per_chain="shortest", **options)
+    return [row["metadata"]["trajectory_id"] for row in rows], dict(report.left_out)
+
+
+def test_of_each_chain_the_trajectory_with_the_fewest_response_tokens_stays(world: SampleWorld, tmp_path: Path) -> None:
+    world.chain("c0")
+    world.chain("c1", first=9)
+    passing(world, "t0", 0, 900)
+    passing(world, "t1", 1, 100, 100, 100)
+    passing(world, "t2", 2, 200, 200)
+    world.trajectory("t3", "c1")
+    assert kept_of_chain(world, tmp_path) == (["t1", "t3"], {"not_shortest": 2})
+    assert len(run_export(world, tmp_path)[0]) == 4
+
+
+def test_where_tokens_of_a_turn_are_not_known_the_steps_of_the_chain_are_compared(
+    world: SampleWorld, tmp_path: Path
+) -> None:
+    world.chain("c0")
+    passing(world, "t0", 0, 1, 1, 1)
+    passing(world, "t1", 1, 900, 900)
+    assert kept_of_chain(world, tmp_path)[0] == ["t0"]
+    passing(world, "t2", 2, 1, None, 1)
+    assert kept_of_chain(world, tmp_path) == (["t1"], {"not_shortest": 2})
+
+
+def test_of_equally_short_trajectories_the_lowest_sample_stays_then_the_lowest_id(
+    world: SampleWorld, tmp_path: Path
+) -> None:
+    world.chain("c0")
+    passing(world, "t0", 1, 50)
+    passing(world, "t3", 0, 50)
+    passing(world, "t2", 0, 25, 25, model="agent-2")
+    assert kept_of_chain(world, tmp_path)[0] == ["t2"]
+
+
+def test_a_prefix_is_not_taken_for_a_short_way_through_the_chain(world: SampleWorld, tmp_path: Path) -> None:
+    world.chain("c0")
+    passing(world, "t0", 0, 10, stages=2, outcome="accepted_prefix", accepted=2)
+    passing(world, "t1", 1, 500, stages=3)
+    passing(world, "t2", 2, 400, stages=3)
+    kept, left_out = kept_of_chain(world, tmp_path)
+    assert (kept, left_out) == (["t2"], {"not_shortest": 2})
+
+
+def test_only_what_was_said_in_exported_stages_is_length(world: SampleWorld, tmp_path: Path) -> None:
+    def prefix(name: str, sample: int, first: int, last: int) -> None:
+        talk = Talk().system().query(1, overview=SHORTER).turn(name, tokens_out=first).query(2).turn("x", tokens_out=1)
+        talk.query(3).turn("I give up.", tokens_out=last)
+        world.trajectory(name, "c0", talk, sample=sample, outcome="accepted_prefix", accepted=2, overview=SHORTER)
+
+    world.chain("c0")
+    prefix("t0", 0, 100, 1)
+    prefix("t1", 1, 50, 900)
+    assert kept_of_chain(world, tmp_path)[0] == ["t1"]
+
+
+def test_the_next_shortest_stays_where_the_shortest_cannot_be_exported(world: SampleWorld, tmp_path: Path) -> None:
+    world.chain("c0")
+    passing(world, "t0", 0, 5, 5, output="z" * 20_000)
+    passing(world, "t1", 1, 20)
+    passing(world, "t2", 2, 30)
+    assert kept_of_chain(world, tmp_path, max_tokens=1000) == (["t1"], {"too_long": 1, "not_shortest": 1})
+
+
+def test_one_trajectory_a_chain_stays_whatever_counts_as_a_duplicate(world: SampleWorld, tmp_path: Path) -> None:
+    world.chain("c0")
+    for place in range(3):
+        passing(world, f"t{place}", place, 30 - place, trees=["T"])
+    for duplicates in ("trees", "conversation", "keep"):
+        assert kept_of_chain(world, tmp_path, duplicates=duplicates) == (["t2"], {"not_shortest": 2})
+
+
+def test_samples_are_drawn_of_the_shortest_ones(world: SampleWorld, tmp_path: Path) -> None:
+    pool(world, 6)
+    passing(world, "u0", 1, 0)
+    kept, left_out = kept_of_chain(world, tmp_path, at_most=6)
+    assert len(kept) == 6 and left_out == {"not_shortest": 1}
+    kept, left_out = kept_of_chain(world, tmp_path, at_most=2, validation=0.5)
+    assert len(kept) == 1 and left_out == {"not_shortest": 1, "not_drawn": 4}
+
+
+def test_trajectories_that_did_not_pass_have_no_shortest(
+    world: SampleWorld, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world.chain("c0")
+    passing(world, "t0", 0, 1, outcome=REJECTED, accepted=0)
+    arguments = ["export", "--out", "sft.jsonl", "--per-chain", "shortest"]
+    assert run([*arguments, "--outcome", "accepted rejected"]) == 2
+    assert capsys.readouterr().err.splitlines() == [
+        "prchain: error: --per-chain shortest compares trajectories that passed: give no --outcome but accepted and "
+        "accepted_prefix"
+    ]
+    passing(world, "t1", 1, 5)
+    passing(world, "t2", 2, 4)
+    assert run([*arguments, "--outcome", "accepted"]) == 0
+    assert "left out: 1 not_shortest" in capsys.readouterr().out

@@ -92,6 +92,11 @@ _HITS_SHOWN = 100
     ["repository", "chain"],
     "What is never in both files; chain: nor any chain that shares a pull request with it.",
 )
+@choice_option(
+    "--per-chain",
+    ["all", "shortest"],
+    "shortest: of a chain's trajectories that passed the most stages, the one in which the model said the least.",
+)
 @click.option(
     "--at-most",
     type=click.IntRange(min=1),
@@ -145,6 +150,7 @@ def export(
     tokenizer: Path | None,
     split: float,
     split_by: Literal["repository", "chain"],
+    per_chain: Literal["all", "shortest"],
     at_most: int | None,
     seed: int,
     duplicates: Literal["trees", "conversation", "keep"],
@@ -204,6 +210,7 @@ def export(
         seed,
         duplicates,
         overlap=overlap,
+        per_chain=per_chain,
         at_most=at_most,
     )
     _export_samples(settings, form, options, out, force=force, as_json=as_json)

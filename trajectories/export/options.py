@@ -13,6 +13,7 @@ from trajectories.outcomes import KEPT
 TooLong = Literal["drop", "split"]
 SplitBy = Literal["repository", "chain"]
 Duplicates = Literal["trees", "conversation", "keep"]
+PerChain = Literal["all", "shortest"]
 Rows = Literal["conversations", "turns"]
 Reasoning = Literal["field", "inline", "drop"]
 
@@ -40,6 +41,8 @@ class ExportOptions:
     split_by: SplitBy = "repository"
     seed: int = 0
     duplicates: Duplicates = "trees"
+    per_chain: PerChain = "all"
+    """``shortest``: one trajectory a chain (`trajectories.export.shortest`)."""
     at_most: int | None = None
     """So many of the samples at random, by `seed`; None: all."""
     overlap: Path | None = None
@@ -50,6 +53,11 @@ class ExportOptions:
             raise UsageError("--split is a share of the samples: 0 or more, and less than 1")
         if self.max_tokens is not None and self.max_tokens < 1:
             raise UsageError("--max-tokens must be 1 or more")
+        if self.per_chain == "shortest" and not self.outcomes <= KEPT:
+            raise UsageError(
+                "--per-chain shortest compares trajectories that passed: give no --outcome but "
+                f"{' and '.join(sorted(KEPT))}"
+            )
         if self.at_most is not None and self.at_most < 1:
             raise UsageError("--at-most must be 1 or more")
 

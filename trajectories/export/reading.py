@@ -14,13 +14,14 @@ from typing import Any
 from sqlalchemy import func, select
 
 from sql.store import Transaction
-from sql.tables import Chain, ChainStage, Repository, Task, Trajectory, TrajectoryStage, Verdict
+from sql.tables import Chain, ChainStage, Repository, Task, Trajectory, TrajectoryMessage, TrajectoryStage, Verdict
 from trajectories.export.masks import has_rejected_rounds, loss_decisions
 from trajectories.export.options import ExportOptions
 from trajectories.export.samples import Sample, SampleMessage, SampleStage, with_missing_answers, without_untrained_tail
 from trajectories.export.scrubber import Scrubber
+from trajectories.export.shortest import ResponseLength
 from trajectories.model import EntryKind
-from trajectories.outcomes import ACCEPTED, ACCEPTED_PREFIX
+from trajectories.outcomes import ACCEPTED_PREFIX, KEPT
 from trajectories.rollouts.prefix import retold
 from trajectories.rows import read_entries
 
@@ -59,7 +60,7 @@ class ExportCandidate:
     @property
     def stages(self) -> int:
         """How many stages, from the first, are exported: the accepted ones of a kept trajectory, else all."""
-        return self.accepted if self.outcome in {ACCEPTED, ACCEPTED_PREFIX} else self.length
+        return self.accepted if self.outcome in KEPT else self.length
 
 
 def candidates(tx: Transaction, options: ExportOptions) -> list[ExportCandidate]:
@@ -138,6 +139,29 @@ def _with_stages(candidate: ExportCandidate, rows: Sequence[tuple[int, str | Non
         trees=blake2b("\n".join(trees).encode(), digest_size=16).digest() if known else None,
         attempts=sum(attempts for _, attempts in kept),
     )
+
+
+def response_lengths(tx: Transaction) -> dict[str, ResponseLength]:
+    """What was said in the accepted stages of kept trajectories, by id."""
+    query = (
+        select(
+            TrajectoryMessage.trajectory_id,
+            func.count().label("steps"),
+            func.count(TrajectoryMessage.tokens_out).label("told"),
+            func.sum(TrajectoryMessage.tokens_out).label("tokens"),
+        )
+        .join(Trajectory, Trajectory.id == TrajectoryMessage.trajectory_id)
+        .where(
+            Trajectory.outcome.in_(sorted(KEPT)),
+            TrajectoryMessage.kind == EntryKind.TURN.value,
+            TrajectoryMessage.position <= Trajectory.accepted,
+        )
+        .group_by(TrajectoryMessage.trajectory_id)
+    )
+    return {
+        row.trajectory_id: ResponseLength(row.steps, int(row.tokens) if row.told == row.steps else None)
+        for row in tx.connection.execute(query)
+    }
 
 
 def chain_pulls(tx: Transaction, chains: Collection[str]) -> Iterator[tuple[str, tuple[int, int]]]:

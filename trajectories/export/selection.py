@@ -13,8 +13,9 @@ from trajectories.export.duplicates import SAME_CONVERSATION, SAME_TREES, Conver
 from trajectories.export.format import Format
 from trajectories.export.lengths import fit
 from trajectories.export.options import ExportOptions
-from trajectories.export.reading import ExportCandidate, candidates, chain_pulls, read_sample
+from trajectories.export.reading import ExportCandidate, candidates, chain_pulls, read_sample, response_lengths
 from trajectories.export.samples import Sample
+from trajectories.export.shortest import NOT_SHORTEST, shortest_first
 from trajectories.export.split import related_chains, validation_groups
 from trajectories.export.tokens import Counter as TokenCounter
 from trajectories.export.tokens import Tokens, counter
@@ -45,7 +46,7 @@ class SampleSelection:
         # Reasoning that the format does not write must not count in the length of its samples.
         self._options = options if form.takes_reasoning else replace(options, reasoning="drop")
         found = candidates(tx, options)
-        self._groups = same_trees(found) if options.duplicates == "trees" else [[candidate] for candidate in found]
+        self._groups, self._group_reason = _groups(tx, found, options)
         self._draw: _Draw | None = None
 
     def __len__(self) -> int:
@@ -53,7 +54,7 @@ class SampleSelection:
         return len(self._groups)
 
     def samples(self, left_out: Counter[str] | None = None) -> Iterator[list[SelectedSample]]:
-        """The samples of each trajectory, or of each group with the same trees: one, none, or the pieces of one.
+        """The samples of each trajectory, or of each group of which one is wanted: one, none, or the pieces of one.
 
         Of a group only the first trajectory that can be exported is written. `left_out` counts the left out samples by
         reason. To draw some at random, all are read once before the first iteration.
@@ -94,7 +95,7 @@ class SampleSelection:
                 chosen = self._trajectory_samples(candidate, conversations, reasons, wanted)
                 counts.update(reasons)
                 if chosen or reasons[SAME_CONVERSATION]:
-                    counts.update({SAME_TREES: rest} if (rest := len(group) - place) else {})
+                    counts.update({self._group_reason: rest} if (rest := len(group) - place) else {})
                     break
             yield chosen
 
@@ -156,3 +157,13 @@ class SampleSelection:
             sizes[group[name]] += count
         groups = validation_groups(sizes, options.validation, options.seed)
         return frozenset(key for key, name in group.items() if name in groups)
+
+
+def _groups(
+    tx: Transaction, found: list[ExportCandidate], options: ExportOptions
+) -> tuple[list[list[ExportCandidate]], str]:
+    """Groups of trajectories of which one is written, the best first; and the reason for leaving the others out."""
+    if options.per_chain == "shortest":
+        return shortest_first(found, response_lengths(tx)), NOT_SHORTEST
+    groups = same_trees(found) if options.duplicates == "trees" else [[candidate] for candidate in found]
+    return groups, SAME_TREES
