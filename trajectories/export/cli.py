@@ -131,6 +131,11 @@ _HITS_SHOWN = 100
     help="Texts that no sample should hold, say a benchmark's: JSON, or a text a line. The card tells which samples "
     "share 13 words in a row; with --out - standard error does.",
 )
+@click.option(
+    "--recipe",
+    type=click.Choice(["slime", "swift"]),
+    help="With the format of the same name: write the papers' training arguments, too, to FILE.recipe.sh.",
+)
 @click.option("--force", is_flag=True, help="Replace files that are there.")
 @db_option
 @json_option
@@ -160,6 +165,7 @@ def export(
     sample: int | None,
     like: str | None,
     overlap: Path | None,
+    recipe: Literal["slime", "swift"] | None,
     force: bool,
     db: str | None,
     as_json: bool,
@@ -174,6 +180,7 @@ def export(
     Example:
       prchain export --format slime --out sft.jsonl --split 0.05
       prchain export --format trl --rows turns --out sft.parquet --mask tool_errors
+      prchain export --format swift --recipe swift --out sft.jsonl --at-most 500
       prchain export --format swift --out sft.jsonl --max-tokens 65536 --too-long split --tokenizer tokenizer.json
     """
     from trajectories.export.format import PredictionFormat
@@ -212,6 +219,7 @@ def export(
         overlap=overlap,
         per_chain=per_chain,
         at_most=at_most,
+        recipe=recipe,
     )
     _export_samples(settings, form, options, out, force=force, as_json=as_json)
 
@@ -253,13 +261,15 @@ def _export_samples(
     from trajectories.export.export import VALIDATION, export_to
     from trajectories.export.export import export as export_to_files
     from trajectories.export.formats import chosen_format
+    from trajectories.export.recipe import recipe_path
     from trajectories.export.wanted import check_requested
     from trajectories.export.write import StandardOutput, card_paths, check_inputs, sibling_path
 
     chosen = chosen_format(form, options)
     to_stdout = str(out) == "-"
     if not to_stdout:
-        check_inputs([out, sibling_path(out, VALIDATION), *card_paths(out)], _inputs(settings, options))
+        written = [out, sibling_path(out, VALIDATION), *card_paths(out), recipe_path(out)]
+        check_inputs(written, _inputs(settings, options))
     with (
         closing(Store.open(settings.db, create=False)) as store,
         open_progress(secrets=settings.secrets) as progress,

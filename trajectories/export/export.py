@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack
@@ -20,6 +21,7 @@ from trajectories.export.format import Format
 from trajectories.export.options import ExportOptions
 from trajectories.export.overlap import Overlap
 from trajectories.export.parquet import ParquetRows
+from trajectories.export.recipe import check_readable, recipe_path, recipe_text
 from trajectories.export.samples import Sample, per_turn
 from trajectories.export.selection import SampleSelection
 from trajectories.export.tokens import cumulative_tokens, with_tokens
@@ -64,7 +66,7 @@ def export(
     progress: Progress | None = None,
     secrets: tuple[str, ...] = (),
 ) -> ExportReport:
-    """Write the samples to `out`, the validation samples and the card beside it: all files or none.
+    """Write the samples to `out`, the validation samples, the card and the recipe beside it: all files or none.
 
     Of no sample no file is written, and those that are there stay. Raises `UsageError`, `StoreError` and `DiskFull`.
     """
@@ -73,9 +75,12 @@ def export(
         raise UsageError(f"{form.name} is read from JSON lines only; give --out another suffix than .parquet")
     paths = {TRAIN: out} | ({VALIDATION: sibling_path(out, VALIDATION)} if options.validation else {})
     card_files = card_paths(out)
-    for path in (*paths.values(), *card_files):
+    recipe_files = [recipe_path(out)] if options.recipe else []
+    if options.recipe:
+        check_readable(options.recipe, out)
+    for path in (*paths.values(), *card_files, *recipe_files):
         check_output_path(path, force=force)
-    stale = _stale_files(out, paths.values(), force=force)
+    stale = _stale_files(out, (*paths.values(), *recipe_files), force=force)
     report = ExportReport()
     with store.reading() as tx, Files(force=force) as files:
         state = ExportState(tx, options, form, secrets)
@@ -100,7 +105,11 @@ def export(
             files.remove(path)
         files.open(card_files[0]).write(markdown(card).encode("utf-8"))
         files.open(card_files[1]).write((json_text(card) + "\n").encode("ascii"))
-    report.files = [*paths.values(), *card_files]
+        if options.recipe:
+            validation = paths[VALIDATION].name if report.samples[VALIDATION] else None
+            script = recipe_text(options.recipe, out.name, validation)
+            files.open(recipe_files[0]).write(os.fsencode(script))
+    report.files = [*paths.values(), *card_files, *recipe_files]
     report.card = card
     return report
 
@@ -108,9 +117,12 @@ def export(
 def export_to(
     store: Store, form: Format, options: ExportOptions, stream: Sink, *, secrets: tuple[str, ...] = ()
 ) -> ExportReport:
-    """Write all samples as JSON lines to an open stream, without a card. Raises `UsageError` for a split."""
+    """Write all samples as JSON lines to an open stream, without a card. Raises `UsageError` for a split and for
+    a recipe."""
     if options.validation:
         raise UsageError("--split writes two files; give --out a file's name")
+    if options.recipe:
+        raise UsageError("--recipe names the file that is written; give --out a file's name")
     report = ExportReport()
     with store.reading() as tx:
         state = ExportState(tx, options, form, secrets)
@@ -122,21 +134,24 @@ def export_to(
 
 
 def _stale_files(out: Path, paths: Collection[Path], *, force: bool) -> list[Path]:
-    """The validation file of an earlier export to `out`, if this export writes none.
+    """The validation file and the recipe of an earlier export to `out`, those of them that this export does not write.
 
-    Its samples may be in the new file, so whoever uses both files would validate on training data. Raises `UsageError`
-    if it exists and `force` is not set.
+    The validation samples may be in the new file, so whoever uses both files would validate on training data; the
+    recipe may be for another format, and name that validation file. Raises `UsageError` if one of them exists and
+    `force` is not set.
     """
-    path = sibling_path(out, VALIDATION)
-    if path in paths or not path.exists():
-        return []
-    if not force:
-        raise UsageError(
-            f"{path} is there from another export, and this one may write its samples to {out.name}; give another "
-            "name, or --force to remove it"
-        )
-    check_output_path(path, force=force)
-    return [path]
+    reasons = {
+        sibling_path(out, VALIDATION): f"this one may write its samples to {out.name}",
+        recipe_path(out): f"it need not fit the new {out.name}",
+    }
+    stale = [path for path in reasons if path not in paths and path.exists()]
+    for path in stale:
+        if not force:
+            raise UsageError(
+                f"{path} is there from another export, and {reasons[path]}; give another name, or --force to remove it"
+            )
+        check_output_path(path, force=force)
+    return stale
 
 
 def _row_writer(stream: HashedFile, form: Format, *, parquet: bool) -> RowWriter:

@@ -8,6 +8,7 @@ from typing import Literal
 
 from prchain.errors import UsageError
 from trajectories.export.masks import DEFAULT_MASKS, Mask, Refinements
+from trajectories.export.recipe import Recipe
 from trajectories.outcomes import KEPT
 
 TooLong = Literal["drop", "split"]
@@ -47,6 +48,8 @@ class ExportOptions:
     """So many of the samples at random, by `seed`; None: all."""
     overlap: Path | None = None
     """A file of texts that no sample should hold; the card tells which do."""
+    recipe: Recipe | None = None
+    """Whose training arguments are written beside the file, of the trainers that the papers used."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.validation < 1:

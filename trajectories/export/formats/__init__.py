@@ -12,7 +12,7 @@ FORMATS = Catalogue[Format | PredictionFormat](__name__, "FORMAT")
 
 def chosen_format(name: str, options: ExportOptions) -> Format:
     """The format of samples of a name. Raises `UsageError` for a format of predictions, and if the format cannot mask
-    turns as the options require."""
+    turns as the options require, or its readers do not read the recipe that they name."""
     found = FORMATS[name]
     if isinstance(found, PredictionFormat):
         raise UsageError(f"{name} is a format of predictions, not of samples")
@@ -25,4 +25,6 @@ def chosen_format(name: str, options: ExportOptions) -> Format:
             f"{name} cannot leave turns out of the loss: write one row a turn with --rows turns ({found.turns_hint}), "
             "or put every turn under loss with --unmask faulty --refinements keep (or drop)"
         )
+    if options.recipe not in (None, name):
+        raise UsageError(f"--recipe {options.recipe} trains on --format {options.recipe}, not on {name}")
     return found
