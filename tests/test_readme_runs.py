@@ -115,7 +115,7 @@ RULES = {
     ),
     "curate list": Rule("1 graph, 1 converged"),
     "curate show": Rule("15 nodes", wants="GRAPH", replaces={"3f9a": "GRAPH"}),
-    "curate study": Rule("15 nodes", wants="nodes"),
+    "curate study": Rule("15 nodes|0 pairs", wants="nodes"),
     "judge calibrate": Rule("128 calls to the judge", ("--dry-run",), why="the script holds no such verdicts"),
     "export": Rule("2 samples|7 predictions"),
     "stats": Rule("2 accepted, 1 rejected"),

@@ -242,6 +242,7 @@ class SampleWorld:
         model: str = "agent-1",
         judge: str | None = "judge-1",
         tools: Sequence[Mapping[str, Any]] = (BASH, EDIT),
+        scaffold: str = "react",
         **options: Any,
     ) -> str:
         """A trajectory; each stage ends with its last attempt in `talk`. Returns the id."""
@@ -274,7 +275,7 @@ class SampleWorld:
                         "sample": sample,
                         "parent_id": None,
                         "parent_step": None,
-                        "scaffold": "react",
+                        "scaffold": scaffold,
                         "model": model,
                         "judge": judge,
                         "options": json.dumps(chosen),

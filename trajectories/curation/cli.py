@@ -314,7 +314,7 @@ def _write(path: Path, text: str) -> None:
 
 
 @curate.command()
-@click.argument("study", type=click.Choice(["nodes"]))
+@click.argument("study", type=click.Choice(["nodes", "quality"]))
 @repository_option
 @click.option(
     "--out", type=click.Path(path_type=Path, file_okay=False), metavar="FOLDER", help="Also write JSON, CSV and SVG."
@@ -322,22 +322,30 @@ def _write(path: Path, text: str) -> None:
 @db_option
 @json_option
 def study(study: str, repository: str | None, out: Path | None, db: str | None, as_json: bool) -> None:
-    """Say what the graphs that are over come to.
+    """Say what graphs and curated trajectories come to.
 
     \b
-    nodes: share, mean and coverage of each kind of node, sizes, rounds, and how often each rule took a node out
+    nodes: of the graphs that are over: share, mean and coverage of each kind of
+           node, sizes, rounds, and how often each rule took a node out
+    quality: of each chain that both resolved, the first accepted curated
+           trajectory beside the first accepted plain rollout: steps, views of
+           files that show nothing new, response tokens. p values need scipy:
+           install prchain with its extra [studies]
     \b
     Example:
       prchain curate study nodes --out study
+      prchain curate study quality --out study
     """
-    from trajectories.curation.study import node_study, print_study, studied_graphs, write_study
+    from trajectories.curation.quality import study_quality
+    from trajectories.curation.study import study_nodes
+    from trajectories.curation.study_files import write_study
 
+    studies = {"nodes": study_nodes, "quality": study_quality}
     with closing(Store.open(Settings.load(db=db).db, create=False)) as store:
-        found = studied_graphs(store, repository)
-    row = node_study(found)
+        found = studies[study](store, repository)
     if out is not None:
         try:
-            write_study(out, found, row)
+            write_study(out, study, found)
         except OSError as error:
             raise UsageError(f"{out} cannot be written: {error.strerror}") from None
-    present(as_json, row, print_study, row)
+    present(as_json, found.row, found.print_row, found.row)

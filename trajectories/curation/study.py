@@ -7,19 +7,19 @@ import io
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import mean, median
 from typing import Any
 
 from sqlalchemy import select
 
-from prchain.terminal import counted, json_text, say, say_table
+from prchain.terminal import counted, say, say_table
 from sql.store import Store
 from sql.tables import Chain, GraphRow, Repository
 from trajectories.curation.candidates import NodeCandidate
 from trajectories.curation.nodes import NodeKind
 from trajectories.curation.outcomes import BUILT, CONVERGED, FINAL
 from trajectories.curation.rows import read_candidates
+from trajectories.curation.study_files import Study
 from trajectories.curation.svg import bars_svg
 
 FIGURES = ("shares", "sizes", "rounds", "gates")
@@ -145,14 +145,11 @@ def drawings(study: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def write_study(folder: Path, graphs: Sequence[StudiedGraph], study: Mapping[str, Any]) -> list[Path]:
-    """Write the study as JSON, CSV and SVG into a folder, made when missing; returns the files. Raises `OSError`."""
-    folder.mkdir(parents=True, exist_ok=True)
-    files = {"nodes.json": json_text(study) + "\n", "nodes.csv": node_rows(graphs)}
-    files |= {f"nodes-{name}.svg": svg for name, svg in drawings(study).items()}
-    for name, text in files.items():
-        (folder / name).write_text(text, encoding="utf-8")
-    return [folder / name for name in files]
+def study_nodes(store: Store, repository: str | None = None) -> Study:
+    """The study `nodes`."""
+    graphs = studied_graphs(store, repository)
+    row = node_study(graphs)
+    return Study(row, node_rows(graphs), drawings(row), print_study)
 
 
 def print_study(study: Mapping[str, Any]) -> None:

@@ -1,8 +1,10 @@
-"""Drawings as SVG: a process graph by levels, and bars of counts. The writer of XML escapes every text in them."""
+"""Drawings as SVG: a process graph by levels, bars of counts, and how samples spread. The writer of XML escapes every
+text in them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from statistics import fmean, quantiles
 from textwrap import wrap
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
@@ -26,6 +28,7 @@ _ACROSS, _DOWN = 40, 56
 _MARGIN = 24
 _CHARACTERS, _LINES = 34, 3
 _BAR, _ROW, _LABELS = 420, 26, 170
+_TRACK = 44
 
 
 def graph_svg(graph: ProcessGraph, title: str) -> str:
@@ -80,6 +83,42 @@ def bars_svg(title: str, counts: Mapping[str, float], words: Sequence[str]) -> s
         SubElement(root, "rect", _numbers(bar), fill=fill, stroke="#555")
         _label(root, _MARGIN + _LABELS + _BAR * count / most + 8, top + 13, word)
     return _written(root)
+
+
+def spread_svg(title: str, groups: Mapping[str, Sequence[float]], unit: str) -> str:
+    """How the values of each group spread, on one scale from 0: a line for each value, a box from the first quartile to
+    the third with the median in it, and a diamond at the mean."""
+    height = 2 * _MARGIN + _DOWN + _TRACK * len(groups) + 20
+    root = _root(_LABELS + _BAR + 2 * _MARGIN + 120, height, title)
+    left, most = _MARGIN + _LABELS, max((max(values, default=0) for values in groups.values()), default=0) or 1
+    for place, (name, values) in enumerate(groups.items()):
+        top = _MARGIN + _DOWN + place * _TRACK
+        words = f"mean {fmean(values):.4g}{unit}" if values else "none"
+        _label(root, _MARGIN, top + 17, f"{name}: {words}")
+        fill = COLOURS[NodeKind.STATIC_FACT if place % 2 else NodeKind.DYNAMIC_FACT]
+        _spread(root, [left + _BAR * value / most for value in values], top, fill)
+    bottom = _MARGIN + _DOWN + _TRACK * len(groups)
+    SubElement(root, "line", _numbers({"x1": left, "y1": bottom, "x2": left + _BAR, "y2": bottom}), stroke="#777")
+    for part in (0.0, 0.5, 1.0):
+        _label(root, left + _BAR * part, bottom + 16, f"{most * part:.4g}{unit}")
+    return _written(root)
+
+
+def _spread(root: Element, places: Sequence[float], top: float, fill: str) -> None:
+    if len(places) > 1:
+        low, middle, high = quantiles(places, method="inclusive")
+        box = {"x": low, "y": top + 2, "width": high - low, "height": _TRACK - 20}
+        SubElement(root, "rect", _numbers(box), fill=fill, stroke="#555")
+        line = {"x1": middle, "y1": top + 2, "x2": middle, "y2": top + _TRACK - 18}
+        SubElement(root, "line", _numbers(line), stroke="#555")
+    for place in places:
+        line = {"x1": place, "y1": top + 6, "x2": place, "y2": top + _TRACK - 22}
+        SubElement(root, "line", _numbers(line), stroke="#333", opacity="0.3")
+    if places:
+        centre, middle = fmean(places), top + (_TRACK - 16) / 2
+        corners = ((centre, middle - 6), (centre + 5, middle), (centre, middle + 6), (centre - 5, middle))
+        points = " ".join(f"{x:.6g},{y:.6g}" for x, y in corners)
+        SubElement(root, "polygon", points=points, fill="#333")
 
 
 def _root(width: float, height: float, title: str) -> Element:
