@@ -13,57 +13,57 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.growth import assert_linear
-from trajectories.curation.commands import Shown, Unclear, Written, read_command
+from trajectories.curation.commands import ShownLines, UnclearProgram, WrittenFile, read_command
 from trajectories.curation.printing import END, Lines, merged, narrowed
 
 A, B = "/testbed/a", "/testbed/b"
 
 
 def shown(command: str, cwd: str | None = "/testbed", after: str | None = None) -> list[tuple[str, Lines]]:
-    return [(act.path, act.lines) for act in read_command(command, cwd, after).acts if isinstance(act, Shown)]
+    return [(act.path, act.lines) for act in read_command(command, cwd, after).acts if isinstance(act, ShownLines)]
 
 
-def written(command: str) -> list[str]:
-    return [act.path for act in read_command(command, "/testbed").acts if isinstance(act, Written)]
+def files_written(command: str) -> list[str]:
+    return [act.path for act in read_command(command, "/testbed").acts if isinstance(act, WrittenFile)]
 
 
 def is_unclear(command: str) -> bool:
-    return any(isinstance(act, Unclear) for act in read_command(command, "/testbed").acts)
+    return any(isinstance(act, UnclearProgram) for act in read_command(command, "/testbed").acts)
 
 
-def lines(first: int, last: int = END) -> Lines:
+def span(first: int, last: int = END) -> Lines:
     return ((first, last),)
 
 
 @pytest.mark.parametrize(
     ("command", "views"),
     [
-        ("cat a", [(A, lines(1))]),
-        ("cat -n ./src/../a", [(A, lines(1))]),
-        ("/bin/cat a b", [(A, lines(1)), (B, lines(1))]),
-        ("cat < a", [(A, lines(1))]),
-        ("sed -n '3,9p' a", [(A, lines(3, 9))]),
-        ("sed -n 3p a", [(A, lines(3, 3))]),
+        ("cat a", [(A, span(1))]),
+        ("cat -n ./src/../a", [(A, span(1))]),
+        ("/bin/cat a b", [(A, span(1)), (B, span(1))]),
+        ("cat < a", [(A, span(1))]),
+        ("sed -n '3,9p' a", [(A, span(3, 9))]),
+        ("sed -n 3p a", [(A, span(3, 3))]),
         ("sed -ne '3,+2p;9,7p' a", [(A, ((3, 5), (9, 9)))]),
-        ("sed -n '10,$p' a", [(A, lines(10))]),
-        ("sed -n '1,100p;20q' a", [(A, lines(1, 20))]),
+        ("sed -n '10,$p' a", [(A, span(10))]),
+        ("sed -n '1,100p;20q' a", [(A, span(1, 20))]),
         ("sed --quiet -e 7p -e 1,2p a", [(A, ((1, 2), (7, 7)))]),
-        ("head a", [(A, lines(1, 10))]),
-        ("head -n 20 a b", [(A, lines(1, 20)), (B, lines(1, 20))]),
-        ("head -20 a; head -n5 b && head --lines=3 a", [(A, lines(1, 20)), (B, lines(1, 5)), (A, lines(1, 3))]),
-        ("nl -ba a | sed -n '20,40p'", [(A, lines(20, 40))]),
-        ("nl -b a a", [(A, lines(1))]),
-        ("cat -n a | sed -n '10,$p' | head -3", [(A, lines(10, 12))]),
-        ("cat a 2>/dev/null", [(A, lines(1))]),
-        ("cat a 2>&1 | head -5", [(A, lines(1, 5))]),
-        ("LC_ALL=C cat a", [(A, lines(1))]),
-        ("if [ -f a ]; then cat a; fi", [(A, lines(1))]),
-        ("cat a\\\n  b", [(A, lines(1)), (B, lines(1))]),
-        ("# Let's look\ncat a  # it's short\n", [(A, lines(1))]),
-        ("cat > b <<'EOF'\ncat a\nEOF\ncat b", [(B, lines(1))]),
-        ("cat a || cat b; cat b", [(A, lines(1)), (B, lines(1))]),
-        ("(cd src && cat a); cat a", [("/testbed/src/a", lines(1)), (A, lines(1))]),
-        ("X=$(cat a); cat b", [(B, lines(1))]),
+        ("head a", [(A, span(1, 10))]),
+        ("head -n 20 a b", [(A, span(1, 20)), (B, span(1, 20))]),
+        ("head -20 a; head -n5 b && head --lines=3 a", [(A, span(1, 20)), (B, span(1, 5)), (A, span(1, 3))]),
+        ("nl -ba a | sed -n '20,40p'", [(A, span(20, 40))]),
+        ("nl -b a a", [(A, span(1))]),
+        ("cat -n a | sed -n '10,$p' | head -3", [(A, span(10, 12))]),
+        ("cat a 2>/dev/null", [(A, span(1))]),
+        ("cat a 2>&1 | head -5", [(A, span(1, 5))]),
+        ("LC_ALL=C cat a", [(A, span(1))]),
+        ("if [ -f a ]; then cat a; fi", [(A, span(1))]),
+        ("cat a\\\n  b", [(A, span(1)), (B, span(1))]),
+        ("# Let's look\ncat a  # it's short\n", [(A, span(1))]),
+        ("cat > b <<'EOF'\ncat a\nEOF\ncat b", [(B, span(1))]),
+        ("cat a || cat b; cat b", [(A, span(1)), (B, span(1))]),
+        ("(cd src && cat a); cat a", [("/testbed/src/a", span(1)), (A, span(1))]),
+        ("X=$(cat a); cat b", [(B, span(1))]),
     ],
 )
 def test_a_command_that_prints_lines_of_files_shows_them(command: str, views: list[tuple[str, Lines]]) -> None:
@@ -105,11 +105,11 @@ def test_a_command_that_does_something_else_shows_nothing(command: str) -> None:
 
 
 def test_paths_are_those_of_the_folder_that_the_command_is_in() -> None:
-    assert shown("cat a", "/testbed/src") == [("/testbed/src/a", lines(1))]
-    assert shown("cd src && cat a && cat /testbed/a") == [("/testbed/src/a", lines(1)), (A, lines(1))]
-    assert shown("cd /testbed//src/.. ; cat //testbed/./a") == [(A, lines(1))]
-    assert shown("cd $HOME && cat a", after="/root") == [("/root/a", lines(1))]
-    assert shown("cd - && cat a && cat /testbed/a") == [(A, lines(1))], "nobody knows where the first one is"
+    assert shown("cat a", "/testbed/src") == [("/testbed/src/a", span(1))]
+    assert shown("cd src && cat a && cat /testbed/a") == [("/testbed/src/a", span(1)), (A, span(1))]
+    assert shown("cd /testbed//src/.. ; cat //testbed/./a") == [(A, span(1))]
+    assert shown("cd $HOME && cat a", after="/root") == [("/root/a", span(1))]
+    assert shown("cd - && cat a && cat /testbed/a") == [(A, span(1))], "nobody knows where the first one is"
 
 
 def test_where_a_pipeline_prints_all_is_told() -> None:
@@ -131,12 +131,12 @@ def test_where_a_pipeline_prints_all_is_told() -> None:
     ],
 )
 def test_files_that_a_command_writes_are_named(command: str, paths: list[str]) -> None:
-    assert written(command) == paths
+    assert files_written(command) == paths
     assert not is_unclear(command)
 
 
 def test_a_sed_in_place_writes_its_files() -> None:
-    assert A in written("sed -i 's/x/y/' a") and A in written("sed -Ei.bak -e 's/x/y/' a")
+    assert A in files_written("sed -i 's/x/y/' a") and A in files_written("sed -Ei.bak -e 's/x/y/' a")
 
 
 @pytest.mark.parametrize(
@@ -162,16 +162,16 @@ _SHELL = st.lists(
 @given(st.one_of(st.text(), _SHELL), st.sampled_from([None, "/testbed"]))
 def test_no_text_of_a_command_raises_and_paths_are_absolute(command: str, cwd: str | None) -> None:
     for act in read_command(command, cwd).acts:
-        if not isinstance(act, Unclear):
+        if not isinstance(act, UnclearProgram):
             assert act.path.startswith("/") and act.path == posixpath.normpath(act.path)
-        if isinstance(act, Shown):
+        if isinstance(act, ShownLines):
             assert act.lines and all(1 <= first <= last <= END for first, last in act.lines)
 
 
 @given(st.text(st.characters(exclude_characters="/\0\n$`*?{#~\ue000", exclude_categories=["Cs"]), min_size=1))
 def test_a_quoted_name_is_found_whatever_it_holds(name: str) -> None:
     if not name.startswith("-") and name not in {".", ".."} and name.strip(";&|<>()"):
-        assert shown(f"cat {shlex.quote(name)}") == [(f"/testbed/{name}", lines(1))]
+        assert shown(f"cat {shlex.quote(name)}") == [(f"/testbed/{name}", span(1))]
 
 
 _RANGES = st.lists(st.integers(1, 40), min_size=2, max_size=6, unique=True).map(sorted)

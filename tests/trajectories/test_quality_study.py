@@ -36,7 +36,7 @@ def views(count: int, again: int = 0, tokens: int | None = 100) -> Talk:
     return talk
 
 
-def pair(world: SampleWorld, chain: str, plain: Talk, curated: Talk) -> None:
+def add_pair(world: SampleWorld, chain: str, plain: Talk, curated: Talk) -> None:
     world.chain(chain, length=1)
     world.trajectory(f"p{chain}", chain, plain)
     world.trajectory(f"c{chain}", chain, curated, scaffold="curated")
@@ -54,7 +54,7 @@ def test_pairs_are_compared_in_words_and_in_files(
 ) -> None:
     pytest.importorskip("scipy")
     for number in range(1, 5):
-        pair(world, f"chain{number}", views(2 * number, 2), views(number + 1, tokens=50))
+        add_pair(world, f"chain{number}", views(2 * number, 2), views(number + 1, tokens=50))
     said = studied(world, capsys, database_url, "--out", "study")
     assert said.startswith("4 pairs; accepted: 4 curated in 4 chains, 4 plain in 4 chains\n")
     assert max(map(len, said.splitlines())) <= 80
@@ -95,7 +95,7 @@ def test_of_each_kind_the_first_accepted_sample_of_a_chain_counts(world: SampleW
 
 
 def test_a_measure_that_one_of_a_pair_lacks_leaves_the_pair_out_of_that_measure(world: SampleWorld) -> None:
-    pair(world, "one", Talk().system().query(1).turn("Done.", tokens_out=7), views(1, tokens=None))
+    add_pair(world, "one", Talk().system().query(1).turn("Done.", tokens_out=7), views(1, tokens=None))
     measures = quality_study(quality_pairs(world.store))["measures"]
     assert [it["pairs"] for it in measures.values()] == [1, 0, 0]
 
@@ -113,7 +113,7 @@ def test_few_pairs_are_said_and_have_no_p_value_and_need_no_scipy(
     world.chain("lonely")
     world.trajectory("p9", "lonely")
     if length:
-        pair(world, "one", views(4), views(2))
+        add_pair(world, "one", views(4), views(2))
     said = studied(world, capsys, database_url, "--out", "study")
     if length:
         assert said.startswith("1 pair; accepted: 1 curated in 1 chain, 2 plain in 2 chains\n")
@@ -134,7 +134,7 @@ def test_without_scipy_several_pairs_are_one_line_that_says_what_to_install(
 ) -> None:
     monkeypatch.setitem(sys.modules, "scipy.stats", None)
     for number in range(2):
-        pair(world, f"chain{number}", views(3 + number), views(2))
+        add_pair(world, f"chain{number}", views(3 + number), views(2))
     assert run(["curate", "study", "quality", "--db", database_url]) == 2
     err = capsys.readouterr().err
     assert "[studies]" in err and len(err.strip().splitlines()) == 1

@@ -1,7 +1,7 @@
 """What a bash command shows of files, and which files it writes: pure, from the command's text.
 
-Commands are an agent's, so they may be any text: what cannot be read shows nothing and is `Unclear`. Nothing raises,
-and time grows with the length of the text.
+Commands are an agent's, so they may be any text: what cannot be read shows nothing and is an `UnclearProgram`. Nothing
+raises, and time grows with the length of the text.
 """
 
 from __future__ import annotations
@@ -14,27 +14,27 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
-from trajectories.curation.printing import MOST_RANGES, Lines, Selection, narrowed, selection
+from trajectories.curation.printing import MOST_RANGES, Lines, PrintedLines, narrowed, selection
 
 
-class Shown(NamedTuple):
+class ShownLines(NamedTuple):
     """Lines of a file are printed."""
 
     path: str
     lines: Lines
 
 
-class Written(NamedTuple):
+class WrittenFile(NamedTuple):
     """A file is changed, made or removed."""
 
     path: str
 
 
-class Unclear(NamedTuple):
+class UnclearProgram(NamedTuple):
     """A program runs that may change any file."""
 
 
-Act: TypeAlias = Shown | Written | Unclear
+Act: TypeAlias = ShownLines | WrittenFile | UnclearProgram
 
 
 class CommandReading(NamedTuple):
@@ -86,7 +86,7 @@ def read_command(command: str, cwd: str | None, after: str | None = None) -> Com
     """
     words = _words(command)
     if words is None:
-        return CommandReading((Unclear(),), alone=False)
+        return CommandReading((UnclearProgram(),), alone=False)
     reader = _Reader(cwd, after)
     for word in words:
         reader.take(word)
@@ -228,7 +228,7 @@ class _Reader:
     def _hide_from(self, first: int | None) -> None:
         """What a parenthesis printed goes elsewhere."""
         if first is not None:
-            self._acts[first:] = [act for act in self._acts[first:] if not isinstance(act, Shown)]
+            self._acts[first:] = [act for act in self._acts[first:] if not isinstance(act, ShownLines)]
 
     def _open(self, substitution: bool) -> None:
         if not substitution:
@@ -312,11 +312,11 @@ class _Reader:
             if path is None:
                 unclear = True
             elif not path.startswith("/dev/"):
-                yield Written(path)
+                yield WrittenFile(path)
         if unclear:
-            yield Unclear()
+            yield UnclearProgram()
 
-    def _shown(self, pipeline: Sequence[_Part]) -> Iterator[Shown]:
+    def _shown(self, pipeline: Sequence[_Part]) -> Iterator[ShownLines]:
         first = _selection(pipeline[0])
         if first is None or not first.files or (len(first.files) > 1 and len(pipeline) > 1):
             return
@@ -331,7 +331,7 @@ class _Reader:
         for word in first.files:
             path = self._path(word)
             if path is not None and not path.startswith("/dev/"):
-                yield Shown(path, lines)
+                yield ShownLines(path, lines)
 
 
 def absolute(path: str) -> str:
@@ -348,7 +348,7 @@ def _program_words(words: list[str]) -> list[str]:
     return words[first:last]
 
 
-def _selection(part: _Part) -> Selection | None:
+def _selection(part: _Part) -> PrintedLines | None:
     """What a part prints; its input is a file where one was redirected into it."""
     chosen = selection(part.program, part.words[1:])
     if chosen is None:

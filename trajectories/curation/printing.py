@@ -21,14 +21,14 @@ _SED_ADDRESS = re.compile(r"([0-9]{1,9}|\$)(?:,(\+?[0-9]{1,9}|\$))?p|[0-9]{1,9}q
 _COUNT = re.compile(r"[0-9]{1,9}")
 
 
-class Selection(NamedTuple):
+class PrintedLines(NamedTuple):
     """Which lines of its files, or of its input where it names none, a program prints."""
 
     files: list[str]
     lines: Lines
 
 
-def selection(program: str, words: Sequence[str]) -> Selection | None:
+def selection(program: str, words: Sequence[str]) -> PrintedLines | None:
     """What a program prints with these arguments; None for one that prints something else than lines of files whose
     numbers are known."""
     choose = _PROGRAMS.get(program)
@@ -36,11 +36,11 @@ def selection(program: str, words: Sequence[str]) -> Selection | None:
     return None if chosen is None or len(chosen.lines) > MOST_RANGES else chosen
 
 
-def _cat(words: Sequence[str]) -> Selection | None:
-    return Selection([word for word in words if word == "-" or not word.startswith("-")], WHOLE)
+def _cat(words: Sequence[str]) -> PrintedLines | None:
+    return PrintedLines([word for word in words if word == "-" or not word.startswith("-")], WHOLE)
 
 
-def _head(words: Sequence[str]) -> Selection | None:
+def _head(words: Sequence[str]) -> PrintedLines | None:
     count = "10"
     files: list[str] = []
     rest = iter(words)
@@ -59,10 +59,10 @@ def _head(words: Sequence[str]) -> Selection | None:
             files.append(word)
     if not _COUNT.fullmatch(count) or int(count) == 0:
         return None
-    return Selection(files, ((1, int(count)),))
+    return PrintedLines(files, ((1, int(count)),))
 
 
-def _nl(words: Sequence[str]) -> Selection | None:
+def _nl(words: Sequence[str]) -> PrintedLines | None:
     files: list[str] = []
     rest = iter(words)
     for word in rest:
@@ -70,10 +70,10 @@ def _nl(words: Sequence[str]) -> Selection | None:
             next(rest, None)
         elif word == "-" or not word.startswith("-"):
             files.append(word)
-    return Selection(files, WHOLE)
+    return PrintedLines(files, WHOLE)
 
 
-def _sed(words: Sequence[str]) -> Selection | None:
+def _sed(words: Sequence[str]) -> PrintedLines | None:
     scripts: list[str] = []
     names: list[str] = []
     quiet = False
@@ -96,7 +96,7 @@ def _sed(words: Sequence[str]) -> Selection | None:
         scripts, names = names[:1], names[1:]
     lines = _printed("\n".join(scripts)) if quiet else None
     # The lines of several files have one numbering.
-    return None if lines is None or len(names) > 1 else Selection(names, lines)
+    return None if lines is None or len(names) > 1 else PrintedLines(names, lines)
 
 
 def _printed(script: str) -> Lines | None:
@@ -134,7 +134,7 @@ def _last(first: int, address: str | None) -> int:
     return min(first + int(address[1:]), END) if address.startswith("+") else int(address)
 
 
-_PROGRAMS: Mapping[str, Callable[[Sequence[str]], Selection | None]] = {
+_PROGRAMS: Mapping[str, Callable[[Sequence[str]], PrintedLines | None]] = {
     "cat": _cat,
     "head": _head,
     "nl": _nl,

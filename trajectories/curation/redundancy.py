@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from environments.images.plans import WORKDIR
-from trajectories.curation.commands import CommandReading, Shown, Written, absolute, read_command
+from trajectories.curation.commands import CommandReading, ShownLines, WrittenFile, absolute, read_command
 from trajectories.curation.printing import END, Lines, merged
 from trajectories.model import Entry, EntryKind
 from trajectories.scaffolds.tools.bash import Bash
@@ -152,12 +152,12 @@ class _StageFiles:
 
     def _ran(self, entry: Entry, reading: CommandReading, changed: bool) -> Iterator[FileView]:
         failed = entry.error is not None or entry.details.get("exit_code", 0) != 0
-        shown = sum(isinstance(act, Shown) for act in reading.acts)
+        shown = sum(isinstance(act, ShownLines) for act in reading.acts)
         output = _Output.of(entry) if shown and not failed else None
         for act in reading.acts:
-            if isinstance(act, Written):
+            if isinstance(act, WrittenFile):
                 self._forget(act.path)
-            elif isinstance(act, Shown):
+            elif isinstance(act, ShownLines):
                 if output is not None:
                     lines, seen = output.lines_of(act, alone=reading.alone and shown == 1)
                     yield self._view(entry.step, act.path, lines, seen)
@@ -196,7 +196,7 @@ class _Output:
         ends = end <= start or text[end - 1] == "\n"
         return cls(text.count("\n", start, end) + (not ends), cut=bool(entry.details.get("omitted")))
 
-    def lines_of(self, act: Shown, *, alone: bool) -> tuple[Lines, Lines]:
+    def lines_of(self, act: ShownLines, *, alone: bool) -> tuple[Lines, Lines]:
         """The lines that a view shows, and those that count as seen after it.
 
         `alone`: nothing else printed. Then the number of lines printed says where the file ends; of an output that was
