@@ -14,6 +14,7 @@ from environments.sandboxes.channelled import ChannelledSandbox, failure_text
 from environments.sandboxes.docker_snapshots import SnapshotFamily
 from environments.sandboxes.docker_stream import ExecTransport, engine_errors
 from environments.sandboxes.engine import connect
+from environments.sandboxes.flat_image import MOST_LAYERS, make_flat, would_have_layers
 from environments.sandboxes.leftovers import SANDBOX, SNAPSHOT, our_labels
 from environments.sandboxes.sandbox import SandboxConfig
 from environments.sandboxes.server import SCRIPT
@@ -29,6 +30,9 @@ from prchain.errors import (
 CAPABILITIES = ("CHOWN", "DAC_OVERRIDE", "FOWNER")
 """What root in a container keeps, and another user does not get: without it root cannot write what the image's users
 own, and tar fails. None of them reaches beyond the container's own files."""
+
+SNAPSHOTS = "prchain-snapshot"
+"""The repository of snapshots' images."""
 
 _DYING = 1.0
 """Seconds that the engine may take to notice that a container ended."""
@@ -215,13 +219,19 @@ class DockerSandbox(ChannelledSandbox):
             yield from stream
 
     def snapshot(self) -> str:
-        """See `Sandbox.snapshot`: an image of the container's layer."""
+        """See `Sandbox.snapshot`: an image of the container's layer, or of all its files where layers are many."""
         self._running()
         name = f"snapshot-{secrets.token_hex(6)}"
-        labels = " ".join(f'{key}="{value}"' for key, value in our_labels(SNAPSHOT, name).items())
+        labels = our_labels(SNAPSHOT, name)
         with engine_errors("taking a snapshot"):
-            image = self._container.commit(repository="prchain-snapshot", tag=name, changes=f"LABEL {labels}")
-        self._family.add(name, image.id, self._image)
+            if would_have_layers(self._client, self._container) >= MOST_LAYERS:
+                image = make_flat(self._client, self._container, f"{SNAPSHOTS}:{name}", labels)
+                below = None
+            else:
+                change = " ".join(f'{key}="{value}"' for key, value in labels.items())
+                image = self._container.commit(repository=SNAPSHOTS, tag=name, changes=f"LABEL {change}").id
+                below = self._image
+        self._family.add(name, image, below)
         return name
 
     def restore(self, snapshot: str) -> None:

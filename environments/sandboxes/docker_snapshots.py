@@ -21,8 +21,8 @@ class SnapshotFamily:
         self._lock = threading.Lock()
         self._members = 0
         self._images: dict[str, str] = {}
-        self._below: dict[str, str] = {}
-        """Image to the one that it stands on, for all that were not removed yet."""
+        self._below: dict[str, str | None] = {}
+        """Image to the one that it stands on, if any, for all that were not removed yet."""
         self._users: Counter[str] = Counter()
 
     def join(self) -> None:
@@ -37,8 +37,8 @@ class SnapshotFamily:
             if not self._members:
                 self._images.clear()
 
-    def add(self, name: str, image: str, below: str) -> None:
-        """Take a new snapshot, an image that stands on the image `below`."""
+    def add(self, name: str, image: str, below: str | None) -> None:
+        """Take a new snapshot, an image that stands on the image `below`, or on none."""
         with self._lock:
             self._images[name] = image
             self._below[image] = below

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import gc
+import io
 import os
 import subprocess
 import sys
+import tarfile
 import threading
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import docker
 import pytest
 
+import environments.sandboxes.docker
 from environments.checkouts.checkout import extract_tree, place_tree
 from environments.checkouts.tracking import Tracker
-from environments.sandboxes import leftovers
+from environments.sandboxes import flat_image, leftovers
 from environments.sandboxes.docker import DockerSandbox
 from environments.sandboxes.docker_stream import engine_errors
 from environments.sandboxes.engine import connect
@@ -29,6 +33,15 @@ from tests.prchain.treeworld import new_store, plant
 IMAGE = os.environ.get("PRCHAIN_TEST_IMAGE", "prchain-base:bookworm")
 LABEL = "prchain.test"
 ROOT = Path(__file__).parents[2]
+STEPS = 130
+"""An image of Docker can have 125 layers or so."""
+
+MAKE_ODD_FILES = (
+    "mkdir d; ln -s /etc/none link; echo x > d/own; chown 12:34 d/own; chmod 4750 d/own; ln d/own hard; mkfifo pipe; "
+    "chmod 1777 d; truncate -s 1M sparse; touch -d '2001-02-03 04:05:06.789' old; touch $'\\377\\n'; "
+    "rm -r /usr/share/doc"
+)
+CAPABILITY = "SCHILY.xattr.security.capability"
 
 pytestmark = pytest.mark.docker
 
@@ -42,6 +55,17 @@ def make_docker(**fields: Any) -> DockerSandbox:
         "environment": {"FROM_PLACE": "of the place"},
     }
     return DockerSandbox(SandboxConfig(**(values | fields)))
+
+
+def _with_capability(name: str) -> bytes:
+    """A tar of a program that may open raw sockets."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        member = tarfile.TarInfo(name)
+        member.mode = 0o755
+        member.pax_headers = {CAPABILITY: "\1\0\0\2\0\x20" + "\0" * 14}
+        archive.addfile(member)
+    return out.getvalue()
 
 
 def ours(client: Any) -> tuple[list[str], list[str]]:
@@ -115,6 +139,101 @@ class TestDocker(conformance.Conformance):
         assert [len(ids) for ids in ours(client)] == [containers + 1, images + 2]
         other.close()
         assert [len(ids) for ids in ours(client)] == [containers, images]
+
+    def test_the_engine_keeps_of_what_is_forgotten_only_what_something_stands_on(
+        self, make: Callable[..., DockerSandbox], client: Any
+    ) -> None:
+        images = set(ours(client)[1])
+
+        def kept() -> int:
+            return len(set(ours(client)[1]) - images)
+
+        with make() as box:
+            first = box.snapshot()
+            box.forget(box.snapshot())
+            assert kept() == 1
+            box.restore(first)
+            second = box.snapshot()
+            box.forget(first)
+            assert kept() == 2, "the sandbox began with it, and the second snapshot stands on it"
+            box.restore(second)
+            third = box.snapshot()
+            with box.branch(third) as other:
+                box.restore(third)
+                for snapshot in (second, third):
+                    box.forget(snapshot)
+                assert kept() == 3
+                box.restore(other.snapshot())
+                assert kept() == 4
+                assert other.exec("echo on").output == b"on\n"
+            assert kept() == 4
+        assert kept() == 0
+
+    def test_what_the_engine_did_not_remove_is_removed_the_next_time(
+        self, make: Callable[..., DockerSandbox], client: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        images = len(ours(client)[1])
+        with make() as box:
+            snapshot = box.snapshot()
+            with monkeypatch.context() as patch:
+
+                def refuse(*_: Any, **__: Any) -> None:
+                    raise docker.errors.APIError("planted")
+
+                patch.setattr(box._client.api, "remove_image", refuse)
+                box.forget(snapshot)
+            assert len(ours(client)[1]) == images + 1
+            box.forget("none")
+            assert len(ours(client)[1]) == images
+
+    def test_more_steps_than_an_image_can_have_layers(self, make: Callable[..., DockerSandbox]) -> None:
+        layers = []
+        with make() as box:
+            environment = box.exec("env").output
+            for step in range(STEPS):
+                assert box.exec(f"echo {step} > step{step}; echo {step} >> all").exit_code == 0
+                snapshot = box.snapshot()
+                box.restore(snapshot)
+                layers.append(flat_image.would_have_layers(box._client, box._container))
+            assert box.exec("cat all").output == b"".join(b"%d\n" % step for step in range(STEPS))
+            assert box.exec("ls step* | wc -l").output == b"%d\n" % STEPS
+            assert box.exec("env").output == environment
+        assert max(layers) == flat_image.MOST_LAYERS and layers[-1] < STEPS
+
+    def test_a_flat_snapshot_holds_what_a_commit_holds(
+        self, make: Callable[..., DockerSandbox], client: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        odd = ["PATH=/opt/own:/usr/bin:/bin", 'ODD=it\'s "$HOME" \\ \n end', "EMPTY="]
+        with make(user="0") as box:
+            made = box._container.commit(conf={"Env": odd, "User": "agent", "WorkingDir": "/usr"})
+        listing = (
+            "find / -xdev \\( -path /proc -o -path /sys -o -path /tmp/.prchain \\) -prune -o -printf '%p %y %m %U %G %l"
+        )
+        try:
+            with make(image=made.id, user="0") as box:
+                assert box.exec(MAKE_ODD_FILES).exit_code == 0
+                box.put("/testbed", _with_capability("able"))
+                seen = []
+                for most in (flat_image.MOST_LAYERS, 0):
+                    monkeypatch.setattr(environments.sandboxes.docker, "MOST_LAYERS", most)
+                    box.restore(box.snapshot())
+                    image = client.api.inspect_image(box._image)
+                    stream, _ = client.api.get_archive(box.name, "/testbed/able")
+                    with tarfile.open(fileobj=io.BytesIO(b"".join(stream))) as archive:
+                        (able,) = archive.getmembers()
+                    # Sizes of folders are the file system's; the engine makes these files for each container.
+                    files = box.exec(
+                        f"{listing}\\n' ! -type d -o -printf '%p %m %U %G\\n' | sort", output_limit=32 << 20
+                    )
+                    times = box.exec("stat -c '%n %s %h %Y' /testbed/* /usr/bin/* /etc/passwd", output_limit=32 << 20)
+                    config = {key: image["Config"][key] for key in ("Env", "User", "WorkingDir", "Entrypoint", "Cmd")}
+                    seen.append((box.exec("env").output, config, files.output, times.output, able.pax_headers))
+                assert len(image["RootFS"]["Layers"]) == 1
+                assert seen[0] == seen[1]
+                assert odd[1].encode() in seen[1][0] and len(seen[1][2]) > 100_000
+                assert CAPABILITY in seen[1][4]
+        finally:
+            client.api.remove_image(made.id, force=True, noprune=True)
 
     def test_a_tree_takes_the_place_of_a_folder_of_somebody_else(
         self, make: Callable[..., DockerSandbox], tmp_path: Path

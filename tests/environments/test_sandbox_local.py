@@ -115,6 +115,15 @@ class TestLocal(conformance.Conformance):
         with make() as sandbox, pytest.raises(SandboxLost):
             sandbox.exec("kill -9 -1; sleep 10")
 
+    def test_the_folder_of_a_forgotten_snapshot_goes_at_once(self, make: Callable[..., LocalSandbox]) -> None:
+        with make() as sandbox:
+            first, second = sandbox.snapshot(), sandbox.snapshot()
+            folders = [sandbox._family.folders[name].parent for name in (first, second)]
+            sandbox.restore(first)
+            sandbox.forget(first)
+            assert [folder.exists() for folder in folders] == [False, True]
+        assert not folders[1].exists()
+
     def test_a_folder_can_be_the_root(self, make: Callable[..., LocalSandbox], tmp_path: Path) -> None:
         with pytest.raises(ImageMissing):
             make(image=str(tmp_path / "none")).start()
