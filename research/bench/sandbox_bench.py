@@ -1,6 +1,6 @@
 """The cost of a command through the channel, against one engine call each; of a stage's set-up, and of a snapshot.
 
-Needs a Docker engine on this machine, its command line and an image with git.
+Needs a Docker engine on this machine, its command line, an image with git, and bubblewrap.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 from environments.sandboxes.docker import DockerSandbox
 from environments.sandboxes.engine import connect
 from environments.sandboxes.sandbox import ResourceLimits, SandboxConfig
-from research.bench import placing_bench
+from research.bench import branching_bench, placing_bench
 from research.bench.measures import Measure
 
 IMAGE = "prchain-base:bookworm"
@@ -52,6 +52,7 @@ def run(
         *_commands(image, turns),
         *_at_once(image, turns),
         *placing_bench.run(image, mirror=mirror, files=trees),
+        *branching_bench.run(image, files=trees),
         *(measure for name, size in (sizes or SIZES).items() for measure in _snapshots(image, name, *size)),
     ]
     bench = "the machine meanwhile"

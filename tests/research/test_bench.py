@@ -41,6 +41,7 @@ def test_the_entities_bench_times_each_kind_of_text() -> None:
 
 
 @pytest.mark.docker
+@pytest.mark.usefixtures("bubblewrap")
 def test_the_sandbox_bench_measures_what_it_says(tmp_path: Path) -> None:
     mirror = placing_bench.generated(tmp_path / "made", 20).mirror
     measures = sandbox_bench.run(mirror=mirror, turns=10, sizes={"1 MB": (1, 1)}, trees={"tiny": 30})
@@ -52,6 +53,12 @@ def test_the_sandbox_bench_measures_what_it_says(tmp_path: Path) -> None:
         "a stage on a tiny tree of 30 files, median of 1",
         "a stage on the tip of mirror.git, median of 2",
     }
+    for backend in ("docker", "local"):
+        search = {
+            measure.name: measure.value for measure in measures if measure.bench.startswith(f"a search in {backend}")
+        }
+        assert all(0 < search[name] < 60 for name in ("snapshot", "branch", "restore", "forget", "move_tree to B_t"))
+        assert 0 < search["100 snapshots, each restored"] <= search["100 snapshots, none restored"]
     assert [measure.value for measure in measures if measure.name == "load average before"] > [0]
 
 

@@ -1,0 +1,107 @@
+"""What a search for another continuation costs: snapshots, branches and restores of a stage's tree, and their disk.
+
+In containers and in namespaces. Needs Docker and bubblewrap.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import TypeVar
+
+from environments.checkouts.checkout import move_tree, place_tree
+from environments.sandboxes.docker import DockerSandbox
+from environments.sandboxes.engine import connect
+from environments.sandboxes.leftovers import LOCAL_PREFIX
+from environments.sandboxes.local import LocalSandbox, _blocks
+from environments.sandboxes.sandbox import ResourceLimits, Sandbox, SandboxConfig
+from research.bench.measures import Measure
+from research.bench.placing_bench import FILES, BenchTrees, generated
+
+TURNS = 8
+SNAPSHOTS = 100
+"""As many as a stage of a hundred steps has; their disk is computed from that of the turns."""
+
+T = TypeVar("T")
+
+_LIMITS = ResourceLimits(memory_bytes=1 << 30)
+
+
+def run(image: str, *, files: Mapping[str, int] | None = None, turns: int = TURNS) -> list[Measure]:
+    """Measure both backends on generated trees; `files` as `placing_bench.FILES`."""
+    measures = []
+    with tempfile.TemporaryDirectory(prefix="prchain-bench-") as folder:
+        for name, count in (files or FILES).items():
+            trees = generated(Path(folder) / name, count)
+            backends: dict[str, tuple[Callable[[], Sandbox], Callable[[], int]]] = {
+                "docker": (lambda: DockerSandbox(SandboxConfig(image, limits=_LIMITS)), _layers),
+                "local": (lambda: LocalSandbox(SandboxConfig(None, limits=_LIMITS)), _used),
+            }
+            for backend, (make, disk) in backends.items():
+                bench = f"a search in {backend}, on a {name} tree of {count:,} files, median of {turns}"
+                measures += _search(bench, make, disk, trees, turns)
+    return measures
+
+
+def _search(
+    bench: str, make: Callable[[], Sandbox], disk: Callable[[], int], trees: BenchTrees, turns: int
+) -> list[Measure]:
+    """A step that writes, a snapshot, a branch and a restore, again and again; then snapshots without restores."""
+    seconds: dict[str, list[float]] = defaultdict(list)
+
+    def timed(what: str, call: Callable[[], T]) -> T:
+        started = time.perf_counter()
+        result = call()
+        seconds[what].append(time.perf_counter() - started)
+        return result
+
+    with make() as sandbox:
+        place_tree(sandbox, trees.store, trees.landed)
+        names = [sandbox.snapshot()]
+        sandbox.restore(names[0])
+        before = disk()
+        for turn in range(turns):
+            assert sandbox.exec(f"echo {turn} > step{turn}").exit_code == 0
+            names.append(timed("snapshot", sandbox.snapshot))
+            with timed("branch", lambda: sandbox.branch(names[-1])) as other:
+                assert other.exec(f"cat step{turn}").output == b"%d\n" % turn
+            timed("restore", lambda: sandbox.restore(names[-1]))
+        chained = disk() - before
+        with sandbox.branch(names[0]) as other:
+            timed("move_tree to B_t", lambda: move_tree(other, trees.store, trees.landed, trees.base))
+        sandbox.restore(names[0])  # nothing that a sandbox stands on is freed
+        for name in reversed(names):
+            timed("forget", partial(sandbox.forget, name))
+    with make() as sandbox:
+        place_tree(sandbox, trees.store, trees.landed)
+        before = disk()
+        for turn in range(turns):
+            # An engine keeps equal layers once.
+            assert sandbox.exec(f"echo {turn} > step{turn}").exit_code == 0
+            timed("snapshot of a sandbox that was never restored", sandbox.snapshot)
+        alone = disk() - before
+    scale = SNAPSHOTS / turns / 1e6
+    return [
+        *(Measure(bench, name, median(values), "s") for name, values in seconds.items()),
+        Measure(bench, f"{SNAPSHOTS} snapshots, each restored", chained * scale, "MB"),
+        Measure(bench, f"{SNAPSHOTS} snapshots, none restored", alone * scale, "MB"),
+    ]
+
+
+def _layers() -> int:
+    """Bytes of all layers in the engine."""
+    client = connect()
+    try:
+        return int(client.api.df()["LayersSize"])
+    finally:
+        client.close()
+
+
+def _used() -> int:
+    """Bytes that files take below the temporary folder's local sandboxes."""
+    return sum(_blocks(folder) for folder in Path(tempfile.gettempdir()).glob(f"{LOCAL_PREFIX}*"))
