@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from environments.backends import BACKENDS, chosen_backend
+from environments.backends import BACKENDS, DEFAULT
 from prchain.cli_options import (
     CatalogueOption,
     choice_option,
@@ -136,7 +136,7 @@ def run(
     from trajectories.outcomes import KEPT
 
     settings = Settings.load(db=db, workers=workers)
-    where = chosen_backend(backend or settings.environments_backend, unsafe=True)
+    where = BACKENDS.named(backend or settings.environments_backend or DEFAULT)
     windows = {name: flags.pop(name) for name in _OF_WINDOWS}
     options = WindowOptions(**{**windows, "ground": windows["ground"] == "on"})
     choice = CurationChoice(strategy, repository, limit, chain, samples, graph=graph)

@@ -156,7 +156,7 @@ def open_run(
 
     Raises `UsageError`, `SettingsError`, `StoreError`, `PromptError`.
     """
-    if backend == "unsafe-local":
+    if BACKENDS.named(backend).unsafe:
         raise UsageError("plain processes take no snapshots, and windows need them; choose --backend docker or local")
     with ExitStack() as resources:
         store = resources.enter_context(closing(Store.open(settings.db, create=False)))
