@@ -28,7 +28,7 @@ def prepare_folder(folder: Path, repos: Path, chains: Sequence[HandChain]) -> in
     ]
     for chain in chains:
         commands += [["tasks", "build", "--chain", chain.chain, "--strategy", chain.strategy]]
-        commands += [["environments", "validate", "--chain", chain.chain, "--runs", "1"]]
+        commands += [["environments", "validate", "--chain", chain.chain, "--runs", "2"]]
     environment = {
         **os.environ,
         "PRCHAIN_DB": str(folder / "prchain.db"),

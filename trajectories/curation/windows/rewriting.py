@@ -51,8 +51,10 @@ class ScoredSeed:
 
 def is_target(node: Node) -> bool:
     """Whether a step may be written towards a node. An edit is no target: its text is the reference, which the curator
-    does not see. Nor is what the query says: it is known from the beginning."""
-    return node.kind is not NodeKind.CODE_EDIT and node.action.tool is not ActionTool.VIEW_PROBLEM
+    does not see; nor is a validation, whose command may name what only the reference brings. What the query says is
+    known from the beginning."""
+    hidden = {NodeKind.CODE_EDIT, NodeKind.VALIDATION}
+    return node.kind not in hidden and node.action.tool is not ActionTool.VIEW_PROBLEM
 
 
 def places_of(graph: ProcessGraph, seed: ScoredSeed, tried: Collection[Place]) -> list[Place]:
