@@ -113,8 +113,15 @@ RULES = {
     "curate graphs --from": Rule(
         "accepted no stage", LOCAL, replaces=OF_TRAJECTORY, ends=1, why="plain processes are everywhere"
     ),
-    "curate list": Rule("1 graph, 1 converged"),
-    "curate show": Rule("15 nodes", wants="GRAPH", replaces={"3f9a": "GRAPH"}),
+    "curate run": Rule(
+        "trajector(y|ies) to make|trajectory to make",
+        ("--backend", "local", "--dry-run"),
+        replaces={"5f0c": "CHAIN"},
+        ends=0,
+        why="plain processes take no snapshots",
+    ),
+    "curate list": Rule("1 graph, 1 converged|0 trajectories"),
+    "curate show": Rule("15 nodes", wants="GRAPH", replaces={"3f9a": "GRAPH", "81c2": "GRAPH"}),
     "curate study": Rule("15 nodes|0 pairs", wants="nodes"),
     "judge calibrate": Rule("128 calls to the judge", ("--dry-run",), why="the script holds no such verdicts"),
     "export": Rule("2 samples|7 predictions"),
@@ -401,7 +408,7 @@ def test_the_settings_that_the_docs_show_are_the_ones_that_there_are(
 def test_the_readme_leads_from_the_demo_through_the_pipeline_in_its_order() -> None:
     assert readme().index("\n    make demo\n") < readme().index("\n    prchain mine my-repos.txt\n")
     stages = ["mine", "chains", "tasks", "environments", "rollouts", "export"]
-    assert re.findall(r"^\| `prchain ([a-z]+)", readme(), re.M) == [*stages[:-1], "curate", "export"]
+    assert re.findall(r"^\| `prchain ([a-z]+)", readme(), re.M) == [*stages[:-1], "curate", "curate", "export"]
     own = readme().partition("## Your own repositories")[2].partition("\n| ")[0]
     assert list(dict.fromkeys(re.findall(r"^    prchain ([a-z]+)", own, re.M))) == [*stages, "status"]
 
