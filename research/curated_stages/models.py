@@ -49,11 +49,11 @@ def calls_of(node: NodeReply) -> Iterator[Call]:
         case "view":
             yield EDITOR, {"command": "view", "path": path, "view_range": [action.first, action.last]}
         case "bash":
-            yield "bash", {"command": action.command}
+            yield "bash", {"command": _apart(action.command)}
         case "create":
             yield EDITOR, {"command": "create", "path": path, "file_text": action.content}
             if action.command:
-                yield "bash", {"command": action.command}
+                yield "bash", {"command": _apart(action.command)}
         case "str_replace":
             yield (
                 EDITOR,
@@ -61,6 +61,11 @@ def calls_of(node: NodeReply) -> Iterator[Call]:
             )
         case "think":
             yield "think", {"thought": action.thought}
+
+
+def _apart(command: str | None) -> str:
+    """A command that leaves the session's folder as it was: the nodes' commands begin in the workspace."""
+    return f"(cd {WORKDIR}; {command}\n)" if re.search(r"\bcd\b", str(command)) else str(command)
 
 
 @dataclass
