@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlalchemy import update
 
+from prchain.scrub import clean_text
 from sql.store import Transaction
 from sql.tables import CurationCandidate, CurationWindow, Establishment
 from trajectories.curation.rows import entry_from
@@ -117,6 +118,7 @@ def write_candidate(tx: Transaction, key: WindowKey, candidate: Candidate) -> No
     row = {
         **key.parts,
         **{name: getattr(candidate, name) for name in _PLAIN},
+        "reason": None if candidate.reason is None else clean_text(candidate.reason),
         "steps": len(candidate.steps),
         "progress": json.dumps([asdict(step) for step in candidate.progress]),
         "rewrite": None if candidate.rewrite is None else json.dumps(dict(candidate.rewrite)),
