@@ -48,7 +48,7 @@ def _lines(results: Sequence[CuratedChain]) -> Iterator[str]:
             f"{name} {count}x {seconds:.1f}"
             for name, (count, seconds) in sorted(it.parts.items(), key=lambda x: -x[1][1])
         )
-        yield f"| {it.chain[:8]} | {calls} | about {it.each} | {parts} |"
+        yield f"| {it.chain[:8]} | {calls} | {it.each} | {parts} |"
     for it in results:
         for fault in faults(it):
             yield f"- {it.chain[:8]}: {fault}"

@@ -26,6 +26,7 @@ from research.real_rollouts.__main__ import copy
 from sql.ledger import SqlLedger
 from sql.store import Store
 from sql.tables import TrajectoryMessage
+from trajectories.curation.graph import ProcessGraph
 from trajectories.curation.options import GraphOptions
 from trajectories.curation.rows import read_graph
 from trajectories.curation.run import GraphChoice, GraphContext
@@ -60,7 +61,7 @@ class CuratedChain:
     calls: Mapping[str, int]
     """Purpose to calls."""
     each: int
-    """Calls of the verifier in the paper's form: one for each step and node."""
+    """Calls that the verifier would have in the paper's form: one for each new step and node."""
     parts: Mapping[str, tuple[int, float]]
     """What sandboxes did: number and seconds."""
     seconds: float
@@ -133,10 +134,13 @@ def _outcome(
             steps = chosen.steps[: last.committed]
             places, _ = standings(graph, last.standing, steps, chosen.established, Premature.DEFER)
             coverage.append((len(places[-1].established), len(graph.nodes)))
+        graphs = {window.graph_id: read_graph(tx, window.graph_id) for window, _ in windows}
         messages = [str(row[0]) for row in tx.rows(TrajectoryMessage, "details", trajectory_id=name)]
         rows = [(row.position, row.outcome) for row in read_stages(tx, name)]
     assert messages
-    each = sum(_each(candidate) for _, candidates in windows for candidate in candidates)
+    each = sum(
+        _each(graphs[window.graph_id], window, candidate) for window, candidates in windows for candidate in candidates
+    )
     return CuratedChain(
         hand.repository,
         hand.chain,
@@ -153,14 +157,12 @@ def _outcome(
     )
 
 
-def _each(candidate: Candidate) -> int:
-    """The verifier's calls by the paper's form: each new step with every node that is not established."""
-    fresh = len(candidate.steps) - (candidate.place or 0)
-    return max(fresh, 0) * _NODES
-
-
-_NODES = 15
-"""Nodes that are not established, on the average: a graph has 18 in the median, and a third of them come early."""
+def _each(graph: ProcessGraph, window: StoredWindow, candidate: Candidate) -> int:
+    """The verifier's calls in the paper's form: each new step with every node that is not established."""
+    steps = candidate.steps
+    places, _ = standings(graph, window.standing, steps, candidate.established, Premature.DEFER)
+    fresh = places[candidate.place or 0 : len(steps)]
+    return sum(len(graph.nodes) - len(place.seen) for place in fresh)
 
 
 def _leaks(
