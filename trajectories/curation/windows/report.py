@@ -124,22 +124,32 @@ def print_windows(page: dict[str, Any]) -> None:
     say(f"  chain {page['chain_id']}, sample {page['sample']}; {page['model']}")
     for window in page["windows"]:
         say()
-        say(
-            f"stage {window['stage']}, window {window['number']}, after step {window['step']}: "
-            f"{counted(len(window['established']), 'node')} established, floor {window['floor']:g}"
-        )
-        say_prose(f"frontier: {', '.join(window['frontier']) or 'empty'}", indent=2)
-        say_table(
-            ("", "candidate", "Eff", "Len", "steps", "ground", "established"),
-            [_line(candidate, window) for candidate in window["candidates"]],
-        )
-        for candidate in window["candidates"]:
-            if candidate["outcome"] in DROPPED:
-                words = f"{_title(candidate)}: {candidate['outcome']}: {candidate['reason'] or 'no reason given'}"
-                say_prose(shortened(words, _REASON), indent=2)
-        if window["chosen"] is not None:
-            ended = f"; {counted(window['leftovers'], 'background process')} ended" if window["leftovers"] else ""
-            say(f"  committed {counted(window['committed'], 'step')} of {window['chosen']} ({window['how']}){ended}")
+        print_window(window)
+
+
+def print_window(window: dict[str, Any]) -> None:
+    """Print one window of a page as a table of its candidates, the chosen one marked."""
+    say(
+        f"stage {window['stage']}, window {window['number']}, after step {window['step']}: "
+        f"{counted(len(window['established']), 'node')} established, floor {window['floor']:g}"
+    )
+    say_prose(f"frontier: {', '.join(window['frontier']) or 'empty'}", indent=2)
+    say_table(
+        ("", "candidate", "Eff", "Len", "steps", "ground", "established"),
+        [_line(candidate, window) for candidate in window["candidates"]],
+    )
+    for candidate in window["candidates"]:
+        if candidate["outcome"] in DROPPED:
+            words = f"{_title(candidate)}: {candidate['outcome']}: {candidate['reason'] or 'no reason given'}"
+            say_prose(shortened(words, _REASON), indent=2)
+    if window["chosen"] is not None:
+        ended = f"; {counted(window['leftovers'], 'background process')} ended" if window["leftovers"] else ""
+        say(f"  committed {counted(window['committed'], 'step')} of {window['chosen']} ({window['how']}){ended}")
+
+
+def took_variant(window: dict[str, Any]) -> bool:
+    """Whether the chosen candidate of a page's window has a rewritten step."""
+    return any(it["number"] == window["chosen"] and it["kind"] == "variant" for it in window["candidates"])
 
 
 def _line(candidate: dict[str, Any], window: dict[str, Any]) -> tuple[str, ...]:
