@@ -52,12 +52,12 @@ class Ran:
         return [json.loads(line) for line in lines]
 
 
-def run_through(folder: Path) -> Ran:
-    """Run the demo as plain processes: they work everywhere, and the code is our own."""
+def run_through(folder: Path, backend: str = "unsafe-local") -> Ran:
+    """Run the demo, as plain processes unless told otherwise: they work everywhere, and the code is our own."""
     out = io.StringIO()
     with contextlib.redirect_stdout(out), alone_in(folder.parent):
         log = folder.parent / "demo.log"
-        assert succeeds("-vv", "--log-file", str(log), "demo", "--folder", str(folder), "--backend", "unsafe-local")
+        assert succeeds("-vv", "--log-file", str(log), "demo", "--folder", str(folder), "--backend", backend)
     return Ran(folder, out.getvalue(), log.read_text(encoding="utf-8"))
 
 

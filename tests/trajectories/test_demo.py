@@ -19,9 +19,18 @@ from environments.backends.local import LocalBackend
 from prchain.cli import run
 from prchain.errors import DemoStopped, EngineUnavailable, UsageError
 from prchain.settings import Settings
-from sql.tables import LlmCall, TrajectoryMessage, TrajectoryStage
-from tests.trajectories.demoworld import Ran
+from sql.tables import (
+    CurationCandidate,
+    CurationWindow,
+    LlmCall,
+    Trajectory,
+    TrajectoryMessage,
+    TrajectoryStage,
+    Verdict,
+)
+from tests.trajectories.demoworld import Ran, run_through
 from trajectories.demo.backend import ChosenBackend, choose
+from trajectories.demo.beside import WIDTH
 from trajectories.demo.folder import claim, prepare
 from trajectories.demo.run import _program, run_demo, steps
 
@@ -55,8 +64,9 @@ def test_the_funnel_leads_from_pull_requests_to_samples(ran: Ran) -> None:
 
 def test_each_command_is_shown_before_its_output(ran: Ran) -> None:
     commands = re.findall(r"^\$ prchain (.*)$", ran.printed, re.M)
-    shown = [list(step.command[:2]) for step in steps(PLAIN)]
-    assert [line.split()[:2] for line in commands] == [*shown, ["curate", "show"]]
+    shown = [list(step.command[:2]) for step in steps(PLAIN) if step.command]
+    shown.insert(shown.index(["curate", "graphs"]) + 1, ["curate", "show"])
+    assert [line.split()[:2] for line in commands] == shown
     place = [ran.printed.index(text) for text in ("$ prchain mine", "12 pull requests, 11 landed", "$ prchain chains")]
     assert place == sorted(place)
 
@@ -121,13 +131,55 @@ def test_run_again_it_asks_nothing_and_comes_to_the_same(
     assert (os.getcwd(), os.environ["PRCHAIN_DB"]) == (before, "sqlite:////nowhere/at/all.db")
 
 
+def test_plain_processes_leave_the_windows_out_and_say_why_in_a_line(ran: Ran) -> None:
+    (words,) = re.findall(r"^7\. Windows\n(.*)\n\n", ran.printed, re.M)
+    assert words.startswith("Left out: windows need snapshots")
+    assert ran.rows(CurationWindow, "number") == []
+
+
+def test_the_chain_that_the_agent_fails_is_accepted_where_a_variant_shows_it_what_it_misses(
+    tmp_path: Path, bubblewrap: None
+) -> None:
+    ran = run_through(tmp_path / "demo", "local")
+    assert ran.rows(Trajectory, "outcome", scaffold="curated") == [("accepted",)]
+    assert set(ran.rows(Verdict, "gate", "tests", "accepted", gate="tests")) == {("tests", "passed", True)}
+    assert len(ran.samples) == 3
+    (variant,) = [
+        row
+        for row in ran.rows(CurationCandidate, "number", "seed", "target", "grounded", "effectiveness")
+        if row[2] is not None
+    ]
+    assert variant[:4] == (1, 0, "float.2", True)
+    (window,) = ran.rows(CurationWindow, "chosen", "how", "floor", position=1, number=1)
+    assert window[:2] == (1, "floor")
+    (seed,) = ran.rows(CurationCandidate, "effectiveness", "length", position=1, window_number=1, number=0)
+    assert seed[0] < window[2] <= variant[4]
+
+    printed = ran.printed.partition("7. Windows")[2].partition("8. Export")[0]
+    assert re.search(r"^\*  1 on 0 at 2 to float\.2 ", printed, re.M)
+    beside = printed.partition("wrote:\nplain rollout ")[2].strip().split("\n")[1:]
+    assert [line[:4].strip() for line in beside] == [str(number) for number in range(1, 11)]
+    assert max(map(len, beside)) <= WIDTH
+    columns = [[line.partition(" | ")[side].strip() for line in beside] for side in (0, 2)]
+    assert [line for column in columns for line in column if line[1:2] == "*"] == [columns[1][1]]
+    assert columns[1][1].startswith("2* bash: python3 -c 'from fractions")
+    assert columns[0][0] == columns[1][0] == "1  bash: cat measures/units.py measu"
+    assert columns[0][-1] == "10  submit: not accepted"
+    assert columns[1][-2:] == ["9  submit: accepted", ""]
+
+    calls, samples = ran.rows(LlmCall, "id"), ran.samples
+    again = run_through(ran.folder, "local")
+    assert printed.partition("A window:")[2] in again.printed
+    assert (again.rows(LlmCall, "id"), again.samples) == (calls, samples)
+
+
 @pytest.mark.docker
 def test_it_runs_in_containers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from environments.images.images import prune_images
     from environments.sandboxes.engine import connect
 
     assert run(["demo", "--folder", str(tmp_path / "demo"), "--backend", "docker", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["samples"] == 2
+    assert json.loads(capsys.readouterr().out)["samples"] == 3
     client = connect(None)
     prune_images(client, repository="demo/measures")
     client.close()

@@ -15,12 +15,17 @@ from hypothesis import strategies as st
 from prchain.llm.model import Message, Request
 from prchain.llm.scripted import ScriptedModel
 from tests.trajectories.demoworld import git, landings
+from trajectories.demo.graph_script import read_graph_answers
 from trajectories.demo.library import build
-from trajectories.demo.script import AgentTurn, ChainAnswers, StageAnswers, prose, read_answers, write_script
+from trajectories.demo.script import ChainAnswers, StageAnswers, prose, read_answers, write_script
+from trajectories.demo.turns import AgentTurn
+from trajectories.demo.window_script import Author, read_window_answers
 
 ANSWERS = read_answers()
 STAGES = [stage for chain in ANSWERS.values() for stage in chain.stages]
 TURNS = [turn for stage in STAGES for attempt in stage.attempts for turn in attempt.turns]
+WINDOWS = read_window_answers().stages
+CURATED = [turn for stage in WINDOWS for turn in stage.steps]
 
 
 def model(tmp_path: Path, workdir: str | None = "/testbed") -> ScriptedModel:
@@ -60,9 +65,10 @@ def test_every_state_of_a_conversation_has_its_own_answer_also_after_a_new_start
 
 
 def test_what_tells_states_apart_is_said_once() -> None:
-    assert [text for text, count in Counter(turn.say for turn in TURNS).items() if count > 1] == []
-    every = " ".join(turn.say for turn in TURNS)
-    assert [turn.say for turn in TURNS if every.count(turn.say) > 1] == []
+    turns = [*TURNS, *(turn for turn in CURATED if turn.by is not Author.PLAIN)]
+    assert [text for text, count in Counter(turn.say for turn in turns).items() if count > 1] == []
+    every = " ".join(turn.say for turn in turns)
+    assert [turn.say for turn in turns if every.count(turn.say) > 1] == []
 
 
 def test_every_call_has_an_id_of_its_own_within_its_chain() -> None:
@@ -109,13 +115,50 @@ def test_one_stage_is_mended_after_a_review_and_one_chain_is_refused_four_times(
 
 def test_without_a_known_folder_files_are_edited_with_bash_and_to_the_same_effect(tmp_path: Path) -> None:
     lines = [json.loads(line) for line in write_script(None).splitlines()]
-    assert {call["name"] for line in lines for call in line.get("tool_calls", ())} == {"bash", "submit"}
+    assert {call["name"] for line in lines for call in line.get("tool_calls", ())} == {"bash", "submit", "think"}
     assert "/testbed" not in write_script(None)
     assert {
         call["name"]
         for line in map(json.loads, write_script("/testbed").splitlines())
         for call in line.get("tool_calls", ())
-    } == {"bash", "submit", "str_replace_editor"}
+    } == {"bash", "submit", "str_replace_editor", "think"}
+
+
+def test_every_state_of_a_curated_run_has_its_own_answer(tmp_path: Path) -> None:
+    scripted = model(tmp_path)
+    said: list[str] = []
+    for stage in WINDOWS:
+        said.append(f"Task:\n{stage.opening} ...")
+        for turn in stage.steps:
+            if turn.by is Author.AGENT:
+                assert ask(scripted, "agent", *said).text == turn.say
+            elif turn.by is Author.CURATOR:
+                assert ask(scripted, "curator", f"statement: {turn.target}").text == turn.say
+                assert json.loads(ask(scripted, "ground", *said, turn.say).text)["valid"]
+            said.append(turn.say)
+            found = json.loads(ask(scripted, "establish", *said).text)["nodes"]
+            assert {node["id"]: node["evidence"] for node in found} == dict(turn.establishes)
+
+
+def test_the_curator_changes_what_the_agent_does_and_nothing_before(tmp_path: Path) -> None:
+    scripted = model(tmp_path)
+    own = ANSWERS["own"].stages[0]
+    first, plain = own.attempts[0].turns[:2]
+    written = next(turn for turn in CURATED if turn.by is Author.CURATOR)
+    assert ask(scripted, "agent", prose(own.query)).text == first.say
+    assert ask(scripted, "agent", prose(own.query), first.say).text == plain.say
+    after = ask(scripted, "agent", prose(own.query), first.say, written.say).text
+    assert after not in {turn.say for turn in TURNS}
+
+
+def test_nodes_and_targets_of_a_curated_run_are_those_of_its_graphs() -> None:
+    for stage, graph in zip(WINDOWS, read_graph_answers().values(), strict=True):
+        assert graph.opening == stage.opening
+        proposed = {node.id: node.statement for round_ in graph.rounds for node in round_.nodes}
+        names = {name.partition(".")[0] for turn in stage.steps for name in turn.establishes}
+        assert names <= proposed.keys()
+        targets = {turn.target for turn in stage.steps if turn.target is not None}
+        assert targets <= set(proposed.values())
 
 
 def test_the_script_of_a_stage_is_asked_by_title(tmp_path: Path) -> None:

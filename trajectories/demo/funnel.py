@@ -26,6 +26,7 @@ from sql.tables import (
     Validation,
     Verdict,
 )
+from trajectories.curation.windows.scaffold import NAME as CURATED
 
 _WIDTH = 96
 
@@ -99,14 +100,15 @@ def stories(store: Store) -> Iterator[str]:
     """Lines on each trajectory, stage by stage and verdict by verdict. Raises `StoreError`."""
     with store.reading() as tx:
         trajectories = []
-        for trajectory_id, chain_id, outcome, sample in tx.rows(Trajectory, "id", "chain_id", "outcome", "sample"):
+        columns = ("id", "chain_id", "outcome", "sample", "scaffold")
+        for trajectory_id, chain_id, outcome, sample, scaffold in tx.rows(Trajectory, *columns):
             numbers = {row[0]: row[1] for row in tx.rows(ChainStage, "position", "number", chain_id=chain_id)}
-            trajectories.append(
-                ([numbers[position] for position in sorted(numbers)], sample, str(trajectory_id), outcome)
-            )
-        for chain, sample, trajectory_id, outcome in sorted(trajectories):
-            sample_words = f" (sample {sample})" if sample else ""
-            yield f"{' > '.join(f'#{number}' for number in chain)}, trajectory {trajectory_id}{sample_words}: {outcome}"
+            chain = [numbers[position] for position in sorted(numbers)]
+            trajectories.append((chain, scaffold == CURATED, sample, str(trajectory_id), outcome))
+        for chain, curated, sample, trajectory_id, outcome in sorted(trajectories):
+            chain_words = " > ".join(f"#{number}" for number in chain)
+            words = (" (curated)" if curated else "") + (f" (sample {sample})" if sample else "")
+            yield f"{chain_words}, trajectory {trajectory_id}{words}: {outcome}"
             yield from _stages(tx, trajectory_id, dict(enumerate(chain, 1)))
 
 

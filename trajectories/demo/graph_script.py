@@ -1,4 +1,5 @@
-"""The replies of the demo's scripted proposer and critic: `prchain.llm.scripted` lines, made from ``graph.toml``.
+"""The replies of the demo's scripted proposer and critic: `prchain.llm.scripted` lines, made from the files in
+``graphs``.
 
 As in `trajectories.demo.script`, a line matches by the text of the conversation, the newest state first: what an
 earlier round has put into the graph tells the rounds apart.
@@ -44,15 +45,23 @@ class GraphAnswers(BaseModel):
     rounds: tuple[ScriptedRound, ...] = Field(min_length=2)
 
 
-def read_graph_answers() -> GraphAnswers:
-    """The answers."""
-    text = (resources.files("trajectories.demo") / "graph.toml").read_text(encoding="utf-8")
-    return GraphAnswers.model_validate(tomllib.loads(text))
+def read_graph_answers() -> dict[str, GraphAnswers]:
+    """The answers by the name of their file."""
+    folder = resources.files("trajectories.demo") / "graphs"
+    files = sorted((path for path in folder.iterdir() if path.name.endswith(".toml")), key=lambda path: path.name)
+    return {
+        file.name.removesuffix(".toml"): GraphAnswers.model_validate(tomllib.loads(file.read_text(encoding="utf-8")))
+        for file in files
+    }
 
 
 def graph_lines() -> Iterator[dict[str, Any]]:
     """The lines of the script."""
-    answers = read_graph_answers()
+    for answers in read_graph_answers().values():
+        yield from _graph(answers)
+
+
+def _graph(answers: GraphAnswers) -> Iterator[dict[str, Any]]:
     marks = [round_.nodes[0].statement for round_ in answers.rounds if round_.nodes]
     for mark, following in reversed(list(zip(marks, answers.rounds[1:], strict=True))):
         yield {"purpose": PROPOSER, "contains": mark, "reply": _proposal(following)}

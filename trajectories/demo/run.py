@@ -19,7 +19,9 @@ from prchain.settings import Settings, variable
 from prchain.terminal import say, say_facts, say_prose
 from sql.store import Store
 from sql.tables import GraphRow
+from trajectories.curation.windows.report import curated_page, print_window, took_variant
 from trajectories.demo.backend import ChosenBackend, choose
+from trajectories.demo.beside import beside, curated_of, plain_of
 from trajectories.demo.folder import LIBRARY, LIST, SCRIPT, claim, prepare
 from trajectories.demo.funnel import Funnel, read_funnel, stories
 from trajectories.demo.library import HISTORY, REPOSITORY, Style, build
@@ -39,7 +41,7 @@ _OUTRANKING = ("db", "data_dir", "llm_script", "environments_recipes_dir", "work
 
 @dataclass(frozen=True, slots=True)
 class DemoCommand:
-    """A command (its words after ``prchain``), with title and text to print before it."""
+    """A command (its words after ``prchain``; none: nothing is run), with title and text to print before it."""
 
     title: str
     words: str
@@ -90,7 +92,9 @@ def run_demo(
             if step.command[:2] == ["rollouts", "run"]:
                 _say_stories()
             elif step.command[:2] == ["curate", "graphs"] and succeeds:
-                _run_command(DemoCommand("", "", ["curate", "show", _newest_graph()]), run)
+                _run_command(DemoCommand("", "", ["curate", "show", _first_graph()]), run)
+            elif step.command[:2] == ["curate", "run"]:
+                _say_curated(chosen.backend.workdir)
         with closing(Store.open(f"sqlite:///{DATABASE}", create=False)) as store:
             funnel = read_funnel(store)
         samples = sum(1 for line in Path(SAMPLES).read_text(encoding="utf-8").split("\n") if line)
@@ -130,20 +134,35 @@ def steps(chosen: ChosenBackend) -> list[DemoCommand]:
             ["rollouts", "run", "--gate", "both", *chosen.flags],
         ),
         DemoCommand(
-            "6. Export",
-            "Writes what was accepted as samples for fine-tuning. Turns that a review refused, or whose tool call "
-            "failed, stay in the conversation and are left out of the loss.",
-            ["export", "--format", "openai", "--mask", "tool_errors", "--out", SAMPLES, "--force"],
-        ),
-        DemoCommand("", "And figures on them:", ["stats"]),
-        DemoCommand(
-            "7. Process graph",
+            "6. Process graph",
             "Where rollouts fail, the reference patch still tells what has to be found out first. A proposer collects "
             "it, a critic takes out what gives the patch away, and what they claim is run again. Of one stage:",
             ["curate", "graphs", GRAPH_CHAIN, *chosen.flags],
             must_succeed=False,
         ),
+        _windows(chosen),
+        DemoCommand(
+            "8. Export",
+            "Writes what was accepted as samples for fine-tuning. Turns that a review refused, or whose tool call "
+            "failed, stay in the conversation and are left out of the loss.",
+            ["export", "--format", "openai", "--mask", "tool_errors", "--out", SAMPLES, "--force"],
+        ),
+        DemoCommand("", "And figures on them:", ["stats"]),
     ]
+
+
+def _windows(chosen: ChosenBackend) -> DemoCommand:
+    title = "7. Windows"
+    if chosen.backend.unsafe:
+        return DemoCommand(title, "Left out: windows need snapshots of sandboxes, and plain processes take none.", [])
+    return DemoCommand(
+        title,
+        "Along that graph the chain is worked through again. In each window the agent goes on by itself in a copy of "
+        "the sandbox; in a variant of that a curator writes one step anew, from nothing but what was seen by then. "
+        "Tests alone say whether a stage is accepted. One seed a window: a script says the same each time.",
+        ["curate", "run", GRAPH_CHAIN, "--seeds", "1", *chosen.flags],
+        must_succeed=False,
+    )
 
 
 def print_outcome(outcome: Outcome) -> None:
@@ -159,7 +178,7 @@ def print_outcome(outcome: Outcome) -> None:
         ["show", f"{REPOSITORY}#8"],
         ["tasks", "list"],
         ["rollouts", "list"],
-        ["curate", "list"],
+        ["curate", "list", *(["--graphs"] if outcome.backend.backend.unsafe else [])],
         ["status"],
     ):
         say(f"  {shlex.join([*program, *command])}")
@@ -200,6 +219,8 @@ def _say_heading(title: str, words: str = "") -> None:
 
 def _run_command(step: DemoCommand, run: Callable[[list[str]], int]) -> bool:
     """Run a command; returns whether it succeeded. Raises `DemoStopped` where it had to."""
+    if not step.command:
+        return True
     line = _command_line(step.command)
     say(f"$ {line}")
     code = run(list(step.command))
@@ -208,10 +229,10 @@ def _run_command(step: DemoCommand, run: Callable[[list[str]], int]) -> bool:
     return code == 0
 
 
-def _newest_graph() -> str:
-    """The id of the graph that was made last."""
+def _first_graph() -> str:
+    """The id of the graph that was made first: those of later stages are made on the way."""
     with closing(Store.open(f"sqlite:///{DATABASE}", create=False)) as store, store.reading() as tx:
-        return str(max((started, name) for name, started in tx.rows(GraphRow, "id", "started_at"))[1])
+        return str(min((started, name) for name, started in tx.rows(GraphRow, "id", "started_at"))[1])
 
 
 def _command_line(command: Sequence[str]) -> str:
@@ -222,6 +243,26 @@ def _say_stories() -> None:
     with closing(Store.open(f"sqlite:///{DATABASE}", create=False)) as store:
         for line in stories(store):
             say(line)
+
+
+def _say_curated(workdir: str | None) -> None:
+    """The window in which a variant was taken first, else the first one; and the steps of its stage beside those of the
+    plain rollout."""
+    with closing(Store.open(f"sqlite:///{DATABASE}", create=False)) as store:
+        curated, plain = curated_of(store, GRAPH_CHAIN), plain_of(store, GRAPH_CHAIN)
+        windows = [] if curated is None else curated_page(store, curated)["windows"]
+        if curated is None or not windows:
+            return
+        window = next(filter(took_variant, windows), windows[0])
+        _say_heading("", "A window: Eff is what its steps came to in the graph, Len their tokens.")
+        print_window(window)
+        chosen = window["candidates"][window["chosen"] or 0]
+        if chosen["rewrite"]:
+            _say_heading("", f"What the curator wrote: {chosen['rewrite']['text']}")
+        if plain is not None:
+            _say_heading("", "The steps of that stage; * is the one that the curator wrote:")
+            for line in beside(store, plain, curated, window["stage"], workdir):
+                say(line)
 
 
 @contextlib.contextmanager

@@ -16,42 +16,13 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from trajectories.demo.graph_script import graph_lines
+from trajectories.demo.turns import AgentTurn, calls_of
+from trajectories.demo.window_script import window_lines
 
 _STRICT = ConfigDict(extra="forbid", frozen=True)
 
 _OPENING = 60
 """Characters at the beginning of a query that distinguish it from the others."""
-
-
-class Replacement(BaseModel):
-    """One edit: `old` must stand exactly once in the file, else the tool reports an error."""
-
-    model_config = _STRICT
-
-    path: str
-    old: str
-    new: str
-
-
-class Creation(BaseModel):
-    """One new file."""
-
-    model_config = _STRICT
-
-    path: str
-    text: str
-
-
-class AgentTurn(BaseModel):
-    """A turn of the agent: its text, and one kind of call (several edits may be one turn)."""
-
-    model_config = _STRICT
-
-    say: str
-    bash: str | None = None
-    create: Creation | None = None
-    replace: tuple[Replacement, ...] = ()
-    submit: bool = False
 
 
 class ScriptedAttempt(BaseModel):
@@ -110,7 +81,9 @@ def read_answers() -> dict[str, ChainAnswers]:
 def write_script(workdir: str | None) -> str:
     """The script as JSON Lines. `workdir` is the repository's path in a sandbox, for the editor, which needs
     absolute paths; None where it is not known in advance: then files are edited with bash."""
-    lines = [line for chain in read_answers().values() for line in _chain(chain, workdir)]
+    # The agent of a window begins as the plain one, which does not know what the curator wrote.
+    lines = list(window_lines(workdir))
+    lines += [line for chain in read_answers().values() for line in _chain(chain, workdir)]
     lines += graph_lines()
     return "".join(f"{json.dumps({**line, 'repeat': True}, ensure_ascii=False)}\n" for line in lines)
 
@@ -135,49 +108,13 @@ def _agent(chain: ChainAnswers, workdir: str | None) -> Iterator[dict[str, Any]]
         before = prose(stage.query)[:_OPENING]
         for attempt in stage.attempts:
             for turn in attempt.turns:
-                calls = [{"name": name, "arguments": arguments} for name, arguments in _calls(turn, workdir)]
+                calls = [{"name": name, "arguments": arguments} for name, arguments in calls_of(turn, workdir)]
                 for call in calls:
                     count += 1
                     call["id"] = f"call_{count}"
                 yield {"purpose": "agent", "contains": before, "reply": turn.say, "tool_calls": calls}
                 before = turn.say
             before = attempt.comment
-
-
-def _calls(turn: AgentTurn, workdir: str | None) -> Iterator[tuple[str, dict[str, Any]]]:
-    if turn.bash is not None:
-        yield "bash", {"command": turn.bash}
-    if turn.create is not None:
-        yield _created(turn.create, workdir)
-    for replacement in turn.replace:
-        yield _replaced(replacement, workdir)
-    if turn.submit:
-        yield "submit", {}
-
-
-def _created(creation: Creation, workdir: str | None) -> tuple[str, dict[str, Any]]:
-    if workdir is not None:
-        path = f"{workdir}/{creation.path}"
-        return "str_replace_editor", {"command": "create", "path": path, "file_text": creation.text}
-    return "bash", {"command": f"cat > {creation.path} <<'EOF'\n{creation.text}EOF"}
-
-
-def _replaced(replacement: Replacement, workdir: str | None) -> tuple[str, dict[str, Any]]:
-    if workdir is not None:
-        path = f"{workdir}/{replacement.path}"
-        return "str_replace_editor", {
-            "command": "str_replace",
-            "path": path,
-            "old_str": replacement.old,
-            "new_str": replacement.new,
-        }
-    program = (
-        f"import pathlib\npath = pathlib.Path({replacement.path!r})\n"
-        f"old, new = (\n    {replacement.old!r},\n    {replacement.new!r},\n)\n"
-        "text = path.read_text()\nassert text.count(old) == 1, f'old stands {text.count(old)} times'\n"
-        "path.write_text(text.replace(old, new))"
-    )
-    return "bash", {"command": f"python3 - <<'EOF'\n{program}\nEOF"}
 
 
 def prose(text: str) -> str:
