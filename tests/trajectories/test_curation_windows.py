@@ -26,6 +26,7 @@ from tests.trajectories.graphworld import distilling, graph_world
 from tests.trajectories.graphworld import steps as graph_steps
 from tests.trajectories.rolloutworld import PolicyModel
 from trajectories.curation.windows.options import CURATOR, ESTABLISH, GROUND
+from trajectories.curation.windows.report import curated_page, print_window, print_windows, took_variant
 
 
 @pytest.fixture
@@ -125,6 +126,20 @@ class TestARun:
             name = one.curate()
             assert two.curate() == name
             assert one.whole(name) == two.whole(name)
+
+    def test_a_window_is_printed_by_itself_as_on_the_page_of_all(
+        self, world: CurationWorld, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        page = curated_page(world.store, world.curate())
+        windows = page["windows"]
+        assert [took_variant(window) for window in windows] == [window["chosen"] in {2, 3} for window in windows]
+        assert not took_variant({**windows[0], "chosen": 0})
+        print_window(page["windows"][0])
+        alone = capsys.readouterr().out
+        assert alone.startswith("stage 1, window 1, after step 0: ")
+        assert alone.endswith("committed 5 steps of 2 (floor)\n")
+        print_windows(page)
+        assert alone in capsys.readouterr().out
 
     def test_a_finished_trajectory_is_not_made_again(self, world: CurationWorld) -> None:
         world.curate()
