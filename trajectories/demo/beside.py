@@ -22,7 +22,7 @@ _EDITS = {"str_replace": "edit"}
 
 
 def curated_of(store: Store, chain: str) -> str | None:
-    """The curated trajectory of the chain whose id begins so; None where there is none. Raises `StoreError`."""
+    """The newest curated trajectory of the chain whose id begins so; None where there is none. Raises `StoreError`."""
     with store.reading() as tx:
         return _of_chain(tx, chain, curated=True)
 
@@ -34,12 +34,12 @@ def plain_of(store: Store, chain: str) -> str | None:
 
 
 def _of_chain(tx: Transaction, chain: str, *, curated: bool) -> str | None:
-    rows = sorted(
-        (sample, name)
-        for name, chain_id, scaffold, sample in tx.rows(Trajectory, "id", "chain_id", "scaffold", "sample")
+    rows = [
+        (started, name)
+        for name, chain_id, scaffold, started in tx.rows(Trajectory, "id", "chain_id", "scaffold", "started_at")
         if chain_id.startswith(chain) and (scaffold == CURATED) is curated
-    )
-    return rows[0][1] if rows else None
+    ]
+    return max(rows)[1] if rows else None
 
 
 def beside(store: Store, left: str, right: str, position: int, workdir: str | None) -> Iterator[str]:
@@ -70,7 +70,7 @@ def _lines(tx: Transaction, name: str, position: int, workdir: str | None) -> It
         else:
             words = _call_words(step, workdir)
         mark = "*" if "curated" in step.turn.details else " "
-        yield f"{step.number:>3}{mark} {' '.join(words.split())}"[:_COLUMN]
+        yield f"{step.number:>3}{mark} {' '.join(words.split())}"[:_COLUMN].rstrip()
 
 
 def _call_words(step: Step, workdir: str | None) -> str:

@@ -256,9 +256,9 @@ def _say_curated(workdir: str | None) -> None:
         window = next(filter(took_variant, windows), windows[0])
         _say_heading("", "A window: Eff is what its steps came to in the graph, Len their tokens.")
         print_window(window)
-        chosen = window["candidates"][window["chosen"] or 0]
-        if chosen["rewrite"]:
-            _say_heading("", f"What the curator wrote: {chosen['rewrite']['text']}")
+        rewrite = next((it["rewrite"] for it in window["candidates"] if it["number"] == window["chosen"]), None)
+        if rewrite:
+            _say_heading("", f"What the curator wrote: {rewrite['text']}")
         if plain is not None:
             _say_heading("", "The steps of that stage; * is the one that the curator wrote:")
             for line in beside(store, plain, curated, window["stage"], workdir):
