@@ -32,6 +32,12 @@ def node(kind: NodeKind, statement: str, tool: ActionTool, **action: Any) -> Nod
 VIEW = node(NodeKind.STATIC_FACT, "`load` takes a file", ActionTool.VIEW, path="src/shop/load.py", first=10, last=20)
 PROBE = node(NodeKind.DYNAMIC_FACT, "load() fails", ActionTool.BASH, command="python -c 'import shop.load'")
 PLAN = node(NodeKind.FIX_PLAN, "Close the file in `load_all`", ActionTool.THINK, thought="Close it.")
+ANALYSIS = node(
+    NodeKind.ISSUE_ANALYSIS,
+    "The pool of `valid_factors` forgets where a part came from, so a word of one section goes with anything",
+    ActionTool.THINK,
+    thought="It is the header.",
+)
 EDIT = node(
     NodeKind.CODE_EDIT, "`load_all` closes", ActionTool.STR_REPLACE, path="src/shop/load.py", old="x", new="secret"
 )
@@ -61,6 +67,8 @@ LONG = "I think that `load_all` never closes the file that it opened, so it has 
         (PROBE, step("", ("bash", '{"command": "python -c \'import shop.load\'"}', "boom")), True),
         (PLAN, step(LONG), True),
         (PLAN, step("Go on.", LOOK), False),
+        (ANALYSIS, step("What came from the header forgets its section, and anything goes with it then."), True),
+        (ANALYSIS, step("The next thing that I would like to do here is something else altogether."), False),
         (PLAN, step("", ("think", '{"thought": "close it in load_all"}', "noted")), True),
         (EDIT, step("", WRITE), True),
         (EDIT, step("", LOOK), False),

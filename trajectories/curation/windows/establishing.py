@@ -4,6 +4,7 @@ which nodes it is asked of, and takes a yes only with a quote of what the step s
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -13,7 +14,7 @@ from pydantic import BaseModel
 from prchain.errors import BadReply, ContextTooLong
 from prchain.llm.gateway import Gateway, Question
 from prchain.llm.prompts import Fence, Prompt, load_prompt
-from trajectories.curation.entities import EDGE_KINDS, entities
+from trajectories.curation.entities import EDGE_KINDS, entities, is_stop_word
 from trajectories.curation.masking import shows
 from trajectories.curation.nodes import Action, ActionTool, Node, NodeKind
 from trajectories.curation.replay import is_frame
@@ -28,6 +29,10 @@ _SHORTEST_PART = 3
 """Characters of a quote that is a part of a line; a shorter one is a whole line."""
 _SHORTEST_THOUGHT = 40
 """Characters that an assistant has to say for an analysis or a plan to stand in them."""
+
+_SHARED_WORDS = 3
+"""Words of a subject that a thought and a step have to share where they share no name."""
+_WORD = re.compile(r"[^\W\d_]{4,40}")
 
 _WRITES = (">", "tee ", "sed -i", "patch", "git apply", "perl -", "python", "cat <<")
 """What a command has that writes files, by any chance."""
@@ -179,7 +184,16 @@ def fits(node: Node, step: Step, roots: Collection[str] = ()) -> bool:
     action = node.action.path or "" if node.kind is NodeKind.CODE_EDIT else node.action.text
     # A plain word of a statement is no name: it joins a node to any step.
     named = entities(f"{node.statement}\n{action}", roots=roots, kinds=EDGE_KINDS, defined=frozenset())
-    return not named or any(surfaced.holds(entity) for entity in named)
+    if not named or any(surfaced.holds(entity) for entity in named):
+        return True
+    # A thought may say the same in other words, without the names.
+    thought = node.action.tool is ActionTool.THINK
+    return thought and len(_content(f"{node.statement}\n{action}") & _content(step.words)) >= _SHARED_WORDS
+
+
+def _content(text: str) -> set[str]:
+    """The words of a text that carry its subject."""
+    return {word for word in map(str.lower, _WORD.findall(text)) if not is_stop_word(word)}
 
 
 def _tools(node: Node) -> frozenset[str]:
