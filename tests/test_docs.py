@@ -61,10 +61,12 @@ def wrong_calls(text: str) -> list[str]:
 
 def _wrong_words(call: str, words: list[str]) -> list[str]:
     click_command: click.Command = command(words[0])
-    if isinstance(click_command, click.Group) and len(words) > 1 and not words[1].startswith("-"):
-        if words[1] not in click_command.commands:
+    for word in words[1:]:
+        if not isinstance(click_command, click.Group) or word.startswith("-"):
+            break
+        if word not in click_command.commands:
             return [call]
-        click_command = click_command.commands[words[1]]
+        click_command = click_command.commands[word]
     options = {option for parameter in click_command.params for option in parameter.opts} | {"--help", "-h"}
     wrong = [
         call for word in words[1:] if word.startswith("-") and word != "-" and word.partition("=")[0] not in options
@@ -80,12 +82,17 @@ def command(name: str) -> click.Command:
 
 
 def every_command() -> dict[str, click.Command]:
-    """What a user types to its command; groups and their commands."""
+    """What a user types to its command; groups and their commands, however deep."""
     found: dict[str, click.Command] = {}
+
+    def add(name: str, click_command: click.Command) -> None:
+        found[name] = click_command
+        if isinstance(click_command, click.Group):
+            for sub, inner in click_command.commands.items():
+                add(f"{name} {sub}", inner)
+
     for name in COMMANDS:
-        found[name] = group = command(name)
-        if isinstance(group, click.Group):
-            found.update({f"{name} {sub}": inner for sub, inner in group.commands.items()})
+        add(name, command(name))
     return found
 
 
@@ -125,7 +132,7 @@ def test_everything_that_readme_and_docs_tell_to_type_exists() -> None:
 
 def test_readme_and_docs_name_every_command() -> None:
     calls = [words for program, words in typed(pages()) if program == "prchain" and words]
-    named = {words[0] for words in calls} | {" ".join(words[:2]) for words in calls}
+    named = {" ".join(words[:depth]) for words in calls for depth in (1, 2, 3)}
     assert set(every_command()) - named == set()
 
 
@@ -198,6 +205,7 @@ def test_files_that_pages_name_are_there() -> None:
     [
         "prchain nope",
         "prchain chains nope",
+        "prchain curate study nope",
         "prchain tasks list --nope",
         "prchain mine --nope",
         "prchain sql no_such_query",

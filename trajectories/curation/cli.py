@@ -24,6 +24,7 @@ from prchain.progress import open_progress
 from prchain.settings import Settings
 from prchain.terminal import counted, present, say, say_next, say_reasons, tally
 from sql.store import Store
+from trajectories.curation.studies.cli import study
 from trajectories.curation.windows.cli import run
 
 if TYPE_CHECKING:
@@ -313,39 +314,4 @@ def _write(path: Path, text: str) -> None:
         raise UsageError(f"{path} cannot be written: {error.strerror}") from None
 
 
-@curate.command()
-@click.argument("study", type=click.Choice(["nodes", "quality"]))
-@repository_option
-@click.option(
-    "--out", type=click.Path(path_type=Path, file_okay=False), metavar="FOLDER", help="Also write JSON, CSV and SVG."
-)
-@db_option
-@json_option
-def study(study: str, repository: str | None, out: Path | None, db: str | None, as_json: bool) -> None:
-    """Say what graphs and curated trajectories come to.
-
-    \b
-    nodes: of the graphs that are over: share, mean and coverage of each kind of
-           node, sizes, rounds, and how often each rule took a node out
-    quality: of each chain that both resolved, the first accepted curated
-           trajectory beside the first accepted plain rollout: steps, views of
-           files that show nothing new, response tokens. p values need scipy:
-           install prchain with its extra [studies]
-    \b
-    Example:
-      prchain curate study nodes --out study
-      prchain curate study quality --out study
-    """
-    from trajectories.curation.quality import study_quality
-    from trajectories.curation.study import study_nodes
-    from trajectories.curation.study_files import write_study
-
-    studies = {"nodes": study_nodes, "quality": study_quality}
-    with closing(Store.open(Settings.load(db=db).db, create=False)) as store:
-        found = studies[study](store, repository)
-    if out is not None:
-        try:
-            write_study(out, study, found)
-        except OSError as error:
-            raise UsageError(f"{out} cannot be written: {error.strerror}") from None
-    present(as_json, found.row, found.print_row, found.row)
+curate.add_command(study)

@@ -25,9 +25,7 @@ from trajectories.curation.svg import spread_svg
 from trajectories.model import EntryKind
 from trajectories.outcomes import ACCEPTED
 from trajectories.rows import read_entries
-
-CURATED = "curated"
-"""The scaffold of curated trajectories; any other is a plain rollout's."""
+from trajectories.scaffolds.privileged import CURATED, DISCLOSED
 
 PLAIN = "plain"
 
@@ -81,7 +79,7 @@ def quality_pairs(store: Store, repository: str | None = None) -> QualityPairs:
         select(Trajectory.id, Trajectory.chain_id, Trajectory.scaffold, Repository.owner, Repository.name)
         .join(Chain, Chain.id == Trajectory.chain_id)
         .join(Repository, Repository.id == Chain.repository_id)
-        .where(Trajectory.outcome == ACCEPTED)
+        .where(Trajectory.outcome == ACCEPTED, Trajectory.scaffold != DISCLOSED)
         .order_by(Trajectory.chain_id, Trajectory.sample, Trajectory.id)
     )
     accepted: Counter[str] = Counter({PLAIN: 0, CURATED: 0})

@@ -12,7 +12,7 @@ from typing import Protocol
 from pydantic import BaseModel
 
 from prchain.errors import BadReply, ContextTooLong
-from prchain.llm.gateway import Gateway, Question
+from prchain.llm.gateway import CostEstimate, Gateway, Question
 from prchain.llm.prompts import Fence, Prompt, load_prompt
 from trajectories.curation.entities import EDGE_KINDS, entities, is_stop_word
 from trajectories.curation.masking import shows
@@ -99,11 +99,7 @@ class LlmVerifier:
         self, subject: str, query: str, before: Sequence[Entry], step: Step, nodes: Sequence[Node]
     ) -> StepFindings:
         """See `Verifier`."""
-        if self._asked is Asked.EACH:
-            batches = [[node] for node in nodes]
-        else:
-            fitting = [node for node in nodes if fits(node, step, self._roots)]
-            batches = [fitting] if fitting else []
+        batches = self._batches(step, nodes)
         found: list[Establishment] = []
         usd: float | None = 0.0
         notes: list[str] = []
@@ -125,6 +121,22 @@ class LlmVerifier:
                 else:
                     notes.append(f"step {step.number}: the evidence of {node.name} is not what the step shows")
         return StepFindings(tuple(found), len(batches), usd, tuple(notes))
+
+    def estimate(
+        self, subject: str, query: str, before: Sequence[Entry], step: Step, nodes: Sequence[Node]
+    ) -> CostEstimate:
+        """What `established` would cost with the same arguments; nothing for replies that are stored. Asks nothing."""
+        total = CostEstimate()
+        for batch in self._batches(step, nodes):
+            total += self._gateway.estimate(self._question(subject, query, before, step, batch), VerifierReply)
+        return total
+
+    def _batches(self, step: Step, nodes: Sequence[Node]) -> list[list[Node]]:
+        """The nodes that one question each is asked of."""
+        if self._asked is Asked.EACH:
+            return [[node] for node in nodes]
+        fitting = [node for node in nodes if fits(node, step, self._roots)]
+        return [fitting] if fitting else []
 
     def _question(
         self, subject: str, query: str, before: Sequence[Entry], step: Step, nodes: Sequence[Node]

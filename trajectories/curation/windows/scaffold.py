@@ -17,9 +17,10 @@ from trajectories.curation.windows.stage import CuratedStage, StageGraph
 from trajectories.model import NOTHING_USED, Ending, EntryKind
 from trajectories.outcomes import NO_GRAPH
 from trajectories.scaffolds.kinds.react import ReactScaffold
+from trajectories.scaffolds.privileged import CURATED
 from trajectories.scaffolds.scaffold import AttemptResult, AttemptSpec, Observer, Recorder, StageAccess
 
-NAME = "curated"
+NAME = CURATED
 """The scaffold's name, as trajectories keep it."""
 
 GraphOf = Callable[[StageAccess, int, str], StageGraph]

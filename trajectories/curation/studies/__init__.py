@@ -1,0 +1,1 @@
+"""Studies of what graphs and curated trajectories are worth beside plain rollouts."""

@@ -1,0 +1,165 @@
+"""The commands of studies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from prchain.cli_options import db_option, json_option, repository_option, spending_options
+from prchain.errors import UsageError
+from prchain.progress import open_progress
+from prchain.settings import Settings
+from prchain.terminal import counted, present, say, say_reasons
+from sql.store import Store
+
+if TYPE_CHECKING:
+    from prchain.llm.gateway import CostEstimate
+    from trajectories.curation.studies.coverage import ChosenTrajectories
+    from trajectories.curation.study_files import Study
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+def _out_option(command: _Command) -> _Command:
+    folder = click.Path(path_type=Path, file_okay=False)
+    return click.option("--out", type=folder, metavar="FOLDER", help="Also write JSON, CSV and SVG.")(command)
+
+
+def _show(name: str, found: Study, out: Path | None, *, as_json: bool) -> None:
+    """Print a study, and write its files. Raises `UsageError` where they cannot be written."""
+    from trajectories.curation.study_files import write_study
+
+    if out is not None:
+        try:
+            write_study(out, name, found)
+        except OSError as error:
+            raise UsageError(f"{out} cannot be written: {error.strerror}") from None
+    present(as_json, found.row, found.print_row, found.row)
+
+
+@click.group()
+def study() -> None:
+    """Say what graphs and curated trajectories come to.
+
+    \b
+    Example:
+      prchain curate study nodes --out study
+      prchain curate study quality --out study
+      prchain curate study coverage --dry-run
+    """
+
+
+@study.command()
+@repository_option
+@_out_option
+@db_option
+@json_option
+def nodes(repository: str | None, out: Path | None, db: str | None, as_json: bool) -> None:
+    """Count nodes, rounds and gates of the graphs that are over.
+
+    Share, mean and coverage of each kind of node, sizes, rounds, and how often each rule took a node out.
+
+    \b
+    Example:
+      prchain curate study nodes --out study
+    """
+    from trajectories.curation.study import study_nodes
+
+    with closing(Store.open(Settings.load(db=db).db, create=False)) as store:
+        found = study_nodes(store, repository)
+    _show("nodes", found, out, as_json=as_json)
+
+
+@study.command()
+@repository_option
+@_out_option
+@db_option
+@json_option
+def quality(repository: str | None, out: Path | None, db: str | None, as_json: bool) -> None:
+    """Compare curated trajectories with plain rollouts.
+
+    Of each chain that both resolved, the first accepted curated trajectory beside the first accepted plain rollout:
+    steps, views of files that show nothing new, response tokens. p values need scipy: install prchain with its extra
+    [studies].
+
+    \b
+    Example:
+      prchain curate study quality --out study
+    """
+    from trajectories.curation.quality import study_quality
+
+    with closing(Store.open(Settings.load(db=db).db, create=False)) as store:
+        found = study_quality(store, repository)
+    _show("quality", found, out, as_json=as_json)
+
+
+@study.command()
+@repository_option
+@click.option("--model", metavar="NAME", help="Of one model's agents only.")
+@_out_option
+@spending_options("Trajectories")
+@db_option
+@json_option
+def coverage(
+    repository: str | None,
+    model: str | None,
+    out: Path | None,
+    workers: int | None,
+    budget: float | None,
+    dry_run: bool,
+    db: str | None,
+    as_json: bool,
+) -> None:
+    """Whether plain rollouts that cover more of the graph resolve more.
+
+    A model reads each step of the first stage of stored plain rollouts, and says which nodes of that stage's process
+    graph it establishes. Then: how many rollouts resolved the stage by its tests in each fifth by coverage, and
+    Pearson's and Spearman's coefficients. A run can be killed at any moment and started again.
+
+    \b
+    Example:
+      prchain curate study coverage --dry-run
+      prchain curate study coverage --budget 5 --out study
+    """
+    from prchain.runs import say_end
+    from trajectories.curation.studies.coverage import study_coverage
+    from trajectories.curation.studies.coverage_run import open_coverage
+
+    settings = Settings.load(db=db, workers=workers)
+    with (
+        open_progress(secrets=settings.secrets) as progress,
+        open_coverage(settings, repository=repository, model=model, budget_usd=budget, progress=progress) as runner,
+    ):
+        if dry_run:
+            _print_coverage_forecast(runner.forecast(), runner.chosen, as_json)
+            return
+        report = runner.run(settings.workers)
+        spending = runner.gateway.spending()
+    found = study_coverage(report.stages, runner.chosen)
+    found.row.update(left=report.left + len(report.failed), stopped=report.stopped)
+    _show("coverage", found, out, as_json=as_json)
+    if not as_json:
+        say(spending.words())
+    say_reasons((result.unit.key, result.outcome, result.reason) for result in report.failed)
+    stopped = None if report.stopped in {result.reason for result in report.failed} else report.stopped
+    say_end("trajectory", [result.outcome for result in report.failed], report.left, stopped)
+    if not report.done:
+        click.get_current_context().exit(1)
+
+
+def _print_coverage_forecast(estimate: CostEstimate, chosen: ChosenTrajectories, as_json: bool) -> None:
+    from trajectories.curation.studies.coverage import say_left_out
+
+    row = {"trajectories": len(chosen.units), "left_out": dict(chosen.left_out), **asdict(estimate)}
+
+    def print_text() -> None:
+        say(f"{counted(len(chosen.units), 'plain rollout')} to read")
+        say_left_out(chosen.left_out)
+        say(f"  at most {counted(estimate.calls, 'call')}, {estimate.words()}; nothing has been asked or spent")
+
+    present(as_json, row, print_text)
