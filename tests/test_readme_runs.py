@@ -124,6 +124,7 @@ RULES = {
     "curate show": Rule("15 nodes", wants="GRAPH", replaces={"3f9a": "GRAPH", "81c2": "GRAPH"}),
     "curate study nodes": Rule("15 nodes"),
     "curate study quality": Rule("0 pairs"),
+    "curate study baselines": Rule(r"test-pass +3 +2 "),
     "curate study coverage": Rule("plain rollouts? to read", ("--dry-run",), why="the script holds no such answers"),
     "judge calibrate": Rule("128 calls to the judge", ("--dry-run",), why="the script holds no such verdicts"),
     "export": Rule("2 samples|7 predictions"),

@@ -163,3 +163,43 @@ def _print_coverage_forecast(estimate: CostEstimate, chosen: ChosenTrajectories,
         say(f"  at most {counted(estimate.calls, 'call')}, {estimate.words()}; nothing has been asked or spent")
 
     present(as_json, row, print_text)
+
+
+@study.command()
+@repository_option
+@click.option("--model", metavar="NAME", help="Of one model's agents only.")
+@click.option(
+    "--passes",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Plain rollouts of each chain that rejection sampling uses where its compute is not matched.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the size-matched samples, as in an export.")
+@_out_option
+@db_option
+@json_option
+def baselines(
+    repository: str | None,
+    model: str | None,
+    passes: int,
+    seed: int,
+    out: Path | None,
+    db: str | None,
+    as_json: bool,
+) -> None:
+    """Say what each recipe for training data comes to.
+
+    One line a recipe: plain rollouts that passed their tests; the same with tool errors masked; curated trajectories;
+    as many of these as the first has; and of all plain rollouts the shortest of each chain. Each with its samples,
+    their steps and tokens, and the USD and hours of all that was tried for it.
+
+    \b
+    Example:
+      prchain curate study baselines --out study
+    """
+    from trajectories.curation.studies.baselines import study_baselines
+
+    with closing(Store.open(Settings.load(db=db).db, create=False)) as store:
+        found = study_baselines(store, repository, model, passes=passes, seed=seed)
+    _show("baselines", found, out, as_json=as_json)
