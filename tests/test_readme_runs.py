@@ -126,6 +126,9 @@ RULES = {
     "curate study quality": Rule("0 pairs"),
     "curate study baselines": Rule(r"test-pass +3 +2 "),
     "curate study coverage": Rule("plain rollouts? to read", ("--dry-run",), why="the script holds no such answers"),
+    "curate study disclosure": Rule(
+        "rollouts? to run", (*LOCAL, "--dry-run"), why="the script knows no such agents; plain processes are everywhere"
+    ),
     "judge calibrate": Rule("128 calls to the judge", ("--dry-run",), why="the script holds no such verdicts"),
     "export": Rule("2 samples|7 predictions"),
     "stats": Rule("2 accepted, 1 rejected"),

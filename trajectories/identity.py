@@ -53,7 +53,8 @@ class Identity:
     options: Mapping[str, Any] = field(default_factory=dict)
     """Those that are not at their default (`RolloutOptions.chosen`)."""
     curation: Mapping[str, Any] = field(default_factory=dict)
-    """Of a curated run: options of its windows, and what decides its process graphs."""
+    """Of a curated run: options of its windows, and what decides its process graphs. Of a disclosed one: what its agent
+    is told, and how many stages it works on."""
     task: str = ""
     """Hash of overview and queries as an agent reads them."""
     proof: str | None = None

@@ -11,6 +11,7 @@ from environments.suites.outcomes import PASSED
 from sql.store import Transaction
 from sql.tables import LlmCall, Trajectory, Verdict
 from trajectories.outcomes import KEPT
+from trajectories.scaffolds.privileged import DISCLOSED
 
 
 def calls_of(tx: Transaction, trajectory_id: str) -> dict[str, Any]:
@@ -35,7 +36,8 @@ def calls_of(tx: Transaction, trajectory_id: str) -> dict[str, Any]:
 def hidden_tests(tx: Transaction, trajectories: Collection[str] | None = None) -> dict[str, int]:
     """Hidden test results of accepted stages: how many ``passed``, ``failed``, and were ``not_run``.
 
-    Of the trajectories with these ids; None: of those with an outcome in `KEPT`.
+    Of the trajectories with these ids; None: of those with an outcome in `KEPT` whose
+    agents were not told a part of a process graph.
     """
     query = (
         select(Verdict.tests, func.count())
@@ -44,7 +46,11 @@ def hidden_tests(tx: Transaction, trajectories: Collection[str] | None = None) -
         .group_by(Verdict.tests)
     )
     if trajectories is None:
-        query = query.where(Trajectory.outcome.in_(sorted(KEPT)), Verdict.position <= Trajectory.accepted)
+        query = query.where(
+            Trajectory.outcome.in_(sorted(KEPT)),
+            Verdict.position <= Trajectory.accepted,
+            Trajectory.scaffold != DISCLOSED,
+        )
     else:
         query = query.where(Trajectory.id.in_(sorted(trajectories)))
     counts = {"passed": 0, "failed": 0, "not_run": 0}

@@ -122,6 +122,7 @@ def options_row(options: ExportOptions) -> dict[str, Any]:
     return row | {
         "outcomes": sorted(options.outcomes),
         "masks": sorted(map(str, options.masks)),
+        "scaffolds": None if options.scaffolds is None else sorted(options.scaffolds),
         "tokenizer": options.tokenizer.name if options.tokenizer else None,
         "overlap": options.overlap.name if options.overlap else None,
     }

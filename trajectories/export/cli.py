@@ -117,6 +117,12 @@ _HITS_SHOWN = 100
 )
 @repository_option
 @click.option("--model", metavar="NAME", help="Of one model's agents only.")
+@click.option(
+    "--scaffold",
+    metavar="LIST",
+    default="",
+    help="Of these scaffolds only: react, curated, ...  [default: all but disclosed]",
+)
 @click.option("--sample", type=int, metavar="N", help="With swebench: which sample.  [default: the lowest]")
 @click.option(
     "--like",
@@ -162,6 +168,7 @@ def export(
     outcome: str,
     repository: str | None,
     model: str | None,
+    scaffold: str,
     sample: int | None,
     like: str | None,
     overlap: Path | None,
@@ -219,6 +226,7 @@ def export(
         overlap=overlap,
         per_chain=per_chain,
         at_most=at_most,
+        scaffolds=frozenset(_words(scaffold)) or None,
         recipe=recipe,
     )
     _export_samples(settings, form, options, out, force=force, as_json=as_json)
@@ -275,7 +283,13 @@ def _export_samples(
         open_progress(secrets=settings.secrets) as progress,
     ):
         with store.reading() as tx:
-            check_requested(tx, outcomes=options.outcomes, repository=options.repository, model=options.model)
+            check_requested(
+                tx,
+                outcomes=options.outcomes,
+                repository=options.repository,
+                model=options.model,
+                scaffolds=options.scaffolds,
+            )
         if to_stdout:
             report = export_to(store, chosen, options, StandardOutput(), secrets=settings.secrets)
         else:

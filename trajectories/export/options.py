@@ -48,6 +48,9 @@ class ExportOptions:
     """So many of the samples at random, by `seed`; None: all."""
     overlap: Path | None = None
     """A file of texts that no sample should hold; the card tells which do."""
+    scaffolds: frozenset[str] | None = None
+    """Trajectories of these scaffolds alone; None: of all but `DISCLOSED`, whose agents were told a part of a process
+    graph."""
     recipe: Recipe | None = None
     """Whose training arguments are written beside the file, of the trainers that the papers used."""
 

@@ -24,6 +24,7 @@ from sql.store import Transaction
 from sql.tables import Chain, Trajectory, TrajectoryStage
 from trajectories.options import RolloutOptions
 from trajectories.rows import find_trajectory
+from trajectories.scaffolds.privileged import DISCLOSED
 
 PREFIX = "prefix"
 """The prompt that writes the overview of an accepted prefix; predictions do not depend on it."""
@@ -100,11 +101,11 @@ def chosen_rollouts(
     """One trajectory a chain, all with the same model, judge and options; see `predictions`.
 
     A branch repeats its parent up to a chosen step. It is taken only if the chain has no trajectory with fewer
-    branchings before it.
+    branchings before it. What agents did that were told a part of a process graph is no prediction.
     """
     table = Trajectory
     columns = (table.id, table.chain_id, table.sample, table.model, table.judge, table.options, table.prompts)
-    query = select(*columns).where(table.outcome.in_(sorted(outcomes)))
+    query = select(*columns).where(table.outcome.in_(sorted(outcomes)), table.scaffold != DISCLOSED)
     if repository is not None:
         chains = select(Chain.id).where(Chain.repository_id.in_(repository_ids(tx, repository)))
         query = query.where(table.chain_id.in_(chains))
@@ -115,6 +116,11 @@ def chosen_rollouts(
         like_rollout = Rollout(
             *tx.connection.execute(select(*columns).where(table.id == find_trajectory(tx, like))).one()
         )
+        if tx.count(table, id=like_rollout.id, scaffold=DISCLOSED):
+            raise UsageError(
+                f"the agent of trajectory {like_rollout.id} was told a part of a process graph; what it did is no "
+                "prediction"
+            )
     if sample is not None:
         query = query.where(table.sample == sample)
     found = [

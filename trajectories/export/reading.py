@@ -90,6 +90,8 @@ def candidates(tx: Transaction, options: ExportOptions) -> list[ExportCandidate]
     )
     if options.model:
         query = query.where(Trajectory.model == options.model)
+    if options.scaffolds is not None:
+        query = query.where(Trajectory.scaffold.in_(sorted(options.scaffolds)))
     found: dict[str, ExportCandidate] = {}
     for row in tx.connection.execute(query, execution_options={"yield_per": 1_000}):
         name = f"{row.owner}/{row.name}"

@@ -19,6 +19,7 @@ from trajectories.export.shortest import NOT_SHORTEST, shortest_first
 from trajectories.export.split import related_chains, validation_groups
 from trajectories.export.tokens import Counter as TokenCounter
 from trajectories.export.tokens import Tokens, counter
+from trajectories.scaffolds.privileged import DISCLOSED
 
 
 class SelectedSample(NamedTuple):
@@ -45,7 +46,10 @@ class SampleSelection:
         self._tx, self._form, self._secrets = tx, form, secrets
         # Reasoning that the format does not write must not count in the length of its samples.
         self._options = options if form.takes_reasoning else replace(options, reasoning="drop")
-        found = candidates(tx, options)
+        wanted = candidates(tx, options)
+        # Told a part of the reference's process graph: whoever imitates that learns to know what nobody said.
+        found = [it for it in wanted if options.scaffolds is not None or it.scaffold != DISCLOSED]
+        self._disclosed = len(wanted) - len(found)
         self._groups, self._group_reason = _groups(tx, found, options)
         self._draw: _Draw | None = None
 
@@ -60,6 +64,7 @@ class SampleSelection:
         reason. To draw some at random, all are read once before the first iteration.
         """
         counts: Counter[str] = Counter() if left_out is None else left_out
+        counts.update({DISCLOSED: self._disclosed} if self._disclosed else {})
         if self._options.at_most is None:
             yield from self._selected(counts)
             return

@@ -23,6 +23,7 @@ from trajectories.export.distribution import Distribution
 from trajectories.export.tokens import BYTES_A_TOKEN, OVERHEAD
 from trajectories.model import EntryKind
 from trajectories.outcomes import ACCEPTED, ACCEPTED_PREFIX, KEPT
+from trajectories.scaffolds.privileged import DISCLOSED
 from trajectories.sums import hidden_tests
 
 PAPER: Mapping[str, float] = {
@@ -34,6 +35,9 @@ PAPER: Mapping[str, float] = {
     "stages": 5,
 }
 """The paper's figures: ``tokens`` and ``tool_calls`` are means, ``stages`` is the maximum, the others are counts."""
+
+
+_UNTOLD = Trajectory.scaffold != DISCLOSED
 
 
 @dataclass(slots=True)
@@ -70,7 +74,8 @@ class FileViews:
 
 
 def stats(tx: Transaction) -> dict[str, Any]:
-    """The figures, of kept trajectories unless noted. Raises `StoreError`.
+    """The figures, of kept trajectories unless noted; those whose agents were told a part of a process graph count
+    nowhere but in ``disclosed``. Raises `StoreError`.
 
     Tokens are estimated by characters, `BYTES_A_TOKEN` a token. A rate or mean of nothing is None.
     """
@@ -78,13 +83,14 @@ def stats(tx: Transaction) -> dict[str, Any]:
     kept = sum(outcomes.get(name, 0) for name in KEPT)
     tokens, calls = _sizes(tx)
     views = _views(tx)
-    usd = [cost for (cost,) in tx.rows(Trajectory, "usd")]
-    total = None if any(cost is None for cost in usd) else sum(usd)
+    usd: list[float | None] = [cost for (cost,) in tx.connection.execute(select(Trajectory.usd).where(_UNTOLD))]
+    total = None if None in usd else sum(cost or 0.0 for cost in usd)
     return {
         "pull_requests": tx.count(PullRequest),
         "queries": tx.count(TaskStage, outcome=READY),
         "trajectories": sum(outcomes.values()),
         "outcomes": outcomes,
+        "disclosed": tx.count(Trajectory, scaffold=DISCLOSED),
         "samples": kept,
         "tokens": tokens.figures() | {"by": f"estimate, {BYTES_A_TOKEN} characters a token"},
         "tool_calls": calls.figures(),
@@ -106,7 +112,7 @@ def stats(tx: Transaction) -> dict[str, Any]:
 
 
 def _counts(tx: Transaction, column: Any) -> dict[str, int]:
-    query = select(column, func.count()).group_by(column).order_by(column)
+    query = select(column, func.count()).where(_UNTOLD).group_by(column).order_by(column)
     return {str(name): int(count) for name, count in tx.connection.execute(query)}
 
 
@@ -115,7 +121,7 @@ def _kept_messages(*columns: Any) -> Any:
     return (
         select(*columns)
         .join(Trajectory, Trajectory.id == TrajectoryMessage.trajectory_id)
-        .where(Trajectory.outcome.in_(sorted(KEPT)), TrajectoryMessage.position <= Trajectory.accepted)
+        .where(_UNTOLD, Trajectory.outcome.in_(sorted(KEPT)), TrajectoryMessage.position <= Trajectory.accepted)
     )
 
 
@@ -162,7 +168,7 @@ def _stages(tx: Transaction) -> dict[str, int]:
     """The number of kept trajectories by number of accepted stages."""
     query = (
         select(Trajectory.accepted, func.count())
-        .where(Trajectory.outcome.in_([ACCEPTED, ACCEPTED_PREFIX]))
+        .where(_UNTOLD, Trajectory.outcome.in_([ACCEPTED, ACCEPTED_PREFIX]))
         .group_by(Trajectory.accepted)
         .order_by(Trajectory.accepted)
     )
@@ -177,12 +183,17 @@ def _not_copied() -> Any:
     return ~exists().where(*parents, *same).correlate(Verdict)
 
 
+def _of_the_untold() -> Any:
+    """A condition: a verdict is of a trajectory that counts."""
+    return Verdict.trajectory_id.not_in(select(Trajectory.id).where(Trajectory.scaffold == DISCLOSED))
+
+
 def _acceptance(tx: Transaction) -> list[dict[str, Any]]:
     """The number of verdicts by round and decision, over all trajectories."""
     counts: dict[int, Counter[str]] = {}
     query = (
         select(Verdict.attempt, Verdict.accepted, func.count())
-        .where(_not_copied())
+        .where(_not_copied(), _of_the_untold())
         .group_by(Verdict.attempt, Verdict.accepted)
     )
     for attempt, accepted, count in tx.connection.execute(query):
@@ -204,7 +215,7 @@ def _acceptance(tx: Transaction) -> list[dict[str, Any]]:
 
 def _scores(tx: Transaction) -> dict[str, Any]:
     """The judge's scores of all attempts: their figures, and the number in each tenth (1.0 is in the last)."""
-    query = select(Verdict.score).where(Verdict.score.is_not(None), _not_copied())
+    query = select(Verdict.score).where(Verdict.score.is_not(None), _not_copied(), _of_the_untold())
     scores = [float(score) for (score,) in tx.connection.execute(query) if score is not None]
     tenths = Counter(min(int(score * 10 + 1e-9), 9) for score in scores)
     return {
@@ -228,7 +239,8 @@ def print_stats(row: Mapping[str, Any]) -> None:
     say_table(("", "here", "paper"), rows)
     say()
     say(f"tokens: {row['tokens']['by']}")
-    say(f"trajectories: {tally(row['outcomes']) or 'none'}")
+    disclosed = f"; {row['disclosed']:,} disclosed, counted nowhere" if row["disclosed"] else ""
+    say(f"trajectories: {tally(row['outcomes']) or 'none'}{disclosed}")
     lengths = {f"with {length}": count for length, count in row["stages"].items()}
     say(f"samples by accepted stages: {tally(lengths) or 'none'}")
     tests = {name.replace("_", " "): count for name, count in row["hidden_tests"].items()}

@@ -18,9 +18,15 @@ _MESSAGE_LENGTH = 300
 
 
 def check_requested(
-    tx: Transaction, *, outcomes: Collection[str], repository: str | None = None, model: str | None = None
+    tx: Transaction,
+    *,
+    outcomes: Collection[str],
+    repository: str | None = None,
+    model: str | None = None,
+    scaffolds: Collection[str] | None = None,
 ) -> None:
-    """Raise `UsageError` for an outcome or a model that no trajectory has, and for a repository that was not mined.
+    """Raise `UsageError` for an outcome, a model or a scaffold that no trajectory has, and for a repository that was
+    not mined.
 
     An outcome that trajectories can have is accepted, even if none has it yet.
     """
@@ -30,6 +36,8 @@ def check_requested(
         _check("outcome", unknown, _counts(tx, Trajectory.outcome))
     if model is not None:
         _check("model", [model], _counts(tx, Trajectory.model))
+    if scaffolds is not None:
+        _check("scaffold", sorted(scaffolds), _counts(tx, Trajectory.scaffold))
 
 
 def _counts(tx: Transaction, column: Any) -> dict[str, int]:

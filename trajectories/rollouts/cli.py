@@ -374,9 +374,21 @@ def _print_report(report: RolloutReport, spending: Spending, tests: Mapping[str,
 @repository_option
 @click.option("--chain", metavar="ID", help="Of one chain only, named by its id or the beginning of it.")
 @click.option("--outcome", metavar="NAME", help="Of one outcome only: accepted, rejected, ...")
+@click.option(
+    "--scaffold",
+    metavar="NAME",
+    help="Of one scaffold only: react, curated, disclosed, ...  [default: all but disclosed]",
+)
 @db_option
 @json_option
-def list_(repository: str | None, chain: str | None, outcome: str | None, db: str | None, as_json: bool) -> None:
+def list_(
+    repository: str | None,
+    chain: str | None,
+    outcome: str | None,
+    scaffold: str | None,
+    db: str | None,
+    as_json: bool,
+) -> None:
     """List trajectories with their outcomes.
 
     \b
@@ -386,7 +398,7 @@ def list_(repository: str | None, chain: str | None, outcome: str | None, db: st
     from trajectories.rollouts.report import list_trajectories, print_trajectories
 
     with closing(Store.open(Settings.load(db=db).db, create=False)) as store:
-        rows = list_trajectories(store, repository, chain, outcome)
+        rows = list_trajectories(store, repository, chain, outcome, scaffold)
     present(as_json, rows, print_trajectories, rows)
 
 

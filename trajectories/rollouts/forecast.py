@@ -18,6 +18,7 @@ from trajectories.observers.failures import observer_errors
 from trajectories.options import RolloutOptions
 from trajectories.outcomes import FINAL
 from trajectories.rollouts.standing import read_rows
+from trajectories.scaffolds.privileged import PRIVILEGED
 from trajectories.scaffolds.scaffold import ObserverKind
 from trajectories.task import read_texts
 
@@ -98,7 +99,7 @@ def forecast(
 
 
 def standing_otherwise(tx: Transaction, context: RunContext, chain_ids: Collection[str]) -> int:
-    """The number of rollouts of these chains that are over, and were made with other choices than those of `context`.
+    """The number of plain rollouts of these chains that are over, and were made with other choices than `context` has.
 
     Choices are `trajectories.identity.CHOICES`: options, models, scaffold, observers.
     """
@@ -110,13 +111,19 @@ def standing_otherwise(tx: Transaction, context: RunContext, chain_ids: Collecti
         current = stored(context.identity(texts[chain_id], chain_id, 0).to_json())
         for row in rows:
             place = {name: row.known.get(name) for name in PLACE}
-            count += row.final and not row.differences({**current, **place}).isdisjoint(CHOICES)
+            plain = row.known.get("scaffold") not in PRIVILEGED
+            count += plain and row.final and not row.differences({**current, **place}).isdisjoint(CHOICES)
     return count
 
 
 def _ended(tx: Transaction, model: str) -> list[str]:
     query = select(Trajectory.id).where(
-        Trajectory.model == model, Trajectory.outcome.in_(FINAL), Trajectory.parent_id.is_(None), Trajectory.steps > 0
+        Trajectory.model == model,
+        Trajectory.outcome.in_(FINAL),
+        Trajectory.parent_id.is_(None),
+        Trajectory.steps > 0,
+        # A curated one has the calls of all its candidates, a disclosed one works on the first stage with hints.
+        Trajectory.scaffold.not_in(sorted(PRIVILEGED)),
     )
     return [str(name) for (name,) in tx.connection.execute(query.order_by(Trajectory.id))]
 

@@ -20,6 +20,7 @@ from trajectories.model import EntryKind
 from trajectories.options import DEFAULTS as OPTION_DEFAULTS
 from trajectories.outcomes import ACCEPTED, RUNNING
 from trajectories.rows import find_trajectory, read_entries, read_stages, read_verdicts
+from trajectories.scaffolds.privileged import DISCLOSED
 from trajectories.sums import calls_of
 
 _COLUMNS = (
@@ -72,9 +73,14 @@ _SHOWN_CHARS = 400
 
 
 def list_trajectories(
-    store: Store, repository: str | None = None, chain: str | None = None, outcome: str | None = None
+    store: Store,
+    repository: str | None = None,
+    chain: str | None = None,
+    outcome: str | None = None,
+    scaffold: str | None = None,
 ) -> list[dict[str, Any]]:
-    """One row per trajectory, by repository, chain and sample. Raises `UsageError` for an unknown chain."""
+    """One row per trajectory, by repository, chain and sample; without a `scaffold`, of all but `DISCLOSED`. Raises
+    `UsageError` for an unknown chain."""
     query = (
         select(
             *(getattr(Trajectory, name) for name in _LISTED),
@@ -88,6 +94,7 @@ def list_trajectories(
     )
     if outcome is not None:
         query = query.where(Trajectory.outcome == outcome)
+    query = query.where(Trajectory.scaffold != DISCLOSED if scaffold is None else Trajectory.scaffold == scaffold)
     with store.reading() as tx:
         if chain is not None:
             query = query.where(Trajectory.chain_id == find_chain(tx, chain))

@@ -36,6 +36,7 @@ from prchain.llm.pauses import full_jitter
 from prchain.llm.prompts import load_prompt
 from prchain.runs import DEFECT, LONGEST_REASON, Tell, defect_words
 from prchain.scrub import redact, scrub_mined
+from prchain.terminal import counted
 from sql.lock import exclusive_lock
 from sql.store import Store, Transaction
 from sql.tables import Trajectory, TrajectoryMessage
@@ -120,6 +121,10 @@ class RunContext:
     """Purposes of the calls that the scaffold makes besides the agent's, and how they are sampled where the settings
     do not say."""
 
+    stages: int | None = None
+    """Only so many stages are worked on, from the first; the others end as not reached. It decides the trajectory.
+    None: all."""
+
     @property
     def judge_model(self) -> str | None:
         """The name of the judge's model; None where the gate has no judge."""
@@ -149,7 +154,7 @@ class RunContext:
         """The identity of a rollout of the chain with these texts."""
         options, observers = self.options, self.observers
         # Only a chain that can be cut to an accepted prefix has its overview written anew.
-        cut = len(texts.queries) > options.min_length
+        cut = len(texts.queries) > options.min_length and (self.stages is None or self.stages >= options.min_length)
         purposes = [purpose for purpose in self.purposes if purpose != AGENT and (purpose != PREFIX or cut)]
         agent = self.gateway.resolved(AGENT, temperature=options.temperature, max_tokens=options.max_tokens)
         prefix = load_prompt("trajectories.rollouts", PREFIX)
@@ -166,7 +171,10 @@ class RunContext:
             scaffold=self.scaffold.name,
             observers=tuple({"name": observer.name, "settings": dict(observer.settings)} for observer in observers),
             options=options.chosen,
-            curation=self.scaffold.decided_by(chain_id),
+            curation={
+                **self.scaffold.decided_by(chain_id),
+                **({} if self.stages is None else {"stages": self.stages}),
+            },
             task=texts.hash,
             proof=texts.proof if options.needs_tests or options.tests == "always" else None,
             prompts={**self.prompts, **({prefix.name: prefix.hash} if cut else {})},
@@ -381,6 +389,9 @@ class _Rollout:
 
     def _obstacle(self, position: int) -> str | None:
         """Why a stage cannot begin though the stages before it are over; None where it can."""
+        most = self._context.stages
+        if most is not None and position > most:
+            return f"only the first {counted(most, 'stage')} of the chain was to be worked on"
         ending = used_by(self._state.entries).over(self._context.options.chain_limits)
         if ending is not None:
             return f"{ending} of the chain"

@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from prchain.cli_options import db_option, json_option, repository_option, spending_options
+from environments.backends import BACKENDS, chosen_backend
+from prchain.cli_options import (
+    CatalogueOption,
+    choice_option,
+    db_option,
+    json_option,
+    repository_option,
+    spending_options,
+    strategy_option,
+)
 from prchain.errors import UsageError
 from prchain.progress import open_progress
 from prchain.settings import Settings
@@ -20,7 +29,9 @@ from sql.store import Store
 if TYPE_CHECKING:
     from prchain.llm.gateway import CostEstimate
     from trajectories.curation.studies.coverage import ChosenTrajectories
+    from trajectories.curation.studies.disclosure_run import PendingDisclosure
     from trajectories.curation.study_files import Study
+    from trajectories.rollouts.forecast import Forecast
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -163,6 +174,134 @@ def _print_coverage_forecast(estimate: CostEstimate, chosen: ChosenTrajectories,
         say(f"  at most {counted(estimate.calls, 'call')}, {estimate.words()}; nothing has been asked or spent")
 
     present(as_json, row, print_text)
+
+
+@study.command()
+@click.argument("chain", metavar="[CHAIN]", required=False)
+@strategy_option
+@repository_option
+@click.option("--limit", type=click.IntRange(min=1), help="Only the N best chains that have a graph and proved tests.")
+@click.option(
+    "--bundle",
+    "bundles",
+    type=click.Choice(["B0", "B1", "B2", "B3", "B4"]),
+    multiple=True,
+    help="Only this bundle; may be given several times.  [default: all]",
+)
+@click.option("--b4-validation", "validation", is_flag=True, help="B4 tells what validates the work, too.")
+@click.option("--steps", type=click.IntRange(min=1), default=100, show_default=True, help="Of the stage at most.")
+@choice_option("--tools", ["full", "bash"], "The agent's tools.")
+@click.option(
+    "--context-tokens",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="What the agent's model takes, prompt and reply together.  [default: found out]",
+)
+@choice_option("--overflow", ["stop", "elide"], "When the context is full: end, or leave out the oldest observations.")
+@click.option(
+    "--backend",
+    cls=CatalogueOption,
+    of=BACKENDS,
+    help="Where commands run.  [default: docker, or environments_backend]",
+)
+@click.option("--unsafe-local", "unsafe", is_flag=True, help="Needed for the backend of that name.")
+@_out_option
+@spending_options("Rollouts")
+@db_option
+@json_option
+def disclosure(
+    chain: str | None,
+    strategy: str,
+    repository: str | None,
+    limit: int | None,
+    bundles: tuple[str, ...],
+    validation: bool,
+    backend: str | None,
+    unsafe: bool,
+    out: Path | None,
+    workers: int | None,
+    budget: float | None,
+    dry_run: bool,
+    db: str | None,
+    as_json: bool,
+    **flags: Any,
+) -> None:
+    """Whether agents that are told more of the graph resolve more.
+
+    One rollout of the first stage for each chain and bundle. B0 tells the query alone; B1 the facts of the process
+    graph, too; B2 the reproduction, with what it printed; B3 the analysis; B4 the plan. No bundle holds an edit. Tests
+    grade the work, once. These rollouts are of the scaffold disclosed, and exports leave them out. A run can be killed
+    at any moment and started again.
+
+    \b
+    Example:
+      prchain curate study disclosure --dry-run
+      prchain curate study disclosure 5f0c --budget 10 --out study
+    """
+    from prchain.runs import say_end
+    from trajectories.curation.studies.bundles import Bundle
+    from trajectories.curation.studies.disclosure import study_disclosure
+    from trajectories.curation.studies.disclosure_run import DisclosureChoice, open_disclosure
+
+    settings = Settings.load(db=db, workers=workers)
+    where = chosen_backend(backend or settings.environments_backend, unsafe=unsafe)
+    wanted = tuple(it for it in Bundle if not bundles or it in bundles)
+    choice = DisclosureChoice(strategy, repository, limit, chain, wanted, validation)
+    with (
+        open_progress(secrets=settings.secrets) as progress,
+        open_disclosure(settings, choice, backend=where.name, budget_usd=budget, progress=progress, **flags) as runner,
+    ):
+        pending = runner.pending()
+        if dry_run:
+            _print_disclosure_forecast(runner.forecast(pending), pending, as_json)
+            return
+        runner.context.backend.clear_away()
+        report = runner.run(settings.workers, pending)
+        spending = runner.context.gateway.spending()
+        found = study_disclosure(runner.rollouts(pending))
+    left = report.left + len(report.failed)
+    found.row.update(left=left, stopped=report.stopped, without_graph=pending.without_graph, unproved=pending.unproved)
+    _show("disclosure", found, out, as_json=as_json)
+    if not as_json:
+        say(f"{len(pending.standing):,} done before; {spending.words()}")
+        _print_unstudied(pending)
+    say_reasons((result.unit.key, result.outcome, result.reason) for result in report.failed)
+    stopped = None if report.stopped in {result.reason for result in report.failed} else report.stopped
+    say_end("rollout", [result.outcome for result in report.failed], report.left, stopped)
+    if not report.done:
+        click.get_current_context().exit(1)
+
+
+def _print_disclosure_forecast(forecast: Forecast, pending: PendingDisclosure, as_json: bool) -> None:
+    row = {
+        "rollouts": forecast.trajectories,
+        **asdict(forecast.estimate),
+        "basis": forecast.basis,
+        "stood_before": len(pending.standing),
+        "without_graph": pending.without_graph,
+        "unproved": pending.unproved,
+    }
+
+    def print_text() -> None:
+        standing = f"; {len(pending.standing):,} done before" if pending.standing else ""
+        say(f"{counted(forecast.trajectories, 'rollout')} to run{standing}")
+        if forecast.trajectories:
+            estimate = forecast.estimate
+            tokens = f"{estimate.tokens_in:,} tokens in (cached ones too), {estimate.tokens_out:,} out"
+            say(f"  about {counted(estimate.calls, 'call')}, {tokens}, {estimate.price}")
+            say(f"  {forecast.basis}; nothing has been asked or spent")
+        _print_unstudied(pending)
+
+    present(as_json, row, print_text)
+
+
+def _print_unstudied(pending: PendingDisclosure) -> None:
+    if pending.without_graph:
+        words = f"{counted(pending.without_graph, 'chain')} without a process graph of the first stage"
+        say(f"{words}; `prchain curate graphs` makes them")
+    if pending.unproved:
+        words = f"{counted(pending.unproved, 'chain')} without a ready task or proved tests of all stages"
+        say(f"{words}; `prchain environments validate` proves them")
 
 
 @study.command()
