@@ -41,12 +41,12 @@ def add_tried(
     parent, repository = fields.pop("parent_id", None), fields.pop("repository", ("shop", "till"))
     world.chain(chain, length=1, repository=repository)
     world.trajectory(name, chain, talk, **fields)
-    change(world, Verdict, "trajectory_id", name, tests=tests)
+    change_rows(world, Verdict, "trajectory_id", name, tests=tests)
     if parent is not None:
-        change(world, Trajectory, "id", name, parent_id=parent, parent_step=1)
+        change_rows(world, Trajectory, "id", name, parent_id=parent, parent_step=1)
 
 
-def change(world: SampleWorld, table: Any, column: str, name: str, **values: Any) -> None:
+def change_rows(world: SampleWorld, table: Any, column: str, name: str, **values: Any) -> None:
     with world.store.transaction() as tx:
         tx.connection.execute(table.__table__.update().where(table.__table__.c[column] == name).values(**values))
 

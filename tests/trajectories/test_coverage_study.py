@@ -77,14 +77,14 @@ def two_rollouts(world: CurationWorld) -> tuple[str, str]:
     return good, bad
 
 
-def gateway_of(world: CurationWorld, model: Any, *, run: str = "study", budget: float | None = None) -> Gateway:
+def study_gateway(world: CurationWorld, model: Any, *, run: str = "study", budget: float | None = None) -> Gateway:
     return Gateway(
         SqlLedger(world.store, run), default=Route(model, PRICE), budget_usd=budget, pause=lambda tries: None
     )
 
 
 def coverage_run(world: CurationWorld, model: Any = None, **how: Any) -> CoverageRun:
-    return CoverageRun(world.store, gateway_of(world, model or CurationModel(), **how))
+    return CoverageRun(world.store, study_gateway(world, model or CurationModel(), **how))
 
 
 class TestStudiedRollouts:
@@ -163,7 +163,7 @@ class TestStudiedRollouts:
         assert row["pearson"] is None
 
 
-class TestChoice:
+class TestWhichAreStudied:
     def left_out(self, world: CurationWorld) -> tuple[list[str], Mapping[str, int]]:
         with world.store.reading() as tx:
             chosen = studied_trajectories(tx)
@@ -200,7 +200,7 @@ def bare_node(name: str, tool: ActionTool = ActionTool.BASH) -> Node:
     return Node(name, NodeKind.STATIC_FACT, f"{name} is so", action)
 
 
-def conversation(steps: int) -> list[Entry]:
+def stage_talk(steps: int) -> list[Entry]:
     """A query and so many turns with an observation each; then the query of another stage and a turn."""
     entries = [Entry(0, 1, 1, 0, EntryKind.QUERY, "user", "Do it.", details={"query": "it", "workdir": "/testbed"})]
     for step in range(1, steps + 1):
@@ -221,7 +221,7 @@ def test_steps_are_read_in_order_and_no_node_is_asked_of_again_once_it_is_covere
         return StepFindings((Found("ab"[step.number - 1], step.number, "seen"),), 1, 0.5)
 
     told = bare_node("told", ActionTool.VIEW_PROBLEM)
-    reader = StageReader(conversation(3), [told, bare_node("a"), bare_node("b")])
+    reader = StageReader(stage_talk(3), [told, bare_node("a"), bare_node("b")])
     stage = reader.read(UNIT, ask)
     assert asked == [(1, 1, ["a", "b"]), (2, 3, ["b"])], "with nothing left to cover nothing is asked"
     assert (reader.query, reader.workdir) == ("it", "/testbed")

@@ -263,7 +263,7 @@ class TestDisclosureCommand:
 
 
 @pytest.fixture
-def samples(tmp_path: Path) -> Iterator[SampleWorld]:
+def told_samples(tmp_path: Path) -> Iterator[SampleWorld]:
     """One plain rollout and one disclosed one of a chain, both kept, under the same options."""
     with sample_world(tmp_path) as made:
         made.chain("c1", length=1)
@@ -272,7 +272,7 @@ def samples(tmp_path: Path) -> Iterator[SampleWorld]:
         yield made
 
 
-def exported(world: SampleWorld, folder: Path, **options: Any) -> tuple[list[str], dict[str, int]]:
+def exported_ids(world: SampleWorld, folder: Path, **options: Any) -> tuple[list[str], dict[str, int]]:
     chosen = ExportOptions(**options)
     report = export(world.store, chosen_format("slime", chosen), chosen, folder / "sft.jsonl", force=True)
     lines = report.files[0].read_text(encoding="ascii").splitlines() if report.files else []
@@ -280,27 +280,27 @@ def exported(world: SampleWorld, folder: Path, **options: Any) -> tuple[list[str
 
 
 def test_an_export_leaves_disclosed_ones_out_by_name_unless_it_is_asked_for_them(
-    samples: SampleWorld, tmp_path: Path
+    told_samples: SampleWorld, tmp_path: Path
 ) -> None:
-    assert exported(samples, tmp_path) == (["plain"], {"disclosed": 1})
-    assert exported(samples, tmp_path, at_most=5) == (["plain"], {"disclosed": 1})
-    assert exported(samples, tmp_path, per_chain="shortest") == (["plain"], {"disclosed": 1})
-    assert exported(samples, tmp_path, scaffolds=frozenset({"disclosed"})) == (["told"], {})
-    assert exported(samples, tmp_path, scaffolds=frozenset({"react"})) == (["plain"], {})
+    assert exported_ids(told_samples, tmp_path) == (["plain"], {"disclosed": 1})
+    assert exported_ids(told_samples, tmp_path, at_most=5) == (["plain"], {"disclosed": 1})
+    assert exported_ids(told_samples, tmp_path, per_chain="shortest") == (["plain"], {"disclosed": 1})
+    assert exported_ids(told_samples, tmp_path, scaffolds=frozenset({"disclosed"})) == (["told"], {})
+    assert exported_ids(told_samples, tmp_path, scaffolds=frozenset({"react"})) == (["plain"], {})
 
 
 def test_an_export_takes_scaffolds_by_name_on_the_command_line(
-    samples: SampleWorld, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    told_samples: SampleWorld, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command = ["export", "--out", "-", "--db", str(samples.store.url.database)]
+    command = ["export", "--out", "-", "--db", str(told_samples.store.url.database)]
     assert run([*command, "--scaffold", "disclosed"]) == 0
     assert '"told"' in capsys.readouterr().out
     assert run([*command, "--scaffold", "nope"]) == 2
     assert "no trajectory is of the scaffold nope" in capsys.readouterr().err
 
 
-def test_predictions_figures_lists_and_pairs_leave_them_out(samples: SampleWorld) -> None:
-    with samples.store.reading() as tx:
+def test_predictions_figures_lists_and_pairs_leave_them_out(told_samples: SampleWorld) -> None:
+    with told_samples.store.reading() as tx:
         assert [it.id for it in chosen_rollouts(tx, outcomes=["accepted"])] == ["plain"]
         with pytest.raises(UsageError, match="is no prediction"):
             chosen_rollouts(tx, outcomes=["accepted"], like="told")
@@ -308,9 +308,9 @@ def test_predictions_figures_lists_and_pairs_leave_them_out(samples: SampleWorld
     assert (figures["trajectories"], figures["samples"], figures["disclosed"]) == (1, 1, 1)
     assert figures["acceptance"][0]["accepted"] == 1 and figures["scores"]["count"] == 1
     assert figures["hidden_tests"] == {"passed": 0, "failed": 0, "not_run": 1}
-    assert [row["id"] for row in list_trajectories(samples.store)] == ["plain"]
-    assert [row["id"] for row in list_trajectories(samples.store, scaffold="disclosed")] == ["told"]
-    assert quality_pairs(samples.store).accepted == {"plain": 1, "curated": 0}
+    assert [row["id"] for row in list_trajectories(told_samples.store)] == ["plain"]
+    assert [row["id"] for row in list_trajectories(told_samples.store, scaffold="disclosed")] == ["told"]
+    assert quality_pairs(told_samples.store).accepted == {"plain": 1, "curated": 0}
 
 
 def test_a_study_of_what_could_not_be_graded_says_so(capsys: pytest.CaptureFixture[str]) -> None:

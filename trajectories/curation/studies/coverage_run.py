@@ -84,7 +84,7 @@ class CoverageRun:
         gateway = replace(self.gateway, repeats=0)
         total = CostEstimate()
         for unit in self.chosen.units:
-            total += _Reading(self._store, gateway, unit).estimate()
+            total += _StageReading(self._store, gateway, unit).estimate()
         return total
 
     def run(self, workers: int = 2) -> CoverageReport:
@@ -98,7 +98,7 @@ class CoverageRun:
 
     def work_on(self, unit: CoverageUnit, tell: Tell) -> UnitResult[CoverageUnit]:
         """See `Work`; `detail` is a `CoveredStage`. Raises `LlmError`."""
-        return UnitResult(unit, READ, detail=_Reading(self._store, self.gateway, unit, tell).read())
+        return UnitResult(unit, READ, detail=_StageReading(self._store, self.gateway, unit, tell).read())
 
     def failed(self, unit: CoverageUnit, outcome: str, reason: str) -> UnitResult[CoverageUnit]:
         """See `Work`: there is no row of it."""
@@ -109,7 +109,7 @@ class CoverageRun:
         return self.gateway.spending().cost
 
 
-class _Reading:
+class _StageReading:
     """One trajectory, its graph, and the verifier that reads it."""
 
     def __init__(self, store: Store, gateway: Gateway, unit: CoverageUnit, tell: Tell = lambda words: None) -> None:
