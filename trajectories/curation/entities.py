@@ -235,6 +235,11 @@ def normalized_path(path: str, roots: Collection[str] = (), *, in_diff: bool = F
     return "/" + "/".join(parts)
 
 
+def is_file_ending(ending: str) -> bool:
+    """Whether files are known by an ending, with or without a folder."""
+    return ending in _endings() or ending in _ENDINGS_IN_FOLDERS
+
+
 def is_stop_word(word: str) -> bool:
     """Whether a word is no name, however it is used: a keyword of a language, or an English word that carries no
     subject."""

@@ -8,19 +8,26 @@ every name counts, but for those that belong to no repository: programs, their o
 
 from __future__ import annotations
 
-import builtins
 import re
-import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from itertools import combinations
 from typing import Any, NamedTuple
 
-from prchain.identifiers import is_code_name
-from trajectories.curation.entities import Entity, EntityKind, entities
+from prchain.identifiers import identifiers, is_code_name, name_parts
+from trajectories.curation.entities import Entity, EntityKind, entities, normalized_path
 from trajectories.curation.gates import SECRET_WORDS, abbreviation
-from trajectories.curation.graph import without_marks
 from trajectories.curation.surfaced import Surfaced
+from trajectories.curation.windows.lines import ShownLines, lines_shown, listed, paths_of
+from trajectories.curation.windows.scripts import own_names, parts_of, without_strings
 from trajectories.curation.windows.steps import Step, steps_of, texts_of
+from trajectories.curation.windows.world import (
+    FOLDERS,
+    imported_names,
+    is_worldly,
+    programs_in,
+    standard_names,
+    without_worldly,
+)
 from trajectories.model import Entry, EntryKind
 from trajectories.scaffolds.tools.edits import EDITOR
 from trajectories.scaffolds.tools.think import Think
@@ -37,10 +44,6 @@ class RewriteFault(NamedTuple):
     words: str
 
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
 _CODE = re.compile(r"`([^`\n]+)`")
 
 _META = re.compile(
@@ -52,37 +55,67 @@ _META = re.compile(
 )
 """Words on being guided (C4, J3)."""
 
-_PROGRAMS = _words(
-    "awk basename bash cat cd cmp cp cut date diff dirname du echo egrep env false fgrep file find git go "
-    "cargo grep head jq less ls make mkdir mv nl node npm npx od perl pip printf pwd py pytest python "
-    "python2 python3 read rg rm sed seq sh sort stat tail tee test time timeout touch tox tr tree true "
-    "uniq uv wc which xargs"
-)
-"""Programs that every developer knows, and that tell nothing of a repository."""
-
-_EXPLORING = _words(
-    "awk cat cut diff du egrep fgrep file find git grep head jq less ls nl python python3 pytest rg sed "
-    "sort stat tail tree uniq wc xargs pip"
-)
-"""Programs whose options are the world's, too."""
-
-_COMMAND_WORD = re.compile(r"(?:^|[|;&(\n`]|\$\(|\b(?:xargs|time|env|timeout \d+s?|then|do|else)\b)\s*([\w.+-]+)")
-
-_NEAR = 40
-"""Lines: a view that begins or ends so near to a line that was shown widens what was seen (J2)."""
-_LOW = 100
-"""Numbers below tell nothing (appendix H counts from three digits on)."""
-_ROUND = 50
-"""Of its multiples developers take the ends of what they read: `head -200`."""
 _LONGEST_LINE = 7
 """Digits from which on a number is no line's."""
+_MOST_PARTS = 6
+"""Words of a name whose runs are looked at."""
 
 
-def observed(query: str, entries: Iterable[Entry], roots: Collection[str]) -> Surfaced:
+class Shown(Surfaced):
+    """Obs(h): what a conversation has shown, with the lines of files."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines = ShownLines()
+        self._runs: set[tuple[str, ...]] = set()
+
+    def add(self, found: Iterable[Entity]) -> None:
+        """See `Surfaced.add`."""
+        found = list(found)
+        super().add(found)
+        for entity in found:
+            if entity.kind in {EntityKind.NAME, EntityKind.DEFINED, EntityKind.PATH}:
+                for name in identifiers(entity.text):
+                    parts = name_parts(name)
+                    if len(parts) <= _MOST_PARTS:
+                        self._runs |= {parts[start:end] for start, end in combinations(range(len(parts) + 1), 2)}
+
+    def holds(self, entity: Entity) -> bool:
+        """See `Surfaced.holds`. A name is also held by a longer one of which it is a run of words (``strip`` by
+        ``strip_ansi``), and a dotted name by names of which each was shown: the class here, its method there."""
+        if super().holds(entity):
+            return True
+        if entity.kind in DOTTED:
+            return all(self.knows(part) for part in entity.text.split("."))
+        return entity.kind in NAMES and name_parts(entity.text) in self._runs
+
+    def knows(self, name: str) -> bool:
+        """Whether a part of a dotted name was shown, or tells nothing."""
+        return len(name) < _SHORTEST or is_worldly(name) or self.holds(Entity(EntityKind.NAME, name))
+
+
+_SHORTEST = 3
+NAMES = frozenset({EntityKind.NAME, EntityKind.DEFINED, EntityKind.ERROR})
+DOTTED = frozenset({EntityKind.MODULE, EntityKind.QUALIFIED})
+
+
+def observed(query: str, entries: Iterable[Entry], roots: Collection[str]) -> Shown:
     """Obs(h): what a conversation has shown, the query included."""
-    surfaced = Surfaced()
-    for text in (query, *(texts_shown(entry) for entry in entries if entry.kind is not EntryKind.SYSTEM)):
+    kept = [entry for entry in entries if entry.kind is not EntryKind.SYSTEM]
+    surfaced = Shown()
+    for text in (query, *map(texts_shown, kept)):
         surfaced.add(entities(text, roots=roots))
+    said = frozenset({EntityKind.LINE})
+    told = (entry.content for entry in kept if entry.role == "user")
+    for entity in entities("\n".join((query, *told)), roots=roots, kinds=said):
+        surfaced.lines.add("", map(int, entity.text.split("-")))
+    for step in steps_of(kept):
+        for call, arguments, result in step.calls:
+            if result is not None:
+                for path, lines in lines_shown(arguments, result.content, roots):
+                    surfaced.lines.add(path, lines)
+                for path in listed(call.name, arguments, result.content):
+                    surfaced.add([Entity(EntityKind.PATH, normalized_path(path, roots))])
     return surfaced
 
 
@@ -120,104 +153,128 @@ def form_faults(words: str, calls: Sequence[ParsedCall], replaced: Step) -> list
 
 
 def unshown(
-    words: str, calls: Sequence[ParsedCall], shown: Surfaced, defined: Defined, roots: Collection[str]
+    words: str, calls: Sequence[ParsedCall], shown: Shown, defined: Defined, roots: Collection[str]
 ) -> list[RewriteFault]:
     """What a rewritten step names that the conversation has not shown: Ents(y') minus Obs(h)."""
     named = list(prose_entities(words, defined, roots))
+    absent: dict[Entity, None] = {}
     for call in calls:
-        named += _call_entities(call, shown, defined, roots)
-    absent = dict.fromkeys(entity for entity in named if not shown.holds(entity))
+        named += _call_entities(call, defined, roots)
+        absent |= dict.fromkeys(_far_lines(call, shown, roots))
+    absent |= dict.fromkeys(entity for entity in named if not shown.holds(entity))
     return [RewriteFault("Ents", f"{entity.kind} {entity.text} was not shown") for entity in absent]
 
 
 def prose_entities(words: str, defined: Defined, roots: Collection[str]) -> Iterator[Entity]:
     """What prose names. A plain word counts where it is quoted as code, has the shape of code, or is defined in S_t."""
     plain = {entity.text for entity in entities(words, roots=roots, kinds=frozenset({EntityKind.NAME}))}
-    yield from entities(words, roots=roots, defined=frozenset(defined(plain)))
+    yield from _of_repository(entities(words, roots=roots, defined=frozenset(defined(plain))))
     for quoted in _CODE.findall(words):
-        yield from _worldly(quoted, entities(quoted, roots=roots))
+        yield from _shell_entities(quoted, roots)
 
 
-def _call_entities(call: ParsedCall, shown: Surfaced, defined: Defined, roots: Collection[str]) -> Iterator[Entity]:
+def _call_entities(call: ParsedCall, defined: Defined, roots: Collection[str]) -> Iterator[Entity]:
     if call.tool is None or call.arguments is None:
         return
     arguments = call.arguments.model_dump(exclude_none=True)
     if call.tool.name == Think.name:
         for text in texts_of(arguments):
             yield from prose_entities(text, defined, roots)
-        return
-    lines = arguments.pop("view_range", None) if call.tool.name == EDITOR else None
-    yield from _far_lines(lines or (), shown)
-    path = arguments.get("path")
-    if isinstance(path, str):
-        yield from entities(path, roots=roots, kinds=frozenset({EntityKind.PATH}))
-        made = arguments.get("command") == "create"
-        arguments = {name: text for name, text in arguments.items() if name not in {"path", "command"}}
+    elif call.tool.name == EDITOR:
+        path, made = str(arguments["path"]), arguments["command"] == "create"
+        if not (made and _is_scratch(path, roots)):
+            yield from entities(path, roots=roots, kinds=frozenset({EntityKind.PATH}))
+        for name in ("file_text", "old_str", "new_str"):
+            yield from _script_entities(str(arguments.get(name, "")), defined, roots, variables=made)
+    else:
         for text in texts_of(arguments):
-            # What it writes itself is code: parameters and local names are its own.
-            found = entities(text, roots=roots)
-            yield from _worldly(text, _without_own(text, found) if made else found)
-        return
-    for text in texts_of(arguments):
-        command = without_marks(text)
-        numbers: list[Entity] = []
-        others: list[Entity] = []
-        for entity in _worldly(command, _without_own(command, entities(command, roots=roots))):
-            (numbers if entity.kind is EntityKind.NUMBER else others).append(entity)
-        yield from others
-        yield from _far_lines([int(entity.text) for entity in numbers if len(entity.text) < _LONGEST_LINE], shown)
-        yield from (entity for entity in numbers if len(entity.text) >= _LONGEST_LINE)
+            yield from _command_entities(text, defined, roots)
 
 
-def _far_lines(lines: Iterable[int], shown: Surfaced) -> Iterator[Entity]:
-    """The numbers of lines near which nothing was shown; low and round ones tell nothing."""
-    for line in lines:
-        if line < _LOW or line % _ROUND == 0:
-            continue
-        near = range(max(line - _NEAR, 1), line + _NEAR + 1)
-        kinds = (EntityKind.NUMBER, EntityKind.LINE)
-        if not any(shown.holds(Entity(kind, str(number))) for number in near for kind in kinds):
-            yield Entity(EntityKind.LINE, str(line))
+def _command_entities(command: str, defined: Defined, roots: Collection[str]) -> Iterator[Entity]:
+    """What a command names. A file that it writes outside of the repository is its own; of its numbers `_far_lines`
+    decides."""
+    parts = parts_of(command)
+    written = {path for path in _WRITTEN.findall(parts.shell) if _is_scratch(path, roots)}
+    own = {path.text for name in written for path in entities(name, roots=roots, kinds=frozenset({EntityKind.PATH}))}
+    for entity in _shell_entities(parts.shell, roots):
+        if entity.kind not in {EntityKind.NUMBER, EntityKind.LINE} and entity.text not in own:
+            yield entity
+    for script in parts.scripts:
+        yield from _script_entities(script, defined, roots, variables=True)
+    for text in (*parts.prose, *written):
+        names = {entity.text for entity in entities(" ".join(identifiers(text)), kinds=frozenset({EntityKind.NAME}))}
+        yield from (Entity(EntityKind.NAME, name) for name in defined(names))
+    for text in parts.prose:
+        yield from prose_entities(text, defined, roots)
 
 
-_ASSIGNED = re.compile(
-    r"(?m)(?:^|[;\s\"'])([A-Za-z_]\w*)[ \t]*=(?!=)|\bfor[ \t]+([A-Za-z_]\w*)[ \t]+in\b|\bas[ \t]+([A-Za-z_]\w*)"
-)
+_WRITTEN = re.compile(r"(?:(?<![0-9&])>{1,2}|\btee|\btouch|\bmkdir(?:[ \t]+-p)?)[ \t]*([\w./-]+)")
+"""The file that a command writes."""
 
 
-def _without_own(text: str, found: Iterable[Entity]) -> Iterator[Entity]:
-    """The entities of code without the plain names that it binds itself; one in the shape of code may be somebody
-    else's, whatever is assigned to it."""
-    own = {name for names in _ASSIGNED.findall(text) for name in names if name and not is_code_name(name)}
-    return (entity for entity in found if entity.kind is not EntityKind.NAME or entity.text not in own)
+def _is_scratch(path: str, roots: Collection[str]) -> bool:
+    """Whether a file is no part of the repository: in a folder for such files, or, being written now, beside its
+    folders."""
+    return path.startswith("/tmp/") or "/" not in normalized_path(path, roots)
 
 
-def _worldly(text: str, found: Iterable[Entity]) -> Iterator[Entity]:
-    """The entities of a command without those of no repository."""
-    programs = {word for word in _COMMAND_WORD.findall(text) if word in _PROGRAMS}
-    options_known = bool(programs) and programs <= _EXPLORING | {"cd", "echo", "true", "false", "bash", "sh", "test"}
-    every = list(found)
-    dotted = {part for name in _dotted(every) if (parts := name.split("."))[0] in _standard() for part in parts}
-    for entity in every:
-        if entity.kind is EntityKind.FLAG and options_known:
-            continue
-        if entity.kind in {EntityKind.NAME, EntityKind.ERROR, EntityKind.DEFINED} and (
-            entity.text in programs or entity.text in _standard() or entity.text in dotted
-        ):
-            continue
-        if entity.kind in {EntityKind.MODULE, EntityKind.QUALIFIED} and entity.text.split(".")[0] in _standard():
+def _shell_entities(command: str, roots: Collection[str]) -> Iterator[Entity]:
+    """What a shell's command names, without what belongs to no repository."""
+    programs = programs_in(command)
+    for entity in _of_repository(entities(without_worldly(command, programs), roots=roots)):
+        if entity.kind in NAMES and (entity.text in programs or entity.text in FOLDERS):
             continue
         yield entity
 
 
-def _dotted(found: Iterable[Entity]) -> Iterator[str]:
-    return (entity.text for entity in found if entity.kind in {EntityKind.MODULE, EntityKind.QUALIFIED})
+def _script_entities(code: str, defined: Defined, roots: Collection[str], *, variables: bool) -> Iterator[Entity]:
+    """What code names that the step writes itself: its strings and remarks are prose, and what it binds is its own;
+    variables in the shape of code only where they are no part of the repository (`variables`)."""
+    bound = own_names(code) | imported_names(code)
+    own = {name for name in bound if variables or not is_code_name(name)}
+    own -= set(defined({name for name in own if is_code_name(name)}))
+    plain = _of_repository(entities(without_strings(code), roots=roots, kinds=NAMES))
+    for entity in {*prose_entities(code, defined, roots), *plain}:
+        if entity.kind in NAMES and entity.text in own:
+            continue
+        if entity.kind in DOTTED:  # its parts are names of the code
+            continue
+        if entity.kind is EntityKind.NUMBER and (len(entity.text) <= _SHORTEST or int(entity.text) % 50 == 0):
+            continue
+        yield entity
 
 
-@cache
-def _standard() -> frozenset[str]:
-    """Names that Python itself brings."""
-    return frozenset(sys.stdlib_module_names) | frozenset(dir(builtins)) | {"pytest"}
+def _far_lines(call: ParsedCall, shown: Shown, roots: Collection[str]) -> Iterator[Entity]:
+    """The numbers of lines in a call near which nothing was shown of its files."""
+    if call.tool is None or call.arguments is None or call.tool.name == Think.name:
+        return
+    arguments = call.arguments.model_dump(exclude_none=True)
+    numbers = list(arguments.get("view_range", ()))
+    if call.tool.name != EDITOR:
+        shell = without_worldly(parts_of("\n".join(texts_of(arguments))).shell, ())
+        kinds = frozenset({EntityKind.NUMBER})
+        texts = [entity.text for entity in entities(shell, roots=roots, kinds=kinds)]
+        numbers += [int(text) for text in texts if len(text) < _LONGEST_LINE]
+        yield from (
+            Entity(EntityKind.NUMBER, text)
+            for text in texts
+            if len(text) >= _LONGEST_LINE and not shown.holds(Entity(EntityKind.NUMBER, text))
+        )
+    for line in shown.lines.far(sorted(numbers), paths_of(arguments, roots)):
+        yield Entity(EntityKind.LINE, str(line))
+
+
+def _of_repository(found: Collection[Entity]) -> Iterator[Entity]:
+    """Entities without those of no repository."""
+    dotted = [entity.text.split(".") for entity in found if entity.kind in DOTTED]
+    theirs = {part for parts in dotted if parts[0] in standard_names() for part in parts}
+    for entity in found:
+        if entity.kind in NAMES and (is_worldly(entity.text) or entity.text in theirs):
+            continue
+        if entity.kind in DOTTED and entity.text.partition(".")[0] in standard_names():
+            continue
+        yield entity
 
 
 def _values(call: ParsedCall) -> Iterator[str]:

@@ -36,7 +36,7 @@ from trajectories.curation.windows.candidates import (
     standings,
 )
 from trajectories.curation.windows.establishing import Establishment, LlmVerifier, Verifier
-from trajectories.curation.windows.grounding import RewriteFault, form_faults, observed, unshown
+from trajectories.curation.windows.grounding import RewriteFault, Shown, form_faults, observed, unshown
 from trajectories.curation.windows.judging import ClaimJudge, LlmClaimJudge
 from trajectories.curation.windows.options import Pick, WindowOptions
 from trajectories.curation.windows.progress import Standing, StepProgress, open_nodes, window_start
@@ -353,7 +353,7 @@ class CuratedStage:
         verdict = self._judge.judge(subject, access.query, before, transcript([entry]))
         return UNGROUNDED, list(verdict.faults), verdict.usd
 
-    def _observed(self, entries: Sequence[Entry]) -> Surfaced:
+    def _observed(self, entries: Sequence[Entry]) -> Shown:
         return observed(self._access.query, entries, self._roots)
 
     def _scored(
