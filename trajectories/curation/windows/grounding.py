@@ -23,6 +23,7 @@ from trajectories.curation.windows.steps import Step, steps_of, texts_of
 from trajectories.curation.windows.world import (
     FOLDERS,
     imported_names,
+    is_scratch_word,
     is_worldly,
     programs_in,
     standard_names,
@@ -182,7 +183,9 @@ def _call_entities(call: ParsedCall, defined: Defined, roots: Collection[str]) -
             yield from prose_entities(text, defined, roots)
     elif call.tool.name == EDITOR:
         path, made = str(arguments["path"]), arguments["command"] == "create"
-        if not (made and _is_scratch(path, roots)):
+        if made and _is_scratch(path, roots):
+            yield from _scratch_entities(path)
+        else:
             yield from entities(path, roots=roots, kinds=frozenset({EntityKind.PATH}))
         for name in ("file_text", "old_str", "new_str"):
             yield from _script_entities(str(arguments.get(name, "")), defined, roots, variables=made)
@@ -202,11 +205,10 @@ def _command_entities(command: str, defined: Defined, roots: Collection[str]) ->
             yield entity
     for script in parts.scripts:
         yield from _script_entities(script, defined, roots, variables=True)
-    for text in (*parts.prose, *written):
-        names = {entity.text for entity in entities(" ".join(identifiers(text)), kinds=frozenset({EntityKind.NAME}))}
-        yield from (Entity(EntityKind.NAME, name) for name in defined(names))
     for text in parts.prose:
         yield from prose_entities(text, defined, roots)
+    for path in written:
+        yield from _scratch_entities(path)
 
 
 _WRITTEN = re.compile(r"(?:(?<![0-9&])>{1,2}|\btee|\btouch|\bmkdir(?:[ \t]+-p)?)[ \t]*([\w./-]+)")
@@ -217,6 +219,15 @@ def _is_scratch(path: str, roots: Collection[str]) -> bool:
     """Whether a file is no part of the repository: in a folder for such files, or, being written now, beside its
     folders."""
     return path.startswith("/tmp/") or "/" not in normalized_path(path, roots)
+
+
+def _scratch_entities(path: str) -> Iterator[Entity]:
+    """What the name of a scratch file tells: nothing, if it is one word; else its words, but for those that are usual
+    in such names."""
+    for name in identifiers(path.rpartition("/")[2].partition(".")[0]):
+        parts = name_parts(name)
+        if len(parts) > 1:
+            yield from (Entity(EntityKind.NAME, part) for part in parts if not is_scratch_word(part))
 
 
 def _shell_entities(command: str, roots: Collection[str]) -> Iterator[Entity]:
@@ -234,15 +245,29 @@ def _script_entities(code: str, defined: Defined, roots: Collection[str], *, var
     bound = own_names(code) | imported_names(code)
     own = {name for name in bound if variables or not is_code_name(name)}
     own -= set(defined({name for name in own if is_code_name(name)}))
-    plain = _of_repository(entities(without_strings(code), roots=roots, kinds=NAMES))
+    plain = _of_repository(entities(without_strings(code), roots=roots, kinds=NAMES | DOTTED))
     for entity in {*prose_entities(code, defined, roots), *plain}:
-        if entity.kind in NAMES and entity.text in own:
+        if entity.kind in DOTTED:
+            names = [name for name in entity.text.split(".") if name not in own and len(name) >= _SHORTEST]
+            yield from (Entity(EntityKind.NAME, name) for name in names if not is_worldly(name))
+        elif entity.kind is EntityKind.NUMBER and _tells_nothing(entity.text):
             continue
-        if entity.kind in DOTTED:  # its parts are names of the code
-            continue
-        if entity.kind is EntityKind.NUMBER and (len(entity.text) <= _SHORTEST or int(entity.text) % 50 == 0):
-            continue
-        yield entity
+        elif entity.kind not in NAMES or entity.text not in own:
+            yield entity
+
+
+def _tells_nothing(number: str) -> bool:
+    """Whether a number is one of those that anybody takes to try something: short, round, a power of two or one less,
+    digits in a row."""
+    if len(number) <= _SHORTEST or number in "01234567890" or len(set(number)) == 1:
+        return True
+    if len(number) >= _LONGEST_LINE:
+        return not number.strip("0")[1:]
+    value = int(number)
+    return value % _ROUND == 0 or value & (value - 1) == 0 or value & (value + 1) == 0
+
+
+_ROUND = 50
 
 
 def _far_lines(call: ParsedCall, shown: Shown, roots: Collection[str]) -> Iterator[Entity]:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, insort
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
@@ -35,31 +35,25 @@ class ShownLines:
     """Lines by file. What was said of no file counts for each."""
 
     def __init__(self) -> None:
-        self._lines: dict[str, list[int]] = {}
-        self._known: set[tuple[str, int]] = set()
+        self._lines: dict[str, set[int]] = {}
 
     def add(self, path: str, lines: Iterable[int]) -> None:
         """Take lines of a file; those of no file have an empty path."""
-        for line in lines:
-            if (path, line) not in self._known:
-                self._known.add((path, line))
-                insort(self._lines.setdefault(path, []), line)
+        self._lines.setdefault(path, set()).update(lines)
 
     def far(self, numbers: Collection[int], paths: Collection[str]) -> Iterator[int]:
         """Those of some numbers that are far from the lines shown of `paths`, of which low and round ones tell nothing;
         without paths from the lines of any file."""
         asked = [*paths, ""] if paths else list(self._lines)
-        near = [number for number in numbers if any(self._near(path, number) for path in asked)]
+        near = sorted(number for number in set(numbers) if any(self._near(path, number) for path in asked))
         for number in numbers:
-            if number < _LOW or number % _ROUND == 0 or number in near:
-                continue
-            if not any(abs(number - begin) <= _PAGE for begin in near):
+            at = bisect_left(near, number - _PAGE)
+            if number >= _LOW and number % _ROUND and not (at < len(near) and near[at] <= number + _PAGE):
                 yield number
 
     def _near(self, path: str, number: int) -> bool:
-        lines = self._lines.get(path, [])
-        at = bisect_left(lines, number - _NEAR)
-        return at < len(lines) and lines[at] <= number + _NEAR
+        lines = self._lines.get(path, set())
+        return any(line in lines for line in range(number - _NEAR, number + _NEAR + 1))
 
 
 def lines_shown(arguments: Any, content: str, roots: Collection[str]) -> Iterator[tuple[str, list[int]]]:

@@ -13,10 +13,11 @@ _INLINE = re.compile(r"(?<![\w-])-c[ \t]+(?=[\"'])")
 _ECHO = re.compile(r"(?<![\w-])(?:echo|printf)[ \t]+(\"[^\"\n]*\"|'[^'\n]*')")
 _REMARK = re.compile(r"(?m)^[ \t]*#[ \t][^\n]*")
 _BOUND = re.compile(
-    r"(?m)(?:^|[;\s\"'(,])([A-Za-z_]\w*)[ \t]*=(?!=)|\bfor[ \t]+([\w, \t()]{1,200}?)[ \t]+in\b"
-    r"|\b(?:as|def|class)[ \t]+([A-Za-z_]\w*)|\blambda[ \t]+([\w, \t]{1,200}):"
-    r"|(?:^|;)[ \t]*([A-Za-z_]\w*(?:[ \t]*,[ \t]*[A-Za-z_]\w*)+)[ \t]*=(?!=)"
+    r"(?m)(?:^|;)[ \t]*+([A-Za-z_]\w*+(?:[ \t]*+,[ \t]*+[A-Za-z_]\w*+)*+)[ \t]*+(?::[^=\n]{1,80})?=(?!=)"
+    r"|\b([A-Za-z_]\w*+)[ \t]*+:=|\bfor[ \t]{1,8}([\w, \t()]{1,200}?)[ \t]in\b"
+    r"|\b(?:as|def|class)[ \t]{1,8}([A-Za-z_]\w*+)|\blambda[ \t]{1,8}([\w, \t]{1,200}):"
 )
+"""What binds names; a keyword of a call binds none."""
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _VARIABLE = re.compile(r"[a-z][a-z0-9_]*")
 
