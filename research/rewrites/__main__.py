@@ -32,7 +32,7 @@ from research.rewrites.report import goals_met, report
 @click.option(
     "--stages", type=click.Path(exists=True, file_okay=False, path_type=Path), default=FOLDER, help="Other stages."
 )
-@click.option("--split", type=click.Choice(["tuned", "fresh"]), help="Of these stages only.")
+@click.option("--split", type=click.Choice(["tuned", "seen", "fresh"]), help="Of these stages only.")
 @click.option("--show", is_flag=True, help="Print the conversations instead.")
 @click.option("--verbose", is_flag=True, help="Name every rewrite and why it was refused.")
 def main(mirrors: Path, stages: Path, split: str | None, show: bool, verbose: bool) -> None:

@@ -348,6 +348,21 @@ def test_in_an_edit_of_the_repository_only_plain_names_are_the_steps_own() -> No
     assert faults("So.", edit("        rounded_sum = 3")) == ["name rounded_sum was not shown"]
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "cat pyproject.toml tests/conftest.py; ls shop/__init__.py",
+        "PYTHONPATH=src python -m pytest tests/test_cart.py --tb=short -p no:randomly",
+        "git log --pretty=oneline -- shop/cart.py; grep -rn 'TODO' shop --exclude-dir=node_modules",
+        "python - <<'E'\nclass MyCart:\n    def add_price(self, some_price): return open('/no/such/file.pem')\nE",
+        "python -c \"print('{{ foo.bar }}')\"",
+        "python - <<'E'\ndef check(tmp_path, first_price): (tmp_path / 'x.txt').write_text('')\nE",
+    ],
+)
+def test_what_every_project_has_and_what_is_made_up_tells_nothing(command: str) -> None:
+    assert faults("I heard of it on GitHub.", bash(command)) == []
+
+
 def test_own_names_are_bound_by_statements_and_not_by_keywords_of_calls() -> None:
     code = "first, last_one = 1, 2\nfor a_b, c in x: y\nwith f() as handle: z(some_key=1, plain=2)\nlambda p, q: 0"
     assert {"first", "last_one", "a_b", "handle", "p", "q"} <= own_names(code)

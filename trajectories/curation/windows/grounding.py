@@ -23,6 +23,8 @@ from trajectories.curation.windows.steps import Step, steps_of, texts_of
 from trajectories.curation.windows.world import (
     FOLDERS,
     imported_names,
+    is_known_file,
+    is_made_up,
     is_scratch_word,
     is_worldly,
     programs_in,
@@ -86,6 +88,8 @@ class Shown(Surfaced):
         ``strip_ansi``), and a dotted name by names of which each was shown: the class here, its method there."""
         if super().holds(entity):
             return True
+        if entity.kind is EntityKind.PATH and entity.text.endswith(_BESIDE):
+            return super().holds(Entity(EntityKind.PATH, entity.text.rpartition("/")[0]))
         if entity.kind in DOTTED:
             return all(self.knows(part) for part in entity.text.split("."))
         return entity.kind in NAMES and name_parts(entity.text) in self._runs
@@ -96,6 +100,8 @@ class Shown(Surfaced):
 
 
 _SHORTEST = 3
+_BESIDE = ("/__init__.py", "/conftest.py")
+"""Files that lie in nearly every folder that was shown."""
 NAMES = frozenset({EntityKind.NAME, EntityKind.DEFINED, EntityKind.ERROR})
 DOTTED = frozenset({EntityKind.MODULE, EntityKind.QUALIFIED})
 
@@ -252,7 +258,7 @@ def _script_entities(code: str, defined: Defined, roots: Collection[str], *, var
             yield from (Entity(EntityKind.NAME, name) for name in names if not is_worldly(name))
         elif entity.kind is EntityKind.NUMBER and _tells_nothing(entity.text):
             continue
-        elif entity.kind not in NAMES or entity.text not in own:
+        elif entity.kind not in NAMES or not (entity.text in own or (variables and is_made_up(entity.text))):
             yield entity
 
 
@@ -296,6 +302,8 @@ def _of_repository(found: Collection[Entity]) -> Iterator[Entity]:
     theirs = {part for parts in dotted if parts[0] in standard_names() for part in parts}
     for entity in found:
         if entity.kind in NAMES and (is_worldly(entity.text) or entity.text in theirs):
+            continue
+        if entity.kind is EntityKind.PATH and is_known_file(entity.text):
             continue
         if entity.kind in DOTTED and entity.text.partition(".")[0] in standard_names():
             continue

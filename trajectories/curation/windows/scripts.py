@@ -88,6 +88,10 @@ def _without_documents(command: str) -> tuple[str, list[str]]:
     return "\n".join(kept), documents
 
 
+_PARAMETERS = re.compile(r"\bdef[ \t]{1,8}\w{1,200}[ \t]{0,8}\(([^()\n]{0,300})\)")
+_PARAMETER = re.compile(r"(?:^|,)[ \t]{0,8}\*{0,2}([A-Za-z_]\w*)")
+
+
 def own_names(code: str) -> frozenset[str]:
     """The names that code binds itself and that are nobody else's: plain words, and variables.
 
@@ -96,6 +100,7 @@ def own_names(code: str) -> frozenset[str]:
     bound = {name for groups in _BOUND.findall(code) for group in groups for name in _NAME.findall(group)}
     found = definitions(code.split("\n"), "own.py")
     made = {name for name in (*found.strong, *found.weak, *bound) if not is_code_name(name)}
+    bound |= {name for inside in _PARAMETERS.findall(code) for name in _PARAMETER.findall(inside)}
     functions = set(re.findall(r"\b(?:def|class)[ \t]+(\w+)", code))
     return frozenset(made | {name for name in bound - functions if _VARIABLE.fullmatch(name)})
 

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Collection
 from functools import cache
 
+from prchain.identifiers import name_parts
 from trajectories.curation.entities import is_file_ending
 
 
@@ -31,8 +32,31 @@ _EXPLORING = PROGRAMS - _words("make tox npm npx node cargo go uv jq perl")
 _GIT = _words("blame branch diff grep log ls-files rev-parse shortlog show stash status")
 """What git can be asked to do."""
 
-FOLDERS = _words("src lib test tests testing doc docs example examples script scripts tools")
-"""Folders at the top that a developer looks for without having seen them."""
+FOLDERS = _words(
+    "src lib test tests testing doc docs example examples script scripts tools build dist node_modules venv "
+    "__pycache__ site-packages"
+)
+"""Folders at the top that a developer looks for, or leaves out, without having seen them."""
+
+_FILES = _words(
+    "pyproject.toml setup.py setup.cfg tox.ini pytest.ini conftest.py requirements.txt Makefile README.md README.rst "
+    "README CHANGELOG.md CHANGELOG.rst CHANGES.md CHANGES.rst CHANGES CONTRIBUTING.md CONTRIBUTING.rst LICENSE "
+    ".gitignore __init__.py __main__.py py.typed package.json go.mod Cargo.toml"
+)
+"""Files that nearly every project has."""
+
+_PLACES = _words("workspace testbed opt usr home")
+"""Folders at the root of the file system in which a repository, or what it needs, may lie (P2T, app. H)."""
+
+_KNOWN = _words(
+    "GitHub PyPI CPython PyPy JavaScript TypeScript IPv4 IPv6 macOS OAuth PostgreSQL MySQL SQLite WebSocket WebSockets "
+    "TODO FIXME XXX noqa PYTHONPATH PYTHONDONTWRITEBYTECODE PYTHONWARNINGS PATH HOME PWD TMPDIR TERM COLUMNS LANG "
+    "LC_ALL NO_COLOR EOF tmp_path monkeypatch capsys caplog"
+)
+"""Names of products, of the shell's variables and of pytest's fixtures."""
+
+_META = _words("foo bar baz qux spam eggs ham dummy fake sample mine my some demo example repro")
+"""Words of names that are made up for the moment."""
 
 _KEYWORDS = _words(
     "sep end file flush key reverse default start encoding errors mode indent sort_keys capture_output text check "
@@ -54,7 +78,12 @@ _RUNS = re.compile(r"(?<![\w./-])py(?:thon[\d.]*)?[ \t]+(?:-[A-Za-ln-z]+[ \t]+)*
 
 _SHORTEST = 3
 
-_COMMAND_WORD = re.compile(r"(?:^|[|;&(\n`]|\$\(|\b(?:xargs|time|env|timeout \d+s?|then|do|else)\b)\s*([\w.+-]+)")
+_VALUE = re.compile(r"--(?:tb|color|colour|pretty|format|sort|since|durations|import-mode)=[^\s|;&]*|-p[ \t]+no:\w+")
+"""Options whose values are the world's, too."""
+
+_COMMAND_WORD = re.compile(
+    r"(?:^|[|;&(\n`]|\$\(|\b(?:xargs|time|env|timeout \d+s?|then|do|else)\b)\s*(?:[A-Z_]{1,40}=[^\s;|&]{0,200}[ \t]+)?([\w.+-]+)"
+)
 _OPTION = re.compile(r"(?<![\w\"'-])--?[A-Za-z][\w-]*")
 _GIT_WORD = re.compile(r"\bgit[ \t]+(?:-[^\s]+[ \t]+)*([a-z-]+)")
 _ANY_FILE = re.compile(r"\*\.(\w+)")
@@ -82,7 +111,7 @@ def is_scratch_word(word: str) -> bool:
 def without_worldly(command: str, programs: Collection[str]) -> str:
     """A command without options that tell nothing, git's own verbs and patterns of endings (``*.py``)."""
     if options_are_known(command, programs):
-        command = _OPTION.sub(" ", command)
+        command = _OPTION.sub(" ", _VALUE.sub(" ", command))
     if "git" in programs:
         command = _GIT_WORD.sub(lambda match: " " if match[1] in _GIT else match[0], command)
     return _ANY_FILE.sub(lambda match: " " if is_file_ending(match[1]) else match[0], command)
@@ -90,7 +119,26 @@ def without_worldly(command: str, programs: Collection[str]) -> str:
 
 def is_worldly(name: str) -> bool:
     """Whether a name is Python's own: a module, a builtin, a method of builtin types, or a name of its data model."""
+    if name in _KNOWN or name in _META:
+        return True
     return name in standard_names() or name in _methods() or name in _KEYWORDS or _DUNDER.fullmatch(name) is not None
+
+
+def is_made_up(name: str) -> bool:
+    """Whether a name says that it was made up for the moment: ``my_app``, ``FooThing``."""
+    return not _META.isdisjoint(name_parts(name))
+
+
+def is_known_file(path: str) -> bool:
+    """Whether a path tells nothing whatever the repository is: a file that every project has, at the top or in a usual
+    folder, a made-up one, or one outside of any place where a repository lies."""
+    folder, _, name = path.rpartition("/")
+    if path.startswith("/"):
+        return path.split("/")[1] not in _PLACES
+    if name in _FILES:
+        return not folder or folder in FOLDERS
+    stem = name.partition(".")[0]
+    return not folder and (stem in _META or is_scratch_word(stem))
 
 
 def imported_names(code: str) -> frozenset[str]:
