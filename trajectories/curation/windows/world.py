@@ -82,7 +82,8 @@ _VALUE = re.compile(r"--(?:tb|color|colour|pretty|format|sort|since|durations|im
 """Options whose values are the world's, too."""
 
 _COMMAND_WORD = re.compile(
-    r"(?:^|[|;&(\n`]|\$\(|\b(?:xargs|time|env|timeout \d+s?|then|do|else)\b)\s*(?:[A-Z_]{1,40}=[^\s;|&]{0,200}[ \t]+)?([\w.+-]+)"
+    r"(?:^|[|;&(\n`]|\$\(|\b(?:xargs|time|env|timeout \d+s?|then|do|else)\b)[ \t]*+"
+    r"(?:[A-Z_]{1,40}=[^\s;|&]{0,200}[ \t]{1,8})?([\w.+-]+)"
 )
 _OPTION = re.compile(r"(?<![\w\"'-])--?[A-Za-z][\w-]*")
 _GIT_WORD = re.compile(r"\bgit[ \t]+(?:-[^\s]+[ \t]+)*([a-z-]+)")
