@@ -182,9 +182,27 @@ def test_a_dotted_name_is_shown_by_its_parts_and_by_nothing_less() -> None:
     assert_refused("Cart.close_out", "Cart.close_out is short.", bash("ls tests"))
 
 
-def test_another_spelling_of_a_shown_name_or_a_run_of_its_words_is_no_news() -> None:
-    assert faults("The AddPrice of other languages.", bash("grep -rn price shop")) == []
+def test_a_run_of_the_words_of_a_shown_name_is_no_news_and_its_other_spelling_is() -> None:
+    assert faults("Each price counts.", bash("grep -rnE 'price|_price' shop")) == []
+    assert_refused("AddPrice", "The AddPrice of others.", bash("ls tests"))
+    assert_refused("TestCart", "I run TestCart first.", bash("ls tests"))
     assert_refused("add_all_prices", "The add_all_prices of others.", bash("ls tests"))
+
+
+def test_lines_in_prose_are_near_what_was_shown() -> None:
+    assert faults("Line 401 appends, and lines 401-420 may do more.", bash("ls tests")) == []
+    assert_refused("line 733", "Line 733 appends.", bash("ls tests"))
+
+
+def test_names_of_python_itself_pass_in_prose() -> None:
+    assert faults("A ForwardRef, an OrderedDict, or what annotationlib has.", bash("grep -rn annotationlib shop")) == []
+
+
+def test_what_a_script_of_its_own_is_given_is_input() -> None:
+    script = "cat > /tmp/demo.py <<'E'\ndef push(): ...\nE\n"
+    assert faults("So.", bash(f"{script}python /tmp/demo.py pus --cuont 1; python /tmp/demo.py push")) == []
+    assert_refused("round_price", "So.", bash(f"{script}python /tmp/demo.py round_price"))
+    assert_refused("rebate", "So.", bash(f"{script}python /tmp/demo.py; grep -rn rebate shop"))
 
 
 # ---- commands

@@ -70,7 +70,7 @@ class Shown(Surfaced):
     def __init__(self) -> None:
         super().__init__()
         self.lines = ShownLines()
-        self._runs: set[tuple[str, ...]] = set()
+        self._runs: set[tuple[bool, tuple[str, ...]]] = set()
 
     def add(self, found: Iterable[Entity]) -> None:
         """See `Surfaced.add`."""
@@ -81,7 +81,10 @@ class Shown(Surfaced):
                 for name in identifiers(entity.text):
                     parts = name_parts(name)
                     if len(parts) <= _MOST_PARTS:
-                        self._runs |= {parts[start:end] for start, end in combinations(range(len(parts) + 1), 2)}
+                        ends = combinations(range(len(parts) + 1), 2)
+                        self._runs |= {(_is_pascal(name), parts[start:end]) for start, end in ends}
+                        # one word is the same in each spelling
+                        self._runs |= {(spelt, (part,)) for part in parts for spelt in (False, True)}
 
     def holds(self, entity: Entity) -> bool:
         """See `Surfaced.holds`. A name is also held by a longer one of which it is a run of words (``strip`` by
@@ -92,16 +95,21 @@ class Shown(Surfaced):
             return super().holds(Entity(EntityKind.PATH, entity.text.rpartition("/")[0]))
         if entity.kind in DOTTED:
             return all(self.knows(part) for part in entity.text.split("."))
-        return entity.kind in NAMES and name_parts(entity.text) in self._runs
+        return entity.kind in NAMES and (_is_pascal(entity.text), name_parts(entity.text)) in self._runs
 
     def knows(self, name: str) -> bool:
         """Whether a part of a dotted name was shown, or tells nothing."""
         return len(name) < _SHORTEST or is_worldly(name) or self.holds(Entity(EntityKind.NAME, name))
 
 
+def _is_pascal(name: str) -> bool:
+    return "_" not in name.strip("_") and not name.islower() and not name.isupper()
+
+
 _SHORTEST = 3
 _BESIDE = ("/__init__.py", "/conftest.py")
 """Files that lie in nearly every folder that was shown."""
+_NUMBERS = frozenset({EntityKind.LINE, EntityKind.NUMBER})
 NAMES = frozenset({EntityKind.NAME, EntityKind.DEFINED, EntityKind.ERROR})
 DOTTED = frozenset({EntityKind.MODULE, EntityKind.QUALIFIED})
 
@@ -168,7 +176,11 @@ def unshown(
     for call in calls:
         named += _call_entities(call, defined, roots)
         absent |= dict.fromkeys(_far_lines(call, shown, roots))
-    absent |= dict.fromkeys(entity for entity in named if not shown.holds(entity))
+    near = {entity.text for entity in named if entity.kind is EntityKind.LINE and not shown.lines.away(entity.text)}
+    lines = near | {number for text in near for number in text.split("-")}
+    for entity in named:
+        if not (shown.holds(entity) or (entity.kind in _NUMBERS and entity.text in lines)):
+            absent[entity] = None
     return [RewriteFault("Ents", f"{entity.kind} {entity.text} was not shown") for entity in absent]
 
 
@@ -206,8 +218,13 @@ def _command_entities(command: str, defined: Defined, roots: Collection[str]) ->
     parts = parts_of(command)
     written = {path for path in _WRITTEN.findall(parts.shell) if _is_scratch(path, roots)}
     own = {path.text for name in written for path in entities(name, roots=roots, kinds=frozenset({EntityKind.PATH}))}
-    for entity in _shell_entities(parts.shell, roots):
-        if entity.kind not in {EntityKind.NUMBER, EntityKind.LINE} and entity.text not in own:
+    shell, given = _without_inputs(parts.shell, written)
+    made = {name for script in parts.scripts for name in own_names(script)} if written else set()
+    for entity in _shell_entities(shell, roots):
+        if entity.kind not in _NUMBERS and entity.text not in own and entity.text not in made:
+            yield entity
+    for entity in prose_entities(given, defined, roots):
+        if entity.kind is not EntityKind.FLAG and entity.text not in made:
             yield entity
     for script in parts.scripts:
         yield from _script_entities(script, defined, roots, variables=True)
@@ -219,6 +236,21 @@ def _command_entities(command: str, defined: Defined, roots: Collection[str]) ->
 
 _WRITTEN = re.compile(r"(?:(?<![0-9&])>{1,2}|\btee|\btouch|\bmkdir(?:[ \t]+-p)?)[ \t]*([\w./-]+)")
 """The file that a command writes."""
+
+
+def _without_inputs(shell: str, written: Collection[str]) -> tuple[str, str]:
+    """A command without what it gives to scripts that it has written itself, and that: options and inputs of its own,
+    and so prose."""
+    kept: list[str] = []
+    given: list[str] = []
+    for line in re.split(r"(?<=[\n;|&])", shell):
+        before, run, inputs = line.partition(".py ")
+        if run and f"{before.rpartition(' ')[2]}.py" in written and ">" not in before:
+            kept.append(f"{before}{run}")
+            given.append(inputs)
+        else:
+            kept.append(line)
+    return "".join(kept), " ".join(given)
 
 
 def _is_scratch(path: str, roots: Collection[str]) -> bool:

@@ -51,6 +51,10 @@ class ShownLines:
             if number >= _LOW and number % _ROUND and not (at < len(near) and near[at] <= number + _PAGE):
                 yield number
 
+    def away(self, lines: str) -> bool:
+        """Whether of lines, as an entity has them (``12``, ``10-20``), any is far from what was shown of each file."""
+        return any(not any(self._near(path, int(line)) for path in self._lines) for line in lines.split("-"))
+
     def _near(self, path: str, number: int) -> bool:
         lines = self._lines.get(path, set())
         return any(line in lines for line in range(number - _NEAR, number + _NEAR + 1))

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import builtins
+import collections
+import contextlib
+import dataclasses
+import enum
+import functools
 import io
+import json
 import pathlib
 import re
 import sys
+import typing
 from collections.abc import Collection
 from functools import cache
 
-from prchain.identifiers import name_parts
+from prchain.identifiers import is_code_name, name_parts
 from trajectories.curation.entities import is_file_ending
 
 
@@ -54,6 +61,11 @@ _KNOWN = _words(
     "LC_ALL NO_COLOR EOF tmp_path monkeypatch capsys caplog"
 )
 """Names of products, of the shell's variables and of pytest's fixtures."""
+
+_OTHER_MODULES = _words(
+    "annotationlib compression tomllib distutils imp asyncore asynchat smtpd cgi cgitb crypt telnetlib pipes nntplib"
+)
+"""Modules of Python that not every version has; what is decided must not depend on the one that runs."""
 
 _META = _words("foo bar baz qux spam eggs ham dummy fake sample mine my some demo example repro")
 """Words of names that are made up for the moment."""
@@ -120,7 +132,7 @@ def without_worldly(command: str, programs: Collection[str]) -> str:
 
 def is_worldly(name: str) -> bool:
     """Whether a name is Python's own: a module, a builtin, a method of builtin types, or a name of its data model."""
-    if name in _KNOWN or name in _META:
+    if name in _KNOWN or name in _META or name in _library_names():
         return True
     return name in standard_names() or name in _methods() or name in _KEYWORDS or _DUNDER.fullmatch(name) is not None
 
@@ -155,7 +167,18 @@ def imported_names(code: str) -> frozenset[str]:
 @cache
 def standard_names() -> frozenset[str]:
     """Modules and builtins that Python itself brings."""
-    return frozenset(sys.stdlib_module_names) | frozenset(dir(builtins)) | {"pytest"}
+    return frozenset(sys.stdlib_module_names) | frozenset(dir(builtins)) | _OTHER_MODULES | {"pytest"}
+
+
+@cache
+def _library_names() -> frozenset[str]:
+    """Classes and functions that the most used modules of Python bring, where their names have the shape of code."""
+    return frozenset(
+        name
+        for module in (collections, contextlib, dataclasses, enum, functools, json, pathlib, typing)
+        for name in module.__all__
+        if is_code_name(name)
+    )
 
 
 @cache
