@@ -112,8 +112,7 @@ def test_a_leak_that_is_none_is_told(tmp_path: Path, leak: str, source: str, wor
 
 
 def test_a_missing_mirror_is_named(tmp_path: Path) -> None:
-    code, output = run(tmp_path)
-    assert code == 0
+    assert run(tmp_path)[0] == 0
     (tmp_path / "o+shop").rename(tmp_path / "gone")
     result = CliRunner().invoke(main, ["--mirrors", str(tmp_path), "--stages", str(tmp_path / "stages")])
     assert result.exit_code == 1 and "there is no mirror of o/shop" in result.output
