@@ -13,8 +13,9 @@ FOLDER = Path(__file__).with_name("stages")
 _STRICT = ConfigDict(extra="forbid", frozen=True)
 
 Split = Literal["tuned", "seen", "fresh"]
-"""Whether rules were changed because of the stage's rewrites (``tuned``), or after they had been measured once
-(``seen``). A rule that was tuned on a sample is measured on a fresh one."""
+"""``tuned``: rules were changed because of the stage's rewrites. ``seen``: they were measured once, and then rules
+were changed. ``fresh``: the last that were measured; docs/figures.md has the first figures of each set. A rule that was
+tuned on a sample is measured on a fresh one."""
 
 LeakSource = Literal["reference", "tests", "unseen", "words"]
 """Where a leak is from: what the source patch or the test patch adds; what the base has and the conversation has not

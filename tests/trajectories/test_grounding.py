@@ -214,7 +214,7 @@ def test_what_a_script_of_its_own_is_given_is_input() -> None:
         "grep -rnE --include=*.py -A12 'add_price|prices' shop tests docs | sort | uniq -c | head -n 40",
         "git log --oneline -5 -- shop/cart.py",
         "cd /testbed && python -m pytest -q tests/test_cart.py -k add_price 2>&1 | tail -n 5",
-        "sed -n '380,440p' shop/cart.py; wc -l shop/till.py",
+        "sed -n '380,440p' shop/cart.py 2>/dev/null; wc -l shop/till.py",
         "find . -name 'test_*.py' -not -path '*/build/*' | xargs wc -l",
         "echo 'nothing uses it any more' && ls shop",
         "# the callers first\ngrep -rn 'add_price(' shop",

@@ -99,6 +99,7 @@ _COMMAND_WORD = re.compile(
 )
 _OPTION = re.compile(r"(?<![\w\"'-])--?[A-Za-z][\w-]*")
 _GIT_WORD = re.compile(r"\bgit[ \t]+(?:-[^\s]+[ \t]+)*([a-z-]+)")
+_DEVICE = re.compile(r"/dev/(?:null|stdin|stdout|stderr)\b")
 _ANY_FILE = re.compile(r"\*\.(\w+)")
 _DUNDER = re.compile(r"__[a-z][a-z0-9_]*__")
 _FROM = re.compile(r"\bfrom[ \t]+([\w.]+)[ \t]+import[ \t]+\(?([\w, \t]+)")
@@ -123,6 +124,7 @@ def is_scratch_word(word: str) -> bool:
 
 def without_worldly(command: str, programs: Collection[str]) -> str:
     """A command without options that tell nothing, git's own verbs and patterns of endings (``*.py``)."""
+    command = _DEVICE.sub(" ", command)
     if options_are_known(command, programs):
         command = _OPTION.sub(" ", _VALUE.sub(" ", command))
     if "git" in programs:
