@@ -17,7 +17,7 @@ from prchain.identifiers import identifiers, is_code_name, name_parts
 from trajectories.curation.entities import Entity, EntityKind, entities, normalized_path
 from trajectories.curation.gates import SECRET_WORDS, abbreviation
 from trajectories.curation.surfaced import Surfaced
-from trajectories.curation.windows.lines import ShownLines, lines_shown, listed, paths_of
+from trajectories.curation.windows.lines import LinesByFile, lines_shown, listed, paths_of
 from trajectories.curation.windows.scripts import own_names, parts_of, without_strings
 from trajectories.curation.windows.steps import Step, steps_of, texts_of
 from trajectories.curation.windows.world import (
@@ -69,7 +69,7 @@ class Shown(Surfaced):
 
     def __init__(self) -> None:
         super().__init__()
-        self.lines = ShownLines()
+        self.lines = LinesByFile()
         self._runs: set[tuple[bool, tuple[str, ...]]] = set()
 
     def add(self, found: Iterable[Entity]) -> None:

@@ -31,7 +31,7 @@ _LONGEST = 20_000
 """Lines of one reading that are taken."""
 
 
-class ShownLines:
+class LinesByFile:
     """Lines by file. What was said of no file counts for each."""
 
     def __init__(self) -> None:
