@@ -31,7 +31,7 @@ from trajectories.curation.options import GraphOptions
 from trajectories.curation.rows import read_graph
 from trajectories.curation.run import GraphChoice, GraphContext
 from trajectories.curation.run import open_run as open_graphs
-from trajectories.curation.windows.candidates import DROPPED, Candidate, standings
+from trajectories.curation.windows.candidates import DROPPED, WindowCandidate, standings
 from trajectories.curation.windows.options import CURATOR, ESTABLISH, GROUND, Asked, WindowOptions
 from trajectories.curation.windows.progress import Premature
 from trajectories.curation.windows.rows import StoredWindow, read_candidates, read_windows
@@ -55,7 +55,7 @@ class CuratedChain:
     stages: list[tuple[int, str]]
     coverage: list[tuple[int, int]]
     """Of each stage the nodes that were established, and all nodes."""
-    windows: list[tuple[StoredWindow, list[Candidate]]]
+    windows: list[tuple[StoredWindow, list[WindowCandidate]]]
     leaks: list[str]
     """Lines of the reference that a reader was shown, or that a rewritten step holds."""
     calls: Mapping[str, int]
@@ -157,7 +157,7 @@ def _outcome(
     )
 
 
-def _each(graph: ProcessGraph, window: StoredWindow, candidate: Candidate) -> int:
+def _each(graph: ProcessGraph, window: StoredWindow, candidate: WindowCandidate) -> int:
     """The verifier's calls in the paper's form: each new step with every node that is not established."""
     steps = candidate.steps
     places, _ = standings(graph, window.standing, steps, candidate.established, Premature.DEFER)
@@ -166,7 +166,7 @@ def _each(graph: ProcessGraph, window: StoredWindow, candidate: Candidate) -> in
 
 
 def _leaks(
-    stages: Sequence[RealStage], model: StagesModel, windows: Sequence[tuple[StoredWindow, list[Candidate]]]
+    stages: Sequence[RealStage], model: StagesModel, windows: Sequence[tuple[StoredWindow, list[WindowCandidate]]]
 ) -> Iterator[str]:
     """Lines that only the reference adds, in a reader's prompt outside of the session, or in a rewritten step."""
     for stage in stages:

@@ -36,7 +36,7 @@ from trajectories.curation.studies.coverage import (
     study_coverage,
 )
 from trajectories.curation.studies.coverage_run import CoverageRun
-from trajectories.curation.windows.establishing import Establishment as Found
+from trajectories.curation.windows.establishing import EstablishedNode as Found
 from trajectories.curation.windows.establishing import StepFindings
 from trajectories.curation.windows.options import ESTABLISH
 from trajectories.model import Entry, EntryKind

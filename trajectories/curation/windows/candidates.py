@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trajectories.curation.graph import ProcessGraph
-from trajectories.curation.windows.establishing import Establishment
+from trajectories.curation.windows.establishing import EstablishedNode
 from trajectories.curation.windows.grounding import RewriteFault
 from trajectories.curation.windows.options import LengthUnit
 from trajectories.curation.windows.progress import Premature, Standing, StepProgress, advanced
@@ -34,7 +34,7 @@ GOES_ON = frozenset({OPEN, str(Ending.SUBMITTED)})
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class WindowCandidate:
     """One candidate; the fields are those of `sql.tables.CurationCandidate`, whose words describe them."""
 
     number: int
@@ -45,7 +45,7 @@ class Candidate:
     target: str | None = None
     entries: tuple[Entry, ...] = ()
     progress: tuple[StepProgress, ...] = ()
-    established: tuple[Establishment, ...] = ()
+    established: tuple[EstablishedNode, ...] = ()
     grounded: bool | None = None
     effectiveness: float = 0.0
     length: int = 0
@@ -84,7 +84,7 @@ def length_of(steps: Sequence[Step], unit: LengthUnit) -> int:
 
 
 def standings(
-    graph: ProcessGraph, start: Standing, steps: Sequence[Step], found: Sequence[Establishment], premature: Premature
+    graph: ProcessGraph, start: Standing, steps: Sequence[Step], found: Sequence[EstablishedNode], premature: Premature
 ) -> tuple[list[Standing], list[StepProgress]]:
     """Where a trajectory stands before the first of these steps and after each, and what each came to."""
     places, progress = [start], []
@@ -96,7 +96,7 @@ def standings(
     return places, progress
 
 
-def committable(candidates: Sequence[Candidate]) -> list[Candidate]:
+def committable(candidates: Sequence[WindowCandidate]) -> list[WindowCandidate]:
     """The candidates of which one is committed: those that go on; where there is none, those that ended otherwise."""
     whole = [candidate for candidate in candidates if candidate.outcome in GOES_ON]
     return whole or [candidate for candidate in candidates if candidate.outcome not in DROPPED]

@@ -56,7 +56,7 @@ class VerifierReply(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Establishment:
+class EstablishedNode:
     """A node that a step established, with the quote that shows it."""
 
     node: str
@@ -69,7 +69,7 @@ class StepFindings:
     """What was found of one step: the nodes it establishes, the number of calls and their cost (None: not known), and
     notes on answers that could not be used."""
 
-    established: tuple[Establishment, ...] = ()
+    established: tuple[EstablishedNode, ...] = ()
     calls: int = 0
     usd: float | None = 0.0
     notes: tuple[str, ...] = field(default=())
@@ -100,7 +100,7 @@ class LlmVerifier:
     ) -> StepFindings:
         """See `Verifier`."""
         batches = self._batches(step, nodes)
-        found: list[Establishment] = []
+        found: list[EstablishedNode] = []
         usd: float | None = 0.0
         notes: list[str] = []
         for batch in batches:
@@ -117,7 +117,7 @@ class LlmVerifier:
                 if node is None or not finding.established:
                     continue
                 if is_quoted(node, step, finding.evidence):
-                    found.append(Establishment(node.name, step.number, finding.evidence))
+                    found.append(EstablishedNode(node.name, step.number, finding.evidence))
                 else:
                     notes.append(f"step {step.number}: the evidence of {node.name} is not what the step shows")
         return StepFindings(tuple(found), len(batches), usd, tuple(notes))

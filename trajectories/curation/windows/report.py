@@ -10,7 +10,7 @@ from prchain.terminal import counted, dollars, say, say_prose, say_table, shorte
 from sql.store import Store
 from sql.tables import Trajectory
 from trajectories.curation.rows import find_graph
-from trajectories.curation.windows.candidates import DROPPED, Candidate
+from trajectories.curation.windows.candidates import DROPPED, WindowCandidate
 from trajectories.curation.windows.rows import StoredWindow, read_candidates, read_windows
 from trajectories.curation.windows.scaffold import NAME
 from trajectories.rollouts.report import list_trajectories, print_trajectories
@@ -71,7 +71,7 @@ def curated_page(store: Store, prefix: str) -> dict[str, Any]:
     }
 
 
-def _window_row(window: StoredWindow, candidates: list[Candidate]) -> dict[str, Any]:
+def _window_row(window: StoredWindow, candidates: list[WindowCandidate]) -> dict[str, Any]:
     return {
         "stage": window.key.position,
         "number": window.key.number,
@@ -90,7 +90,7 @@ def _window_row(window: StoredWindow, candidates: list[Candidate]) -> dict[str, 
     }
 
 
-def _candidate_row(candidate: Candidate) -> dict[str, Any]:
+def _candidate_row(candidate: WindowCandidate) -> dict[str, Any]:
     return {
         "number": candidate.number,
         "kind": "seed" if candidate.is_seed else "variant",

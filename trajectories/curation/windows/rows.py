@@ -13,8 +13,8 @@ from prchain.scrub import clean_text
 from sql.store import Transaction
 from sql.tables import CurationCandidate, CurationWindow, Establishment
 from trajectories.curation.rows import entry_from
-from trajectories.curation.windows import establishing
-from trajectories.curation.windows.candidates import Candidate
+from trajectories.curation.windows.candidates import WindowCandidate
+from trajectories.curation.windows.establishing import EstablishedNode
 from trajectories.curation.windows.grounding import RewriteFault
 from trajectories.curation.windows.progress import Standing, StepProgress
 
@@ -113,7 +113,7 @@ def decide_window(tx: Transaction, window: StoredWindow) -> None:
     tx.connection.execute(update(CurationWindow).where(*conditions).values(**values))
 
 
-def write_candidate(tx: Transaction, key: WindowKey, candidate: Candidate) -> None:
+def write_candidate(tx: Transaction, key: WindowKey, candidate: WindowCandidate) -> None:
     """Write a candidate and what its steps established."""
     row = {
         **key.parts,
@@ -150,17 +150,17 @@ _PLAIN = (
 )
 
 
-def read_candidates(tx: Transaction, key: WindowKey) -> list[Candidate]:
+def read_candidates(tx: Transaction, key: WindowKey) -> list[WindowCandidate]:
     """The candidates of a window, by number."""
-    found: dict[int, list[establishing.Establishment]] = {}
+    found: dict[int, list[EstablishedNode]] = {}
     for number, node, step, evidence in tx.rows(Establishment, "candidate", "node", "step", "evidence", **key.parts):
-        found.setdefault(number, []).append(establishing.Establishment(node, step, evidence))
+        found.setdefault(number, []).append(EstablishedNode(node, step, evidence))
     texts = ("progress", "rewrite", "faults", "entries", "notes", "leftovers")
     candidates = []
     for row in tx.rows(CurationCandidate, *_PLAIN, *texts, **key.parts):
         values = dict(zip((*_PLAIN, *texts), row, strict=True))
         candidates.append(
-            Candidate(
+            WindowCandidate(
                 **{name: values[name] for name in _PLAIN},
                 progress=tuple(map(_progress, json.loads(values["progress"]))),
                 rewrite=None if values["rewrite"] is None else json.loads(values["rewrite"]),

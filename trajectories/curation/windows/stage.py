@@ -30,12 +30,12 @@ from trajectories.curation.windows.candidates import (
     NO_PLACE,
     NO_REPLY,
     UNGROUNDED,
-    Candidate,
+    WindowCandidate,
     committable,
     length_of,
     standings,
 )
-from trajectories.curation.windows.establishing import Establishment, LlmVerifier, Verifier
+from trajectories.curation.windows.establishing import EstablishedNode, LlmVerifier, Verifier
 from trajectories.curation.windows.grounding import RewriteFault, Shown, form_faults, observed, unshown
 from trajectories.curation.windows.judging import ClaimJudge, LlmClaimJudge
 from trajectories.curation.windows.options import Pick, WindowOptions
@@ -136,7 +136,7 @@ class CuratedStage:
         limit = (spec.stage_used + used).over(spec.stage_limits) or (spec.chain_used + used).over(spec.chain_limits)
         return None if limit is None else self._unfinished(limit, f"{limit} before the work was handed in")
 
-    def _end(self, window: StoredWindow, chosen: Candidate) -> AttemptResult | None:
+    def _end(self, window: StoredWindow, chosen: WindowCandidate) -> AttemptResult | None:
         """The result where the stage ends with what a window committed."""
         if any(step.submits for step in chosen.steps[: window.committed]):
             return AttemptResult(Ending.SUBMITTED, self._used)
@@ -178,7 +178,7 @@ class CuratedStage:
         own = (entry.tree for entry in reversed(self._entries) if entry.position == self._spec.position)
         return next(filter(None, own), self._access.start)
 
-    def _standing_after(self, window: StoredWindow, chosen: Candidate) -> Standing:
+    def _standing_after(self, window: StoredWindow, chosen: WindowCandidate) -> Standing:
         """The standing at the start of the next window."""
         steps = chosen.steps[: window.committed]
         places, _ = standings(self._graph, window.standing, steps, chosen.established, self._options.premature)
@@ -200,7 +200,7 @@ class CuratedStage:
 
     # ---- the candidates
 
-    def _candidates(self, window: StoredWindow) -> dict[int, Candidate]:
+    def _candidates(self, window: StoredWindow) -> dict[int, WindowCandidate]:
         """All candidates of a window; those that are stored are not made again."""
         with self._store.reading() as tx:
             made = {candidate.number: candidate for candidate in read_candidates(tx, window.key)}
@@ -215,7 +215,7 @@ class CuratedStage:
                 made[number] = self._kept(window, partial(self._variant, window, number, made))
         return made
 
-    def _kept(self, window: StoredWindow, make: Callable[[], Candidate]) -> Candidate:
+    def _kept(self, window: StoredWindow, make: Callable[[], WindowCandidate]) -> WindowCandidate:
         start_time = monotonic()
         candidate = make()
         candidate = replace(candidate, seconds=monotonic() - start_time)
@@ -223,7 +223,7 @@ class CuratedStage:
             write_candidate(tx, window.key, candidate)
         return candidate
 
-    def _seed(self, window: StoredWindow, number: int) -> Candidate:
+    def _seed(self, window: StoredWindow, number: int) -> WindowCandidate:
         """A blinded continuation."""
         subject = self._subject(window, number)
         steps = self._steps_left
@@ -234,13 +234,13 @@ class CuratedStage:
             )
 
         rolled = self._in_branch(self._base_snapshot, roll)
-        return self._scored(window, Candidate(number, number, rolled.outcome, rolled.reason), rolled, ())
+        return self._scored(window, WindowCandidate(number, number, rolled.outcome, rolled.reason), rolled, ())
 
-    def _variant(self, window: StoredWindow, number: int, made: dict[int, Candidate]) -> Candidate:
+    def _variant(self, window: StoredWindow, number: int, made: dict[int, WindowCandidate]) -> WindowCandidate:
         """A seed with one rewritten step, and the blinded agent's steps after it."""
         seed = made[number - self._options.seeds]
         subject = self._subject(window, number)
-        variant = Candidate(number, seed.number, NO_PLACE)
+        variant = WindowCandidate(number, seed.number, NO_PLACE)
         tried = {
             (other.place, other.target)
             for other in made.values()
@@ -307,7 +307,7 @@ class CuratedStage:
         return self._scored(window, variant, shared, known, at)
 
     def _picked(
-        self, window: StoredWindow, seed: Candidate, subject: str, tried: set[Place]
+        self, window: StoredWindow, seed: WindowCandidate, subject: str, tried: set[Place]
     ) -> tuple[Place | None, float | None, str | None]:
         """The step and the node of a variant, what the choice cost, and why there is none."""
         steps = seed.steps
@@ -326,7 +326,13 @@ class CuratedStage:
         return place, 0.0, None if place else "no step without progress has a node to go for"
 
     def _examined(
-        self, subject: str, before: Sequence[Entry], reply: Reply, calls: tuple[ToolCall, ...], seed: Candidate, at: int
+        self,
+        subject: str,
+        before: Sequence[Entry],
+        reply: Reply,
+        calls: tuple[ToolCall, ...],
+        seed: WindowCandidate,
+        at: int,
     ) -> tuple[str, list[RewriteFault], float | None]:
         """What is wrong with a rewritten step, by code and then by the judge; and what the judge cost."""
         toolset = self._agent.toolset
@@ -359,11 +365,11 @@ class CuratedStage:
     def _scored(
         self,
         window: StoredWindow,
-        candidate: Candidate,
+        candidate: WindowCandidate,
         rolled: Continuation,
-        known: tuple[Establishment, ...],
+        known: tuple[EstablishedNode, ...],
         given: int | None = None,
-    ) -> Candidate:
+    ) -> WindowCandidate:
         """The candidate with what its steps established and came to. `known` is what is found already of the steps
         before the one with the number `given`."""
         steps = steps_of(rolled.entries)
@@ -408,7 +414,7 @@ class CuratedStage:
 
     # ---- the choice and the commit
 
-    def _decided(self, window: StoredWindow, candidates: dict[int, Candidate]) -> StoredWindow:
+    def _decided(self, window: StoredWindow, candidates: dict[int, WindowCandidate]) -> StoredWindow:
         """The window with its choice, which is stored."""
         if window.chosen is not None:
             return window
@@ -436,12 +442,12 @@ class CuratedStage:
             decide_window(tx, decided)
         return decided
 
-    def _committable(self, candidate: Candidate) -> int:
+    def _committable(self, candidate: WindowCandidate) -> int:
         """The number of its steps that can be committed: one that ended the sandbox is not among them."""
         steps = len(candidate.steps)
         return steps if candidate.outcome in GOES_ON or candidate.outcome in list(Ending) else max(steps - 1, 0)
 
-    def _moves(self, candidate: Candidate, count: int) -> bool:
+    def _moves(self, candidate: WindowCandidate, count: int) -> bool:
         """Whether the sandbox has to go to another snapshot to be as after so many steps."""
         if not count:
             return False
@@ -450,7 +456,7 @@ class CuratedStage:
             return _tree_after(_first_steps(candidate, count), self._tree) != self._tree
         return snapshots.get(candidate.steps[count - 1].number) != self._base
 
-    def _commit(self, window: StoredWindow, chosen: Candidate) -> Standing:
+    def _commit(self, window: StoredWindow, chosen: WindowCandidate) -> Standing:
         """Bring the sandbox to the last committed step, and store the steps. Returns the next window's standing."""
         entries = _first_steps(chosen, window.committed)
         tree = _tree_after(entries, self._tree)
@@ -484,7 +490,7 @@ class CuratedStage:
             self._base = self._sandbox.snapshot()
         return self._base
 
-    def _checkpoint(self, candidate: Candidate, step: int) -> str:
+    def _checkpoint(self, candidate: WindowCandidate, step: int) -> str:
         """A snapshot that is as after a step of a candidate. Where an earlier process made the candidate, it is made
         anew from the step's tree: what lies outside of it is as at the window's start."""
         known = self._snapshots.get(candidate.number, {})
@@ -535,7 +541,7 @@ def _before(entries: Sequence[Entry], step: int) -> list[Entry]:
     return [entry for entry in entries if entry.step < step]
 
 
-def _first_steps(candidate: Candidate, count: int) -> list[Entry]:
+def _first_steps(candidate: WindowCandidate, count: int) -> list[Entry]:
     """The entries of a candidate's first steps."""
     steps = candidate.steps
     if count >= len(steps):
