@@ -15,6 +15,7 @@ from research.bench import (
     github_bench,
     rollout_bench,
     sandbox_bench,
+    window_bench,
 )
 from research.bench.measures import as_json, as_table
 
@@ -25,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--mirror", type=Path, metavar="PATH", help="a git repository with refs/pull/*/head")
     parser.add_argument(
         "--only",
-        choices=["git", "github", "chains", "rollout", "sandbox", "export", "entities"],
+        choices=["git", "github", "chains", "rollout", "sandbox", "window", "export", "entities"],
         help="run one of the benches",
     )
     parser.add_argument("--rounds", type=int, default=5, metavar="N", help="turns of the git bench (default: 5)")
@@ -35,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--pulls", type=int, default=github_bench.PULLS, metavar="N", help="size of the emulated world")
     parser.add_argument("--chained", type=int, default=chains_bench.PULLS, metavar="N", help="size of the graph")
     parser.add_argument("--steps", type=int, default=rollout_bench.STEPS, metavar="N", help="steps of an attempt")
-    parser.add_argument("--image", metavar="NAME", help=f"image of the sandbox bench (default: {sandbox_bench.IMAGE})")
+    parser.add_argument("--image", metavar="NAME", help=f"image of sandboxes (default: {sandbox_bench.IMAGE})")
     parser.add_argument(
         "--trajectories", type=int, default=export_bench.TRAJECTORIES, metavar="N", help="size of the export bench"
     )
@@ -58,6 +59,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         measures += rollout_bench.run(steps=options.steps)
     if options.only == "sandbox":
         measures += sandbox_bench.run(image=options.image, mirror=options.mirror)
+    if options.only == "window":
+        measures += window_bench.run(image=options.image)
     print(as_json(measures) if options.json else as_table(measures))
     return 1 if any(measure.passed is False for measure in measures) else 0
 

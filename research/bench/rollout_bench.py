@@ -214,6 +214,38 @@ class _Sandbox(LocalSandbox):
             return super().exec(command, **options)
 
 
+def begin_rows(store: Store, scaffold: str, opening: Sequence[Entry]) -> None:
+    """Write the rows of a trajectory ``bench`` that begins with `opening`, and of what it belongs to."""
+    repository = {
+        "id": 1,
+        "host": "h",
+        "owner": "o",
+        "name": "n",
+        "location": "l",
+        "default_branch": None,
+        "node_id": None,
+    }
+    trajectory = {
+        "id": "bench",
+        "chain_id": "bench",
+        "sample": 0,
+        "parent_id": None,
+        "parent_step": None,
+        "scaffold": scaffold,
+        "model": "said",
+        "judge": None,
+        "options": "{}",
+        "options_hash": "",
+        "prompts": "{}",
+        "tools": "[]",
+    }
+    with store.transaction() as tx:
+        tx.upsert(Repository, [repository])
+        tx.upsert(Chain, [{"id": "bench", "repository_id": 1, "length": 1, "licence": None, "language": None}])
+        begin_trajectory(tx, trajectory)
+        write_entries(tx, "bench", opening)
+
+
 def _ours(scaffold: ReactScaffold, folder: Path, script: list[str]) -> Run:
     """An attempt of ours, with ledger and rows in a database."""
     run = Run()
@@ -226,40 +258,7 @@ def _ours(scaffold: ReactScaffold, folder: Path, script: list[str]) -> Run:
     sandbox = _Sandbox(SandboxConfig(None, workdir=str(folder / "work")), unsafe=True)
     sandbox.measured = run
     try:
-        with store.transaction() as tx:
-            tx.upsert(
-                Repository,
-                [
-                    {
-                        "id": 1,
-                        "host": "h",
-                        "owner": "o",
-                        "name": "n",
-                        "location": "l",
-                        "default_branch": None,
-                        "node_id": None,
-                    }
-                ],
-            )
-            tx.upsert(Chain, [{"id": "bench", "repository_id": 1, "length": 1, "licence": None, "language": None}])
-            begin_trajectory(
-                tx,
-                {
-                    "id": "bench",
-                    "chain_id": "bench",
-                    "sample": 0,
-                    "parent_id": None,
-                    "parent_step": None,
-                    "scaffold": scaffold.name,
-                    "model": "said",
-                    "judge": None,
-                    "options": "{}",
-                    "options_hash": "",
-                    "prompts": "{}",
-                    "tools": "[]",
-                },
-            )
-            write_entries(tx, "bench", opening)
+        begin_rows(store, scaffold.name, opening)
         gateway = Gateway(SqlLedger(store, "bench"), Route(_model(script, run), Price(1.0, 2.0)), budget_usd=1000.0)
         recorder = StoreRecorder(store, "bench", opening)
         with sandbox:

@@ -8,7 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from research.bench import chains_bench, entities_bench, git_bench, placing_bench, rollout_bench, sandbox_bench
+from research.bench import (
+    chains_bench,
+    entities_bench,
+    git_bench,
+    placing_bench,
+    rollout_bench,
+    sandbox_bench,
+    window_bench,
+)
 from research.bench.__main__ import main
 from research.bench.generated import generate
 from research.bench.measures import Measure, as_json, as_table
@@ -60,6 +68,32 @@ def test_the_sandbox_bench_measures_what_it_says(tmp_path: Path) -> None:
         assert all(0 < search[name] < 60 for name in ("snapshot", "branch", "restore", "forget", "move_tree to B_t"))
         assert 0 < search["100 snapshots, each restored"] <= search["100 snapshots, none restored"]
     assert [measure.value for measure in measures if measure.name == "load average before"] > [0]
+
+
+@pytest.mark.parametrize("backend", [pytest.param("docker", marks=pytest.mark.docker), "local"])
+@pytest.mark.usefixtures("bubblewrap")
+def test_the_window_bench_counts_every_second_of_a_window_once(backend: str) -> None:
+    measures = window_bench.run(files=[6], backends=[backend])
+    window = {
+        measure.name: measure for measure in measures if measure.bench == f"a curated window in {backend}, 6 files"
+    }
+    parts = [window[name] for name in (*window_bench.PARTS, window_bench.REST)]
+    assert sum(part.value for part in parts) == pytest.approx(window["in all"].value)
+    assert all(0 < part.value < 60 for part in parts)
+    steps = 10 + 10 + 6 + 6
+    for name in ("leftovers", window_bench.COMMANDS):
+        assert window[name].note.startswith(f"{steps} times"), "variants begin at the fifth step of their seeds"
+    assert window["snapshot"].note.startswith(f"{steps + 1} times"), "and the window's own"
+    assert [window[name].note.split()[0] for name in ("branch", "close of a branch", "restore")] == ["4", "4", "1"]
+    assert window["snapshots of a window"].note == f"{steps} of them"
+    assert 0 < window["snapshots of a window"].value * 25 == pytest.approx(window["snapshots of 100 candidates"].value)
+
+
+def test_the_window_bench_names_a_backend_that_does_not_work_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere/docker.sock")
+    [named, *machine] = window_bench.run(files=[6], backends=["docker"])
+    assert named.name == "not measured" and "/nowhere/docker.sock" in named.note
+    assert {measure.bench for measure in machine} == {"the machine meanwhile"}
 
 
 @pytest.mark.mini
