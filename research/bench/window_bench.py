@@ -20,6 +20,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 from unittest.mock import patch
+from weakref import WeakSet
 
 from environments.checkouts.checkout import place_tree
 from environments.checkouts.tracking import Tracker
@@ -54,13 +55,16 @@ CANDIDATES = 100
 """Of so many the disk is computed from that of a window's."""
 
 MODEL, DISK, COMMANDS, REST = "model", "disk", "exec of the agent's own commands", "the rest, in this process"
+MADE, FIRST_TREE, LATER_TREE = "tracker, made", "tracker, first tree of a branch", "tracker, later trees"
 PARTS = (
     "snapshot",
     "branch",
     "close of a branch",
     "restore",
     "forget",
-    "tracker",
+    MADE,
+    FIRST_TREE,
+    LATER_TREE,
     "leftovers",
     "names of S_t",
     "store",
@@ -116,13 +120,13 @@ def _watched(kind: type, clock: Clock) -> Iterator[None]:
         *((kind, name, name) for name in ("snapshot", "branch", "restore", "forget", "leftovers")),
         (kind, "close", "close of a branch"),
         (kind, "exec", COMMANDS),
-        (Tracker, "__init__", "tracker"),
-        (Tracker, "take", "tracker"),
+        (Tracker, "__init__", MADE),
         (stage_module, "defined_names_at", "names of S_t"),
     ]
     with ExitStack() as patches:
         for owner, name, part in watched:
             patches.enter_context(patch.object(owner, name, _timed(getattr(owner, name), clock, part)))
+        patches.enter_context(patch.object(Tracker, "take", _timed_tree(Tracker.take, clock)))
         for name in ("transaction", "reading"):
             patches.enter_context(patch.object(Store, name, _timed_block(getattr(Store, name), clock)))
         yield
@@ -135,6 +139,17 @@ def _timed(function: Callable[..., Any], clock: Clock, part: str) -> Callable[..
             return function(*arguments, **named)
 
     return call
+
+
+def _timed_tree(take: Callable[[Tracker], str], clock: Clock) -> Callable[[Tracker], str]:
+    seen = WeakSet[Tracker]()
+
+    def tree(tracker: Tracker) -> str:
+        with clock.part(LATER_TREE if tracker in seen else FIRST_TREE):
+            seen.add(tracker)
+            return take(tracker)
+
+    return tree
 
 
 def _timed_block(function: Callable[..., Any], clock: Clock) -> Callable[..., Any]:
