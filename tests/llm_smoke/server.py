@@ -10,8 +10,8 @@ import signal
 import sys
 from pathlib import Path
 
-CONTEXT = 1024
-"""Tokens of context of a slot. Small, so that a prompt can be too long and its refusal quick."""
+CONTEXT = 2048
+"""Tokens of context of a slot. Small, so that a prompt can be too long and its refusal quick; windows' prompts fit."""
 
 SLOTS = 2
 

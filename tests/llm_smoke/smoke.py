@@ -13,19 +13,29 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 from pydantic import BaseModel
 
 from prchain.errors import ContextTooLong, EndpointTimeout
+from prchain.llm.endpoint import Endpoint
 from prchain.llm.gateway import Gateway, Question
+from prchain.llm.model import ToolCall
 from prchain.llm.prompts import Prompt
+from prchain.llm.replies import closed_schema
 from prchain.llm.setup import make_gateway
-from prchain.settings import Settings
+from prchain.settings import PurposeSettings, Settings
 from sql.ledger import SqlLedger
 from sql.store import Store
 from tests.memory_ledger import MemoryLedger
+from trajectories.curation.nodes import Action, ActionTool, Node, NodeKind
+from trajectories.curation.windows.establishing import LlmVerifier, VerifierReply
+from trajectories.curation.windows.grounding import RewriteFault
+from trajectories.curation.windows.judging import GroundReply, LlmClaimJudge
+from trajectories.curation.windows.options import ESTABLISH, GROUND, Asked
+from trajectories.curation.windows.steps import steps_of
+from trajectories.model import Entry, EntryKind
 
 SERVER_PYTHON = "PRCHAIN_TEST_LLM_PYTHON"
 """The Python that has the server and the model; `make test-llm` sets it."""
@@ -126,3 +136,52 @@ def test_a_reply_that_takes_too_long_is_named_and_may_be_paid(settings: Settings
     assert caught.value.billed
     assert hasty.spending().usd > 0
     hasty.close()
+
+
+def test_the_readers_of_windows_send_their_schema_and_end_in_a_finding_or_a_named_fault(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bodies: list[dict[str, Any]] = []
+    post = Endpoint.post
+
+    def noted(self: Endpoint, body: dict[str, Any]) -> bytes:
+        bodies.append(body)
+        return post(self, body)
+
+    monkeypatch.setattr(Endpoint, "post", noted)
+    short = {purpose: PurposeSettings(max_tokens=64) for purpose in (ESTABLISH, GROUND)}
+    ledger = MemoryLedger()
+    gateway = make_gateway(settings.model_copy(update={"purposes": short}), ledger)
+    gateway.repeats = 0
+    query = "Make `total` in src/sums.py count from one."
+    before = [Entry(0, 1, 1, 0, EntryKind.QUERY, "user", query)]
+    call = ToolCall("call_1", "bash", '{"command": "cat src/sums.py"}')
+    [step] = steps_of(
+        [
+            Entry(1, 1, 1, 1, EntryKind.TURN, "assistant", "I read the file.", tool_calls=(call,)),
+            Entry(2, 1, 1, 1, EntryKind.OBSERVATION, "tool", "START = 0\n", tool_call_id="call_1", tool_name="bash"),
+        ]
+    )
+    look = Action(ActionTool.BASH, command="cat src/sums.py")
+    node = Node("f1", NodeKind.STATIC_FACT, "src/sums.py begins to count at 0", look)
+
+    findings = LlmVerifier(gateway, Asked.STEP, sample=0).established("t/1/1/0", query, before, step, [node])
+    assert findings.calls == 1
+    assert {found.node for found in findings.established} <= {"f1"}
+    unanswered = [note for note in findings.notes if "no answer" in note]
+    assert unanswered in ([], ["step 1: the verifier gave no answer: bad_reply"])
+    assert (findings.usd is not None and findings.usd > 0) or unanswered
+
+    verdict = LlmClaimJudge(gateway, sample=0).judge("t/1/1/2", query, before, "assistant:\nIt begins at 0, I say.")
+    if verdict.usd is None:
+        assert verdict.faults == (RewriteFault("judge", "no verdict: bad_reply"),)
+    else:
+        assert verdict.usd > 0
+        assert {fault.rule for fault in verdict.faults} <= {"J1", "J2", "J3", "J4", "judge"}
+
+    sent = {body["response_format"]["json_schema"]["name"]: body["response_format"]["json_schema"] for body in bodies}
+    for shape in (VerifierReply, GroundReply):
+        assert sent[shape.__name__]["schema"] == closed_schema(shape)
+    assert all(each.state == "stored" and each.reply is not None for each in ledger.calls), "the server refused none"
+    assert {each.key.purpose for each in ledger.calls} == {ESTABLISH, GROUND}
+    gateway.close()
