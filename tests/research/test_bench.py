@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from prchain.errors import EngineUnavailable
 from research.bench import (
     chains_bench,
     entities_bench,
@@ -92,9 +93,12 @@ def test_the_window_bench_counts_every_second_of_a_window_once(backend: str) -> 
 
 
 def test_the_window_bench_names_a_backend_that_does_not_work_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere/docker.sock")
+    def connect(url: str | None) -> None:
+        raise EngineUnavailable(f"no engine answers at {url}")
+
+    monkeypatch.setattr("environments.sandboxes.docker.connect", connect)
     [named, *machine] = window_bench.run(files=[6], backends=["docker"])
-    assert named.name == "not measured" and "/nowhere/docker.sock" in named.note
+    assert named.name == "not measured" and named.note == "no engine answers at None"
     assert {measure.bench for measure in machine} == {"the machine meanwhile"}
 
 
