@@ -390,8 +390,10 @@ _ESTABLISHED = ("position", "window_number", "candidate", "node", "step", "evide
 
 
 @contextmanager
-def curation_world(folder: Path, chains: Sequence[Sequence[int]] = ((1,),)) -> Iterator[CurationWorld]:
+def curation_world(
+    folder: Path, chains: Sequence[Sequence[int]] = ((1,),), *, url: str | None = None
+) -> Iterator[CurationWorld]:
     """The world of `graph_world`, in which the graphs of first stages are made."""
-    with graph_world(folder, chains) as graphs:
+    with graph_world(folder, chains, url=url) as graphs:
         assert set(graphs.run().run(1).counts) == {"converged"}
         yield CurationWorld(graphs)

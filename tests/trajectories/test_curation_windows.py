@@ -141,6 +141,15 @@ class TestARun:
         print_windows(page)
         assert alone in capsys.readouterr().out
 
+    @pytest.mark.postgres
+    def test_on_postgresql_its_rows_are_those_on_sqlite(self, tmp_path: Path, postgres_url: str) -> None:
+        wholes = []
+        for name, url in (("file", None), ("server", postgres_url)):
+            (tmp_path / name).mkdir()
+            with curation_world(tmp_path / name, url=url) as made:
+                wholes.append(made.whole(made.curate()))
+        assert wholes[0] == wholes[1]
+
     def test_a_finished_trajectory_is_not_made_again(self, world: CurationWorld) -> None:
         world.curate()
         model = CurationModel()
