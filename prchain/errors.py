@@ -66,7 +66,8 @@
     |   |-- ProofOutdated            its gate needs tests, and they were proved in another image
     |   |-- TextsChanged             its task was written anew while it waited to begin
     |   `-- StepUnknown              it is to begin at a step that its parent has not, or has no tree of
-    |-- CurationError         a process graph that cannot be made
+    |-- CurationError         a process graph that cannot be made, or used
+    |   |-- GraphUnusable            no trajectory can be grown along the stage's graph: there is none, or no node in it
     |   |-- ReferenceConflicts       its stage's reference does not apply to the tree that the stage starts on
     |   |-- Inexpressible            the reference changes modes, links or binary files, which no edit can
     |   |-- AlreadyDone              the tree that the stage starts on holds the reference already

@@ -158,6 +158,8 @@ ELSEWHERE = {
     "make test-consumers": ("Makefile", "pytest tests/consumers/consumers.py"),
     "make mini": ("Makefile", "test: $(DEV) $(MINI)/.installed"),
     "make graph-stages": ("tests/research/test_graph_stages.py", "read_chains()"),
+    "make curated-stages": ("tests/research/test_curated_stages.py", "report([RESULT])"),
+    "make rewrites": ("tests/research/test_rewrites.py", "rewrites"),
     "make bench": ("tests/research/test_bench.py", "main(["),
     ".ci/run": (".ci/run", "make test\n"),
     "swebench eval": ("tests/chains/test_swebench.py", "eval_script"),

@@ -424,14 +424,21 @@ class TestPages:
     def test_the_list_says_how_each_graph_ended(self, world: GraphWorld, capsys: pytest.CaptureFixture[str]) -> None:
         world.run().run(1)
         world.run(PolicyModel(only(*steps(1))), options={"rounds": 4}).run(1)
-        listed = self.command(world, capsys, "list")
+        listed = self.command(world, capsys, "list", "--graphs")
         for name in world.ids():
             assert name in listed
         assert "2 graphs, 2 converged" in listed and "shop/till" in listed
-        rows = json.loads(self.command(world, capsys, "list", "--json"))
+        rows = json.loads(self.command(world, capsys, "list", "--graphs", "--json"))
         assert sorted(row["nodes"] for row in rows) == [3, len(KEPT)]
-        assert json.loads(self.command(world, capsys, "list", "--json", "--outcome", "capped")) == []
-        assert len(json.loads(self.command(world, capsys, "list", "--json", "--chain", world.rollouts.chains[0]))) == 2
+        assert json.loads(self.command(world, capsys, "list", "--graphs", "--json", "--outcome", "capped")) == []
+        assert (
+            len(
+                json.loads(
+                    self.command(world, capsys, "list", "--graphs", "--json", "--chain", world.rollouts.chains[0])
+                )
+            )
+            == 2
+        )
 
     def test_a_page_holds_the_tree_and_what_was_not_kept_and_why(
         self, world: GraphWorld, capsys: pytest.CaptureFixture[str], tmp_path: Path
@@ -476,7 +483,7 @@ class TestPages:
         pages = [
             self.command(world, capsys, "show", name, "--svg", "graph.svg"),
             self.command(world, capsys, "show", name, "--json"),
-            self.command(world, capsys, "list"),
+            self.command(world, capsys, "list", "--graphs"),
             self.command(world, capsys, "study", "nodes"),
         ]
         for page in pages:
@@ -488,7 +495,7 @@ class TestPages:
 
     def test_what_cannot_be_meant_is_one_line(self, world: GraphWorld, capsys: pytest.CaptureFixture[str]) -> None:
         for arguments, said in {
-            ("show", "ffff"): "no graph's id begins with",
+            ("show", "ffff"): "no id begins with 'ffff'",
             ("graphs", "--from", "ffff", "--backend", "local"): "no trajectory's id begins with",
             ("graphs", "--from", "ffff", "--carry", "reference", "--backend", "local"): "leave --carry and --stage out",
         }.items():
