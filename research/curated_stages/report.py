@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from research.curated_stages.runs import CuratedChain
 
-_LEAST_COVERED = 0.6
+_LEAST_COVERED = 0.5
 """Of the nodes of a stage's graph."""
 
 
