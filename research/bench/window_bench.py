@@ -41,8 +41,11 @@ from sql.store import Store
 from tests.models import FakeModel
 from trajectories.curation.graph import ProcessGraph
 from trajectories.curation.nodes import Action, ActionTool, Node, NodeKind
-from trajectories.curation.windows import stage as stage_module
+from trajectories.curation.windows import making
+from trajectories.curation.windows.candidates import WindowCandidate
 from trajectories.curation.windows.options import CURATOR, ESTABLISH, GROUND, WindowOptions
+from trajectories.curation.windows.progress import Standing
+from trajectories.curation.windows.rows import StoredWindow
 from trajectories.curation.windows.stage import CuratedStage, StageGraph
 from trajectories.model import Ending, Entry, EntryKind
 from trajectories.recorder import StoreRecorder
@@ -121,7 +124,7 @@ def _watched(kind: type, clock: Clock) -> Iterator[None]:
         (kind, "close", "close of a branch"),
         (kind, "exec", COMMANDS),
         (Tracker, "__init__", MADE),
-        (stage_module, "defined_names_at", "names of S_t"),
+        (making, "defined_names_at", "names of S_t"),
     ]
     with ExitStack() as patches:
         for owner, name, part in watched:
@@ -178,12 +181,11 @@ class _MeasuredStage(CuratedStage):
         self.clock.end()
         return AttemptResult(Ending.STEP_LIMIT, self._used)
 
-    def _forget(self, keep: str | None) -> None:
+    def _commit(self, window: StoredWindow, chosen: WindowCandidate) -> Standing:
         with self.clock.part(DISK):
-            names = {name for snapshots in self._snapshots.values() for name in snapshots.values() if name}
-            names -= {self._base or ""}
+            names = self._checkpoints.taken()
             self.taken, self.bytes = len(names), self.disk(names)
-        super()._forget(keep)
+        return super()._commit(window, chosen)
 
 
 def run(

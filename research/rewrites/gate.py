@@ -1,4 +1,4 @@
-"""The gates of a curated run that are code, as `trajectories.curation.windows.stage` asks them; the judge is left
+"""The gates of a curated run that are code, as `trajectories.curation.windows.making` asks them; the judge is left
 out."""
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from prchain.llm.model import Reply, ToolCall
 from research.rewrites.cases import HandRewrite, RewriteStage
 from research.rewrites.conversation import WORKDIR, conversation, turn, write_tree
 from trajectories.curation.graph import defined_names_at
-from trajectories.curation.windows.grounding import RewriteFault, form_faults, observed, unshown
+from trajectories.curation.windows.grounding import RewriteFault, form_faults, unshown
+from trajectories.curation.windows.shown import observed
 from trajectories.curation.windows.steps import steps_of, transcript
 from trajectories.model import Entry
 from trajectories.scaffolds.tools.toolset import toolset

@@ -11,8 +11,9 @@ import pytest
 
 from prchain.llm.model import Reply, ToolCall
 from tests.growth import assert_linear
-from trajectories.curation.windows.grounding import Shown, form_faults, observed, unshown
+from trajectories.curation.windows.grounding import form_faults, unshown
 from trajectories.curation.windows.scripts import own_names, parts_of
+from trajectories.curation.windows.shown import Shown, observed
 from trajectories.curation.windows.steps import Step
 from trajectories.model import Entry, EntryKind
 from trajectories.scaffolds.tools.toolset import toolset

@@ -16,8 +16,9 @@ from sql.ledger import SqlLedger
 from sql.store import Store
 from tests.databases import open_new
 from tests.models import FakeModel
-from trajectories.curation.windows.grounding import form_faults, observed, unshown
+from trajectories.curation.windows.grounding import form_faults, unshown
 from trajectories.curation.windows.judging import LlmClaimJudge
+from trajectories.curation.windows.shown import observed
 from trajectories.curation.windows.steps import Step, steps_of, transcript
 from trajectories.model import Entry, EntryKind
 from trajectories.scaffolds.tools.toolset import toolset

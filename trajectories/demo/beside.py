@@ -8,9 +8,9 @@ from pathlib import PurePosixPath
 
 from sql.store import Store, Transaction
 from sql.tables import Trajectory, Verdict
-from trajectories.curation.windows.scaffold import NAME as CURATED
 from trajectories.curation.windows.steps import Step, steps_of
 from trajectories.rows import read_entries
+from trajectories.scaffolds.privileged import CURATED
 from trajectories.scaffolds.tools.edits import EDITOR
 
 WIDTH = 80

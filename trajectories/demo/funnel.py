@@ -26,7 +26,7 @@ from sql.tables import (
     Validation,
     Verdict,
 )
-from trajectories.curation.windows.scaffold import NAME as CURATED
+from trajectories.scaffolds.privileged import CURATED
 
 _WIDTH = 96
 

@@ -100,3 +100,19 @@ def committable(candidates: Sequence[WindowCandidate]) -> list[WindowCandidate]:
     """The candidates of which one is committed: those that go on; where there is none, those that ended otherwise."""
     whole = [candidate for candidate in candidates if candidate.outcome in GOES_ON]
     return whole or [candidate for candidate in candidates if candidate.outcome not in DROPPED]
+
+
+def entries_before(entries: Sequence[Entry], step: int) -> list[Entry]:
+    """The entries before a step."""
+    return [entry for entry in entries if entry.step < step]
+
+
+def first_steps(candidate: WindowCandidate, count: int) -> list[Entry]:
+    """The entries of a candidate's first steps."""
+    steps = candidate.steps
+    return list(candidate.entries) if count >= len(steps) else entries_before(candidate.entries, steps[count].number)
+
+
+def tree_after(entries: Sequence[Entry], before: str) -> str:
+    """The tree after entries that follow the tree `before`."""
+    return next((entry.tree for entry in reversed(entries) if entry.tree), before)

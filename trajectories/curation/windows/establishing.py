@@ -19,7 +19,8 @@ from trajectories.curation.masking import shows
 from trajectories.curation.nodes import Action, ActionTool, Node, NodeKind
 from trajectories.curation.replay import is_frame
 from trajectories.curation.surfaced import Surfaced
-from trajectories.curation.windows.options import ESTABLISH, READER_SAMPLING, Asked
+from trajectories.curation.windows.options import ESTABLISH, Asked
+from trajectories.curation.windows.questions import reader_question
 from trajectories.curation.windows.steps import Step, said, texts_of, transcript
 from trajectories.model import Entry
 from trajectories.scaffolds.tools.edits import EDITOR
@@ -144,18 +145,8 @@ class LlmVerifier:
         texts = {node.name: node_words(node) for node in nodes}
         past, now = transcript(before), transcript([step.turn, *step.observations])
         fence = Fence(query, past, now, *texts.values())
-        sampling = self._gateway.resolved(ESTABLISH, usual=READER_SAMPLING)
         messages = self._prompt.render(query=query, past=past, step=now, number=step.number, nodes=texts, fence=fence)
-        return Question(
-            ESTABLISH,
-            subject,
-            self._prompt,
-            messages,
-            sampling["max_tokens"],
-            sampling.get("temperature"),
-            self._sample,
-            top_p=sampling.get("top_p"),
-        )
+        return reader_question(self._gateway, ESTABLISH, subject, self._prompt, messages, self._sample)
 
 
 def verifier_prompt() -> Prompt:

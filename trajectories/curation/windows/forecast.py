@@ -18,10 +18,10 @@ from sql.tables import LlmCall, Trajectory, TrajectoryStage
 from trajectories.curation.forecast import forecast as graph_forecast
 from trajectories.curation.options import CRITIC, PROPOSER, GraphOptions
 from trajectories.curation.windows.options import CURATOR, ESTABLISH, GROUND, Asked, Pick, WindowOptions
-from trajectories.curation.windows.scaffold import NAME
 from trajectories.identity import LENGTH
 from trajectories.outcomes import FINAL
 from trajectories.scaffolds.attempt_loop import PURPOSE as AGENT
+from trajectories.scaffolds.privileged import CURATED
 
 FEWEST = 5
 """The fewest ended trajectories whose medians are used."""
@@ -112,7 +112,7 @@ def _stored(tx: Transaction, gateway: Gateway) -> dict[str, list[tuple[float, fl
         .join(Trajectory, Trajectory.id == TrajectoryStage.trajectory_id)
         .where(
             TrajectoryStage.attempts > 0,
-            Trajectory.scaffold == NAME,
+            Trajectory.scaffold == CURATED,
             Trajectory.model == gateway.model_name(AGENT),
             Trajectory.outcome.in_(FINAL),
         )

@@ -1,25 +1,23 @@
 """What code decides of a rewritten step: that it names nothing the conversation has not shown (the referential half of
 Ground; P2T, section 4.2 and appendix H), and that it is one whole call without words on how it came about (C3 to C5).
 
-Everything that the conversation holds counts as shown: the query, observations, and what the assistant wrote (appendix
-H). In prose a plain word is a name only where it is quoted as code, looks like code, or is defined in S_t. In a call
-every name counts, but for those that belong to no repository: programs, their options, and Python's own modules.
+In prose a plain word is a name only where it is quoted as code, looks like code, or is defined in S_t. In a call every
+name counts, but for those that belong to no repository: programs, their options, and Python's own modules.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import combinations
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from prchain.identifiers import identifiers, is_code_name, name_parts
 from trajectories.curation.entities import Entity, EntityKind, entities, normalized_path
 from trajectories.curation.gates import SECRET_WORDS, abbreviation
-from trajectories.curation.surfaced import Surfaced
-from trajectories.curation.windows.lines import LinesByFile, lines_shown, listed, paths_of
+from trajectories.curation.windows.lines import paths_of
 from trajectories.curation.windows.scripts import own_names, parts_of, without_strings
-from trajectories.curation.windows.steps import Step, steps_of, texts_of
+from trajectories.curation.windows.shown import DOTTED, NAMES, SHORTEST, Shown
+from trajectories.curation.windows.steps import Step, texts_of
 from trajectories.curation.windows.world import (
     FOLDERS,
     imported_names,
@@ -31,7 +29,6 @@ from trajectories.curation.windows.world import (
     standard_names,
     without_worldly,
 )
-from trajectories.model import Entry, EntryKind
 from trajectories.scaffolds.tools.edits import EDITOR
 from trajectories.scaffolds.tools.think import Think
 from trajectories.scaffolds.turns import ParsedCall
@@ -58,88 +55,9 @@ _META = re.compile(
 )
 """Words on being guided (C4, J3)."""
 
+_NUMBERS = frozenset({EntityKind.LINE, EntityKind.NUMBER})
 _LONGEST_LINE = 7
 """Digits from which on a number is no line's."""
-_MOST_PARTS = 6
-"""Words of a name whose runs are looked at."""
-
-
-class Shown(Surfaced):
-    """Obs(h): what a conversation has shown, with the lines of files."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.lines = LinesByFile()
-        self._runs: set[tuple[bool, tuple[str, ...]]] = set()
-
-    def add(self, found: Iterable[Entity]) -> None:
-        """See `Surfaced.add`."""
-        found = list(found)
-        super().add(found)
-        for entity in found:
-            if entity.kind in {EntityKind.NAME, EntityKind.DEFINED, EntityKind.PATH}:
-                for name in identifiers(entity.text):
-                    parts = name_parts(name)
-                    if len(parts) <= _MOST_PARTS:
-                        ends = combinations(range(len(parts) + 1), 2)
-                        self._runs |= {(_is_pascal(name), parts[start:end]) for start, end in ends}
-                        # one word is the same in each spelling
-                        self._runs |= {(spelt, (part,)) for part in parts for spelt in (False, True)}
-
-    def holds(self, entity: Entity) -> bool:
-        """See `Surfaced.holds`. A name is also held by a longer one of which it is a run of words (``strip`` by
-        ``strip_ansi``), and a dotted name by names of which each was shown: the class here, its method there."""
-        if super().holds(entity):
-            return True
-        if entity.kind is EntityKind.PATH and entity.text.endswith(_BESIDE):
-            return super().holds(Entity(EntityKind.PATH, entity.text.rpartition("/")[0]))
-        if entity.kind in DOTTED:
-            return all(self.knows(part) for part in entity.text.split("."))
-        return entity.kind in NAMES and (_is_pascal(entity.text), name_parts(entity.text)) in self._runs
-
-    def knows(self, name: str) -> bool:
-        """Whether a part of a dotted name was shown, or tells nothing."""
-        return len(name) < _SHORTEST or is_worldly(name) or self.holds(Entity(EntityKind.NAME, name))
-
-
-def _is_pascal(name: str) -> bool:
-    return "_" not in name.strip("_") and not name.islower() and not name.isupper()
-
-
-_SHORTEST = 3
-_BESIDE = ("/__init__.py", "/conftest.py")
-"""Files that lie in nearly every folder that was shown."""
-_NUMBERS = frozenset({EntityKind.LINE, EntityKind.NUMBER})
-NAMES = frozenset({EntityKind.NAME, EntityKind.DEFINED, EntityKind.ERROR})
-DOTTED = frozenset({EntityKind.MODULE, EntityKind.QUALIFIED})
-
-
-def observed(query: str, entries: Iterable[Entry], roots: Collection[str]) -> Shown:
-    """Obs(h): what a conversation has shown, the query included."""
-    kept = [entry for entry in entries if entry.kind is not EntryKind.SYSTEM]
-    surfaced = Shown()
-    for text in (query, *map(texts_shown, kept)):
-        surfaced.add(entities(text, roots=roots))
-    said = frozenset({EntityKind.LINE})
-    told = (entry.content for entry in kept if entry.role == "user")
-    for entity in entities("\n".join((query, *told)), roots=roots, kinds=said):
-        surfaced.lines.add("", map(int, entity.text.split("-")))
-    for step in steps_of(kept):
-        for call, arguments, result in step.calls:
-            if result is not None:
-                for path, lines in lines_shown(arguments, result.content, roots):
-                    surfaced.lines.add(path, lines)
-                for path in listed(call.name, arguments, result.content):
-                    surfaced.add([Entity(EntityKind.PATH, normalized_path(path, roots))])
-    return surfaced
-
-
-def texts_shown(entry: Entry) -> str:
-    """What an entry adds to the conversation."""
-    if entry.kind is not EntryKind.TURN:
-        return entry.content
-    [step] = steps_of([entry])
-    return step.words
 
 
 def form_faults(words: str, calls: Sequence[ParsedCall], replaced: Step) -> list[RewriteFault]:
@@ -286,7 +204,7 @@ def _script_entities(code: str, defined: Defined, roots: Collection[str], *, var
     plain = _of_repository(entities(without_strings(code), roots=roots, kinds=NAMES | DOTTED))
     for entity in {*prose_entities(code, defined, roots), *plain}:
         if entity.kind in DOTTED:
-            names = [name for name in entity.text.split(".") if name not in own and len(name) >= _SHORTEST]
+            names = [name for name in entity.text.split(".") if name not in own and len(name) >= SHORTEST]
             yield from (Entity(EntityKind.NAME, name) for name in names if not is_worldly(name))
         elif entity.kind is EntityKind.NUMBER and _tells_nothing(entity.text):
             continue
@@ -297,7 +215,7 @@ def _script_entities(code: str, defined: Defined, roots: Collection[str], *, var
 def _tells_nothing(number: str) -> bool:
     """Whether a number is one of those that anybody takes to try something: short, round, a power of two or one less,
     digits in a row."""
-    if len(number) <= _SHORTEST or number in "01234567890" or len(set(number)) == 1:
+    if len(number) <= SHORTEST or number in "01234567890" or len(set(number)) == 1:
         return True
     if len(number) >= _LONGEST_LINE:
         return not number.strip("0")[1:]

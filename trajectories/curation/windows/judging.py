@@ -10,10 +10,11 @@ from typing import Protocol
 from pydantic import BaseModel
 
 from prchain.errors import BadReply, ContextTooLong
-from prchain.llm.gateway import Gateway, Question
+from prchain.llm.gateway import Gateway
 from prchain.llm.prompts import Fence, Prompt, load_prompt
 from trajectories.curation.windows.grounding import RewriteFault
-from trajectories.curation.windows.options import GROUND, READER_SAMPLING
+from trajectories.curation.windows.options import GROUND
+from trajectories.curation.windows.questions import reader_question
 from trajectories.curation.windows.steps import transcript
 from trajectories.model import Entry
 
@@ -54,17 +55,7 @@ class LlmClaimJudge:
         """See `ClaimJudge`."""
         past = transcript(before)
         messages = self._prompt.render(query=query, past=past, step=proposed, fence=Fence(query, past, proposed))
-        sampling = self._gateway.resolved(GROUND, usual=READER_SAMPLING)
-        question = Question(
-            GROUND,
-            subject,
-            self._prompt,
-            messages,
-            sampling["max_tokens"],
-            sampling.get("temperature"),
-            self._sample,
-            top_p=sampling.get("top_p"),
-        )
+        question = reader_question(self._gateway, GROUND, subject, self._prompt, messages, self._sample)
         try:
             answer = self._gateway.ask_for(question, GroundReply)
         except (BadReply, ContextTooLong) as error:

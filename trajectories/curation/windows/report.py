@@ -12,9 +12,9 @@ from sql.tables import Trajectory
 from trajectories.curation.rows import find_graph
 from trajectories.curation.windows.candidates import DROPPED, WindowCandidate
 from trajectories.curation.windows.rows import StoredWindow, read_candidates, read_windows
-from trajectories.curation.windows.scaffold import NAME
 from trajectories.rollouts.report import list_trajectories, print_trajectories
 from trajectories.rows import find_trajectory
+from trajectories.scaffolds.privileged import CURATED
 
 _REASON = 160
 _EVIDENCE = 80
@@ -24,7 +24,7 @@ def list_curated(
     store: Store, repository: str | None = None, chain: str | None = None, outcome: str | None = None
 ) -> list[dict[str, Any]]:
     """One row per curated trajectory. Raises `UsageError` for an unknown chain."""
-    return [row for row in list_trajectories(store, repository, chain, outcome) if row["scaffold"] == NAME]
+    return [row for row in list_trajectories(store, repository, chain, outcome) if row["scaffold"] == CURATED]
 
 
 def print_curated(rows: list[dict[str, Any]]) -> None:
@@ -59,7 +59,7 @@ def curated_page(store: Store, prefix: str) -> dict[str, Any]:
         name = find_trajectory(tx, prefix)
         [values] = tx.rows(Trajectory, *columns, id=name)
         row = dict(zip(columns, values, strict=True))
-        if row["scaffold"] != NAME:
+        if row["scaffold"] != CURATED:
             raise UsageError(f"trajectory {name} was not curated; `prchain rollouts show {name}` prints it")
         windows = [(window, read_candidates(tx, window.key)) for window in read_windows(tx, name)]
     decided = json.loads(row.pop("decided_by") or "{}")

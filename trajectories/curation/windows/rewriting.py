@@ -18,8 +18,9 @@ from trajectories.curation.graph import ProcessGraph
 from trajectories.curation.nodes import ActionTool, Node, NodeKind
 from trajectories.curation.surfaced import Surfaced
 from trajectories.curation.windows.establishing import node_words
-from trajectories.curation.windows.options import CURATOR, READER_SAMPLING
+from trajectories.curation.windows.options import CURATOR
 from trajectories.curation.windows.progress import Standing, StepProgress, open_nodes
+from trajectories.curation.windows.questions import reader_question
 from trajectories.curation.windows.steps import Step, transcript
 from trajectories.model import Entry
 
@@ -168,17 +169,7 @@ class Curator:
         return Rewrite(answer.reply, answer.cost)
 
     def _question(self, subject: str, prompt: Prompt, messages: tuple[Message, ...]) -> Question:
-        sampling = self._gateway.resolved(CURATOR, usual=READER_SAMPLING)
-        return Question(
-            CURATOR,
-            subject,
-            prompt,
-            messages,
-            sampling["max_tokens"],
-            sampling.get("temperature"),
-            self._sample,
-            top_p=sampling.get("top_p"),
-        )
+        return reader_question(self._gateway, CURATOR, subject, prompt, messages, self._sample)
 
 
 def curator_prompts() -> Mapping[str, Prompt]:

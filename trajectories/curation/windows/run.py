@@ -25,7 +25,7 @@ from trajectories.curation.run import GraphContext
 from trajectories.curation.windows.forecast import CurationForecast, forecast
 from trajectories.curation.windows.graphs import GraphShelf
 from trajectories.curation.windows.options import AGENT_SAMPLING, READER_SAMPLING, READERS, WindowOptions
-from trajectories.curation.windows.scaffold import NAME, CuratedScaffold
+from trajectories.curation.windows.scaffold import CuratedScaffold
 from trajectories.model import AgentLimits
 from trajectories.options import STAGE_STEPS, Gate, RolloutOptions
 from trajectories.rollouts.rollout import RunContext
@@ -33,6 +33,7 @@ from trajectories.rollouts.run import PendingRollouts, RolloutChoice, RolloutRun
 from trajectories.scaffolds.attempt_loop import PURPOSE as AGENT
 from trajectories.scaffolds.attempt_loop import LoopSettings
 from trajectories.scaffolds.kinds.react import ReactScaffold
+from trajectories.scaffolds.privileged import CURATED
 from trajectories.task import read_task
 
 
@@ -60,7 +61,7 @@ def rollout_options(gateway: Gateway, **chosen: Any) -> RolloutOptions:
     sampling = gateway.resolved(AGENT, usual=AGENT_SAMPLING)
     limits = AgentLimits(steps=chosen.pop("steps", STAGE_STEPS))
     return RolloutOptions(
-        scaffold=NAME,
+        scaffold=CURATED,
         gate=Gate.TESTS,
         refinements=0,
         temperature=sampling.get("temperature"),

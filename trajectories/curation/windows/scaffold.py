@@ -20,9 +20,6 @@ from trajectories.scaffolds.kinds.react import ReactScaffold
 from trajectories.scaffolds.privileged import CURATED
 from trajectories.scaffolds.scaffold import AttemptResult, AttemptSpec, Observer, Recorder, StageAccess
 
-NAME = CURATED
-"""The scaffold's name, as trajectories keep it."""
-
 GraphOf = Callable[[StageAccess, int, str], StageGraph]
 """The graph of a stage: of what is known of it, its position, and the trajectory's id. Raises `GraphUnusable`."""
 
@@ -31,7 +28,7 @@ class CuratedScaffold:
     """The scaffold ``curated``; see `trajectories.scaffolds.scaffold.Scaffold`. `agent` is the blinded agent; `decided`
     gives, of a chain, what its conversations depend on besides (`Scaffold.decided_by`)."""
 
-    name = NAME
+    name = CURATED
     version = "1"
 
     def __init__(
