@@ -21,7 +21,7 @@ from environments.images.building import USER, BuildContainer
 from environments.images.buildtree import BuildTree
 from environments.images.image_settings import BuildSettings
 from environments.images.plans import BUILD, WORKDIR, ImagePlan
-from environments.sandboxes.engine import BASE_LABEL, IMAGE_LABEL, engine_failures
+from environments.sandboxes.engine import BASE_LABEL, IMAGE_LABEL, disk_usage, engine_failures
 from environments.sandboxes.leftovers import SNAPSHOT
 from prchain.errors import BuildFailed, ImageError, ImageMissing
 from prchain.timestamps import stamp
@@ -204,10 +204,8 @@ def ensure_base_image(engine: Any, name: str) -> Mapping[str, str]:
 def list_images(engine: Any) -> list[Image]:
     """The images that prchain built, for whichever database, newest first, each with its size beyond the layers
     that it shares."""
-    with engine_failures():
-        engine_images = engine.api.df()["Images"] or []
     found = []
-    for item in engine_images:
+    for item in disk_usage(engine)["Images"] or []:
         labels = item.get("Labels") or {}
         # A sandbox's snapshot inherits the labels of its image.
         if labels.get(IMAGE_LABEL) and not labels.get(SNAPSHOT):

@@ -7,6 +7,7 @@ import json
 import os
 import socket
 import ssl
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -23,6 +24,9 @@ BASE_LABEL = f"{LABEL}.base"
 IMAGE_LABEL = f"{LABEL}.image"
 """On base images, and on images of repositories."""
 
+_USAGE_BUSY = "disk usage operation is already running"
+_USAGE_PATIENCE, _USAGE_PAUSE = 300.0, 0.5
+"""Seconds to wait for another's request of disk usage, which reads every container's tree, and between two tries."""
 
 _DEFAULT = "unix:///var/run/docker.sock"
 """Where the SDK looks where nothing names an engine."""
@@ -91,6 +95,24 @@ def engine_failures(address: str = "") -> Iterator[None]:
             f"the Docker engine{address} does not answer: {why_silent(error)}; start it, or name another in "
             f"environments_engine or DOCKER_HOST{without}"
         ) from None
+
+
+def disk_usage(engine: Any) -> dict[str, Any]:
+    """What `GET /system/df` answers: `Images`, `Containers`, `Volumes`, `BuildCache`.
+
+    Engines before API 1.42 work on one such request at a time and refuse others, also another program's; these are
+    repeated until `_USAGE_PATIENCE` seconds have passed. Raises `ImageError`, `EngineUnavailable`.
+    """
+    until = time.monotonic() + _USAGE_PATIENCE
+    while True:
+        try:
+            with engine_failures():
+                usage: dict[str, Any] = engine.api.df()
+                return usage
+        except ImageError as error:
+            if _USAGE_BUSY not in str(error) or time.monotonic() >= until:
+                raise
+        time.sleep(_USAGE_PAUSE)
 
 
 def why_silent(error: BaseException) -> str:

@@ -14,8 +14,9 @@ import pytest
 import requests
 from docker.constants import DEFAULT_UNIX_SOCKET
 
-from environments.sandboxes.engine import connect, engine_failures, tried_address, why_silent
-from prchain.errors import EngineUnavailable
+from environments.sandboxes import engine
+from environments.sandboxes.engine import connect, disk_usage, engine_failures, tried_address, why_silent
+from prchain.errors import EngineUnavailable, ImageError
 
 WAYS_OUT = ("start it", "environments_engine or DOCKER_HOST", "--backend local")
 INTERNALS = ("Error(", "aborted", "Errno", "HTTPConnectionPool", "<", "Traceback")
@@ -106,3 +107,31 @@ def test_an_engine_that_goes_away_in_the_middle_is_told_without_an_address() -> 
         "the Docker engine does not answer: it ended the connection; start it, or name another in environments_engine "
         "or DOCKER_HOST"
     )
+
+
+class BusyEngine:
+    """An engine of API 1.41 that refuses the disk usage `times` times, with `says`."""
+
+    def __init__(self, times: int, says: str) -> None:
+        self.api, self.times, self.says = self, times, says
+
+    def df(self) -> dict[str, list[str]]:
+        self.times -= 1
+        if self.times >= 0:
+            raise docker.errors.APIError(self.says)
+        return {"Images": []}
+
+
+def test_the_disk_usage_is_waited_for_while_the_engine_counts_it_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "_USAGE_PAUSE", 0.0)
+    assert disk_usage(BusyEngine(3, "a disk usage operation is already running")) == {"Images": []}
+    monkeypatch.setattr(engine, "_USAGE_PATIENCE", 0.0)
+    with pytest.raises(ImageError, match="already running"):
+        disk_usage(BusyEngine(3, "a disk usage operation is already running"))
+
+
+def test_another_refusal_of_the_disk_usage_is_told_at_once() -> None:
+    refusing = BusyEngine(1, "no space left")
+    with pytest.raises(ImageError, match="no space left"):
+        disk_usage(refusing)
+    assert refusing.times == 0
