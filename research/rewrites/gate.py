@@ -19,10 +19,10 @@ from research.rewrites.conversation import WORKDIR, conversation, turn, write_tr
 from trajectories.curation.graph import defined_names_at
 from trajectories.curation.windows.grounding import RewriteFault, form_faults, unshown
 from trajectories.curation.windows.shown import observed
-from trajectories.curation.windows.steps import steps_of, transcript
 from trajectories.model import Entry
 from trajectories.scaffolds.tools.toolset import toolset
 from trajectories.scaffolds.turns import named_calls, read_turn
+from trajectories.steps import steps_of, transcript
 
 ROOTS = (WORKDIR,)
 

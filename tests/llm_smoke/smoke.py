@@ -34,8 +34,8 @@ from trajectories.curation.windows.establishing import LlmVerifier, VerifierRepl
 from trajectories.curation.windows.grounding import RewriteFault
 from trajectories.curation.windows.judging import GroundReply, LlmClaimJudge
 from trajectories.curation.windows.options import ESTABLISH, GROUND, Asked
-from trajectories.curation.windows.steps import steps_of
 from trajectories.model import Entry, EntryKind
+from trajectories.steps import steps_of
 
 SERVER_PYTHON = "PRCHAIN_TEST_LLM_PYTHON"
 """The Python that has the server and the model; `make test-llm` sets it."""

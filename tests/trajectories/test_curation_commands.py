@@ -17,8 +17,8 @@ from trajectories.curation.nodes import Action, ActionTool, Node, NodeKind
 from trajectories.curation.surfaced import Surfaced
 from trajectories.curation.windows.progress import Standing, StepProgress
 from trajectories.curation.windows.rewriting import ScoredSeed, pick_by_rule, places_of
-from trajectories.curation.windows.steps import steps_of
 from trajectories.model import Entry, EntryKind
+from trajectories.steps import steps_of
 
 
 @pytest.fixture(scope="module")

@@ -14,10 +14,10 @@ from tests.growth import assert_linear
 from trajectories.curation.windows.grounding import form_faults, unshown
 from trajectories.curation.windows.scripts import own_names, parts_of
 from trajectories.curation.windows.shown import Shown, observed
-from trajectories.curation.windows.steps import Step
 from trajectories.model import Entry, EntryKind
 from trajectories.scaffolds.tools.toolset import toolset
 from trajectories.scaffolds.turns import ParsedCall, named_calls, read_turn
+from trajectories.steps import Step
 
 ROOTS = ("/testbed",)
 TOOLS = toolset("full")

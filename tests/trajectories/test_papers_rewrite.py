@@ -19,10 +19,10 @@ from tests.models import FakeModel
 from trajectories.curation.windows.grounding import form_faults, unshown
 from trajectories.curation.windows.judging import LlmClaimJudge
 from trajectories.curation.windows.shown import observed
-from trajectories.curation.windows.steps import Step, steps_of, transcript
 from trajectories.model import Entry, EntryKind
 from trajectories.scaffolds.tools.toolset import toolset
 from trajectories.scaffolds.turns import ParsedCall, read_turn
+from trajectories.steps import Step, steps_of, transcript
 
 ROOTS = ("/testbed",)
 FILE = "moto/ec2/responses/security_groups.py"

@@ -8,10 +8,10 @@ from pathlib import PurePosixPath
 
 from sql.store import Store, Transaction
 from sql.tables import Trajectory, Verdict
-from trajectories.curation.windows.steps import Step, steps_of
 from trajectories.rows import read_entries
 from trajectories.scaffolds.privileged import CURATED
 from trajectories.scaffolds.tools.edits import EDITOR
+from trajectories.steps import Step, steps_of
 
 WIDTH = 80
 _GAP = " | "

@@ -26,10 +26,10 @@ from trajectories.curation.outcomes import BUILT
 from trajectories.curation.study_files import Study
 from trajectories.curation.svg import bars_svg
 from trajectories.curation.windows.establishing import StepFindings
-from trajectories.curation.windows.steps import Step, steps_of
 from trajectories.model import Entry, EntryKind
 from trajectories.outcomes import RUNNING, SUPERSEDED
 from trajectories.scaffolds.privileged import PRIVILEGED
+from trajectories.steps import Step, steps_of
 
 STAGE = 1
 """The only stage that is studied: every rollout of a chain begins it on the same tree, which is the graph's."""

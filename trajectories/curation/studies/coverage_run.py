@@ -25,9 +25,9 @@ from trajectories.curation.studies.coverage import (
 )
 from trajectories.curation.windows.establishing import LlmVerifier, StepFindings
 from trajectories.curation.windows.options import ESTABLISH, Asked
-from trajectories.curation.windows.steps import Step
 from trajectories.model import Entry
 from trajectories.rows import read_entries
+from trajectories.steps import Step
 
 COMMAND = "prchain curate study coverage"
 

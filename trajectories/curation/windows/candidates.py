@@ -12,8 +12,8 @@ from trajectories.curation.windows.grounding import RewriteFault
 from trajectories.curation.windows.options import LengthUnit
 from trajectories.curation.windows.progress import Premature, Standing, StepProgress, advanced
 from trajectories.curation.windows.selection import ScoredCandidate
-from trajectories.curation.windows.steps import Step, steps_of
 from trajectories.model import Ending, Entry
+from trajectories.steps import Step, steps_of
 
 OPEN = "open"
 """It has all steps of its window, and goes on."""

@@ -21,10 +21,10 @@ from trajectories.curation.replay import is_frame
 from trajectories.curation.surfaced import Surfaced
 from trajectories.curation.windows.options import ESTABLISH, Asked
 from trajectories.curation.windows.questions import reader_question
-from trajectories.curation.windows.steps import Step, said, texts_of, transcript
 from trajectories.model import Entry
 from trajectories.scaffolds.tools.edits import EDITOR
 from trajectories.scaffolds.tools.think import Think
+from trajectories.steps import Step, said, texts_of, transcript
 
 _SHORTEST_PART = 3
 """Characters of a quote that is a part of a line; a shorter one is a whole line."""

@@ -17,7 +17,6 @@ from trajectories.curation.gates import SECRET_WORDS, abbreviation
 from trajectories.curation.windows.lines import paths_of
 from trajectories.curation.windows.scripts import own_names, parts_of, without_strings
 from trajectories.curation.windows.shown import DOTTED, NAMES, SHORTEST, Shown
-from trajectories.curation.windows.steps import Step, texts_of
 from trajectories.curation.windows.world import (
     FOLDERS,
     imported_names,
@@ -32,6 +31,7 @@ from trajectories.curation.windows.world import (
 from trajectories.scaffolds.tools.edits import EDITOR
 from trajectories.scaffolds.tools.think import Think
 from trajectories.scaffolds.turns import ParsedCall
+from trajectories.steps import Step, texts_of
 
 Defined = Callable[[Collection[str]], Collection[str]]
 """Of some words, those that S_t defines (`trajectories.curation.graph.defined_names_at`)."""

@@ -15,8 +15,8 @@ from prchain.llm.prompts import Fence, Prompt, load_prompt
 from trajectories.curation.windows.grounding import RewriteFault
 from trajectories.curation.windows.options import GROUND
 from trajectories.curation.windows.questions import reader_question
-from trajectories.curation.windows.steps import transcript
 from trajectories.model import Entry
+from trajectories.steps import transcript
 
 _RULES = ("J1", "J2", "J3", "J4")
 

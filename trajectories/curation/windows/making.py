@@ -33,11 +33,11 @@ from trajectories.curation.windows.rewriting import Curator, Place, ScoredSeed, 
 from trajectories.curation.windows.rolling import Continuation, Roller
 from trajectories.curation.windows.rows import StoredWindow
 from trajectories.curation.windows.shown import Shown, observed
-from trajectories.curation.windows.steps import steps_of, transcript
 from trajectories.model import Entry, EntryKind
 from trajectories.scaffolds.kinds.react import ReactScaffold
 from trajectories.scaffolds.scaffold import AttemptSpec, Observer, StageAccess
 from trajectories.scaffolds.turns import named_calls, read_turn
+from trajectories.steps import steps_of, transcript
 
 
 @dataclass(frozen=True)

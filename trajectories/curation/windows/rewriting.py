@@ -21,8 +21,8 @@ from trajectories.curation.windows.establishing import node_words
 from trajectories.curation.windows.options import CURATOR
 from trajectories.curation.windows.progress import Standing, StepProgress, open_nodes
 from trajectories.curation.windows.questions import reader_question
-from trajectories.curation.windows.steps import Step, transcript
 from trajectories.model import Entry
+from trajectories.steps import Step, transcript
 
 PICK = "pick"
 """The prompt by which the curator picks; its calls count as `CURATOR`'s."""
