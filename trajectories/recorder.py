@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sql.store import Store
+from sql.store import Store, Transaction
 from trajectories.model import Entry, EntryKind
 from trajectories.rows import write_entries
+from trajectories.scaffolds.scaffold import Record
 
 
 class StoreRecorder:
@@ -39,9 +40,12 @@ class StoreRecorder:
         self._tree_requested = False
         self._track_anew = track_anew
 
-    def add(self, entries: Sequence[Entry]) -> None:
+    def add(self, entries: Sequence[Entry], records: Sequence[Record] = ()) -> None:
         """See `Recorder`. Raises `ValueError` for entries that do not follow the stored ones."""
         if not entries:
+            if records:
+                with self._store.transaction() as tx:
+                    _write(tx, records)
             return
         start = self.entries[-1].ordinal + 1 if self.entries else 0
         if [entry.ordinal for entry in entries] != list(range(start, start + len(entries))):
@@ -54,6 +58,7 @@ class StoreRecorder:
             kept[0] = replace(kept[0], details={**kept[0].details, **self._first_details})
         with self._store.transaction() as tx:
             write_entries(tx, self._id, kept)
+            _write(tx, records)
         self._first_details = {}
         self.entries.extend(kept)
 
@@ -85,9 +90,9 @@ class ReportingRecorder:
         self._inner = inner
         self._report_step = report_step
 
-    def add(self, entries: Sequence[Entry]) -> None:
+    def add(self, entries: Sequence[Entry], records: Sequence[Record] = ()) -> None:
         """See `Recorder`."""
-        self._inner.add(entries)
+        self._inner.add(entries, records)
         if entries:
             self._report_step(entries[-1].step)
 
@@ -98,3 +103,8 @@ class ReportingRecorder:
     def restored(self, tree: str) -> None:
         """See `Recorder`."""
         self._inner.restored(tree)
+
+
+def _write(tx: Transaction, records: Sequence[Record]) -> None:
+    for record in records:
+        record(tx)

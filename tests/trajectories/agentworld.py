@@ -20,7 +20,7 @@ from tests.memory_ledger import MemoryLedger
 from tests.models import FakeModel
 from trajectories.model import Entry, EntryKind
 from trajectories.scaffolds.kinds.react import ReactScaffold
-from trajectories.scaffolds.scaffold import AttemptResult, AttemptSpec, Observer
+from trajectories.scaffolds.scaffold import AttemptResult, AttemptSpec, Observer, Record
 
 ScriptedReply = Reply | LlmError | Callable[[Request], Reply]
 
@@ -45,11 +45,13 @@ class Memory:
 
     def __init__(self, trees: Iterable[str | None] = ()) -> None:
         self.batches: list[list[Entry]] = []
+        self.records: list[int] = []
         self.trees = list(trees)
         self.tree_calls = 0
 
-    def add(self, entries: Sequence[Entry]) -> None:
+    def add(self, entries: Sequence[Entry], records: Sequence[Record] = ()) -> None:
         self.batches.append(list(entries))
+        self.records.append(len(records))
 
     def tree(self) -> str | None:
         self.tree_calls += 1

@@ -38,7 +38,7 @@ from tests.trajectories.agentworld import (
 )
 from trajectories.model import AgentLimits, AgentUsage, Ending, Entry, EntryKind
 from trajectories.scaffolds.attempt_loop import LoopSettings
-from trajectories.scaffolds.context import used_by
+from trajectories.scaffolds.context import OLD_GUIDANCE, used_by
 from trajectories.scaffolds.kinds.react import ReactScaffold
 from trajectories.scaffolds.scaffold import Advice, Scaffold
 from trajectories.scaffolds.tools.bash import SESSION
@@ -413,14 +413,14 @@ def test_an_endpoint_that_fails_fails_the_attempt() -> None:
 # ---- observers
 
 
-def test_an_observer_sees_every_step_and_its_guidance_is_a_user_s_turn_before_the_next() -> None:
+def test_an_observer_sees_every_step_but_the_last_and_its_guidance_is_a_user_s_turn_before_the_next() -> None:
     lengths: list[int] = []
 
     def observer(entries: Sequence[Entry]) -> Advice | None:
         lengths.append(len(entries))
         return Advice("Look at the tests.") if len(lengths) == 1 else None
 
-    model = Model([runs(), SUBMIT])
+    model = Model([runs(), runs(), SUBMIT])
     _, record = work(model, observers=[observer])
     assert lengths == [4, 7]
     guidance = record.entries[2]
@@ -463,9 +463,53 @@ def test_what_an_observer_found_is_stored_with_its_words() -> None:
     assert [entry.details for entry in record.entries if entry.kind is EntryKind.GUIDANCE] == [{"window": 3}]
 
 
-def test_words_for_an_agent_that_has_submitted_are_not_inserted() -> None:
-    attempt, record = work(Model([SUBMIT]), observers=[lambda _: Advice("Wait.")])
-    assert attempt.ending is Ending.SUBMITTED and len(record.entries) == 2
+@pytest.mark.parametrize(
+    ("replies", "limits", "options", "ending"),
+    [
+        ([SUBMIT], {}, LoopSettings(), Ending.SUBMITTED),
+        ([says("I am done.")], {}, LoopSettings(faults_in_a_row=1), Ending.FAULTY),
+        ([runs()], {"stage_limits": AgentLimits(steps=1)}, LoopSettings(), Ending.STEP_LIMIT),
+        ([runs()], {"chain_limits": AgentLimits(tokens=1)}, LoopSettings(), Ending.TOKEN_LIMIT),
+        ([runs(usage=Usage(590, 0, 5))], {}, LoopSettings(context_tokens=600, max_tokens=10), Ending.CONTEXT_LIMIT),
+    ],
+    ids=["submitted", "faulty", "steps", "tokens", "context"],
+)
+def test_nobody_observes_the_step_with_which_an_attempt_ended(
+    replies: list[Reply], limits: dict[str, AgentLimits], options: LoopSettings, ending: Ending
+) -> None:
+    def observer(entries: Sequence[Entry]) -> Advice | None:
+        raise AssertionError("nobody would read it")
+
+    attempt, _ = work(
+        Model(replies),
+        attempt_spec=replace(spec(), **limits),
+        scaffold=ReactScaffold("full", options),
+        observers=[observer],
+    )
+    assert attempt.ending is ending
+
+
+def test_what_an_observer_keeps_is_stored_with_its_words_or_alone() -> None:
+    kept: list[int] = []
+    advices = iter([Advice("Look.", record=lambda tx: kept.append(1)), Advice(record=lambda tx: kept.append(2)), None])
+    record = Memory()
+    work(Model([runs(), runs(), runs(), SUBMIT]), observers=[lambda _: next(advices)], record=record)
+    assert [(len(batch), count) for batch, count in zip(record.batches, record.records, strict=True)] == [
+        (2, 0), (1, 1), (2, 0), (0, 1), (2, 0), (2, 0),
+    ]  # fmt: skip
+
+
+def test_of_an_observer_that_keeps_its_last_words_only_these_are_sent() -> None:
+    words = iter(["First.", "Second.", None])
+    model = Model([runs(), runs(), runs(), SUBMIT])
+    advise = lambda _: (text := next(words)) and Advice(text, details={"observer": "o", "keep": "last"})  # noqa: E731
+    _, record = work(model, observers=[advise])
+    sent = [message.content for message in model.requests[-1].messages]
+    assert "Second." in sent and "First." not in sent and OLD_GUIDANCE in sent
+    turns = [entry for entry in record.entries if entry.kind is EntryKind.TURN]
+    assert [entry.details.get("dropped", {}).get("guidance") for entry in turns] == [None, None, 1, 1]
+    resumed, _ = work(Model([SUBMIT]), attempt_spec=spec([*opening(), *record.entries[:-2]]))
+    assert resumed.ending is Ending.SUBMITTED
 
 
 # ---- what is sent

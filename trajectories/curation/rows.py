@@ -22,6 +22,7 @@ from trajectories.curation.nodes import Action, Node, NodeKind
 from trajectories.curation.outcomes import FINAL, RUNNING
 from trajectories.curation.rounds import GraphState
 from trajectories.model import Entry, EntryKind
+from trajectories.scaffolds.scaffold import Record
 from trajectories.sums import calls_of
 
 _NODE = (
@@ -203,11 +204,13 @@ class MessageRecorder:
         self._store = store
         self._key = {"graph_id": graph_id, "round": round_, "purpose": purpose}
 
-    def add(self, entries: Sequence[Entry]) -> None:
+    def add(self, entries: Sequence[Entry], records: Sequence[Record] = ()) -> None:
         """See `Recorder`."""
         rows = [{**self._key, "ordinal": entry.ordinal, "entry": json.dumps(asdict(entry))} for entry in entries]
         with self._store.transaction() as tx:
             tx.upsert(GraphMessage, rows)
+            for record in records:
+                record(tx)
 
     def tree(self) -> str | None:
         """See `Recorder`: its calls are run again instead."""

@@ -22,7 +22,7 @@ from prchain.errors import ExtractionFailed, PlacementFailed, PrchainError, Refr
 from prchain.git.output import path_text
 from trajectories.identity import subject
 from trajectories.model import AgentUsage, Ending, Entry, EntryKind
-from trajectories.observers.failures import observer_errors
+from trajectories.observers.attempt import AttemptObserver
 from trajectories.options import OnFail
 from trajectories.outcomes import (
     ACCEPTED,
@@ -48,7 +48,7 @@ from trajectories.rows import (
     write_verdict,
 )
 from trajectories.scaffolds.context import used_by
-from trajectories.scaffolds.scaffold import Advice, AttemptSpec, ObservedAttempt, Observer, ObserverKind, StageAccess
+from trajectories.scaffolds.scaffold import AttemptSpec, ObservedAttempt, Observer, StageAccess
 from trajectories.task import StageTask
 from trajectories.verdicts.comments import AgentComment, comment_for_agent
 from trajectories.verdicts.gates import decide
@@ -257,7 +257,7 @@ class StageRun:
             self._stage.query,
             rollout.scaffold.tools,
         )
-        return [_observer(kind, observed) for kind in rollout.observers]
+        return [AttemptObserver(kind, observed) for kind in rollout.observers]
 
     def _label(self, attempt: int) -> str:
         return f"stage {self._position} of {len(self._rollout.chain_context.task.stages)}, attempt {attempt}"
@@ -455,16 +455,3 @@ class StageRun:
         if verdict is not None:
             state.verdicts[row.position, verdict.attempt] = verdict
         return row
-
-
-def _observer(kind: ObserverKind, observed: ObservedAttempt) -> Observer:
-    """An observer of the kind; its advice is stored with its name, and its errors name it."""
-    with observer_errors(kind.name):
-        observer = kind.observe(observed)
-
-    def advise(entries: Sequence[Entry]) -> Advice | None:
-        with observer_errors(kind.name):
-            advice = observer(entries)
-            return advice and replace(advice, details={"observer": kind.name, **advice.details})
-
-    return advise

@@ -22,7 +22,7 @@ from prchain.timestamps import now
 from trajectories.model import NOTHING_USED, Ending, Entry, EntryKind
 from trajectories.options import MAX_TOKENS, RolloutOptions
 from trajectories.scaffolds.context import Conversation, Overflow, cut_to, estimate, used_by
-from trajectories.scaffolds.scaffold import AttemptResult, AttemptSpec, Observer, Recorder
+from trajectories.scaffolds.scaffold import AttemptResult, AttemptSpec, Observer, Record, Recorder
 from trajectories.scaffolds.taking_up import (
     ENDS,
     end_of,
@@ -131,6 +131,8 @@ class AttemptLoop:
         self._fruitless_turns = fruitless_turns(spec)
         self._used = NOTHING_USED
         self._reason: str | None = None
+        self.advice_usd: float | None = 0.0
+        """What the observers' questions cost so far; None where that is not known."""
         self._stepper = stepper(self)
 
     @property
@@ -232,13 +234,10 @@ class AttemptLoop:
         """The next reply; None where the conversation does not fit the context."""
         settings, conversation = self._settings, self._conversation
         elides = settings.overflow == "elide"
-        if settings.context_tokens is not None:
-            room = max(settings.context_tokens - settings.max_tokens, 0)
-            if elides and conversation.size().tokens > room:
-                conversation.elide(cut_to(room))
-            if conversation.size().tokens > room:
-                self._reason = f"the next prompt has {conversation.size()}, and there is room for {room:,}"
-                return None
+        if elides and (room := self._room()) is not None and conversation.size().tokens > room:
+            conversation.elide(cut_to(room))
+        if self._is_full():
+            return None
         try:
             return self._complete()
         except ContextTooLong as error:
@@ -250,6 +249,19 @@ class AttemptLoop:
                 refused = error
         self._reason = f"the endpoint does not take the next prompt ({conversation.size()}): {refused}"
         return None
+
+    def _is_full(self) -> bool:
+        """Whether the next prompt does not fit the context, as far as that is known before the endpoint refuses."""
+        size, room = self._conversation.size(), self._room()
+        if room is None or size.tokens <= room:
+            return False
+        self._reason = f"the next prompt has {size}, and there is room for {room:,}"
+        return True
+
+    def _room(self) -> int | None:
+        """Tokens that a prompt may have; None where the context's size is not known."""
+        settings = self._settings
+        return None if settings.context_tokens is None else max(settings.context_tokens - settings.max_tokens, 0)
 
     def _complete(self) -> Answer[Reply]:
         settings, spec = self._settings, self.spec
@@ -300,8 +312,8 @@ class AttemptLoop:
             details["ran"] = sum(call.fault is None for call in parsed.calls)
         return details
 
-    def _keep(self, entries: Sequence[Entry]) -> None:
-        self._recorder.add(entries)
+    def _keep(self, entries: Sequence[Entry], records: Sequence[Record] = ()) -> None:
+        self._recorder.add(entries, records)
         for entry in entries:
             self._conversation.add(entry)
         self._used += used_by(entries)
@@ -310,9 +322,9 @@ class AttemptLoop:
     def _after_step(self, observations: Sequence[Entry]) -> Ending | None:
         """Ask the observers. Returns the ending where the attempt ends after this step.
 
-        Guidance is not inserted where the attempt ends: no turn would answer it.
+        They are not asked where the step, or a limit, has ended the attempt: no turn would answer them.
         """
-        ending = None
+        ending: Ending | None = None
         if any(entry.details.get("submitted") for entry in observations):
             ending = Ending.SUBMITTED
         elif self._fruitless_turns >= self._settings.faults_in_a_row:
@@ -320,12 +332,22 @@ class AttemptLoop:
             self._reason = (
                 f"nothing could be run of {self._fruitless_turns} turns in a row; the last: {observations[-1].error}"
             )
+        elif (limit := self._limit()) is not None:
+            ending = limit
+        elif self._settings.overflow == "stop" and self._is_full():
+            ending = Ending.CONTEXT_LIMIT
+        if ending is not None:
+            return ending
         guidance: list[Entry] = []
+        records: list[Record] = []
         for observer in self._observers:
             advice = observer(self._conversation.entries)
             if advice is None:
                 continue
-            if advice.guidance and ending in {None, Ending.STOPPED}:
+            self.advice_usd = None if self.advice_usd is None or advice.usd is None else self.advice_usd + advice.usd
+            if advice.record is not None:
+                records.append(advice.record)
+            if advice.guidance:
                 guidance.append(self.entry(EntryKind.GUIDANCE, "user", advice.guidance, details=dict(advice.details)))
             if advice.stop:
                 ending, self._reason = Ending.STOPPED, advice.reason
@@ -333,6 +355,6 @@ class AttemptLoop:
             # Observers are not asked again about a step that guidance follows: the last guidance stores the ending.
             ending_details = {"stop": True, "reason": self._reason}
             guidance[-1] = replace(guidance[-1], details={**guidance[-1].details, **ending_details})
-        if guidance:
-            self._keep(guidance)
+        if guidance or records:
+            self._keep(guidance, records)
         return ending

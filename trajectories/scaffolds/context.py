@@ -34,6 +34,9 @@ _KEPT_STEPS = 2
 _ROOM_LEFT = 2 / 3
 """A conversation is cut to this fraction of what would fit."""
 
+OLD_GUIDANCE = "[Earlier guidance stood here; newer guidance has taken its place.]"
+"""What stands in place of an observer's earlier words, where it keeps only its last."""
+
 _FRAME = 16
 """Bytes of JSON around a message, about."""
 
@@ -65,6 +68,10 @@ class Conversation:
         """How many observations are left out of what is sent."""
         self.dropped_below = 0
         """The ordinal below which they lie."""
+        self.elided_guidance = 0
+        """How many earlier words of observers are left out, where only their last are kept."""
+        self._guided: dict[str, int] = {}
+        """Observer to the place of its last words, of those that keep only these."""
         self._messages: list[Message] = []
         self._bytes = len(json.dumps(list(tools)))
         self._last_usage: tuple[int, int] | None = None
@@ -89,6 +96,8 @@ class Conversation:
             self._has_reasoning = self._has_reasoning or entry.reasoning is not None
         elif entry.kind is EntryKind.OBSERVATION and len(entry.content) > _WORTH:
             self._candidates.append(len(self.entries))
+        elif entry.kind is EntryKind.GUIDANCE and entry.details.get("keep") == "last":
+            self._replace_guidance(str(entry.details.get("observer", "")))
         self._step = max(self._step, entry.step)
         message = sent(entry, reasoning=self._send_reasoning and self._has_reasoning)
         self.entries.append(entry)
@@ -119,19 +128,30 @@ class Conversation:
 
     def record(self) -> dict[str, Any]:
         """A turn's record of what its request left out, for `Entry.details`; empty where nothing was left out."""
-        if not self.dropped:
+        if not self.dropped and not self.elided_guidance:
             return {}
-        return {"dropped": {"below": self.dropped_below, "observations": self.dropped}}
+        record = {"below": self.dropped_below, "observations": self.dropped}
+        return {"dropped": record | ({"guidance": self.elided_guidance} if self.elided_guidance else {})}
 
     def _drop_below(self, ordinal: int) -> None:
         while self._next < len(self._candidates) and self.entries[self._candidates[self._next]].ordinal < ordinal:
             self._leave_out(self._candidates[self._next])
 
-    def _leave_out(self, place: int) -> None:
+    def _replace_guidance(self, observer: str) -> None:
+        """Leave out the observer's last words: newer ones are about to be added."""
+        if (place := self._guided.get(observer)) is not None:
+            self._shorten(place, OLD_GUIDANCE)
+            self.elided_guidance += 1
+        self._guided[observer] = len(self.entries)
+
+    def _shorten(self, place: int, words: str) -> None:
         message = self._messages[place]
-        short = replace(message, content=left_out(len(self.entries[place].content)))
+        short = replace(message, content=words)
         self._messages[place] = short
         self._bytes += _size(short) - _size(message)
+
+    def _leave_out(self, place: int) -> None:
+        self._shorten(place, left_out(len(self.entries[place].content)))
         self._next += 1
         self.dropped += 1
         self.dropped_below = self.entries[place].ordinal + 1

@@ -15,6 +15,7 @@ from typing import Any, Protocol, runtime_checkable
 from environments.sandboxes.sandbox import Sandbox
 from prchain.git.trees import TreeStore
 from prchain.llm.gateway import Gateway
+from sql.store import Transaction
 from trajectories.model import NO_LIMITS, NOTHING_USED, AgentLimits, AgentUsage, Ending, Entry, EntryKind
 from trajectories.options import RolloutOptions
 
@@ -72,11 +73,16 @@ class AttemptResult:
     """The stage's outcome, where the scaffold itself gives the attempt up: then no verdict is asked for."""
 
 
+Record = Callable[[Transaction], None]
+"""Writes an observer's rows within the caller's transaction; called with the same rows again after a kill."""
+
+
 class Recorder(Protocol):
     """Keeps a step's entries: one transaction a step, written before the next step begins."""
 
-    def add(self, entries: Sequence[Entry]) -> None:
-        """Store the entries of one step (an assistant turn and its observations), or inserted ones. `StoreError`."""
+    def add(self, entries: Sequence[Entry], records: Sequence[Record] = ()) -> None:
+        """Store the entries of one step (an assistant turn and its observations), or inserted ones, and in the same
+        transaction what observers keep of their own; there may be nothing but that. Raises `StoreError`."""
 
     def tree(self) -> str | None:
         """The sandbox's tree if it has changed since the last call, else None; None too where trees are not tracked."""
@@ -87,13 +93,20 @@ class Recorder(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """An observer's answer after a step: text to insert as a user's turn, and whether the run ends."""
+    """An observer's answer after a step: text to insert as a user's turn, and whether the run ends.
+
+    ``"keep": "last"`` in `details` leaves earlier guidance of the same observer out of later requests.
+    """
 
     guidance: str | None = None
     stop: bool = False
     reason: str | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
     """JSON values that are stored with the inserted turn (`Entry.details`)."""
+    record: Record | None = None
+    """Writes the observer's own rows, if it has any."""
+    usd: float | None = 0.0
+    """What its questions cost when they were paid for; None where that is not known."""
 
 
 Observer = Callable[[Sequence[Entry]], Advice | None]

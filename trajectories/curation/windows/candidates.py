@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from trajectories.curation.graph import ProcessGraph
@@ -13,6 +13,7 @@ from trajectories.curation.windows.options import LengthUnit
 from trajectories.curation.windows.progress import Premature, Standing, StepProgress, advanced
 from trajectories.curation.windows.selection import ScoredCandidate
 from trajectories.model import Ending, Entry
+from trajectories.scaffolds.scaffold import Record
 from trajectories.steps import Step, steps_of
 
 OPEN = "open"
@@ -57,6 +58,8 @@ class WindowCandidate:
     leftovers: tuple[int, ...] = ()
     usd: float | None = 0.0
     seconds: float = 0.0
+    records: tuple[Record, ...] = field(default=(), compare=False, repr=False)
+    """What observers keep of their own, until the candidate is stored."""
 
     @property
     def is_seed(self) -> bool:

@@ -155,6 +155,8 @@ class CandidateMaker:
             rolled.reason,
             {**self._checkpoints.of(seed.number), **rolled.snapshots},
             {**dict(zip((it.number for it in seed.steps[:at]), seed.leftovers, strict=False)), **rolled.leftovers},
+            rolled.records,
+            rolled.advice_usd,
         )
         known = tuple(it for it in seed.established if it.step < step.number)
         return self._scored(start, variant, shared, known, at)
@@ -232,7 +234,7 @@ class CandidateMaker:
         notes: list[str] = []
         calls = 0
         fresh = steps if given is None else steps[given:]
-        usd = candidate.usd
+        usd = _sum(candidate.usd, rolled.advice_usd)
         for step in fresh:
             usd = _sum(usd, step.turn.usd)
         if not start.window.plain:
@@ -264,6 +266,7 @@ class CandidateMaker:
             notes=tuple(notes),
             verifier_calls=calls,
             leftovers=tuple(rolled.leftovers.get(step.number, 0) for step in steps),
+            records=rolled.records,
             usd=usd,
         )
 

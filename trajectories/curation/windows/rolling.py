@@ -13,9 +13,10 @@ from prchain.llm.gateway import Gateway
 from prchain.llm.model import Reply
 from trajectories.curation.windows.candidates import OPEN
 from trajectories.model import NO_LIMITS, NOTHING_USED, AgentLimits, Ending, Entry, EntryKind
+from trajectories.observers.attempt import observers_under
 from trajectories.scaffolds.attempt_loop import AttemptLoop, Stepper
 from trajectories.scaffolds.kinds.react import ReactScaffold, ReactStepper
-from trajectories.scaffolds.scaffold import AttemptSpec, Observer
+from trajectories.scaffolds.scaffold import Advice, AttemptSpec, Observer, Record
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,10 @@ class Continuation:
     snapshots: Mapping[int, str | None] = field(default_factory=dict)
     """By the number of the step."""
     leftovers: Mapping[int, int] = field(default_factory=dict)
+    records: tuple[Record, ...] = ()
+    """What observers keep of their own."""
+    advice_usd: float | None = 0.0
+    """What the observers' questions cost; None where that is not known."""
 
 
 class BranchRecorder:
@@ -39,15 +44,17 @@ class BranchRecorder:
         self.entries: list[Entry] = []
         self.snapshots: dict[int, str | None] = {}
         self.leftovers: dict[int, int] = {}
+        self.records: list[Record] = []
         self._sandbox = sandbox
         self._tree_now = tree_now
         self._last_tree = last_tree
         self._snapshot = snapshot
         self._leftovers = 0
 
-    def add(self, entries: Sequence[Entry]) -> None:
+    def add(self, entries: Sequence[Entry], records: Sequence[Record] = ()) -> None:
         """See `Recorder`."""
         self.entries.extend(entries)
+        self.records.extend(records)
         if entries:
             self.snapshots[entries[-1].step] = self._snapshot
             self.leftovers[entries[-1].step] = self._leftovers
@@ -125,6 +132,10 @@ class Roller:
         )
         recorder = BranchRecorder(sandbox, access.track(sandbox), tree, snapshot)
 
+        observers = observers_under(self.observers, subject)
+        if given is not None:
+            observers = _not_asked_at(observers, max((it.step for it in before), default=0))
+
         def stepper(loop: AttemptLoop) -> Stepper:
             inner = ReactStepper(loop, self.agent.toolset)
             return inner if given is None else _AfterGiven(inner, loop, given, details or {})
@@ -137,7 +148,7 @@ class Roller:
             sandbox,
             spec,
             recorder,
-            self.observers,
+            observers,
             stepper,
         )
         try:
@@ -149,4 +160,24 @@ class Roller:
             # The only limit of the loop is the number of its steps.
             outcome = OPEN if result.ending is Ending.STEP_LIMIT else str(result.ending)
             reason = result.reason
-        return Continuation(tuple(recorder.entries), outcome, reason, recorder.snapshots, recorder.leftovers)
+        return Continuation(
+            tuple(recorder.entries),
+            outcome,
+            reason,
+            recorder.snapshots,
+            recorder.leftovers,
+            tuple(recorder.records),
+            loop.advice_usd,
+        )
+
+
+def _not_asked_at(observers: Sequence[Observer], step: int) -> list[Observer]:
+    """The observers, silent after that step: the next one was written without their words."""
+
+    def silent(observer: Observer) -> Observer:
+        def advise(entries: Sequence[Entry]) -> Advice | None:
+            return None if entries[-1].step == step else observer(entries)
+
+        return advise
+
+    return [silent(observer) for observer in observers]

@@ -190,6 +190,8 @@ class CuratedStage:
         candidate = replace(candidate, seconds=monotonic() - start_time)
         with self._store.transaction() as tx:
             write_candidate(tx, window.key, candidate)
+            for record in candidate.records:
+                record(tx)
         return candidate
 
     # ---- the choice and the commit
