@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from tests.growth import assert_linear
 from trajectories.curation.commands import ShownLines, UnclearProgram, WrittenFile, read_command
 from trajectories.curation.printing import END, Lines, merged, narrowed
+from trajectories.curation.shell_words import simple_commands
 
 A, B = "/testbed/a", "/testbed/b"
 
@@ -217,3 +218,25 @@ def test_ranges_that_touch_are_one() -> None:
 )
 def test_reading_takes_time_that_grows_with_the_command(part: str) -> None:
     assert_linear(lambda size: part * size, lambda command: read_command(command, "/testbed"), 4_000)
+
+
+@pytest.mark.parametrize(
+    ("command", "parts"),
+    [
+        ("cd a && pytest -q 2>&1 | tail -5", [("cd a", "&&"), ("pytest -q", "|"), ("tail -5", "\n")]),
+        ("A=1 if true; then x > y 2> z; fi", [("true", ";"), ("x", ";")]),
+        ("cat > a.py <<'E'\nimport b; c\nE\npython a.py # run", [("cat", "\n"), ("python a.py", "\n")]),
+        ("echo $(git rev-parse HEAD) 'a; b'", [("echo $", "("), ("git rev-parse HEAD", ")"), ("a; b", "\n")]),
+        ("sleep 9 &", [("sleep 9", "&")]),
+        ("", []),
+    ],
+)
+def test_simple_commands_stand_without_redirections(command: str, parts: list[tuple[str, str]]) -> None:
+    found = simple_commands(command)
+    assert found is not None
+    assert [(" ".join(part.words), part.then) for part in found] == parts
+
+
+@pytest.mark.parametrize("command", ["echo 'a", "x" * 20_000])
+def test_of_what_no_shell_reads_there_are_no_simple_commands(command: str) -> None:
+    assert simple_commands(command) is None

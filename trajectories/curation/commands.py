@@ -8,13 +8,21 @@ from __future__ import annotations
 
 import posixpath
 import re
-import shlex
-from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 from trajectories.curation.printing import MOST_RANGES, Lines, PrintedLines, narrowed, selection
+from trajectories.curation.shell_words import (
+    FROM_FILE,
+    NO_OPERATOR,
+    OPERATOR,
+    STREAMS,
+    TO_FILE,
+    is_operator,
+    program_words,
+    shell_words,
+)
 
 
 class ShownLines(NamedTuple):
@@ -45,24 +53,6 @@ class CommandReading(NamedTuple):
     """Whether all that the command prints comes from one pipeline."""
 
 
-_LONGEST = 10_000
-"""Characters. `shlex` copies the word that it reads once a character, which is quadratic; without their here-documents,
-commands that show files are shorter."""
-
-_OPERATORS = ";&|<>()\n"
-_OPERATOR = re.compile(r"&>>|&>|>>|>\||>&|<<<|<<|<&|<>|&&|\|\||\|&|[;&|<>()\n]")
-_TO_FILE = frozenset({">", ">>", ">|", "&>", "&>>", ">&"})
-_FROM_FILE = frozenset({"<", "<>", "<<<", "<<", "<&"})
-
-_QUOTED_OPERATOR = re.compile(r"""(?<=\s)(['"])[;&|<>()]+\1(?=\s)|\\[;&|<>()]""")
-_NO_OPERATOR = "\ue000"
-"""In place of operators that are quoted: `shlex` tells nobody whether a word was."""
-
-_COMMENT_LINE = re.compile(r"^[ \t]*#.*", re.MULTILINE)
-_COMMENT = re.compile(r"(?:^|(?<=\s))#.*", re.MULTILINE)
-_HERE_DOCUMENT = re.compile(r"""(?<!<)<<(-?)[ \t]*(?:'([^'\n]*)'|"([^"\n]*)"|\\?([A-Za-z_][\w.-]*))""")
-_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
-_KEYWORD = re.compile(r"[!{}]|do|done|elif|else|esac|fi|if|then|time|until|while")
 _SILENT = re.compile(
     r":|\[\[?|cd|cp|exit|export|false|for|mkdir|mv|popd|pushd|rm|set|shopt|sleep|test|true|truncate|unlink|unset|"
 )
@@ -84,48 +74,13 @@ def read_command(command: str, cwd: str | None, after: str | None = None) -> Com
     `cwd` is the folder in which it begins, `after` the one in which it ended; it stands in for a folder that the text
     does not tell (``cd "$HOME"``). None: not known; then paths from there on that are not absolute are left out.
     """
-    words = _words(command)
+    words = shell_words(command)
     if words is None:
         return CommandReading((UnclearProgram(),), alone=False)
     reader = _Reader(cwd, after)
     for word in words:
         reader.take(word)
     return reader.ended()
-
-
-def _words(command: str) -> list[str] | None:
-    """The words and runs of operators of a command, a line's end being one; None where no shell could read it."""
-    text = _without_here_documents(command).replace("\\\n", "")
-    if len(text) > _LONGEST:
-        return None
-    # An apostrophe in a comment closes no quote, but whether something is a comment depends on quotes.
-    for candidate in (_COMMENT_LINE.sub("", text), _COMMENT.sub("", text), text):
-        lexer = shlex.shlex(
-            _QUOTED_OPERATOR.sub(_NO_OPERATOR, f"{candidate}\n"), posix=True, punctuation_chars=_OPERATORS
-        )
-        lexer.whitespace, lexer.whitespace_split, lexer.commenters = " \t\r", True, ""
-        try:
-            return list(lexer)
-        except ValueError:  # a quote that is not closed
-            continue
-    return None
-
-
-def _without_here_documents(command: str) -> str:
-    """The command without the texts that it holds for programs to read; as it is where the end of one is missing: then
-    its mark is part of a word."""
-    kept: list[str] = []
-    ends: deque[tuple[str, bool]] = deque()
-    for line in command.split("\n"):
-        if ends:
-            end, indented = ends[0]
-            if (line.lstrip("\t") if indented else line) == end:
-                ends.popleft()
-            continue
-        marks = list(_HERE_DOCUMENT.finditer(line))
-        ends.extend((mark[2] or mark[3] or mark[4] or "", bool(mark[1])) for mark in marks)
-        kept.append(_HERE_DOCUMENT.sub(" ", line) if marks else line)
-    return command if ends else "\n".join(kept)
 
 
 @dataclass(slots=True)
@@ -185,8 +140,8 @@ class _Reader:
         """The first act of the parenthesis that has just ended."""
 
     def take(self, word: str) -> None:
-        if word and all(character in _OPERATORS for character in word):
-            for operator in _OPERATOR.findall(word):
+        if is_operator(word):
+            for operator in OPERATOR.findall(word):
                 self._operator(operator)
         elif self._redirect is not None:
             self._redirected(*self._redirect, word)
@@ -200,12 +155,12 @@ class _Reader:
 
     def _operator(self, operator: str) -> None:
         group, self._group = self._group, None
-        if operator in _TO_FILE or operator in _FROM_FILE:
+        if operator in TO_FILE or operator in FROM_FILE:
             number = ""
-            if self._part.words and self._part.words[-1] in {"0", "1", "2"} and not operator.startswith("&"):
+            if self._part.words and self._part.words[-1] in STREAMS and not operator.startswith("&"):
                 number = self._part.words.pop()
             self._redirect = operator, number
-            if operator in _TO_FILE and number != "2":
+            if operator in TO_FILE and number != "2":
                 self._hide_from(group)
             return
         substitution = operator == "(" and (self._redirect is not None or self._ends_in_dollar())
@@ -247,7 +202,7 @@ class _Reader:
 
     def _redirected(self, operator: str, number: str, target: str) -> None:
         part = self._part
-        if operator in _FROM_FILE:
+        if operator in FROM_FILE:
             if operator == "<" and number in {"", "0"}:
                 part.stdin = target
         elif operator == ">&" and (target.isdecimal() or target == "-"):
@@ -264,7 +219,7 @@ class _Reader:
         self._end_part()
         pipeline, self._pipeline = self._pipeline, []
         for part in pipeline:
-            part.words = _program_words(part.words)
+            part.words = program_words(part.words)
             self._acts += self._writes(part)
         first = pipeline[0]
         if len(pipeline) == 1 and first.program in {"cd", "pushd", "popd"}:
@@ -282,7 +237,7 @@ class _Reader:
 
     def _path(self, word: str) -> str | None:
         """The path that a word names; None where that is not known."""
-        if not word or word.startswith("~") or any(mark in word for mark in f"$`*?\0{_NO_OPERATOR}"):
+        if not word or word.startswith("~") or any(mark in word for mark in f"$`*?\0{NO_OPERATOR}"):
             return None
         if "{" in word and ("," in word or ".." in word):
             return None
@@ -337,15 +292,6 @@ class _Reader:
 def absolute(path: str) -> str:
     """An absolute path without ``.``, ``..`` and double slashes."""
     return posixpath.normpath("/" + path.lstrip("/"))
-
-
-def _program_words(words: list[str]) -> list[str]:
-    """The words from the program on, without a comment."""
-    first = 0
-    while first < len(words) and (_KEYWORD.fullmatch(words[first]) or _ASSIGNMENT.match(words[first])):
-        first += 1
-    last = next((place for place in range(first, len(words)) if words[place].startswith("#")), len(words))
-    return words[first:last]
 
 
 def _selection(part: _Part) -> PrintedLines | None:
