@@ -1,0 +1,48 @@
+"""``unchecked-edit``: code was edited, and nothing was run within the next `WITHIN` steps.
+
+A run is any command that executes more than programs which look at files, move or write them, and git; whether it fits
+the edit is not judged. Edits of documentation, data and settings need none, nor do files outside of the repository. The
+finding stands at the last of these steps, not at the edit: only then is it known. It comes again after as many more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from trajectories.model import Entry
+from trajectories.prm.detector import Detector, Finding, attempts_of, call_words, one_line, workdir_of
+from trajectories.prm.effects import bash_command, effect_of
+from trajectories.prm.programs import read_run
+from trajectories.steps import Step
+
+WITHIN = 5
+"""Steps after an edit within which something has to run."""
+
+_NAME, _CATEGORY = "unchecked-edit", "verification_failure"
+_RECOVERY = "Run the tests of what was edited, or a few lines that use it, before editing further."
+
+
+def find(entries: Sequence[Entry]) -> list[Finding]:
+    """See `Detector.find`."""
+    workdir = workdir_of(entries)
+    return [finding for steps in attempts_of(entries) for finding in _unchecked(steps, workdir)]
+
+
+def _unchecked(steps: Sequence[Step], workdir: str) -> Iterator[Finding]:
+    cwd = workdir
+    edited: int | None = None
+    words = ""
+    for place, step in enumerate(steps):
+        for call, arguments, result in step.calls:
+            command = bash_command(call, arguments, result)
+            if command is not None and read_run(command).executes:
+                edited = None
+            elif edited is None and (path := effect_of(call, arguments, result, cwd).code(workdir)) is not None:
+                edited, words = place, f"{path} (step {step.number}): {call_words(call, arguments)}"
+            cwd = (result.cwd if result is not None else None) or cwd
+        if edited is not None and place > edited and (place - edited) % WITHIN == 0:
+            evidence = one_line(f"nothing was run in the {place - edited} steps after the edit of {words}")
+            yield Finding(_NAME, _CATEGORY, step.number, evidence, _RECOVERY)
+
+
+DETECTOR = Detector(_NAME, f"code is edited, and nothing is run within {WITHIN} steps", _CATEGORY, find)
