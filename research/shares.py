@@ -4,21 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from math import sqrt
+
+from prchain.shares import wilson
 
 
 def share(hits: int, total: int) -> str:
     """A share with its 95 % Wilson interval, as text."""
     low, high = wilson(hits, total)
     return f"{hits / total:.1%} [{low:.1%}, {high:.1%}]"
-
-
-def wilson(hits: int, total: int, z: float = 1.96) -> tuple[float, float]:
-    """The Wilson score interval of a share (E. B. Wilson, 1927)."""
-    middle = hits / total + z * z / (2 * total)
-    half = z * sqrt(hits / total * (1 - hits / total) / total + z * z / (4 * total * total))
-    scale = 1 + z * z / total
-    return (middle - half) / scale, (middle + half) / scale
 
 
 def agreement(first: Sequence[str], second: Sequence[str]) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from prchain.leaks import Finding, Kind, StageFacts, check
-from research.shares import wilson
+from prchain.shares import wilson
 
 FOLDER = Path(__file__).parent
 SPLITS = ("tuned", "seen", "held_out")
