@@ -27,6 +27,7 @@ from sql.tables.curated import (
     GraphNode,
     GraphRow,
 )
+from sql.tables.guided import PrmFinding, PrmWindow
 from sql.tables.mined import (
     ArchivedPage,
     Citation,
@@ -74,6 +75,8 @@ __all__ = [
     "LandingFile",
     "LlmCall",
     "MineRun",
+    "PrmFinding",
+    "PrmWindow",
     "PullRequest",
     "PullRequestCommit",
     "PullRequestText",

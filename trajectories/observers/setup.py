@@ -56,7 +56,8 @@ def _load(point: EntryPoint, settings: dict[str, str]) -> ObserverKind:
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False, include_context=False)[0]
             where = ".".join(map(str, first["loc"]))
-            raise UsageError(f"the observer {point.name}: {where}: {first['msg']}") from None
+            words = first["msg"].removeprefix("Value error, ")
+            raise UsageError(f"the observer {point.name}: {f'{where}: ' if where else ''}{words}") from None
         except (TypeError, ValueError) as error:
             raise UsageError(f"the observer {point.name}: {error}") from None
     if not isinstance(kind, ObserverKind):

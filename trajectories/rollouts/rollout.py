@@ -76,7 +76,7 @@ from trajectories.rows import (
 )
 from trajectories.scaffolds.attempt_loop import PURPOSE as AGENT
 from trajectories.scaffolds.context import used_by
-from trajectories.scaffolds.scaffold import ObserverKind, Scaffold
+from trajectories.scaffolds.scaffold import ObserverKind, SampledKind, Scaffold
 from trajectories.task import TaskTexts, read_task, read_texts
 from trajectories.verdicts.judge import JUDGE, VERDICTS, Judge
 
@@ -147,6 +147,11 @@ class RunContext:
         return {**self.scaffold.prompts, **judge, **observing}
 
     @cached_property
+    def _usual_sampling(self) -> Mapping[str, Mapping[str, float]]:
+        observing = (observer.sampling for observer in self.observers if isinstance(observer, SampledKind))
+        return {purpose: usual for sampling in (self.readers, *observing) for purpose, usual in sampling.items()}
+
+    @cached_property
     def _tools(self) -> str:
         return digest([dict(tool) for tool in self.scaffold.tools])
 
@@ -165,7 +170,8 @@ class RunContext:
             models={
                 AGENT: agent,
                 **{
-                    purpose: self.gateway.resolved(purpose, usual=self.readers.get(purpose, {})) for purpose in purposes
+                    purpose: self.gateway.resolved(purpose, usual=self._usual_sampling.get(purpose, {}))
+                    for purpose in purposes
                 },
             },
             scaffold=self.scaffold.name,

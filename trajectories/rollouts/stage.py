@@ -20,6 +20,7 @@ from environments.sandboxes.sandbox import Sandbox
 from environments.suites.outcomes import Grade
 from prchain.errors import ExtractionFailed, PlacementFailed, PrchainError, RefreshFailed, SandboxLimit, SandboxLost
 from prchain.git.output import path_text
+from prchain.leaks import Finding
 from trajectories.identity import subject
 from trajectories.model import AgentUsage, Ending, Entry, EntryKind
 from trajectories.observers.attempt import AttemptObserver
@@ -256,8 +257,28 @@ class StageRun:
             rollout.chain_context.task.overview,
             self._stage.query,
             rollout.scaffold.tools,
+            self._leaks,
         )
         return [AttemptObserver(kind, observed) for kind in rollout.observers]
+
+    def _leaks(self, text: str, entries: Sequence[Entry]) -> list[Finding]:
+        """What the leak check says of an observer's words. What the agent has read is no secret."""
+        rollout, stage = self._rollout, self._row
+        hidden, read = rollout.chain_context.hidden, self._read_texts
+        found = CommentCheck(hidden, self._position, told=read)(text)
+        if found and stage.start_tree is not None:
+            # Costly, and mostly not needed.
+            patch = rollout.chain_context.trees.patch_text(stage.start_tree, self._state.tree(self._position))
+            seen = [*read, *(entry.content for entry in entries if entry.kind is EntryKind.OBSERVATION)]
+            found = CommentCheck(hidden, self._position, agent_patch=patch, told=seen)(text)
+        return found
+
+    @property
+    def _read_texts(self) -> list[str]:
+        """The overview, the queries and the comments that the agent has read."""
+        task = self._rollout.chain_context.task
+        texts = [task.overview, *(stage.query for stage in task.stages[: self._position])]
+        return texts + [verdict.shown for verdict in self._state.verdicts.values() if verdict.shown]
 
     def _label(self, attempt: int) -> str:
         return f"stage {self._position} of {len(self._rollout.chain_context.task.stages)}, attempt {attempt}"
@@ -406,14 +427,12 @@ class StageRun:
         return None
 
     def _comment(self, judgement: Judgement | None, graded: Grade | None, attempt: int, patch: bytes) -> AgentComment:
-        rollout, task = self._rollout, self._rollout.chain_context.task
-        seen_texts = [task.overview, *(stage.query for stage in task.stages[: self._position])]
-        seen_texts += [verdict.shown for verdict in self._state.verdicts.values() if verdict.shown]
+        rollout = self._rollout
         return comment_for_agent(
             rollout.gateway,
             judgement,
             graded,
-            CommentCheck(rollout.chain_context.hidden, self._position, agent_patch=patch, told=seen_texts),
+            CommentCheck(rollout.chain_context.hidden, self._position, agent_patch=patch, told=self._read_texts),
             gate=rollout.options.gate,
             threshold=rollout.options.threshold,
             query=self._stage.query,

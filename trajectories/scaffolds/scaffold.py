@@ -14,6 +14,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from environments.sandboxes.sandbox import Sandbox
 from prchain.git.trees import TreeStore
+from prchain.leaks import Finding
 from prchain.llm.gateway import Gateway
 from sql.store import Transaction
 from trajectories.model import NO_LIMITS, NOTHING_USED, AgentLimits, AgentUsage, Ending, Entry, EntryKind
@@ -135,6 +136,9 @@ class ObservedAttempt:
     """Of the stage, as the agent reads it."""
     tools: Sequence[Mapping[str, Any]] = ()
     """What the agent's model is told of its tools, in OpenAI's form."""
+    leaks: Callable[[str, Sequence[Entry]], Sequence[Finding]] = lambda text, entries: ()
+    """What the leak check says of words for the agent, after these entries of the stage. An observer stores it, and
+    does not act on it: its advice must not depend on the reference."""
 
 
 @runtime_checkable
@@ -167,6 +171,15 @@ class ObserverKind(Protocol):
 
     def observe(self, attempt: ObservedAttempt) -> Observer:
         """An observer for one attempt."""
+
+
+@runtime_checkable
+class SampledKind(Protocol):
+    """A kind of observer that says how its questions are sampled."""
+
+    @property
+    def sampling(self) -> Mapping[str, Mapping[str, float]]:
+        """Purpose to ``temperature``, ``top_p`` and ``max_tokens`` where the settings of the purpose do not say."""
 
 
 class Scaffold(Protocol):
