@@ -1,55 +1,29 @@
-"""A curated run that is killed, by SIGKILL, at every point of its work, each point once; as `graphkills`.
-
-Every process works with models and sandboxes of its own; what it does comes from rows alone.
-"""
+"""A curated run that is killed at every point of its work (`tests.trajectories.kills`)."""
 
 from __future__ import annotations
 
-import os
-import signal
 import sys
-import traceback
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from prchain.llm.model import Request
 from sql.store import Store, Transaction
 from sql.tables import CurationCandidate, CurationWindow, LlmCall, TrajectoryMessage
 from tests.trajectories.curationworld import CurationModel, Steps, agent, agent_steps, curated_run
-from tests.trajectories.graphkills import Points, hash_of
+from tests.trajectories.kills import FatalStore, Points, hash_of, kill_everywhere
 from trajectories.rollouts.rollout import _begin
 
 _MOST = 600
-"""Processes; more are a run that never ends."""
 
 WINDOWS = {"window": 4, "stride": 3}
 
 
-class FatalWindows(Store):
-    """A database whose transactions are points: by the function that writes, and how far the trajectory had come."""
-
-    points: Points
-
-    @contextmanager
-    def transaction(self) -> Iterator[Transaction]:
-        writer, line = _writer()
-        with self.reading() as tx:
-            state: list[object] = [tx.count(TrajectoryMessage), tx.count(CurationWindow), tx.count(CurationCandidate)]
-            if writer != _begin.__qualname__:  # which every process does
-                state.append(tx.count(LlmCall, state="stored"))
-        with super().transaction() as tx:
-            yield tx
-            self.points.reach("before", writer, line, *state)
-        self.points.reach("after", writer, line, *state)
-
-
-def _writer() -> tuple[str, int]:
-    frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename in {__file__, contextmanager.__code__.co_filename}:
-        frame = frame.f_back
-    return frame.f_code.co_qualname, frame.f_lineno
+def _state(tx: Transaction, writer: str) -> list[object]:
+    state: list[object] = [tx.count(TrajectoryMessage), tx.count(CurationWindow), tx.count(CurationCandidate)]
+    if writer != _begin.__qualname__:  # which every process does
+        state.append(tx.count(LlmCall, state="stored"))
+    return state
 
 
 def short_steps(number: int) -> Steps:
@@ -65,9 +39,7 @@ def model(before: Callable[[Request], None] = lambda request: None) -> CurationM
 
 def _run(folder: Path) -> None:
     points = Points(folder / "points")
-    store = FatalWindows.open(str(folder / "prchain.db"))
-    assert isinstance(store, FatalWindows)
-    store.points = points
+    store = FatalStore.at(folder, points, _state)
 
     def asked(request: Any) -> None:
         points.reach("request", request.purpose, request.subject, len(request.messages), hash_of(request))
@@ -83,29 +55,13 @@ def _run(folder: Path) -> None:
     store.close()
 
 
-def _process(folder: Path) -> NoReturn:
-    try:
-        _run(folder)
-    except BaseException:
-        traceback.print_exc()
-        os._exit(1)
-    os._exit(0)
-
-
-def kill_everywhere(folder: Path) -> None:
-    """Start processes until one comes to the end. Exits with 1 where one fails otherwise than by our kills."""
+def main(folder: Path) -> None:
+    """Kill the run of the world in a folder."""
     store = Store.open(str(folder / "prchain.db"))
     curated_run(store, folder, windows=WINDOWS).curation()  # loads what is loaded late
     store.close()
-    for _ in range(_MOST):
-        if (pid := os.fork()) == 0:
-            _process(folder)
-        _, status = os.waitpid(pid, 0)
-        if not os.WIFSIGNALED(status):
-            sys.exit(os.waitstatus_to_exitcode(status))
-        assert os.WTERMSIG(status) == signal.SIGKILL
-    sys.exit("the run does not end")
+    kill_everywhere(lambda: _run(folder), most=_MOST)
 
 
 if __name__ == "__main__":
-    kill_everywhere(Path(sys.argv[1]))
+    main(Path(sys.argv[1]))
