@@ -24,6 +24,7 @@ from prchain.progress import open_progress
 from prchain.settings import PurposeSettings, Settings
 from prchain.terminal import counted, present, say, say_next, say_reasons, tally
 from sql.store import Store
+from trajectories.observers.flags import observer_options, observer_specs
 from trajectories.scaffolds.kinds import SCAFFOLDS
 
 if TYPE_CHECKING:
@@ -167,14 +168,7 @@ def _limit_options(command: Any) -> Any:
     of=BACKENDS,
     help="Where commands run.  [default: docker, or environments_backend]",
 )
-@click.option(
-    "--observer",
-    "observers",
-    multiple=True,
-    metavar="NAME[:SETTING=VALUE,...]",
-    help="Let it watch each step, and speak to the agent; may be given several times.  [repetition: the same "
-    "call with the same result, times=3]",
-)
+@observer_options
 @click.option("--reuse", is_flag=True, help="Accept samples that were made with other prompts or task texts.")
 @click.option("--unsafe-local", "unsafe", is_flag=True, help="Needed for the backend of that name.")
 @click.option("--branch", metavar="ID:STEP", help="Begin after this step of a stored trajectory.")
@@ -216,7 +210,8 @@ def run(
 
     settings = Settings.load(db=db, workers=workers)
     where = chosen_backend(flags.pop("backend") or settings.environments_backend, unsafe=unsafe)
-    options = _options(agent=settings.purposes.get(AGENT), backend=where.name, **flags)
+    observers = observer_specs(flags)
+    options = _options(agent=settings.purposes.get(AGENT), backend=where.name, observers=observers, **flags)
     choice = RolloutChoice(strategy, repository, limit, chain, samples, _parent(settings, branch), reuse)
     with (
         open_progress(secrets=settings.secrets) as progress,

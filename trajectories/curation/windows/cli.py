@@ -21,6 +21,7 @@ from prchain.cli_options import (
 from prchain.progress import open_progress
 from prchain.settings import Settings
 from prchain.terminal import counted, present, say, say_next, say_reasons, tally
+from trajectories.observers.flags import observer_options, observer_specs
 
 if TYPE_CHECKING:
     from prchain.llm.ledger import Spending
@@ -101,6 +102,7 @@ def _number(
     of=BACKENDS,
     help="Where commands run.  [default: docker, or environments_backend]",
 )
+@observer_options
 @spending_options("Trajectories")
 @db_option
 @json_option
@@ -137,13 +139,21 @@ def run(
 
     settings = Settings.load(db=db, workers=workers)
     where = BACKENDS.named(backend or settings.environments_backend or DEFAULT)
+    observers = observer_specs(flags)
     windows = {name: flags.pop(name) for name in _OF_WINDOWS}
     options = WindowOptions(**{**windows, "ground": windows["ground"] == "on"})
     choice = CurationChoice(strategy, repository, limit, chain, samples, graph=graph)
     with (
         open_progress(secrets=settings.secrets) as progress,
         open_run(
-            settings, options, choice, backend=where.name, budget_usd=budget, progress=progress, **flags
+            settings,
+            options,
+            choice,
+            backend=where.name,
+            budget_usd=budget,
+            progress=progress,
+            observers=observers,
+            **flags,
         ) as runner,
     ):
         pending = runner.curation()

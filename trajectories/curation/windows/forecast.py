@@ -3,7 +3,7 @@ assumptions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
@@ -19,9 +19,11 @@ from trajectories.curation.forecast import forecast as graph_forecast
 from trajectories.curation.options import CRITIC, PROPOSER, GraphOptions
 from trajectories.curation.windows.options import CURATOR, ESTABLISH, GROUND, Asked, Pick, WindowOptions
 from trajectories.identity import LENGTH
+from trajectories.observers.failures import observer_errors
 from trajectories.outcomes import FINAL
 from trajectories.scaffolds.attempt_loop import PURPOSE as AGENT
 from trajectories.scaffolds.privileged import CURATED
+from trajectories.scaffolds.scaffold import ObserverKind
 
 FEWEST = 5
 """The fewest ended trajectories whose medians are used."""
@@ -65,9 +67,19 @@ class CurationForecast:
 
 
 def forecast(
-    tx: Transaction, gateway: Gateway, options: WindowOptions, graphs: GraphOptions, lengths: Iterable[int]
+    tx: Transaction,
+    gateway: Gateway,
+    options: WindowOptions,
+    graphs: GraphOptions,
+    lengths: Iterable[int],
+    *,
+    steps: int | None = None,
+    observers: Sequence[ObserverKind] = (),
 ) -> CurationForecast:
-    """The estimate of curated runs over chains of these lengths, if every stage is reached. Makes no call."""
+    """The estimate of curated runs over chains of these lengths, if every stage is reached. Makes no call.
+
+    `steps` is the limit of a stage's steps.
+    """
     todo = list(lengths)
     stages = sum(todo)
     stored = _stored(tx, gateway)
@@ -77,9 +89,14 @@ def forecast(
         each = (
             [median(column) for column in zip(*stored[purpose], strict=True)]
             if usable and stored.get(purpose)
-            else _assumed(purpose, options)
+            else _assumed(purpose, options, steps)
         )
         purposes[purpose] = _priced(gateway, purpose, *(round(value * stages) for value in each))
+    for observer in observers:
+        with observer_errors(observer.name):
+            calls = observer.calls(_rolled(options, steps)[0])
+        for purpose, value in calls.items():
+            purposes[purpose] = _priced(gateway, purpose, *(round(number * stages) for number in value))
     later = sum(length - 1 for length in todo)
     if later:
         of_graphs = graph_forecast(tx, gateway, graphs, later)
@@ -88,12 +105,23 @@ def forecast(
     return CurationForecast(len(todo), purposes, basis)
 
 
-def _assumed(purpose: str, options: WindowOptions) -> tuple[float, float, float]:
-    """Calls and tokens of a stage."""
-    windows = -(-_STEPS // options.stride)
+def _rolled(options: WindowOptions, limit: int | None) -> tuple[float, float]:
+    """The agent's steps of a stage in all candidates, and the number of variants."""
+    steps = _committed(limit)
+    windows = -(-steps // options.stride)
     seeds, variants = windows * options.seeds, windows * options.seeds * _VARIANTS
-    prompt = _FIRST_PROMPT + _PER_STEP * (_STEPS + options.window) / 2
-    rolled = seeds * options.window + variants * options.window / 2
+    each = min(options.window, steps)
+    return seeds * each + variants * each / 2, variants
+
+
+def _committed(limit: int | None) -> int:
+    return _STEPS if limit is None else min(_STEPS, limit)
+
+
+def _assumed(purpose: str, options: WindowOptions, limit: int | None) -> tuple[float, float, float]:
+    """Calls and tokens of a stage."""
+    rolled, variants = _rolled(options, limit)
+    prompt = _FIRST_PROMPT + _PER_STEP * (_committed(limit) + options.window) / 2
     if purpose == AGENT:
         return rolled, rolled * prompt, rolled * _REPLY
     if purpose == ESTABLISH:

@@ -27,6 +27,7 @@ from trajectories.curation.windows.graphs import GraphShelf
 from trajectories.curation.windows.options import AGENT_SAMPLING, READER_SAMPLING, READERS, WindowOptions
 from trajectories.curation.windows.scaffold import CuratedScaffold
 from trajectories.model import AgentLimits
+from trajectories.observers.setup import make_observers
 from trajectories.options import STAGE_STEPS, Gate, RolloutOptions
 from trajectories.rollouts.rollout import RunContext
 from trajectories.rollouts.run import PendingRollouts, RolloutChoice, RolloutRun, RolloutUnit
@@ -136,7 +137,15 @@ class CuratedRun(RolloutRun):
         with context.store.reading() as tx:
             lengths = {row[0]: row[1] for row in tx.connection.execute(select(Chain.id, Chain.length))}
             sizes = [lengths[unit.chain_id] for unit in units]
-            return forecast(tx, context.gateway, self.options, self.graphs.options, sizes)
+            return forecast(
+                tx,
+                context.gateway,
+                self.options,
+                self.graphs.options,
+                sizes,
+                steps=context.options.stage_limits.steps,
+                observers=context.observers,
+            )
 
 
 @contextmanager
@@ -159,9 +168,11 @@ def open_run(
     """
     if BACKENDS.named(backend).unsafe:
         raise UsageError("plain processes take no snapshots, and windows need them; choose --backend docker or local")
+    observers = make_observers(chosen.get("observers", ()))
     with ExitStack() as resources:
         store = resources.enter_context(closing(Store.open(settings.db, create=False)))
-        purposes = (AGENT, *READERS, PROPOSER, CRITIC)
+        observing = (purpose for observer in observers for purpose in observer.purposes)
+        purposes = tuple(dict.fromkeys((AGENT, *READERS, PROPOSER, CRITIC, *observing)))
         gateway = resources.enter_context(
             open_gateway(settings, store, purposes, budget_usd=budget_usd, run=ledger_run)
         )
@@ -177,6 +188,7 @@ def open_run(
             rollout,
             settings.mirrors_dir,
             settings.data_dir,
+            observers=observers,
             secrets=settings.secrets,
         )
         graphs = GraphContext(
