@@ -40,7 +40,7 @@ from trajectories.model import AgentLimits, AgentUsage, Ending, Entry, EntryKind
 from trajectories.scaffolds.attempt_loop import LoopSettings
 from trajectories.scaffolds.context import OLD_GUIDANCE, used_by
 from trajectories.scaffolds.kinds.react import ReactScaffold
-from trajectories.scaffolds.scaffold import Advice, Scaffold
+from trajectories.scaffolds.scaffold import Advice, AttemptSpec, Scaffold
 from trajectories.scaffolds.tools.bash import SESSION
 from trajectories.scaffolds.turns import NOT_RUN
 
@@ -464,25 +464,25 @@ def test_what_an_observer_found_is_stored_with_its_words() -> None:
 
 
 @pytest.mark.parametrize(
-    ("replies", "limits", "options", "ending"),
+    ("replies", "limited", "options", "ending"),
     [
-        ([SUBMIT], {}, LoopSettings(), Ending.SUBMITTED),
-        ([says("I am done.")], {}, LoopSettings(faults_in_a_row=1), Ending.FAULTY),
-        ([runs()], {"stage_limits": AgentLimits(steps=1)}, LoopSettings(), Ending.STEP_LIMIT),
-        ([runs()], {"chain_limits": AgentLimits(tokens=1)}, LoopSettings(), Ending.TOKEN_LIMIT),
-        ([runs(usage=Usage(590, 0, 5))], {}, LoopSettings(context_tokens=600, max_tokens=10), Ending.CONTEXT_LIMIT),
+        ([SUBMIT], spec(), LoopSettings(), Ending.SUBMITTED),
+        ([says("I am done.")], spec(), LoopSettings(faults_in_a_row=1), Ending.FAULTY),
+        ([runs()], spec(stage_limits=AgentLimits(steps=1)), LoopSettings(), Ending.STEP_LIMIT),
+        ([runs()], spec(chain_limits=AgentLimits(tokens=1)), LoopSettings(), Ending.TOKEN_LIMIT),
+        ([runs(usage=Usage(590, 0, 5))], spec(), LoopSettings(context_tokens=600, max_tokens=10), Ending.CONTEXT_LIMIT),
     ],
     ids=["submitted", "faulty", "steps", "tokens", "context"],
 )
 def test_nobody_observes_the_step_with_which_an_attempt_ended(
-    replies: list[Reply], limits: dict[str, AgentLimits], options: LoopSettings, ending: Ending
+    replies: list[Reply], limited: AttemptSpec, options: LoopSettings, ending: Ending
 ) -> None:
     def observer(entries: Sequence[Entry]) -> Advice | None:
         raise AssertionError("nobody would read it")
 
     attempt, _ = work(
         Model(replies),
-        attempt_spec=replace(spec(), **limits),
+        attempt_spec=limited,
         scaffold=ReactScaffold("full", options),
         observers=[observer],
     )
@@ -502,7 +502,11 @@ def test_what_an_observer_keeps_is_stored_with_its_words_or_alone() -> None:
 def test_of_an_observer_that_keeps_its_last_words_only_these_are_sent() -> None:
     words = iter(["First.", "Second.", None])
     model = Model([runs(), runs(), runs(), SUBMIT])
-    advise = lambda _: (text := next(words)) and Advice(text, details={"observer": "o", "keep": "last"})  # noqa: E731
+
+    def advise(entries: Sequence[Entry]) -> Advice | None:
+        text = next(words)
+        return None if text is None else Advice(text, details={"observer": "o", "keep": "last"})
+
     _, record = work(model, observers=[advise])
     sent = [message.content for message in model.requests[-1].messages]
     assert "Second." in sent and "First." not in sent and OLD_GUIDANCE in sent

@@ -1,4 +1,4 @@
-"""Agreement of readings and their scores against labels, against obvious counterparts."""
+"""ReadingAgreement of readings and their scores against labels, against obvious counterparts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from trajectories.prm.agreement import (
     Readings,
-    WindowKey,
+    ReadWindow,
     WindowReading,
     agreement_of,
     category_kappas,
@@ -25,7 +25,7 @@ CATEGORIES = ("hallucination", "step_repetition", "verification_failure")
 
 answers = st.lists(st.tuples(st.booleans(), st.booleans()), max_size=30)
 readings = st.dictionaries(
-    st.builds(WindowKey, st.sampled_from(["aa", "bb"]), st.just(1), st.just(1), st.integers(1, 6)),
+    st.builds(ReadWindow, st.sampled_from(["aa", "bb"]), st.just(1), st.just(1), st.integers(1, 6)),
     st.builds(
         WindowReading,
         st.none() | st.booleans(),
@@ -34,8 +34,8 @@ readings = st.dictionaries(
 )
 
 
-def key(step: int) -> WindowKey:
-    return WindowKey("aa", 1, 1, step)
+def key(step: int) -> ReadWindow:
+    return ReadWindow("aa", 1, 1, step)
 
 
 def kappa_by_hand(pairs: Sequence[tuple[bool, bool]]) -> Fraction | None:
@@ -103,7 +103,7 @@ def test_suboptimal_is_compared_where_both_say_it() -> None:
 @given(
     readings, st.dictionaries(st.tuples(st.builds(key, st.integers(1, 8)), st.sampled_from(CATEGORIES)), st.booleans())
 )
-def test_every_label_counts_once(found: Readings, labels: dict[tuple[WindowKey, str], bool]) -> None:
+def test_every_label_counts_once(found: Readings, labels: dict[tuple[ReadWindow, str], bool]) -> None:
     scored = scores(found, labels, CATEGORIES)
     assert list(scored) == list(CATEGORIES)
     for name, score in scored.items():

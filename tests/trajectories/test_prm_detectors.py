@@ -16,7 +16,7 @@ from tests.trajectories.sampleworld import Talk, long_talk
 from trajectories.model import Entry, EntryKind
 from trajectories.prm.claims import claims
 from trajectories.prm.detecting import find_all
-from trajectories.prm.detector import LONGEST_EVIDENCE, Finding, one_line
+from trajectories.prm.detector import LONGEST_EVIDENCE, DetectorFinding, one_line
 from trajectories.prm.detectors import DETECTORS
 from trajectories.prm.detectors.unchecked_edit import WITHIN
 from trajectories.prm.programs import read_run, unwrapped
@@ -527,7 +527,7 @@ _STEPS: dict[str, Callable[[Work], object]] = {
 }
 
 
-def up_to(findings: tuple[Finding, ...], step: int) -> tuple[Finding, ...]:
+def up_to(findings: tuple[DetectorFinding, ...], step: int) -> tuple[DetectorFinding, ...]:
     return tuple(finding for finding in findings if finding.step <= step)
 
 

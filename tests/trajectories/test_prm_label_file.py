@@ -9,15 +9,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from prchain.errors import UsageError
-from trajectories.prm.agreement import WindowKey
-from trajectories.prm.label_file import Label, check_windows, read_labels, settled
+from trajectories.prm.agreement import ReadWindow
+from trajectories.prm.label_file import WindowLabel, check_windows, read_labels, settled
 from trajectories.prm.taxonomy import load_taxonomy
 
 HEAD = "trajectory,position,attempt,last_step,category,label"
-WINDOW = WindowKey("aa", 1, 2, 10)
+WINDOW = ReadWindow("aa", 1, 2, 10)
 
 
-def read(folder: Path, text: str | bytes) -> list[Label]:
+def read(folder: Path, text: str | bytes) -> list[WindowLabel]:
     file = folder / "labels.csv"
     file.write_bytes(text if isinstance(text, bytes) else text.encode())
     return read_labels(file, load_taxonomy())
@@ -27,14 +27,14 @@ def test_labels_are_read_as_they_stand(tmp_path: Path) -> None:
     lines = ['aa,1,2,10,step_repetition,yes,ann,"a, b"', "", " aa ,1,2,10,hallucination,No,,", ""]
     text = "\r\n".join([f"\ufeff{HEAD},reader,note", *lines])
     assert read(tmp_path, text) == [
-        Label(WINDOW, "step_repetition", True, "ann", 2),
-        Label(WINDOW, "hallucination", False, "", 4),
+        WindowLabel(WINDOW, "step_repetition", True, "ann", 2),
+        WindowLabel(WINDOW, "hallucination", False, "", 4),
     ]
 
 
 def test_columns_stand_in_any_order_and_a_reader_is_not_needed(tmp_path: Path) -> None:
     text = "label,category,last_step,attempt,position,trajectory\nno,hallucination,10,2,1,aa\n"
-    assert read(tmp_path, text) == [Label(WINDOW, "hallucination", False, "", 2)]
+    assert read(tmp_path, text) == [WindowLabel(WINDOW, "hallucination", False, "", 2)]
     assert read(tmp_path, f"{HEAD}\n") == []
 
 
@@ -88,11 +88,11 @@ def test_any_text_is_read_or_refused(tmp_path: Path, text: str) -> None:
 
 def test_readers_who_differ_settle_nothing(tmp_path: Path) -> None:
     labels = [
-        Label(WINDOW, "hallucination", True, "ann", 2),
-        Label(WINDOW, "hallucination", False, "ben", 3),
-        Label(WINDOW, "step_repetition", True, "ann", 4),
-        Label(WINDOW, "step_repetition", True, "ben", 5),
-        Label(WINDOW._replace(last_step=15), "hallucination", False, "ann", 6),
+        WindowLabel(WINDOW, "hallucination", True, "ann", 2),
+        WindowLabel(WINDOW, "hallucination", False, "ben", 3),
+        WindowLabel(WINDOW, "step_repetition", True, "ann", 4),
+        WindowLabel(WINDOW, "step_repetition", True, "ben", 5),
+        WindowLabel(WINDOW._replace(last_step=15), "hallucination", False, "ann", 6),
     ]
     found = settled(labels)
     assert found.disputed == 1
@@ -104,7 +104,9 @@ def test_readers_who_differ_settle_nothing(tmp_path: Path) -> None:
 
 def test_labels_of_windows_that_nobody_has_read_are_refused() -> None:
     steps = [10, 15, 15, 20]
-    labels = [Label(WINDOW._replace(last_step=it), "hallucination", True, "", line) for line, it in enumerate(steps, 2)]
+    labels = [
+        WindowLabel(WINDOW._replace(last_step=it), "hallucination", True, "", line) for line, it in enumerate(steps, 2)
+    ]
     check_windows(labels, {label.window for label in labels})
     with pytest.raises(UsageError, match=r"line 3: .* 'aa', stage 1, attempt 2 that ends with step 15; .* 2 windows"):
         check_windows(labels, {WINDOW})

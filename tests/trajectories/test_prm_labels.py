@@ -16,7 +16,7 @@ from sql.store import Store
 from tests.trajectories.prmstore import add_curation, add_trajectory, add_window, prm_store
 from tests.trajectories.prmworld import Attempt, stage
 from trajectories.model import Entry, EntryKind
-from trajectories.prm.agreement import WindowKey, WindowReading
+from trajectories.prm.agreement import ReadWindow, WindowReading
 from trajectories.prm.labels import NO_STEPS, UNCOMMITTED, LabelCounts, write_labels
 from trajectories.prm.pairs import PairCounts, fork, write_pairs
 from trajectories.prm.stored import LIVE, ReadingChoice, known_windows, stored_readings
@@ -207,7 +207,7 @@ class TestReadings:
         add_window(store, "w2", "aa", (3, 10), fault="unreadable", suboptimal=None)
         add_window(store, "w3", "aa", (1, 5), replay="r", variant="S", taxonomy_hash=None, suboptimal=None)
         add_window(store, "w4", "aa", (3, 10), [("hallucination", True)], found_by="loops", replay="r")
-        five, ten = WindowKey("aa", 1, 1, 5), WindowKey("aa", 1, 1, 10)
+        five, ten = ReadWindow("aa", 1, 1, 5), ReadWindow("aa", 1, 1, 10)
         with store.reading() as tx:
             assert known_windows(tx) == {five, ten}
             assert stored_readings(tx, ReadingChoice(LIVE)) == {five: WindowReading(True, frozenset({"hallucination"}))}

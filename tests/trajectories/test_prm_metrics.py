@@ -17,16 +17,18 @@ from trajectories.prm.difficulty import (
     estimated,
     read_minutes,
 )
-from trajectories.prm.metrics import Difference, Rate, StageRun, cost_per_resolved, differences, figures
+from trajectories.prm.metrics import ComparedRun, Difference, Rate, cost_per_resolved, differences, figures
 
 EASY, MEDIUM, HARD = Difficulty
 
 
-def run(number: int, *, resolved: bool = False, sample: int = 0, usd: float | None = 0.5, steps: int = 10) -> StageRun:
-    return StageRun((f"chain{number}", 1), sample, resolved, True, steps, 1_000, 100, usd)
+def run(
+    number: int, *, resolved: bool = False, sample: int = 0, usd: float | None = 0.5, steps: int = 10
+) -> ComparedRun:
+    return ComparedRun((f"chain{number}", 1), sample, resolved, True, steps, 1_000, 100, usd)
 
 
-def resolving(count: int, of: int, first: int = 0) -> list[StageRun]:
+def resolving(count: int, of: int, first: int = 0) -> list[ComparedRun]:
     """Runs of stages from number `first` on."""
     return [run(number, resolved=number < first + count) for number in range(first, first + of)]
 
@@ -133,7 +135,7 @@ class TestDifferences:
         assert found["steps"] is not None
 
     @pytest.mark.parametrize("other", [[], [run(2)], [run(1), run(2)], [run(1, sample=1)]])
-    def test_runs_of_different_stages_are_refused(self, other: list[StageRun]) -> None:
+    def test_runs_of_different_stages_are_refused(self, other: list[ComparedRun]) -> None:
         with pytest.raises(ValueError, match="paired"):
             differences([run(1)], other)
 

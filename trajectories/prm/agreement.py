@@ -13,7 +13,7 @@ _CATEGORY_WIDTH = 30
 """Columns: the table is then 80 wide."""
 
 
-class WindowKey(NamedTuple):
+class ReadWindow(NamedTuple):
     """Which window it is, whoever reads it."""
 
     trajectory: str
@@ -32,14 +32,14 @@ class WindowReading:
     """Those that were detected and kept; None where it knows no taxonomy."""
 
 
-Readings = Mapping[WindowKey, WindowReading]
+Readings = Mapping[ReadWindow, WindowReading]
 
-Labels = Mapping[tuple[WindowKey, str], bool]
+Labels = Mapping[tuple[ReadWindow, str], bool]
 """Window and category to whether the category is there."""
 
 
 @dataclass(frozen=True, slots=True)
-class Agreement:
+class ReadingAgreement:
     """Two readings' answers to a question of yes and no. The rest of the windows are those where both say no."""
 
     windows: int
@@ -50,7 +50,7 @@ class Agreement:
     """Cohen's; None without windows, and where both always give the same one answer, so that chance explains all."""
 
 
-def agreement_of(answers: Iterable[tuple[bool, bool]]) -> Agreement:
+def agreement_of(answers: Iterable[tuple[bool, bool]]) -> ReadingAgreement:
     """The agreement over pairs of answers (J. Cohen, 1960)."""
     windows = both = only_one = only_other = 0
     for one, other in answers:
@@ -63,10 +63,10 @@ def agreement_of(answers: Iterable[tuple[bool, bool]]) -> Agreement:
     # Both shares times the square of the number: whole numbers, so that 1 - chance is 0 exactly where it is.
     chance = yes_one * yes_other + (windows - yes_one) * (windows - yes_other)
     rest = windows * windows - chance
-    return Agreement(windows, both, only_one, only_other, (same * windows - chance) / rest if rest else None)
+    return ReadingAgreement(windows, both, only_one, only_other, (same * windows - chance) / rest if rest else None)
 
 
-def category_kappas(one: Readings, other: Readings, categories: Iterable[str] = ()) -> dict[str, Agreement]:
+def category_kappas(one: Readings, other: Readings, categories: Iterable[str] = ()) -> dict[str, ReadingAgreement]:
     """Agreement on whether a category was detected and kept, by category: the given ones, then others that were found.
 
     Only windows count that both have read with a taxonomy.
@@ -80,7 +80,7 @@ def category_kappas(one: Readings, other: Readings, categories: Iterable[str] = 
     }
 
 
-def suboptimal_kappa(one: Readings, other: Readings) -> Agreement:
+def suboptimal_kappa(one: Readings, other: Readings) -> ReadingAgreement:
     """Agreement on whether a window is suboptimal, over the windows of which both say it."""
     pairs = ((mine.suboptimal, theirs.suboptimal) for mine, theirs in _shared(one, other))
     return agreement_of((mine, theirs) for mine, theirs in pairs if mine is not None and theirs is not None)
@@ -140,7 +140,9 @@ def _score(tp: int, fp: int, fn: int, tn: int, unread: int) -> Score:
     return Score(tp, fp, fn, tn, unread, Share.of(tp, tp + fp), Share.of(tp, tp + fn))
 
 
-def print_agreement(suboptimal: Agreement, categories: Mapping[str, Agreement], one: str, other: str) -> None:
+def print_agreement(
+    suboptimal: ReadingAgreement, categories: Mapping[str, ReadingAgreement], one: str, other: str
+) -> None:
     """Print the agreement of two readings, named `one` and `other`, in 80 columns."""
     say(f"only 1: {one}")
     say(f"only 2: {other}")
@@ -149,7 +151,7 @@ def print_agreement(suboptimal: Agreement, categories: Mapping[str, Agreement], 
     say_table(("category", "windows", "both", "only 1", "only 2", "kappa"), rows)
 
 
-def _agreement_cells(name: str, row: Agreement) -> tuple[Any, ...]:
+def _agreement_cells(name: str, row: ReadingAgreement) -> tuple[Any, ...]:
     kappa = "-" if row.kappa is None else f"{row.kappa:.2f}"
     return shortened(name, _CATEGORY_WIDTH), row.windows, row.both, row.only_one, row.only_other, kappa
 

@@ -46,7 +46,7 @@ _CODE = re.compile(r"`[^`\n]*`")
 _QUOTED = re.compile(r"`([A-Za-z_][\w.]{0,99})(?:\(\))?`")
 
 
-class Claim(NamedTuple):
+class NameClaim(NamedTuple):
     """Something that a sentence claims to be there."""
 
     text: str
@@ -54,7 +54,7 @@ class Claim(NamedTuple):
     sentence: str
 
 
-def claims(text: str, workdir: str) -> Iterator[Claim]:
+def claims(text: str, workdir: str) -> Iterator[NameClaim]:
     """The claims in what an assistant says, without its code blocks. `workdir` is the folder of the repository."""
     for sentence in _END_OF_SENTENCE.split(_prose(text)):
         if len(sentence) > _LONGEST_SENTENCE or ("." not in sentence and "`" not in sentence):
@@ -63,10 +63,10 @@ def claims(text: str, workdir: str) -> Iterator[Claim]:
         if not _STATES.search(words) or _LEAVES_OPEN.search(words):
             continue
         files = [entity.text for entity in entities(sentence, roots=(workdir,), kinds=frozenset({EntityKind.PATH}))]
-        yield from (Claim(path, True, sentence) for path in sorted(files) if is_own_file(path))
+        yield from (NameClaim(path, True, sentence) for path in sorted(files) if is_own_file(path))
         if files or _PLACE.search(sentence):
             for name in _QUOTED.findall(sentence):
-                yield from (Claim(part, False, sentence) for part in _own_parts(name) if name not in files)
+                yield from (NameClaim(part, False, sentence) for part in _own_parts(name) if name not in files)
 
 
 def is_own_file(path: str) -> bool:

@@ -15,11 +15,11 @@ from sql.store import Transaction
 from sql.tables import Chain, Trajectory
 from trajectories.identity import stored
 from trajectories.outcomes import FINAL, SUPERSEDED
-from trajectories.prm.metrics import StageRun, UnitKey
+from trajectories.prm.metrics import ComparedRun, UnitKey
 from trajectories.prm.settings import EVERY, PURPOSE, WINDOW
 from trajectories.prm.stage_runs import ReachedStage, reached_stages
 from trajectories.prm.taxonomy import load_taxonomy
-from trajectories.prm.variants import VARIANTS, Reads, Style, Variant, variant_name
+from trajectories.prm.variants import VARIANTS, PrmStyle, PrmVariant, Reads, variant_name
 from trajectories.rollouts.prefix import PURPOSE as PREFIX
 from trajectories.scaffolds.attempt_loop import PURPOSE as AGENT
 from trajectories.scaffolds.privileged import PRIVILEGED
@@ -72,7 +72,7 @@ class ComparedSetting:
     setting: PrmSetting
     trajectories: int
     reached: int
-    runs: tuple[StageRun, ...]
+    runs: tuple[ComparedRun, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class ComparedGroup:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class PrmComparison:
     """All groups, and the trajectories that are in none, by reason."""
 
     groups: tuple[ComparedGroup, ...]
@@ -110,7 +110,7 @@ class _Found(NamedTuple):
 
 def compare(
     tx: Transaction, repository: str | None = None, model: str | None = None, variants: Collection[str] = ()
-) -> Comparison:
+) -> PrmComparison:
     """The rollouts of every policy that was used with a process reward model; of one repository (``owner/name``) or
     policy model; with `variants`, of these and the base alone. Raises `UsageError` for an unknown repository."""
     left_out: Counter[str] = Counter()
@@ -129,7 +129,7 @@ def compare(
             left_out[UNPAIRED] += len(groups.pop(name))
     proved = {found.id: found.texts[1] is not None for members in groups.values() for found in members}
     stages = reached_stages(tx, proved)
-    return Comparison(
+    return PrmComparison(
         tuple(_group(json.loads(name), members, stages) for name, members in sorted(groups.items())),
         dict(sorted(left_out.items())),
     )
@@ -186,8 +186,8 @@ def _setting(identity: Mapping[str, Any]) -> PrmSetting | None:
         return None
     other = dict(observers[0]["settings"])
     try:
-        style, reads = Style(other.pop("style")), Reads(other.pop("reads"))
-        variant = Variant(style, bool(other.pop("example")), reads, bool(other.pop("action")))
+        style, reads = PrmStyle(other.pop("style")), Reads(other.pop("reads"))
+        variant = PrmVariant(style, bool(other.pop("example")), reads, bool(other.pop("action")))
     except (KeyError, ValueError):
         return None
     usual = {**_USUAL, "taxonomy": load_taxonomy().hash}

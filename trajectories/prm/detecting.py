@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from trajectories.model import Entry
-from trajectories.prm.detector import Finding
+from trajectories.prm.detector import DetectorFinding
 from trajectories.prm.detectors import DETECTORS
 
 
-def find_all(entries: Sequence[Entry], first_step: int) -> tuple[Finding, ...]:
+def find_all(entries: Sequence[Entry], first_step: int) -> tuple[DetectorFinding, ...]:
     """The findings of all detectors at the steps from `first_step` on, in the order of steps, then of detectors.
 
     `entries` are those of the stage from its query on, oldest first. Where the agent also reads earlier stages, give

@@ -25,7 +25,7 @@ _CUT = " [...]"
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class DetectorFinding:
     """Something that goes wrong at a step."""
 
     detector: str
@@ -48,7 +48,7 @@ class Detector:
     help: str
     """One line for users."""
     category: str
-    find: Callable[[Sequence[Entry]], list[Finding]]
+    find: Callable[[Sequence[Entry]], list[DetectorFinding]]
     """All findings in the entries of a conversation, oldest first: those of a stage from its query on, or of several
     stages one after the other. Pure, and raises nothing."""
 

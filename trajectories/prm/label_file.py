@@ -10,7 +10,7 @@ from pathlib import Path
 
 from prchain.errors import UsageError
 from prchain.terminal import shortened
-from trajectories.prm.agreement import WindowKey
+from trajectories.prm.agreement import ReadWindow
 from trajectories.prm.taxonomy import Taxonomy
 
 COLUMNS = ("trajectory", "position", "attempt", "last_step", "category", "label")
@@ -24,10 +24,10 @@ _ANSWERS = {"yes": True, "no": False}
 
 
 @dataclass(frozen=True, slots=True)
-class Label:
+class WindowLabel:
     """Whether a category is there in a window, as a reader says."""
 
-    window: WindowKey
+    window: ReadWindow
     category: str
     label: bool
     reader: str
@@ -40,11 +40,11 @@ class Label:
 class SettledLabels:
     """One answer for each window and category. `disputed`: on so many readers differ, and there is none."""
 
-    labels: Mapping[tuple[WindowKey, str], bool]
+    labels: Mapping[tuple[ReadWindow, str], bool]
     disputed: int
 
 
-def read_labels(path: Path, taxonomy: Taxonomy) -> list[Label]:
+def read_labels(path: Path, taxonomy: Taxonomy) -> list[WindowLabel]:
     """The labels of a CSV file with the columns `COLUMNS`, in its order.
 
     Raises `UsageError` for a file that cannot be read, with the first line that is wrong: a missing or surplus cell, a
@@ -62,18 +62,18 @@ def read_labels(path: Path, taxonomy: Taxonomy) -> list[Label]:
         raise UsageError(f"the labels {path} are no CSV: {error}") from None
 
 
-def settled(labels: Iterable[Label]) -> SettledLabels:
+def settled(labels: Iterable[WindowLabel]) -> SettledLabels:
     """The labels on which all readers agree who give one."""
-    answers: dict[tuple[WindowKey, str], set[bool]] = {}
+    answers: dict[tuple[ReadWindow, str], set[bool]] = {}
     for label in labels:
         answers.setdefault((label.window, label.category), set()).add(label.label)
     agreed = {place: next(iter(found)) for place, found in answers.items() if len(found) == 1}
     return SettledLabels(agreed, len(answers) - len(agreed))
 
 
-def check_windows(labels: Iterable[Label], known: Collection[WindowKey]) -> None:
+def check_windows(labels: Iterable[WindowLabel], known: Collection[ReadWindow]) -> None:
     """Raise `UsageError` for labels of windows that are not among the known ones."""
-    unknown: dict[WindowKey, Label] = {}
+    unknown: dict[ReadWindow, WindowLabel] = {}
     for label in labels:
         if label.window not in known:
             unknown.setdefault(label.window, label)
@@ -88,11 +88,11 @@ def check_windows(labels: Iterable[Label], known: Collection[WindowKey]) -> None
     )
 
 
-def _labels(file: Iterable[str], path: Path, taxonomy: Taxonomy) -> list[Label]:
+def _labels(file: Iterable[str], path: Path, taxonomy: Taxonomy) -> list[WindowLabel]:
     places: dict[str, int] = {}
     width = 0
-    labels: list[Label] = []
-    given: dict[tuple[WindowKey, str, str], int] = {}
+    labels: list[WindowLabel] = []
+    given: dict[tuple[ReadWindow, str, str], int] = {}
     rows = csv.reader(file, strict=True)
     for row in rows:
         line = rows.line_num
@@ -124,7 +124,7 @@ def _places(head: list[str], path: Path) -> dict[str, int]:
     return {name: names.index(name) for name in wanted if name in names}
 
 
-def _label(cells: Mapping[str, str], where: str, line: int, taxonomy: Taxonomy) -> Label:
+def _label(cells: Mapping[str, str], where: str, line: int, taxonomy: Taxonomy) -> WindowLabel:
     if not cells["trajectory"]:
         raise UsageError(f"{where}: it names no trajectory")
     numbers = []
@@ -139,7 +139,7 @@ def _label(cells: Mapping[str, str], where: str, line: int, taxonomy: Taxonomy) 
     answer = _ANSWERS.get(cells["label"].casefold())
     if answer is None:
         raise UsageError(f"{where}: label is neither yes nor no: {_quoted(cells['label'])}")
-    return Label(WindowKey(cells["trajectory"], *numbers), category, answer, cells.get(_READER, ""), line)
+    return WindowLabel(ReadWindow(cells["trajectory"], *numbers), category, answer, cells.get(_READER, ""), line)
 
 
 def _quoted(text: str) -> str:

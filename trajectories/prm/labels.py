@@ -17,7 +17,7 @@ from trajectories.export.scrubber import Scrubber
 from trajectories.export.write import Files, JsonLines
 from trajectories.model import Entry, EntryKind
 from trajectories.prm.step_values import Json, call_value, step_values
-from trajectories.prm.stored import StoredFinding, StoredWindow, read_trajectories, stored_windows
+from trajectories.prm.stored import StoredFinding, StoredReading, read_trajectories, stored_windows
 from trajectories.prm.window import StepWindow, stage_entries
 from trajectories.rows import StageRow, VerdictRow, find_trajectory, read_entries, read_stages, read_verdicts
 
@@ -145,7 +145,7 @@ def _read(tx: Transaction, trajectory: str, facts: Json) -> _Told:
     )
 
 
-def _row(told: _Told, window: StoredWindow, next_steps: int, scrubber: Scrubber) -> Json | None:
+def _row(told: _Told, window: StoredReading, next_steps: int, scrubber: Scrubber) -> Json | None:
     """The row of a window; None where its steps are gone."""
     own = stage_entries(told.entries, window.position)
     seen = StepWindow.of(own, window.last_step - window.first_step + 1, window.last_step)
@@ -184,7 +184,7 @@ def _row(told: _Told, window: StoredWindow, next_steps: int, scrubber: Scrubber)
     }
 
 
-def _became(told: _Told, window: StoredWindow) -> Json:
+def _became(told: _Told, window: StoredReading) -> Json:
     stage = told.stages.get(window.position)
     endings = () if stage is None else stage.endings
     return {

@@ -24,7 +24,7 @@ UnitKey = tuple[StageKey, int]
 
 
 @dataclass(frozen=True, slots=True)
-class StageRun:
+class ComparedRun:
     """What one sample of a setting did at one stage. USD are None where a price is not known."""
 
     stage: StageKey
@@ -114,7 +114,7 @@ class Difference:
     high: float | None
 
 
-def figures(runs: Sequence[StageRun], tiers: Mapping[StageKey, Difficulty]) -> SettingFigures:
+def figures(runs: Sequence[ComparedRun], tiers: Mapping[StageKey, Difficulty]) -> SettingFigures:
     """The figures of a setting's runs; `tiers` has the difficulty of their stages. Raises `ValueError` without runs."""
     if not runs:
         raise ValueError("there are no figures of nothing")
@@ -144,7 +144,7 @@ def figures(runs: Sequence[StageRun], tiers: Mapping[StageKey, Difficulty]) -> S
     )
 
 
-def _resolved(runs: Iterable[StageRun]) -> Rate:
+def _resolved(runs: Iterable[ComparedRun]) -> Rate:
     resolved = [run.resolved for run in runs]
     return Rate(sum(resolved), len(resolved))
 
@@ -168,7 +168,7 @@ def cost_per_resolved(
 
 
 def differences(
-    base: Sequence[StageRun], other: Sequence[StageRun], *, resamples: int = RESAMPLES
+    base: Sequence[ComparedRun], other: Sequence[ComparedRun], *, resamples: int = RESAMPLES
 ) -> dict[str, Difference | None]:
     """How far a setting is from the base in each of `MEASURES`; None where a price is not known.
 
@@ -201,7 +201,7 @@ def differences(
     return found
 
 
-def _measures(run: StageRun) -> dict[str, float | None]:
+def _measures(run: ComparedRun) -> dict[str, float | None]:
     usd = None if run.total_usd is None else 100 * run.total_usd
     return {"resolved": 100.0 * run.resolved, "patches": 100.0 * run.patch, "steps": float(run.steps), "usd": usd}
 

@@ -47,7 +47,7 @@ class Fork:
 
 
 @dataclass(frozen=True, slots=True)
-class _Rollout:
+class _PairedRollout:
     id: str
     chain_id: str
     sample: int
@@ -113,9 +113,9 @@ def write_pairs(
 
 def _rows(tx: Transaction, next_steps: int, scrubber: Scrubber, counts: PairCounts) -> Iterator[Json]:
     guided = _guided(tx)
-    columns = (getattr(Trajectory, name) for name in _Rollout.__dataclass_fields__)
+    columns = (getattr(Trajectory, name) for name in _PairedRollout.__dataclass_fields__)
     query = select(*columns).order_by(Trajectory.chain_id, Trajectory.id)
-    rollouts = [_Rollout(*row) for row in tx.connection.execute(query)]
+    rollouts = [_PairedRollout(*row) for row in tx.connection.execute(query)]
     for _, group in groupby(rollouts, key=attrgetter("chain_id")):
         of_chain = list(group)
         for place, one in enumerate(of_chain):
@@ -137,7 +137,7 @@ def _guided(tx: Transaction) -> set[str]:
     return {str(name) for (name,) in tx.connection.execute(query)}
 
 
-def _related(one: _Rollout, other: _Rollout) -> bool:
+def _related(one: _PairedRollout, other: _PairedRollout) -> bool:
     if one.parent_id is None and other.parent_id is None:
         return one.sample == other.sample
     siblings = (one.parent_id, one.parent_step) == (other.parent_id, other.parent_step)
@@ -146,8 +146,8 @@ def _related(one: _Rollout, other: _Rollout) -> bool:
 
 def _pair(
     tx: Transaction,
-    guided: tuple[_Rollout, Sequence[Entry]],
-    other: tuple[_Rollout, Sequence[Entry]],
+    guided: tuple[_PairedRollout, Sequence[Entry]],
+    other: tuple[_PairedRollout, Sequence[Entry]],
     next_steps: int,
     scrubber: Scrubber,
     counts: PairCounts,
@@ -190,7 +190,7 @@ def _verdict(tx: Transaction, trajectory: str, position: int, attempt: int) -> V
 
 def _side(
     tx: Transaction,
-    rollout: _Rollout,
+    rollout: _PairedRollout,
     after: Sequence[Entry],
     position: int,
     verdict: VerdictRow | None,

@@ -55,7 +55,7 @@ def _is_blank(line: str) -> bool:
 
 def sections(lines: Sequence[Line]) -> list[Section]:
     """The sections of a reply in order, duplicates included. Lines that belong to no key are left out."""
-    reading = _Reading()
+    reading = _SectionReading()
     for line, is_heading in zip(lines, _headings(lines), strict=True):
         reading.take(line, is_heading)
     return reading.sections
@@ -86,7 +86,7 @@ def _headings(lines: Sequence[Line]) -> list[bool]:
 
 
 @dataclass(slots=True)
-class _Reading:
+class _SectionReading:
     """What was read up to a line."""
 
     sections: list[Section] = field(default_factory=list)

@@ -13,7 +13,7 @@ from sql.store import Transaction
 from sql.tables import LlmCall, PrmFinding, PrmWindow, Trajectory, TrajectoryStage, Verdict
 from trajectories.identity import LENGTH
 from trajectories.outcomes import FINAL, OF_THE_AGENT
-from trajectories.prm.metrics import StageRun
+from trajectories.prm.metrics import ComparedRun
 from trajectories.prm.settings import PURPOSE
 from trajectories.scaffolds.attempt_loop import PURPOSE as AGENT
 
@@ -63,10 +63,10 @@ class ReachedStage:
     prm: _Calls
     windows: _Windows
 
-    def run(self, chain: str, sample: int) -> StageRun:
+    def run(self, chain: str, sample: int) -> ComparedRun:
         """As a run of a setting; the stage's tests ran."""
         assert self.resolved is not None
-        return StageRun(
+        return ComparedRun(
             (chain, self.position),
             sample,
             self.resolved,

@@ -12,7 +12,7 @@ from prchain.errors import UsageError
 from sql.store import Transaction
 from sql.tables import CurationCandidate, CurationWindow, PrmFinding, PrmWindow
 from trajectories.identity import subject
-from trajectories.prm.agreement import WindowKey, WindowReading
+from trajectories.prm.agreement import ReadWindow, WindowReading
 
 LIVE = "live"
 """In place of a replay's id: the readings while the agent ran."""
@@ -59,7 +59,7 @@ class StoredFinding:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredWindow:
+class StoredReading:
     """A row of ``prm_windows`` (`sql.tables.guided.PrmWindow`, whose columns these are) with its findings."""
 
     id: str
@@ -89,7 +89,7 @@ class StoredWindows:
     """The windows of one trajectory. `uncommitted`: so many are of candidates that curation did not commit, or were
     read again: no words of theirs are in the conversation."""
 
-    windows: Sequence[StoredWindow]
+    windows: Sequence[StoredReading]
     uncommitted: int = 0
 
 
@@ -102,7 +102,7 @@ class ReadingChoice:
     variant: str | None = None
     model: str | None = None
 
-    def fits(self, window: StoredWindow) -> bool:
+    def fits(self, window: StoredReading) -> bool:
         """Whether the window is among them."""
         return (
             self.replay in (None, window.replay or LIVE)
@@ -129,9 +129,9 @@ def stored_windows(tx: Transaction, trajectory: str, variant: str | None = None)
         .where(PrmWindow.trajectory_id == trajectory, *([] if variant is None else [PrmWindow.variant == variant]))
         .order_by(PrmWindow.position, PrmWindow.last_step, PrmWindow.attempt, PrmWindow.id)
     )
-    found = [StoredWindow(*row) for row in tx.connection.execute(query)]
+    found = [StoredReading(*row) for row in tx.connection.execute(query)]
     spans = _committed_spans(tx, trajectory) if any(_candidate(trajectory, it) for it in found) else {}
-    latest: dict[tuple[Any, ...], tuple[int, StoredWindow]] = {}
+    latest: dict[tuple[Any, ...], tuple[int, StoredReading]] = {}
     for window in found:
         number = 0
         if (candidate := _candidate(trajectory, window)) is not None:
@@ -149,23 +149,23 @@ def stored_windows(tx: Transaction, trajectory: str, variant: str | None = None)
     return StoredWindows(windows, len(found) - len(windows))
 
 
-def known_windows(tx: Transaction) -> set[WindowKey]:
+def known_windows(tx: Transaction) -> set[ReadWindow]:
     """Every window that was read."""
     columns = (PrmWindow.trajectory_id, PrmWindow.position, PrmWindow.attempt, PrmWindow.last_step)
-    return {WindowKey(*row) for row in tx.connection.execute(select(*columns).distinct())}
+    return {ReadWindow(*row) for row in tx.connection.execute(select(*columns).distinct())}
 
 
-def stored_readings(tx: Transaction, choice: ReadingChoice) -> dict[WindowKey, WindowReading]:
+def stored_readings(tx: Transaction, choice: ReadingChoice) -> dict[ReadWindow, WindowReading]:
     """What the chosen readings say of each window that they could read.
 
     Raises `UsageError` where two of them are of the same window.
     """
-    readings: dict[WindowKey, WindowReading] = {}
+    readings: dict[ReadWindow, WindowReading] = {}
     for trajectory in read_trajectories(tx):
         for window in stored_windows(tx, trajectory).windows:
             if window.fault is not None or not choice.fits(window):
                 continue
-            key = WindowKey(trajectory, window.position, window.attempt, window.last_step)
+            key = ReadWindow(trajectory, window.position, window.attempt, window.last_step)
             if key in readings:
                 raise UsageError(
                     f"several readings of the window of trajectory {trajectory} that ends with step {key.last_step} "
@@ -176,7 +176,7 @@ def stored_readings(tx: Transaction, choice: ReadingChoice) -> dict[WindowKey, W
     return readings
 
 
-def _candidate(trajectory: str, window: StoredWindow) -> tuple[int, int] | None:
+def _candidate(trajectory: str, window: StoredReading) -> tuple[int, int] | None:
     """The window and the number of the candidate of curation that was watched; None outside of it, and in a replay."""
     stage = f"{subject(trajectory, window.position)}/"
     if window.replay is not None or not window.subject.startswith(stage):

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Literal, NamedTuple
 
 
-class Style(StrEnum):
+class PrmStyle(StrEnum):
     """What the model is told of what can go wrong, and how much it says."""
 
     SIMPLE = "simple"
@@ -26,31 +26,31 @@ class Reads(StrEnum):
     """The guidance alone; with an action, that too."""
 
 
-class Variant(NamedTuple):
+class PrmVariant(NamedTuple):
     """A point on the axes. `action`: the model also names one concrete next call."""
 
-    style: Style
+    style: PrmStyle
     example: bool
     reads: Reads
     action: bool
 
 
-VARIANTS: Mapping[str, Variant] = {
-    "S": Variant(Style.SIMPLE, False, Reads.ALL, False),
-    "C": Variant(Style.CONCISE, True, Reads.ALL, False),
-    "CG": Variant(Style.CONCISE, True, Reads.GUIDANCE, False),
-    "D": Variant(Style.DETAILED, True, Reads.ALL, False),
-    "DN": Variant(Style.DETAILED, False, Reads.ALL, False),
-    "DG": Variant(Style.DETAILED, True, Reads.GUIDANCE, False),
-    "DNG": Variant(Style.DETAILED, False, Reads.GUIDANCE, False),
-    "DR": Variant(Style.DETAILED, True, Reads.ALL, True),
+VARIANTS: Mapping[str, PrmVariant] = {
+    "S": PrmVariant(PrmStyle.SIMPLE, False, Reads.ALL, False),
+    "C": PrmVariant(PrmStyle.CONCISE, True, Reads.ALL, False),
+    "CG": PrmVariant(PrmStyle.CONCISE, True, Reads.GUIDANCE, False),
+    "D": PrmVariant(PrmStyle.DETAILED, True, Reads.ALL, False),
+    "DN": PrmVariant(PrmStyle.DETAILED, False, Reads.ALL, False),
+    "DG": PrmVariant(PrmStyle.DETAILED, True, Reads.GUIDANCE, False),
+    "DNG": PrmVariant(PrmStyle.DETAILED, False, Reads.GUIDANCE, False),
+    "DR": PrmVariant(PrmStyle.DETAILED, True, Reads.ALL, True),
 }
 """The paper's eight. Its listing 3 has no example, table 1 says that C and CG have one: here they have."""
 
 ReplyForm = Literal["text", "json"]
 
 
-def variant_name(variant: Variant) -> str:
+def variant_name(variant: PrmVariant) -> str:
     """The paper's name of a variant; for one that it does not have, its axes in words (``concise-noexample-all``)."""
     for name, known in VARIANTS.items():
         if known == variant:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from environments.images.plans import WORKDIR
 from prchain.llm.model import ToolCall
 from trajectories.model import Entry
-from trajectories.prm.detector import Detector, Finding, attempts_of, call_words, one_line, tree_of
+from trajectories.prm.detector import Detector, DetectorFinding, attempts_of, call_words, one_line, tree_of
 from trajectories.prm.effects import Change, bash_command, effect_of, was_run
 from trajectories.prm.programs import read_run
 from trajectories.scaffolds.tools.submit import Submit
@@ -39,13 +39,13 @@ class _Earlier(NamedTuple):
     """Calls until then that may have changed something."""
 
 
-def find(entries: Sequence[Entry]) -> list[Finding]:
+def find(entries: Sequence[Entry]) -> list[DetectorFinding]:
     """See `Detector.find`."""
     return [finding for steps in attempts_of(entries) for finding in _repeated(steps)]
 
 
-def _repeated(steps: Sequence[Step]) -> list[Finding]:
-    findings: list[Finding] = []
+def _repeated(steps: Sequence[Step]) -> list[DetectorFinding]:
+    findings: list[DetectorFinding] = []
     seen: dict[tuple[str, str, str | None, str], _Earlier] = {}
     made = possible = 0
     cwd = WORKDIR
@@ -70,7 +70,7 @@ def _repeated(steps: Sequence[Step]) -> list[Finding]:
                 times = earlier.times + 1
                 if times >= _SURE or earlier.possible == before:
                     words = f"the same result as at step {earlier.step}: {call_words(call, arguments)}"
-                    findings.append(Finding(_NAME, _CATEGORY, step.number, one_line(words), _RECOVERY))
+                    findings.append(DetectorFinding(_NAME, _CATEGORY, step.number, one_line(words), _RECOVERY))
                 seen[outcome] = _Earlier(earlier.step, step.number, times, made, possible)
         made += tree_of(step) is not None
     return findings

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 
 from trajectories.model import Entry, TurnFault
-from trajectories.prm.detector import Detector, Finding, attempts_of, call_words, one_line
+from trajectories.prm.detector import Detector, DetectorFinding, attempts_of, call_words, one_line
 from trajectories.scaffolds.turns import NOT_RUN
 from trajectories.steps import Step
 
@@ -26,12 +26,12 @@ _Fault = tuple[str, str]
 """A tool, and the name of the error."""
 
 
-def find(entries: Sequence[Entry]) -> list[Finding]:
+def find(entries: Sequence[Entry]) -> list[DetectorFinding]:
     """See `Detector.find`."""
     return [finding for steps in attempts_of(entries) for finding in _repeated(steps)]
 
 
-def _repeated(steps: Sequence[Step]) -> Iterator[Finding]:
+def _repeated(steps: Sequence[Step]) -> Iterator[DetectorFinding]:
     last: deque[_Fault | None] = deque(maxlen=WINDOW)
     for step in steps:
         calls: dict[_Fault | None, str] = {}
@@ -46,7 +46,7 @@ def _repeated(steps: Sequence[Step]) -> Iterator[Finding]:
             last.append(fault)
             if fault is not None and (before == fault or last.count(fault) >= OFTEN):
                 evidence = one_line(f"{fault[1]} once more, by {words}")
-                yield Finding(_NAME, _CATEGORY, step.number, evidence, _RECOVERY)
+                yield DetectorFinding(_NAME, _CATEGORY, step.number, evidence, _RECOVERY)
 
 
 DETECTOR = Detector(_NAME, "a tool refuses with the same error again and again", _CATEGORY, find)

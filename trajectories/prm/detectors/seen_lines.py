@@ -12,14 +12,14 @@ from itertools import groupby
 from trajectories.curation.printing import END
 from trajectories.curation.redundancy import FileView, exploration
 from trajectories.model import Entry
-from trajectories.prm.detector import Detector, Finding, one_line
+from trajectories.prm.detector import Detector, DetectorFinding, one_line
 
 _NAME, _CATEGORY = "seen-lines", "step_repetition"
 _MOST_RANGES = 3
 _RECOVERY = "Work from the lines as they were shown, and open only what has not been seen yet."
 
 
-def find(entries: Sequence[Entry]) -> list[Finding]:
+def find(entries: Sequence[Entry]) -> list[DetectorFinding]:
     """See `Detector.find`."""
     submitting = {entry.step for entry in entries if entry.details.get("submitted")}
     covered = [view for view in exploration(entries).views if view.covered and view.step not in submitting]
@@ -28,7 +28,7 @@ def find(entries: Sequence[Entry]) -> list[Finding]:
         first, *others = group
         more = f", and {len(others)} more in this step" if others else ""
         words = f"shown before and not changed since: {_words(first)}{more}"
-        findings.append(Finding(_NAME, _CATEGORY, step, one_line(words), _RECOVERY))
+        findings.append(DetectorFinding(_NAME, _CATEGORY, step, one_line(words), _RECOVERY))
     return findings
 
 

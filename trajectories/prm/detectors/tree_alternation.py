@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 from trajectories.model import Entry
-from trajectories.prm.detector import Detector, Finding, call_words, one_line, tree_of
+from trajectories.prm.detector import Detector, DetectorFinding, call_words, one_line, tree_of
 from trajectories.steps import Step, steps_of
 
 _NAME, _CATEGORY = "tree-alternation", "context_handling_failure"
@@ -21,13 +21,13 @@ _MOST_CALLS = 3
 _RECOVERY = "Say what each of the two states has shown, choose one of them by that, and go on from there."
 
 
-def find(entries: Sequence[Entry]) -> list[Finding]:
+def find(entries: Sequence[Entry]) -> list[DetectorFinding]:
     """See `Detector.find`."""
     groups = groupby(steps_of(entries), key=lambda step: step.turn.position)
     return [finding for _, steps in groups for finding in _alternations(steps)]
 
 
-def _alternations(steps: Iterable[Step]) -> Iterator[Finding]:
+def _alternations(steps: Iterable[Step]) -> Iterator[DetectorFinding]:
     last: deque[tuple[str, int]] = deque(maxlen=4)
     for step in steps:
         tree = tree_of(step)
@@ -39,7 +39,7 @@ def _alternations(steps: Iterable[Step]) -> Iterator[Finding]:
             at = ", ".join(str(number) for _, number in last)
             calls = "; ".join(call_words(call, arguments) for call, arguments, _ in step.calls[:_MOST_CALLS])
             words = f"steps {at} switch between the same two states of the files; the last by {calls}"
-            yield Finding(_NAME, _CATEGORY, step.number, one_line(words), _RECOVERY)
+            yield DetectorFinding(_NAME, _CATEGORY, step.number, one_line(words), _RECOVERY)
 
 
 DETECTOR = Detector(_NAME, "changes are made, taken back and made again: the tree alternates", _CATEGORY, find)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from trajectories.model import Entry
-from trajectories.prm.detector import Detector, Finding, attempts_of, call_words, one_line, workdir_of
+from trajectories.prm.detector import Detector, DetectorFinding, attempts_of, call_words, one_line, workdir_of
 from trajectories.prm.effects import bash_command, effect_of
 from trajectories.prm.programs import read_run
 from trajectories.steps import Step
@@ -22,13 +22,13 @@ _NAME, _CATEGORY = "unchecked-edit", "verification_failure"
 _RECOVERY = "Run the tests of what was edited, or a few lines that use it, before editing further."
 
 
-def find(entries: Sequence[Entry]) -> list[Finding]:
+def find(entries: Sequence[Entry]) -> list[DetectorFinding]:
     """See `Detector.find`."""
     workdir = workdir_of(entries)
     return [finding for steps in attempts_of(entries) for finding in _unchecked(steps, workdir)]
 
 
-def _unchecked(steps: Sequence[Step], workdir: str) -> Iterator[Finding]:
+def _unchecked(steps: Sequence[Step], workdir: str) -> Iterator[DetectorFinding]:
     cwd = workdir
     edited: int | None = None
     words = ""
@@ -42,7 +42,7 @@ def _unchecked(steps: Sequence[Step], workdir: str) -> Iterator[Finding]:
             cwd = (result.cwd if result is not None else None) or cwd
         if edited is not None and place > edited and (place - edited) % WITHIN == 0:
             evidence = one_line(f"nothing was run in the {place - edited} steps after the edit of {words}")
-            yield Finding(_NAME, _CATEGORY, step.number, evidence, _RECOVERY)
+            yield DetectorFinding(_NAME, _CATEGORY, step.number, evidence, _RECOVERY)
 
 
 DETECTOR = Detector(_NAME, f"code is edited, and nothing is run within {WITHIN} steps", _CATEGORY, find)

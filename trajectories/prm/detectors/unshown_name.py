@@ -22,8 +22,8 @@ from typing import Any
 from prchain.llm.model import ToolCall
 from trajectories.curation.entities import normalized_path
 from trajectories.model import Entry, EntryKind
-from trajectories.prm.claims import Claim, claims, is_own_file
-from trajectories.prm.detector import Detector, Finding, call_words, one_line, workdir_of
+from trajectories.prm.claims import NameClaim, claims, is_own_file
+from trajectories.prm.detector import Detector, DetectorFinding, call_words, one_line, workdir_of
 from trajectories.prm.effects import bash_command
 from trajectories.prm.shown_words import ShownWords
 from trajectories.scaffolds.tools.edits import EDITOR
@@ -48,13 +48,13 @@ _NO_FILE = re.compile(
 """What programs print that read or run a file which is not there."""
 
 
-def find(entries: Sequence[Entry]) -> list[Finding]:
+def find(entries: Sequence[Entry]) -> list[DetectorFinding]:
     """See `Detector.find`."""
-    return list(_Reader(workdir_of(entries)).read(entries))
+    return list(_ClaimReader(workdir_of(entries)).read(entries))
 
 
 @dataclass(slots=True)
-class _Reader:
+class _ClaimReader:
     """Reads a conversation entry by entry."""
 
     workdir: str
@@ -62,10 +62,10 @@ class _Reader:
     _turn: Entry | None = None
     """The turn whose observations are being read."""
     _calls: Mapping[str, tuple[ToolCall, Mapping[str, Any]]] = field(default_factory=dict)
-    _claims: Sequence[Claim] = ()
+    _claims: Sequence[NameClaim] = ()
     """Those of the turn's that nothing before it holds."""
 
-    def read(self, entries: Sequence[Entry]) -> Iterator[Finding]:
+    def read(self, entries: Sequence[Entry]) -> Iterator[DetectorFinding]:
         for entry in entries:
             if entry.kind is EntryKind.OBSERVATION:
                 yield from self._missed(entry)
@@ -90,7 +90,7 @@ class _Reader:
         thoughts = [arguments.get("thought") for call, arguments in self._calls.values() if call.name == Think.name]
         return "\n".join([said(self._turn), *(thought for thought in thoughts if isinstance(thought, str))])
 
-    def _missed(self, observation: Entry) -> Iterator[Finding]:
+    def _missed(self, observation: Entry) -> Iterator[DetectorFinding]:
         """A file that a call relied on, which is not there and which nothing had named."""
         call, arguments = self._calls.get(observation.tool_call_id or "", (None, {}))
         if call is None:
@@ -99,10 +99,10 @@ class _Reader:
             path = normalized_path(name, (self.workdir,))
             if is_own_file(path) and not self._shown.holds_file(path):
                 words = f"there is no {name}, and nothing had named it before: {call_words(call, arguments)}"
-                yield Finding(_NAME, _CATEGORY, observation.step, one_line(words), _RECOVERY)
+                yield DetectorFinding(_NAME, _CATEGORY, observation.step, one_line(words), _RECOVERY)
                 return
 
-    def _settle(self) -> Iterator[Finding]:
+    def _settle(self) -> Iterator[DetectorFinding]:
         """The claims of the turn that its calls and their results do not hold either."""
         turn, self._turn = self._turn, None
         if turn is None:
@@ -115,13 +115,13 @@ class _Reader:
         if absent:
             names = ", ".join(dict.fromkeys(claim.text for claim in absent[:_MOST_NAMES]))
             words = f"nothing has shown {names}: {absent[0].sentence.strip()}"
-            yield Finding(_NAME, _CATEGORY, turn.step, one_line(words), _RECOVERY)
+            yield DetectorFinding(_NAME, _CATEGORY, turn.step, one_line(words), _RECOVERY)
         self._shown.add(said(turn))
         for call in turn.tool_calls:
             self._shown.add(call.arguments)
 
 
-def _held(claim: Claim, shown: ShownWords) -> bool:
+def _held(claim: NameClaim, shown: ShownWords) -> bool:
     return shown.holds_file(claim.text) if claim.is_file else shown.holds_name(claim.text)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from trajectories.model import Entry
-from trajectories.prm.detector import Detector, Finding, attempts_of, one_line, tree_of, workdir_of
+from trajectories.prm.detector import Detector, DetectorFinding, attempts_of, one_line, tree_of, workdir_of
 from trajectories.prm.effects import Change, bash_command, effect_of
 from trajectories.prm.programs import read_run, tests_passed
 from trajectories.steps import Step
@@ -22,13 +22,13 @@ _NAME, _CATEGORY = "work-after-passing", "termination_unawareness"
 _RECOVERY = "Name what of the task is still open and do that, or hand the work in."
 
 
-def find(entries: Sequence[Entry]) -> list[Finding]:
+def find(entries: Sequence[Entry]) -> list[DetectorFinding]:
     """See `Detector.find`."""
     workdir = workdir_of(entries)
     return [finding for steps in attempts_of(entries) for finding in _working_on(steps, workdir)]
 
 
-def _working_on(steps: Sequence[Step], workdir: str) -> Iterator[Finding]:
+def _working_on(steps: Sequence[Step], workdir: str) -> Iterator[DetectorFinding]:
     cwd = workdir
     changed = False
     passed: int | None = None
@@ -53,7 +53,7 @@ def _working_on(steps: Sequence[Step], workdir: str) -> Iterator[Finding]:
             passed, words = place, f"`{verdict}` passed at step {step.number}"
         if passed is not None and place > passed and (place - passed) % AFTER == 0 and not step.submits:
             evidence = one_line(f"{place - passed} steps without a change of any file since {words}")
-            yield Finding(_NAME, _CATEGORY, step.number, evidence, _RECOVERY)
+            yield DetectorFinding(_NAME, _CATEGORY, step.number, evidence, _RECOVERY)
 
 
 DETECTOR = Detector(_NAME, f"{AFTER} steps change nothing after the tests have passed", _CATEGORY, find)

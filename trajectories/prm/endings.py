@@ -1,0 +1,37 @@
+"""How the commands of process reward models say what a run would cost, and how it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from prchain.llm.gateway import CostEstimate
+from prchain.runs import RunResult, UnitResult, say_end
+from prchain.terminal import present, say, say_reasons, say_table
+
+
+def print_estimates(estimates: Mapping[str, CostEstimate], as_json: bool, standing: int = 0) -> None:
+    """Print what settings would cost; `standing` samples are over."""
+    row = {"settings": {name: asdict(estimate) for name, estimate in estimates.items()}, "stood_before": standing}
+
+    def print_text() -> None:
+        rows = [
+            (name, f"{it.calls:,}", f"{it.tokens_in:,}", f"{it.tokens_out:,}", it.price)
+            for name, it in estimates.items()
+        ]
+        say_table(("setting", "calls", "tokens in", "out", "price"), rows)
+        say("Nothing has been asked or spent.")
+
+    present(as_json, row, print_text)
+
+
+def end_run(report: RunResult[Any], failed: Sequence[UnitResult[Any]], unit: str) -> None:
+    """Say why units failed and a run ended early, and exit with 1 where not all is done."""
+    say_reasons((result.unit.key, result.outcome, result.reason) for result in failed)
+    stopped = None if report.stopped in {result.reason for result in failed} else report.stopped
+    say_end(unit, [result.outcome for result in failed], report.left, stopped)
+    if failed or report.left:
+        click.get_current_context().exit(1)

@@ -1,0 +1,1 @@
+"""Rolling out the same chains under several variants of a process reward model."""
