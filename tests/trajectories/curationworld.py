@@ -47,6 +47,7 @@ from trajectories.curation.options import CRITIC, PROPOSER, GraphOptions
 from trajectories.curation.run import GraphContext
 from trajectories.curation.windows.options import CURATOR, ESTABLISH, GROUND, WindowOptions
 from trajectories.curation.windows.run import CuratedRun, CurationChoice, rollout_options
+from trajectories.observers.setup import make_observers
 from trajectories.rollouts.rollout import RunContext
 from trajectories.scaffolds.kinds.react import ReactScaffold
 
@@ -267,6 +268,7 @@ def curated_run(
         rollout,
         settings.mirrors_dir,
         settings.data_dir,
+        observers=make_observers(rollout.observers),
         secrets=secrets,
         pause=lambda tries: None,
         make_workplace=workplace,

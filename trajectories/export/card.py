@@ -14,7 +14,7 @@ from environments.suites.outcomes import PASSED
 from prchain import __version__
 from sql.store import Transaction
 from sql.tables import Candidate as ChainCandidate
-from sql.tables import LlmCall, Task, Trajectory
+from sql.tables import LlmCall, PrmWindow, Task, Trajectory
 from trajectories.export.distribution import Distribution
 from trajectories.export.options import ExportOptions
 from trajectories.export.overlap import Overlap
@@ -112,6 +112,7 @@ def card_of(
         "options": options_row(options),
         **_rollouts(tx, card.trajectories),
         "cost": _cost(tx, kept),
+        **_guidance(tx, card.trajectories),
         "overlap": _overlap(tx, kept, overlap),
     }
 
@@ -177,6 +178,19 @@ def _rollouts(tx: Transaction, kept: Mapping[str, ExportCandidate]) -> dict[str,
 def _owned_prompts(owner: str, hashes: str) -> list[tuple[str, str]]:
     """Name and hash of each prompt; tasks and agents both have a ``query``, so the owner is part of the name."""
     return [(f"{owner}/{name}", digest) for name, digest in json.loads(hashes).items()]
+
+
+def _guidance(tx: Transaction, kept: Mapping[str, ExportCandidate]) -> dict[str, Any]:
+    """What process reward models said in the exported trajectories: windows, those whose words were inserted, replies
+    that could not be used, and words that hold something of the reference (by guess: they never saw it). Empty where
+    there was none."""
+    counts: Counter[str] = Counter()
+    for trajectory, sent, fault, leaks in tx.rows(PrmWindow, "trajectory_id", "sent", "fault", "leaks", replay=None):
+        if trajectory in kept:
+            counts.update(
+                {"windows": 1, "sent": int(sent), "faults": int(fault is not None), "leaks": int(leaks != "[]")}
+            )
+    return {"guidance": dict(counts)} if counts else {}
 
 
 def _counted(names: Any) -> dict[str, int]:

@@ -80,6 +80,9 @@ def markdown(card: Mapping[str, Any]) -> str:
         ("prompt", "hash", "used by"),
         [(prompt["name"], prompt["hash"], prompt["used_by"]) for prompt in card["prompts"]],
     )
+    if "guidance" in card:
+        lines += ["Process reward models, while the agents ran:", ""]
+        lines += _table(("windows", "inserted", "faults", "guesses of the reference"), [_guidance(card["guidance"])])
     lines += ["## What was left out", "", "Of the trajectories that the options asked for:", ""]
     lines += _table(("reason", "samples"), list(card["left_out"].items()))
     lines += ["Of all trajectories in the database, by outcome:", ""]
@@ -89,6 +92,10 @@ def markdown(card: Mapping[str, Any]) -> str:
     lines += ["## Cost", ""]
     lines += _table(("what", "USD"), [(key.replace("_", " "), _usd(value)) for key, value in card["cost"].items()])
     return "\n".join([*lines, *_overlap(card["overlap"])]) + "\n"
+
+
+def _guidance(counts: Mapping[str, int]) -> tuple[int, ...]:
+    return tuple(counts[name] for name in ("windows", "sent", "faults", "leaks"))
 
 
 def _overlap(row: Mapping[str, Any]) -> list[str]:

@@ -67,6 +67,12 @@ _HITS_SHOWN = 100
 @choice_option(
     "--guidance", ["keep", "drop"], "Whether an observer's words stay in the conversation; they are never under loss."
 )
+@click.option(
+    "--grounded",
+    is_flag=True,
+    help="With --guidance drop: a turn right after such words is under loss only where all paths, names and numbers "
+    "in it were shown otherwise.",
+)
 @choice_option(
     "--reasoning",
     ["field", "inline", "drop"],
@@ -155,6 +161,7 @@ def export(
     unmask: str,
     refinements: Literal["mask", "keep", "drop"],
     guidance: Literal["keep", "drop"],
+    grounded: bool,
     reasoning: Literal["field", "inline", "drop"],
     max_tokens: int | None,
     too_long: Literal["drop", "split"],
@@ -228,6 +235,7 @@ def export(
         at_most=at_most,
         scaffolds=frozenset(_words(scaffold)) or None,
         recipe=recipe,
+        grounded=grounded,
     )
     _export_samples(settings, form, options, out, force=force, as_json=as_json)
 

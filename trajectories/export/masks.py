@@ -7,7 +7,7 @@ step-level error masking), and turns that an observer prompted.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
 from typing import Literal, NamedTuple
 
@@ -54,8 +54,10 @@ def loss_decisions(
     accepted: Mapping[int, int],
     masks: frozenset[Mask] = DEFAULT_MASKS,
     refinements: Refinements = "mask",
+    ungrounded: Collection[int] = frozenset(),
 ) -> list[LossDecision]:
-    """The decision on every entry. `accepted` maps a stage's position to its accepted attempt.
+    """The decision on every entry. `accepted` maps a stage's position to its accepted attempt; `ungrounded` are steps
+    that rest on an observer's words alone (`trajectories.export.grounded`).
 
     A turn has one reason, the first that applies: rejected round, fault, tool error, guidance. If no attempt of a stage
     was accepted, all its turns are of rejected rounds.
@@ -72,7 +74,7 @@ def loss_decisions(
             decisions.append(LossDecision(False, Reason.FAULTY))
         elif Mask.TOOL_ERRORS in masks and entry.step in failed:
             decisions.append(LossDecision(False, Reason.TOOL_ERROR))
-        elif Mask.GUIDANCE in masks and previous is EntryKind.GUIDANCE:
+        elif entry.step in ungrounded or (Mask.GUIDANCE in masks and previous is EntryKind.GUIDANCE):
             decisions.append(LossDecision(False, Reason.GUIDED))
         else:
             decisions.append(LossDecision(True, Reason.TURN))

@@ -53,6 +53,9 @@ class ExportOptions:
     graph."""
     recipe: Recipe | None = None
     """Whose training arguments are written beside the file, of the trainers that the papers used."""
+    grounded: bool = False
+    """Whether a turn right after an observer's words, which are dropped, is under loss only where it names nothing that
+    the task or an observation has not shown."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.validation < 1:
@@ -64,10 +67,12 @@ class ExportOptions:
                 "--per-chain shortest compares trajectories that passed: give no --outcome but "
                 f"{' and '.join(sorted(KEPT))}"
             )
+        if self.grounded and self.guidance != "drop":
+            raise UsageError("--grounded is of turns whose guidance is dropped: add --guidance drop")
         if self.at_most is not None and self.at_most < 1:
             raise UsageError("--at-most must be 1 or more")
 
     @property
     def masks_nothing(self) -> bool:
         """Whether every assistant turn is under loss, in every sample."""
-        return not self.masks and self.refinements != "mask"
+        return not self.masks and self.refinements != "mask" and not self.grounded

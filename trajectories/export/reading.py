@@ -15,6 +15,7 @@ from sqlalchemy import func, select
 
 from sql.store import Transaction
 from sql.tables import Chain, ChainStage, Repository, Task, Trajectory, TrajectoryMessage, TrajectoryStage, Verdict
+from trajectories.export.grounded import ungrounded_steps
 from trajectories.export.masks import has_rejected_rounds, loss_decisions
 from trajectories.export.options import ExportOptions
 from trajectories.export.samples import Sample, SampleMessage, SampleStage, with_missing_answers, without_untrained_tail
@@ -191,7 +192,9 @@ def read_sample(
     stages, accepted = _verdicts(tx, candidate)
     if options.refinements == "drop" and has_rejected_rounds(entries, accepted):
         return REFINED
-    decided = zip(entries, loss_decisions(entries, accepted, options.masks, options.refinements), strict=True)
+    ungrounded = ungrounded_steps(entries) if options.grounded else frozenset()
+    decisions = loss_decisions(entries, accepted, options.masks, options.refinements, ungrounded)
+    decided = zip(entries, decisions, strict=True)
     kept = [pair for pair in decided if options.guidance == "keep" or pair[0].kind is not EntryKind.GUIDANCE]
     scrubber = Scrubber(secrets)
     (tools, overview), (task_overview,) = (

@@ -69,8 +69,8 @@ def _is_pascal(name: str) -> bool:
 
 
 def observed(query: str, entries: Iterable[Entry], roots: Collection[str]) -> Shown:
-    """Obs(h): what a conversation has shown, the query included."""
-    kept = [entry for entry in entries if entry.kind is not EntryKind.SYSTEM]
+    """Obs(h): what a conversation has shown, the query included. An observer's words are none of it: it may guess."""
+    kept = [entry for entry in entries if entry.kind not in {EntryKind.SYSTEM, EntryKind.GUIDANCE}]
     surfaced = Shown()
     for text in (query, *map(texts_shown, kept)):
         surfaced.add(entities(text, roots=roots))
