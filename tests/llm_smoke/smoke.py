@@ -28,13 +28,19 @@ from prchain.llm.setup import make_gateway
 from prchain.settings import PurposeSettings, Settings
 from sql.ledger import SqlLedger
 from sql.store import Store
+from sql.tables import LlmCall, PrmWindow, TrajectoryMessage
 from tests.memory_ledger import MemoryLedger
+from tests.trajectories.prmmodels import looping
+from tests.trajectories.rolloutworld import PolicyModel, rollout_world
 from trajectories.curation.nodes import Action, ActionTool, Node, NodeKind
 from trajectories.curation.windows.establishing import LlmVerifier, VerifierReply
 from trajectories.curation.windows.grounding import RewriteFault
 from trajectories.curation.windows.judging import GroundReply, LlmClaimJudge
 from trajectories.curation.windows.options import ESTABLISH, GROUND, Asked
 from trajectories.model import Entry, EntryKind
+from trajectories.prm.observer import make_prm
+from trajectories.prm.settings import PURPOSE
+from trajectories.rollouts.rollout import roll
 from trajectories.steps import steps_of
 
 SERVER_PYTHON = "PRCHAIN_TEST_LLM_PYTHON"
@@ -185,3 +191,24 @@ def test_the_readers_of_windows_send_their_schema_and_end_in_a_finding_or_a_name
     assert all(each.state == "stored" and each.reply is not None for each in ledger.calls), "the server refused none"
     assert {each.key.purpose for each in ledger.calls} == {ESTABLISH, GROUND}
     gateway.close()
+
+
+@pytest.mark.parametrize(("variant", "form"), [("S", "text"), ("C", "text"), ("C", "json")])
+def test_a_process_reward_model_guides_a_stage_or_its_fault_is_counted(
+    settings: Settings, tmp_path: Path, variant: str, form: str
+) -> None:
+    kind = make_prm(variant=variant, reply=form, window="3")
+    with closing(make_gateway(settings, MemoryLedger())) as made, rollout_world(tmp_path, [(1,)]) as world:
+        tiny = made.default
+        assert tiny is not None
+        context = world.context(PolicyModel(looping(until=12)), overrides={"observers": (kind,)}, min_length=1)
+        gateway = replace(context.gateway, routes={PURPOSE: replace(tiny, max_tokens=200)}, repeats=0)
+        name = roll(replace(context, gateway=gateway), world.chains[0], 0)
+        assert world.outcome(name)[0] == "accepted", "whatever it says, the agent comes to its end"
+        windows = world.rows(PrmWindow, "last_step", "fault", "sent", trajectory_id=name)
+        told = world.rows(TrajectoryMessage, "ordinal", trajectory_id=name, kind="guidance")
+        assert sorted(row[0] for row in windows) == [5, 10]
+        assert len(told) == sum(bool(row[2]) for row in windows)
+        assert {row[1] for row in windows} <= {None, "unreadable", "bad_reply"}
+        assert set(world.rows(LlmCall, "state", purpose=PURPOSE)) == {("stored",)}, "the server refused none"
+        print(f"{variant} {form}: {[row[1] or 'read' for row in windows]}")
