@@ -1,1 +1,1 @@
-"""Real agents' windows: what detectors find in them, against readers' labels, and a database to replay."""
+"""What the detectors say of windows of real agents' trajectories, beside what readers say."""

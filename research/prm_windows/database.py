@@ -1,68 +1,97 @@
-"""Sampled windows in a fresh database, a trajectory each, so that `prchain prm replay --prm-every 8` reads them."""
+"""Real trajectories as the rows of a database, for ``prchain prm replay``. Chains and tasks are there for form."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import replace
-from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
-from research.prm_windows.sample import SampledWindow
-from sql.store import Store
-from sql.tables import Chain, Repository, Task
-from trajectories.identity import Identity
-from trajectories.model import Entry, EntryKind
+from prchain.errors import UsageError
+from prchain.timestamps import now
+from research.prm_windows.conversation import RealTrajectory
+from sql.store import Store, Transaction
+from sql.tables import Chain, ChainStage, Repository, Task, TaskStage
+from trajectories.model import Ending
 from trajectories.options import RolloutOptions
-from trajectories.rows import begin_trajectory, end_trajectory, write_entries
+from trajectories.outcomes import UNSCORED
+from trajectories.rows import StageRow, begin_trajectory, end_trajectory, write_entries, write_stage
 from trajectories.scaffolds.tools.toolset import toolset
 
-_AT = "2026-01-01T00:00:00Z"
+_OWNER, _NAME = "SWE-agent", "mini-swe-agent"
+_NO_COMMIT = "0" * 40
 
 
-def write_database(path: Path, windows: Sequence[SampledWindow]) -> None:
-    """Write them, in place of a file that is there."""
-    path.unlink(missing_ok=True)
-    with closing(Store.open(str(path))) as store, store.transaction() as tx:
-        repository = {"id": 1, "host": "github.com", "owner": "public", "name": "trajectories", "location": ""}
-        tx.upsert(Repository, [{**repository, "default_branch": "main", "node_id": None}])
-        for number, window in enumerate(windows, 1):
-            chain = f"{number:016x}"
-            row = {"id": chain, "repository_id": 1, "length": 1, "licence": None, "language": "python"}
-            tx.upsert(Chain, [row])
-            task = {"chain_id": chain, "outcome": "ready", "reason": None, "overview": "", "findings": "[]"}
-            tx.upsert(Task, [{**task, "attempts": 1, "model": "m", "prompts": "{}", "created_at": _AT}])
-            name, options = trajectory_name(window), RolloutOptions(tools="bash")
-            decided = {
-                "id": name,
-                "chain_id": chain,
-                "sample": 0,
-                "parent_id": None,
-                "parent_step": None,
-                "scaffold": "mini",
-                "model": "public",
-                "judge": None,
-                "options": options.to_json(),
-                "options_hash": options.hash(),
-                "prompts": "{}",
-                "tools": json.dumps([dict(it) for it in toolset("bash").schemas]),
-                "decided_by": Identity(chain, 0).to_json(),
-            }
-            begin_trajectory(tx, decided)
-            write_entries(tx, name, cut_short(window))
-            end_trajectory(tx, name, "rejected", reason=None, accepted=0, overview=None)
+def write_database(trajectories: Sequence[RealTrajectory], file: Path, mirror: Path) -> None:
+    """Write trajectories into a new SQLite database. Raises `UsageError` where the file is there, and `StoreError`."""
+    if file.exists():
+        raise UsageError(f"{file} is there already; name a new file")
+    with closing(Store.open(str(file))) as store:
+        with store.transaction() as tx:
+            tx.upsert(Repository, [_repository(mirror)])
+        for number, trajectory in enumerate(trajectories, 1):
+            with store.transaction() as tx:
+                _write_task(tx, trajectory, number)
+                _write_trajectory(tx, trajectory)
 
 
-def trajectory_name(window: SampledWindow) -> str:
-    """The id of a window's trajectory in the database."""
-    return sha256(f"{window.trajectory.name}/{window.last}".encode()).hexdigest()[:16]
+def _write_trajectory(tx: Transaction, trajectory: RealTrajectory) -> None:
+    options = RolloutOptions(scaffold="mini")
+    tools = [dict(schema) for schema in toolset("bash").schemas]
+    begin_trajectory(
+        tx,
+        {
+            "id": trajectory.name,
+            "chain_id": trajectory.name,
+            "sample": 1,
+            "parent_id": None,
+            "parent_step": None,
+            "scaffold": options.scaffold,
+            "model": trajectory.model[:255],
+            "judge": None,
+            "options": options.to_json(),
+            "options_hash": options.hash(),
+            "prompts": "{}",
+            "tools": json.dumps(tools),
+            "decided_by": None,
+        },
+    )
+    write_entries(tx, trajectory.name, trajectory.entries)
+    endings = (str(Ending.SUBMITTED),) if trajectory.submitted else ()
+    write_stage(tx, trajectory.name, StageRow(1, UNSCORED, endings=endings, attempts=1, steps=trajectory.turns))
+    end_trajectory(tx, trajectory.name, UNSCORED, reason=None, accepted=0, overview=None)
 
 
-def cut_short(window: SampledWindow) -> list[Entry]:
-    """The task, the steps of the window, and the one after it: a reading of the last `WINDOW` steps after every
-    `WINDOW`-th one is of this window alone."""
-    steps = range(window.window.first, window.last + 2)
-    openings = {EntryKind.SYSTEM, EntryKind.QUERY}
-    kept = [it for it in window.trajectory.entries if it.kind in openings or it.step in steps]
-    return [replace(it, ordinal=number) for number, it in enumerate(kept)]
+def _write_task(tx: Transaction, trajectory: RealTrajectory, number: int) -> None:
+    chain = trajectory.name
+    tx.upsert(Chain, [{"id": chain, "repository_id": 1, "length": 1, "licence": None, "language": None}])
+    tx.upsert(ChainStage, [_chain_stage(chain, number)])
+    task = {"outcome": "ready", "reason": None, "findings": "[]", "attempts": 1}
+    overview = {"overview": None, "model": None, "prompts": "{}", "created_at": now()}
+    tx.upsert(Task, [{"chain_id": chain, **task, **overview}])
+    query = {"position": 1, "plan": "", "query": trajectory.task, "interface": "[]", "files": "[]"}
+    tx.upsert(TaskStage, [{"chain_id": chain, **task, **query}])
+
+
+def _chain_stage(chain: str, number: int) -> dict[str, Any]:
+    nothing = dict.fromkeys(("source_files", "source_lines", "test_files", "test_lines"), 0)
+    return {
+        "chain_id": chain,
+        "position": 1,
+        "repository_id": 1,
+        "number": number,
+        "branch": "main",
+        "base_sha": _NO_COMMIT,
+        "landed_sha": hashlib.sha1(chain.encode(), usedforsecurity=False).hexdigest(),
+        "landed_at": now(),
+        "subject": f"Trajectory {chain}",
+        **nothing,
+        **dict.fromkeys(("relation", "confidence", "signs")),
+    }
+
+
+def _repository(mirror: Path) -> dict[str, Any]:
+    names = {"host": "github.com", "owner": _OWNER, "name": _NAME}
+    return {"id": 1, **names, "location": str(mirror), "default_branch": "main", "node_id": None}

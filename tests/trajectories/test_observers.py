@@ -227,14 +227,14 @@ def cannot_be_made() -> None:
 
 class TestCommandLine:
     def test_ours_is_found_by_its_entry_point(self) -> None:
-        assert [point.name for point in entry_points(group=GROUP)] == ["repetition"]
+        assert [point.name for point in entry_points(group=GROUP)] == ["prm", "repetition"]
         assert make_observers(["repetition"]) == (Repetition(),)
         assert make_observers(["repetition:times=5"]) == (Repetition(times=5),)
 
     @pytest.mark.parametrize(
         ("wanted", "says"),
         [
-            (["nobody"], "there is no observer 'nobody'; known are repetition"),
+            (["nobody"], "there is no observer 'nobody'; known are prm, repetition"),
             (["repetition:times"], "NAME:setting=value"),
             (["repetition:times=1"], "times: Input should be greater than or equal to 2"),
             (["repetition:often=1"], "often: Extra inputs are not permitted"),

@@ -1,0 +1,36 @@
+"""The trajectory files in all that a mirror's refs reach."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from prchain.git import GitRepository
+from research.prm_windows.conversation import RealTrajectory, read_trajectory
+
+SHORTEST = 12
+"""Turns of the shortest trajectory that is taken."""
+
+_SUFFIX = b".traj.json"
+_NAME = 16
+"""Digits of a trajectory's name."""
+
+
+def read_trajectories(mirror: Path) -> list[RealTrajectory]:
+    """The trajectories of a repository with `SHORTEST` turns or more, by name. Each content counts once.
+
+    Objects that the mirror lacks are passed over. Raises `PrchainError`.
+    """
+    repository = GitRepository.open(mirror)
+    names = sorted(set(_files(repository)))
+    lacking = repository.missing(names)
+    read = (read_trajectory(name[:_NAME], repository.blob(name)) for name in names if name not in lacking)
+    return [trajectory for trajectory in read if trajectory is not None and trajectory.turns >= SHORTEST]
+
+
+def _files(repository: GitRepository) -> Iterator[str]:
+    with repository.stream("rev-list", "--objects", "--all", "--missing=allow-any") as output:
+        for line in output:
+            name, _, path = line.rstrip(b"\n").partition(b" ")
+            if path.endswith(_SUFFIX):
+                yield name.decode()
