@@ -16,7 +16,7 @@ from tests.trajectories.sampleworld import Talk, long_talk
 from trajectories.model import Entry, EntryKind
 from trajectories.prm.claims import claims
 from trajectories.prm.detecting import find_all
-from trajectories.prm.detector import LONGEST_EVIDENCE, DetectorFinding, one_line
+from trajectories.prm.detector import LONGEST_EVIDENCE, DetectorFinding, WatchedWork, one_line
 from trajectories.prm.detectors import DETECTORS
 from trajectories.prm.detectors.unchecked_edit import WITHIN
 from trajectories.prm.programs import read_run, unwrapped
@@ -70,11 +70,11 @@ def work(query: str | None = None) -> Work:
 
 
 def found(name: str, talk: Talk) -> list[int]:
-    return [finding.step for finding in DETECTORS[name].find(talk.entries)]
+    return [finding.step for finding in DETECTORS[name].find(WatchedWork(talk.entries))]
 
 
 def evidence(name: str, talk: Talk) -> str:
-    [finding] = DETECTORS[name].find(talk.entries)
+    [finding] = DETECTORS[name].find(WatchedWork(talk.entries))
     return finding.evidence
 
 
@@ -101,7 +101,8 @@ class TestCatalogue:
         order = [(finding.step, finding.detector) for finding in every]
         assert order == sorted(order)
         middle = order[len(order) // 2][0]
-        assert find_all(entries, middle) == tuple(finding for finding in every if finding.step >= middle)
+        for first in range(middle, entries[-1].step + 2):
+            assert find_all(entries, first) == tuple(finding for finding in every if finding.step >= first)
 
     def test_good_work_has_no_findings(self) -> None:
         talk = work("Till.total in `src/till.py` loses coupons.")
@@ -542,6 +543,8 @@ def test_later_steps_change_no_finding(acts: list[str]) -> None:
     every = find_all(talk.entries, 0)
     for end in ends:
         assert find_all(talk.entries[:end], 0) == up_to(every, talk.entries[end - 1].step)
+        first = talk.entries[end - 1].step
+        assert find_all(talk.entries, first) == tuple(finding for finding in every if finding.step >= first)
 
 
 def test_later_steps_change_no_finding_of_faulty_work() -> None:

@@ -10,6 +10,7 @@ import posixpath
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 from trajectories.curation.printing import MOST_RANGES, Lines, PrintedLines, narrowed, selection
@@ -68,6 +69,7 @@ _FIND_WRITES = re.compile(r"-(?:exec|execdir|ok|okdir|delete|f(?:print|print0|pr
 _SED_IN_PLACE = re.compile(r"-[nErsuz]*i|--in-place")
 
 
+@lru_cache(maxsize=512)
 def read_command(command: str, cwd: str | None, after: str | None = None) -> CommandReading:
     """What a command does with files.
 

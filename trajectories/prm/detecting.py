@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from trajectories.model import Entry
-from trajectories.prm.detector import DetectorFinding
+from trajectories.prm.detector import DetectorFinding, WatchedWork
 from trajectories.prm.detectors import DETECTORS
 
 
@@ -15,7 +15,8 @@ def find_all(entries: Sequence[Entry], first_step: int) -> tuple[DetectorFinding
     `entries` are those of the stage from its query on, oldest first. Where the agent also reads earlier stages, give
     those too: what they have shown is known to the agent. Pure, and raises nothing.
     """
+    work = WatchedWork(entries, first_step)
     found = [
-        finding for detector in DETECTORS.values() for finding in detector.find(entries) if finding.step >= first_step
+        finding for detector in DETECTORS.values() for finding in detector.find(work) if finding.step >= first_step
     ]
     return tuple(sorted(found, key=lambda finding: (finding.step, finding.detector)))

@@ -7,8 +7,9 @@ raises, and each takes time linear in the conversation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import groupby
 from typing import Any
 
@@ -41,6 +42,35 @@ class DetectorFinding:
 
 
 @dataclass(frozen=True)
+class WatchedWork:
+    """What detectors read: the entries of a stage from its query on, or of several stages one after the other, oldest
+    first. Its steps and their calls are read once for all detectors."""
+
+    entries: Sequence[Entry]
+    first_step: int = 0
+    """Nobody asks for findings before this step (`Entry.step`): a detector may leave them out, and gives all others."""
+
+    @cached_property
+    def steps(self) -> Sequence[Step]:
+        """Its steps, in order."""
+        return steps_of(self.entries)
+
+    @cached_property
+    def attempts(self) -> Sequence[Sequence[Step]]:
+        """The steps of each attempt, in order. A rejection is a reason to look at everything once more, so most
+        detectors begin anew with each attempt."""
+        groups = groupby(self.steps, key=lambda step: (step.turn.position, step.turn.attempt))
+        return [list(steps) for _, steps in groups]
+
+    @cached_property
+    def workdir(self) -> str:
+        """The folder of the repository in the sandbox, as the first query tells it."""
+        query = next((entry for entry in self.entries if entry.kind is EntryKind.QUERY), None)
+        told = query.details.get("workdir") if query is not None else None
+        return told if isinstance(told, str) and told.startswith("/") else WORKDIR
+
+
+@dataclass(frozen=True)
 class Detector:
     """A detector. `category` is that of all its findings."""
 
@@ -48,28 +78,14 @@ class Detector:
     help: str
     """One line for users."""
     category: str
-    find: Callable[[Sequence[Entry]], list[DetectorFinding]]
-    """All findings in the entries of a conversation, oldest first: those of a stage from its query on, or of several
-    stages one after the other. Pure, and raises nothing."""
-
-
-def attempts_of(entries: Iterable[Entry]) -> list[list[Step]]:
-    """The steps of each attempt, in order. A rejection is a reason to look at everything once more, so most detectors
-    begin anew with each attempt."""
-    groups = groupby(steps_of(entries), key=lambda step: (step.turn.position, step.turn.attempt))
-    return [list(steps) for _, steps in groups]
+    find: Callable[[WatchedWork], list[DetectorFinding]]
+    """All findings from `WatchedWork.first_step` on, oldest first, and perhaps earlier ones. Pure, and
+    raises nothing."""
 
 
 def tree_of(step: Step) -> str | None:
     """The tree after a step; None where the step did not change it."""
     return next((entry.tree for entry in reversed(step.observations) if entry.tree is not None), None)
-
-
-def workdir_of(entries: Iterable[Entry]) -> str:
-    """The folder of the repository in the sandbox, as the first query tells it."""
-    query = next((entry for entry in entries if entry.kind is EntryKind.QUERY), None)
-    told = query.details.get("workdir") if query is not None else None
-    return told if isinstance(told, str) and told.startswith("/") else WORKDIR
 
 
 def call_words(call: ToolCall, arguments: Mapping[str, Any]) -> str:

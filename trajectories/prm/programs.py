@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from prchain.kinds import FileKind, kind_of
@@ -81,6 +82,7 @@ class RunReading(NamedTuple):
     """The exit code of the command is 0 only if that of the tests is."""
 
 
+@lru_cache(maxsize=512)
 def read_run(command: str) -> RunReading:
     """What a command runs; any text is taken."""
     parts = simple_commands(command)

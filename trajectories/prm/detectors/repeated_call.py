@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from environments.images.plans import WORKDIR
 from prchain.llm.model import ToolCall
 from trajectories.model import Entry
-from trajectories.prm.detector import Detector, DetectorFinding, attempts_of, call_words, one_line, tree_of
+from trajectories.prm.detector import Detector, DetectorFinding, WatchedWork, call_words, one_line, tree_of
 from trajectories.prm.effects import Change, bash_command, effect_of, was_run
 from trajectories.prm.programs import read_run
 from trajectories.scaffolds.tools.submit import Submit
@@ -39,9 +39,9 @@ class _Earlier(NamedTuple):
     """Calls until then that may have changed something."""
 
 
-def find(entries: Sequence[Entry]) -> list[DetectorFinding]:
+def find(work: WatchedWork) -> list[DetectorFinding]:
     """See `Detector.find`."""
-    return [finding for steps in attempts_of(entries) for finding in _repeated(steps)]
+    return [finding for steps in work.attempts for finding in _repeated(steps)]
 
 
 def _repeated(steps: Sequence[Step]) -> list[DetectorFinding]:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 
-from trajectories.model import Entry, TurnFault
-from trajectories.prm.detector import Detector, DetectorFinding, attempts_of, call_words, one_line
+from trajectories.model import TurnFault
+from trajectories.prm.detector import Detector, DetectorFinding, WatchedWork, call_words, one_line
 from trajectories.scaffolds.turns import NOT_RUN
 from trajectories.steps import Step
 
@@ -26,9 +26,9 @@ _Fault = tuple[str, str]
 """A tool, and the name of the error."""
 
 
-def find(entries: Sequence[Entry]) -> list[DetectorFinding]:
+def find(work: WatchedWork) -> list[DetectorFinding]:
     """See `Detector.find`."""
-    return [finding for steps in attempts_of(entries) for finding in _repeated(steps)]
+    return [finding for steps in work.attempts for finding in _repeated(steps)]
 
 
 def _repeated(steps: Sequence[Step]) -> Iterator[DetectorFinding]:

@@ -6,23 +6,21 @@ hands the work in, as ``cat`` of a patch does for some agents, is none.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import groupby
 
 from trajectories.curation.printing import END
 from trajectories.curation.redundancy import FileView, exploration
-from trajectories.model import Entry
-from trajectories.prm.detector import Detector, DetectorFinding, one_line
+from trajectories.prm.detector import Detector, DetectorFinding, WatchedWork, one_line
 
 _NAME, _CATEGORY = "seen-lines", "step_repetition"
 _MOST_RANGES = 3
 _RECOVERY = "Work from the lines as they were shown, and open only what has not been seen yet."
 
 
-def find(entries: Sequence[Entry]) -> list[DetectorFinding]:
+def find(work: WatchedWork) -> list[DetectorFinding]:
     """See `Detector.find`."""
-    submitting = {entry.step for entry in entries if entry.details.get("submitted")}
-    covered = [view for view in exploration(entries).views if view.covered and view.step not in submitting]
+    submitting = {entry.step for entry in work.entries if entry.details.get("submitted")}
+    covered = [view for view in exploration(work.entries).views if view.covered and view.step not in submitting]
     findings = []
     for step, group in groupby(covered, key=lambda view: view.step):
         first, *others = group

@@ -9,21 +9,20 @@ once (A, B, A), for instance to see a test fail without it, is good work.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 
-from trajectories.model import Entry
-from trajectories.prm.detector import Detector, DetectorFinding, call_words, one_line, tree_of
-from trajectories.steps import Step, steps_of
+from trajectories.prm.detector import Detector, DetectorFinding, WatchedWork, call_words, one_line, tree_of
+from trajectories.steps import Step
 
 _NAME, _CATEGORY = "tree-alternation", "context_handling_failure"
 _MOST_CALLS = 3
 _RECOVERY = "Say what each of the two states has shown, choose one of them by that, and go on from there."
 
 
-def find(entries: Sequence[Entry]) -> list[DetectorFinding]:
+def find(work: WatchedWork) -> list[DetectorFinding]:
     """See `Detector.find`."""
-    groups = groupby(steps_of(entries), key=lambda step: step.turn.position)
+    groups = groupby(work.steps, key=lambda step: step.turn.position)
     return [finding for _, steps in groups for finding in _alternations(steps)]
 
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from trajectories.model import Entry
-from trajectories.prm.detector import Detector, DetectorFinding, attempts_of, call_words, one_line, workdir_of
+from trajectories.prm.detector import Detector, DetectorFinding, WatchedWork, call_words, one_line
 from trajectories.prm.effects import bash_command, effect_of
 from trajectories.prm.programs import read_run
 from trajectories.steps import Step
@@ -22,10 +21,9 @@ _NAME, _CATEGORY = "unchecked-edit", "verification_failure"
 _RECOVERY = "Run the tests of what was edited, or a few lines that use it, before editing further."
 
 
-def find(entries: Sequence[Entry]) -> list[DetectorFinding]:
+def find(work: WatchedWork) -> list[DetectorFinding]:
     """See `Detector.find`."""
-    workdir = workdir_of(entries)
-    return [finding for steps in attempts_of(entries) for finding in _unchecked(steps, workdir)]
+    return [finding for steps in work.attempts for finding in _unchecked(steps, work.workdir)]
 
 
 def _unchecked(steps: Sequence[Step], workdir: str) -> Iterator[DetectorFinding]:

@@ -23,7 +23,7 @@ from prchain.llm.model import ToolCall
 from trajectories.curation.entities import normalized_path
 from trajectories.model import Entry, EntryKind
 from trajectories.prm.claims import NameClaim, claims, is_own_file
-from trajectories.prm.detector import Detector, DetectorFinding, call_words, one_line, workdir_of
+from trajectories.prm.detector import Detector, DetectorFinding, WatchedWork, call_words, one_line
 from trajectories.prm.effects import bash_command
 from trajectories.prm.shown_words import ShownWords
 from trajectories.scaffolds.tools.edits import EDITOR
@@ -48,9 +48,9 @@ _NO_FILE = re.compile(
 """What programs print that read or run a file which is not there."""
 
 
-def find(entries: Sequence[Entry]) -> list[DetectorFinding]:
+def find(work: WatchedWork) -> list[DetectorFinding]:
     """See `Detector.find`."""
-    return list(_ClaimReader(workdir_of(entries)).read(entries))
+    return list(_ClaimReader(work.workdir, work.first_step).read(work.entries))
 
 
 @dataclass(slots=True)
@@ -58,10 +58,12 @@ class _ClaimReader:
     """Reads a conversation entry by entry."""
 
     workdir: str
+    first_step: int
+    """What is said and missed before it is only heard."""
     _shown: ShownWords = field(default_factory=ShownWords)
     _turn: Entry | None = None
     """The turn whose observations are being read."""
-    _calls: Mapping[str, tuple[ToolCall, Mapping[str, Any]]] = field(default_factory=dict)
+    _calls: Mapping[str, ToolCall] = field(default_factory=dict)
     _claims: Sequence[NameClaim] = ()
     """Those of the turn's that nothing before it holds."""
 
@@ -80,21 +82,23 @@ class _ClaimReader:
 
     def _take(self, turn: Entry) -> None:
         self._turn = turn
-        self._calls = {call.id: (call, arguments_of(call)) for call in turn.tool_calls}
-        found = {claim.text: claim for claim in claims(self._said(), self.workdir)}
+        self._calls = {call.id: call for call in turn.tool_calls}
+        said_before = turn.step < self.first_step
+        found = {} if said_before else {claim.text: claim for claim in claims(self._said(), self.workdir)}
         self._claims = [claim for claim in found.values() if not _held(claim, self._shown)]
 
     def _said(self) -> str:
         """What the turn says, its thoughts included."""
         assert self._turn is not None
-        thoughts = [arguments.get("thought") for call, arguments in self._calls.values() if call.name == Think.name]
+        thoughts = [arguments_of(call).get("thought") for call in self._calls.values() if call.name == Think.name]
         return "\n".join([said(self._turn), *(thought for thought in thoughts if isinstance(thought, str))])
 
     def _missed(self, observation: Entry) -> Iterator[DetectorFinding]:
         """A file that a call relied on, which is not there and which nothing had named."""
-        call, arguments = self._calls.get(observation.tool_call_id or "", (None, {}))
-        if call is None:
+        call = self._calls.get(observation.tool_call_id or "")
+        if call is None or observation.step < self.first_step:
             return
+        arguments = arguments_of(call)
         for name in _missing_files(call, arguments, observation):
             path = normalized_path(name, (self.workdir,))
             if is_own_file(path) and not self._shown.holds_file(path):
@@ -108,7 +112,7 @@ class _ClaimReader:
         if turn is None:
             return
         own = ShownWords()
-        for call in turn.tool_calls:
+        for call in turn.tool_calls if self._claims else ():
             if call.name != Think.name:
                 own.add(call.arguments)
         absent = [claim for claim in self._claims if not _held(claim, self._shown) and not _held(claim, own)]

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from trajectories.model import Entry
-from trajectories.prm.detector import Detector, DetectorFinding, attempts_of, one_line, tree_of, workdir_of
+from trajectories.prm.detector import Detector, DetectorFinding, WatchedWork, one_line, tree_of
 from trajectories.prm.effects import Change, bash_command, effect_of
 from trajectories.prm.programs import read_run, tests_passed
 from trajectories.steps import Step
@@ -22,10 +21,9 @@ _NAME, _CATEGORY = "work-after-passing", "termination_unawareness"
 _RECOVERY = "Name what of the task is still open and do that, or hand the work in."
 
 
-def find(entries: Sequence[Entry]) -> list[DetectorFinding]:
+def find(work: WatchedWork) -> list[DetectorFinding]:
     """See `Detector.find`."""
-    workdir = workdir_of(entries)
-    return [finding for steps in attempts_of(entries) for finding in _working_on(steps, workdir)]
+    return [finding for steps in work.attempts for finding in _working_on(steps, work.workdir)]
 
 
 def _working_on(steps: Sequence[Step], workdir: str) -> Iterator[DetectorFinding]:
