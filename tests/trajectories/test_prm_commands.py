@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from prchain.cli import run as run_command
-from sql.tables import LlmCall, PrmWindow, Trajectory
+from sql.tables import LlmCall, PrmFinding, PrmWindow, Trajectory
 from tests.endpoint import FakeEndpoint
 from tests.trajectories.prmmodels import looping, prm_reply
 from tests.trajectories.rolloutworld import PolicyModel, RolloutWorld, answering, rollout_world
@@ -115,6 +115,11 @@ class TestReplay:
         prm("replay", "--trajectory", name[:6])
         replayed = [call.body["messages"][-1]["content"] for call in endpoint.calls]
         assert replayed == asked and len(asked) == 3
+        found: dict[bool, set[tuple[Any, ...]]] = {True: set(), False: set()}
+        for window, last, replay in world.rows(PrmWindow, "id", "last_step", "replay", trajectory_id=name):
+            findings = world.rows(PrmFinding, "found_by", "step", "category", "evidence", window_id=window)
+            found[replay is None] |= {(last, *row) for row in findings if row[0] != "model"}
+        assert found[True] == found[False] and {row[0] for row in found[True]} == {5, 10, 15}
 
     def test_another_model_is_another_replay_and_two_can_be_compared(
         self, world: RolloutWorld, endpoint: FakeEndpoint, prm: Commands

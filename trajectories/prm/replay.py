@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from hashlib import sha256
 from typing import Any
 
@@ -27,7 +28,7 @@ from sql.tables import PrmWindow, Trajectory
 from trajectories.identity import LENGTH, subject
 from trajectories.model import Entry, EntryKind
 from trajectories.prm.observer import found_by_code
-from trajectories.prm.reading import prompt_of, read_window, render
+from trajectories.prm.reading import WindowFinding, prompt_of, read_window, render
 from trajectories.prm.rows import WindowPlace, WindowRow, write_window
 from trajectories.prm.schedule import asked_after
 from trajectories.prm.settings import PURPOSE, SAMPLING, PrmSettings
@@ -83,6 +84,35 @@ class ReplayChoice:
     outcome: str | None = None
 
 
+@dataclass(frozen=True)
+class _StoredWork:
+    """A trajectory that is read. What detectors find of a step follows from what stands up to it, so they look at the
+    whole once, and not anew for each window."""
+
+    entries: list[Entry]
+    tools: Sequence[Mapping[str, Any]]
+    settings: PrmSettings
+
+    @cached_property
+    def found(self) -> list[WindowFinding]:
+        """What detectors find in all of it."""
+        return found_by_code(self.settings, self.entries, 0)
+
+    def found_in(self, window: StepWindow) -> list[WindowFinding]:
+        """What they find at the steps of a window."""
+        return [it for it in self.found if it.step is not None and window.first <= it.step <= window.last]
+
+
+@dataclass(frozen=True)
+class _UnreadWindow:
+    """A window without a reading."""
+
+    work: _StoredWork
+    place: WindowPlace
+    window: StepWindow
+    question: Question
+
+
 class ReplayRun:
     """Reads stored trajectories (`prchain.runs.Work`). `purpose` is that whose model answers."""
 
@@ -134,9 +164,9 @@ class ReplayRun:
         """How many windows are not read yet, and what they cost at most. Asks nothing."""
         windows, total = 0, CostEstimate()
         for unit in self.units():
-            for _, question, *_ in self._unread(unit.trajectory):
+            for unread in self._unread(unit.trajectory):
                 windows += 1
-                total += self.gateway.estimate(question)
+                total += self.gateway.estimate(unread.question)
         return windows, total
 
     def run(self, workers: int = 2) -> ReplayReport:
@@ -151,13 +181,13 @@ class ReplayRun:
     def work_on(self, unit: ReplayUnit, tell: Tell) -> UnitResult[ReplayUnit]:
         """See `Work`. Each reading is stored before the next question."""
         count = 0
-        for place, question, window, before, tools in self._unread(unit.trajectory):
-            tell(f"stage {place.position}, step {place.last}")
-            reading = read_window(self.gateway, self.settings, question, window, tools)
-            found = found_by_code(self.settings, before, window.first)
-            reading = replace(reading, findings=(*reading.findings, *found))
+        for unread in self._unread(unit.trajectory):
+            work, window = unread.work, unread.window
+            tell(f"stage {unread.place.position}, step {unread.place.last}")
+            reading = read_window(self.gateway, self.settings, unread.question, window, work.tools)
+            reading = replace(reading, findings=(*reading.findings, *work.found_in(window)))
             row = WindowRow(
-                place,
+                unread.place,
                 window,
                 self.settings,
                 self.gateway.model_name(self.purpose),
@@ -179,38 +209,35 @@ class ReplayRun:
         """See `Work`."""
         return self.gateway.spending().cost
 
-    def _unread(
-        self, trajectory: str
-    ) -> Iterator[tuple[WindowPlace, Question, StepWindow, list[Entry], Sequence[Mapping[str, Any]]]]:
-        """The windows without a reading: place, question, steps, the entries so far, the agent's tools."""
+    def _unread(self, trajectory: str) -> Iterator[_UnreadWindow]:
+        """The windows without a reading."""
         with self.store.reading() as tx:
             entries = read_entries(tx, trajectory)
             sample, tools = next(iter(tx.rows(Trajectory, "sample", "tools", id=trajectory)))
             known = {row[0] for row in tx.rows(PrmWindow, "id", trajectory_id=trajectory, replay=self.id)}
-        agents_tools = json.loads(tools)
+        work = _StoredWork(entries, json.loads(tools), self.settings)
         overview = next((entry.details["overview"] for entry in entries if entry.details.get("overview")), None)
         for position in sorted({entry.position for entry in entries}):
             own = stage_entries(entries, position)
             query = next((entry for entry in own if entry.kind is EntryKind.QUERY), None)
             if query is None:
                 continue
-            for place, window in self._windows(trajectory, own, entries):
+            for place, window in self._windows(trajectory, own, work):
                 if place.id not in known:
                     text = str(query.details.get("query") or query.content)
-                    messages = render(self.settings, overview, text, window, agents_tools)
+                    messages = render(self.settings, overview, text, window, work.tools)
                     question = Question(
                         self.purpose, place.subject, self._prompt, messages, sample=sample, attempt=place.attempt
                     )
-                    end = window.entries[-1].ordinal
-                    yield place, question, window, [it for it in entries if it.ordinal <= end], agents_tools
+                    yield _UnreadWindow(work, place, window, question)
 
     def _windows(
-        self, trajectory: str, own: list[Entry], entries: list[Entry]
+        self, trajectory: str, own: list[Entry], work: _StoredWork
     ) -> Iterator[tuple[WindowPlace, StepWindow]]:
         chosen = self.settings
 
         def fired() -> frozenset[int]:
-            return frozenset(finding.step or 0 for finding in found_by_code(chosen, entries, 0))
+            return frozenset(finding.step or 0 for finding in work.found)
 
         # The stage is over: its last step is its last attempt's, too.
         end = max(entry.step for entry in own)
