@@ -29,7 +29,7 @@ COMMANDS = {
     "environments": ("environments.cli:environments", "Build images, and prove chains by their tests."),
     "rollouts": ("trajectories.rollouts.cli:rollouts", "Let an agent work through chains, and judge what it does."),
     "curate": ("trajectories.curation.cli:curate", "Distil reference patches into process graphs."),
-    "prm": ("trajectories.prm.cli:prm", "Measure process reward models, which guide agents while they run."),
+    "prm": ("trajectories.prm.cli:prm", "Measure process reward models, which guide agents."),
     "judge": ("trajectories.verdicts.cli:judge", "Measure the judge that accepts or sends back what agents did."),
     "export": ("trajectories.export.cli:export", "Write kept trajectories as training data, with a data card."),
     "stats": ("trajectories.export.cli:stats", "Say what the rollouts come to, beside the paper's figures."),

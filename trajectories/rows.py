@@ -17,7 +17,7 @@ from prchain.processes import this_process
 from prchain.scrub import clean_text
 from prchain.timestamps import now
 from sql.store import Transaction
-from sql.tables import Trajectory, TrajectoryMessage, TrajectoryStage, Verdict
+from sql.tables import PrmWindow, Trajectory, TrajectoryMessage, TrajectoryStage, Verdict
 from trajectories.model import Entry, EntryKind
 from trajectories.sums import calls_of
 
@@ -180,6 +180,11 @@ def drop_entries(tx: Transaction, trajectory_id: str, first: int) -> None:
     """Delete the entries from ordinal `first` on."""
     conditions = (TrajectoryMessage.trajectory_id == trajectory_id, TrajectoryMessage.ordinal >= first)
     tx.connection.execute(delete(TrajectoryMessage).where(*conditions))
+
+
+def drop_windows(tx: Transaction, trajectory_id: str, position: int, attempt: int) -> None:
+    """Delete what process reward models said while an attempt ran."""
+    tx.delete(PrmWindow, trajectory_id=trajectory_id, position=position, attempt=attempt, replay=None)
 
 
 def write_stage(tx: Transaction, trajectory_id: str, stage: StageRow) -> None:

@@ -36,7 +36,7 @@ def words(text: str = "", command: str = "ls") -> WindowText:
         ("CAT   File_1.py", 1),
         ("Let me look at file 4.", 4),
         ("def function_3(): return 3", 3),
-        ("Guidance after 2.", 2),
+        ("Guidance after 2.", None),
         ("return", 4),
         ("def function_3() ... return 3", 3),
         ("def function_3() [...] return 3", 3),

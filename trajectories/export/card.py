@@ -14,7 +14,7 @@ from environments.suites.outcomes import PASSED
 from prchain import __version__
 from sql.store import Transaction
 from sql.tables import Candidate as ChainCandidate
-from sql.tables import LlmCall, PrmWindow, Task, Trajectory
+from sql.tables import LlmCall, PrmWindow, Task, Trajectory, TrajectoryMessage
 from trajectories.export.distribution import Distribution
 from trajectories.export.options import ExportOptions
 from trajectories.export.overlap import Overlap
@@ -23,6 +23,7 @@ from trajectories.export.samples import Sample
 from trajectories.export.tokens import Counter as TokenCounter
 from trajectories.export.tokens import Tokens
 from trajectories.export.write import HashedFile
+from trajectories.model import EntryKind
 
 CARD_VERSION = 1
 
@@ -185,8 +186,15 @@ def _guidance(tx: Transaction, kept: Mapping[str, ExportCandidate]) -> dict[str,
     that could not be used, and words that hold something of the reference (by guess: they never saw it). Empty where
     there was none."""
     counts: Counter[str] = Counter()
-    for trajectory, sent, fault, leaks in tx.rows(PrmWindow, "trajectory_id", "sent", "fault", "leaks", replay=None):
-        if trajectory in kept:
+    inserted = {
+        json.loads(details).get("window")
+        for trajectory, details in tx.rows(TrajectoryMessage, "trajectory_id", "details", kind=str(EntryKind.GUIDANCE))
+        if trajectory in kept
+    }
+    columns = ("id", "trajectory_id", "subject", "sent", "fault", "leaks")
+    for id_, trajectory, subject, sent, fault, leaks in tx.rows(PrmWindow, *columns, replay=None):
+        # Of curation's candidates only what was committed is in the conversation.
+        if trajectory in kept and (subject.count("/") == 1 or id_ in inserted):
             counts.update(
                 {"windows": 1, "sent": int(sent), "faults": int(fault is not None), "leaks": int(leaks != "[]")}
             )

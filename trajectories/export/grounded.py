@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from prchain.identifiers import identifiers, is_code_name
 from trajectories.model import Entry, EntryKind
 from trajectories.steps import steps_of
 from trajectories.verdicts.numbers import Value, numbers
+
+_TOKEN = re.compile(r"[\w./-]+")
 
 _SHOWS = {EntryKind.QUERY, EntryKind.COMMENT, EntryKind.OBSERVATION}
 
@@ -24,15 +26,14 @@ def ungrounded_steps(entries: Sequence[Entry]) -> frozenset[int]:
     path is also shown by its last part. Names that the turn itself makes up count, too: whether the guidance gave them
     cannot be told. Never raises.
     """
-    texts: list[str] = []
-    names, values, seen = set[str](), set[Value](), 0
+    paths, names, values, seen = set[str](), set[str](), set[Value](), 0
     found = set()
     for place, entry in enumerate(entries):
         if place == 0 or entry.kind is not EntryKind.TURN or entries[place - 1].kind is not EntryKind.GUIDANCE:
             continue
         fresh = [it.content for it in entries[seen:place] if it.kind in _SHOWS]
         seen = place
-        texts += fresh
+        paths.update(part for text in fresh for token in _TOKEN.findall(text) for part in _parts(token))
         names.update(name for text in fresh for name in identifiers(text))
         values.update(value for text in fresh for value, _ in numbers(text.split("\n")))
         [step] = steps_of([entry])
@@ -40,16 +41,13 @@ def ungrounded_steps(entries: Sequence[Entry]) -> frozenset[int]:
         if (
             any(is_code_name(name) and name not in names for name in identifiers(step.words))
             or any(value not in values for value, _ in numbers(lines))
-            or any(not _is_shown(path, texts) for path in _paths(step.words))
+            or any(paths.isdisjoint(_parts(match)) for match in _PATH.findall(step.words))
         ):
             found.add(entry.step)
     return frozenset(found)
 
 
-def _paths(text: str) -> Iterator[str]:
-    yield from dict.fromkeys(match.group().rstrip(".") for match in _PATH.finditer(text))
-
-
-def _is_shown(path: str, texts: Sequence[str]) -> bool:
-    last = path.rpartition("/")[2] or path
-    return any(path in text or last in text for text in texts)
+def _parts(token: str) -> tuple[str, str]:
+    """A path, and its last part."""
+    path = token.strip("./-")
+    return path, path.rpartition("/")[2]

@@ -66,6 +66,8 @@ def observer_specs(flags: MutableMapping[str, Any]) -> tuple[str, ...]:
     variant = flags.pop(_PRM)
     values = {name: flags.pop(f"{_PRM}_{name}") for name, *_ in _FLAGS}
     chosen = {name: _ON_OFF.get(str(value), str(value)) for name, value in values.items() if value is not None}
+    if variant is not None and "," in variant:
+        raise UsageError(f"--prm takes one variant, not {variant!r}")
     for name, value in chosen.items():
         if "," in value:
             raise UsageError(f"--prm-{name} cannot hold a comma: {value!r}")

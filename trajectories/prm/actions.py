@@ -50,4 +50,6 @@ def agents_call(action: str, tools: Sequence[Mapping[str, Any]]) -> str | None:
         arguments = {required[0]: rest}
     if set(required) - arguments.keys() or arguments.keys() - properties.keys():
         return None
+    if any(properties[name].get("type") == "string" and not isinstance(it, str) for name, it in arguments.items()):
+        return None
     return f"{named.group(1)} {json.dumps(arguments, ensure_ascii=False)}"

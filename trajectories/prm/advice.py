@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 from prchain.llm.prompts import Prompt, load_prompt
@@ -50,7 +51,9 @@ def _told(settings: PrmSettings, finding: WindowFinding) -> tuple[str, str, str]
     taxonomy = settings.categories
     titles = {} if taxonomy is None else {category.name: category.title for category in taxonomy.categories}
     title = titles.get(finding.category, finding.category.replace("_", " ").capitalize())
-    return title, _line(finding.evidence), _line(finding.recovery, _QUOTE * 4)
+    # A JSON string cannot be closed from within.
+    evidence = json.dumps(_line(finding.evidence), ensure_ascii=False) if finding.evidence.strip() else ""
+    return title, evidence, _line(finding.recovery, _QUOTE * 4)
 
 
 def _line(text: str, most: int = _QUOTE) -> str:

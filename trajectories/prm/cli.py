@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
@@ -258,7 +258,8 @@ def labels(
                 force=force,
                 secrets=settings.secrets,
             )
-    row = {name: dict(value) if hasattr(value, "items") else value for name, value in asdict(counts).items()}
+    names = counts.__dataclass_fields__
+    row = {name: dict(it) if isinstance(it := getattr(counts, name), Mapping) else it for name in names}
     present(as_json, row, lambda: say(f"{counted(counts.rows, 'row')} written to {out}" if counts.rows else "no row"))
     if not counts.rows:
         click.get_current_context().exit(1)

@@ -22,6 +22,9 @@ class WindowText:
     def __init__(self, window: StepWindow) -> None:
         texts: dict[int, list[str]] = {}
         for entry in window.entries:
+            # A supervisor's earlier words are no evidence for its later ones.
+            if entry.kind is EntryKind.GUIDANCE:
+                continue
             texts.setdefault(entry.step, []).extend(map(_folded, _texts(entry)))
         self._texts = texts
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from prchain.errors import BadReply, ContextTooLong
-from prchain.llm.gateway import Answer, Gateway, Question
+from prchain.llm.gateway import Answer, CostEstimate, Gateway, Question
 from prchain.llm.prompts import Prompt, load_prompt
 from prchain.llm.replies import UnfitReply
 from prchain.scrub import clean_text
@@ -109,15 +109,8 @@ def read_window(
     A reply that cannot be read, a refusal and a prompt that is too long are faults of the reading. Raises other
     `LlmError`: an endpoint that cannot be reached, a spent budget.
     """
-    sampling = gateway.resolved(question.purpose, usual=SAMPLING)
-    question = replace(
-        question,
-        max_tokens=sampling["max_tokens"],
-        temperature=sampling.get("temperature"),
-        top_p=sampling.get("top_p"),
-    )
     try:
-        answer, assessment, fault = _asked(gateway, settings, question)
+        answer, assessment, fault = _asked(gateway, settings, _sampled(gateway, question))
     except (BadReply, ContextTooLong) as error:
         return Reading(None, error.name, ())
     usage = answer.reply.usage
@@ -126,6 +119,23 @@ def read_window(
         return Reading(None, fault, (), None, *cost)
     action = None if assessment.action is None else agents_call(assessment.action, tools)
     return Reading(assessment, None, tuple(_findings(assessment, window)), action, *cost)
+
+
+def estimate_window(gateway: Gateway, settings: PrmSettings, question: Question) -> CostEstimate:
+    """What `read_window` would cost at most; nothing for a stored reply."""
+    taxonomy = settings.categories
+    shape = json_shape(taxonomy, action=settings.action) if taxonomy and settings.reply == "json" else None
+    return gateway.estimate(_sampled(gateway, question), shape)
+
+
+def _sampled(gateway: Gateway, question: Question) -> Question:
+    sampling = gateway.resolved(question.purpose, usual=SAMPLING)
+    return replace(
+        question,
+        max_tokens=sampling["max_tokens"],
+        temperature=sampling.get("temperature"),
+        top_p=sampling.get("top_p"),
+    )
 
 
 def _asked(

@@ -28,7 +28,7 @@ from sql.tables import PrmWindow, Trajectory
 from trajectories.identity import LENGTH, subject
 from trajectories.model import Entry, EntryKind
 from trajectories.prm.observer import found_by_code
-from trajectories.prm.reading import WindowFinding, prompt_of, read_window, render
+from trajectories.prm.reading import WindowFinding, estimate_window, prompt_of, read_window, render
 from trajectories.prm.rows import WindowPlace, WindowRow, write_window
 from trajectories.prm.schedule import asked_after
 from trajectories.prm.settings import PURPOSE, SAMPLING, PrmSettings
@@ -92,11 +92,16 @@ class _StoredWork:
     entries: list[Entry]
     tools: Sequence[Mapping[str, Any]]
     settings: PrmSettings
+    anew: bool
+    """Whether each stage was a conversation of its own."""
 
     @cached_property
     def found(self) -> list[WindowFinding]:
         """What detectors find in all of it."""
-        return found_by_code(self.settings, self.entries, 0)
+        if not self.anew:
+            return found_by_code(self.settings, self.entries, 0)
+        stages = (stage_entries(self.entries, position) for position in sorted({it.position for it in self.entries}))
+        return [finding for own in stages for finding in found_by_code(self.settings, own, 0)]
 
     def found_in(self, window: StepWindow) -> list[WindowFinding]:
         """What they find at the steps of a window."""
@@ -166,7 +171,7 @@ class ReplayRun:
         for unit in self.units():
             for unread in self._unread(unit.trajectory):
                 windows += 1
-                total += self.gateway.estimate(unread.question)
+                total += estimate_window(self.gateway, self.settings, unread.question)
         return windows, total
 
     def run(self, workers: int = 2) -> ReplayReport:
@@ -213,9 +218,10 @@ class ReplayRun:
         """The windows without a reading."""
         with self.store.reading() as tx:
             entries = read_entries(tx, trajectory)
-            sample, tools = next(iter(tx.rows(Trajectory, "sample", "tools", id=trajectory)))
+            sample, tools, options = next(iter(tx.rows(Trajectory, "sample", "tools", "options", id=trajectory)))
             known = {row[0] for row in tx.rows(PrmWindow, "id", trajectory_id=trajectory, replay=self.id)}
-        work = _StoredWork(entries, json.loads(tools), self.settings)
+        anew = json.loads(options).get("context") == "stage"
+        work = _StoredWork(entries, json.loads(tools), self.settings, anew)
         overview = next((entry.details["overview"] for entry in entries if entry.details.get("overview")), None)
         for position in sorted({entry.position for entry in entries}):
             own = stage_entries(entries, position)

@@ -117,6 +117,8 @@ class PrmSettings(BaseModel):
         taxonomy is named by its hash."""
         row = self.model_dump(mode="json")
         axes = {name: row[name] for name in (*_AXES, "every", "window")}
+        if self.schedule is not Schedule.EVERY:
+            del axes["every"]
         other = {name: row[name] for name, usual in _USUAL.items() if row[name] != usual}
         taxonomy = {} if self.categories is None else {"taxonomy": self.categories.hash}
         return {**axes, **other, **taxonomy}

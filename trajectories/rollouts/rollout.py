@@ -42,6 +42,7 @@ from sql.store import Store, Transaction
 from sql.tables import Trajectory, TrajectoryMessage
 from trajectories.identity import Identity, Parent, digest, subject
 from trajectories.model import Entry, EntryKind
+from trajectories.observers.failures import observer_errors
 from trajectories.options import OnFail, RolloutOptions
 from trajectories.outcomes import (
     ACCEPTED,
@@ -148,8 +149,13 @@ class RunContext:
 
     @cached_property
     def _usual_sampling(self) -> Mapping[str, Mapping[str, float]]:
-        observing = (observer.sampling for observer in self.observers if isinstance(observer, SampledKind))
-        return {purpose: usual for sampling in (self.readers, *observing) for purpose, usual in sampling.items()}
+        usual = dict(self.readers)
+        for observer in self.observers:
+            if isinstance(observer, SampledKind):
+                with observer_errors(observer.name):
+                    own = {purpose: observer.sampling[purpose] for purpose in observer.purposes}
+                usual |= own
+        return usual
 
     @cached_property
     def _tools(self) -> str:

@@ -44,6 +44,7 @@ from trajectories.rows import (
     VerdictRow,
     conflict_row,
     drop_entries,
+    drop_windows,
     write_entries,
     write_stage,
     write_verdict,
@@ -331,6 +332,7 @@ class StageRun:
         first = opened[-1].ordinal + 1
         with self._rollout.store.transaction() as tx:
             drop_entries(tx, self._rollout.trajectory, first)
+            drop_windows(tx, self._rollout.trajectory, self._position, attempt)
         state.entries = [entry for entry in state.entries if entry.ordinal < first]
 
     def _track_anew(self) -> None:
