@@ -13,6 +13,7 @@ from research.bench import (
     export_bench,
     git_bench,
     github_bench,
+    prm_bench,
     rollout_bench,
     sandbox_bench,
     window_bench,
@@ -26,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--mirror", type=Path, metavar="PATH", help="a git repository with refs/pull/*/head")
     parser.add_argument(
         "--only",
-        choices=["git", "github", "chains", "rollout", "sandbox", "window", "export", "entities"],
+        choices=["git", "github", "chains", "rollout", "sandbox", "window", "export", "entities", "prm"],
         help="run one of the benches",
     )
     parser.add_argument("--rounds", type=int, default=5, metavar="N", help="turns of the git bench (default: 5)")
@@ -61,6 +62,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         measures += sandbox_bench.run(image=options.image, mirror=options.mirror)
     if options.only == "window":
         measures += window_bench.run(image=options.image)
+    if options.only == "prm":
+        measures += prm_bench.run(steps=options.steps)
     print(as_json(measures) if options.json else as_table(measures))
     return 1 if any(measure.passed is False for measure in measures) else 0
 

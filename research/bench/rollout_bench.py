@@ -16,9 +16,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from importlib import import_module
 from pathlib import Path
-from statistics import fmean, median
-from time import perf_counter, process_time
-from typing import Any, NamedTuple
+from statistics import median
+from typing import Any
 
 from environments.sandboxes.local import LocalSandbox
 from environments.sandboxes.sandbox import ExecResult, SandboxConfig
@@ -26,6 +25,7 @@ from prchain.errors import UsageError
 from prchain.llm.gateway import Gateway, Route
 from prchain.llm.model import Reply, Request, ToolCall, Usage
 from prchain.llm.price import Price
+from research.bench.durations import Duration, clock, fastest
 from research.bench.measures import Measure
 from sql.ledger import SqlLedger
 from sql.store import Store
@@ -56,20 +56,6 @@ OWN, MINI = "our loop", "mini-swe-agent as our scaffold"
 ALONE, SAVING = "mini-swe-agent alone", "mini-swe-agent alone, saving each step"
 
 
-class Duration(NamedTuple):
-    """Milliseconds of wall time, and of this process's CPU time."""
-
-    wall: float = 0.0
-    cpu: float = 0.0
-
-    def __add__(self, other: object) -> Duration:
-        assert isinstance(other, Duration)
-        return Duration(self.wall + other.wall, self.cpu + other.cpu)
-
-    def __sub__(self, other: Duration) -> Duration:
-        return Duration(self.wall - other.wall, self.cpu - other.cpu)
-
-
 class Run:
     """The time of each step of one attempt. A step begins with its call of the model."""
 
@@ -77,12 +63,12 @@ class Run:
         self.loops: list[Duration] = []
         """Without model and command."""
         self.commands: list[Duration] = []
-        self._started = _now()
+        self._started = clock()
         self._excluded = self._command = Duration()
 
     def begin(self) -> None:
         """Begin the attempt, after its set-up."""
-        self._started = _now()
+        self._started = clock()
 
     @contextmanager
     def model_call(self) -> Iterator[None]:
@@ -95,39 +81,23 @@ class Run:
     @contextmanager
     def command_run(self) -> Iterator[None]:
         """Around a command."""
-        started = _now()
+        started = clock()
         with self._exclude():
             yield
-        self._command += _now() - started
+        self._command += clock() - started
 
     def end_step(self) -> None:
         """End a step."""
-        now = _now()
+        now = clock()
         self.loops.append(now - self._started - self._excluded)
         self.commands.append(self._command)
         self._started, self._excluded, self._command = now, Duration(), Duration()
 
     @contextmanager
     def _exclude(self) -> Iterator[None]:
-        started = _now()
+        started = clock()
         yield
-        self._excluded += _now() - started
-
-
-def _now() -> Duration:
-    return Duration(perf_counter() * 1000, process_time() * 1000)
-
-
-def _fastest(runs: Sequence[Run], of: Callable[[Run], list[Duration]]) -> Duration:
-    """The mean over steps; of each step the fastest of the attempts counts.
-
-    Other work of the machine makes steps slower and never faster. A step late in a conversation costs more than an
-    early one, so each step is compared with itself.
-    """
-    steps = list(zip(*map(of, runs), strict=True))
-    return Duration(
-        fmean(min(x.wall for x in step) for step in steps), fmean(min(x.cpu for x in step) for step in steps)
-    )
+        self._excluded += clock() - started
 
 
 Runner = Callable[[Path, list[str]], Run]
@@ -162,7 +132,7 @@ def run(*, turns: int = TURNS, steps: int = STEPS) -> list[Measure]:
 def _measures(runs: Mapping[str, list[Run]], steps: int, turns: int, missing: str) -> list[Measure]:
     busy = os.getloadavg()[0] > (os.cpu_count() or 1)
     bench = f"a step without model and command, mean of {steps}, each the fastest of {turns}"
-    loops = {name: _fastest(own, lambda run: run.loops) for name, own in runs.items()}
+    loops = {name: fastest([run.loops for run in own]) for name, own in runs.items()}
     out = []
     for name, loop in loops.items():
         goal = GOAL if name == OWN else None
@@ -184,7 +154,7 @@ def _measures(runs: Mapping[str, list[Run]], steps: int, turns: int, missing: st
         )
     bench = f"the command of a step, which prints {OUTPUT:,} bytes"
     for name in (OWN, ALONE):
-        duration = _fastest(runs[name], lambda run: run.commands)
+        duration = fastest([run.commands for run in runs[name]])
         note = "a folder of its own, output and time limited" if name == OWN else "a subprocess"
         out.append(Measure(bench, name, duration.wall, "ms", note=note))
     bench = "the machine meanwhile"
@@ -214,8 +184,8 @@ class _Sandbox(LocalSandbox):
             return super().exec(command, **options)
 
 
-def begin_rows(store: Store, scaffold: str, opening: Sequence[Entry]) -> None:
-    """Write the rows of a trajectory ``bench`` that begins with `opening`, and of what it belongs to."""
+def begin_rows(store: Store, scaffold: str, opening: Sequence[Entry], name: str = "bench") -> None:
+    """Write the rows of a trajectory that begins with `opening`, and of what it belongs to."""
     repository = {
         "id": 1,
         "host": "h",
@@ -226,7 +196,7 @@ def begin_rows(store: Store, scaffold: str, opening: Sequence[Entry]) -> None:
         "node_id": None,
     }
     trajectory = {
-        "id": "bench",
+        "id": name,
         "chain_id": "bench",
         "sample": 0,
         "parent_id": None,
@@ -243,7 +213,7 @@ def begin_rows(store: Store, scaffold: str, opening: Sequence[Entry]) -> None:
         tx.upsert(Repository, [repository])
         tx.upsert(Chain, [{"id": "bench", "repository_id": 1, "length": 1, "licence": None, "language": None}])
         begin_trajectory(tx, trajectory)
-        write_entries(tx, "bench", opening)
+        write_entries(tx, name, opening)
 
 
 def _ours(scaffold: ReactScaffold, folder: Path, script: list[str]) -> Run:

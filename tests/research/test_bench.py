@@ -14,6 +14,7 @@ from research.bench import (
     entities_bench,
     git_bench,
     placing_bench,
+    prm_bench,
     rollout_bench,
     sandbox_bench,
     window_bench,
@@ -21,6 +22,12 @@ from research.bench import (
 from research.bench.__main__ import main
 from research.bench.generated import generate
 from research.bench.measures import Measure, as_json, as_table
+from research.bench.watched import worked_stage
+from trajectories.model import EntryKind
+from trajectories.prm.evidence import WindowText
+from trajectories.prm.reply import read_reply
+from trajectories.prm.taxonomy import load_taxonomy
+from trajectories.prm.window import StepWindow
 
 
 def _figures(text: str) -> dict[str, float]:
@@ -109,6 +116,32 @@ def test_the_rollout_bench_measures_both_loops_on_the_same_replies() -> None:
     for name in (rollout_bench.OWN, rollout_bench.MINI, rollout_bench.ALONE, rollout_bench.SAVING):
         assert 0.05 < figures[f"{name}, CPU"] < 1000 and 0.05 < figures[name] < 10_000
     assert [measure.goal for measure in measures if measure.name == f"{rollout_bench.OWN}, CPU"] == [10.0]
+
+
+def test_the_prm_bench_watches_replays_and_reads() -> None:
+    assessment = read_reply(prm_bench.reply_of(3_000), load_taxonomy(), action=False)
+    assert len(prm_bench.reply_of(3_000)) == 3_000 and len(assessment.detections) == 3
+    measures = prm_bench.run(steps=12, turns=1, replayed=10, replayed_steps=7)
+    figures = {measure.name: measure.value for measure in measures}
+    for name in (prm_bench.OWN, prm_bench.LEAKS, prm_bench.LEAKING, prm_bench.STORED, prm_bench.ADAPTIVE):
+        assert 0.01 < figures[name] < 1000
+    assert figures[prm_bench.OWN] < figures[prm_bench.LEAKING]
+    assert [measure.goal for measure in measures if measure.name == prm_bench.OWN] == [2.0]
+    assert 0 < figures["read"] < 100 and 30 < figures["peak memory"] < 1000
+    assert {measure.note for measure in measures if measure.name == "a trajectory"} == {
+        "1 windows each, ledger and rows in SQLite included"
+    }
+
+
+def test_what_watches_is_measured_on_words_that_the_agent_did_say() -> None:
+    entries = worked_stage(10, 10_000)
+    assert entries == worked_stage(10, 10_000) != worked_stage(10, 10_000, seed=1)
+    shown = [entry.content for entry in entries if entry.kind is EntryKind.OBSERVATION]
+    assert all(10_000 <= len(text) < 11_000 for text in shown) and len(set(shown)) == 10
+    window = StepWindow.of(entries, 8)
+    assert window is not None
+    for detection in read_reply(prm_bench.reply_of(3_000), load_taxonomy(), action=False).detections:
+        assert WindowText(window).step_of(detection.evidence) == 10
 
 
 def test_a_missed_goal_fails_the_run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
