@@ -47,7 +47,8 @@ def ungrounded_steps(entries: Sequence[Entry]) -> frozenset[int]:
     return frozenset(found)
 
 
-def _parts(token: str) -> tuple[str, str]:
-    """A path, and its last part."""
+def _parts(token: str) -> tuple[str, ...]:
+    """A path, and its last part if that has an ending: a plain word says nothing of a file."""
     path = token.strip("./-")
-    return path, path.rpartition("/")[2]
+    last = path.rpartition("/")[2]
+    return (path, last) if "." in last else (path,)
