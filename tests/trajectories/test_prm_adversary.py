@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+from sqlalchemy import update
 
 from prchain.cli import run as run_command
 from prchain.errors import ObserverFailed, UsageError
