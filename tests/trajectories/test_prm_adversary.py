@@ -30,6 +30,7 @@ from trajectories.observers.flags import observer_specs
 from trajectories.observers.repetition import Repetition
 from trajectories.prm.actions import agents_call
 from trajectories.prm.advice import words_for_agent
+from trajectories.prm.answers import says_yes
 from trajectories.prm.assessment import Assessment, TaskStatus
 from trajectories.prm.observer import make_prm
 from trajectories.prm.reading import MODEL, Reading, WindowFinding, estimate_window, prompt_of, read_window
@@ -113,6 +114,11 @@ def test_an_estimate_counts_no_stored_reply(form: str) -> None:
     assert estimate_window(gateway, chosen, question).calls == 1
     assert read_window(gateway, chosen, question, window, ()).fault is None
     assert estimate_window(gateway, chosen, question).calls == 0
+
+
+@pytest.mark.parametrize("answer", ["Yes [ ] No [x]", "Yes: [ ] No: [x]", "Yes ( ) No (x)", "Yes - not really"])
+def test_a_form_that_ticks_no_is_no_detection(answer: str) -> None:
+    assert says_yes(answer) is False
 
 
 def test_what_nothing_reads_is_no_part_of_an_id() -> None:

@@ -30,7 +30,9 @@ _WORD = re.compile(r"(yes|no)(?![^\W_])", re.IGNORECASE)
 _TEMPLATE = re.compile(r"yes[\s*_`]*+(?:[/|]|or\b)[\s*_`]*+no\b", re.IGNORECASE)
 _OTHER = re.compile(r"[^\w/?]*+[/?]")
 """What makes a yes one of several answers, or a question."""
-_DOUBTS = {"but", "if", "maybe", "n", "or", "partially", "partly", "perhaps", "possibly", "probably", "somewhat"}
+_BOX = re.compile(r"[\[(][ xX✓✔]?[\])]|[☐☑☒⬜✅❌]")
+"""Boxes to tick: behind a yes they may tick the no beside it."""
+_DOUBTS = {"but", "if", "maybe", "n", "not", "or", "partially", "partly", "perhaps", "possibly", "probably", "somewhat"}
 """Words right behind a yes that take it back."""
 _LONGEST_DOUBT = 80
 
@@ -47,6 +49,8 @@ def says_yes(text: str) -> bool | None:
     if _OTHER.match(behind):
         return False
     words = words_of(behind)
+    if _BOX.search(behind) and "no" in words:
+        return False
     return words != ("no",) and words[:2] != ("and", "no") and _DOUBTS.isdisjoint(words[:1])
 
 
