@@ -7,7 +7,8 @@ The script is JSON Lines. A line answers the first question that it fits and no 
 ``purpose``, ``subject`` and ``contains`` (a text that stands in one of the messages) narrow what it fits; without them
 it fits everything. ``reply`` is a text, or an object that is written as JSON. ``tool_calls`` is a list of ``{"name":
 ..., "arguments": object or text}``, ``finish`` and ``refusal`` are what an endpoint would say, ``usage`` is ``{"in":
-n, "cached": n, "out": n}``. With ``"repeat": true`` a line answers as often as it is asked.
+n, "cached": n, "out": n}``, or ``"estimate"``: by four bytes a token. With ``"repeat": true`` a line answers as often
+as it is asked.
 """
 
 from __future__ import annotations
@@ -16,16 +17,20 @@ import json
 import threading
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from prchain.errors import ScriptExhausted, ScriptUnknown, SettingsError
 from prchain.llm.model import Reply, Request, ToolCall, Usage
+from prchain.llm.wire import serialised
 
 NAME = "scripted"
 
 _HEAD = 80
+
+_BYTES_PER_TOKEN = 4
+"""As in the estimates of `prchain.llm.gateway`."""
 
 
 class _Usage(BaseModel):
@@ -56,7 +61,7 @@ class ScriptedReply(BaseModel):
     tool_calls: list[_ToolCall] = []
     finish: str | None = None
     refusal: str | None = None
-    usage: _Usage = _Usage()
+    usage: _Usage | Literal["estimate"] = _Usage()
     repeat: bool = False
 
     def fits(self, request: Request) -> bool:
@@ -67,8 +72,8 @@ class ScriptedReply(BaseModel):
             and (self.contains is None or any(self.contains in message.content for message in request.messages))
         )
 
-    def as_reply(self) -> Reply:
-        """The reply that the line stands for."""
+    def as_reply(self, request: Request) -> Reply:
+        """The reply to a request that the line stands for."""
         calls = tuple(
             ToolCall(
                 call.id or f"call_{number}",
@@ -77,13 +82,16 @@ class ScriptedReply(BaseModel):
             )
             for number, call in enumerate(self.tool_calls, 1)
         )
+        text = self.reply if isinstance(self.reply, str) else json.dumps(self.reply, ensure_ascii=False)
         return Reply(
-            text=self.reply if isinstance(self.reply, str) else json.dumps(self.reply, ensure_ascii=False),
+            text=text,
             model=NAME,
             finish=self.finish or ("tool_calls" if calls else "stop"),
             refusal=self.refusal,
             tool_calls=calls,
-            usage=Usage(self.usage.tokens_in, self.usage.tokens_cached, self.usage.tokens_out),
+            usage=_estimated(request, text, calls)
+            if self.usage == "estimate"
+            else Usage(self.usage.tokens_in, self.usage.tokens_cached, self.usage.tokens_out),
         )
 
 
@@ -130,11 +138,18 @@ class ScriptedModel:
             for i in fitting:
                 if i not in self._used or self._lines[i].repeat:
                     self._used.add(i)
-                    return self._lines[i].as_reply()
+                    return self._lines[i].as_reply(request)
         question_words = f"{request.purpose or 'a question'} of {request.subject or 'nothing'}: {_head(request)}"
         if fitting:
             raise ScriptExhausted(f"the script has answered this as often as it can; asked again was {question_words}")
         raise ScriptUnknown(f"the script has no line for {question_words}")
+
+
+def _estimated(request: Request, text: str, calls: Iterable[ToolCall]) -> Usage:
+    replied = "".join([text, *(call.name + call.arguments for call in calls)])
+    sizes = (len(serialised(request, NAME)), len(replied.encode("utf-8", "replace")))
+    tokens_in, tokens_out = (-(-size // _BYTES_PER_TOKEN) for size in sizes)
+    return Usage(tokens_in, None, tokens_out)
 
 
 def _head(request: Request) -> str:

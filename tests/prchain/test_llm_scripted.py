@@ -58,6 +58,14 @@ def test_a_line_can_be_all_that_an_endpoint_can_say() -> None:
     assert (refused.refusal, refused.finish) == ("no", "content_filter")
 
 
+def test_usage_may_be_an_estimate_by_what_was_sent_and_said() -> None:
+    line = {"reply": "über", "tool_calls": [{"name": "bash", "arguments": "{}"}], "usage": "estimate", "repeat": True}
+    model = ScriptedModel([line])
+    short, long = (model.complete(asking("x" * length)).usage for length in (0, 400))
+    assert short.tokens_in is not None and long.tokens_in == short.tokens_in + 100
+    assert (short.tokens_cached, short.tokens_out, long.tokens_out) == (None, 3, 3)
+
+
 def test_a_script_is_read_from_a_file(tmp_path: Path) -> None:
     path = tmp_path / "script.jsonl"
     path.write_text(
