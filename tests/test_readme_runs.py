@@ -7,6 +7,7 @@ arguments of a command and what it must print. A command line without a rule fai
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import re
 import shlex
@@ -107,7 +108,7 @@ RULES = {
         replaces={"4": "2"},
         why="each takes seconds",
     ),
-    "rollouts list": Rule("3 trajectories, 2 accepted, 1 rejected"),
+    "rollouts list": Rule("5 trajectories, 3 accepted, 2 rejected"),
     "rollouts show": Rule("accepted", replaces=OF_TRAJECTORY),
     "curate graphs": Rule("graphs? to make", (*LOCAL, "--dry-run"), why="the script knows one stage"),
     "curate graphs --from": Rule(
@@ -124,7 +125,7 @@ RULES = {
     "curate show": Rule("15 nodes", wants="GRAPH", replaces={"3f9a": "GRAPH", "81c2": "GRAPH"}),
     "curate study nodes": Rule("15 nodes"),
     "curate study quality": Rule("0 pairs"),
-    "curate study baselines": Rule(r"test-pass +3 +2 "),
+    "curate study baselines": Rule(r"test-pass +5 +3 "),
     "curate study coverage": Rule("plain rollouts? to read", ("--dry-run",), why="the script holds no such answers"),
     "curate study disclosure": Rule(
         "rollouts? to run", (*LOCAL, "--dry-run"), why="the script knows no such agents; plain processes are everywhere"
@@ -135,8 +136,11 @@ RULES = {
     "prm report": Rule("no rollout|nothing|left out|guid"),
     "prm labels": Rule("no row", ends=1),
     "judge calibrate": Rule("128 calls to the judge", ("--dry-run",), why="the script holds no such verdicts"),
-    "export": Rule("2 samples|7 predictions"),
-    "stats": Rule("2 accepted, 1 rejected"),
+    "export": Rule("2 samples"),
+    "export --format swebench": Rule(
+        "7 predictions", ("--like", "TRAJECTORY"), why="the demo's agents have two sets of options"
+    ),
+    "stats": Rule("3 accepted, 2 rejected"),
     "sql": Rule("funnel|landed|number|purpose|decided_by"),
 }
 """Command to how it is run."""
@@ -267,7 +271,8 @@ def ids(finished_demo: Ran) -> Mapping[str, str]:
     """The beginnings of the ids of the rejected trajectory, which is the shortest, of its chain, and of the graph."""
     from sql.tables import GraphRow, Trajectory
 
-    ((trajectory, chain),) = finished_demo.rows(Trajectory, "id", "chain_id", outcome="rejected")
+    rejected = finished_demo.rows(Trajectory, "id", "chain_id", "options", outcome="rejected")
+    ((trajectory, chain),) = [row[:2] for row in rejected if json.loads(row[2])["tools"] == "full"]
     ((graph,),) = finished_demo.rows(GraphRow, "id")
     return {"TRAJECTORY": trajectory[:6], "CHAIN": chain[:6], "GRAPH": graph[:6]}
 

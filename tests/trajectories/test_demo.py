@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from pydantic import SecretStr
+from sqlalchemy import delete, update
 
 from environments.backend import Usable
 from environments.backends import BACKENDS
@@ -19,10 +20,13 @@ from environments.backends.local import LocalBackend
 from prchain.cli import run
 from prchain.errors import DemoStopped, EngineUnavailable, UsageError
 from prchain.settings import Settings
+from sql.store import Store
 from sql.tables import (
     CurationCandidate,
     CurationWindow,
     LlmCall,
+    PrmFinding,
+    PrmWindow,
     Trajectory,
     TrajectoryMessage,
     TrajectoryStage,
@@ -31,10 +35,23 @@ from sql.tables import (
 from tests.trajectories.demoworld import Ran, run_through
 from trajectories.demo.backend import ChosenBackend, choose
 from trajectories.demo.beside import WIDTH
+from trajectories.demo.commands import GUIDED_CHAIN, demo_commands
 from trajectories.demo.folder import claim, prepare
-from trajectories.demo.run import _program, run_demo, steps
+from trajectories.demo.guidance import print_guidance
+from trajectories.demo.run import _program, run_demo
 
 PLAIN = ChosenBackend(BACKENDS["unsafe-local"], "a test")
+
+
+def bash_alone(ran: Ran) -> dict[str, str]:
+    """The rollouts of the guided chain by id, with their outcomes."""
+    rows = ran.rows(Trajectory, "id", "outcome", "options")
+    return {name: outcome for name, outcome, options in rows if json.loads(options)["tools"] == "bash"}
+
+
+def guidance_page(printed: str) -> str:
+    """What is printed of the guidance, once both rollouts are over."""
+    return printed.partition("\nA window: stage")[2].partition("\n9. Export")[0]
 
 
 @pytest.fixture
@@ -52,11 +69,11 @@ def test_the_funnel_leads_from_pull_requests_to_samples(ran: Ran) -> None:
         "chains": 3,
         "tasks": 3,
         "chains proved": 3,
-        "trajectories": 3,
-        "verdicts": 11,
+        "trajectories": 5,
+        "verdicts": 15,
         "samples": 2,
     }
-    assert "2 accepted, 1 rejected" in funnel
+    assert "3 accepted, 2 rejected" in funnel
     for name in ("measures", "prchain.db", "samples.jsonl"):
         assert str(ran.folder / name) in funnel
         assert (ran.folder / name).exists()
@@ -64,7 +81,7 @@ def test_the_funnel_leads_from_pull_requests_to_samples(ran: Ran) -> None:
 
 def test_each_command_is_shown_before_its_output(ran: Ran) -> None:
     commands = re.findall(r"^\$ prchain (.*)$", ran.printed, re.M)
-    shown = [list(step.command[:2]) for step in steps(PLAIN) if step.command]
+    shown = [list(step.command[:2]) for step in demo_commands(PLAIN) if step.command]
     shown.insert(shown.index(["curate", "graphs"]) + 1, ["curate", "show"])
     assert [line.split()[:2] for line in commands] == shown
     place = [ran.printed.index(text) for text in ("$ prchain mine", "12 pull requests, 11 landed", "$ prchain chains")]
@@ -87,9 +104,12 @@ def test_the_log_tells_what_was_done_and_quotes_neither_prompts_nor_replies(ran:
 
 
 def test_one_stage_was_sent_back_and_mended_and_one_chain_rejected(ran: Ran) -> None:
-    stages = sorted(ran.rows(TrajectoryStage, "outcome", "attempts"))
+    guided = bash_alone(ran)
+    rows = ran.rows(TrajectoryStage, "trajectory_id", "outcome", "attempts")
+    stages = sorted(row[1:] for row in rows if row[0] not in guided)
     assert stages == [("accepted", 1)] * 5 + [("accepted", 2), ("not_reached", 0), ("rejected", 4)]
-    output = ran.printed.partition("$ prchain rollouts run")[2]
+    output = ran.printed.partition("$ prchain rollouts run")[2].partition("6. Process graph")[0]
+    assert "bash alone" not in output
     assert "stage 2 (#5), attempt 1: sent back; the judge gives 0.4, hidden tests fail" in output
     assert "stage 2 (#5), attempt 2: accepted; the judge gives 0.9, the hidden tests pass" in output
     assert "#4 > #11, trajectory" in output and "stage 2 (#11): not_reached" in output
@@ -124,11 +144,94 @@ def test_run_again_it_asks_nothing_and_comes_to_the_same(
     before = os.getcwd()
     assert run(["demo", "--folder", str(ran.folder), "--backend", "unsafe-local", "--json"]) == 0
     output = capsys.readouterr()
-    assert json.loads(output.out)["trajectories"] == {"accepted": 2, "rejected": 1}
+    assert json.loads(output.out)["trajectories"] == {"accepted": 3, "rejected": 2}
     assert "there from before" in output.err and "nothing new to do" in output.err
+    assert guidance_page(output.err) == guidance_page(ran.printed)
+    for kind in ("bash alone): rejected", "bash alone, guided): accepted"):
+        assert f"({kind}" in output.err.partition("6. Process graph")[0]
     assert len(ran.rows(LlmCall, "id")) == calls
     assert (ran.folder / "samples.jsonl").read_bytes() == samples
     assert (os.getcwd(), os.environ["PRCHAIN_DB"]) == (before, "sqlite:////nowhere/at/all.db")
+
+
+def test_guidance_ends_a_loop_that_else_goes_on_to_the_limit(ran: Ran) -> None:
+    outcomes = bash_alone(ran)
+    (alone,) = [name for name, outcome in outcomes.items() if outcome == "rejected"]
+    (guided,) = [name for name, outcome in outcomes.items() if outcome == "accepted"]
+    stages = [
+        sorted(ran.rows(TrajectoryStage, "position", "outcome", "steps", trajectory_id=name))
+        for name in (alone, guided)
+    ]
+    assert stages[0] == [(1, "rejected", 12), (2, "not_reached", 0), (3, "not_reached", 0)]
+    assert stages[1] == [(1, "accepted", 9), (2, "accepted", 6), (3, "accepted", 4)]
+    columns = ("position", "first_step", "last_step", "status", "suboptimal", "sent", "fault", "leaks")
+    assert sorted(ran.rows(PrmWindow, *columns)) == [
+        (1, 1, 5, "needs_correction", True, True, None, "[]"),
+        (2, 10, 14, "on_track", False, True, None, "[]"),
+    ]
+    findings = ran.rows(PrmFinding, "found_by", "category", "step", "kept")
+    assert {row[1:2] + row[3:] for row in findings} == {("step_repetition", True)}
+    assert [row for row in findings if row[0] == "model"] == [("model", "step_repetition", 5, True)]
+    for detector in ("repeated-call", "seen-lines"):
+        assert sorted(row[2] for row in findings if row[0] == detector) == [2, 3, 4, 5]
+
+
+def test_the_page_of_the_guidance_shows_window_findings_words_steps_and_cost(ran: Ran) -> None:
+    page = guidance_page(ran.printed)
+    shown = [line.split(maxsplit=1)[1] for line in page.partition("What was found")[0].strip().split("\n")[1:]]
+    assert shown == ["bash: cat measures/__init__.py measures/quantity.py"] * 5
+    found = page.partition("What was found")[2].partition("What the agent was told")[0]
+    assert re.search(r"^ +model +step repetition +5 +cat measures/__init__", found, re.M)
+    assert re.search(r"^ +repeated-call +step repetition +2, 3, 4, 5 +the same result as at step 1", found, re.M)
+    told = page.partition("What the agent was told:\n")[2].partition("\n\n")[0]
+    ((words,),) = [
+        row for row in ran.rows(TrajectoryMessage, "content", kind="guidance") if "needs correction" in row[0]
+    ]
+    assert told.split() == words.split()
+    assert "Other windows: stage 2, steps 10 to 14: on track, 0 findings." in page
+    assert re.search(r"^1 \(#3\) +rejected, 12 steps +accepted, 9 steps$", page, re.M)
+    assert "Steps saved at stage 1: 3 at least: alone the agent had taken 12 and had changed no file." in page
+    assert max(map(len, page.split("\n"))) <= 100
+
+
+def test_what_guidance_costs_is_the_ledgers(ran: Ran) -> None:
+    (guided,) = [name for name, outcome in bash_alone(ran).items() if outcome == "accepted"]
+    page = guidance_page(ran.printed)
+    for purpose, words in (("agent", "agent with guidance"), ("prm", "process reward model")):
+        calls = [
+            row[1:]
+            for row in ran.rows(LlmCall, "subject", "tokens_in", "tokens_out", purpose=purpose)
+            if row[0].startswith(guided)
+        ]
+        figures = (len(calls), *(sum(column) for column in zip(*calls, strict=True)))
+        cells = " +".join(f"{figure:,}" for figure in figures)
+        assert re.search(rf"^all stages +{words} +{cells} +0\.0000 USD$", page, re.M), (purpose, figures)
+    assert "A script costs nothing; its tokens are an estimate" in page
+
+
+def test_the_page_of_the_guidance_says_so_where_nothing_was_found_or_a_rollout_is_missing(
+    ran: Ran, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = Store.open(str(ran.copied(tmp_path / "demo") / "prchain.db"))
+    with store.transaction() as tx:
+        tx.connection.execute(delete(PrmWindow).where(PrmWindow.suboptimal.is_(True)))
+        tx.connection.execute(update(Trajectory).values(model="another"))
+    print_guidance(store, GUIDED_CHAIN, None)
+    page = capsys.readouterr().out
+    assert page.startswith("No window was told to need correction.\nOther windows: stage 2, steps 10 to 14: on track")
+    assert "rejected, 12 steps" in page and "all stages" in page and "A script" not in page
+    print_guidance(store, "nowhere", None)
+    (guided,) = [name for name, outcome in bash_alone(ran).items() if outcome == "accepted"]
+    with store.transaction() as tx:
+        tx.connection.execute(delete(Trajectory).where(Trajectory.id == guided))
+    print_guidance(store, GUIDED_CHAIN, None)
+    store.close()
+    assert capsys.readouterr().out == ""
+
+
+def test_a_second_way_to_the_same_files_is_no_second_sample(ran: Ran) -> None:
+    assert "left out: 1 duplicate_trees" in ran.printed
+    assert not any(message["content"].startswith("A supervisor") for it in ran.samples for message in it["messages"])
 
 
 def test_plain_processes_leave_the_windows_out_and_say_why_in_a_line(ran: Ran) -> None:
@@ -141,8 +244,9 @@ def test_the_chain_that_the_agent_fails_is_accepted_where_a_variant_shows_it_wha
     tmp_path: Path, bubblewrap: None
 ) -> None:
     ran = run_through(tmp_path / "demo", "local")
-    assert ran.rows(Trajectory, "outcome", scaffold="curated") == [("accepted",)]
-    assert set(ran.rows(Verdict, "gate", "tests", "accepted", gate="tests")) == {("tests", "passed", True)}
+    ((curated, outcome),) = ran.rows(Trajectory, "id", "outcome", scaffold="curated")
+    assert outcome == "accepted"
+    assert set(ran.rows(Verdict, "gate", "tests", "accepted", trajectory_id=curated)) == {("tests", "passed", True)}
     assert len(ran.samples) == 3
     (variant,) = [
         row
@@ -155,7 +259,7 @@ def test_the_chain_that_the_agent_fails_is_accepted_where_a_variant_shows_it_wha
     (seed,) = ran.rows(CurationCandidate, "effectiveness", "length", position=1, window_number=1, number=0)
     assert seed[0] < window[2] <= variant[4]
 
-    printed = ran.printed.partition("7. Windows")[2].partition("8. Export")[0]
+    printed = ran.printed.partition("7. Windows")[2].partition("8. Guidance")[0]
     assert re.search(r"^\*  1 on 0 at 2 to float\.2 ", printed, re.M)
     beside = printed.partition("wrote:\nplain rollout ")[2].strip().split("\n")[1:]
     assert [line[:4].strip() for line in beside] == [str(number) for number in range(1, 11)]

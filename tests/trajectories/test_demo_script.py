@@ -13,19 +13,31 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prchain.llm.model import Message, Request
+from prchain.llm.prompts import load_prompt
 from prchain.llm.scripted import ScriptedModel
 from tests.trajectories.demoworld import git, landings
 from trajectories.demo.graph_script import read_graph_answers
+from trajectories.demo.guidance_script import SYSTEM, guidance_lines, read_guidance_answers, window_reply
 from trajectories.demo.library import build
 from trajectories.demo.script import ChainAnswers, StageAnswers, prose, read_answers, write_script
 from trajectories.demo.turns import AgentTurn
 from trajectories.demo.window_script import Author, read_window_answers
+from trajectories.prm.assessment import TaskStatus
+from trajectories.prm.reply import read_reply
+from trajectories.prm.taxonomy import load_taxonomy
 
 ANSWERS = read_answers()
 STAGES = [stage for chain in ANSWERS.values() for stage in chain.stages]
 TURNS = [turn for stage in STAGES for attempt in stage.attempts for turn in attempt.turns]
 WINDOWS = read_window_answers().stages
 CURATED = [turn for stage in WINDOWS for turn in stage.steps]
+GUIDED = read_guidance_answers()
+BASH_SYSTEM, FULL_SYSTEM = (
+    load_prompt("trajectories.scaffolds", f"system_{tools}")
+    .render(workdir="/testbed", timeout="120", most="10,000")[0]
+    .content
+    for tools in ("bash", "full")
+)
 
 
 def model(tmp_path: Path, workdir: str | None = "/testbed") -> ScriptedModel:
@@ -65,10 +77,11 @@ def test_every_state_of_a_conversation_has_its_own_answer_also_after_a_new_start
 
 
 def test_what_tells_states_apart_is_said_once() -> None:
-    turns = [*TURNS, *(turn for turn in CURATED if turn.by is not Author.PLAIN)]
-    assert [text for text, count in Counter(turn.say for turn in turns).items() if count > 1] == []
-    every = " ".join(turn.say for turn in turns)
-    assert [turn.say for turn in turns if every.count(turn.say) > 1] == []
+    turns = [turn.say for turn in (*TURNS, *(turn for turn in CURATED if turn.by is not Author.PLAIN))]
+    turns += [turn.say for turn in (*GUIDED.loop, *GUIDED.steps)]
+    assert [text for text, count in Counter(turns).items() if count > 1] == []
+    every = " ".join([*turns, *(window.guidance for window in GUIDED.windows)])
+    assert [text for text in turns if every.count(text) > 1] == []
 
 
 def test_every_call_has_an_id_of_its_own_within_its_chain() -> None:
@@ -159,6 +172,64 @@ def test_nodes_and_targets_of_a_curated_run_are_those_of_its_graphs() -> None:
         assert names <= proposed.keys()
         targets = {turn.target for turn in stage.steps if turn.target is not None}
         assert targets <= set(proposed.values())
+
+
+def test_an_agent_with_bash_alone_loops_until_it_is_told_to_stop_and_then_works(tmp_path: Path) -> None:
+    scripted = model(tmp_path)
+    queries = [f"Task:\n{prose(stage.query)}\nGo." for stage in ANSWERS["write"].stages]
+    said = [BASH_SYSTEM, queries[0]]
+    for turn in [*GUIDED.loop, *[GUIDED.loop[-1]] * 10]:
+        assert ask(scripted, "agent", *said).text == turn.say
+        said.append(turn.say)
+    told = [*said, f"Its guidance:\n{GUIDED.windows[0].guidance.strip()}\n\nWeigh this."]
+    for turn in GUIDED.steps:
+        reply = ask(scripted, "agent", *told)
+        assert reply.text == turn.say
+        told.append(turn.say)
+        if "COMPLETE_TASK" in reply.tool_calls[0].arguments and len(queries) > 1:
+            del queries[0]
+            told.append(queries[0])
+    assert len(queries) == 1
+
+
+def test_each_window_has_a_reply_that_can_be_read_and_quotes_what_was_done(tmp_path: Path) -> None:
+    scripted = model(tmp_path)
+    steps = [*GUIDED.loop, *GUIDED.steps]
+    commands = "\n".join(turn.bash or "" for turn in steps)
+    for window in GUIDED.windows:
+        end = next(place for place, turn in enumerate(steps) if turn.say == window.sees)
+        text = ask(scripted, "prm", "You supervise", *(turn.say for turn in steps[max(end - 8, 0) : end + 1])).text
+        assert text == window_reply(window)
+        assessment = read_reply(text, load_taxonomy(), action=False)
+        assert assessment.guidance == window.guidance.strip()
+        assert {it.category: (it.evidence, it.recovery) for it in assessment.detections} == {
+            name: (it.evidence, it.recovery) for name, it in window.detects.items()
+        }
+        assert all(it.evidence in commands for it in assessment.detections)
+        assert (assessment.status is TaskStatus.ON_TRACK) == (not window.detects)
+
+
+def test_lines_of_guided_rollouts_answer_no_others() -> None:
+    assert SYSTEM in BASH_SYSTEM
+    assert SYSTEM not in FULL_SYSTEM
+    own = {line["contains"] for line in guidance_lines({turn.say: turn for turn in TURNS})}
+    others = [
+        json.dumps(line, ensure_ascii=False)
+        for line in map(json.loads, write_script("/testbed").splitlines())
+        if line.get("usage") != "estimate"
+    ]
+    assert not any(text in other for text in own for other in others)
+    assert not any(text in stage.query for text in own for stage in STAGES)
+
+
+def test_guided_steps_do_the_same_work_as_those_of_the_plain_rollout() -> None:
+    turns = [turn for stage in ANSWERS["write"].stages for attempt in stage.attempts for turn in attempt.turns]
+    changing = [turn.say for turn in turns if turn.create or turn.replace]
+    followed = [turn.like for turn in GUIDED.steps if turn.like is not None]
+    assert followed == [turn.say for turn in turns if turn.say in followed]
+    # One of the plain rollout's edits misses its place.
+    assert len([say for say in changing if say not in followed]) == 1
+    assert all((turn.like is None) != (turn.bash is None) for turn in (*GUIDED.loop, *GUIDED.steps))
 
 
 def test_the_script_of_a_stage_is_asked_by_title(tmp_path: Path) -> None:

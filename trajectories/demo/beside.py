@@ -68,12 +68,13 @@ def _lines(tx: Transaction, name: str, position: int, workdir: str | None) -> It
         if step.submits:
             words = "submit: accepted" if step.turn.attempt in accepted else "submit: not accepted"
         else:
-            words = _call_words(step, workdir)
+            words = call_words(step, workdir)
         mark = "*" if "curated" in step.turn.details else " "
         yield f"{step.number:>3}{mark} {' '.join(words.split())}"[:_COLUMN].rstrip()
 
 
-def _call_words(step: Step, workdir: str | None) -> str:
+def call_words(step: Step, workdir: str | None) -> str:
+    """The first call of a step in a line, in which paths below `workdir` are relative."""
     if not step.calls:
         return "no call"
     call, arguments, _ = step.calls[0]

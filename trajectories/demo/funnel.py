@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from environments.suites.outcomes import PASSED
 from prchain.terminal import counted, say_table, shortened, tally
@@ -100,16 +102,25 @@ def stories(store: Store) -> Iterator[str]:
     """Lines on each trajectory, stage by stage and verdict by verdict. Raises `StoreError`."""
     with store.reading() as tx:
         trajectories = []
-        columns = ("id", "chain_id", "outcome", "sample", "scaffold")
-        for trajectory_id, chain_id, outcome, sample, scaffold in tx.rows(Trajectory, *columns):
+        columns = ("id", "chain_id", "outcome", "sample", "scaffold", "options")
+        for trajectory_id, chain_id, outcome, sample, scaffold, options in tx.rows(Trajectory, *columns):
             numbers = {row[0]: row[1] for row in tx.rows(ChainStage, "position", "number", chain_id=chain_id)}
             chain = [numbers[position] for position in sorted(numbers)]
-            trajectories.append((chain, scaffold == CURATED, sample, str(trajectory_id), outcome))
-        for chain, curated, sample, trajectory_id, outcome in sorted(trajectories):
+            trajectories.append((chain, _kind(scaffold, json.loads(options)), sample, str(trajectory_id), outcome))
+        for chain, kind, sample, trajectory_id, outcome in sorted(trajectories):
             chain_words = " > ".join(f"#{number}" for number in chain)
-            words = (" (curated)" if curated else "") + (f" (sample {sample})" if sample else "")
+            words = (f" ({kind})" if kind else "") + (f" (sample {sample})" if sample else "")
             yield f"{chain_words}, trajectory {trajectory_id}{words}: {outcome}"
             yield from _stages(tx, trajectory_id, dict(enumerate(chain, 1)))
+
+
+def _kind(scaffold: str, options: Mapping[str, Any]) -> str:
+    """What distinguishes a trajectory from a plain rollout; empty for one of these."""
+    if scaffold == CURATED:
+        return "curated"
+    if options.get("tools") != "bash":
+        return ""
+    return "bash alone, guided" if options.get("observers") else "bash alone"
 
 
 def _stages(tx: Transaction, trajectory_id: str, numbers: dict[int, int]) -> Iterator[str]:

@@ -22,32 +22,19 @@ from sql.tables import GraphRow
 from trajectories.curation.windows.report import curated_page, print_window, took_variant
 from trajectories.demo.backend import ChosenBackend, choose
 from trajectories.demo.beside import beside, curated_of, plain_of
-from trajectories.demo.folder import LIBRARY, LIST, SCRIPT, claim, prepare
+from trajectories.demo.commands import GRAPH_CHAIN, GUIDED_CHAIN, SAMPLES, DemoCommand, demo_commands
+from trajectories.demo.folder import LIBRARY, SCRIPT, claim, prepare
 from trajectories.demo.funnel import Funnel, read_funnel, stories
+from trajectories.demo.guidance import print_guidance
 from trajectories.demo.library import HISTORY, REPOSITORY, Style, build
 
 DATABASE = "prchain.db"
-SAMPLES = "samples.jsonl"
-
-GRAPH_CHAIN = "3976"
-"""Beginning of the id of the chain of #4 and #11, which is the same everywhere; the script knows its first stage."""
 
 MODEL_VARIABLE = "DEMO_MODEL"
 """Names a real model in place of the script; without it the demo costs nothing."""
 
 _OUTRANKING = ("db", "data_dir", "llm_script", "environments_recipes_dir", "workers")
 """Settings of the user's environment that would lead the commands away from the demo's own files."""
-
-
-@dataclass(frozen=True, slots=True)
-class DemoCommand:
-    """A command (its words after ``prchain``; none: nothing is run), with title and text to print before it."""
-
-    title: str
-    words: str
-    command: Sequence[str]
-    must_succeed: bool = True
-    """Whether the demo stops where it does not: what a real model makes of a graph may be too little."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +73,12 @@ def run_demo(
     settings = prepare(folder, chosen, user, model)
     _introduce(folder, chosen, model, fresh=fresh)
     with contextlib.chdir(folder), _environment(settings, user if model else None):
-        for step in steps(chosen):
+        for step in demo_commands(chosen):
             _say_heading(step.title, step.words)
             succeeds = _run_command(step, run)
-            if step.command[:2] == ["rollouts", "run"]:
+            if "--prm" in step.command:
+                _say_guidance(chosen.backend.workdir)
+            elif step.command[:2] == ["rollouts", "run"] and "--chain" not in step.command:
                 _say_stories()
             elif step.command[:2] == ["curate", "graphs"] and succeeds:
                 _run_command(DemoCommand("", "", ["curate", "show", _first_graph()]), run)
@@ -99,70 +88,6 @@ def run_demo(
             funnel = read_funnel(store)
         samples = sum(1 for line in Path(SAMPLES).read_text(encoding="utf-8").split("\n") if line)
     return Outcome(folder, chosen, funnel, samples, time.monotonic() - start_time)
-
-
-def steps(chosen: ChosenBackend) -> list[DemoCommand]:
-    """The commands, in order."""
-    return [
-        DemoCommand(
-            "1. Mine",
-            "Reads the repository's history and its pull heads: which pull request landed how, and who cites whom.",
-            ["mine", LIST, "--source", "git"],
-        ),
-        DemoCommand(
-            "2. Chains",
-            "Chooses pull requests that build on each other. A revert, and what was reverted, cannot be a stage.",
-            ["chains", "build"],
-        ),
-        DemoCommand("", "These are they, best first:", ["chains", "list"]),
-        DemoCommand(
-            "3. Tasks",
-            "A model writes an overview for each chain and a query for each stage; each passes the leak check.",
-            ["tasks", "build"],
-        ),
-        DemoCommand(
-            "4. Environments",
-            "Runs each stage's tests before and after its reference patch: once each, as none of ours is flaky, and "
-            "three times by default. F2P tests fail before and pass after; P2P tests pass on both sides.",
-            ["environments", "validate", "--runs", "1", *chosen.flags],
-        ),
-        DemoCommand(
-            "5. Rollouts",
-            "An agent works through each chain, stage by stage, on its own earlier code. A stage is accepted when the "
-            "judge gives 0.8 or more and its tests pass; else the judge's comment goes back to the agent, three times "
-            "at most.",
-            ["rollouts", "run", "--gate", "both", *chosen.flags],
-        ),
-        DemoCommand(
-            "6. Process graph",
-            "Where rollouts fail, the reference patch still tells what has to be found out first. A proposer collects "
-            "it, a critic takes out what gives the patch away, and what they claim is run again. Of one stage:",
-            ["curate", "graphs", GRAPH_CHAIN, *chosen.flags],
-            must_succeed=False,
-        ),
-        _windows(chosen),
-        DemoCommand(
-            "8. Export",
-            "Writes what was accepted as samples for fine-tuning. Turns that a review refused, or whose tool call "
-            "failed, stay in the conversation and are left out of the loss.",
-            ["export", "--format", "openai", "--mask", "tool_errors", "--out", SAMPLES, "--force"],
-        ),
-        DemoCommand("", "And figures on them:", ["stats"]),
-    ]
-
-
-def _windows(chosen: ChosenBackend) -> DemoCommand:
-    title = "7. Windows"
-    if chosen.backend.unsafe:
-        return DemoCommand(title, "Left out: windows need snapshots of sandboxes, and plain processes take none.", [])
-    return DemoCommand(
-        title,
-        "Along that graph the chain is worked through again. In each window the agent goes on by itself in a copy of "
-        "the sandbox; in a variant of that a curator writes one step anew, from nothing but what was seen by then. "
-        "Tests alone say whether a stage is accepted. One seed a window: a script says the same each time.",
-        ["curate", "run", GRAPH_CHAIN, "--seeds", "1", *chosen.flags],
-        must_succeed=False,
-    )
 
 
 def print_outcome(outcome: Outcome) -> None:
@@ -179,6 +104,7 @@ def print_outcome(outcome: Outcome) -> None:
         ["tasks", "list"],
         ["rollouts", "list"],
         ["curate", "list", *(["--graphs"] if outcome.backend.backend.unsafe else [])],
+        ["prm", "report"],
         ["status"],
     ):
         say(f"  {shlex.join([*program, *command])}")
@@ -263,6 +189,11 @@ def _say_curated(workdir: str | None) -> None:
             _say_heading("", "The steps of that stage; * is the one that the curator wrote:")
             for line in beside(store, plain, curated, window["stage"], workdir):
                 say(line)
+
+
+def _say_guidance(workdir: str | None) -> None:
+    with closing(Store.open(f"sqlite:///{DATABASE}", create=False)) as store:
+        print_guidance(store, GUIDED_CHAIN, workdir)
 
 
 @contextlib.contextmanager

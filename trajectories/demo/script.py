@@ -16,6 +16,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from trajectories.demo.graph_script import graph_lines
+from trajectories.demo.guidance_script import guidance_lines
 from trajectories.demo.turns import AgentTurn, calls_of
 from trajectories.demo.window_script import window_lines
 
@@ -81,9 +82,13 @@ def read_answers() -> dict[str, ChainAnswers]:
 def write_script(workdir: str | None) -> str:
     """The script as JSON Lines. `workdir` is the repository's path in a sandbox, for the editor, which needs
     absolute paths; None where it is not known in advance: then files are edited with bash."""
+    chains = read_answers().values()
+    turns = [turn for chain in chains for stage in chain.stages for attempt in stage.attempts for turn in attempt.turns]
+    # The agent that is guided has the same tasks as the plain one, but another system prompt.
+    lines = list(guidance_lines({turn.say: turn for turn in turns}))
     # The agent of a window begins as the plain one, which does not know what the curator wrote.
-    lines = list(window_lines(workdir))
-    lines += [line for chain in read_answers().values() for line in _chain(chain, workdir)]
+    lines += window_lines(workdir)
+    lines += [line for chain in chains for line in _chain(chain, workdir)]
     lines += graph_lines()
     return "".join(f"{json.dumps({**line, 'repeat': True}, ensure_ascii=False)}\n" for line in lines)
 
