@@ -134,7 +134,7 @@ RULES = {
     "prm compare": Rule("there is no replay 'D'", ends=2),
     "prm sweep": Rule("Nothing has been asked", (*LOCAL, "--dry-run"), why="the script knows no such agents"),
     "prm report": Rule("no rollout|nothing|left out|guid"),
-    "prm labels": Rule("no row", ends=1),
+    "prm labels": Rule("rows? written"),
     "judge calibrate": Rule("128 calls to the judge", ("--dry-run",), why="the script holds no such verdicts"),
     "export": Rule("2 samples"),
     "export --format swebench": Rule(
@@ -427,7 +427,7 @@ def test_the_settings_that_the_docs_show_are_the_ones_that_there_are(
 def test_the_readme_leads_from_the_demo_through_the_pipeline_in_its_order() -> None:
     assert readme().index("\n    make demo\n") < readme().index("\n    prchain mine my-repos.txt\n")
     stages = ["mine", "chains", "tasks", "environments", "rollouts", "export"]
-    assert re.findall(r"^\| `prchain ([a-z]+)", readme(), re.M) == [*stages[:-1], "curate", "curate", "prm", "export"]
+    assert re.findall(r"^\| `prchain ([a-z]+)", readme(), re.M) == [*stages[:-1], "curate", "curate", "export"]
     own = readme().partition("## Your own repositories")[2].partition("\n| ")[0]
     assert list(dict.fromkeys(re.findall(r"^    prchain ([a-z]+)", own, re.M))) == [*stages, "status"]
 
