@@ -126,7 +126,9 @@ def _kind(flags: dict[str, Any]) -> object:
     """The process reward model that the flags describe; the paper's canonical variant where they say nothing."""
     from trajectories.observers.setup import make_observers
 
-    (spec,) = observer_specs({"observers": (), **flags, "prm": flags.get("prm") or _implied(flags)})
+    (spec,) = observer_specs(
+        {"observers": (), **flags, "prm": _implied(flags) if flags.get("prm") is None else flags["prm"]}
+    )
     (kind,) = make_observers((spec,))
     return kind
 

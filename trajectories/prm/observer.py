@@ -86,7 +86,7 @@ class PrmKind:
         reading = replace(reading, findings=(*reading.findings, *found))
         why_not = reading.fault or (ON_TRACK if chosen.send == "suboptimal" and reading.suboptimal is False else None)
         words = None if why_not else words_for_agent(chosen, reading)
-        leaks = attempt.leaks(_own_words(reading), own) if words else ()
+        leaks = attempt.leaks(_own_words(reading), entries) if words else ()
         trajectory = attempt.subject.partition("/")[0]
         place = WindowPlace(trajectory, attempt.position, attempt.attempt, attempt.subject, window.last)
         row = WindowRow(

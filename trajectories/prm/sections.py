@@ -55,10 +55,35 @@ def _is_blank(line: str) -> bool:
 
 def sections(lines: Sequence[Line]) -> list[Section]:
     """The sections of a reply in order, duplicates included. Lines that belong to no key are left out."""
+    own = _without_quoted(lines)
     reading = _SectionReading()
-    for line, is_heading in zip(lines, _headings(lines), strict=True):
+    for line, is_heading in zip(own, _headings(own), strict=True):
         reading.take(line, is_heading)
     return reading.sections
+
+
+def _without_quoted(lines: Sequence[Line]) -> Sequence[Line]:
+    """The lines, those of quoted replies as prose.
+
+    A fence with keys of the whole reply holds a quote where a status and a guidance stand outside of such fences: what
+    the agent read, or the form. Models also put a whole reply into a fence, or each category.
+    """
+    quoted: set[int] = set()
+    begin: int | None = None
+    for place, line in enumerate(lines):
+        if line.raw is None or not is_fence(line.raw):
+            continue
+        if begin is None:
+            begin = place
+        else:
+            block = range(begin, place + 1)
+            if any(lines[within].mark in _OF_REPLY for within in block):
+                quoted.update(block)
+            begin = None
+    own = {line.mark for place, line in enumerate(lines) if place not in quoted}
+    if not quoted or not {Mark.STATUS, Mark.GUIDANCE} <= own:
+        return lines
+    return [Line(Mark.PROSE, line.raw or "", line.raw) if place in quoted else line for place, line in enumerate(lines)]
 
 
 def _headings(lines: Sequence[Line]) -> list[bool]:

@@ -137,7 +137,7 @@ class ObservedAttempt:
     tools: Sequence[Mapping[str, Any]] = ()
     """What the agent's model is told of its tools, in OpenAI's form."""
     leaks: Callable[[str, Sequence[Entry]], Sequence[Finding]] = lambda text, entries: ()
-    """What the leak check says of words for the agent, after these entries of the stage. An observer stores it, and
+    """What the leak check says of words for the agent, after these entries. An observer stores it, and
     does not act on it: its advice must not depend on the reference."""
 
 
