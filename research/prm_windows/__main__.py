@@ -18,8 +18,8 @@ from prchain.errors import PrchainError
 from research.prm_windows import labels as label_file
 from research.prm_windows.database import write_database
 from research.prm_windows.mirror import read_trajectories
-from research.prm_windows.report import find, print_counts, print_labels
-from research.prm_windows.windows import sample, windows_of, write_texts
+from research.prm_windows.report import find, print_counts, print_labels, read_by_code
+from research.prm_windows.windows import sample, windows_of, with_findings, write_texts
 
 
 @click.command()
@@ -39,7 +39,7 @@ from research.prm_windows.windows import sample, windows_of, write_texts
     "--show",
     "folder",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Write the windows of the sample into this folder, for readers.",
+    help="Write the windows to label into this new folder, for readers.",
 )
 @click.option(
     "--labels",
@@ -54,15 +54,15 @@ def main(mirror: Path, database: Path | None, folder: Path | None, labels: Path)
         windows = [window for trajectory in trajectories for window in windows_of(trajectory)]
         said = label_file.read(labels, {window.place for window in windows})
         drawn = sample(windows)
+        found = find(trajectories)
         if folder is not None:
-            write_texts(drawn, folder)
+            write_texts([*drawn, *with_findings(windows, read_by_code(windows, found), drawn)], folder)
         if database is not None:
             write_database(trajectories, database, mirror)
     except (PrchainError, OSError) as error:
         raise click.ClickException(str(error)) from None
-    found = find(trajectories)
     print_counts(trajectories, windows, drawn, found)
-    print_labels(windows, found, said)
+    print_labels(windows, drawn, found, said)
 
 
 if __name__ == "__main__":

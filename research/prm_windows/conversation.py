@@ -37,11 +37,13 @@ _ADVICE = "\n\nYou can execute bash commands"
 
 @dataclass(frozen=True)
 class RealTrajectory:
-    """A trajectory of a file; `name` is the beginning of the blob's id."""
+    """A trajectory of a file; `name` is the beginning of the blob's id, `instance` the file's name: often that of an
+    instance of SWE-bench, ``owner__repository-number``."""
 
     name: str
     model: str
     entries: tuple[Entry, ...]
+    instance: str = ""
 
     @property
     def turns(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from prchain.git import GitRepository
@@ -22,15 +23,20 @@ def read_trajectories(mirror: Path) -> list[RealTrajectory]:
     Objects that the mirror lacks are passed over. Raises `PrchainError`.
     """
     repository = GitRepository.open(mirror)
-    names = sorted(set(_files(repository)))
-    lacking = repository.missing(names)
-    read = (read_trajectory(name[:_NAME], repository.blob(name)) for name in names if name not in lacking)
-    return [trajectory for trajectory in read if trajectory is not None and trajectory.turns >= SHORTEST]
+    files = dict(sorted(_files(repository)))
+    lacking = repository.missing(files)
+    read = [
+        (read_trajectory(name[:_NAME], repository.blob(name)), instance)
+        for name, instance in files.items()
+        if name not in lacking
+    ]
+    return [replace(it, instance=instance) for it, instance in read if it is not None and it.turns >= SHORTEST]
 
 
-def _files(repository: GitRepository) -> Iterator[str]:
+def _files(repository: GitRepository) -> Iterator[tuple[str, str]]:
+    """The names of files' contents, and of the files without folder and ending."""
     with repository.stream("rev-list", "--objects", "--all", "--missing=allow-any") as output:
         for line in output:
             name, _, path = line.rstrip(b"\n").partition(b" ")
             if path.endswith(_SUFFIX):
-                yield name.decode()
+                yield name.decode(), path[: -len(_SUFFIX)].decode(errors="replace").rpartition("/")[2]

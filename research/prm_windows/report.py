@@ -53,8 +53,13 @@ def print_counts(
     say_table(("detector", "findings", "windows", "sampled", "trajectories"), rows)
 
 
-def print_labels(windows: Sequence[RealWindow], found: Found, labels: Sequence[WindowLabel]) -> None:
-    """Print how the detectors fare against the labels on which all readers agree, and how far readers agree."""
+def print_labels(
+    windows: Sequence[RealWindow], drawn: Sequence[RealWindow], found: Found, labels: Sequence[WindowLabel]
+) -> None:
+    """Print how the detectors fare against the labels on which all readers agree, and how far readers agree.
+
+    Recall is that in the sample alone: the other windows were chosen because something was found there.
+    """
     say()
     if not labels:
         say("no labels yet")
@@ -63,7 +68,16 @@ def print_labels(windows: Sequence[RealWindow], found: Found, labels: Sequence[W
     labelled = len({label.window for label in labels})
     say(f"{counted(len(labels), 'label')} of {counted(labelled, 'window')}; {answers.disputed:,} disputed, left out")
     say()
-    print_scores(scores(read_by_code(windows, found), answers.labels, DETECTORS))
+    readings, sampled = read_by_code(windows, found), {window.place for window in drawn}
+    in_sample = {key: label for key, label in answers.labels.items() if key[0] in sampled}
+    say("In the sample:")
+    print_scores(scores(readings, in_sample, DETECTORS))
+    say()
+    say("Precision where something was found, in and beside the sample:")
+    for name, it in scores(readings, answers.labels, DETECTORS).items():
+        share = it.precision
+        words = "-" if share is None else f"{share.value:.0%} ({share.low:.0%}-{share.high:.0%})"
+        say(f"  {name}: {it.tp} of {it.tp + it.fp}, {words}")
     for (one, other), agreements in reader_agreements(labels).items():
         say()
         say(f"only 1: {one or '(no name)'}; only 2: {other or '(no name)'}")

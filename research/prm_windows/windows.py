@@ -5,13 +5,13 @@ from __future__ import annotations
 import csv
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from research.prm_windows.conversation import RealTrajectory
 from trajectories.model import Entry
-from trajectories.prm.agreement import ReadWindow
+from trajectories.prm.agreement import ReadWindow, WindowReading
 from trajectories.prm.schedule import Schedule, asked_after
 from trajectories.prm.settings import EVERY, WINDOW
 from trajectories.prm.window import StepWindow, stage_entries
@@ -20,11 +20,13 @@ from trajectories.steps import Step, steps_of
 SAMPLE = 60
 EACH = 2
 """Windows of one trajectory in the sample, at most."""
+FOUND = 12
+"""Windows with a finding of each detector that are labelled beside the sample, at most."""
 
 _WHOLE = 3_000
 """Characters of a part of a step in the window."""
-_SHORT = 300
-"""Characters of an output before the window."""
+_SHORT = 500
+"""Characters of a command and of an output before the window."""
 
 
 @dataclass(frozen=True)
@@ -62,19 +64,40 @@ def sample(windows: Iterable[RealWindow]) -> list[RealWindow]:
     return drawn
 
 
+def with_findings(
+    windows: Iterable[RealWindow], readings: Mapping[ReadWindow, WindowReading], sampled: Sequence[RealWindow]
+) -> list[RealWindow]:
+    """Windows beside the sample where detectors find something, for a precision that the sample is too small to tell.
+
+    For each detector the first `FOUND` in the order of their hashes, one of a trajectory.
+    """
+    places = {window.place for window in sampled}
+    taken: dict[str, set[str]] = {}
+    drawn: list[RealWindow] = []
+    for window in sorted(windows, key=_hash):
+        name, found = window.trajectory.name, readings[window.place].categories or ()
+        wanted = [one for one in found if name not in taken.setdefault(one, set()) and len(taken[one]) < FOUND]
+        if wanted and window.place not in places:
+            drawn.append(window)
+            for one in wanted:
+                taken[one].add(name)
+    return drawn
+
+
 def _hash(window: RealWindow) -> str:
     return hashlib.sha256(f"{window.place.trajectory} {window.place.last_step}".encode()).hexdigest()
 
 
 def write_texts(windows: Sequence[RealWindow], folder: Path) -> None:
-    """Write a text for readers for each window, and ``index.csv``, which says what each is. Raises `OSError`."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Write a text for readers for each window, in the order of their hashes, and ``index.csv``, which says what each
+    is, into a new folder: readers may be at work in one that is there. Raises `OSError`."""
+    folder.mkdir(parents=True)
     with (folder / "index.csv").open("w", encoding="utf-8", newline="") as file:
         rows = csv.writer(file, lineterminator="\n")
         rows.writerow(("number", "trajectory", "last_step"))
-        for number, window in enumerate(windows, 1):
-            rows.writerow((f"{number:02}", window.place.trajectory, window.place.last_step))
-            (folder / f"{number:02}.txt").write_text(text_of(window), encoding="utf-8")
+        for number, window in enumerate(sorted(windows, key=_hash), 1):
+            rows.writerow((f"{number:03}", window.place.trajectory, window.place.last_step))
+            (folder / f"{number:03}.txt").write_text(text_of(window), encoding="utf-8")
 
 
 def text_of(window: RealWindow) -> str:
@@ -89,7 +112,9 @@ def text_of(window: RealWindow) -> str:
 
 
 def _in_short(step: Step) -> str:
-    lines = [f"[{step.number}] {command}" for command in _commands(step)] or [f"[{step.number}] (no call)"]
+    lines = [f"[{step.number}] {_cut(command, _SHORT)}" for command in _commands(step)] or [
+        f"[{step.number}] (no call)"
+    ]
     return "\n".join([*lines, *(_cut(entry.content, _SHORT) for entry in step.observations)])
 
 

@@ -15,11 +15,12 @@ from click.testing import CliRunner, Result
 from research.prm_windows.__main__ import main
 from research.prm_windows.conversation import RealTrajectory, fenced_commands, read_trajectory
 from research.prm_windows.mirror import read_trajectories
-from research.prm_windows.windows import EACH, sample, text_of, windows_of
+from research.prm_windows.windows import EACH, sample, text_of, windows_of, with_findings
 from sql.store import Store
 from sql.tables import Trajectory
 from tests.miner.gitworld import Content, World
 from trajectories.model import Entry, EntryKind
+from trajectories.prm.agreement import WindowReading
 from trajectories.prm.detectors import DETECTORS
 from trajectories.rows import read_entries
 from trajectories.steps import steps_of
@@ -253,15 +254,33 @@ def test_a_sample_depends_on_ids_alone_and_takes_few_of_a_trajectory() -> None:
     assert len(drawn) == 2 * EACH
 
 
+def test_windows_with_findings_are_labelled_beside_the_sample_one_of_a_trajectory() -> None:
+    more = [it for at in range(13, 40) for it in (turn(at, "ls"), answer(at, ""))]
+    windows = [window for name in ("a", "b") for window in windows_of(read(called(*more), name))]
+    drawn = sample(windows)
+    nothing = {window.place: WindowReading(None, frozenset()) for window in windows}
+    assert with_findings(windows, nothing, drawn) == []
+    found = nothing | {window.place: WindowReading(None, frozenset({"seen-lines"})) for window in windows}
+    beside = with_findings(windows, found, drawn)
+    assert sorted(window.trajectory.name for window in beside) == ["a", "b"]
+    assert not {window.place for window in beside} & {window.place for window in drawn}
+
+
+def test_texts_under_readers_are_not_written_over(mirror: Path, tmp_path: Path) -> None:
+    assert run("--mirror", mirror, "--show", tmp_path / "show").exit_code == 0
+    again = run("--mirror", mirror, "--show", tmp_path / "show")
+    assert again.exit_code == 1 and "exists" in again.output
+
+
 def test_a_text_has_the_window_whole_and_what_was_before_in_short() -> None:
     words = "w" * 3_001
     more = [turn(13, "ls", words=words), answer(13, "o" * 3_000), turn(14, "true"), answer(14, "p"), turn(15, "x")]
     long = json.loads(called(*more, answer(15, "q")))
-    long["messages"][3]["content"] = "r" * 301
+    long["messages"][3]["content"] = "r" * 501
     first, second, third = map(text_of, windows_of(read(json.dumps(long).encode())))
     assert first.startswith("# The task\n\nAdd a total.\n") and "(none)" in first
     assert "# The window: steps 8 to 15" in third and "## Step 8\n" in third and "## Step 7\n" not in third
-    assert "[1] ls\n" + "r" * 300 + " [... 1 more characters]" in second
+    assert "[1] ls\n" + "r" * 500 + " [... 1 more characters]" in second
     assert "w" * 3_000 + " [... 1 more characters]" in third and "o" * 3_000 + "\n" in third
     assert not any(name in third for name in DETECTORS)
 
@@ -319,7 +338,7 @@ def test_texts_for_readers_have_an_index(mirror: Path, tmp_path: Path) -> None:
     assert run("--mirror", mirror, "--show", tmp_path / "show").exit_code == 0
     with (tmp_path / "show" / "index.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
-    assert [row["number"] for row in rows] == ["01", "02", "03", "04"]
+    assert [row["number"] for row in rows] == ["001", "002", "003", "004"]
     assert {(row["trajectory"], row["last_step"]) for row in rows} == {
         (name, last) for name in (name_of(called()), name_of(fenced())) for last in ("5", "10")
     }
