@@ -42,6 +42,7 @@ from trajectories.rollouts.rollout import roll
 from trajectories.rows import drop_windows
 from trajectories.scaffolds.scaffold import ObservedAttempt
 from trajectories.scaffolds.tools.toolset import toolset
+from trajectories.verdicts.hidden import of_the_reference
 
 
 @pytest.fixture
@@ -193,3 +194,14 @@ def test_what_the_agent_read_in_an_earlier_stage_of_its_conversation_is_no_leak(
     attempt = ObservedAttempt(gateway, "t/2", 1, 2, 1, "", "Mend it.", (), leaks)
     assert make_prm().observe(attempt)(entries) is not None
     assert asked == [len(entries)]
+
+
+def test_a_list_of_commands_in_guidance_is_no_leak_of_the_reference() -> None:
+    found = [
+        Finding("list", "leak", "1. Run the tests.", None),
+        Finding("code_line", "leak", "git diff", None),
+        Finding("code_line", "leak", "return add_all_things(items)", 2),
+        Finding("introduced_name", "leak", "tests/test_sum.py", None),
+        Finding("changed_name", "warning", "total", 1),
+    ]
+    assert [of_the_reference(it) for it in found] == [False, False, True, True, False]

@@ -17,6 +17,7 @@ from trajectories.prm.schedule import Schedule, asked_after
 from trajectories.prm.settings import PURPOSE, SAMPLING, PrmSettings
 from trajectories.prm.window import StepWindow, stage_entries
 from trajectories.scaffolds.scaffold import Advice, ObservedAttempt, Observer
+from trajectories.verdicts.hidden import of_the_reference
 
 NAME = "prm"
 
@@ -98,7 +99,7 @@ class PrmKind:
             reading,
             sent=words is not None,
             why_not=why_not,
-            leaks=[finding for finding in leaks if finding.severity == "leak"],
+            leaks=[finding for finding in leaks if of_the_reference(finding)],
         )
         details: dict[str, Any] = {"window": place.id}
         if chosen.keep == "last":

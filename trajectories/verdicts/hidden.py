@@ -153,6 +153,16 @@ class CommentCheck:
         return list(dict.fromkeys([*new_findings, *found]))
 
 
+def of_the_reference(found: Finding) -> bool:
+    """Whether a leak that `CommentCheck` finds is of content that only a reference has, rather than of the form that a
+    comment must have: guidance may hold code, lists and commands."""
+    return found.severity == "leak" and (found.stage is not None or found.kind in _OF_REFERENCE)
+
+
+_OF_REFERENCE = frozenset({"introduced_name", "string_literal"})
+"""Kinds that name no stage and are of a reference all the same: paths and numbers."""
+
+
 def _smallest_files(files: Sequence[FilePatch]) -> Iterator[FilePatch]:
     """The smallest files, with `_LEXED_CHARACTERS` added characters in all."""
     room = _LEXED_CHARACTERS
