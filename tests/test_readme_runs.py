@@ -170,6 +170,7 @@ ELSEWHERE = {
     "make curated-stages": ("tests/research/test_curated_stages.py", "report([RESULT])"),
     "make rewrites": ("tests/research/test_rewrites.py", "rewrites"),
     "make prm-windows": ("tests/research/test_prm_windows.py", "invoke(main, "),
+    "make prm-replays": ("tests/research/test_prm_replays.py", "invoke(main, "),
     "make bench": ("tests/research/test_bench.py", "main(["),
     ".ci/run": (".ci/run", "make test\n"),
     "swebench eval": ("tests/chains/test_swebench.py", "eval_script"),
