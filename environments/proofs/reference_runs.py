@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from environments.proofs.proof_rows import StoredRuns
 from environments.stages import Stage
 from environments.suites.baseline import RunnerBaseline
+from environments.suites.runners import RUNNERS
 from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun
 from environments.workplace import StageSuite
@@ -61,15 +62,17 @@ class ReferenceRuns:
         return [*([first] if is_plain else []), *others], known.with_canaries(fit)
 
     def _disturbing(self, first: TestRun, tell: Tell) -> set[str]:
-        """The slots of files whose tests end well without canaries, and did not with them."""
+        """The slots of files with a test that ends well without canaries, and did not with them."""
         failed = {test for test, status in first.statuses.items() if status not in _ENDED}
         if not failed or not first.observed.canaries:
             return set()
         with self._side(AFTER, self._stage.landed, ()) as run:
             plain = run(self._runs + 2, first.observed.with_canaries(()), tell)
-        disturbed = {test for test in failed if plain.statuses.get(test) in _ENDED}
-        # A test's file is not in every runner's ids; where one is disturbed, no file has canaries.
-        return set(first.observed.canaries) if disturbed else set()
+        disturbed = [test for test in failed if plain.statuses.get(test) in _ENDED]
+        runner = RUNNERS[self._suite.workplace.runner]
+        files = {runner.file_of(test, self._suite.files) for test in disturbed}
+        # Where an id does not tell its file, it may be any.
+        return {slot for slot in first.observed.canaries if None in files or slot.rpartition(":")[0] in files}
 
     def before(self, known: RunnerBaseline, tell: Tell) -> list[TestRun]:
         """The runs on B_t with the overlay."""

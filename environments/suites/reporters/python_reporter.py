@@ -197,7 +197,17 @@ def _watched_in_unittest() -> dict[str, Any]:
     import unittest.case
 
     case = unittest.case.TestCase
-    names = [*["run", "fail", "_callTestMethod", "__call__", "__getattribute__", "_baseAssertEqual", "_getAssertEqualityFunc"]]
+    names = [
+        *[
+            "run",
+            "fail",
+            "_callTestMethod",
+            "__call__",
+            "__getattribute__",
+            "_baseAssertEqual",
+            "_getAssertEqualityFunc",
+        ]
+    ]
     names += ["assertEqual", "assertTrue", "assertFalse", "assertIn", "assertIs", "assertRaises"]
     return {f"unittest.TestCase.{name}": getattr(getattr(case, name, None), "__code__", None) for name in names}
 

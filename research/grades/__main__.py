@@ -1,0 +1,125 @@
+"""Grade trees of proved stages: the reference, honest failures of it, and cheats on the stage's base.
+
+    python -m research.grades --db FILE [--chain ID] [--out CSV]
+
+The database holds chains that `prchain environments validate` has proved with the present rules; tests run in its
+backend. Prints the counts; exit code 1 where a cheat was accepted, honest work was called tampered, or a reference was
+not accepted.
+"""
+
+from __future__ import annotations
+
+import csv
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import click
+
+from environments.backends import BACKENDS
+from environments.images.provide import Provider
+from environments.proofs.proof_rows import StageProof, read_stages, validations
+from environments.stages import Stage, open_git, open_trees, read_chain, stage_patches
+from environments.suites.outcomes import StateCheck, grade
+from environments.workplace import StageSuite, Workplace
+from prchain.errors import PrchainError, RefreshFailed
+from prchain.settings import Settings
+from prchain.terminal import say, say_table
+from research.grades.trees import GradedTree, trees_of
+from sql.outcomes import PROVED
+from sql.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class GradedRow:
+    """One graded tree."""
+
+    repository: str
+    chain: str
+    position: int
+    kind: str
+    name: str
+    outcome: str
+    cheats: str
+    taken_back: int
+    seconds: float
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether it should not be so."""
+        if self.kind == "cheat":
+            return self.outcome == "passed"
+        return self.outcome == "tampered" or (self.kind == "reference" and self.outcome != "passed")
+
+
+@click.command()
+@click.option("--db", help="The database.")
+@click.option("--chain", "only", default="", help="Of one chain, by the beginning of its id.")
+@click.option("--kinds", default="reference,honest,cheat", help="Which trees, with commas between.")
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write a row for each tree.")
+def main(db: str | None, only: str, kinds: str, out: Path | None) -> None:
+    """Grade references, honest failures and cheats of proved stages."""
+    try:
+        rows = list(_graded(Settings.load(db=db), only, set(kinds.split(","))))
+    except PrchainError as error:
+        raise click.ClickException(str(error)) from None
+    if out is not None and rows:
+        with out.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, list(asdict(rows[0])), lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(asdict(row) for row in rows)
+    counts = Counter((row.repository, row.kind, row.outcome) for row in rows)
+    say_table(("repository", "kind", "outcome", "trees"), [(*key, count) for key, count in sorted(counts.items())])
+    for row in rows:
+        if row.is_wrong:
+            say(f"wrong: {row.repository} {row.chain[:6]} stage {row.position}, {row.name}: {row.outcome} {row.cheats}")
+    if any(row.is_wrong for row in rows):
+        sys.exit(1)
+
+
+def _graded(settings: Settings, only: str, kinds: set[str]) -> Iterator[GradedRow]:
+    with ExitStack() as resources:
+        store = resources.enter_context(closing(Store.open(settings.db, create=False)))
+        provider = resources.enter_context(closing(Provider(settings, store=store)))
+        with store.reading() as tx:
+            found = {name: it.backend for name, it in validations(tx).items() if it.outcome == PROVED}
+            proofs = {name: read_stages(tx, name) for name in found if name.startswith(only)}
+        for name, stages in proofs.items():
+            with store.reading() as tx:
+                chain = read_chain(tx, name)
+            git = open_git(chain, settings.mirrors_dir)
+            trees = open_trees(chain, git, settings.data_dir)
+            patches = tuple(stage_patches(git, trees, chain.stages))
+            with BACKENDS.named(found[name]).of(settings).connected() as backend:
+                for stage, proof in zip(chain.stages, stages, strict=True):
+                    provided = provider.provide(chain.repository, trees, git, stage)
+                    workplace = Workplace(provided, trees, backend=backend)
+                    suite = StageSuite.of(workplace, stage, patches, files=proof.files, baseline=proof.baseline)
+                    sources = [path for path in patches[stage.position - 1].source if path.endswith(".py")]
+                    for tree in trees_of(suite, sources):
+                        if tree.kind in kinds:
+                            yield _row(chain.repository, name, stage, proof, suite, tree)
+
+
+def _row(
+    repository: str, chain: str, stage: Stage, proof: StageProof, suite: StageSuite, tree: GradedTree
+) -> GradedRow:
+    start = time.monotonic()
+    try:
+        run = suite.run(tree.tree)
+        found = grade(proof.classes, StateCheck(), run.statuses, cheats=run.cheats, taken_back=run.taken_back)
+        outcome, cheats, back = found.outcome, " | ".join(run.cheats), len(run.taken_back)
+    except RefreshFailed:
+        outcome, cheats, back = "refresh_failed", "", 0
+    seconds = round(time.monotonic() - start, 2)
+    row = GradedRow(repository, chain, stage.position, tree.kind, tree.name, outcome, cheats, back, seconds)
+    say(f"{repository} {chain[:6]}.{stage.position} {tree.kind}: {tree.name}: {outcome} {cheats[:100]}")
+    return row
+
+
+if __name__ == "__main__":
+    main()
