@@ -171,6 +171,7 @@ ELSEWHERE = {
     "make rewrites": ("tests/research/test_rewrites.py", "rewrites"),
     "make prm-windows": ("tests/research/test_prm_windows.py", "invoke(main, "),
     "make prm-replays": ("tests/research/test_prm_replays.py", "invoke(main, "),
+    "make grades": ("tests/research/test_grades.py", "invoke(main, "),
     "make bench": ("tests/research/test_bench.py", "main(["),
     ".ci/run": (".ci/run", "make test\n"),
     "swebench eval": ("tests/chains/test_swebench.py", "eval_script"),

@@ -5,15 +5,16 @@ tree, in a folder with a random name made for this run, which signs each result 
 standard input before code of the tree runs. Nothing that a test prints is read. Closed by this: printed summaries,
 forged, truncated or replayed reports, ``os._exit(0)`` and crashes (a test that began and did not end is an error, one
 that never began is missing), wrong exit codes, a hook that turns a failure into a pass (the failure stands, and a note
-says so), replaced functions of the runner (`tampered`: nothing passed), a module of the tree that has the runner's
-name, and plugins or options in the environment. Files that steer a runner come from M_t or are reported:
-`environments.checkouts.overlay`, `environments.suites.steering`.
+says so), replaced functions of the runner (nothing passed), hooks of other files of the tree than M_t's, a module of
+the tree that has the runner's name, and plugins or options in the environment. What steers a runner in files comes from
+M_t (`environments.checkouts.overlay`).
 
 Not closed, because tests and the code under test share a process: code that searches the memory of that process for the
 key (or, with jest and vitest, speaks the private protocol between worker and parent), and code that makes assertions
-true, as an object that equals everything does. Go, Cargo and Maven are worse: their text is what the test binary
-prints, so results that contradict themselves, the counts or the exit code are distrusted, but a binary that prints a
-whole consistent run and leaves with code 0 is believed.
+true, as an object that equals everything does. For Python, canaries catch both where the code does not know which tests
+are hidden (`environments.suites.canaries`). Go, Cargo and Maven are worse: their text is what the test binary prints,
+so results that contradict themselves, the counts or the exit code are distrusted, but a binary that prints a whole
+consistent run and leaves with code 0 is believed.
 """
 
 from __future__ import annotations
