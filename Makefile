@@ -127,6 +127,7 @@ prm-windows: $(DEV) ## Score detectors of bad work on windows of real agents: AR
 
 prm-replays: $(DEV) ## What readings of real windows came to that were answered by hand: ARGS=--help
 	$(BIN)/python -m research.prm_replays $(ARGS)
+
 grades: $(DEV) ## Grade references, honest failures and cheats of proved stages: ARGS="--db FILE"
 	$(BIN)/python -m research.grades $(ARGS)
 
