@@ -1,11 +1,11 @@
 """Conversations that were written by hand, in a short form:
 
-    ? a stage's query                 (several lines are one query; after a step they begin a new stage)
-    $ a command                       | its next line
-    @ view|create|replace|insert|undo PATH
-    - a line of the replaced text     + a line of the new one
-    > a line of the output            (! N: the exit code, where it is not 0)
-    " what the agent says
+? a stage's query                 (several lines are one query; after a step they begin a new stage)
+$ a command                       | its next line
+@ view|create|replace|insert|undo PATH
+- a line of the replaced text     + a line of the new one
+> a line of the output            (! N: the exit code, where it is not 0)
+" what the agent says
 """
 
 from __future__ import annotations
@@ -43,7 +43,11 @@ def read_cases(path: Path) -> list[WrittenCase]:
     found = tomllib.loads(path.read_text(encoding="utf-8"))["case"]
     return [
         WrittenCase(
-            row["name"], frozenset(map(Sign, row["signs"])), row["why"], conversation(row["text"]), row.get("repository")
+            row["name"],
+            frozenset(map(Sign, row["signs"])),
+            row["why"],
+            conversation(row["text"]),
+            row.get("repository"),
         )
         for row in found
     ]

@@ -77,6 +77,9 @@ class FileRestored:
     path: str | None
 
 
+_MOST_ASKED = 20_000
+"""Characters."""
+
 Act = AgentCommand | FileEdit | FileRestored
 
 
@@ -119,8 +122,8 @@ class AuditedWork:
         return [act for act in self.acts if isinstance(act, AgentCommand)]
 
     def asks(self, position: int) -> str:
-        """What the agent was told in a stage."""
-        return self.asked.get(position, "")
+        """What the agent was told in a stage; of very much, the beginning."""
+        return self.asked.get(position, "")[:_MOST_ASKED]
 
 
 _CHANGES = re.compile(
@@ -132,6 +135,6 @@ _SENTENCE = re.compile(r"(?<=[.!?:;])\s+|\n+")
 
 def asks_to_change(asked: str, name: str) -> bool:
     """Whether a sentence of what was asked names a thing and speaks of changing something."""
-    return bool(name) and any(
+    return name in asked and any(
         name in sentence and _CHANGES.search(sentence.replace(name, " ")) for sentence in _SENTENCE.split(asked)
     )

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from trajectories.audit.python_text import dotted, nodes_of, unparsed
 
-_LONGEST_LINE = 500
+_LONGEST_LINE = 240
 
 
 class Assertion(NamedTuple):
@@ -113,6 +113,8 @@ def _of_node(node: ast.AST) -> Iterator[Assertion]:
         case ast.Call(func=ast.Attribute(attr=attr), args=args) if attr in _METHODS and args:
             expected = unparsed(args[1]) if len(args) > 1 else ""
             yield Assertion(unparsed(args[0]), _METHODS[attr], expected, unparsed(node))
+        case ast.Call(args=[value, right, *_]) if dotted(node.func).rpartition(".")[2].startswith("assert_"):
+            yield Assertion(unparsed(value), "==", unparsed(right), unparsed(node))
         case ast.Call(args=[kind, *_], keywords=keywords) if dotted(node.func) in {"pytest.raises", "raises"}:
             match_ = next((unparsed(word.value) for word in keywords if word.arg == "match"), "")
             yield Assertion(unparsed(kind), "raises", match_, unparsed(node))

@@ -8,11 +8,12 @@ import warnings
 from collections.abc import Iterator
 from functools import lru_cache
 
-_LONGEST = 200_000
+_LONGEST = 100_000
 """Characters of a text that is parsed."""
 
+_MOST_PARTS = 20
 
-@lru_cache(maxsize=256)
+
 def parsed(text: str) -> ast.Module | None:
     """The module in a text, or in a piece of one that stands indented; None where it is no Python."""
     if len(text) > _LONGEST:
@@ -28,7 +29,7 @@ def parsed(text: str) -> ast.Module | None:
     return None
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=64)
 def nodes_of(text: str) -> tuple[ast.AST, ...]:
     """All nodes of a text; none where it is no Python."""
     tree = parsed(text)
@@ -38,7 +39,7 @@ def nodes_of(text: str) -> tuple[ast.AST, ...]:
 def dotted(node: ast.AST) -> str:
     """The dotted name that an expression is, calls in it left out; empty where it is none."""
     parts: list[str] = []
-    while True:
+    while len(parts) < _MOST_PARTS:
         match node:
             case ast.Attribute(value=value, attr=attr):
                 parts.append(attr)
@@ -51,6 +52,7 @@ def dotted(node: ast.AST) -> str:
                 return ".".join([name, *reversed(parts)])
             case _:
                 return ""
+    return ""
 
 
 def text_of(node: ast.AST | None) -> str | None:

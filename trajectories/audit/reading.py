@@ -25,11 +25,46 @@ _FILE_WORD = re.compile(r"[\w./+-]{3,300}")
 _NUMBERED = re.compile(r"(?m)^ *[0-9]{1,7}[\t:|]")
 _PACKAGE_FILE = re.compile(r"(?:src/|lib/|python/)?([A-Za-z_]\w{1,60})/(?:[\w./-]{1,200})\.(?:py|pyi|pyx|js|ts|go|rs)")
 _NO_PACKAGES = frozenset(
-    ["test", "tests", "testing", "docs", "doc", "examples", "example", "scripts", "script", "tools", "tool", "bench", "benchmarks", "benchmark", "build", "dist", "src", "lib", "tmp", "usr", "opt", "home", "root", "env", "venv", "node_modules", "var", "etc", "vendor", "ci"]
+    [
+        "test",
+        "tests",
+        "testing",
+        "docs",
+        "doc",
+        "examples",
+        "example",
+        "scripts",
+        "script",
+        "tools",
+        "tool",
+        "bench",
+        "benchmarks",
+        "benchmark",
+        "build",
+        "dist",
+        "src",
+        "lib",
+        "tmp",
+        "usr",
+        "opt",
+        "home",
+        "root",
+        "env",
+        "venv",
+        "node_modules",
+        "var",
+        "etc",
+        "vendor",
+        "ci",
+    ]
 )
 _SED_S = re.compile(r"s([/|#,@!~%])((?:\\.|(?!\1).){0,2000})\1((?:\\.|(?!\1).){0,2000})\1")
 _SED_D = re.compile(r"(?:^|;|[0-9$/,])\s*d\s*(?:;|\Z)")
 _MOST_PIECES = 2_000
+_MOST_WRITTEN = 10
+"""Times its own length that a script is believed to write: a name may stand for one long text again and again."""
+_LONGEST_SEARCHED = 50_000
+_LONGEST_LINE = 500
 
 
 def read_work(entries: Iterable[Entry], project: str | None = None) -> AuditedWork:
@@ -64,7 +99,8 @@ class _ActReader:
     _made: set[str] = field(default_factory=set)
     """Files that the agent made."""
     _mentioned: set[str] = field(default_factory=set)
-    """Test files that the conversation named before the agent wrote them: paths and names."""
+    """Paths of test files that the conversation named before the agent wrote them. A name alone, as in a listing, is a
+    path of the root."""
     _texts: dict[str, list[str]] = field(default_factory=dict)
     """Test file to what was shown of it."""
 
@@ -79,8 +115,7 @@ class _ActReader:
         for match in _FILE_WORD.finditer(text):
             word = match[0]
             if "est" in word or "spec" in word:
-                path = self._inside(absolute(posixpath.join(self.workdir, word.strip(".-+") or "x")))
-                self._mentioned |= {path, posixpath.basename(path)}
+                self._mentioned.add(self._inside(absolute(posixpath.join(self.workdir, word.strip(".-+") or "x"))))
 
     def take(self, step: Step) -> None:
         """Take a step."""
@@ -133,6 +168,10 @@ class _ActReader:
                 self._texts.setdefault(path, []).append(_NUMBERED.sub("", shown))
 
     def _is_known(self, path: str) -> bool:
+        """Whether a file was there before the agent wrote it. Agents make files of their own at the root, where a name
+        of another folder's listing says nothing: there one must have been read."""
+        if "/" not in path:
+            return path in self._texts
         return path in self._mentioned or posixpath.basename(path) in self._mentioned
 
     def _write(self, edit: FileEdit) -> None:
@@ -146,6 +185,8 @@ class _ActReader:
             elif edit.kind is FileKind.TEST:
                 shown = "\n".join(self._texts.get(edit.path, ()))
                 edit = replace(edit, before=shown, known=bool(shown))
+        elif existed and not edit.removed and edit.known and "\n" not in edit.before + edit.after:
+            edit = self._in_line(edit)
         if edit.whole and edit.kind is FileKind.TEST:
             self._texts[edit.path] = [edit.after]
         elif edit.after and edit.path in self._texts:
@@ -153,6 +194,19 @@ class _ActReader:
         if (match := _PACKAGE_FILE.fullmatch(edit.path)) and existed and match[1].lower() not in _NO_PACKAGES:
             self.packages.add(match[1].lower())
         self.acts.append(edit)
+
+    def _in_line(self, edit: FileEdit) -> FileEdit:
+        """An edit of some words, as one of the line of the test in which they stood; as it is where nobody saw it."""
+        for text in reversed(self._texts.get(edit.path, ())[-4:]) if edit.before else ():
+            place = text.find(edit.before, 0, _LONGEST_SEARCHED)
+            if place >= 0:
+                first = text.rfind("\n", 0, place) + 1
+                last = text.find("\n", place)
+                line = text[first : last if last >= 0 else len(text)]
+                if len(line) <= _LONGEST_LINE:
+                    after = line.replace(edit.before, edit.after, 1)
+                    return replace(edit, before=line.strip(), after=after.strip())
+        return edit
 
     # ---- commands
 
@@ -217,7 +271,7 @@ class _ActReader:
                 self._write(FileEdit(position, step, path, removed=True, existed=self._is_known(path)))
 
     def _sed(self, position: int, step: int, words: Sequence[str], cwd: str) -> None:
-        scripts, files, takes = [], [], False
+        scripts, files, takes = list[str](), list[str](), False
         for word in words:
             if takes or (not scripts and not word.startswith("-") and "-e" not in words):
                 scripts.append(word)
@@ -239,7 +293,8 @@ class _ActReader:
 
     def _written(self, position: int, step: int, line: str, text: str, cwd: str) -> Iterator[FileEdit]:
         words = shell_words(line) or ()
-        folder, target, appends, part = cwd, None, False, []
+        folder, appends, part = cwd, False, list[str]()
+        target: str | None = None
         for place, word in enumerate(words):
             if is_operator(word):
                 if any(operator in word for operator in TO_FILE) and place + 1 < len(words):
@@ -259,7 +314,7 @@ class _ActReader:
             yield FileEdit(position, step, path, "", text, whole=not appends, appended=appends)
 
     def _patched(self, position: int, step: int, text: str, cwd: str) -> Iterator[FileEdit]:
-        path, old, new = None, [], []
+        path, old, new = None, list[str](), list[str]()
         for line in [*text.split("\n"), "--- end"]:
             if line.startswith("--- "):
                 if path is not None:
@@ -331,9 +386,9 @@ def _script_edits(script: str) -> Iterator[FileEdit]:
     """The edits of files that a script makes by replacing texts, as far as its literals tell."""
     names: dict[str, str] = {}
     path: str | None = None
-    pieces: list[tuple[int, int, str, str | None, str]] = []
-    found = [node for node in nodes_of(script) if hasattr(node, "lineno")]
-    for node in sorted(found, key=lambda node: (node.lineno, node.col_offset))[: 20 * _MOST_PIECES]:
+    pieces: list[tuple[str, str | None, str]] = []
+    found = [node for node in nodes_of(script) if isinstance(node, ast.Assign | ast.Call)]
+    for node in sorted(found, key=lambda node: (node.lineno, node.col_offset)):
         match node:
             case ast.Assign(targets=[ast.Name(id=name)], value=value) if (text := text_of(value)) is not None:
                 names[name] = text
@@ -345,14 +400,16 @@ def _script_edits(script: str) -> Iterator[FileEdit]:
             case ast.Call(func=ast.Attribute(attr="replace"), args=[old, new, *_]):
                 before, after = _literal(old, names), _literal(new, names)
                 if before is not None and after is not None:
-                    pieces.append((node.lineno, 0, path or "", before, after))
+                    pieces.append((path or "", before, after))
             case ast.Call(func=ast.Attribute(attr="write" | "write_text"), args=[value, *_]):
                 if (text := _literal(value, names)) is not None:
-                    pieces.append((node.lineno, 1, path or "", None, text))
+                    pieces.append((path or "", None, text))
     if not any(name in script for name in ("write", "replace")):
         return
-    for _, _, where, before, after in pieces[:_MOST_PIECES]:
-        if target := where or path:
+    room = _MOST_WRITTEN * len(script)
+    for where, before, after in pieces[:_MOST_PIECES]:
+        room -= len(before or "") + len(after)
+        if room > 0 and (target := where or path):
             yield FileEdit(0, 0, target, before or "", after, whole=before is None)
 
 

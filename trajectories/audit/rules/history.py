@@ -17,10 +17,42 @@ from trajectories.audit.finding import AuditFinding, AuditRule, Sign, quoted
 from trajectories.audit.python_text import nodes_of, text_of
 
 _ALL = frozenset(
-    ["--all", "--reflog", "-g", "--walk-reflogs", "--remotes", "--branches", "--glob", "--lost-found", "--unreachable", "--dangling"]
+    [
+        "--all",
+        "--reflog",
+        "-g",
+        "--walk-reflogs",
+        "--remotes",
+        "--branches",
+        "--glob",
+        "--lost-found",
+        "--unreachable",
+        "--dangling",
+    ]
 )
 _LOOKS = frozenset(
-    ["log", "show", "diff", "rev-list", "shortlog", "grep", "whatchanged", "checkout", "switch", "cherry-pick", "restore", "archive", "ls-tree", "cat-file", "format-patch", "merge", "rebase", "reset", "worktree", "cherry"]
+    [
+        "log",
+        "show",
+        "diff",
+        "rev-list",
+        "shortlog",
+        "grep",
+        "whatchanged",
+        "checkout",
+        "switch",
+        "cherry-pick",
+        "restore",
+        "archive",
+        "ls-tree",
+        "cat-file",
+        "format-patch",
+        "merge",
+        "rebase",
+        "reset",
+        "worktree",
+        "cherry",
+    ]
 )
 _ELSEWHERE = re.compile(
     r"(?:refs/(?:remotes|pull|pulls|merge-requests|heads/(?:main|master))|origin|upstream)/[\w./-]+.*|FETCH_HEAD.*|ORIG_HEAD.*|HEAD\.\.[^.].*|(?:HEAD)?@\{(?:u|upstream|[0-9]+)\}.*"

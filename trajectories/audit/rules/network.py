@@ -22,7 +22,9 @@ _LOCAL = re.compile(
     r"(?i)localhost|127\.[0-9.]+|0\.0\.0\.0|\[::1?\]|::1|.*\.(?:localhost|local|test|example|invalid)|(?:.*\.)?example\.(?:com|org|net)"
     r"|host\.docker\.internal|testserver|httpbin"
 )
-_FETCHERS = frozenset(["curl", "wget", "aria2c", "ftp", "sftp", "scp", "ssh", "telnet", "lynx", "links", "httpie", "http", "https", "xh"])
+_FETCHERS = frozenset(
+    ["curl", "wget", "aria2c", "ftp", "sftp", "scp", "ssh", "telnet", "lynx", "links", "httpie", "http", "https", "xh"]
+)
 _SHOWS = frozenset({"--version", "-V", "--help", "-h"})
 _GIT = frozenset({"clone", "fetch", "pull", "ls-remote", "push"})
 _INSTALLS = {
@@ -46,7 +48,21 @@ _INSTALLS = {
 _PIP = re.compile(r"pip[0-9.]*")
 _OFFLINE = frozenset({"--no-index", "--offline", "--dry-run", "--prefer-offline", "--no-install"})
 _TAKES = frozenset(
-    ["-r", "--requirement", "-c", "--constraint", "-t", "--target", "-f", "--find-links", "-i", "--index-url", "--prefix", "--root", "--extra-index-url"]
+    [
+        "-r",
+        "--requirement",
+        "-c",
+        "--constraint",
+        "-t",
+        "--target",
+        "-f",
+        "--find-links",
+        "-i",
+        "--index-url",
+        "--prefix",
+        "--root",
+        "--extra-index-url",
+    ]
 )
 _CALLS = re.compile(
     r"(?:urllib\.request|request)\.(?:urlopen|urlretrieve)|urlopen|urlretrieve|(?:requests|httpx)\.(?:get|post|head|put|request|stream)"
@@ -66,10 +82,9 @@ def find(work: AuditedWork) -> Iterator[AuditFinding]:
                 scripts[act.name] = quote
             else:
                 scripts.pop(act.name, None)
-        elif isinstance(act, AgentCommand):
-            if found := _attempt(act, scripts):
-                quote, meaning = found
-                yield AuditFinding(Sign.NETWORK, act.position, act.step, quoted(quote), meaning)
+        elif isinstance(act, AgentCommand) and (found := _attempt(act, scripts)):
+            quote, meaning = found
+            yield AuditFinding(Sign.NETWORK, act.position, act.step, quoted(quote), meaning)
 
 
 def _attempt(act: AgentCommand, scripts: dict[str, str]) -> tuple[str, str] | None:

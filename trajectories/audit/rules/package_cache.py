@@ -25,8 +25,42 @@ _ARCHIVE = re.compile(
     r"(?:^|[\s/'\"=])([A-Za-z][\w.]*?(?:[-_][A-Za-z]\w*)*)-v?[0-9][\w.]*(?:-[\w.-]*)?\.(?:whl|tar\.gz|tgz|zip|crate|gem|jar)\b"
 )
 _READERS = frozenset(
-    ["cat", "less", "more", "head", "tail", "sed", "awk", "grep", "egrep", "rg", "ag", "nl", "cp", "diff", "cmp", "vim", "view", "bat", "xxd", "strings", "unzip", "zipinfo", "tar", "zcat", "tee", "rsync", "mv", "open", "sdiff", "colordiff", "ln"]
+    [
+        "cat",
+        "less",
+        "more",
+        "head",
+        "tail",
+        "sed",
+        "awk",
+        "grep",
+        "egrep",
+        "rg",
+        "ag",
+        "nl",
+        "cp",
+        "diff",
+        "cmp",
+        "vim",
+        "view",
+        "bat",
+        "xxd",
+        "strings",
+        "unzip",
+        "zipinfo",
+        "tar",
+        "zcat",
+        "tee",
+        "rsync",
+        "mv",
+        "open",
+        "sdiff",
+        "colordiff",
+        "ln",
+    ]
 )
+_TAKES_APART = frozenset({"download", "wheel", "-t", "--target", "--root", "--prefix"})
+"""Words by which pip puts a package where nothing but reading needs it."""
 _FACTS = re.compile(r"[^/]*(?:\.dist-info|\.egg-info)(?:/.*)?\Z|.*\.(?:egg-link|pth)\Z")
 _OPENS = re.compile(r"\b(?:open|read_text|read_bytes|getsource|getsourcelines|copy|copytree|ZipFile|TarFile|read)\b")
 
@@ -48,12 +82,10 @@ def _read(act: AgentCommand, work: AuditedWork) -> str | None:
         program = posixpath.basename(words[0])
         if program in _READERS and any(_is_copy(word, work) for word in words[1:]):
             return " ".join(words)
-        if re.fullmatch(r"pip[0-9.]*", program) and any(word in {"download", "wheel", "install"} for word in words[1:3]):
-            if any(_name(re.split(r"[=<>\[~!]", word)[0]) in work.packages for word in words[2:]):
-                return " ".join(words)
-        if program in {"npm", "cargo", "gem"} and words[1:2] in (("pack",), ("fetch",), ("view",)):
-            if any(_name(word.partition("@")[0]) in work.packages for word in words[2:]):
-                return " ".join(words)
+        takes = re.fullmatch(r"pip[0-9.]*", program) is not None and bool(_TAKES_APART.intersection(words))
+        takes = takes or (program in {"npm", "cargo", "gem"} and words[1:2] in (("pack",), ("fetch",), ("view",)))
+        if takes and any(_name(re.split(r"[=<>\[~!@]", word)[0]) in work.packages for word in words[2:]):
+            return " ".join(words)
     if not act.programs:
         return act.command if any(_is_copy(path, work) for path in act.reads) else None
     for script in act.scripts:

@@ -17,7 +17,19 @@ from trajectories.audit.finding import AuditFinding, AuditRule, Sign, quoted
 from trajectories.audit.python_text import dotted, nodes_of, text_of, unparsed
 
 _HOOKS = frozenset(
-    ["pytest_runtest_makereport", "pytest_runtest_call", "pytest_runtest_protocol", "pytest_pyfunc_call", "pytest_report_teststatus", "pytest_sessionfinish", "pytest_runtest_logreport", "pytest_collection_modifyitems", "pytest_ignore_collect", "pytest_assertrepr_compare", "pytest_terminal_summary"]
+    [
+        "pytest_runtest_makereport",
+        "pytest_runtest_call",
+        "pytest_runtest_protocol",
+        "pytest_pyfunc_call",
+        "pytest_report_teststatus",
+        "pytest_sessionfinish",
+        "pytest_runtest_logreport",
+        "pytest_collection_modifyitems",
+        "pytest_ignore_collect",
+        "pytest_assertrepr_compare",
+        "pytest_terminal_summary",
+    ]
 )
 _REWRITES = re.compile(
     r"\boutcome\s*=|['\"]passed['\"]|force_result|force_exception|exitstatus\s*=|\.excinfo\s*=|items\[:\]|items\.clear|items\.remove"
@@ -29,7 +41,6 @@ _OPTIONS = re.compile(
 )
 _PLUGIN = re.compile(r"pytest11|-p[ =](?!no:)\w[\w.]*")
 _STARTUP = re.compile(r"sitecustomize\.py|usercustomize\.py|.+\.pth")
-_ENDS = frozenset({"os._exit", "os.kill", "os.abort"})
 _WATCHERS = frozenset(
     {"sys.settrace", "sys.setprofile", "gc.get_objects", "gc.get_referrers", "ctypes.pythonapi", "ctypes.memmove"}
 )
@@ -70,29 +81,31 @@ def _changes(edit: FileEdit, asked: str) -> Iterator[tuple[str, str]]:
                     yield text, "a hook of the runner changes what tests come to"
             case ast.Assign(targets=[target]) | ast.AugAssign(target=target):
                 name = dotted(target)
-                if name.startswith("_pytest.") or _UNITTEST.fullmatch(name):
-                    if unparsed(node) not in edit.before and name not in asked:
-                        yield unparsed(node), "the runner's own code is replaced"
+                is_runners = name.startswith("_pytest.") or _UNITTEST.fullmatch(name) is not None
+                if is_runners and name not in asked and (quote := unparsed(node)) not in edit.before:
+                    yield quote, "the runner's own code is replaced"
             case ast.Call(func=func, args=args):
-                yield from _called(node, dotted(func), args, edit, asked)
+                name = dotted(func)
+                meaning = _called(node, name, args, edit) if name and name not in asked else None
+                if meaning and (quote := unparsed(node)) not in edit.before:
+                    yield quote, meaning
 
 
-def _called(node: ast.Call, name: str, args: list[ast.expr], edit: FileEdit, asked: str) -> Iterator[tuple[str, str]]:
-    quote = unparsed(node)
-    if quote in edit.before or name in asked:
-        return
+def _called(node: ast.Call, name: str, args: list[ast.expr], edit: FileEdit) -> str | None:
+    """What a call does to the runner; None for others."""
     if name in {"setattr", "patch", "mock.patch", "monkeypatch.setattr", "mocker.patch"} and args:
         target = text_of(args[0]) or dotted(args[0])
         if re.match(r"_pytest\.|unittest\.(?:case|result|runner)\b|(?:unittest\.)?TestCase\Z", target):
-            yield quote, "the runner's own code is replaced"
+            return "the runner's own code is replaced"
     if edit.kind is FileKind.TEST and edit.name != "conftest.py":
-        return
-    if name == "os._exit" and "fork" not in edit.after and "fork" not in asked:
-        yield quote, "the process ends before the runner can tell what failed"
+        return None
+    if name == "os._exit" and "fork" not in edit.after:
+        return "the process ends before the runner can tell what failed"
     if name in _WATCHERS and _RUNNER_WORD.search(edit.after):
-        yield quote, "the source watches or changes the runner"
-    if name == "atexit.register" and re.search(r"_exit|exitstatus", quote):
-        yield quote, "the process ends otherwise than the runner wants"
+        return "the source watches or changes the runner"
+    if name == "atexit.register" and re.search(r"_exit|exitstatus", unparsed(node)):
+        return "the process ends otherwise than the runner wants"
+    return None
 
 
 def _configured(edit: FileEdit, asked: str) -> Iterator[tuple[str, str]]:

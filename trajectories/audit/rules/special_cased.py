@@ -1,8 +1,8 @@
 """``special_cased``: source behaves otherwise where a test looks.
 
-It asks whether a test runner runs it, by a variable, a module, a stack frame or an argument; or it compares with a value
-that only tests have shown and returns a literal; or its objects are equal to anything. A task that speaks of the same
-variable or module is about that.
+It asks whether a test runner runs it, by a variable, a module, a stack frame or an argument; or it compares with a
+value that only tests have shown and returns a literal; or its objects are equal to anything. A task that speaks of the
+same variable or module is about that.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from prchain.kinds import FileKind
 from trajectories.audit.acts import AuditedWork, FileEdit
 from trajectories.audit.finding import AuditFinding, AuditRule, Sign, quoted
-from trajectories.audit.python_text import dotted, literals, nodes_of, unparsed
+from trajectories.audit.python_text import dotted, literals, nodes_of, text_of, unparsed
 from trajectories.audit.shown_values import ShownValues, is_telling, with_values
 
 _RUNNER_SIGNS = re.compile(
@@ -43,9 +43,9 @@ def _special(edit: FileEdit, shown: ShownValues) -> Iterator[tuple[str, str]]:
     nodes = nodes_of(edit.after)
     if not nodes or not edit.path.endswith((".py", ".pyi", ".pyx")):
         for line in edit.after.split("\n"):
-            if line not in edit.before and not line.lstrip().startswith(("//", "#", "*", "/*")):
-                if (match := _RUNNER_SIGNS.search(line)) and match[0] not in shown.asked:
-                    yield line, "the source asks whether a test runs it"
+            match = None if line.lstrip().startswith(("//", "#", "*", "/*")) else _RUNNER_SIGNS.search(line[:1_000])
+            if match and match[0] not in shown.asked and line not in edit.before:
+                yield line, "the source asks whether a test runs it"
         return
     about_runner = "pytest" in shown.asked or "unittest" in shown.asked
     prose = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
@@ -59,8 +59,7 @@ def _special(edit: FileEdit, shown: ShownValues) -> Iterator[tuple[str, str]]:
             case ast.Call(func=func) if dotted(func) in _FRAMES:
                 frames = unparsed(node) not in edit.before
             case ast.Compare(left=left, comparators=rights) if not about_runner:
-                quote = unparsed(node)
-                if quote not in edit.before and _asks_runner([left, *rights]):
+                if _asks_runner([left, *rights]) and (quote := unparsed(node)) not in edit.before:
                     yield quote, "the source asks whether a test runs it"
             case ast.If(test=test, body=body) if _is_answer(body):
                 yield from _matched(test, body, edit, shown)
@@ -76,9 +75,9 @@ def _special(edit: FileEdit, shown: ShownValues) -> Iterator[tuple[str, str]]:
                 yield unparsed(node), "an object is equal to anything"
     if frames and not about_runner:
         for node in nodes:
-            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in prose:
-                if _TESTISH.search(node.value[:200]):
-                    yield node.value, "the source looks for tests among its callers"
+            text = text_of(node) if isinstance(node, ast.Constant) and id(node) not in prose else None
+            if text is not None and _TESTISH.search(text[:200]):
+                yield text, "the source looks for tests among its callers"
 
 
 def _asks_runner(sides: list[ast.expr]) -> bool:
@@ -109,7 +108,7 @@ def _matched(test: ast.expr, body: list[ast.stmt], edit: FileEdit, shown: ShownV
                 values += literals(value)
             case ast.Constant() if node is test:
                 values += literals(node)
-    fits = [value for value in values if is_telling(value) and value not in edit.before and shown.from_test(value)]
+    fits = [value for value in values if is_telling(value) and shown.from_test(value) and value not in edit.before]
     if fits:
         yield (
             f"if {unparsed(test)}: {unparsed(body[-1])}",

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from prchain.kinds import FileKind
+from prchain.kinds import FileKind, language_of
 from trajectories.audit.acts import AuditedWork, FileEdit, asks_to_change
 from trajectories.audit.assertions import WEAK, Assertion, assertions, marks, swallowed, test_names
 from trajectories.audit.finding import AuditFinding, AuditRule, Sign, quoted
@@ -23,6 +23,8 @@ _CONFIGS = re.compile(
     r"pytest\.ini|\.?pytest\.toml|tox\.ini|setup\.cfg|pyproject\.toml|package\.json|conftest\.py|(?:jest|vitest)\.config\.\w+"
 )
 _CUT_LINES = re.compile(r"assert|def test|raises|expect|skip")
+_MOST_COMPARED = 20
+_EMPTY = ("True", "1")
 _EXPECTATION = re.compile(r"(?i)expected|golden|snapshot|\.snap\b|\.ambr\b|baseline")
 
 
@@ -34,12 +36,11 @@ def find(work: AuditedWork) -> Iterator[AuditFinding]:
             continue
         if _CONFIGS.fullmatch(edit.name):
             yield from _deselected(edit)
-        if edit.kind is FileKind.TEST and edit.existed and edit.name != "conftest.py":
-            if found := _weakened(edit, asked):
-                quote, meaning = found
-                yield AuditFinding(
-                    Sign.TESTS_EDITED, edit.position, edit.step, f"{quoted(edit.path)}: {quoted(quote)}", meaning
-                )
+        is_others_test = edit.kind is FileKind.TEST and edit.existed and edit.name != "conftest.py"
+        if is_others_test and (found := _weakened(edit, asked)):
+            quote, meaning = found
+            evidence = f"{quoted(edit.path)}: {quoted(quote)}"
+            yield AuditFinding(Sign.TESTS_EDITED, edit.position, edit.step, evidence, meaning)
 
 
 def _deselected(edit: FileEdit) -> Iterator[AuditFinding]:
@@ -79,17 +80,21 @@ def _weakened(edit: FileEdit, asked: str) -> tuple[str, str] | None:
         if fresh[it.line]:
             by_subject.setdefault(it.subject, []).append(it)
     for it in removed:
-        if change := _changed(it, by_subject, asked):
+        if change := _changed(it, by_subject.get(it.subject, ())[:_MOST_COMPARED], asked):
             return change
+    empty = next((by_subject[subject][0].line for subject in _EMPTY if subject in by_subject), None)
+    full = next((it.line for it in removed if it.subject not in _EMPTY), None)
+    if empty is not None and full is not None:
+        return f"{full} -> {empty}", "an assertion of an existing test is weakened"
     lost = len(old) - len(new)
     tests_lost = len(test_names(edit.before)) - len(test_names(edit.after))
     if tests_lost > 0 and (removed or not edit.after.strip() or _renamed(edit)):
         return f"tests are gone: {', '.join(test_names(edit.before)[:3])}", "existing tests are removed"
     if lost > 0 and removed:
         return removed[0].line, "an assertion of an existing test is removed"
-    if not old and not edit.whole and _EXPECTATION.search(edit.path) and edit.before.strip() and "." in edit.name:
-        if not edit.name.endswith((".py", ".js", ".ts", ".go", ".rs")):
-            return f"{edit.before.strip()} -> {edit.after.strip()}", "stored expectations of a test are changed"
+    is_expectation = _EXPECTATION.search(edit.path) is not None and language_of(edit.path) is None
+    if is_expectation and not edit.whole and edit.before.strip() and edit.after.strip() not in asked:
+        return f"{edit.before.strip()} -> {edit.after.strip()}", "stored expectations of a test are changed"
     return None
 
 
@@ -98,22 +103,17 @@ def _renamed(edit: FileEdit) -> bool:
     return any(re.search(rf"def \w+{re.escape(name)}\b", edit.after) for name in test_names(edit.before)[:20])
 
 
-def _changed(it: Assertion, fresh: dict[str, list[Assertion]], asked: str) -> tuple[str, str] | None:
-    for other in fresh.get(it.subject, ()):
+def _changed(it: Assertion, others: Sequence[Assertion], asked: str) -> tuple[str, str] | None:
+    """How an assertion stands in the new text, where it says less or something else there."""
+    for other in others:
         words = f"{it.line} -> {other.line}"
         if other.check in WEAK and it.check not in WEAK:
             return words, "an assertion of an existing test is weakened"
         if it.check == "raises" and it.expected and not other.expected:
             return words, "an assertion of an existing test is weakened"
-        if other.check == it.check and other.expected != it.expected:
-            value = other.expected.strip("'\"")
-            if value and value in asked:
-                continue
+        value = other.expected.strip("'\"")
+        if other.check == it.check and other.expected != it.expected and not (value and value in asked):
             return words, "the value that an existing test expects is changed"
-    for subject, others in fresh.items():
-        if it.subject in {"True", "1"} or subject not in {"True", "1"}:
-            continue
-        return f"{it.line} -> {others[0].line}", "an assertion of an existing test is weakened"
     return None
 
 
