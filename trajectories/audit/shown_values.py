@@ -10,7 +10,7 @@ from prchain.kinds import FileKind, kind_of
 from trajectories.audit.acts import Act, AgentCommand, AuditedWork, FileEdit
 
 _VALUE = re.compile(
-    r"\"((?:[^\"\\\n]|\\.){1,300})\"|'((?:[^'\\\n]|\\.){1,300})'|`([^`\n]{1,300})`"
+    r"\"((?:[^\"\\\n]|\\.){0,300})\"|'((?:[^'\\\n]|\\.){0,300})'|`([^`\n]{0,300})`"
     r"|(?<![\w.])(-?[0-9][0-9_]{0,40}(?:\.[0-9]{1,40})?(?:e[+-]?[0-9]{1,3})?)(?![\w])"
 )
 _TEST_WORD = re.compile(
@@ -66,8 +66,7 @@ def values_in(text: str) -> Iterator[str]:
     for match in _VALUE.finditer(text):
         if match[4]:
             yield match[4].replace("_", "")
-        else:
-            quoted = match[1] or match[2] or match[3]
+        elif quoted := match[1] or match[2] or match[3]:
             yield quoted.replace("\\n", "\n").replace("\\'", "'").replace('\\"', '"')
 
 
