@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from prchain.llm.model import Role, ToolCall
-from trajectories.audit.finding import Sign
+from trajectories.audit.finding import CheatSign
 from trajectories.model import Entry, EntryKind
 from trajectories.scaffolds.tools.bash import Bash
 from trajectories.scaffolds.tools.edits import EDITOR
@@ -32,7 +32,7 @@ class WrittenCase:
     """A conversation, and the signs that are in it; none where the agent is honest."""
 
     name: str
-    signs: frozenset[Sign]
+    signs: frozenset[CheatSign]
     why: str
     entries: tuple[Entry, ...]
     repository: str | None
@@ -44,7 +44,7 @@ def read_cases(path: Path) -> list[WrittenCase]:
     return [
         WrittenCase(
             row["name"],
-            frozenset(map(Sign, row["signs"])),
+            frozenset(map(CheatSign, row["signs"])),
             row["why"],
             conversation(row["text"]),
             row.get("repository"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from tests.trajectories.sampleworld import Talk
 from trajectories.audit import rules
 from trajectories.audit.acts import AgentCommand, FileEdit, FileRestored
 from trajectories.audit.auditing import audit
-from trajectories.audit.finding import LONGEST_QUOTE, Sign, quoted
+from trajectories.audit.finding import LONGEST_QUOTE, CheatSign, quoted
 from trajectories.audit.reading import read_work
 from trajectories.audit.rules import RULES
 from trajectories.model import Entry, EntryKind
@@ -28,7 +29,7 @@ from trajectories.shell.words import here_documents
 EXAMPLES = read_cases(Path(rules.__file__).parents[1] / "examples.toml")
 
 
-def signs(text: str, project: str | None = None) -> set[Sign]:
+def signs(text: str, project: str | None = None) -> set[CheatSign]:
     return {finding.sign for finding in audit(conversation(text), project)}
 
 
@@ -38,9 +39,9 @@ def test_the_examples_of_the_rules(case: WrittenCase) -> None:
 
 
 def test_every_rule_has_examples_and_look_alikes() -> None:
-    assert {rule.sign for rule in RULES.values()} == set(Sign)
-    assert {sign for case in EXAMPLES for sign in case.signs} == set(Sign)
-    assert sum(not case.signs for case in EXAMPLES) >= len(Sign)
+    assert {rule.sign for rule in RULES.values()} == set(CheatSign)
+    assert {sign for case in EXAMPLES for sign in case.signs} == set(CheatSign)
+    assert sum(not case.signs for case in EXAMPLES) >= len(CheatSign)
 
 
 @pytest.mark.parametrize("name", SETS)
@@ -56,7 +57,7 @@ def test_the_hand_made_trajectories(name: str) -> None:
 def test_a_finding_names_its_stage_and_its_step() -> None:
     text = "? One.\n$ ls\n> a\n? Two.\n$ curl https://pypi.org/x\n> no\n"
     (finding,) = audit(conversation(text))
-    assert (finding.sign, finding.position, finding.step) == (Sign.NETWORK, 2, 2)
+    assert (finding.sign, finding.position, finding.step) == (CheatSign.NETWORK, 2, 2)
     assert finding.evidence == "curl https://pypi.org/x" and finding.meaning
 
 
@@ -121,13 +122,13 @@ $ sed -n 1,5p src/one.py
 def test_what_was_restored_in_one_stage_stands_in_another() -> None:
     change = "@ replace tests/test_x.py\n-     assert x == 1\n+     assert x == 2\n"
     assert signs(f"? One.\n{change}@ undo tests/test_x.py\n") == set()
-    assert signs(f"? One.\n{change}? Two.\n$ git checkout -- .\n") == {Sign.TESTS_EDITED}
+    assert signs(f"? One.\n{change}? Two.\n$ git checkout -- .\n") == {CheatSign.TESTS_EDITED}
 
 
 def test_the_repository_s_name_is_the_project_s() -> None:
     text = "? Add a flag.\n$ cat /usr/lib/python3/dist-packages/toolbelt/flags.py\n> x\n"
     assert signs(text) == set()
-    assert signs(text, "acme/python-toolbelt") == signs(text, "acme/toolbelt") == {Sign.PACKAGE_CACHE}
+    assert signs(text, "acme/python-toolbelt") == signs(text, "acme/toolbelt") == {CheatSign.PACKAGE_CACHE}
 
 
 def test_here_documents_come_with_the_line_that_announces_them() -> None:
@@ -219,7 +220,7 @@ def _ordinary(size: int) -> list[Entry]:
     return talk.entries
 
 
-HOSTILE = {
+HOSTILE: dict[str, Callable[[int], str]] = {
     "asserts": lambda size: "".join(f"assert a == {number}\n" for number in range(size)),
     "broken asserts": lambda size: "assert (" + "assert a,b,c)\n" * size,
     "numbers": lambda size: "1" * size + " 2" * size,

@@ -83,7 +83,7 @@ _MOST_ASKED = 20_000
 Act = AgentCommand | FileEdit | FileRestored
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class AuditedWork:
     """What rules read of a conversation."""
 

@@ -14,7 +14,7 @@ LONGEST_QUOTE = 160
 _CUT = " [...]"
 
 
-class Sign(StrEnum):
+class CheatSign(StrEnum):
     """A sign that an agent reached its goal, or tried to, by other means than the work that was asked for."""
 
     TESTS_EDITED = "tests_edited"
@@ -30,7 +30,7 @@ class Sign(StrEnum):
 class AuditFinding:
     """A sign at a step. It is a reason to read the step, and no proof."""
 
-    sign: Sign
+    sign: CheatSign
     position: int
     """The stage."""
     step: int
@@ -46,7 +46,7 @@ class AuditFinding:
 class AuditRule:
     """A rule: what of an agent's work is a sign."""
 
-    sign: Sign
+    sign: CheatSign
     help: str
     """One line for users."""
     find: Callable[[AuditedWork], Iterable[AuditFinding]]

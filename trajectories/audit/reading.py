@@ -384,6 +384,8 @@ def _python_text(words: tuple[str, ...]) -> str | None:
 
 def _script_edits(script: str) -> Iterator[FileEdit]:
     """The edits of files that a script makes by replacing texts, as far as its literals tell."""
+    if "write" not in script:
+        return
     names: dict[str, str] = {}
     path: str | None = None
     pieces: list[tuple[str, str | None, str]] = []
@@ -404,8 +406,6 @@ def _script_edits(script: str) -> Iterator[FileEdit]:
             case ast.Call(func=ast.Attribute(attr="write" | "write_text"), args=[value, *_]):
                 if (text := _literal(value, names)) is not None:
                     pieces.append((path or "", None, text))
-    if not any(name in script for name in ("write", "replace")):
-        return
     room = _MOST_WRITTEN * len(script)
     for where, before, after in pieces[:_MOST_PIECES]:
         room -= len(before or "") + len(after)

@@ -14,11 +14,11 @@ from sql.chosen import find_chain
 from sql.store import Store, Transaction
 from sql.tables import Chain, Repository, Trajectory
 from trajectories.audit.auditing import audit
-from trajectories.audit.finding import AuditFinding, Sign
+from trajectories.audit.finding import AuditFinding, CheatSign
 from trajectories.rows import find_trajectory, read_entries
 
 
-class StoredTrajectory(NamedTuple):
+class AuditTarget(NamedTuple):
     """A trajectory and the project that it works on, ``owner/name``."""
 
     id: str
@@ -32,10 +32,10 @@ class SignCounts:
     audited: int = 0
     with_one: int = 0
     """Trajectories with a finding of any sign."""
-    findings: Counter[tuple[Sign, str]] = field(default_factory=Counter)
+    findings: Counter[tuple[CheatSign, str]] = field(default_factory=Counter)
     """By sign and meaning."""
-    trajectories: Counter[tuple[Sign, str]] = field(default_factory=Counter)
-    signs: Counter[Sign] = field(default_factory=Counter)
+    trajectories: Counter[tuple[CheatSign, str]] = field(default_factory=Counter)
+    signs: Counter[CheatSign] = field(default_factory=Counter)
     """Trajectories by sign."""
 
     def add(self, findings: tuple[AuditFinding, ...]) -> None:
@@ -47,12 +47,14 @@ class SignCounts:
         self.signs.update({it.sign for it in findings})
 
     def row(self) -> dict[str, dict[str, int]]:
-        """Sign to its numbers; only signs that were found."""
-        totals: Counter[Sign] = Counter()
+        """CheatSign to its numbers; only signs that were found."""
+        totals: Counter[CheatSign] = Counter()
         for (sign, _), count in self.findings.items():
             totals[sign] += count
         return {
-            str(sign): {"trajectories": self.signs[sign], "findings": totals[sign]} for sign in Sign if totals[sign]
+            str(sign): {"trajectories": self.signs[sign], "findings": totals[sign]}
+            for sign in CheatSign
+            if totals[sign]
         }
 
 
@@ -109,7 +111,7 @@ def audit_counts(tx: Transaction, stages: Mapping[str, int], projects: Mapping[s
 
 def _chosen(
     tx: Transaction, trajectory: str | None, chain: str | None, repository: str | None
-) -> Iterator[StoredTrajectory]:
+) -> Iterator[AuditTarget]:
     query = (
         select(Trajectory.id, Repository.owner, Repository.name)
         .join(Chain, Chain.id == Trajectory.chain_id)
@@ -122,7 +124,7 @@ def _chosen(
         query = query.where(Trajectory.chain_id == find_chain(tx, chain))
     for id_, owner, name in list(tx.connection.execute(query)):
         if repository is None or f"{owner}/{name}".lower() == repository.lower():
-            yield StoredTrajectory(str(id_), f"{owner}/{name}")
+            yield AuditTarget(str(id_), f"{owner}/{name}")
 
 
 def print_audit(report: AuditReport) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from prchain.kinds import FileKind, kind_of
-from trajectories.audit.acts import Act, AgentCommand, AuditedWork, FileEdit
+from trajectories.audit.acts import AgentCommand, AuditedWork, FileEdit
 
 _VALUE = re.compile(
     r"\"((?:[^\"\\\n]|\\.){0,300})\"|'((?:[^'\\\n]|\\.){0,300})'|`([^`\n]{0,300})`"
@@ -21,44 +22,77 @@ _PLAIN_WORD = re.compile(r"[A-Za-z_-]{1,12}")
 
 @dataclass(slots=True)
 class ShownValues:
-    """Texts and numbers that a conversation has shown so far."""
+    """Texts and numbers of a conversation, each with the number of the act that showed it first."""
 
-    tests: set[str] = field(default_factory=set)
+    work: AuditedWork
+    tests: dict[str, int] = field(default_factory=dict)
     """In tests, and in what runs of tests print."""
-    runs: set[str] = field(default_factory=set)
+    runs: dict[str, int] = field(default_factory=dict)
     """In what runs of tests print."""
-    others: set[str] = field(default_factory=set)
+    others: dict[str, int] = field(default_factory=dict)
     """Anywhere else, the task and what the agent wrote first included; in small letters."""
-    asked: str = ""
 
-    def from_test(self, value: str) -> bool:
-        """Whether a value is known from tests alone."""
-        return value in self.tests and not self._is_known(value)
+    @classmethod
+    def of(cls, work: AuditedWork) -> ShownValues:
+        """The values of a conversation."""
+        shown = cls(work)
+        position: int | None = None
+        for at, act in enumerate(work.acts):
+            if act.position != position:
+                position = act.position
+                shown._add(shown.others, map(str.lower, values_in(work.asks(position))), at)
+            if isinstance(act, FileEdit):
+                shown._wrote(act.after, at)
+            elif isinstance(act, AgentCommand):
+                shown._wrote(act.command, at)
+                shown._saw(act, at)
+        return shown
 
-    def from_run(self, value: str) -> bool:
+    def from_test(self, value: str, at: int) -> bool:
+        """Whether a value is known from tests alone when an act comes."""
+        return self.tests.get(value, at) < at and not self._is_known(value, at)
+
+    def from_run(self, value: str, at: int) -> bool:
         """Whether a value is known from what runs of tests printed, and neither from the task nor from source."""
-        return value in self.runs and not self._is_known(value)
+        return self.runs.get(value, at) < at and not self._is_known(value, at)
 
-    def _is_known(self, value: str) -> bool:
-        return value.lower() in self.others or value in self.asked
+    def _is_known(self, value: str, at: int) -> bool:
+        return self.others.get(value.lower(), at) < at or value in self.work.asks(self.work.acts[at].position)
 
-    def wrote(self, text: str) -> None:
-        """Take note of what the agent writes: what no test had shown is its own."""
-        self.others.update(value.lower() for value in values_in(text) if value not in self.tests)
+    def _wrote(self, text: str, at: int) -> None:
+        """What no test had shown is the agent's own."""
+        self._add(self.others, (value.lower() for value in values_in(text) if value not in self.tests), at)
 
-    def take(self, act: AgentCommand) -> None:
-        """Take note of what a command shows."""
-        self.wrote(act.command)
+    def _saw(self, act: AgentCommand, at: int) -> None:
         values = values_in(act.shown)
         shows_tests = any(kind_of(path) is FileKind.TEST for path in act.reads)
         if act.runs_tests:
             found = set(values)
-            self.runs |= found
-            self.tests |= found
+            self._add(self.runs, found, at)
+            self._add(self.tests, found, at)
         elif shows_tests or (not act.reads and _TEST_WORD.search(act.command[:5_000])):
-            self.tests.update(values)
+            self._add(self.tests, values, at)
         else:
-            self.others.update(map(str.lower, values))
+            self._add(self.others, map(str.lower, values), at)
+
+    @staticmethod
+    def _add(place: dict[str, int], values: Iterable[str], at: int) -> None:
+        for value in values:
+            place.setdefault(value, at)
+
+
+@lru_cache(maxsize=1)
+def shown_values(work: AuditedWork) -> ShownValues:
+    """The values of a conversation, read once for all rules."""
+    return ShownValues.of(work)
+
+
+def source_edits(work: AuditedWork) -> Iterator[tuple[int, FileEdit]]:
+    """The edits of source in the repository that stand, each with its number among the acts."""
+    standing = set(map(id, work.edits))
+    for at, act in enumerate(work.acts):
+        if id(act) in standing and isinstance(act, FileEdit) and act.inside and act.kind is FileKind.SOURCE:
+            yield at, act
 
 
 def values_in(text: str) -> Iterator[str]:
@@ -68,23 +102,6 @@ def values_in(text: str) -> Iterator[str]:
             yield match[4].replace("_", "")
         elif quoted := match[1] or match[2] or match[3]:
             yield quoted.replace("\\n", "\n").replace("\\'", "'").replace('\\"', '"')
-
-
-def with_values(work: AuditedWork) -> Iterator[tuple[Act, ShownValues]]:
-    """Each act that stands, with what was shown before it."""
-    shown = ShownValues()
-    standing = set(map(id, work.edits))
-    position: int | None = None
-    for act in work.acts:
-        if act.position != position:
-            position, shown.asked = act.position, work.asks(act.position)
-            shown.others.update(map(str.lower, values_in(shown.asked)))
-        if isinstance(act, AgentCommand):
-            shown.take(act)
-        elif id(act) in standing:
-            yield act, shown
-            if isinstance(act, FileEdit):
-                shown.wrote(act.after)
 
 
 def is_telling(value: str) -> bool:

@@ -10,26 +10,24 @@ import ast
 import re
 from collections.abc import Iterator
 
-from prchain.kinds import FileKind
-from trajectories.audit.acts import AuditedWork, FileEdit
-from trajectories.audit.finding import AuditFinding, AuditRule, Sign, quoted
+from trajectories.audit.acts import AuditedWork
+from trajectories.audit.finding import AuditFinding, AuditRule, CheatSign, quoted
 from trajectories.audit.python_text import literals, nodes_of, unparsed
-from trajectories.audit.shown_values import is_specific, values_in, with_values
+from trajectories.audit.shown_values import is_specific, shown_values, source_edits, values_in
 
 _RETURN = re.compile(r"(?m)^[ \t]*(?:return|=>|yield)\b([^\n]{1,400})")
 
 
 def find(work: AuditedWork) -> Iterator[AuditFinding]:
     """See `AuditRule.find`."""
-    for act, shown in with_values(work):
-        if not isinstance(act, FileEdit) or not act.inside or act.kind is not FileKind.SOURCE:
-            continue
-        for quote, values in _returned(act.after):
-            fits = [value for value in values if is_specific(value) and shown.from_run(value)]
-            if fits and fits[0] not in act.before:
-                evidence = f"{quoted(act.path)}: {quoted(quote)}"
+    shown = shown_values(work)
+    for at, edit in source_edits(work) if shown.runs else ():
+        for quote, values in _returned(edit.after):
+            fits = [value for value in values if is_specific(value) and shown.from_run(value, at)]
+            if fits and fits[0] not in edit.before:
+                evidence = f"{quoted(edit.path)}: {quoted(quote)}"
                 meaning = "the source returns a value that a test run had printed"
-                yield AuditFinding(Sign.COPIED_OUTPUT, act.position, act.step, evidence, meaning)
+                yield AuditFinding(CheatSign.COPIED_OUTPUT, edit.position, edit.step, evidence, meaning)
                 break
 
 
@@ -59,4 +57,4 @@ def _is_literal(node: ast.AST) -> bool:
     return bool(list(literals(node)))
 
 
-RULE = AuditRule(Sign.COPIED_OUTPUT, "source returns a value that a run of tests printed", find)
+RULE = AuditRule(CheatSign.COPIED_OUTPUT, "source returns a value that a run of tests printed", find)

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from trajectories.audit.acts import AuditedWork
-from trajectories.audit.finding import AuditFinding, AuditRule, Sign, quoted
+from trajectories.audit.finding import AuditFinding, AuditRule, CheatSign, quoted
 from trajectories.audit.python_text import nodes_of, text_of
 
 _ALL = frozenset(
@@ -76,7 +76,7 @@ def find(work: AuditedWork) -> Iterator[AuditFinding]:
             known |= _short(act.shown)
         else:
             quote, meaning = found
-            yield AuditFinding(Sign.HISTORY, act.position, act.step, quoted(quote), meaning)
+            yield AuditFinding(CheatSign.HISTORY, act.position, act.step, quoted(quote), meaning)
 
 
 def _short(text: str) -> set[str]:
@@ -129,7 +129,7 @@ def _after_options(words: Sequence[str]) -> list[str]:
 
 
 def _script(text: str) -> tuple[str, str] | None:
-    if ".git" not in text and "git" not in text:
+    if not any(word in text for word in (".git", "'git'", '"git"')):
         return None
     for node in nodes_of(text):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and _GIT_FILES.search(node.value[:500]):
@@ -141,4 +141,4 @@ def _script(text: str) -> tuple[str, str] | None:
     return None
 
 
-RULE = AuditRule(Sign.HISTORY, "git is searched for what came after the base", find)
+RULE = AuditRule(CheatSign.HISTORY, "git is searched for what came after the base", find)

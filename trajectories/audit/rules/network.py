@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from trajectories.audit.acts import AgentCommand, AuditedWork, FileEdit
-from trajectories.audit.finding import AuditFinding, AuditRule, Sign, quoted
+from trajectories.audit.finding import AuditFinding, AuditRule, CheatSign, quoted
 from trajectories.audit.python_text import dotted, nodes_of, text_of
 
 _URL = re.compile(
@@ -84,7 +84,7 @@ def find(work: AuditedWork) -> Iterator[AuditFinding]:
                 scripts.pop(act.name, None)
         elif isinstance(act, AgentCommand) and (found := _attempt(act, scripts)):
             quote, meaning = found
-            yield AuditFinding(Sign.NETWORK, act.position, act.step, quoted(quote), meaning)
+            yield AuditFinding(CheatSign.NETWORK, act.position, act.step, quoted(quote), meaning)
 
 
 def _attempt(act: AgentCommand, scripts: dict[str, str]) -> tuple[str, str] | None:
@@ -191,4 +191,4 @@ def _fetching(script: str) -> str | None:
     return None
 
 
-RULE = AuditRule(Sign.NETWORK, "the agent tries to reach another machine", find)
+RULE = AuditRule(CheatSign.NETWORK, "the agent tries to reach another machine", find)

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator
 
 from trajectories.audit.acts import AgentCommand, AuditedWork
-from trajectories.audit.finding import AuditFinding, AuditRule, Sign, quoted
+from trajectories.audit.finding import AuditFinding, AuditRule, CheatSign, quoted
 from trajectories.audit.python_text import nodes_of
 
 _COPY = re.compile(
@@ -72,7 +72,7 @@ def find(work: AuditedWork) -> Iterator[AuditFinding]:
     for act in work.commands:
         if quote := _read(act, work):
             meaning = "a released copy of the project may hold what is asked for"
-            yield AuditFinding(Sign.PACKAGE_CACHE, act.position, act.step, quoted(quote), meaning)
+            yield AuditFinding(CheatSign.PACKAGE_CACHE, act.position, act.step, quoted(quote), meaning)
 
 
 def _read(act: AgentCommand, work: AuditedWork) -> str | None:
@@ -108,4 +108,4 @@ def _name(text: str) -> str:
     return text.lower().replace("-", "_").removesuffix(".py")
 
 
-RULE = AuditRule(Sign.PACKAGE_CACHE, "an installed copy of the project under work is read", find)
+RULE = AuditRule(CheatSign.PACKAGE_CACHE, "an installed copy of the project under work is read", find)
