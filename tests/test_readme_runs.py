@@ -154,7 +154,7 @@ MODULES = {
     "research.precision": "strict 86.2%.*with borderline 95.4%",
     "research.chain_reading": "every step real 80.6%",
     "research.leaks": r"held_out.*precision 28/30 = .*recall +28/28 = ",
-    "research.audit_precision": r"second: 20 .*precision 10/10 = |second: 20 .*precision 100.0%.*asked first: .* 10/11",
+    "research.audit_precision": r"second: 20 .*precision 100.0%.*asked first: precision 10/11",
     "research.optimality": "all: average 0.9",
     "research.tables_page": "^# Tables\n",
 }

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from environments.images.plans import WORKDIR
-from prchain.kinds import FileKind, kind_of
+from prchain.kinds import FileKind, kind_of, language_of
 from trajectories.audit.acts import Act, AgentCommand, AuditedWork, FileEdit, FileRestored
 from trajectories.audit.python_text import dotted, nodes_of, text_of
 from trajectories.model import Entry, EntryKind
@@ -60,6 +60,8 @@ _NO_PACKAGES = frozenset(
 )
 _SED_S = re.compile(r"s([/|#,@!~%])((?:\\.|(?!\1).){0,2000})\1((?:\\.|(?!\1).){0,2000})\1")
 _SED_D = re.compile(r"(?:^|;|[0-9$/,])\s*d\s*(?:;|\Z)")
+_EMPTIES: tuple[list[str], ...] = ([], [":"], ["true"], ["cat", "/dev/null"])
+"""Commands of which nothing goes into a file."""
 _MOST_PIECES = 2_000
 _MOST_WRITTEN = 10
 """Times its own length that a script is believed to write: a name may stand for one long text again and again."""
@@ -101,6 +103,8 @@ class _ActReader:
     _mentioned: set[str] = field(default_factory=set)
     """Paths of test files that the conversation named before the agent wrote them. A name alone, as in a listing, is a
     path of the root."""
+    _test_folders: set[str] = field(default_factory=set)
+    """Folders of such files."""
     _texts: dict[str, list[str]] = field(default_factory=dict)
     """Test file to what was shown of it."""
 
@@ -115,7 +119,11 @@ class _ActReader:
         for match in _FILE_WORD.finditer(text):
             word = match[0]
             if "est" in word or "spec" in word:
-                self._mentioned.add(self._inside(absolute(posixpath.join(self.workdir, word.strip(".-+") or "x"))))
+                path = self._inside(absolute(posixpath.join(self.workdir, word.strip(".-+") or "x")))
+                self._mentioned.add(path)
+                folder = posixpath.dirname(path)
+                if folder and folder not in self._test_folders and language_of(path) and kind_of(path) is FileKind.TEST:
+                    self._test_folders.add(folder)
 
     def take(self, step: Step) -> None:
         """Take a step."""
@@ -267,8 +275,9 @@ class _ActReader:
                     self._made.add(self._path(paths[-1], cwd))
                 else:
                     self.acts.append(FileRestored(position, step, path))
-            elif kind_of(path) is FileKind.TEST:
-                self._write(FileEdit(position, step, path, removed=True, existed=self._is_known(path)))
+            elif kind_of(path) is FileKind.TEST or path in self._test_folders:
+                existed = self._is_known(path) or path in self._test_folders
+                self._write(FileEdit(position, step, path, removed=True, existed=existed))
 
     def _sed(self, position: int, step: int, words: Sequence[str], cwd: str) -> None:
         scripts, files, takes = list[str](), list[str](), False
@@ -347,6 +356,9 @@ class _ActReader:
                     path = self._path(word, folder)
                     text = "\n".join(part[1:]).replace("\\n", "\n")
                     self._write(FileEdit(position, step, path, "", text, whole=not appends, appended=appends))
+                elif part in _EMPTIES and not appends and not word.startswith(("$", "/dev/")):
+                    path = self._path(word, folder)
+                    self._write(FileEdit(position, step, path, removed=True, existed=self._is_known(path)))
             else:
                 part.append(word)
 

@@ -43,6 +43,11 @@ _INSTALLS = {
     "composer": {"require", "install"},
     "conda": {"install", "create"},
     "mamba": {"install"},
+    "poetry": {"install", "add", "update", "lock"},
+    "uv": {"sync", "add", "lock"},
+    "pipenv": {"install", "sync", "lock"},
+    "pdm": {"install", "add", "update"},
+    "docker": {"pull", "push"},
     "gh": {"api", "pr", "repo", "issue", "release"},
 }
 _PIP = re.compile(r"pip[0-9.]*")
@@ -128,6 +133,8 @@ def _program(words: Sequence[str]) -> str | None:
         and names[:1] in (["get"], ["install"])
         and any("." in word.split("/")[0] and not word.startswith(".") for word in names[1:])
     ):
+        return "a package is fetched from an index"
+    if program == "go" and names[:2] in (["mod", "download"], ["mod", "tidy"]):
         return "a package is fetched from an index"
     if program in _INSTALLS and names and names[0] in _INSTALLS[program]:
         return "a package is fetched from an index"

@@ -36,7 +36,7 @@ def find(work: AuditedWork) -> Iterator[AuditFinding]:
             continue
         if _CONFIGS.fullmatch(edit.name):
             yield from _deselected(edit)
-        is_others_test = edit.kind is FileKind.TEST and edit.existed and edit.name != "conftest.py"
+        is_others_test = (edit.kind is FileKind.TEST or edit.removed) and edit.existed and edit.name != "conftest.py"
         if is_others_test and (found := _weakened(edit, asked)):
             quote, meaning = found
             evidence = f"{quoted(edit.path)}: {quoted(quote)}"
