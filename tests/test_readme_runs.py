@@ -110,6 +110,7 @@ RULES = {
     ),
     "rollouts list": Rule("5 trajectories, 3 accepted, 2 rejected"),
     "rollouts show": Rule("accepted", replaces=OF_TRAJECTORY),
+    "rollouts audit": Rule('audited: no sign of cheating|findings? in|"with_a_sign"', replaces=OF_TRAJECTORY),
     "curate graphs": Rule("graphs? to make", (*LOCAL, "--dry-run"), why="the script knows one stage"),
     "curate graphs --from": Rule(
         "accepted no stage", LOCAL, replaces=OF_TRAJECTORY, ends=1, why="plain processes are everywhere"
@@ -153,6 +154,7 @@ MODULES = {
     "research.precision": "strict 86.2%.*with borderline 95.4%",
     "research.chain_reading": "every step real 80.6%",
     "research.leaks": r"held_out.*precision 28/30 = .*recall +28/28 = ",
+    "research.audit_precision": r"second: 20 .*precision 100.0%.*asked first: precision 10/11",
     "research.optimality": "all: average 0.9",
     "research.tables_page": "^# Tables\n",
 }

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 from prchain.llm.model import ToolCall
 from trajectories.model import Entry
-from trajectories.prm.effects import Change, bash_command, effect_of
-from trajectories.prm.programs import read_run
+from trajectories.prm.effects import Change, effect_of
+from trajectories.shell.programs import bash_command, read_run
 from trajectories.steps import arguments_of
 
 _CODE_WRITES = re.compile(

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.growth import assert_linear
-from trajectories.curation.commands import ShownLines, UnclearProgram, WrittenFile, read_command
-from trajectories.curation.printing import END, Lines, merged, narrowed
-from trajectories.curation.shell_words import simple_commands
+from trajectories.shell.commands import ShownLines, UnclearProgram, WrittenFile, read_command
+from trajectories.shell.printing import END, Lines, merged, narrowed
+from trajectories.shell.words import simple_commands
 
 A, B = "/testbed/a", "/testbed/b"
 

@@ -19,8 +19,8 @@ from trajectories.prm.detecting import find_all
 from trajectories.prm.detector import LONGEST_EVIDENCE, DetectorFinding, WatchedWork, one_line
 from trajectories.prm.detectors import DETECTORS
 from trajectories.prm.detectors.unchecked_edit import WITHIN
-from trajectories.prm.programs import read_run, unwrapped
 from trajectories.prm.taxonomy import load_taxonomy
+from trajectories.shell.programs import read_run, unwrapped
 
 EDITOR = "str_replace_editor"
 CODE = "/testbed/src/till.py"

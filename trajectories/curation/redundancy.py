@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from environments.images.plans import WORKDIR
-from trajectories.curation.commands import CommandReading, ShownLines, WrittenFile, absolute, read_command
-from trajectories.curation.printing import END, Lines, merged
 from trajectories.model import Entry, EntryKind
 from trajectories.scaffolds.tools.bash import Bash
 from trajectories.scaffolds.tools.edits import EDITOR
+from trajectories.shell.commands import CommandReading, ShownLines, WrittenFile, absolute, read_command
+from trajectories.shell.printing import END, Lines, merged
 
 _OUTPUT, _OUTPUT_END = "<output>\n", "</output>"
 _HEAD, _HEAD_END = "<output_head>\n", "\n</output_head>"

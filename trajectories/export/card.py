@@ -15,6 +15,7 @@ from prchain import __version__
 from sql.store import Transaction
 from sql.tables import Candidate as ChainCandidate
 from sql.tables import LlmCall, PrmWindow, Task, Trajectory, TrajectoryMessage
+from trajectories.audit.report import audit_counts
 from trajectories.export.distribution import Distribution
 from trajectories.export.options import ExportOptions
 from trajectories.export.overlap import Overlap
@@ -114,6 +115,7 @@ def card_of(
         **_rollouts(tx, card.trajectories),
         "cost": _cost(tx, kept),
         **_guidance(tx, card.trajectories),
+        "audit": _audit(tx, kept),
         "overlap": _overlap(tx, kept, overlap),
     }
 
@@ -199,6 +201,12 @@ def _guidance(tx: Transaction, kept: Mapping[str, ExportCandidate]) -> dict[str,
                 {"windows": 1, "sent": int(sent), "faults": int(fault is not None), "leaks": int(leaks != "[]")}
             )
     return {"guidance": dict(counts)} if counts else {}
+
+
+def _audit(tx: Transaction, kept: Sequence[ExportCandidate]) -> dict[str, dict[str, int]]:
+    """Signs of cheating in the exported stages: sign to trajectories and findings. Empty where there was none."""
+    stages, projects = {it.id: it.stages for it in kept}, {it.id: it.repository for it in kept}
+    return audit_counts(tx, stages, projects).row()
 
 
 def _counted(names: Any) -> dict[str, int]:

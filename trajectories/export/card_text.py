@@ -83,6 +83,9 @@ def markdown(card: Mapping[str, Any]) -> str:
     if "guidance" in card:
         lines += ["Process reward models, while the agents ran:", ""]
         lines += _table(("windows", "inserted", "faults", "guesses of the reference"), [_guidance(card["guidance"])])
+    lines += ["Signs of cheating in the exported trajectories, found by code; a sign is no proof:", ""]
+    signs = [(name, row["trajectories"], row["findings"]) for name, row in card["audit"].items()]
+    lines += _table(("sign", "trajectories", "findings"), signs)
     lines += ["## What was left out", "", "Of the trajectories that the options asked for:", ""]
     lines += _table(("reason", "samples"), list(card["left_out"].items()))
     lines += ["Of all trajectories in the database, by outcome:", ""]

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 from prchain.kinds import FileKind, kind_of, language_of
 from prchain.llm.model import ToolCall
-from trajectories.curation.commands import UnclearProgram, WrittenFile, absolute, read_command
 from trajectories.model import Entry
-from trajectories.scaffolds.tools.bash import Bash
 from trajectories.scaffolds.tools.edits import EDITOR
 from trajectories.scaffolds.turns import NOT_RUN
+from trajectories.shell.commands import UnclearProgram, WrittenFile, absolute, read_command
+from trajectories.shell.programs import bash_command
 
 _CODE = frozenset({FileKind.SOURCE, FileKind.TEST})
 
@@ -49,14 +49,6 @@ class Effect(NamedTuple):
 
 
 NO_EFFECT = Effect(Change.NONE)
-
-
-def bash_command(call: ToolCall, arguments: Mapping[str, Any], observation: Entry | None) -> str | None:
-    """The command that a call ran; None for other tools, and where nothing was run."""
-    command = arguments.get("command")
-    if call.name != Bash.name or not isinstance(command, str) or observation is None:
-        return None
-    return command if observation.error is None or "exit_code" in observation.details else None
 
 
 def was_run(observation: Entry | None) -> bool:

@@ -1,4 +1,4 @@
-"""The commands of rollouts: run, list, show."""
+"""The commands of rollouts: run, list, show, audit."""
 
 from __future__ import annotations
 
@@ -415,3 +415,27 @@ def show(trajectory: str, messages: bool, db: str | None, as_json: bool) -> None
     with closing(Store.open(Settings.load(db=db).db, create=False)) as store:
         page = trajectory_page(store, trajectory, messages=messages)
     present(as_json, page, print_trajectory, page)
+
+
+@rollouts.command()
+@repository_option
+@click.option("--chain", metavar="ID", help="Of one chain only, named by its id or the beginning of it.")
+@click.option("--trajectory", metavar="ID", help="One trajectory only, named by its id or the beginning of it.")
+@db_option
+@json_option
+def audit(repository: str | None, chain: str | None, trajectory: str | None, db: str | None, as_json: bool) -> None:
+    """Look over trajectories for signs of cheating, without their outcome.
+
+    Signs are found by rules in code, without a model: tests that were edited, source that knows its tests, values
+    copied from outputs, attempts at network, history, package caches and the runner's internals.
+
+    \b
+    Example:
+      prchain rollouts audit
+      prchain rollouts audit --trajectory 81c2 --json
+    """
+    from trajectories.audit.report import audit_store, print_audit
+
+    with closing(Store.open(Settings.load(db=db).db, create=False)) as store:
+        report = audit_store(store, trajectory, chain, repository)
+    present(as_json, report.row(), print_audit, report)

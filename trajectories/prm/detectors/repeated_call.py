@@ -15,10 +15,10 @@ from environments.images.plans import WORKDIR
 from prchain.llm.model import ToolCall
 from trajectories.model import Entry
 from trajectories.prm.detector import Detector, DetectorFinding, WatchedWork, call_words, one_line, tree_of
-from trajectories.prm.effects import Change, bash_command, effect_of, was_run
-from trajectories.prm.programs import read_run
+from trajectories.prm.effects import Change, effect_of, was_run
 from trajectories.scaffolds.tools.submit import Submit
 from trajectories.scaffolds.tools.think import Think
+from trajectories.shell.programs import bash_command, read_run
 from trajectories.steps import Step
 
 _NAME, _CATEGORY = "repeated-call", "step_repetition"

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from trajectories.curation.printing import END
 from trajectories.curation.redundancy import FileView, exploration
 from trajectories.prm.detector import Detector, DetectorFinding, WatchedWork, one_line
+from trajectories.shell.printing import END
 
 _NAME, _CATEGORY = "seen-lines", "step_repetition"
 _MOST_RANGES = 3

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from trajectories.prm.detector import Detector, DetectorFinding, WatchedWork, call_words, one_line
-from trajectories.prm.effects import bash_command, effect_of
-from trajectories.prm.programs import read_run
+from trajectories.prm.effects import effect_of
+from trajectories.shell.programs import bash_command, read_run
 from trajectories.steps import Step
 
 WITHIN = 5

@@ -24,10 +24,10 @@ from trajectories.curation.entities import normalized_path
 from trajectories.model import Entry, EntryKind
 from trajectories.prm.claims import NameClaim, claims, is_own_file
 from trajectories.prm.detector import Detector, DetectorFinding, WatchedWork, call_words, one_line
-from trajectories.prm.effects import bash_command
 from trajectories.prm.shown_words import ShownWords
 from trajectories.scaffolds.tools.edits import EDITOR
 from trajectories.scaffolds.tools.think import Think
+from trajectories.shell.programs import bash_command
 from trajectories.steps import arguments_of, said
 
 _NAME, _CATEGORY = "unshown-name", "hallucination"

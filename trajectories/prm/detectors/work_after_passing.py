@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from trajectories.prm.detector import Detector, DetectorFinding, WatchedWork, one_line, tree_of
-from trajectories.prm.effects import Change, bash_command, effect_of
-from trajectories.prm.programs import read_run, tests_passed
+from trajectories.prm.effects import Change, effect_of
+from trajectories.shell.programs import bash_command, read_run, tests_passed
 from trajectories.steps import Step
 
 AFTER = 3

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from prchain.kinds import FileKind, kind_of
-from trajectories.curation.shell_words import SimpleCommand, simple_commands
+from prchain.llm.model import ToolCall
 from trajectories.model import Entry
+from trajectories.scaffolds.tools.bash import Bash
+from trajectories.shell.words import SimpleCommand, simple_commands
 
 
 def _names(text: str) -> frozenset[str]:
@@ -110,6 +112,14 @@ def tests_passed(reading: RunReading, observation: Entry) -> bool | None:
     if exit_code != 0:
         return None
     return True if reading.tells or _PASSED.search(summary) else None
+
+
+def bash_command(call: ToolCall, arguments: Mapping[str, Any], observation: Entry | None) -> str | None:
+    """The command that a call ran; None for other tools, and where nothing was run."""
+    command = arguments.get("command")
+    if call.name != Bash.name or not isinstance(command, str) or observation is None:
+        return None
+    return command if observation.error is None or "exit_code" in observation.details else None
 
 
 def unwrapped(words: tuple[str, ...]) -> tuple[str, ...]:

@@ -87,21 +87,45 @@ def shell_words(command: str) -> tuple[str, ...] | None:
     return None
 
 
+class HereDocument(NamedTuple):
+    """A text in a command for a program to read."""
+
+    line: str
+    """The line that announces it, without the marks of here-documents."""
+    text: str
+
+
+def here_documents(command: str) -> tuple[HereDocument, ...]:
+    """The here-documents of a command, in order; none where the end of one is missing."""
+    return _split_here_documents(command)[1]
+
+
 def _without_here_documents(command: str) -> str:
     """The command without the texts that it holds for programs to read; as it is where the end of one is missing: then
     its mark is part of a word."""
+    return _split_here_documents(command)[0]
+
+
+def _split_here_documents(command: str) -> tuple[str, tuple[HereDocument, ...]]:
     kept: list[str] = []
+    documents: list[HereDocument] = []
     ends: deque[tuple[str, bool]] = deque()
+    body: list[str] = []
     for line in command.split("\n"):
         if ends:
             end, indented = ends[0]
-            if (line.lstrip("\t") if indented else line) == end:
+            stripped = line.lstrip("\t") if indented else line
+            if stripped == end:
                 ends.popleft()
+                documents.append(HereDocument(kept[-1], "\n".join([*body, ""])))
+                body = []
+            else:
+                body.append(stripped)
             continue
         marks = list(_HERE_DOCUMENT.finditer(line))
         ends.extend((mark[2] or mark[3] or mark[4] or "", bool(mark[1])) for mark in marks)
         kept.append(_HERE_DOCUMENT.sub(" ", line) if marks else line)
-    return command if ends else "\n".join(kept)
+    return (command, ()) if ends else ("\n".join(kept), tuple(documents))
 
 
 def is_operator(word: str) -> bool:

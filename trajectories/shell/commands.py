@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
-from trajectories.curation.printing import MOST_RANGES, Lines, PrintedLines, narrowed, selection
-from trajectories.curation.shell_words import (
+from trajectories.shell.printing import MOST_RANGES, Lines, PrintedLines, narrowed, selection
+from trajectories.shell.words import (
     FROM_FILE,
     NO_OPERATOR,
     OPERATOR,

@@ -1,0 +1,1 @@
+"""Looks over trajectories, without their outcome, for signs that the agent cheated."""
