@@ -126,7 +126,7 @@ RULES = {
     "curate show": Rule("15 nodes", wants="GRAPH", replaces={"3f9a": "GRAPH", "81c2": "GRAPH"}),
     "curate study nodes": Rule("15 nodes"),
     "curate study quality": Rule("0 pairs"),
-    "curate study baselines": Rule(r"test-pass +5 +3 "),
+    "curate study baselines": Rule(r"test-pass +6 +3 "),
     "curate study coverage": Rule("plain rollouts? to read", ("--dry-run",), why="the script holds no such answers"),
     "curate study disclosure": Rule(
         "rollouts? to run", (*LOCAL, "--dry-run"), why="the script knows no such agents; plain processes are everywhere"

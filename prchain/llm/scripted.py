@@ -5,10 +5,10 @@ The script is JSON Lines. A line answers the first question that it fits and no 
     {"purpose": "query", "subject": "5f0c:1", "contains": "add a parser", "reply": {"query": "..."}}
 
 ``purpose``, ``subject`` and ``contains`` (a text that stands in one of the messages, or a list of such) narrow what it
-fits; without them it fits everything. ``reply`` is a text, or an object that is written as JSON. ``tool_calls`` is a list of ``{"name":
-..., "arguments": object or text}``, ``finish`` and ``refusal`` are what an endpoint would say, ``usage`` is ``{"in":
-n, "cached": n, "out": n}``, or ``"estimate"``: by four bytes a token. With ``"repeat": true`` a line answers as often
-as it is asked.
+fits; without them it fits everything. ``reply`` is a text, or an object that is written as JSON. ``tool_calls`` is a
+list of ``{"name": ..., "arguments": object or text}``, ``finish`` and ``refusal`` are what an endpoint would say,
+``usage`` is ``{"in": n, "cached": n, "out": n}``, or ``"estimate"``: by four bytes a token. With ``"repeat": true`` a
+line answers as often as it is asked.
 """
 
 from __future__ import annotations

@@ -1,0 +1,58 @@
+"""The rig of grades: its trees of a stage, and a run on a database without proofs."""
+
+from __future__ import annotations
+
+import ast
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from research.grades.__main__ import GradedRow, main
+from research.grades.cheats import ADDED, APPENDED
+from research.grades.trees import BREAKS, trees_of
+from sql.store import Store
+from tests.environments.stageworld import stage_world
+from tests.environments.test_workplace import suite_of
+
+
+def test_a_database_without_proofs_has_nothing_to_grade(tmp_path: Path) -> None:
+    file = tmp_path / "prchain.db"
+    with closing(Store.open(str(file))):
+        pass
+    result = CliRunner().invoke(main, ["--db", str(file)])
+    assert result.exit_code == 0
+    gone = CliRunner().invoke(main, ["--db", str(tmp_path / "none.db")])
+    assert gone.exit_code == 1 and "there is no database" in gone.output
+
+
+def test_a_stage_has_its_reference_failures_and_cheats(tmp_path: Path) -> None:
+    with stage_world(tmp_path) as world:
+        suite = suite_of(world, 3)
+        found = list(trees_of(suite, ["till/cart.py"]))
+    kinds = [tree.kind for tree in found]
+    assert kinds[0] == "reference" and kinds.count("cheat") == len(APPENDED) + len(ADDED)
+    assert kinds.count("honest") >= 2 + len(BREAKS)
+    assert len({tree.name for tree in found}) == len(found)
+
+
+@pytest.mark.parametrize("text", APPENDED.values(), ids=APPENDED)
+def test_a_cheat_is_code(text: str) -> None:
+    ast.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("kind", "outcome", "wrong"),
+    [
+        ("cheat", "passed", True),
+        ("cheat", "tampered", False),
+        ("cheat", "f2p_failed", False),
+        ("honest", "tampered", True),
+        ("honest", "passed", False),
+        ("reference", "f2p_failed", True),
+        ("reference", "passed", False),
+    ],
+)
+def test_what_is_wrong(kind: str, outcome: str, wrong: bool) -> None:
+    assert GradedRow("o/n", "c", 1, kind, "x", outcome, "", 0, 1.0).is_wrong is wrong
