@@ -21,16 +21,19 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from random import SystemRandom
 from types import TracebackType
 from typing import Self
 
 from environments.backend import Backend
 from environments.checkouts.checkout import Extraction, extract_tree, place_repository, place_tree
-from environments.checkouts.overlay import Overlay, overlay
+from environments.checkouts.overlay import Blobs, Overlay, overlay
 from environments.images.buildlogs import decisive_lines
 from environments.images.provide import StageImage
 from environments.sandboxes.sandbox import ResourceLimits, Sandbox
 from environments.stages import Stage, StagePatch
+from environments.suites.baseline import RunnerBaseline
+from environments.suites.canaries.canary import Canary
 from environments.suites.runner import TestCommand
 from environments.suites.runners import RUNNERS
 from environments.suites.testfiles import LIMIT, choose, is_test_file
@@ -154,15 +157,22 @@ class Workplace:
         folders = (b"/".join(parts[:depth]) + b"/" for depth in range(1, len(parts)))
         return path in self._refresh_outputs or any(folder in self._refresh_outputs for folder in folders)
 
-    def tests(self, tree: str, files: Sequence[str], *, replaced_by_reference: Collection[str] = ()) -> TestRun:
+    def tests(
+        self,
+        tree: str,
+        files: Sequence[str],
+        *,
+        baseline: RunnerBaseline | None = None,
+        canaries: Sequence[Canary] = (),
+    ) -> TestRun:
         """Run the tests of these files once on a tree, in a fresh sandbox. The tree is taken as it is: lay over it
         first, or use `StageSuite`. Raises as `place`; a sandbox that ends at its limits is an unusable run."""
-        with TestBench(self, tree, files, repeats=False) as bench:
-            return bench.run(replaced_by_reference)
+        with TestBench(self, tree, files, canaries, repeats=False) as bench:
+            return bench.run(baseline)
 
-    def bench(self, tree: str, files: Sequence[str]) -> TestBench:
+    def bench(self, tree: str, files: Sequence[str], canaries: Sequence[Canary] = ()) -> TestBench:
         """For repeated runs of these files on a tree; see `tests`."""
-        return TestBench(self, tree, files)
+        return TestBench(self, tree, files, canaries)
 
 
 class TestBench:
@@ -174,10 +184,19 @@ class TestBench:
 
     __test__ = False
 
-    def __init__(self, workplace: Workplace, tree: str, files: Sequence[str], *, repeats: bool = True) -> None:
+    def __init__(
+        self,
+        workplace: Workplace,
+        tree: str,
+        files: Sequence[str],
+        canaries: Sequence[Canary] = (),
+        *,
+        repeats: bool = True,
+    ) -> None:
         self._workplace = workplace
         self._tree = tree
         self._files = tuple(files)
+        self._canaries = tuple(canaries)
         self._repeats = repeats
         self._sandbox: Sandbox | None = None
         self._snapshot: str | None = None
@@ -197,8 +216,8 @@ class TestBench:
             self._sandbox.close()
         self._sandbox, self._snapshot, self._used = None, None, False
 
-    def run(self, replaced_by_reference: Collection[str] = ()) -> TestRun:
-        """Run the tests once. Raises as `Workplace.place`.
+    def run(self, baseline: RunnerBaseline | None = None) -> TestRun:
+        """Run the tests once; `baseline` is that of M_t. Raises as `Workplace.place`.
 
         A sandbox that ends at its limits is an unusable run. So is one that is lost during the tests again and
         again, although it was made ready: code under test can end it.
@@ -215,7 +234,8 @@ class TestBench:
                     self._workplace.command,
                     self._files,
                     timeout=self._workplace.test_timeout,
-                    replaced_by_reference=replaced_by_reference,
+                    baseline=baseline,
+                    canaries=self._canaries,
                 )
             except SandboxLimit as limit:
                 return _unusable(limit, start)
@@ -242,23 +262,32 @@ class TestBench:
         return sandbox
 
 
+@dataclass(frozen=True, slots=True)
+class PlantedTree:
+    """A tree with canaries in its test files."""
+
+    tree: str
+    canaries: tuple[Canary, ...]
+
+
 @dataclass(frozen=True)
 class StageSuite:
     """Everything that tests a tree of one stage, B_t, M_t, S_t and A_t alike.
 
-    `landed` is the commit M_t. `test_paths` and `earlier_test_paths` are the paths of the test patches of the stage
-    and of those before it; `files` the test files that are run; `replaced_by_reference` the runner's functions that
-    M_t itself replaces (`sql.tables.StageTests.tampered`).
+    `base` and `landed` are the commits B_t and M_t. `test_paths` and `earlier_test_paths` are the paths of the test
+    patches of the stage and of those before it; `files` the test files that are run; `baseline` what M_t's own runs
+    show of the runner.
     """
 
     workplace: Workplace
+    base: str
     landed: str
     test_paths: frozenset[bytes]
     earlier_test_paths: frozenset[bytes]
     files: tuple[str, ...]
     own_files: tuple[str, ...] = ()
     """Those of `files` that the stage's own test patch touches; without one the stage has no tests."""
-    replaced_by_reference: tuple[str, ...] = field(default=())
+    baseline: RunnerBaseline = field(default_factory=RunnerBaseline)
 
     @classmethod
     def of(
@@ -268,7 +297,7 @@ class StageSuite:
         patches: Sequence[StagePatch],
         *,
         files: Sequence[str] | None = None,
-        replaced_by_reference: Collection[str] = (),
+        baseline: RunnerBaseline | None = None,
         limit: int = LIMIT,
     ) -> StageSuite:
         """The suite of a stage; `patches` are those of the chain's stages from the first one on, at least up to it.
@@ -294,13 +323,18 @@ class StageSuite:
             )
         return cls(
             workplace,
+            stage.base,
             stage.landed,
             frozenset(own.test_paths),
             frozenset(path for patch in earlier for path in patch.test_paths),
             tuple(files),
             tuple(path for path in dict.fromkeys(own.test) if path in present and is_test_file(path, runner, patterns)),
-            tuple(sorted(replaced_by_reference)),
+            baseline or RunnerBaseline(),
         )
+
+    @cached_property
+    def _base_entries(self) -> dict[bytes, TreeEntry]:
+        return self.workplace.trees.entries(self.base)
 
     @cached_property
     def _landed_entries(self) -> dict[bytes, TreeEntry]:
@@ -308,15 +342,49 @@ class StageSuite:
 
     def overlay(self, tree: str) -> Overlay:
         """What is laid over a tree of the stage before its tests run: M_t's blobs for every path of the test patches
-        and for every file that is run, and its runner files. On M_t that is nothing."""
+        and for every file that is run, its other tests, and what steers a runner. On M_t that is nothing."""
         trees = self.workplace.trees
         files = set(self.files)
         run = {path for path in self._landed_entries if path_text(path) in files}
-        return overlay(trees.entries(tree), self._landed_entries, self.test_paths | run, self.earlier_test_paths)
+        return overlay(
+            trees.entries(tree),
+            self._landed_entries,
+            self.test_paths | run,
+            self.earlier_test_paths,
+            base=self._base_entries,
+            blobs=Blobs(trees.blobs, trees.write_blob),
+        )
 
     def with_overlay(self, tree: str) -> str:
         """The id of the tree with the overlay on it."""
         return self.workplace.trees.edit(tree, self.overlay(tree).changes)
+
+    def planted(self, tree: str, slots: Collection[str] | None) -> PlantedTree:
+        """A tree with canaries in its test files, M_t's: in these slots, or in all that there are.
+
+        Their names and values are drawn anew each time, so that nobody can know them.
+        """
+        plant = RUNNERS[self.workplace.runner].plant
+        if plant is None or (slots is not None and not slots):
+            return PlantedTree(tree, ())
+        draw, trees = SystemRandom(), self.workplace.trees
+        files = set(self.files)
+        entries = {
+            path: entry
+            for path, entry in self._landed_entries.items()
+            if path_text(path) in files and entry.mode in (FILE, EXECUTABLE)
+        }
+        changes: dict[bytes, TreeEntry | None] = {}
+        canaries: list[Canary] = []
+        for (path, entry), blob in zip(
+            entries.items(), trees.blobs([entry.blob for entry in entries.values()]), strict=True
+        ):
+            found = plant(path_text(path), blob.decode("utf-8", "surrogateescape"), draw, slots)
+            if found.canaries:
+                new = trees.write_blob(found.text.encode("utf-8", "surrogateescape"))
+                changes[path] = entry._replace(blob=new)
+                canaries += found.canaries
+        return PlantedTree(trees.edit(tree, changes), tuple(canaries)) if canaries else PlantedTree(tree, ())
 
     def run(self, tree: str) -> TestRun:
         """Run the stage's tests once on a tree or commit of the stage, with the overlay, in a sandbox of their own.
@@ -324,9 +392,10 @@ class StageSuite:
         Raises `RefreshFailed`, `PlacementFailed`, `IncompleteRepository`, and `SandboxError` for what is the engine's
         fault. `TestRun.usable` says whether the run says anything of the tree.
         """
-        return self.workplace.tests(
-            self.with_overlay(tree), self.files, replaced_by_reference=self.replaced_by_reference
-        )
+        laid = self.overlay(tree)
+        planted = self.planted(self.workplace.trees.edit(tree, laid.changes), self.baseline.canaries or ())
+        run = self.workplace.tests(planted.tree, self.files, baseline=self.baseline, canaries=planted.canaries)
+        return replace(run, taken_back=laid.taken_back)
 
 
 def _unusable(error: SandboxError, start: float) -> TestRun:

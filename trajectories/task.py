@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from environments.stages import ChainStages, Stage, read_chain
+from environments.suites.baseline import RunnerBaseline
 from environments.suites.outcomes import ClassifiedTests
 from environments.suites.testlogs import Status
 from prchain.errors import NoTask, NotValidated, TestsUnproved
@@ -23,7 +24,7 @@ class ProvedTests:
 
     classes: ClassifiedTests
     files: tuple[str, ...]
-    replaced_by_reference: tuple[str, ...]
+    baseline: RunnerBaseline
     before: tuple[Mapping[str, Status], ...]
     """The runs on B_t plus overlay."""
     image: str | None = None
@@ -137,10 +138,11 @@ def read_task(tx: Transaction, chain_id: str, interface: Literal["appended", "pa
 
 def _tests(tx: Transaction, chain_id: str, position: int) -> tuple[str | None, ProvedTests | None]:
     key = {"chain_id": chain_id, "position": position}
-    row = next(iter(tx.rows(StageTests, "outcome", "files", "classes", "tampered", "image", **key)), None)
+    columns = ("outcome", "files", "classes", "tampered", "baseline", "image")
+    row = next(iter(tx.rows(StageTests, *columns, **key)), None)
     if row is None:
         return None, None
-    outcome, files, classes, tampered, image = row
+    outcome, files, classes, replaced, baseline, image = row
     if outcome != PROVED:
         return outcome, None
     before = tuple(
@@ -148,7 +150,9 @@ def _tests(tx: Transaction, chain_id: str, position: int) -> tuple[str | None, P
         for (statuses,) in tx.rows(ReferenceRun, "statuses", side="before", **key)
     )
     sorted_tests = ClassifiedTests(**{name: tuple(tests) for name, tests in json.loads(classes).items()})
-    return outcome, ProvedTests(sorted_tests, tuple(json.loads(files)), tuple(json.loads(tampered)), before, image)
+    return outcome, ProvedTests(
+        sorted_tests, tuple(json.loads(files)), RunnerBaseline.from_json(json.loads(replaced), baseline), before, image
+    )
 
 
 def query_with_interface(query: str, names: Sequence[str]) -> str:

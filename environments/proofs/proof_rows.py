@@ -11,6 +11,7 @@ from typing import Any
 from sqlalchemy import and_, delete, select
 
 from environments.images.provide import BUILT
+from environments.suites.baseline import RunnerBaseline
 from environments.suites.outcomes import ClassifiedTests
 from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun
@@ -20,7 +21,19 @@ from sql.outcomes import PROVED
 from sql.store import Store, Transaction
 from sql.tables import BuiltImage, Chain, ReferenceRun, StageTests, Validation
 
-_RUN = ("key", "statuses", "exit_code", "timed_out", "complete", "infra", "notes", "tampered", "tail", "seconds")
+_RUN = (
+    "key",
+    "statuses",
+    "exit_code",
+    "timed_out",
+    "complete",
+    "infra",
+    "notes",
+    "tampered",
+    "baseline",
+    "tail",
+    "seconds",
+)
 _STAGE = (
     "position",
     "outcome",
@@ -33,6 +46,7 @@ _STAGE = (
     "classes",
     "removed",
     "tampered",
+    "baseline",
     "stage_image",
     "seconds",
 )
@@ -52,7 +66,7 @@ class StageProof:
     files: tuple[str, ...] = ()
     classes: ClassifiedTests = field(default_factory=ClassifiedTests)
     removed: tuple[str, ...] = ()
-    tampered: tuple[str, ...] = ()
+    baseline: RunnerBaseline = field(default_factory=RunnerBaseline)
     stage_image: str | None = None
     seconds: float = 0.0
 
@@ -168,8 +182,9 @@ def read_proof(tx: Transaction, chain_id: str) -> ChainProof:
 
 def _stage(row: Sequence[Any]) -> StageProof:
     known = dict(zip(_STAGE, row, strict=True))
-    for name in ("files", "removed", "tampered"):
+    for name in ("files", "removed"):
         known[name] = tuple(json.loads(known[name]))
+    known["baseline"] = RunnerBaseline.from_json(json.loads(known.pop("tampered")), known["baseline"])
     classes = {name: tuple(tests) for name, tests in json.loads(known["classes"]).items()}
     return StageProof(**{**known, "classes": ClassifiedTests(**classes)})
 
@@ -194,12 +209,13 @@ def write_proof(tx: Transaction, proof: ChainProof, backend: str) -> None:
 def _stage_rows(proof: ChainProof) -> Iterator[dict[str, Any]]:
     for stage in proof.stages:
         yield {
-            **{name: getattr(stage, name) for name in _STAGE},
+            **{name: getattr(stage, name) for name in _STAGE if name != "tampered"},
             "chain_id": proof.chain_id,
             "files": _json(stage.files),
             "classes": json.dumps(dataclasses.asdict(stage.classes)),
             "removed": _json(stage.removed),
-            "tampered": _json(stage.tampered),
+            "tampered": _json(stage.baseline.replaced),
+            "baseline": stage.baseline.to_json(),
         }
 
 
@@ -238,7 +254,8 @@ class StoredRuns:
             "complete": run.complete,
             "infra": run.infra,
             "notes": _json(run.notes),
-            "tampered": _json(run.tampered),
+            "tampered": _json(run.observed.replaced),
+            "baseline": run.observed.to_json(),
             "tail": run.tail.replace("\0", " "),  # which PostgreSQL takes in no text
             "seconds": run.seconds,
             "ran_at": now(),
@@ -250,8 +267,9 @@ class StoredRuns:
 
 def _run(known: Mapping[str, Any]) -> TestRun:
     statuses = {test: Status(status) for test, status in json.loads(known["statuses"]).items()}
-    lists = {name: tuple(json.loads(known[name])) for name in ("notes", "tampered")}
-    return TestRun(**{**known, "statuses": statuses, **lists})
+    values = {name: value for name, value in known.items() if name not in {"tampered", "baseline"}}
+    observed = RunnerBaseline.from_json(json.loads(known["tampered"]), known["baseline"])
+    return TestRun(**{**values, "statuses": statuses, "notes": tuple(json.loads(known["notes"])), "observed": observed})
 
 
 def _json(values: Sequence[str]) -> str:

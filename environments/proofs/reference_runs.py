@@ -9,19 +9,26 @@ from contextlib import contextmanager
 
 from environments.proofs.proof_rows import StoredRuns
 from environments.stages import Stage
+from environments.suites.baseline import RunnerBaseline
+from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun
 from environments.workplace import StageSuite
 from prchain.runs import Tell
 
 BEFORE, AFTER = "before", "after"
 
-Run = Callable[[int, Collection[str], Tell], TestRun]
-"""From a run's number, and the runner's functions that M_t replaces, to the run."""
+CANARIES = 1
+"""Of the rule by which canaries are planted: another number makes stored runs anew."""
+
+_ENDED = frozenset({Status.passed, Status.skipped, Status.xfail, Status.xpass})
+
+Run = Callable[[int, RunnerBaseline, Tell], TestRun]
+"""From a run's number, and what is known of M_t's runner, to the run."""
 
 
 class ReferenceRuns:
     """`runs` runs a side, each stored under a key of everything that decides it: the tree with its overlay, the
-    command, the files, and `decides` (image and limits).
+    command, the files, what is known of the runner, and `decides` (image and limits).
 
     A stored run that was out of time is made anew where there is more time now. A side whose first run is unusable gets
     no more.
@@ -34,50 +41,71 @@ class ReferenceRuns:
         self._runs = runs
         self._decides = list(decides)
 
-    def after(self, tell: Tell) -> tuple[list[TestRun], tuple[str, ...]]:
-        """The runs on M_t, and the functions of the runner that M_t itself replaces.
+    def after(self, tell: Tell) -> tuple[list[TestRun], RunnerBaseline]:
+        """The runs on M_t, and what they show of the runner.
 
-        If the first run finds any, it is used for nothing else, and the other runs accept these replacements.
+        The first one loads what it finds, with canaries in all slots. It is used for nothing else where it finds
+        replaced functions, or canaries that are in the way of other tests: the other runs know of these.
         """
-        with self._side(AFTER, self._stage.landed) as run:
-            first = run(1, (), tell)
+        with self._side(AFTER, self._stage.landed, None) as run:
+            first = run(1, RunnerBaseline(), tell)
             if not first.usable:
-                return [first], ()
-            if first.tampered:
-                return [run(n, first.tampered, tell) for n in range(2, self._runs + 2)], first.tampered
-            return [first, *(run(n, (), tell) for n in range(2, self._runs + 1))], ()
+                return [first], RunnerBaseline()
+        fit = set(first.observed.canaries or ()) - self._disturbing(first, tell)
+        known = first.observed.with_canaries(fit)
+        with self._side(AFTER, self._stage.landed, known.canaries) as run:
+            is_plain = not first.observed.replaced and fit == set(first.observed.canaries or ())
+            numbers = range(2, self._runs + 1) if is_plain else range(2, self._runs + 2)
+            others = [run(number, known, tell) for number in numbers]
+        fit = fit.intersection(*(run.observed.canaries or () for run in others if run.usable))
+        return [*([first] if is_plain else []), *others], known.with_canaries(fit)
 
-    def before(self, replaced: Collection[str], tell: Tell) -> list[TestRun]:
+    def _disturbing(self, first: TestRun, tell: Tell) -> set[str]:
+        """The slots of files whose tests end well without canaries, and did not with them."""
+        failed = {test for test, status in first.statuses.items() if status not in _ENDED}
+        if not failed or not first.observed.canaries:
+            return set()
+        with self._side(AFTER, self._stage.landed, ()) as run:
+            plain = run(self._runs + 2, first.observed.with_canaries(()), tell)
+        disturbed = {test for test in failed if plain.statuses.get(test) in _ENDED}
+        # A test's file is not in every runner's ids; where one is disturbed, no file has canaries.
+        return set(first.observed.canaries) if disturbed else set()
+
+    def before(self, known: RunnerBaseline, tell: Tell) -> list[TestRun]:
         """The runs on B_t with the overlay."""
-        with self._side(BEFORE, self._stage.base) as run:
-            first = run(1, replaced, tell)
-            return [first, *(run(n, replaced, tell) for n in range(2, self._runs + 1) if first.usable)]
+        with self._side(BEFORE, self._stage.base, known.canaries) as run:
+            first = run(1, known, tell)
+            return [first, *(run(number, known, tell) for number in range(2, self._runs + 1) if first.usable)]
 
     @contextmanager
-    def _side(self, side: str, commit: str) -> Iterator[Run]:
+    def _side(self, side: str, commit: str, slots: Collection[str] | None) -> Iterator[Run]:
         tree = self._suite.with_overlay(commit)
-        with self._suite.workplace.bench(tree, self._suite.files) as bench:
+        planted = self._suite.planted(tree, slots)
+        with self._suite.workplace.bench(planted.tree, self._suite.files, planted.canaries) as bench:
 
-            def run(ordinal: int, replaced: Collection[str], tell: Tell) -> TestRun:
-                key = self._key(tree, replaced)
+            def run(ordinal: int, known: RunnerBaseline, tell: Tell) -> TestRun:
+                key = self._key(tree, slots, known)
                 test_run = self._stored.find(side, ordinal, key)
                 if test_run is None or (
                     test_run.timed_out and test_run.seconds < 0.99 * self._suite.workplace.test_timeout
                 ):
                     tell(f"{side}, run {ordinal}")
-                    test_run = bench.run(replaced)
+                    test_run = bench.run(known)
                     self._stored.keep(side, ordinal, key, test_run)
                 return test_run
 
             yield run
 
-    def _key(self, tree: str, replaced: Collection[str]) -> str:
+    def _key(self, tree: str, slots: Collection[str] | None, known: RunnerBaseline) -> str:
         workplace = self._suite.workplace
         plan, command = workplace.provided.plan, workplace.command
         inputs = [
             tree,
             self._suite.files,
-            sorted(replaced),
+            CANARIES,
+            None if slots is None else sorted(slots),
+            known.replaced,
+            known.to_json(),
             command.template,
             command.arguments,
             dict(command.environment),

@@ -179,8 +179,8 @@ class ChainProver:
         decides = (_image_id(work, found.image), options.backend, repr(options.limits))
         stored = StoredRuns(self._store, work.chain.id, stage.position)
         runs = ReferenceRuns(stored, suite, stage, options.runs, decides)
-        after, replaced = runs.after(tell)
-        found = replace(found, tampered=replaced)
+        after, baseline = runs.after(tell)
+        found = replace(found, baseline=baseline)
         if not after[0].usable:
             return replace(found, outcome=TESTS_UNUSABLE, reason=_reason(unusable("after", after[0])))
         earlier = [
@@ -189,7 +189,7 @@ class ChainProver:
             if proof.classes.f2p
         ]
         proof: Proof = prove(
-            runs.before(replaced, tell),
+            runs.before(baseline, tell),
             after,
             runner=suite.workplace.runner,
             files=suite.files,

@@ -13,19 +13,19 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-from environments.suites.runner import ManifestMarker, Sections, file_before
+from environments.suites.projectfiles import Part
+from environments.suites.runner import ManifestMarker, file_before
 from environments.suites.testlogs import Status, join
 
 ROOT = "/testbed"
 """Where the tree lies in a sandbox; reports name files by absolute paths."""
 
-STEERING = (r"\.?nycrc(?:\.\w+)?",)
+STEERING = (r"\.?nycrc(?:\.\w+)?", r"node_modules/(?s:.*)")
 PROJECT_FILES = (
     r"package\.json",
     r"babel\.config\.\w+",
     r"\.babelrc(?:\.\w+)?",
     r"tsconfig[^/]*\.json",
-    r"node_modules/(?s:.*)",
 )
 _ENDED = {
     "passed": Status.passed,
@@ -48,15 +48,9 @@ def id_of(path: str, titles: list[str]) -> str:
     return " > ".join(part for part in (relative, *titles) if part)
 
 
-def package_sections(runner: str) -> dict[str, Sections]:
+def package_sections(runner: str) -> dict[str, tuple[Part, ...]]:
     """The parts of a ``package.json`` that steer a runner: its own section, and what decides how any code is run."""
-    keys = ("scripts", "type", "babel", runner)
-
-    def sections(text: str) -> dict[str, Any]:
-        value = json.loads(text or "{}")
-        return {key: value[key] for key in keys if key in value}
-
-    return {"package.json": sections}
+    return {"package.json": (("scripts",), ("type",), ("babel",), (runner,))}
 
 
 def package_sign(runner: str, rank: int) -> ManifestMarker:

@@ -104,6 +104,7 @@ def check_state(classes: ClassifiedTests, on_base: Sequence[Statuses], on_state:
 
 
 PASSED = "passed"
+TAMPERED = "tampered"
 STATE_BROKEN = "state_broken"
 F2P_FAILED = "f2p_failed"
 P2P_BROKEN = "p2p_broken"
@@ -116,7 +117,7 @@ class Grade:
     """What the tests say of one attempt at a stage. `f2p_*` and `p2p_*` together hold every F2P and P2P test once."""
 
     outcome: str
-    """The first that holds: state_broken, f2p_failed, earlier_broken, p2p_broken, carried_failure, passed."""
+    """The first that holds: tampered, state_broken, f2p_failed, earlier_broken, p2p_broken, carried_failure, passed."""
     f2p_passed: tuple[str, ...] = ()
     f2p_failed: tuple[str, ...] = ()
     p2p_kept: tuple[str, ...] = ()
@@ -130,17 +131,27 @@ class Grade:
     """Failed on S_t and pass now."""
     done_early: tuple[str, ...] = ()
     """F2P that passed on S_t: no merit of this attempt."""
+    cheats: tuple[str, ...] = ()
+    """Why the run is not believed (`environments.suites.testruns.TestRun.cheats`): then it is ``tampered``."""
+    taken_back: tuple[str, ...] = ()
+    """What the graded copy has from the reference instead (`environments.checkouts.overlay.Overlay.taken_back`)."""
     still_failing: tuple[str, ...] = field(default=(), repr=False)
     """Not in the way of passing: tests that fail on B_t and on M_t."""
 
     @property
     def own_fault(self) -> bool:
         """Whether this attempt itself, not an earlier stage, is why it did not pass."""
-        return self.outcome in {F2P_FAILED, P2P_BROKEN, EARLIER_BROKEN}
+        return self.outcome in {TAMPERED, F2P_FAILED, P2P_BROKEN, EARLIER_BROKEN}
 
 
 def grade(
-    classes: ClassifiedTests, check: StateCheck, on_agent: Statuses, *, earlier_f2p: Collection[str] = ()
+    classes: ClassifiedTests,
+    check: StateCheck,
+    on_agent: Statuses,
+    *,
+    earlier_f2p: Collection[str] = (),
+    cheats: Sequence[str] = (),
+    taken_back: Sequence[str] = (),
 ) -> Grade:
     """Judge A_t by one run on it, with the stage's overlay.
 
@@ -159,12 +170,16 @@ def grade(
         CARRIED_FAILURE: tuple(test for test in p2p[1] if test in carried),
     }
     outcome = STATE_BROKEN if check.state_broken else next((name for name, tests in pieces.items() if tests), PASSED)
+    if cheats:
+        outcome = TAMPERED
     return Grade(
         outcome,
         f2p_passed=f2p[0],
         p2p_kept=p2p[0],
         carried_fixed=tuple(test for test in p2p[0] if test in carried),
         done_early=check.done_early,
+        cheats=tuple(cheats),
+        taken_back=tuple(taken_back),
         still_failing=_split(classes.failing, on_agent)[1],
         **pieces,
     )

@@ -9,8 +9,10 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
+from environments.suites.canaries.canary import Planter
+from environments.suites.projectfiles import Part
 from environments.suites.testlogs import Status
 
 Parser = Callable[[str], dict[str, Status]]
@@ -18,10 +20,6 @@ Parser = Callable[[str], dict[str, Status]]
 
 A log that was cut off, or that does not agree with its own counts, leaves no test passed: what passed is an error.
 """
-
-Sections = Callable[[str], dict[str, Any]]
-"""From the text of a project file to those parts of it, by name, that steer a runner. Raises `ValueError`, `TypeError`,
-`AttributeError` or `configparser.Error` for a text that is no such file."""
 
 PIPED = "2>&1 | cat >{report}; exit ${PIPESTATUS[0]}"
 """Behind a command whose output is the report: tests inherit a pipe, in which nothing that was written can be changed,
@@ -121,11 +119,16 @@ class Runner:
     steering: tuple[str, ...] = ()
     """Files that do nothing but tell the runner what to run and how to judge it."""
     project_files: tuple[str, ...] = ()
-    """Files that have other work too and can steer the runner: project files, transforms, the runner's own name."""
-    sections: Mapping[str, Sections] = field(default_factory=dict)
-    """By the name, in small letters, of a project file that can be read: its parts that steer the runner."""
+    """Files that have other work too and can steer the runner: project files, build scripts, transforms."""
+    shadows: tuple[str, ...] = ()
+    """Files that would be taken for the runner itself."""
+    sections: Mapping[str, tuple[Part, ...]] = field(default_factory=dict)
+    """By the name, in small letters, of a project file that can be read: its parts that steer the runner. Dependencies
+    are none."""
     own_names: OwnNames | None = None
     sign: ManifestMarker | None = None
+    plant: Planter | None = None
+    """Puts canaries into a test file; None where there are none for this runner."""
 
     @property
     def command(self) -> TestCommand:

@@ -11,7 +11,12 @@ from configparser import Error
 from functools import cache
 from typing import Any
 
+from environments.suites.projectfiles import FORMATS, ProjectFormat, get_part, set_part
 from environments.suites.runners import RUNNERS
+from environments.suites.setup_script import same_but_declared
+
+WHOLE = "file"
+"""In place of a section: the file as a whole."""
 
 
 def is_steering(path: bytes) -> bool:
@@ -26,12 +31,14 @@ def steering_files(paths: Iterable[bytes]) -> set[bytes]:
 
 
 def may_steer(path: bytes) -> bool:
-    """Whether a file that has other work too can steer a runner: project files, transforms, the runner's own name."""
-    return bool(
-        _ending(tuple(project_file for runner in RUNNERS.values() for project_file in runner.project_files)).search(
-            path
-        )
-    )
+    """Whether a file that has other work too can steer a runner: project files, scripts, its own name."""
+    patterns = tuple(pattern for runner in RUNNERS.values() for pattern in (*runner.project_files, *runner.shadows))
+    return bool(_ending(patterns).search(path))
+
+
+def shadows_runner(path: bytes) -> bool:
+    """Whether a file has the runner's own name: it is taken for the runner."""
+    return bool(_ending(tuple(pattern for runner in RUNNERS.values() for pattern in runner.shadows)).search(path))
 
 
 def steering_changed(path: bytes, old: bytes | None, new: bytes | None) -> tuple[str, ...]:
@@ -43,20 +50,52 @@ def steering_changed(path: bytes, old: bytes | None, new: bytes | None) -> tuple
     if old == new or not may_steer(path):
         return ()
     name = path.rpartition(b"/")[2].lower()
-    before, after = (_sections(name, text) for text in (old, new))
+    if name == b"setup.py":
+        return () if same_but_declared(old or b"", new or b"") else (WHOLE,)
+    before, after = (_values(name, text) for text in (old, new))
     if before is None or after is None:
-        return ("file",)
+        return (WHOLE,)
     return tuple(sorted(part for part in {*before, *after} if before.get(part) != after.get(part)))
 
 
-def _sections(name: bytes, text: bytes | None) -> dict[str, Any] | None:
-    """The steering sections of a project file; None where it has no reader here, or does not parse."""
-    try:
-        file, content = name.decode(), (text or b"").decode()
-        readers = [runner.sections[file] for runner in RUNNERS.values() if file in runner.sections]
-        return {part: value for sections in readers for part, value in sections(content).items()} if readers else None
-    except (ValueError, TypeError, AttributeError, Error, RecursionError):
+def with_steering_of(path: bytes, own: bytes, landed: bytes | None) -> bytes | None:
+    """A project file of the agent's with M_t's steering sections, all else as it was; None where it has to be M_t's as
+    a whole: neither format nor content can be read, or what was written does not read back."""
+    name = path.rpartition(b"/")[2].lower()
+    format_, parts = _parts(name)
+    if format_ is None:
         return None
+    try:
+        values, reference = format_.read(own.decode()), format_.read((landed or b"").decode())
+        for part in parts:
+            set_part(values, part, get_part(reference, part))
+        text = format_.write(values)
+        again = format_.read(text)
+    except _UNREADABLE:
+        return None
+    return text.encode() if again == values else None
+
+
+_UNREADABLE = (ValueError, TypeError, AttributeError, KeyError, Error, RecursionError)
+
+
+def _values(name: bytes, text: bytes | None) -> dict[str, Any] | None:
+    """The steering sections of a project file; None where it has no reader here, or does not parse."""
+    format_, parts = _parts(name)
+    if format_ is None:
+        return None
+    try:
+        read = format_.read((text or b"").decode())
+        found = {".".join(part): get_part(read, part) for part in parts}
+    except _UNREADABLE:
+        return None
+    return {part: value for part, value in found.items() if value is not None}
+
+
+def _parts(name: bytes) -> tuple[ProjectFormat | None, list[tuple[str, ...]]]:
+    file = name.decode(errors="replace")
+    parts = [part for runner in RUNNERS.values() for part in runner.sections.get(file, ())]
+    return FORMATS.get(file) if parts else None, list(dict.fromkeys(parts))
 
 
 @cache

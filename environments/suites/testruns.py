@@ -21,12 +21,14 @@ from __future__ import annotations
 import json
 import re
 import secrets
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib import resources
 from typing import ClassVar
 
 from environments.sandboxes.sandbox import Sandbox
+from environments.suites.baseline import RunnerBaseline
+from environments.suites.canaries.canary import Canary, is_fit, passed, without
 from environments.suites.runner import TestCommand
 from environments.suites.runners import RUNNERS
 from environments.suites.testlogs import Status, failures, read_events
@@ -65,8 +67,12 @@ class TestRun:
     """Why the run says nothing: runner_missing, report_too_large, or the name of a sandbox's error."""
     notes: tuple[str, ...] = ()
     """Signs that somebody meddled: foreign lines, gaps, tampered parts of the runner, distrusted passes."""
-    tampered: tuple[str, ...] = ()
-    """Functions of the runner that the code under test replaced."""
+    observed: RunnerBaseline = field(default_factory=RunnerBaseline)
+    """What was loaded and replaced in the runner."""
+    cheats: tuple[str, ...] = ()
+    """Why the run is not believed, each a line: a canary that passes, a function of the runner that was replaced."""
+    taken_back: tuple[str, ...] = ()
+    """What the tree's own changes do not count (`environments.checkouts.overlay.Overlay.taken_back`)."""
     __test__: ClassVar[bool] = False  # no class of tests, whatever pytest thinks of its name
 
     @property
@@ -82,17 +88,22 @@ def run_tests(
     *,
     timeout: float,
     workdir: str | None = None,
-    replaced_by_reference: Collection[str] = (),
+    baseline: RunnerBaseline | None = None,
+    canaries: Sequence[Canary] = (),
 ) -> TestRun:
     """Run the tests of these files (paths from the tree's root) once; `timeout` in seconds, for all of them.
 
-    Where the code under test replaced a function of the runner, no test passed: each pass is an error. Replacements
-    that the reference makes (`TestRun.tampered` of a run on M_t) are given as `replaced_by_reference` and left alone.
+    `canaries` stand in the files (`environments.suites.canaries`). Where one of them passes that has to fail or to be
+    skipped, or where a function of the runner was replaced, somebody cheats: no test passed, each pass is an error, and
+    `TestRun.cheats` says why. What the reference does itself is given as its `baseline` (`TestRun.observed` of a run on
+    M_t) and left alone; without one, the runner loads what it finds, and canaries say nothing.
 
     Raises what the sandbox raises (`SandboxError`): the engine's failures are no result. Without files nothing is run.
     """
     if not files:
         return TestRun({}, "", 0.0, 0)
+    known = baseline or RunnerBaseline()
+    expected = set(known.canaries or ())
     tools = f"/tmp/.{secrets.token_hex(12)}"
     report, key = f"{tools}/{secrets.token_hex(8)}", secrets.token_bytes(32)
     for name, content in _reporters().items():
@@ -103,6 +114,8 @@ def run_tests(
         "report": report,
         "runner": runner.name,
         "seconds": TEST_SECONDS,
+        "plugins": known.plugins,
+        "hooks": known.hooks,
         "arguments": [
             *(argument.replace("{tools}", tools) for argument in command.arguments),
             *runner.arguments(files),
@@ -123,37 +136,34 @@ def run_tests(
     if command.signed:
         events = read_events(log, key, timed_out=result.timed_out)
         infra = infra or (None if events.started or result.timed_out else "runner_missing")
-        tampered = tuple(what for what in events.tampered if what not in replaced_by_reference)
-        notes = [f"replaced in the runner: {what}" for what in tampered]
-        notes += [f"overruled: {test}" for test in events.overruled]
+        notes = [f"overruled: {test}" for test in events.overruled]
+        notes += [f"refused a hook of the tree: {what}" for what in events.refused]
         notes += [f"{events.foreign} foreign lines in the report"] if events.foreign else []
         notes += ["events are missing"] if events.gap else []
         complete = events.exit_code is not None
-        statuses = _doubted(events.statuses) if tampered else events.statuses
-        return TestRun(
-            statuses,
-            tail,
-            result.seconds,
-            result.exit_code,
-            result.timed_out,
-            complete,
-            infra,
-            tuple(notes),
-            events.tampered,
-        )
-    statuses = runner.parse(log.decode("utf-8", "replace"))
-    if result.exit_code in {126, 127} and not statuses:
-        infra = infra or "runner_missing"
-    statuses, distrusted = distrust(statuses, result.exit_code)
+        cheats = [f"replaced in the runner: {what}" for what in events.tampered if what not in known.replaced]
+        observed = RunnerBaseline(events.tampered, events.plugins, events.hooks)
+        statuses, run_notes = dict(events.statuses), tuple(notes)
+    else:
+        statuses = runner.parse(log.decode("utf-8", "replace"))
+        if result.exit_code in {126, 127} and not statuses:
+            infra = infra or "runner_missing"
+        statuses, run_notes = distrust(statuses, result.exit_code)
+        complete, cheats, observed = result.exit_code is not None, [], RunnerBaseline()
+    fit = [canary.slot for canary in canaries if is_fit(canary, statuses)]
+    cheats += [f"a test that must not pass passes: {slot}" for slot in passed(canaries, statuses) if slot in expected]
+    statuses = without(canaries, statuses)
     return TestRun(
-        statuses,
+        _doubted(statuses) if cheats else statuses,
         tail,
         result.seconds,
         result.exit_code,
         result.timed_out,
-        result.exit_code is not None,
+        complete,
         infra,
-        distrusted,
+        run_notes,
+        observed.with_canaries(fit),
+        tuple(cheats),
     )
 
 

@@ -179,7 +179,7 @@ def _run_once(suite: StageSuite, tree: str, look: Look) -> TestRun:
             workplace.command,
             suite.files,
             timeout=workplace.test_timeout,
-            replaced_by_reference=suite.replaced_by_reference,
+            baseline=suite.baseline,
         )
         look(sandbox)
     return run

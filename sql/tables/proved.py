@@ -72,6 +72,8 @@ class StageTests(Base):
     """JSON list: F2P tests of earlier stages that upstream removed or rewrote before M_t; they do not gate."""
     tampered: Mapped[str] = mapped_column(Text)
     """JSON list: functions of the runner that the reference itself replaces."""
+    baseline: Mapped[str] = mapped_column(Text, default="{}", server_default="{}")
+    """JSON object: what else M_t's runs show of the runner (`environments.suites.baseline.RunnerBaseline`)."""
     stage_image: Mapped[str | None] = mapped_column(String(255))
     """An image whose work folder is a checkout of S_t = B_t, where one was asked for (SWE-bench's harness needs it)."""
     seconds: Mapped[float]
@@ -101,6 +103,8 @@ class ReferenceRun(Base):
     """JSON list."""
     tampered: Mapped[str] = mapped_column(Text)
     """JSON list."""
+    baseline: Mapped[str] = mapped_column(Text, default="{}", server_default="{}")
+    """JSON object: as in `StageTests`, of this run."""
     tail: Mapped[str] = mapped_column(Text)
     seconds: Mapped[float]
     ran_at: Mapped[str] = mapped_column(String(32))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import tomllib
 from typing import NamedTuple
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from environments.checkouts.overlay import overlay
+from environments.checkouts.overlay import Blobs, overlay
 from environments.suites.steering import is_steering, may_steer, steering_changed
 from environments.suites.testfiles import choose, is_test_file
 from prchain.git.trees import TreeEntry
@@ -26,12 +27,11 @@ def test_test_files_are_those_of_the_landed_tree_whatever_the_agent_made_of_them
     landed = tree(src="ref", tests__test_new="N", tests__test_old="O2", tests__test_same="S")
     agent = tree(src="mine", tests__test_old="easy", tests__test_gone="G", tests__test_mine="X", tests__test_same="S")
     paths = [b"tests/test_new.py", b"tests/test_old.py", b"tests/test_gone.py", b"tests/test_same.py"]
-    result = overlay(agent, landed, paths)
+    base = tree(src="old", tests__test_old="O1", tests__test_gone="G", tests__test_same="S")
+    result = overlay(agent, landed, paths, base=base)
     after = laid(agent, result.changes)
-    assert after == tree(
-        src="mine", tests__test_new="N", tests__test_old="O2", tests__test_same="S", tests__test_mine="X"
-    )
-    assert result.overridden == (b"tests/test_gone.py", b"tests/test_old.py") and result.steering == ()
+    assert after == tree(src="mine", tests__test_new="N", tests__test_old="O2", tests__test_same="S")
+    assert result.taken_back == ("tests/test_mine.py", "tests/test_old.py")
 
 
 def test_files_of_earlier_stages_are_as_landed_too() -> None:
@@ -47,10 +47,10 @@ def test_a_mode_is_part_of_what_is_laid_over() -> None:
 def test_runner_files_are_as_landed_where_the_agent_added_changed_or_removed_them() -> None:
     landed = tree(conftest="C", pkg__conftest="P")
     agent = tree(conftest="lie", tests__conftest="new", src__sitecustomize="new", src__mine="M")
-    result = overlay(agent, landed, [])
+    result = overlay(agent, landed, [], base=landed)
     assert laid(agent, result.changes) == tree(conftest="C", pkg__conftest="P", src__mine="M")
-    names = (b"conftest.py", b"pkg/conftest.py", b"src/sitecustomize.py", b"tests/conftest.py")
-    assert result.steering == names and result.overridden == ()
+    names = ("conftest.py", "pkg/conftest.py", "src/sitecustomize.py", "tests/conftest.py")
+    assert result.taken_back == names
 
 
 _TREES = st.dictionaries(
@@ -65,9 +65,10 @@ def test_an_overlay_changes_nothing_else_and_is_done_at_once(
 ) -> None:
     changes = overlay(base, landed, paths).changes
     after = laid(base, changes)
-    for path in paths | {b"conftest.py"}:
+    tests = paths | {path for path in {*base, *landed} if path != b"a.py"}
+    for path in tests:
         assert after.get(path) == landed.get(path)
-    for path in base.keys() - paths - {b"conftest.py"}:
+    for path in base.keys() - tests:
         assert after.get(path) == base[path]
     assert overlay(after, landed, paths).changes == {} == overlay(landed, landed, paths).changes
 
@@ -87,6 +88,11 @@ def test_an_overlay_changes_nothing_else_and_is_done_at_once(
         b".cargo/config.toml",
         b".mvn/maven.config",
         b".config/nextest.toml",
+        b"node_modules/jest/index.js",
+        b"evil-1.0.dist-info/entry_points.txt",
+        b"src/till.egg-info/entry_points.txt",
+        b"src/evil.pth",
+        b"hatch_build.py",
     ],
 )
 def test_files_that_only_steer_a_runner_are_known(path: bytes) -> None:
@@ -108,9 +114,9 @@ class Change(NamedTuple):
 CHANGES = [
     Change("pyproject.toml", "[project]\ndependencies=[]\n", "[project]\ndependencies=['x']\n", ()),
     Change("pyproject.toml", "", "[tool.pytest.ini_options]\naddopts='-k nothing'\n", ("tool.pytest",)),
-    Change("pyproject.toml", "", "[project.entry-points.pytest11]\nx='x'\n", ("pytest11",)),
+    Change("pyproject.toml", "", "[project.entry-points.pytest11]\nx='x'\n", ("project.entry-points.pytest11",)),
     Change("pyproject.toml", "", "no toml", ("file",)),
-    Change("pyproject.toml", "", "tool = 3", ("file",)),
+    Change("pyproject.toml", "", "tool = 3", ()),
     Change("setup.cfg", "[tool:pytest]\naddopts=-q\n", "[metadata]\nname=x\n", ("tool:pytest",)),
     Change("setup.cfg", "[metadata]\nname=x\n", "[metadata]\nname=y\n", ()),
     Change("tox.ini", "", "[pytest]\naddopts=-q\n", ("pytest",)),
@@ -121,9 +127,9 @@ CHANGES = [
         "Cargo.toml", "[package]\nname='x'\n", "[package]\nname='x'\n[[test]]\nname='a'\nharness=false\n", ("test",)
     ),
     Change("Cargo.toml", "[dependencies]\n", "[dependencies]\nserde='1'\n", ()),
-    Change("pom.xml", "<a/>", "<b/>", ("file",)),
+    Change("pom.xml", "<a/>", "<a><build><plugins/></build></a>", ("build",)),
+    Change("pom.xml", "<a/>", "<b", ("file",)),
     Change("build.rs", "", "fn main() {}", ("file",)),
-    Change("node_modules/jest/index.js", "", "x", ("file",)),
     Change("src/cart.py", "", "x", ()),
 ]
 
@@ -207,3 +213,109 @@ def test_the_number_of_files_is_bounded_but_never_cuts_the_stages_own() -> None:
 def test_a_test_near_the_changed_source_is_found(parser: str, source: str, test: str) -> None:
     tree = [source, test]
     assert choose(parser, tree, test_patch=[], source_patch=[source]) == (test,)
+
+
+def contents() -> tuple[dict[str, bytes], Blobs]:
+    """A store of blobs that are named by their content."""
+    made: dict[str, bytes] = {}
+
+    def write(content: bytes) -> str:
+        made[str(len(made))] = content
+        return str(len(made) - 1)
+
+    return made, Blobs(lambda names: [made[name] for name in names], write)
+
+
+def graded(path: str, base: str | None, landed: str | None, own: str | None) -> tuple[str | None, tuple[str, ...]]:
+    """A project file in the graded copy, and what is taken back."""
+    made, blobs = contents()
+    trees = [
+        {} if text is None else {path.encode(): TreeEntry("100644", blobs.write(text.encode()))}
+        for text in (own, landed, base)
+    ]
+    result = overlay(trees[0], trees[1], [], base=trees[2], blobs=blobs)
+    entry = {**trees[0], **result.changes}.get(path.encode())
+    return None if entry is None else made[entry.blob].decode(), result.taken_back
+
+
+OLD = "[project]\nname = 'till'\n[tool.pytest.ini_options]\naddopts = '-q'\n"
+
+
+def test_a_project_file_keeps_what_the_agent_did_and_steers_as_the_reference() -> None:
+    own = OLD.replace("-q", "-p evilplug") + "[project.scripts]\ntill = 'till:main'\n"
+    landed = OLD + "[tool.ruff]\nline-length = 100\n"
+    text, back = graded("pyproject.toml", OLD, landed, own)
+    assert tomllib.loads(text or "") == {
+        "project": {"name": "till", "scripts": {"till": "till:main"}},
+        "tool": {"pytest": {"ini_options": {"addopts": "-q"}}},
+    }
+    assert back == ("pyproject.toml: tool.pytest",)
+
+
+@pytest.mark.parametrize(
+    ("path", "own", "back"),
+    [
+        ("pyproject.toml", OLD + "[project.entry-points.pytest11]\nx = 'evil'\n", "project.entry-points.pytest11"),
+        ("pyproject.toml", OLD + "[build-system]\nbackend-path = ['.']\n", "build-system.backend-path"),
+        ("setup.cfg", "[tool:pytest]\naddopts = -p evil\n", "tool:pytest"),
+        ("setup.cfg", "[options.entry_points]\npytest11 =\n  x = evil\n", "options.entry_points.pytest11"),
+        ("tox.ini", "[pytest]\npython_functions = none\n", "pytest"),
+        ("package.json", '{"jest": {"testRunner": "./evil.js"}}', "jest"),
+        ("Cargo.toml", "[[test]]\nname = 'a'\nharness = false\n", "test"),
+        ("setup.py", "import os\nos.system('x')\n", "file"),
+        ("build.rs", "fn main() {}", "file"),
+        ("pytest.py", "x = 1", "the runner's name"),
+        ("_pytest/__init__.py", "", "the runner's name"),
+    ],
+)
+def test_what_steers_a_runner_in_a_file_that_the_agent_added_is_taken_back(path: str, own: str, back: str) -> None:
+    text, found = graded(path, None, None, own)
+    assert f"{path}: {back}" in found
+    assert not any(word in (text or "") for word in ("evil", "harness", "backend-path"))
+
+
+@pytest.mark.parametrize(
+    ("path", "base", "own"),
+    [
+        ("pyproject.toml", OLD, OLD + "[project.optional-dependencies]\nx = ['y>=2']\n"),
+        ("setup.cfg", "[options]\ninstall_requires = a\n", "[options]\ninstall_requires =\n  a\n  b\n"),
+        ("package.json", '{"dependencies": {}}', '{"dependencies": {"left-pad": "1"}}'),
+        ("Cargo.toml", "[dependencies]\n", "[dependencies]\nserde = '1'\n"),
+        (
+            "setup.py",
+            "from setuptools import setup\nsetup(name='till', install_requires=[])\n",
+            "from setuptools import setup\n"
+            "setup(name='till', install_requires=['a'], entry_points={'console_scripts': ['till = till:main']})\n",
+        ),
+        ("pytest.py", "a = 1", "a = 2"),
+        (
+            "pom.xml",
+            '<project xmlns="urn:m"><build><plugins/></build></project>',
+            '<project xmlns="urn:m"><dependencies><dependency/></dependencies><build><plugins/></build></project>',
+        ),
+        ("go.mod", "module x", "module x\nrequire y v1.0.0"),
+        ("docs/conf.py", "a = 1", "a = 2"),
+    ],
+)
+def test_dependencies_and_other_work_are_never_taken_back(path: str, base: str, own: str) -> None:
+    assert graded(path, base, base, own) == (own, ())
+    assert graded(path, base, base + "\n" if path.endswith((".py", ".mod")) else base, own) == (own, ())
+
+
+def test_a_setup_script_that_registers_a_plugin_of_the_runner_is_the_reference_s() -> None:
+    base = "from setuptools import setup\nsetup(name='till')\n"
+    own = "from setuptools import setup\nsetup(name='till', entry_points={'pytest11': ['x = evil']})\n"
+    assert graded("setup.py", base, base, own) == (base, ("setup.py: file",))
+
+
+def test_what_the_reference_changed_is_not_told_of_a_tree_that_has_it_from_before() -> None:
+    landed = OLD.replace("-q", "-v")
+    assert graded("pyproject.toml", OLD, landed, OLD) == (OLD, ())
+    assert graded("pyproject.toml", OLD, landed, landed) == (landed, ())
+
+
+@pytest.mark.parametrize("own", ["no toml [", "[tool]\npytest = 3\n[[tool.x]]\n", "\0", "[tool.pytest]\na = nan\n"])
+def test_a_project_file_that_cannot_be_mended_is_the_reference_s(own: str) -> None:
+    text, back = graded("pyproject.toml", OLD, OLD, own)
+    assert back in (("pyproject.toml: tool.pytest",), ("pyproject.toml: file",))
+    assert tomllib.loads(text or "")["tool"]["pytest"] == {"ini_options": {"addopts": "-q"}}

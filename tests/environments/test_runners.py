@@ -133,7 +133,7 @@ def test_a_new_runner_is_one_module_and_one_recipe(rspec: ImagePlan) -> None:
         {b".rspec": TreeEntry("100644", "M")},
         {b".rspec": TreeEntry("100644", "A"), b"a.rb": TreeEntry("100644", "A")},
     )
-    assert overlay(agents, landed, []).steering == (b".rspec",)
+    assert overlay(agents, landed, [], base=landed).taken_back == (".rspec",)
 
 
 @pytest.mark.parametrize(

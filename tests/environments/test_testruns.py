@@ -299,8 +299,8 @@ def test_a_replaced_function_of_the_runner_takes_every_pass_away_unless_the_refe
     files = {FILE: CHECK, "conftest.py": patch, "till.py": WRONG}
     ended = run(tmp_path, files)
     assert set(ended.statuses.values()) == {Status.error}
-    assert ended.tampered == ("python.Function.runtest",)
-    trusted = run(tmp_path, files, replaced_by_reference=ended.tampered)
+    assert ended.observed.replaced == ("python.Function.runtest",)
+    trusted = run(tmp_path, files, baseline=ended.observed)
     assert set(trusted.statuses.values()) == {Status.passed} and trusted.notes == ()
 
 
@@ -378,7 +378,7 @@ def test_one_test_without_end_fails_and_leaves_the_others_their_time(
         "test_d": "error",
         "test_own_alarm": "passed",
     }
-    assert ended.usable and ended.complete and not ended.tampered
+    assert ended.usable and ended.complete and not ended.cheats
     (tmp_path / "unittest").mkdir()
     ended = run(tmp_path / "unittest", {FILE: SLOW, "tests/__init__.py": ""}, UNITTEST, timeout=40)
     assert {name.rpartition(".")[2]: str(status) for name, status in ended.statuses.items()} == {

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -163,15 +164,21 @@ def test_the_runners_functions_that_the_reference_replaces_are_left_alone(tmp_pa
 
     def tampering(*args: Any, **named: Any) -> Any:
         run = run_tests(*args, **named)
-        calls.append(tuple(named["replaced_by_reference"]))
-        return type(run)(run.statuses, run.tail, run.seconds, run.exit_code, tampered=("runner.call",))
+        calls.append(tuple(named["baseline"].replaced))
+        return type(run)(
+            run.statuses,
+            run.tail,
+            run.seconds,
+            run.exit_code,
+            observed=replace(run.observed, replaced=("runner.call",)),
+        )
 
     with stage_world(tmp_path) as world, pytest.MonkeyPatch.context() as patch:
         patch.setattr("environments.workplace.run_tests", tampering)
         single = world.add_chain((1,), strategy="single")
         assert validate(world, runs=2, chain=single).counts == {PROVED: 1}
         assert calls == [(), ("runner.call",), ("runner.call",), ("runner.call",), ("runner.call",)]
-        assert {stage.tampered for stage in world.stages(single)} == {("runner.call",)}
+        assert {stage.baseline.replaced for stage in world.stages(single)} == {("runner.call",)}
         before, count = facts(world), len(calls)
         with world.store.transaction() as tx:
             tx.delete(Validation, chain_id=single)

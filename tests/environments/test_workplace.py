@@ -18,6 +18,7 @@ from environments.proofs.stage_images import stage_image
 from environments.sandboxes import leftovers
 from environments.sandboxes.engine import IMAGE_LABEL, connect
 from environments.sandboxes.sandbox import ResourceLimits, Sandbox
+from environments.suites.baseline import RunnerBaseline
 from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun
 from environments.workplace import StageSuite, TestBench, Workplace
@@ -125,8 +126,8 @@ def test_what_an_agent_did_to_the_tests_that_are_run_does_not_count(world: Stage
 
 
 def test_stored_files_are_run_and_no_others(world: StageWorld) -> None:
-    suite = suite_of(world, 3, files=["tests/test_cart.py"], replaced_by_reference=("b", "a"))
-    assert (suite.files, suite.replaced_by_reference) == (("tests/test_cart.py",), ("a", "b"))
+    suite = suite_of(world, 3, files=["tests/test_cart.py"], baseline=RunnerBaseline(("b", "a")))
+    assert (suite.files, suite.baseline.replaced) == (("tests/test_cart.py",), ("b", "a"))
     assert set(suite.run(world.chain.stages[2].landed).statuses) == {
         "tests.test_cart.Case.test_empty",
         "tests.test_cart.Case.test_sale",

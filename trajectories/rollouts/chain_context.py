@@ -61,9 +61,7 @@ def stage_suite(workplace: Any, stage: StageTask, patches: Sequence[StagePatch])
     """The suite of a stage, with the test files that its validation chose."""
     assert isinstance(workplace, Workplace) and stage.tests is not None
     tests = stage.tests
-    return StageSuite.of(
-        workplace, stage.stage, patches, files=tests.files, replaced_by_reference=tests.replaced_by_reference
-    )
+    return StageSuite.of(workplace, stage.stage, patches, files=tests.files, baseline=tests.baseline)
 
 
 class ChainContext:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Any
 
 from environments.suites.outcomes import Grade, StateCheck, check_state, grade
 from environments.suites.testlogs import Status
+from environments.suites.testruns import TestRun
 from prchain.errors import RefreshFailed
 from trajectories.rollouts.state import RolloutContext
 from trajectories.task import StageTask
@@ -29,7 +31,7 @@ class HiddenTests:
         if start_tree == chain_context.trees.tree_of(self._stage.stage.base):
             return StateCheck()
         classes = self._tests.classes
-        return check_state(classes, self._tests.before, self._statuses(start_tree, classes.p2p))
+        return check_state(classes, self._tests.before, self._run(start_tree, classes.p2p).statuses)
 
     def grade(self, tree: str, checked: Mapping[str, Any]) -> Grade | None:
         """The grade of A_t by a test run; `checked` holds the stored fields of the `StateCheck` of S_t."""
@@ -42,10 +44,11 @@ class HiddenTests:
         classes = self._tests.classes
         expected = {*classes.f2p, *classes.p2p} - {*check.carried_failure}
         earlier = self._rollout.chain_context.task.earlier_f2p(self._stage.position)
-        return grade(classes, check, self._statuses(tree, expected), earlier_f2p=earlier)
+        run = self._run(tree, expected)
+        return grade(classes, check, run.statuses, earlier_f2p=earlier, cheats=run.cheats, taken_back=run.taken_back)
 
-    def _statuses(self, tree: str, expected: Collection[str]) -> Mapping[str, Status]:
-        """Test id to status on a tree; empty where the tree cannot be made ready to run.
+    def _run(self, tree: str, expected: Collection[str]) -> TestRun:
+        """What the tests say of a tree; nothing where the tree cannot be made ready to run.
 
         There is a second run where the first is not usable (out of time or memory, lost), or where an `expected` test
         does not pass; a test that passes in it counts as passed. Some tests that always passed in validation are flaky
@@ -54,10 +57,11 @@ class HiddenTests:
         suite = self._rollout.chain_context.suite(self._stage)
         try:
             first = suite.run(tree)
-            if first.usable and all(first.statuses.get(test) is Status.passed for test in expected):
-                return first.statuses
+            if first.cheats or (first.usable and all(first.statuses.get(it) is Status.passed for it in expected)):
+                return first
             second = suite.run(tree)
         except RefreshFailed:
-            return {}
+            return TestRun({}, "", 0.0, None)
         passed = {test: status for test, status in second.statuses.items() if status is Status.passed}
-        return {**second.statuses, **first.statuses, **passed} if first.usable else second.statuses
+        statuses = {**second.statuses, **first.statuses, **passed} if first.usable else second.statuses
+        return replace(second, statuses=statuses)

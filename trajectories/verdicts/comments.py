@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from pydantic import BaseModel, Field, field_validator
 
-from environments.suites.outcomes import Grade
+from environments.suites.outcomes import TAMPERED, Grade
 from prchain.errors import BadReply, ContextTooLong
 from prchain.excerpt import cut
 from prchain.leaks import Finding, leak_words, until_clean
@@ -108,6 +108,9 @@ def comment_for_agent(
     those of the judge's question. Raises `LlmError` if the endpoint, the budget or the script fails.
     """
     gate = Gate(gate)
+    if grade is not None and grade.outcome == TAMPERED:
+        # What betrays a cheat is of use to the next one.
+        return AgentComment(NEUTRAL, neutral=True)
     comment = AgentComment("")
     if gate is not Gate.TESTS and judgement and judgement.comment and judgement.accepts(threshold) is False:
         comment = _checked_comment(

@@ -8,7 +8,8 @@ Pure. Judge and tests each say yes, no or nothing:
   broken before the attempt: then nobody can tell what the attempt did.
 
 ``both`` and ``either`` are AND and OR of Kleene's three-valued logic: one no decides ``both`` and one yes decides
-``either``, whatever the other says; nothing never counts as yes or no. So an attempt is *unscored* (`Decision.accepted`
+``either``, whatever the other says; nothing never counts as yes or no. Tests that were tampered with reject under every
+gate, also where they do not count otherwise. So an attempt is *unscored* (`Decision.accepted`
 is None) exactly if a missing answer could still change the decision.
 """
 
@@ -16,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from environments.suites.outcomes import PASSED, STATE_BROKEN, Grade
+from environments.suites.outcomes import PASSED, STATE_BROKEN, TAMPERED, Grade
 from trajectories.options import Gate
 from trajectories.verdicts.judge import Judgement
 
@@ -35,6 +36,8 @@ def decide(gate: Gate | str, threshold: float, judgement: Judgement | None, grad
     if not 0 <= threshold <= 1:
         raise ValueError(f"a threshold is between 0 and 1, not {threshold}")
     judge = judgement.accepts(threshold) if judgement else None
+    if grade is not None and grade.outcome == TAMPERED:
+        return Decision(False, _tests_reason(grade))
     tests = grade_accepts(grade)
     reasons = (_judge_reason(judgement, threshold), _tests_reason(grade))
     match gate:

@@ -1,7 +1,9 @@
 """Runs pytest or unittest and signs what becomes of every test; see `environments.suites.testlogs.events`.
 
 Runs as a script inside a sandbox. Standard input holds one JSON object: ``key`` (hex), ``report`` (path of the log),
-``runner`` (pytest or unittest), ``arguments``, and ``seconds``, which one test may take. The key never stands in the
+``runner`` (pytest or unittest), ``arguments``, ``seconds``, which one test may take, and for pytest ``plugins`` (those
+that are loaded, by entry point; null: all that are installed) and ``hooks`` (files of the tree that may implement
+hooks; null: any). The key never stands in the
 environment, in the command line or in a file, all of which the code under test could read.
 """
 
@@ -133,6 +135,44 @@ class PytestReporter:
         self._say("end", exit=code)
 
 
+class HookGuard:
+    """A pytest plugin: says which plugins and which files of the tree implement hooks, and takes others of the tree out
+    again."""
+
+    def __init__(self, log: Log, allowed: list[str] | None) -> None:
+        self._say = log.say
+        self._allowed = allowed
+        self._root = os.path.realpath(os.getcwd()) + os.sep
+
+    def pytest_plugin_registered(self, plugin: Any, manager: Any) -> None:
+        path = self._of_tree(plugin)
+        if path is None:
+            return
+        if self._allowed is None or path in self._allowed:
+            self._say("hook", what=path)
+            return
+        self._say("refused", what=path)
+        manager.unregister(plugin)
+
+    def pytest_configure(self, config: Any) -> None:
+        if self._allowed is not None:
+            return
+        for plugin, _ in config.pluginmanager.list_plugin_distinfo():
+            name = config.pluginmanager.get_name(plugin)
+            if name:
+                self._say("plugin", what=name)
+
+    def _of_tree(self, plugin: Any) -> str | None:
+        """The file of a plugin, relative to the root of the tree; None for what is not of the tree."""
+        module = plugin
+        if not isinstance(plugin, type(sys)):
+            module = sys.modules.get(getattr(plugin, "__module__", "") or "")
+        file = os.path.realpath(getattr(module, "__file__", None) or os.sep)
+        if not file.startswith(self._root) or "site-packages" in file:
+            return None
+        return file[len(self._root) :]
+
+
 def _watched() -> dict[str, Any]:
     """The code of functions that decide on pass or fail, so that a replaced one is noticed."""
     import unittest.case
@@ -151,6 +191,7 @@ def _watched() -> dict[str, Any]:
         "python.pytest_pyfunc_call": _pytest.python.pytest_pyfunc_call,
         "python.Function.runtest": _pytest.python.Function.runtest,
         "unittest.TestCase.run": unittest.case.TestCase.run,
+        "unittest.TestCase._callTestMethod": getattr(unittest.case.TestCase, "_callTestMethod", None),
         "unittest.TestCase.fail": unittest.case.TestCase.fail,
         "unittest.TestCase.assertEqual": unittest.case.TestCase.assertEqual,
         "unittest.TestCase.assertTrue": unittest.case.TestCase.assertTrue,
@@ -158,14 +199,25 @@ def _watched() -> dict[str, Any]:
     return {name: getattr(place, "__code__", None) for name, place in places.items()}
 
 
-def run_pytest(log: Log, arguments: list[str], clock: Clock) -> int:
+def run_pytest(log: Log, order: dict[str, Any], clock: Clock) -> int:
     """Run pytest in this process."""
     import pytest
 
     reporter = PytestReporter(log)
 
     class PhaseLimits:
-        """Each phase of a test has the time anew: what goes wrong outside of them would end the session."""
+        """Each phase of a test has the time anew: what goes wrong outside of them would end the session. All tests
+        run, in this process, whatever the project's configuration says."""
+
+        @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+        def pytest_cmdline_main(self, config: Any) -> Any:
+            option = config.option
+            option.maxfail = 0
+            if hasattr(option, "numprocesses"):  # of pytest-xdist
+                option.numprocesses, option.dist, option.tx = None, "no", []
+            if hasattr(option, "stepwise"):
+                option.stepwise = False
+            yield
 
         @pytest.hookimpl(hookwrapper=True, tryfirst=True)
         def pytest_runtest_setup(self) -> Any:
@@ -191,12 +243,16 @@ def run_pytest(log: Log, arguments: list[str], clock: Clock) -> int:
             yield
 
     log.say("start", runner="pytest")
-    code = int(pytest.main(arguments, plugins=[reporter, PhaseLimits()]))
+    arguments, plugins = list(order["arguments"]), order["plugins"]
+    if plugins is not None:
+        os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+        arguments = [*(part for name in plugins for part in ("-p", name)), *arguments]
+    code = int(pytest.main(arguments, plugins=[HookGuard(log, order["hooks"]), reporter, PhaseLimits()]))
     reporter.finish(code)
     return code
 
 
-def run_unittest(log: Log, names: list[str], clock: Clock) -> int:
+def run_unittest(log: Log, order: dict[str, Any], clock: Clock) -> int:
     """Run the modules of these names with unittest in this process."""
     import unittest
 
@@ -243,7 +299,7 @@ def run_unittest(log: Log, names: list[str], clock: Clock) -> int:
             super().addSubTest(test, subtest, err)
 
     log.say("start", runner="unittest")
-    suite = unittest.defaultTestLoader.loadTestsFromNames(names)
+    suite = unittest.defaultTestLoader.loadTestsFromNames(order["arguments"])
     pending = [suite]
     while pending:
         for test in pending.pop():
@@ -272,7 +328,7 @@ def main() -> int:
     if run is run_pytest:
         import pytest  # noqa: F401
     sys.path[0] = os.getcwd()  # as `python -m pytest` has it, in place of the folder of this script
-    return run(log, order["arguments"], Clock(order["seconds"]))
+    return run(log, order, Clock(order["seconds"]))
 
 
 if __name__ == "__main__":

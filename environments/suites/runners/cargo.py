@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Collection, Sequence
-from typing import Any
 
 from environments.suites.runner import PIPED, Runner
 from environments.suites.testlogs import Status, join
@@ -85,11 +83,6 @@ def file_of(test: str, files: Collection[str]) -> str | None:
     return path if path in files else None
 
 
-def _sections(text: str) -> dict[str, Any]:
-    table = tomllib.loads(text)
-    return {key: table[key] for key in ("test", "lib", "bin", "profile", "build-dependencies") if key in table}
-
-
 RUNNER = Runner(
     name="cargo",
     template=f"cargo test --offline --no-fail-fast --color never {{files}} {PIPED}",
@@ -101,5 +94,5 @@ RUNNER = Runner(
     file_of=file_of,
     steering=(r"\.nextest\.toml", r"(?:\.cargo|\.config)/[^/]*(?:config|nextest|extensions)[^/]*"),
     project_files=(r"cargo\.toml", r"build\.rs"),
-    sections={"cargo.toml": _sections},
+    sections={"cargo.toml": (("test",), ("profile",), ("lib", "test"), ("lib", "harness"), ("package", "build"))},
 )

@@ -91,5 +91,4 @@ RUNNER = Runner(
     parse=parse_go,
     signed=False,
     arguments=packages,
-    project_files=(r"go\.(?:mod|work)",),
 )

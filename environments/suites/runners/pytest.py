@@ -11,10 +11,11 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from configparser import ConfigParser, Error, RawConfigParser
+from configparser import ConfigParser, Error
 from fnmatch import fnmatchcase
 from typing import Any
 
+from environments.suites.canaries.python import plant_pytest
 from environments.suites.runner import OwnNames, Runner, file_before
 from environments.suites.testlogs import Status, join
 
@@ -129,21 +130,24 @@ def _table(values: Any, name: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _pyproject_parts(text: str) -> dict[str, Any]:
-    """The parts of a ``pyproject.toml`` that steer pytest."""
-    table = tomllib.loads(text)
-    tools = table.get("tool", {})
-    found = {f"tool.{key}": tools[key] for key in ("pytest", "coverage") if key in tools}
-    plugins = table.get("project", {}).get("entry-points", {}).get("pytest11")
-    return {**found, "pytest11": plugins} if plugins else found
+_GROUP = "pytest11"
+"""Of entry points: plugins of pytest."""
 
-
-def _ini_parts(text: str) -> dict[str, Any]:
-    """Those of a ``setup.cfg`` or ``tox.ini``."""
-    parser = RawConfigParser(strict=False)
-    parser.read_string(text)
-    return {part: dict(parser[part]) for part in ("tool:pytest", "pytest") if parser.has_section(part)}
-
+_PYPROJECT = (
+    ("tool", "pytest"),
+    ("tool", "coverage"),
+    ("project", "entry-points", _GROUP),
+    ("tool", "poetry", "plugins", _GROUP),
+    ("tool", "flit", "entrypoints", _GROUP),
+    # What runs when the tree is installed.
+    ("build-system", "build-backend"),
+    ("build-system", "backend-path"),
+    ("tool", "hatch", "build", "hooks"),
+    ("tool", "hatch", "metadata", "hooks"),
+    ("tool", "setuptools", "cmdclass"),
+    ("tool", "poetry", "build"),
+    ("tool", "pdm", "build"),
+)
 
 RUNNER = Runner(
     name="pytest",
@@ -154,15 +158,21 @@ RUNNER = Runner(
     files=r"(?:^|/)(?:test_[^/]*|[^/]*_test)\.py$",
     parse=parse_pytest,
     file_of=file_before("::"),
-    steering=(r"conftest\.py", r"\.?pytest\.(?:ini|toml)", r"(?:site|user)customize\.py"),
-    project_files=(
-        r"pyproject\.toml",
-        r"setup\.cfg",
-        r"tox\.ini",
-        r"pytest\.py",
-        r"_?pytest/__init__\.py",
-        r"pluggy/__init__\.py",
+    steering=(
+        r"conftest\.py",
+        r"\.?pytest\.(?:ini|toml)",
+        r"(?:site|user)customize\.py",
+        r"[^/]+\.(?:dist|egg)-info(?:/.*)?",
+        r"[^/]*\.(?:pth|egg-link)",
+        r"hatch_build\.py",
     ),
-    sections={"pyproject.toml": _pyproject_parts, "setup.cfg": _ini_parts, "tox.ini": _ini_parts},
+    project_files=(r"pyproject\.toml", r"setup\.cfg", r"tox\.ini", r"setup\.py"),
+    shadows=(r"pytest\.py", r"_?pytest/__init__\.py", r"pluggy/__init__\.py", r"_?pytest_[^/]*\.pth"),
+    sections={
+        "pyproject.toml": _PYPROJECT,
+        "setup.cfg": (("tool:pytest",), ("pytest",), ("options.entry_points", _GROUP), ("options", "cmdclass")),
+        "tox.ini": (("tool:pytest",), ("pytest",)),
+    },
     own_names=OwnNames(CONFIG_FILES, python_files, is_named_by),
+    plant=plant_pytest,
 )

@@ -77,5 +77,6 @@ RUNNER = Runner(
     separator=",",
     file_of=file_of,
     steering=(r"\.mvn/[^/]*(?:config|nextest|extensions)[^/]*",),
-    project_files=(r"pom\.xml", r"build\.gradle(?:\.kts)?"),
+    project_files=(r"pom\.xml",),
+    sections={"pom.xml": (("build",), ("profiles",))},
 )

@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Sequence
 from itertools import pairwise
 
+from environments.suites.canaries.python import plant_unittest
 from environments.suites.runner import Runner
 from environments.suites.testlogs import Status, join
 
@@ -75,5 +76,6 @@ RUNNER = Runner(
     arguments=modules,
     file_of=file_of,
     steering=(r"(?:site|user)customize\.py",),
-    project_files=(r"unittest/__init__\.py",),
+    shadows=(r"unittest/__init__\.py", r"unittest\.py"),
+    plant=plant_unittest,
 )

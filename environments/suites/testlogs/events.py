@@ -8,7 +8,8 @@ the log are seen and dropped. An event carries its number: a line that is taken 
 
 Events: ``start``; ``collected`` and ``begin`` (``id``); ``result`` (``id``, ``s``; a test may have several, the worst
 stands); ``done`` (``id`` of a file that began: it is no test, and stays only where it has a result); ``overruled``
-and ``tampered`` (``what``); ``end`` (``exit``: the runner's own exit code).
+and ``tampered`` (``what``); ``plugin``, ``hook`` and ``refused`` (``what`` the runner loads, or not);
+``end`` (``exit``: the runner's own exit code).
 """
 
 from __future__ import annotations
@@ -39,6 +40,12 @@ class EventLog:
     """Events are missing before the last one."""
     tampered: tuple[str, ...] = ()
     """Parts of the runner that the code under test replaced."""
+    plugins: tuple[str, ...] | None = None
+    """The installed plugins that the runner loaded, in order; None where it was told which ones, or has none."""
+    hooks: tuple[str, ...] = ()
+    """Files of the tree that implement hooks of the runner."""
+    refused: tuple[str, ...] = ()
+    """Those that were not let in."""
     overruled: tuple[str, ...] = ()
     """Tests whose failure a hook turned into a pass; they have failed."""
 
@@ -52,6 +59,7 @@ def read_events(log: bytes, key: bytes, *, timed_out: bool = False) -> EventLog:
     open_tests: dict[str, None] = {}
     tampered: list[str] = []
     overruled: list[str] = []
+    named: dict[str, list[str]] = {"plugin": [], "hook": [], "refused": []}
     started, exit_code, expected, gap = False, None, 0, False
     events = _Events(log, key)
     for event in events:
@@ -70,6 +78,8 @@ def read_events(log: bytes, key: bytes, *, timed_out: bool = False) -> EventLog:
             tampered.append(str(event.get("what")))
         elif kind == "overruled":
             overruled.append(str(event.get("what")))
+        elif kind in named:
+            named[kind].append(str(event.get("what")))
         elif isinstance(test, str):
             if kind == "collected":
                 statuses.setdefault(test, Status.collected)
@@ -86,7 +96,10 @@ def read_events(log: bytes, key: bytes, *, timed_out: bool = False) -> EventLog:
     for test in open_tests:
         statuses[test] = worst((statuses[test], Status.timed_out if timed_out else Status.error))
     replaced, judged = (tuple(dict.fromkeys(ids)) for ids in (tampered, overruled))
-    return EventLog(statuses, started, exit_code, events.foreign, gap, replaced, judged)
+    plugins, hooks, refused = (tuple(dict.fromkeys(names)) for names in named.values())
+    return EventLog(
+        statuses, started, exit_code, events.foreign, gap, replaced, plugins or None, hooks, refused, judged
+    )
 
 
 class _Events:

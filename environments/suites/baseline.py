@@ -1,0 +1,46 @@
+"""What a test run on the reference, M_t, shows of its runner: what graded runs may hold as well."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerBaseline:
+    """What is loaded and replaced in the runner when the reference's own tests run: there nobody cheats."""
+
+    replaced: tuple[str, ...] = ()
+    """Functions of the runner that the project itself replaces."""
+    plugins: tuple[str, ...] | None = None
+    """The installed plugins that are loaded, by the names of their entry points, in order; None: not known, the runner
+    loads what it finds."""
+    hooks: tuple[str, ...] | None = None
+    """Files of the tree that implement hooks: ``conftest.py`` files, and plugins of its own; None: not known."""
+    canaries: tuple[str, ...] | None = None
+    """The slots of `environments.suites.canaries` that are reported as they have to be; None: not known."""
+
+    @property
+    def own_plugins(self) -> tuple[str, ...]:
+        """The files of `hooks` that are no ``conftest.py``: a project that is a plugin of its runner has some, and
+        against these only canaries guard."""
+        return tuple(path for path in self.hooks or () if path.rpartition("/")[2] != "conftest.py")
+
+    def with_canaries(self, slots: Collection[str]) -> RunnerBaseline:
+        """The same with these slots."""
+        return replace(self, canaries=tuple(sorted(slots)))
+
+    def to_json(self) -> str:
+        """JSON without `replaced`, which has a column of its own."""
+        values = asdict(self)
+        del values["replaced"]
+        return json.dumps(values)
+
+    @classmethod
+    def from_json(cls, replaced: Collection[str], text: str) -> RunnerBaseline:
+        """The other way round."""
+        values: dict[str, Any] = json.loads(text)
+        lists = {name: None if value is None else tuple(value) for name, value in values.items()}
+        return cls(tuple(replaced), **lists)
