@@ -4,8 +4,8 @@ The script is JSON Lines. A line answers the first question that it fits and no 
 
     {"purpose": "query", "subject": "5f0c:1", "contains": "add a parser", "reply": {"query": "..."}}
 
-``purpose``, ``subject`` and ``contains`` (a text that stands in one of the messages) narrow what it fits; without them
-it fits everything. ``reply`` is a text, or an object that is written as JSON. ``tool_calls`` is a list of ``{"name":
+``purpose``, ``subject`` and ``contains`` (a text that stands in one of the messages, or a list of such) narrow what it
+fits; without them it fits everything. ``reply`` is a text, or an object that is written as JSON. ``tool_calls`` is a list of ``{"name":
 ..., "arguments": object or text}``, ``finish`` and ``refusal`` are what an endpoint would say, ``usage`` is ``{"in":
 n, "cached": n, "out": n}``, or ``"estimate"``: by four bytes a token. With ``"repeat": true`` a line answers as often
 as it is asked.
@@ -57,7 +57,7 @@ class ScriptedReply(BaseModel):
     reply: str | dict[str, Any] = ""
     purpose: str | None = None
     subject: str | None = None
-    contains: str | None = None
+    contains: str | list[str] | None = None
     tool_calls: list[_ToolCall] = []
     finish: str | None = None
     refusal: str | None = None
@@ -69,8 +69,12 @@ class ScriptedReply(BaseModel):
         return (
             self.purpose in {None, request.purpose}
             and self.subject in {None, request.subject}
-            and (self.contains is None or any(self.contains in message.content for message in request.messages))
+            and all(any(text in message.content for message in request.messages) for text in self._texts)
         )
+
+    @property
+    def _texts(self) -> list[str]:
+        return [] if self.contains is None else [self.contains] if isinstance(self.contains, str) else self.contains
 
     def as_reply(self, request: Request) -> Reply:
         """The reply to a request that the line stands for."""

@@ -51,7 +51,7 @@ def bash_alone(ran: Ran) -> dict[str, str]:
 
 def guidance_page(printed: str) -> str:
     """What is printed of the guidance, once both rollouts are over."""
-    return printed.partition("\nA window: stage")[2].partition("\n9. Export")[0]
+    return printed.partition("\nA window: stage")[2].partition("\n9. A cheat")[0]
 
 
 @pytest.fixture

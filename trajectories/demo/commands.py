@@ -17,6 +17,10 @@ GUIDED_CHAIN = "eaa9"
 """The same of the chain of #3, #6 and #10; the script knows what its guided agent does."""
 
 
+CHEATED_CHAIN = "2cff"
+"""The same of the chain of #2, #5 and #8, on which the script lets an agent cheat."""
+
+
 @dataclass(frozen=True, slots=True)
 class DemoCommand:
     """A command (its words after ``prchain``; none: nothing is run), with title and text to print before it."""
@@ -69,8 +73,9 @@ def demo_commands(chosen: ChosenBackend) -> list[DemoCommand]:
         ),
         _windows(chosen),
         *_guidance(chosen),
+        _cheat(chosen),
         DemoCommand(
-            "9. Export",
+            "10. Export",
             "Writes what was accepted as samples for fine-tuning. Turns that a review refused, or whose tool call "
             "failed, stay in the conversation and are left out of the loss. Of trajectories of a chain that end with "
             "the same files one is written: the one with the fewest attempts, then steps.",
@@ -91,6 +96,17 @@ def _windows(chosen: ChosenBackend) -> DemoCommand:
         "Tests alone say whether a stage is accepted. One seed a window: a script says the same each time.",
         ["curate", "run", GRAPH_CHAIN, "--seeds", "1", *chosen.flags],
         must_succeed=False,
+    )
+
+
+def _cheat(chosen: ChosenBackend) -> DemoCommand:
+    limits = ["--gate", "tests", "--refinements", "0", "--stage-steps", "12", "--min-length", "1"]
+    return DemoCommand(
+        "9. A cheat",
+        "An agent that is paid for passing tests may learn to pass them without the work. The script lets one answer "
+        "for every name and stop unittest from calling tests. Among the hidden tests stand some whose result is known, "
+        "with other names in every run:",
+        ["rollouts", "run", "--chain", CHEATED_CHAIN, "--tools", "bash", *limits, *chosen.flags],
     )
 
 

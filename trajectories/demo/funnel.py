@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from environments.suites.outcomes import PASSED
+from environments.suites.outcomes import PASSED, TAMPERED
 from prchain.terminal import counted, say_table, shortened, tally
 from sql.outcomes import PROVED, READY, SELECTED
 from sql.store import Store, Transaction
@@ -54,6 +54,8 @@ class Funnel:
     verdicts: int
     refused: int
     """Verdicts that sent the agent's work back."""
+    tampered: int
+    """Of these, because the tests were tampered with."""
     turns: int
 
     def print(self, samples: int) -> None:
@@ -69,7 +71,11 @@ class Funnel:
             (self.tasks, "tasks", f"with {self.queries} queries that passed the leak check"),
             (self.proved_chains, "chains proved", proved),
             (sum(self.trajectories.values()), "trajectories", ended),
-            (self.verdicts, "verdicts", f"on attempts at stages; {self.refused} refused the work"),
+            (
+                self.verdicts,
+                "verdicts",
+                f"on attempts at stages; {self.refused} refused the work, {self.tampered} as tampered",
+            ),
             (samples, "samples", "exported"),
         ]
         say_table((), rows)
@@ -94,6 +100,7 @@ def read_funnel(store: Store) -> Funnel:
             stages=dict(sorted(Counter(row[0] for row in stages).items())),
             verdicts=len(accepted),
             refused=sum(verdict is False or verdict == 0 for verdict in accepted if verdict is not None),
+            tampered=len(list(tx.rows(Verdict, "position", tests=TAMPERED))),
             turns=len(list(tx.rows(TrajectoryMessage, "ordinal", kind="turn"))),
         )
 

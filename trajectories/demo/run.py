@@ -22,7 +22,8 @@ from sql.tables import GraphRow
 from trajectories.curation.windows.report import curated_page, print_window, took_variant
 from trajectories.demo.backend import ChosenBackend, choose
 from trajectories.demo.beside import beside, curated_of, plain_of
-from trajectories.demo.commands import GRAPH_CHAIN, GUIDED_CHAIN, SAMPLES, DemoCommand, demo_commands
+from trajectories.demo.cheats import print_cheats
+from trajectories.demo.commands import CHEATED_CHAIN, GRAPH_CHAIN, GUIDED_CHAIN, SAMPLES, DemoCommand, demo_commands
 from trajectories.demo.folder import LIBRARY, SCRIPT, claim, prepare
 from trajectories.demo.funnel import Funnel, read_funnel, stories
 from trajectories.demo.guidance import print_guidance
@@ -78,6 +79,8 @@ def run_demo(
             succeeds = _run_command(step, run)
             if "--prm" in step.command:
                 _say_guidance(chosen.backend.workdir)
+            elif _is_cheat(step):
+                _say_cheats()
             elif step.command[:2] == ["rollouts", "run"] and "--chain" not in step.command:
                 _say_stories()
             elif step.command[:2] == ["curate", "graphs"] and succeeds:
@@ -189,6 +192,15 @@ def _say_curated(workdir: str | None) -> None:
             _say_heading("", "The steps of that stage; * is the one that the curator wrote:")
             for line in beside(store, plain, curated, window["stage"], workdir):
                 say(line)
+
+
+def _is_cheat(step: DemoCommand) -> bool:
+    return step.command[:2] == ["rollouts", "run"] and CHEATED_CHAIN in step.command
+
+
+def _say_cheats() -> None:
+    with closing(Store.open(f"sqlite:///{DATABASE}", create=False)) as store:
+        print_cheats(store)
 
 
 def _say_guidance(workdir: str | None) -> None:

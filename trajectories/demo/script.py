@@ -15,8 +15,9 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from trajectories.demo.cheat_script import cheat_lines
 from trajectories.demo.graph_script import graph_lines
-from trajectories.demo.guidance_script import guidance_lines
+from trajectories.demo.guidance_script import SYSTEM, guidance_lines
 from trajectories.demo.turns import AgentTurn, calls_of
 from trajectories.demo.window_script import window_lines
 
@@ -85,7 +86,9 @@ def write_script(workdir: str | None) -> str:
     chains = read_answers().values()
     turns = [turn for chain in chains for stage in chain.stages for attempt in stage.attempts for turn in attempt.turns]
     # The agent that is guided has the same tasks as the plain one, but another system prompt.
-    lines = list(guidance_lines({turn.say: turn for turn in turns}))
+    read = read_answers()["read"].stages[0]
+    lines = list(cheat_lines(SYSTEM, prose(read.query)[:_OPENING]))
+    lines += guidance_lines({turn.say: turn for turn in turns})
     # The agent of a window begins as the plain one, which does not know what the curator wrote.
     lines += window_lines(workdir)
     lines += [line for chain in chains for line in _chain(chain, workdir)]

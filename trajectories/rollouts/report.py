@@ -226,6 +226,9 @@ def _print_verdict(verdict: dict[str, Any], endings: list[str]) -> None:
     score = "" if verdict["score"] is None else f", score {verdict['score']:g}"
     tests = "" if verdict["tests"] is None else f", tests {verdict['tests']}"
     say(f"  attempt {attempt} ({ending}): {decision}{score}{tests}")
+    for name, words in (("cheats", "cheat"), ("taken_back", "not counted")):
+        for line in verdict["grade"].get(name, ()):
+            say_prose(f"{words}: {line}", indent=4)
     comment, sent = (" ".join((verdict[name] or "").split()) for name in ("comment", "shown"))
     if comment:
         say_prose(f"judge: {shortened(comment, _SHOWN_CHARS)}", indent=4)

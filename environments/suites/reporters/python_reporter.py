@@ -175,8 +175,6 @@ class HookGuard:
 
 def _watched() -> dict[str, Any]:
     """The code of functions that decide on pass or fail, so that a replaced one is noticed."""
-    import unittest.case
-
     import _pytest.python
     import _pytest.reports
     import _pytest.runner
@@ -187,16 +185,21 @@ def _watched() -> dict[str, Any]:
         "runner.pytest_runtest_makereport": _pytest.runner.pytest_runtest_makereport,
         "runner.pytest_runtest_call": _pytest.runner.pytest_runtest_call,
         "runner.call_runtest_hook": getattr(_pytest.runner, "call_runtest_hook", None),
+        "runner.CallInfo.from_call": getattr(_pytest.runner.CallInfo.from_call, "__func__", None),
         "runner.runtestprotocol": _pytest.runner.runtestprotocol,
         "python.pytest_pyfunc_call": _pytest.python.pytest_pyfunc_call,
         "python.Function.runtest": _pytest.python.Function.runtest,
-        "unittest.TestCase.run": unittest.case.TestCase.run,
-        "unittest.TestCase._callTestMethod": getattr(unittest.case.TestCase, "_callTestMethod", None),
-        "unittest.TestCase.fail": unittest.case.TestCase.fail,
-        "unittest.TestCase.assertEqual": unittest.case.TestCase.assertEqual,
-        "unittest.TestCase.assertTrue": unittest.case.TestCase.assertTrue,
     }
-    return {name: getattr(place, "__code__", None) for name, place in places.items()}
+    return {name: getattr(place, "__code__", None) for name, place in places.items()} | _watched_in_unittest()
+
+
+def _watched_in_unittest() -> dict[str, Any]:
+    import unittest.case
+
+    case = unittest.case.TestCase
+    names = [*["run", "fail", "_callTestMethod", "__call__", "__getattribute__", "_baseAssertEqual", "_getAssertEqualityFunc"]]
+    names += ["assertEqual", "assertTrue", "assertFalse", "assertIn", "assertIs", "assertRaises"]
+    return {f"unittest.TestCase.{name}": getattr(getattr(case, name, None), "__code__", None) for name in names}
 
 
 def run_pytest(log: Log, order: dict[str, Any], clock: Clock) -> int:
@@ -299,6 +302,7 @@ def run_unittest(log: Log, order: dict[str, Any], clock: Clock) -> int:
             super().addSubTest(test, subtest, err)
 
     log.say("start", runner="unittest")
+    watched = _watched_in_unittest()
     suite = unittest.defaultTestLoader.loadTestsFromNames(order["arguments"])
     pending = [suite]
     while pending:
@@ -310,6 +314,10 @@ def run_unittest(log: Log, order: dict[str, Any], clock: Clock) -> int:
     kind: Any = SignedResult  # its stream is of a type that older Pythons lack
     result = unittest.TextTestRunner(resultclass=kind, verbosity=2).run(suite)
     code = 0 if result.wasSuccessful() else 1
+    now = _watched_in_unittest()
+    for name, code_object in watched.items():
+        if now[name] is not code_object:
+            log.say("tampered", what=name)
     log.say("end", exit=code)
     return code
 
