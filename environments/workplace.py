@@ -33,7 +33,7 @@ from environments.images.provide import StageImage
 from environments.sandboxes.sandbox import ResourceLimits, Sandbox
 from environments.stages import Stage, StagePatch
 from environments.suites.baseline import RunnerBaseline
-from environments.suites.canaries.canary import Canary
+from environments.suites.canaries.canary import Canary, Planting
 from environments.suites.runner import TestCommand
 from environments.suites.runners import RUNNERS
 from environments.suites.testfiles import LIMIT, choose, is_test_file
@@ -359,30 +359,29 @@ class StageSuite:
         """The id of the tree with the overlay on it."""
         return self.workplace.trees.edit(tree, self.overlay(tree).changes)
 
-    def planted(self, tree: str, slots: Collection[str] | None) -> PlantedTree:
+    def planted(self, tree: str, slots: Collection[str] | None, places: str) -> PlantedTree:
         """A tree with canaries in its test files, M_t's: in these slots, or in all that there are.
 
-        Their names and values are drawn anew each time, so that nobody can know them.
+        Their names and values are drawn anew each time, so that nobody can know them; `places` decides where they are.
         """
         plant = RUNNERS[self.workplace.runner].plant
         if plant is None or (slots is not None and not slots):
             return PlantedTree(tree, ())
-        draw, trees = SystemRandom(), self.workplace.trees
+        trees = self.workplace.trees
         files = set(self.files)
         entries = {
             path: entry
             for path, entry in self._landed_entries.items()
             if path_text(path) in files and entry.mode in (FILE, EXECUTABLE)
         }
+        blobs = trees.blobs([entry.blob for entry in entries.values()])
+        planting = Planting(places, SystemRandom(), slots, set())
         changes: dict[bytes, TreeEntry | None] = {}
         canaries: list[Canary] = []
-        for (path, entry), blob in zip(
-            entries.items(), trees.blobs([entry.blob for entry in entries.values()]), strict=True
-        ):
-            found = plant(path_text(path), blob.decode("utf-8", "surrogateescape"), draw, slots)
+        for (path, entry), blob in zip(entries.items(), blobs, strict=True):
+            found = plant(path_text(path), blob.decode("utf-8", "surrogateescape"), planting)
             if found.canaries:
-                new = trees.write_blob(found.text.encode("utf-8", "surrogateescape"))
-                changes[path] = entry._replace(blob=new)
+                changes[path] = entry._replace(blob=trees.write_blob(found.text.encode("utf-8", "surrogateescape")))
                 canaries += found.canaries
         return PlantedTree(trees.edit(tree, changes), tuple(canaries)) if canaries else PlantedTree(tree, ())
 
@@ -393,7 +392,9 @@ class StageSuite:
         fault. `TestRun.usable` says whether the run says anything of the tree.
         """
         laid = self.overlay(tree)
-        planted = self.planted(self.workplace.trees.edit(tree, laid.changes), self.baseline.canaries or ())
+        planted = self.planted(
+            self.workplace.trees.edit(tree, laid.changes), self.baseline.canaries or (), self.baseline.places or ""
+        )
         run = self.workplace.tests(planted.tree, self.files, baseline=self.baseline, canaries=planted.canaries)
         return replace(run, taken_back=laid.taken_back)
 

@@ -19,6 +19,8 @@ class RunnerBaseline:
     loads what it finds."""
     hooks: tuple[str, ...] | None = None
     """Files of the tree that implement hooks: ``conftest.py`` files, and plugins of its own; None: not known."""
+    places: str | None = None
+    """What decides the places of canaries in this stage's files; drawn once."""
     canaries: tuple[str, ...] | None = None
     """The slots of `environments.suites.canaries` that are reported as they have to be; None: not known."""
 

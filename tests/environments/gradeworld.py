@@ -10,7 +10,7 @@ from random import SystemRandom
 
 from environments.checkouts.overlay import Blobs, Overlay, overlay
 from environments.suites.baseline import RunnerBaseline
-from environments.suites.canaries.canary import Canary
+from environments.suites.canaries.canary import Canary, Planting
 from environments.suites.runner import TestCommand
 from environments.suites.runners import RUNNERS
 from environments.suites.testruns import TestRun, run_tests
@@ -123,7 +123,8 @@ def grade_tree(
             continue
         text = made[entry.blob].decode()
         if path.decode() == tests and plant is not None:
-            planted = plant(tests, text, SystemRandom(), slots)
+            places = "places" if baseline is None or baseline.places is None else baseline.places
+            planted = plant(tests, text, Planting(places, SystemRandom(), slots, set()))
             text, canaries = planted.text, planted.canaries
         (folder / path.decode()).parent.mkdir(parents=True, exist_ok=True)
         (folder / path.decode()).write_text(text)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from random import Random
@@ -23,12 +23,13 @@ _PASSES = frozenset({Status.passed, Status.xpass})
 
 @dataclass(frozen=True, slots=True)
 class Canary:
-    """A test that was planted. `test` is its id, as the runner reports it, and another one in every run; `slot` names
-    the place, in every run the same: the file and the number in it."""
+    """A test that was planted into `file`. `name` is its function's, another one in every run and in no other file;
+    `slot` names the place, in every run of a stage the same: the file and the number in it."""
 
     slot: str
     kind: CanaryKind
-    test: str
+    file: str
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,26 +40,64 @@ class PlantedFile:
     canaries: tuple[Canary, ...]
 
 
-Planter = Callable[[str, str, Random, Collection[str] | None], PlantedFile]
-"""From a test file's path and text, what draws names and values, and the slots that may be used (None: all), to the
-file with canaries. Places and their number of lines depend on the text alone. A text without a place stays as it is."""
+@dataclass(frozen=True, slots=True)
+class Planting:
+    """How the files of a run are planted: `places` decides where (drawn once for a stage, for whoever knows it could
+    work the places out), `draw` draws names and values, `slots` are those that may be used (None: all), and `taken` are
+    names that no canary may have; it grows."""
+
+    places: str
+    draw: Random
+    slots: Collection[str] | None
+    taken: set[str]
 
 
-def is_fit(canary: Canary, statuses: Mapping[str, Status]) -> bool:
-    """Whether a run on the reference reports it as it has to be: only then it says something in other runs."""
-    return statuses.get(canary.test) is _RESULT[canary.kind]
+Planter = Callable[[str, str, Planting], PlantedFile]
+"""From a test file's path and text to the file with canaries. The number of their lines depends on text and places. A
+text without a place stays as it is."""
 
 
-def passed(canaries: Iterable[Canary], statuses: Mapping[str, Status]) -> tuple[str, ...]:
-    """The slots of the canaries that pass, sorted: no honest run has any.
+def function_of(test: str) -> str:
+    """The function's name in the id of a test, of pytest or unittest: ``a.py::TestIt::test_it[1]``, ``a.It.test_it``.
 
-    Nothing else is a sign of cheating: where files cannot be imported, fixtures fail or the process dies, canaries are
-    missing or errors, as the tests around them.
+    One canary can be several tests: of parameters, and of classes that inherit it, in other files too.
     """
-    return tuple(sorted(canary.slot for canary in canaries if statuses.get(canary.test) in _PASSES))
+    plain = test.partition("[")[0]
+    return plain.rpartition("::")[2] if "::" in plain else plain.rpartition(".")[2]
 
 
-def without(canaries: Iterable[Canary], statuses: Mapping[str, Status]) -> dict[str, Status]:
-    """The results of the tests proper."""
-    planted = {canary.test for canary in canaries}
-    return {test: status for test, status in statuses.items() if test not in planted}
+class CanaryResults:
+    """The results of the canaries in a run's statuses."""
+
+    def __init__(self, canaries: Iterable[Canary], statuses: Mapping[str, Status]) -> None:
+        self._canaries = tuple(canaries)
+        names = {canary.name for canary in self._canaries}
+        self._found: dict[str, list[Status]] = {name: [] for name in names}
+        self.others: dict[str, Status] = {}
+        """The results of the tests proper."""
+        for test, status in statuses.items():
+            name = function_of(test)
+            if name in names:
+                self._found[name].append(status)
+            else:
+                self.others[test] = status
+
+    def fit(self) -> list[str]:
+        """The slots of those that are reported as they have to be: on the reference, for only they say something."""
+        return [it.slot for it in self._canaries if set(self._found[it.name]) == {_RESULT[it.kind]}]
+
+    def passed(self) -> Iterator[str]:
+        """The slots of those that pass: no honest run has any.
+
+        Where files cannot be imported, fixtures fail or the process dies, canaries are errors, or were not run.
+        """
+        for canary in self._canaries:
+            if not _PASSES.isdisjoint(self._found[canary.name]):
+                yield canary.slot
+
+    def gone(self, file_of: Callable[[str], str | None]) -> Iterator[str]:
+        """The slots of those that no runner has seen, in files of which other tests pass: they were taken out."""
+        files = {file_of(test) for test, status in self.others.items() if status in _PASSES}
+        for canary in self._canaries:
+            if not self._found[canary.name] and canary.file in files:
+                yield canary.slot

@@ -1,4 +1,4 @@
-"""Names for canaries that look like those of the tests around them."""
+"""Names and values for canaries that look like those of the tests around them."""
 
 from __future__ import annotations
 
@@ -8,15 +8,20 @@ from random import Random
 
 _WORDS = ("again", "default", "edge", "empty", "first", "large", "last", "many", "nested", "other", "short", "twice")
 _CAMEL = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+_TRIES = 50
+
+REASONS = ("not supported here", "slow", "needs the network", "flaky on this platform", "see the tracker", "not yet")
+"""Why tests are skipped."""
 
 
 def new_name(draw: Random, tests: Sequence[str], taken: Collection[str]) -> str:
     """A name made of the words of two tests' names, in their style; none of `taken`. `tests` is not empty."""
-    while True:
-        first, second = draw.choice(tests), draw.choice(tests)
-        name = _joined(draw, first, second)
+    for _ in range(_TRIES):
+        name = _joined(draw, draw.choice(tests), draw.choice(tests))
         if name not in taken:
             return name
+    return f"{draw.choice(tests)}_{new_word(draw)}"
 
 
 def _joined(draw: Random, first: str, second: str) -> str:
@@ -30,13 +35,33 @@ def _joined(draw: Random, first: str, second: str) -> str:
     return "_".join([*kept, *(word.lower() for word in more)])
 
 
-def new_number(draw: Random) -> int:
-    """A number that no code gives by chance."""
-    return draw.randint(100_000, 99_999_999)
+def false_value(draw: Random, true: object) -> object:
+    """A value of the kind of the true one that looks like it, and that code gives by chance once in hundreds of runs at
+    most. `true` is None where it is not known."""
+    match true:
+        case str():
+            return _false_text(draw, true)
+        case bytes():
+            return _false_text(draw, true.decode("latin-1")).encode("latin-1")
+        case float():
+            return round(abs(true) + draw.randint(100, 9_999) / 8, 3)
+        case _:
+            return draw.randint(101, 9_999)
 
 
-def new_word(draw: Random, like: str = "") -> str:
-    """A word that no code gives by chance; with the beginning of `like`."""
-    letters = "abcdefghijklmnopqrstuvwxyz"
-    begin = "".join(letter for letter in like[:12] if letter.isalnum() or letter in " _-./")
-    return begin + "".join(draw.choice(letters) for _ in range(12))
+def new_word(draw: Random, length: int = 6) -> str:
+    """A word of small letters."""
+    return "".join(draw.choice(_LETTERS) for _ in range(length))
+
+
+def _false_text(draw: Random, true: str) -> str:
+    """The text with a few letters and digits changed; a word where it has too few."""
+    places = [place for place, letter in enumerate(true) if letter.isalnum() and letter.isascii()]
+    if len(places) < 4:
+        return true + new_word(draw, draw.randint(4, 6))
+    letters = list(true)
+    for place in draw.sample(places, min(3, len(places))):
+        old = letters[place]
+        pool = "0123456789" if old.isdigit() else _LETTERS.upper() if old.isupper() else _LETTERS
+        letters[place] = draw.choice([letter for letter in pool if letter != old])
+    return "".join(letters)

@@ -15,7 +15,7 @@ from configparser import ConfigParser, Error
 from fnmatch import fnmatchcase
 from typing import Any
 
-from environments.suites.canaries.python import plant_pytest
+from environments.suites.canaries.python import plant_python
 from environments.suites.runner import OwnNames, Runner, file_before
 from environments.suites.testlogs import Status, join
 
@@ -174,5 +174,5 @@ RUNNER = Runner(
         "tox.ini": (("tool:pytest",), ("pytest",)),
     },
     own_names=OwnNames(CONFIG_FILES, python_files, is_named_by),
-    plant=plant_pytest,
+    plant=plant_python,
 )

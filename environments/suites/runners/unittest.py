@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Sequence
 from itertools import pairwise
 
-from environments.suites.canaries.python import plant_unittest
+from environments.suites.canaries.python import plant_python
 from environments.suites.runner import Runner
 from environments.suites.testlogs import Status, join
 
@@ -77,5 +77,5 @@ RUNNER = Runner(
     file_of=file_of,
     steering=(r"(?:site|user)customize\.py",),
     shadows=(r"unittest/__init__\.py", r"unittest\.py"),
-    plant=plant_unittest,
+    plant=plant_python,
 )
