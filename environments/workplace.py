@@ -359,10 +359,11 @@ class StageSuite:
         """The id of the tree with the overlay on it."""
         return self.workplace.trees.edit(tree, self.overlay(tree).changes)
 
-    def planted(self, tree: str, slots: Collection[str] | None, places: str) -> PlantedTree:
+    def planted(self, tree: str, slots: Collection[str] | None) -> PlantedTree:
         """A tree with canaries in its test files, M_t's: in these slots, or in all that there are.
 
-        Their names and values are drawn anew each time, so that nobody can know them; `places` decides where they are.
+        Their names and values are drawn anew each time, so that nobody can know them. Where they are follows from M_t's
+        name, which no sandbox holds.
         """
         plant = RUNNERS[self.workplace.runner].plant
         if plant is None or (slots is not None and not slots):
@@ -375,7 +376,7 @@ class StageSuite:
             if path_text(path) in files and entry.mode in (FILE, EXECUTABLE)
         }
         blobs = trees.blobs([entry.blob for entry in entries.values()])
-        planting = Planting(places, SystemRandom(), slots, set())
+        planting = Planting(self.landed, SystemRandom(), slots, set())
         changes: dict[bytes, TreeEntry | None] = {}
         canaries: list[Canary] = []
         for (path, entry), blob in zip(entries.items(), blobs, strict=True):
@@ -392,9 +393,7 @@ class StageSuite:
         fault. `TestRun.usable` says whether the run says anything of the tree.
         """
         laid = self.overlay(tree)
-        planted = self.planted(
-            self.workplace.trees.edit(tree, laid.changes), self.baseline.canaries or (), self.baseline.places or ""
-        )
+        planted = self.planted(self.workplace.trees.edit(tree, laid.changes), self.baseline.canaries or ())
         run = self.workplace.tests(planted.tree, self.files, baseline=self.baseline, canaries=planted.canaries)
         return replace(run, taken_back=laid.taken_back)
 

@@ -23,6 +23,9 @@ from prchain.kinds import FileKind, kind_of
 if TYPE_CHECKING:
     from prchain.git.trees import TreeEntry
 
+REGULAR = ("100644", "100755")
+"""Modes of files; a link is read as the path that it leads to."""
+
 
 @dataclass(frozen=True, slots=True)
 class Overlay:
@@ -84,6 +87,8 @@ def _project_file(
     if shadows_runner(path):
         # A project that is the runner has such files itself; there they are source.
         return (own, ()) if landed is not None or base is not None else (None, ("the runner's name",))
+    if own is not None and own.mode not in REGULAR:
+        return landed, ("file",)
     texts = [None if entry is None else blobs.read([entry.blob])[0] for entry in (own, landed, base)]
     parts = set(steering_changed(path, texts[1], texts[0])) & set(steering_changed(path, texts[2], texts[0]))
     if not parts:

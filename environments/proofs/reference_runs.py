@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import secrets
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 
 from environments.proofs.proof_rows import StoredRuns
 from environments.stages import Stage
@@ -50,13 +48,13 @@ class ReferenceRuns:
         The first one loads what it finds, with canaries in all slots. It is used for nothing else where it finds
         replaced functions, or canaries that are in the way of other tests: the other runs know of these.
         """
-        with self._side(AFTER, self._stage.landed, None, secrets.token_hex(8)) as run:
+        with self._side(AFTER, self._stage.landed, None) as run:
             first = run(1, RunnerBaseline(), tell)
             if not first.usable:
                 return [first], RunnerBaseline()
         fit = set(first.observed.canaries or ()) - self._disturbing(first, tell)
         known = first.observed.with_canaries(fit)
-        with self._side(AFTER, self._stage.landed, known.canaries, known.places or "") as run:
+        with self._side(AFTER, self._stage.landed, known.canaries) as run:
             is_plain = not first.observed.replaced and fit == set(first.observed.canaries or ())
             numbers = range(2, self._runs + 1) if is_plain else range(2, self._runs + 2)
             others = [run(number, known, tell) for number in numbers]
@@ -68,7 +66,7 @@ class ReferenceRuns:
         failed = {test for test, status in first.statuses.items() if status not in _ENDED}
         if not failed or not first.observed.canaries:
             return set()
-        with self._side(AFTER, self._stage.landed, (), "") as run:
+        with self._side(AFTER, self._stage.landed, ()) as run:
             plain = run(self._runs + 2, first.observed.with_canaries(()), tell)
         disturbed = [test for test in failed if plain.statuses.get(test) in _ENDED]
         runner = RUNNERS[self._suite.workplace.runner]
@@ -78,14 +76,14 @@ class ReferenceRuns:
 
     def before(self, known: RunnerBaseline, tell: Tell) -> list[TestRun]:
         """The runs on B_t with the overlay."""
-        with self._side(BEFORE, self._stage.base, known.canaries, known.places or "") as run:
+        with self._side(BEFORE, self._stage.base, known.canaries) as run:
             first = run(1, known, tell)
             return [first, *(run(number, known, tell) for number in range(2, self._runs + 1) if first.usable)]
 
     @contextmanager
-    def _side(self, side: str, commit: str, slots: Collection[str] | None, places: str) -> Iterator[Run]:
+    def _side(self, side: str, commit: str, slots: Collection[str] | None) -> Iterator[Run]:
         tree = self._suite.with_overlay(commit)
-        planted = self._suite.planted(tree, slots, places)
+        planted = self._suite.planted(tree, slots)
         with self._suite.workplace.bench(planted.tree, self._suite.files, planted.canaries) as bench:
 
             def run(ordinal: int, known: RunnerBaseline, tell: Tell) -> TestRun:
@@ -95,7 +93,7 @@ class ReferenceRuns:
                     test_run.timed_out and test_run.seconds < 0.99 * self._suite.workplace.test_timeout
                 ):
                     tell(f"{side}, run {ordinal}")
-                    test_run = bench.run(replace(known, places=places))
+                    test_run = bench.run(known)
                     self._stored.keep(side, ordinal, key, test_run)
                 return test_run
 

@@ -19,8 +19,6 @@ class RunnerBaseline:
     loads what it finds."""
     hooks: tuple[str, ...] | None = None
     """Files of the tree that implement hooks: ``conftest.py`` files, and plugins of its own; None: not known."""
-    places: str | None = None
-    """What decides the places of canaries in this stage's files; drawn once."""
     canaries: tuple[str, ...] | None = None
     """The slots of `environments.suites.canaries` that are reported as they have to be; None: not known."""
 
@@ -44,5 +42,5 @@ class RunnerBaseline:
     def from_json(cls, replaced: Collection[str], text: str) -> RunnerBaseline:
         """The other way round."""
         values: dict[str, Any] = json.loads(text)
-        lists = {name: None if value is None else tuple(value) for name, value in values.items()}
-        return cls(tuple(replaced), **lists)
+        known: dict[str, Any] = {name: tuple(it) if isinstance(it, list) else it for name, it in values.items()}
+        return cls(tuple(replaced), **known)

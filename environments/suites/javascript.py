@@ -20,7 +20,14 @@ from environments.suites.testlogs import Status, join
 ROOT = "/testbed"
 """Where the tree lies in a sandbox; reports name files by absolute paths."""
 
-STEERING = (r"\.?nycrc(?:\.\w+)?", r"node_modules/(?s:.*)")
+STEERING = (
+    r"\.?nycrc(?:\.\w+)?",
+    r"node_modules/(?s:.*)",
+    r"\.npmrc",
+    r"\.swcrc",
+    r"\.?postcss(?:rc|\.config)(?:\.\w+)?",
+    r"\.pnp\.\w+",
+)
 PROJECT_FILES = (
     r"package\.json",
     r"babel\.config\.\w+",

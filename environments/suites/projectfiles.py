@@ -7,6 +7,7 @@ import tomllib
 from collections.abc import Callable, Mapping
 from configparser import RawConfigParser
 from dataclasses import dataclass
+from decimal import Decimal
 from io import StringIO
 from typing import Any
 from xml.etree import ElementTree
@@ -50,6 +51,17 @@ def set_part(values: dict[str, Any], part: Part, value: Any) -> None:
         table[last] = value
 
 
+def _read_toml(text: str) -> dict[str, Any]:
+    # Reading takes quadratic time in the dots of a key.
+    if any(line.count(".") > _MOST_DOTS for line in text.splitlines()) or len(text) > _LONGEST:
+        raise ValueError("too large")
+    return tomllib.loads(text)
+
+
+_MOST_DOTS = 2_000
+_LONGEST = 1 << 20
+
+
 def _read_ini(text: str) -> dict[str, Any]:
     parser = _parser()
     parser.read_string(text)
@@ -71,10 +83,18 @@ def _parser() -> RawConfigParser:
 
 
 def _read_json(text: str) -> dict[str, Any]:
-    value = json.loads(text or "{}")
+    value = json.loads(text or "{}", parse_float=_exact)
     if not isinstance(value, dict):
         raise TypeError("no object")
     return value
+
+
+def _exact(text: str) -> float:
+    """A number, where it would be written as the same number. Raises `ValueError`."""
+    number = float(text)
+    if Decimal(text) != Decimal(repr(number)):
+        raise ValueError(f"{text} is no number that can be kept")
+    return number
 
 
 def _read_xml(text: str) -> dict[str, Any]:
@@ -86,7 +106,7 @@ def _read_xml(text: str) -> dict[str, Any]:
     for child in root:
         child.tail = None
         values.setdefault(child.tag.rpartition("}")[2], []).append(
-            ElementTree.canonicalize(ElementTree.tostring(child))
+            ElementTree.canonicalize(ElementTree.tostring(child), strip_text=True)
         )
     return values
 
@@ -97,14 +117,16 @@ def _write_xml(values: dict[str, Any]) -> str:
     for name, children in values.items():
         if name != _ROOT:
             root.extend(ElementTree.fromstring(child) for child in children)
-    return ElementTree.tostring(root, encoding="unicode")
+    # Maven reads names with their prefix.
+    space = tag[1:].partition("}")[0] if tag.startswith("{") else None
+    return ElementTree.tostring(root, encoding="unicode", default_namespace=space)
 
 
 _ROOT = "<root>"
-_TOML = ProjectFormat(tomllib.loads, tomli_w.dumps)
+_TOML = ProjectFormat(_read_toml, tomli_w.dumps)
 _INI = ProjectFormat(_read_ini, _write_ini)
 _XML = ProjectFormat(_read_xml, _write_xml)
-_JSON = ProjectFormat(_read_json, lambda values: json.dumps(values, indent=2) + "\n")
+_JSON = ProjectFormat(_read_json, lambda values: json.dumps(values, indent=2, allow_nan=False) + "\n")
 
 FORMATS: Mapping[str, ProjectFormat] = {
     "pyproject.toml": _TOML,

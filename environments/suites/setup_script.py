@@ -7,13 +7,27 @@ import ast
 _DECLARED = frozenset(
     {"name", "version", "description", "long_description", "long_description_content_type", "url", "project_urls"}
     | {"author", "author_email", "maintainer", "maintainer_email", "license", "classifiers", "keywords", "platforms"}
-    | {"packages", "package_dir", "package_data", "include_package_data", "py_modules", "data_files", "scripts"}
+    | {"packages", "package_data", "include_package_data", "py_modules"}
     | {"install_requires", "extras_require", "tests_require", "setup_requires", "python_requires", "zip_safe"}
     | {"entry_points", "namespace_packages", "download_url", "provides", "obsoletes", "requires"}
 )
 """Arguments of ``setup`` that only declare; with literals, nothing of them runs."""
 
-_RUNNER_GROUP = "pytest11"
+_RUNNERS = (
+    "pytest",
+    "unittest",
+    "pluggy",
+    "sitecustomize",
+    "usercustomize",
+    ".pth",
+    "site-packages",
+    "python =",
+    "python=",
+)
+"""Words of runners and of Python's own start: what names one is not only declared."""
+
+
+_REQUIREMENTS = frozenset({"install_requires", "extras_require", "tests_require", "setup_requires"})
 
 
 def same_but_declared(one: bytes, other: bytes) -> bool:
@@ -46,4 +60,5 @@ def _declares(keyword: ast.keyword) -> bool:
         value = ast.literal_eval(keyword.value)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         return False
-    return _RUNNER_GROUP not in repr(value)
+    words = repr(value).lower()
+    return keyword.arg in _REQUIREMENTS or not any(word in words for word in _RUNNERS)

@@ -55,7 +55,10 @@ def steering_changed(path: bytes, old: bytes | None, new: bytes | None) -> tuple
     before, after = (_values(name, text) for text in (old, new))
     if before is None or after is None:
         return (WHOLE,)
-    return tuple(sorted(part for part in {*before, *after} if before.get(part) != after.get(part)))
+    parts = {part for part in {*before, *after} if repr(before.get(part)) != repr(after.get(part))}
+    if not parts and _headings(_text(old)) != _headings(_text(new)):
+        return (WHOLE,)
+    return tuple(sorted(parts))
 
 
 def with_steering_of(path: bytes, own: bytes, landed: bytes | None) -> bytes | None:
@@ -66,14 +69,25 @@ def with_steering_of(path: bytes, own: bytes, landed: bytes | None) -> bytes | N
     if format_ is None:
         return None
     try:
-        values, reference = format_.read(own.decode()), format_.read((landed or b"").decode())
+        values, reference = format_.read(_text(own)), format_.read(_text(landed))
         for part in parts:
             set_part(values, part, get_part(reference, part))
         text = format_.write(values)
         again = format_.read(text)
     except _UNREADABLE:
         return None
-    return text.encode() if again == values else None
+    # Runners read these files by other parsers than ours.
+    is_same = repr(again) == repr(values) and _headings(text) == _headings(_text(landed))
+    return text.encode() if is_same else None
+
+
+def _text(content: bytes | None) -> str:
+    return (content or b"").decode("utf-8-sig")
+
+
+def _headings(text: str) -> list[str]:
+    """What may be a heading of a runner's section, by whatever parser."""
+    return sorted(re.findall(r"\[\s*(?:tool:)?pytest[^\r\n]*|\[\s*coverage:run[^\r\n]*", text))
 
 
 _UNREADABLE = (ValueError, TypeError, AttributeError, KeyError, Error, RecursionError)
@@ -85,7 +99,7 @@ def _values(name: bytes, text: bytes | None) -> dict[str, Any] | None:
     if format_ is None:
         return None
     try:
-        read = format_.read((text or b"").decode())
+        read = format_.read(_text(text))
         found = {".".join(part): get_part(read, part) for part in parts}
     except _UNREADABLE:
         return None

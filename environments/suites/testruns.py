@@ -23,7 +23,7 @@ import json
 import re
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from importlib import resources
 from typing import ClassVar
 
@@ -166,7 +166,7 @@ def run_tests(
         complete,
         infra,
         run_notes,
-        replace(observed.with_canaries(results.fit()), places=known.places),
+        observed.with_canaries(results.fit()),
         tuple(cheats),
     )
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Collection
 from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from environments.suites.canaries.canary import Canary, CanaryKind, is_fit, passed, without
-from environments.suites.canaries.python import plant_pytest, plant_unittest
+from environments.suites.canaries.canary import Canary, CanaryKind, CanaryResults, Planting, function_of
+from environments.suites.canaries.python import plant_python
 from environments.suites.testlogs import Status
 from tests.growth import assert_linear
 
@@ -44,8 +45,13 @@ class TotalTest(unittest.TestCase):
 '''
 
 
-def plant(text: str, seed: int = 0) -> tuple[str, tuple[Canary, ...]]:
-    planted = plant_pytest("tests/test_till.py", text, Random(seed), None)
+FILE = "tests/test_till.py"
+
+
+def plant(
+    text: str, seed: int = 0, slots: Collection[str] | None = None, places: str = "here"
+) -> tuple[str, tuple[Canary, ...]]:
+    planted = plant_python(FILE, text, Planting(places, Random(seed), slots, set()))
     return planted.text, planted.canaries
 
 
@@ -53,10 +59,9 @@ def test_canaries_assert_what_is_false_behind_the_beginning_of_a_test() -> None:
     text, canaries = plant(PLAIN)
     kinds = [it.kind for it in canaries]
     assert kinds == [CanaryKind.FAIL] * 3 + [CanaryKind.SKIP]
-    tree = ast.parse(text)
-    functions = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+    functions = {node.name: node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)}
     for canary in canaries:
-        last = ast.unparse(functions[canary.test.rpartition("::")[2]].body[-1])
+        last = ast.unparse(functions[canary.name].body[-1])
         assert last.startswith(
             ("assert total([]) == ", "assert text.startswith('1') == ", "assert (text", "self.assertEq")
         )
@@ -68,23 +73,45 @@ def test_places_and_numbers_of_lines_are_the_same_in_every_run_and_names_are_not
     (one, first), (other, second) = plant(PLAIN, seed), plant(PLAIN, seed + 1)
     assert [it.slot for it in first] == [it.slot for it in second]
     assert len(one.splitlines()) == len(other.splitlines())
-    names = {it.test for it in first}
-    assert len(names) == len(first) and not names & {
-        f"tests/test_till.py::{it}" for it in ("test_nothing", "test_label")
+    names = {it.name for it in first}
+    assert len(names) == len(first) and not names & {"test_nothing", "test_label", "test_sum", "total", "tmp_path"}
+
+
+def test_another_stage_has_other_places() -> None:
+    shapes = {
+        tuple(
+            line.partition("def ")[0] + "def" * ("def test" in line)
+            for line in plant(PLAIN, places=str(n))[0].splitlines()
+        )
+        for n in range(12)
     }
+    assert len(shapes) > 3
 
 
-def test_only_given_slots_are_used_and_the_lines_around_them_stay() -> None:
-    slots = {"tests/test_till.py:2"}
-    planted = plant_pytest("tests/test_till.py", PLAIN, Random(1), slots)
-    assert {it.slot for it in planted.canaries} == slots
-    assert [line for line in planted.text.splitlines() if line in PLAIN.splitlines()] != []
-    assert plant_pytest("tests/test_till.py", PLAIN, Random(1), ()).text == PLAIN
+def test_only_given_slots_are_used_and_without_any_the_file_stays() -> None:
+    slots = {f"{FILE}:2"}
+    assert {it.slot for it in plant(PLAIN, 1, slots)[1]} == slots
+    assert plant(PLAIN, 1, ()) == (PLAIN, ())
 
 
-def test_the_ids_are_those_of_the_runner() -> None:
-    planted = plant_unittest("tests/test_till.py", PLAIN, Random(0), None)
-    assert all(it.test.startswith("tests.test_till.") for it in planted.canaries)
+def test_no_name_is_in_two_files() -> None:
+    planting = Planting("here", Random(3), None, set())
+    found = [plant_python(f"tests/test_{n}.py", PLAIN, planting) for n in range(20)]
+    names = [it.name for planted in found for it in planted.canaries]
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize(
+    ("test", "name"),
+    [
+        ("tests/test_a.py::test_b", "test_b"),
+        ("tests/test_a.py::TestIt::test_b[1::x]", "test_b"),
+        ("tests.test_a.Case.test_b", "test_b"),
+        ("tests/test_a.py", "py"),
+    ],
+)
+def test_the_function_of_an_id(test: str, name: str) -> None:
+    assert function_of(test) == name
 
 
 @pytest.mark.parametrize(
@@ -95,8 +122,6 @@ def test_the_ids_are_those_of_the_runner() -> None:
         "\0",
         "def helper():\n    assert 1\n",
         "class TestIt:\n    x = 1\n",
-        "def test_short(): assert 1 == 1\n",
-        "import a\x0c\ndef test_feed():\n    assert a == 1\n",
     ],
 )
 def test_a_text_without_a_place_stays_as_it_is(text: str) -> None:
@@ -149,12 +174,39 @@ def test_planting_takes_linear_time() -> None:
 
 
 def test_what_a_run_says_of_its_canaries() -> None:
-    fail, skip = Canary("f:1", CanaryKind.FAIL, "f::test_a"), Canary("f:2", CanaryKind.SKIP, "f::test_b")
-    honest = {"f::test_a": Status.failed, "f::test_b": Status.skipped, "f::test": Status.passed}
-    assert is_fit(fail, honest) and is_fit(skip, honest) and passed([fail, skip], honest) == ()
-    assert without([fail, skip], honest) == {"f::test": Status.passed}
+    fail, skip = Canary("f:1", CanaryKind.FAIL, "f", "test_a"), Canary("f:2", CanaryKind.SKIP, "f", "test_b")
+
+    def results(**statuses: Status) -> CanaryResults:
+        return CanaryResults([fail, skip], {f"f::{name}": status for name, status in statuses.items()})
+
+    honest = results(test_a=Status.failed, test_b=Status.skipped, test=Status.passed)
+    assert honest.fit() == ["f:1", "f:2"] and not [*honest.passed()] and not [*honest.gone(lambda test: "f")]
+    assert honest.others == {"f::test": Status.passed}
     for status in (Status.error, Status.timed_out, Status.skipped, Status.xfail, Status.collected):
-        assert passed([fail, skip], dict.fromkeys(honest, status)) == ()
-    assert passed([skip, fail], dict.fromkeys(honest, Status.passed)) == ("f:1", "f:2")
-    assert passed([fail], {"f::test_a": Status.xpass}) == ("f:1",)
-    assert passed([fail], {}) == () and not is_fit(fail, {})
+        assert not [*results(test_a=status, test_b=status).passed()]
+    assert [*results(test_a=Status.passed, test_b=Status.xpass).passed()] == ["f:1", "f:2"]
+    assert results().fit() == []
+
+
+def test_a_canary_is_all_tests_of_its_function() -> None:
+    fail = Canary("f:1", CanaryKind.FAIL, "f", "test_a")
+    both = {"f::test_a[1]": Status.failed, "g::Other::test_a[1]": Status.failed}
+    assert CanaryResults([fail], both).fit() == ["f:1"] and CanaryResults([fail], both).others == {}
+    assert [*CanaryResults([fail], both | {"f::test_a[2]": Status.passed}).passed()] == ["f:1"]
+
+
+@pytest.mark.parametrize(
+    ("statuses", "gone"),
+    [
+        ({"f::test": Status.passed}, True),
+        ({"f::test": Status.passed, "f::test_a": Status.collected}, True),
+        ({"f::test": Status.passed, "f::test_a": Status.error}, False),
+        ({"f::test": Status.passed, "f::other": Status.collected}, False),
+        ({"f::test": Status.failed}, False),
+        ({"g::test": Status.passed}, False),
+        ({}, False),
+    ],
+)
+def test_a_canary_that_did_not_run_among_tests_that_did_was_taken_out(statuses: dict[str, Status], gone: bool) -> None:
+    results = CanaryResults([Canary("f:1", CanaryKind.FAIL, "f", "test_a")], statuses)
+    assert [*results.gone(lambda test: test.partition("::")[0])] == ["f:1"] * gone

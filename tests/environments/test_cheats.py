@@ -131,7 +131,7 @@ CHEATS: dict[str, tuple[str, dict[str, str]]] = {
         },
     ),
     "the reporter's own function, from a frame": (
-        CANARY,
+        FAILS,
         {
             "till/cart.py": WRONG + "import gc, sys\n"
             "def plugin():\n"

@@ -43,6 +43,9 @@ def test_only_runners_that_there_are_have_a_log_parser_of_swebench() -> None:
 NAMES_RUNNERS = {
     "environments/suites/runners/__init__.py": {DEFAULT},
     "environments/suites/reporters/python_reporter.py": {"pytest", "unittest"},
+    # The modules of that name: the one that a skip needs, and those that no setup script may put something before.
+    "environments/suites/canaries/python.py": {"pytest"},
+    "environments/suites/setup_script.py": {"pytest", "unittest"},
     # The requirement of that name, which every image for Python has.
     "environments/images/plans.py": {"pytest"},
 }

@@ -42,8 +42,8 @@ class PlantedFile:
 
 @dataclass(frozen=True, slots=True)
 class Planting:
-    """How the files of a run are planted: `places` decides where (drawn once for a stage, for whoever knows it could
-    work the places out), `draw` draws names and values, `slots` are those that may be used (None: all), and `taken` are
+    """How the files of a run are planted: `places` decides where (the same in all runs of a stage; who knows it could work
+    the places out), `draw` draws names and values, `slots` are those that may be used (None: all), and `taken` are
     names that no canary may have; it grows."""
 
     places: str
@@ -96,8 +96,13 @@ class CanaryResults:
                 yield canary.slot
 
     def gone(self, file_of: Callable[[str], str | None]) -> Iterator[str]:
-        """The slots of those that no runner has seen, in files of which other tests pass: they were taken out."""
-        files = {file_of(test) for test, status in self.others.items() if status in _PASSES}
+        """The slots of those that did not run in files of which all other tests did, and some pass: they were taken
+        out."""
+        tests: dict[str | None, set[Status]] = {}
+        for test, status in self.others.items():
+            tests.setdefault(file_of(test), set()).add(status)
         for canary in self._canaries:
-            if not self._found[canary.name] and canary.file in files:
+            known = tests.get(canary.file, set())
+            ran = set(self._found[canary.name]) - {Status.collected, Status.missing}
+            if not ran and not _PASSES.isdisjoint(known) and Status.collected not in known:
                 yield canary.slot

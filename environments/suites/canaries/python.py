@@ -13,7 +13,7 @@ from environments.suites.canaries.canary import Canary, CanaryKind, PlantedFile,
 from environments.suites.canaries.names import REASONS, false_value, new_name, new_word
 
 FAILING = 6
-"""Canaries of a file that must fail, at most, of as many functions under test as there are; one more must be skipped."""
+"""Canaries of a file that must fail, at most, of as many functions under test as there are; one more is skipped."""
 
 _ASSERTIONS = frozenset(
     {"Equal", "Equals", "NotEqual", "True", "False", "Is", "IsNot", "IsNone", "IsNotNone", "In", "NotIn", "IsInstance"}
@@ -199,9 +199,23 @@ def _first_assertion(node: _Function, lines: Sequence[str]) -> _Asserted | None:
             return found if is_alone else None
         if _is_always_entered(statement):
             statements[:0] = statement.body  # type: ignore[attr-defined]
-        elif any(isinstance(it, _LEAVES) for it in ast.walk(statement)):
+        elif _may_leave(statement):
             return None
     return None
+
+
+def _may_leave(statement: ast.stmt) -> bool:
+    """Whether a test may end within a statement; what a function of its own does is not yet done."""
+    if isinstance(statement, _Function | ast.ClassDef):
+        return False
+    parts = [
+        it for it in ast.iter_child_nodes(statement) if isinstance(it, ast.stmt | ast.ExceptHandler | ast.match_case)
+    ]
+    inner = [it for part in parts for it in ([part] if isinstance(part, ast.stmt) else part.body)]
+    if isinstance(statement, _LEAVES) or any(map(_may_leave, inner)):
+        return True
+    expressions = (it for it in ast.iter_child_nodes(statement) if isinstance(it, ast.expr))
+    return any(isinstance(it, _LEAVES) for expression in expressions for it in ast.walk(expression))
 
 
 def _is_always_entered(statement: ast.stmt) -> bool:

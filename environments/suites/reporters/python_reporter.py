@@ -72,50 +72,48 @@ class Clock:
         raise TooLong(f"took longer than {self._seconds:g} s")
 
 
-class PytestReporter:
-    """A pytest plugin; works for a session in one process and for the controller of pytest-xdist."""
+def session_plugins(log: Log, files: list[str]) -> tuple[list[Any], Any]:
+    """The plugins that report on a session in one process, and what ends the log.
 
-    def __init__(self, log: Log) -> None:
-        import pytest
+    What they need is held in cells and not in attributes, which code under test finds more easily. `files` are those of
+    the hidden tests: what these replace is no cheat.
+    """
+    import pytest
 
-        self._say = log.say
-        self._watched = _watched()
-        self._failed: set[Any] = set()
-        self._quiet = (pytest.skip.Exception, pytest.exit.Exception, KeyboardInterrupt)
+    say, watched, original = log.say, _watched(), _watched
+    failed: set[Any] = set()
+    told: set[str] = set()
+    wired: list[tuple[Any, Any]] = []
+    quiet = (pytest.skip.Exception, pytest.exit.Exception, KeyboardInterrupt)
+    own = {os.path.realpath(file) for file in files}
 
-    def pytest_load_initial_conftests(self) -> None:
-        # Installed plugins have been loaded, and may replace what they like; the tree's own code has not.
-        self._watched = _watched()
+    def look() -> None:
+        """Say what was replaced in the runner by now, also if it is put back later."""
+        now = original()
+        for name, code_object in watched.items():
+            new = now.get(name)
+            if new is not code_object and name not in told and getattr(new, "co_filename", "") not in own:
+                told.add(name)
+                say("tampered", what=name)
+        if any(hook.function is not function for hook, function in wired) and "hooks" not in told:
+            told.add("hooks")
+            say("tampered", what="hooks of the reporter")
 
-    def pytest_itemcollected(self, item: Any) -> None:
-        self._say("collected", id=item.nodeid)
-
-    def pytest_collectreport(self, report: Any) -> None:
-        if report.outcome == "failed":
-            self._say("result", id=report.nodeid, s="error")
-
-    def pytest_runtest_logstart(self, nodeid: str) -> None:
-        self._say("begin", id=nodeid)
-
-    def judge(self, item: Any, call: Any) -> None:
-        """Note what really happened, which every hook may write over in the report."""
-        if call.excinfo is not None and not call.excinfo.errisinstance(self._quiet):
-            self._failed.add((item.nodeid, call.when))
-
-    def pytest_runtest_logreport(self, report: Any) -> None:
-        status = STATUSES.get(report.outcome)
-        expected = hasattr(report, "wasxfail")
-        if hasattr(report, "context"):  # a subtest; one that did not fail says nothing of its test
-            self._failed.discard((report.nodeid, report.when))
+    def report(result: Any) -> None:
+        status = STATUSES.get(result.outcome)
+        expected = hasattr(result, "wasxfail")
+        place = (result.nodeid, result.when)
+        if hasattr(result, "context"):  # a subtest; one that did not fail says nothing of its test
+            failed.discard(place)
             if status == "failed":
-                self._say("result", id=report.nodeid, s="failed")
+                say("result", id=result.nodeid, s="failed")
             return
-        if (report.nodeid, report.when) in self._failed:
-            self._failed.discard((report.nodeid, report.when))  # the test may run again
+        if place in failed:
+            failed.discard(place)  # the test may run again
             if status == "passed" and not expected:
                 status = "failed"
-                self._say("overruled", what=report.nodeid)
-        if report.when == "call":
+                say("overruled", what=result.nodeid)
+        if result.when == "call":
             if expected and status in ("passed", "skipped"):
                 status = "xpass" if status == "passed" else "xfail"
         elif status == "failed":
@@ -125,14 +123,50 @@ class PytestReporter:
         elif status == "passed":
             return
         if status is not None:  # a rerun's report, for one, is no result
-            self._say("result", id=report.nodeid, s=status)
+            say("result", id=result.nodeid, s=status)
 
-    def finish(self, code: int) -> None:
-        """Say the last word, and what was replaced in the runner meanwhile."""
-        for name, code_object in self._watched.items():
-            if _watched().get(name) is not code_object:
-                self._say("tampered", what=name)
-        self._say("end", exit=code)
+    class PytestReporter:
+        """Says what becomes of every test."""
+
+        def pytest_load_initial_conftests(self) -> None:
+            # Installed plugins have been loaded, and may replace what they like; the tree's own code has not.
+            watched.update(original())
+
+        @pytest.hookimpl(trylast=True)
+        def pytest_configure(self, config: Any) -> None:
+            for name in ("pytest_runtest_logreport", "pytest_runtest_makereport", "pytest_itemcollected"):
+                for hook in getattr(config.hook, name).get_hookimpls():
+                    if hook.plugin in plugins:
+                        wired.append((hook, hook.function))
+
+        def pytest_itemcollected(self, item: Any) -> None:
+            say("collected", id=item.nodeid)
+
+        def pytest_collectreport(self, report: Any) -> None:
+            if report.outcome == "failed":
+                say("result", id=report.nodeid, s="error")
+
+        def pytest_runtest_logstart(self, nodeid: str) -> None:
+            say("begin", id=nodeid)
+
+        def pytest_runtest_logreport(self, report: Any) -> None:
+            look()
+            told_of(report)
+
+        @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+        def pytest_runtest_makereport(self, item: Any, call: Any) -> Any:
+            # What really happened, which every hook may write over in the report.
+            if call.excinfo is not None and not call.excinfo.errisinstance(quiet):
+                failed.add((item.nodeid, call.when))
+            yield
+
+    def finish(code: int) -> None:
+        look()
+        say("end", exit=code)
+
+    told_of = report
+    plugins = [PytestReporter()]
+    return plugins, finish
 
 
 class HookGuard:
@@ -141,14 +175,14 @@ class HookGuard:
 
     def __init__(self, log: Log, allowed: list[str] | None) -> None:
         self._say = log.say
-        self._allowed = allowed
+        self._allowed = None if allowed is None else {_module_of(path) for path in allowed}
         self._root = os.path.realpath(os.getcwd()) + os.sep
 
     def pytest_plugin_registered(self, plugin: Any, manager: Any) -> None:
         path = self._of_tree(plugin)
         if path is None:
             return
-        if self._allowed is None or path in self._allowed:
+        if self._allowed is None or _module_of(path) in self._allowed:
             self._say("hook", what=path)
             return
         self._say("refused", what=path)
@@ -157,6 +191,7 @@ class HookGuard:
     def pytest_configure(self, config: Any) -> None:
         if self._allowed is not None:
             return
+        self._say("plugin", what="")  # there may be none
         for plugin, _ in config.pluginmanager.list_plugin_distinfo():
             name = config.pluginmanager.get_name(plugin)
             if name:
@@ -171,6 +206,11 @@ class HookGuard:
         if not file.startswith(self._root) or "site-packages" in file:
             return None
         return file[len(self._root) :]
+
+
+def _module_of(path: str) -> str:
+    """A module's path without what tells a file from a package."""
+    return path[: -len(".py")].removesuffix(os.sep + "__init__") if path.endswith(".py") else path
 
 
 def _watched() -> dict[str, Any]:
@@ -197,26 +237,27 @@ def _watched_in_unittest() -> dict[str, Any]:
     import unittest.case
 
     case = unittest.case.TestCase
-    names = [
-        *[
-            "run",
-            "fail",
-            "_callTestMethod",
-            "__call__",
-            "__getattribute__",
-            "_baseAssertEqual",
-            "_getAssertEqualityFunc",
-        ]
+    names = ["run", "fail", "_callTestMethod", "__call__", "__getattribute__", "_baseAssertEqual"]
+    names += [
+        "_getAssertEqualityFunc",
+        "assertEqual",
+        "assertTrue",
+        "assertFalse",
+        "assertIn",
+        "assertIs",
+        "assertRaises",
     ]
-    names += ["assertEqual", "assertTrue", "assertFalse", "assertIn", "assertIs", "assertRaises"]
-    return {f"unittest.TestCase.{name}": getattr(getattr(case, name, None), "__code__", None) for name in names}
+    outcome = getattr(unittest.case, "_Outcome", None)
+    executor = getattr(getattr(outcome, "testPartExecutor", None), "__wrapped__", None)
+    found = {f"unittest.TestCase.{name}": getattr(getattr(case, name, None), "__code__", None) for name in names}
+    return {**found, "unittest.testPartExecutor": getattr(executor, "__code__", None)}
 
 
 def run_pytest(log: Log, order: dict[str, Any], clock: Clock) -> int:
     """Run pytest in this process."""
     import pytest
 
-    reporter = PytestReporter(log)
+    plugins, finish = session_plugins(log, order["arguments"])
 
     class PhaseLimits:
         """Each phase of a test has the time anew: what goes wrong outside of them would end the session. All tests
@@ -250,18 +291,13 @@ def run_pytest(log: Log, order: dict[str, Any], clock: Clock) -> int:
             yield
             clock.stop()
 
-        @pytest.hookimpl(hookwrapper=True, tryfirst=True)
-        def pytest_runtest_makereport(self, item: Any, call: Any) -> Any:
-            reporter.judge(item, call)
-            yield
-
     log.say("start", runner="pytest")
-    arguments, plugins = list(order["arguments"]), order["plugins"]
-    if plugins is not None:
+    arguments, known = list(order["arguments"]), order["plugins"]
+    if known is not None:
         os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
-        arguments = [*(part for name in plugins for part in ("-p", name)), *arguments]
-    code = int(pytest.main(arguments, plugins=[HookGuard(log, order["hooks"]), reporter, PhaseLimits()]))
-    reporter.finish(code)
+        arguments = [*(part for name in known for part in ("-p", name)), *arguments]
+    code = int(pytest.main(arguments, plugins=[HookGuard(log, order["hooks"]), *plugins, PhaseLimits()]))
+    finish(code)
     return code
 
 
@@ -332,6 +368,19 @@ def run_unittest(log: Log, order: dict[str, Any], clock: Clock) -> int:
     return code
 
 
+def _load_runner() -> None:
+    """Import all of pytest, with what it needs of the standard library: the tree could put modules in their way."""
+    import contextlib
+    import importlib
+    import pkgutil
+
+    import _pytest
+
+    for module in pkgutil.iter_modules(_pytest.__path__, "_pytest."):
+        with contextlib.suppress(ImportError):
+            importlib.import_module(module.name)
+
+
 def main() -> int:
     """Read the order from standard input, close it, and run the tests from the working directory."""
     order = json.loads(sys.stdin.buffer.read())
@@ -344,7 +393,7 @@ def main() -> int:
     import unittest.case  # noqa: F401  as pytest, before the tree can put a module of that name in its way
 
     if run is run_pytest:
-        import pytest  # noqa: F401
+        _load_runner()
     sys.path[0] = os.getcwd()  # as `python -m pytest` has it, in place of the folder of this script
     return run(log, order, Clock(order["seconds"]))
 

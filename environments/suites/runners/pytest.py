@@ -133,20 +133,47 @@ def _table(values: Any, name: str) -> dict[str, Any]:
 _GROUP = "pytest11"
 """Of entry points: plugins of pytest."""
 
+_COMMANDS = ("python", "python3", *(f"python3.{minor}" for minor in range(8, 20)), "pytest", "py.test", "coverage")
+_COMMANDS += ("wc", "cat", "rm", "bash", "sh", "env", "find", "git", "mkdir", "tar")
+"""Names of programs that run tests: no script of a project may have one."""
+
 _PYPROJECT = (
     ("tool", "pytest"),
     ("tool", "coverage"),
     ("project", "entry-points", _GROUP),
     ("tool", "poetry", "plugins", _GROUP),
     ("tool", "flit", "entrypoints", _GROUP),
-    # What runs when the tree is installed.
+    *(("project", group, name) for group in ("scripts", "gui-scripts") for name in _COMMANDS),
+    *(("tool", "poetry", "scripts", name) for name in _COMMANDS),
+    # What runs, or where it goes, when the tree is installed.
     ("build-system", "build-backend"),
     ("build-system", "backend-path"),
-    ("tool", "hatch", "build", "hooks"),
+    ("project", "dynamic"),
+    ("tool", "hatch", "build"),
     ("tool", "hatch", "metadata", "hooks"),
+    ("tool", "hatch", "version"),
     ("tool", "setuptools", "cmdclass"),
+    ("tool", "setuptools", "data-files"),
+    ("tool", "setuptools", "script-files"),
+    ("tool", "setuptools", "dynamic"),
     ("tool", "poetry", "build"),
     ("tool", "pdm", "build"),
+    ("tool", "pdm", "version"),
+)
+
+_SETUP = (
+    ("DEFAULT",),
+    ("tool:pytest",),
+    ("pytest",),
+    ("coverage:run",),
+    ("options.entry_points", _GROUP),
+    ("options", "entry_points"),
+    ("options", "cmdclass"),
+    ("options", "data_files"),
+    ("options", "scripts"),
+    ("options.data_files",),
+    ("global",),
+    ("metadata", "version"),
 )
 
 RUNNER = Runner(
@@ -161,7 +188,8 @@ RUNNER = Runner(
     steering=(
         r"conftest\.py",
         r"\.?pytest\.(?:ini|toml)",
-        r"(?:site|user)customize\.py",
+        r"(?:site|user)customize(?:\.[^/]*|/.*)?",
+        r"\.coveragerc",
         r"[^/]+\.(?:dist|egg)-info(?:/.*)?",
         r"[^/]*\.(?:pth|egg-link)",
         r"hatch_build\.py",
@@ -170,8 +198,8 @@ RUNNER = Runner(
     shadows=(r"pytest\.py", r"_?pytest/__init__\.py", r"pluggy/__init__\.py", r"_?pytest_[^/]*\.pth"),
     sections={
         "pyproject.toml": _PYPROJECT,
-        "setup.cfg": (("tool:pytest",), ("pytest",), ("options.entry_points", _GROUP), ("options", "cmdclass")),
-        "tox.ini": (("tool:pytest",), ("pytest",)),
+        "setup.cfg": _SETUP,
+        "tox.ini": (("DEFAULT",), ("tool:pytest",), ("pytest",), ("coverage:run",)),
     },
     own_names=OwnNames(CONFIG_FILES, python_files, is_named_by),
     plant=plant_python,

@@ -96,9 +96,10 @@ def read_events(log: bytes, key: bytes, *, timed_out: bool = False) -> EventLog:
     for test in open_tests:
         statuses[test] = worst((statuses[test], Status.timed_out if timed_out else Status.error))
     replaced, judged = (tuple(dict.fromkeys(ids)) for ids in (tampered, overruled))
-    plugins, hooks, refused = (tuple(dict.fromkeys(names)) for names in named.values())
+    loaded = named["plugin"]
+    plugins, hooks, refused = (tuple(filter(None, dict.fromkeys(names))) for names in named.values())
     return EventLog(
-        statuses, started, exit_code, events.foreign, gap, replaced, plugins or None, hooks, refused, judged
+        statuses, started, exit_code, events.foreign, gap, replaced, plugins if loaded else None, hooks, refused, judged
     )
 
 
