@@ -42,8 +42,8 @@ class PlantedFile:
 
 @dataclass(frozen=True, slots=True)
 class Planting:
-    """How the files of a run are planted: `places` decides where (the same in all runs of a stage; who knows it could work
-    the places out), `draw` draws names and values, `slots` are those that may be used (None: all), and `taken` are
+    """How the files of a run are planted: `places` decides where (the same in all runs of a stage; who knows it could
+    work the places out), `draw` draws names and values, `slots` are those that may be used (None: all), and `taken` are
     names that no canary may have; it grows."""
 
     places: str
