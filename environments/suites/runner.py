@@ -64,6 +64,20 @@ def file_before(mark: str) -> Callable[[str, Collection[str]], str | None]:
     return file_of
 
 
+def last_name(test: str) -> str:
+    """The last word of an id with dots, without parameters and subtests: ``a.Case.test_it[1]``, ``pkg.TestIt/sub``."""
+    return test.partition("[")[0].rpartition(".")[2].partition("/")[0]
+
+
+def name_behind(mark: str) -> Callable[[str], str]:
+    """For ids whose name stands behind the last such mark, before parameters."""
+
+    def name_of(test: str) -> str:
+        return test.partition("[")[0].rpartition(mark)[2]
+
+    return name_of
+
+
 @dataclass(frozen=True, slots=True)
 class OwnNames:
     """A repository's own rule for the names of a runner's test files."""
@@ -127,6 +141,8 @@ class Runner:
     are none."""
     own_names: OwnNames | None = None
     sign: ManifestMarker | None = None
+    name_of: Callable[[str], str] = last_name
+    """From a test's id to the name of its function, or its title."""
     plant: Planter | None = None
     """Puts canaries into a test file; None where there are none for this runner."""
 

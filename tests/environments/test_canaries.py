@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from environments.suites.canaries.canary import Canary, CanaryKind, CanaryResults, Planting, function_of
+from environments.suites.canaries.canary import Canary, CanaryKind, CanaryResults, Planting
 from environments.suites.canaries.python import plant_python
+from environments.suites.runners import RUNNERS
 from environments.suites.testlogs import Status
 from tests.growth import assert_linear
 
@@ -46,6 +47,7 @@ class TotalTest(unittest.TestCase):
 
 
 FILE = "tests/test_till.py"
+NAME_OF = RUNNERS["pytest"].name_of
 
 
 def plant(
@@ -102,16 +104,19 @@ def test_no_name_is_in_two_files() -> None:
 
 
 @pytest.mark.parametrize(
-    ("test", "name"),
+    ("runner", "test", "name"),
     [
-        ("tests/test_a.py::test_b", "test_b"),
-        ("tests/test_a.py::TestIt::test_b[1::x]", "test_b"),
-        ("tests.test_a.Case.test_b", "test_b"),
-        ("tests/test_a.py", "py"),
+        ("pytest", "tests/test_a.py::test_b", "test_b"),
+        ("pytest", "tests/test_a.py::TestIt::test_b[1::x]", "test_b"),
+        ("unittest", "tests.test_a.Case.test_b", "test_b"),
+        ("go", "example.com/till.TestTotal/of_many", "TestTotal"),
+        ("cargo", "till src/lib.rs tests::total", "total"),
+        ("surefire", "shop.CartTest#total[1]", "total"),
+        ("jest", "web/cart.test.ts > cart > adds up", "adds up"),
     ],
 )
-def test_the_function_of_an_id(test: str, name: str) -> None:
-    assert function_of(test) == name
+def test_the_name_in_an_id(runner: str, test: str, name: str) -> None:
+    assert RUNNERS[runner].name_of(test) == name
 
 
 @pytest.mark.parametrize(
@@ -177,7 +182,7 @@ def test_what_a_run_says_of_its_canaries() -> None:
     fail, skip = Canary("f:1", CanaryKind.FAIL, "f", "test_a"), Canary("f:2", CanaryKind.SKIP, "f", "test_b")
 
     def results(**statuses: Status) -> CanaryResults:
-        return CanaryResults([fail, skip], {f"f::{name}": status for name, status in statuses.items()})
+        return CanaryResults([fail, skip], {f"f::{name}": status for name, status in statuses.items()}, NAME_OF)
 
     honest = results(test_a=Status.failed, test_b=Status.skipped, test=Status.passed)
     assert honest.fit() == ["f:1", "f:2"] and not [*honest.passed()] and not [*honest.gone(lambda test: "f")]
@@ -191,8 +196,8 @@ def test_what_a_run_says_of_its_canaries() -> None:
 def test_a_canary_is_all_tests_of_its_function() -> None:
     fail = Canary("f:1", CanaryKind.FAIL, "f", "test_a")
     both = {"f::test_a[1]": Status.failed, "g::Other::test_a[1]": Status.failed}
-    assert CanaryResults([fail], both).fit() == ["f:1"] and CanaryResults([fail], both).others == {}
-    assert [*CanaryResults([fail], both | {"f::test_a[2]": Status.passed}).passed()] == ["f:1"]
+    assert CanaryResults([fail], both, NAME_OF).fit() == ["f:1"] and CanaryResults([fail], both, NAME_OF).others == {}
+    assert [*CanaryResults([fail], both | {"f::test_a[2]": Status.passed}, NAME_OF).passed()] == ["f:1"]
 
 
 @pytest.mark.parametrize(
@@ -208,5 +213,77 @@ def test_a_canary_is_all_tests_of_its_function() -> None:
     ],
 )
 def test_a_canary_that_did_not_run_among_tests_that_did_was_taken_out(statuses: dict[str, Status], gone: bool) -> None:
-    results = CanaryResults([Canary("f:1", CanaryKind.FAIL, "f", "test_a")], statuses)
+    results = CanaryResults([Canary("f:1", CanaryKind.FAIL, "f", "test_a")], statuses, NAME_OF)
     assert [*results.gone(lambda test: test.partition("::")[0])] == ["f:1"] * gone
+
+
+JAVASCRIPT = """import { total } from './cart'
+describe('cart', () => {
+  // Of nothing.
+  it('adds up nothing', () => {
+    expect(total([])).toBe(0)
+  })
+
+  it(`adds up ${'many'}`, () => { expect(total([1, 2])).toBe(3) })
+})
+"""
+GO = """package till
+
+import "testing"
+
+// TestTotal is one.
+func TestTotal(t *testing.T) {
+\tif Total(nil) != 0 {
+\t\tt.Fail()
+\t}
+}
+"""
+RUST = """#[cfg(test)]
+mod tests {
+    /// Of nothing.
+    #[should_panic]
+    #[test]
+    fn total_of_nothing() {
+        super::total(&[]);
+    }
+}
+"""
+JAVA = """class CartTest {
+    /** Of nothing. */
+    @DisplayName("nothing")
+    @Test
+    void totalOfNothing() {
+        assertEquals(0, total());
+    }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("runner", "text", "kinds"),
+    [
+        ("jest", JAVASCRIPT, 3),
+        ("vitest", JAVASCRIPT, 3),
+        ("mocha", JAVASCRIPT, 3),
+        ("go", GO, 3),
+        ("cargo", RUST, 3),
+        ("surefire", JAVA, 2),
+    ],
+)
+def test_other_languages_have_canaries_in_front_of_what_belongs_to_a_test(runner: str, text: str, kinds: int) -> None:
+    plant = RUNNERS[runner].plant
+    assert plant is not None
+    shapes = set()
+    for seed in range(5):
+        planted = plant("a/test", text, Planting("here", Random(seed), None, set()))
+        assert len(planted.canaries) == kinds == len({it.name for it in planted.canaries})
+        assert all(planted.text.count(it.name) == 1 for it in planted.canaries)
+        shapes.add(len(planted.text.splitlines()))
+        for attached in (
+            "    #[should_panic]\n    #[test]\n    fn total",
+            '@DisplayName("nothing")\n    @Test\n    void t',
+        ):
+            assert (attached in text) is (attached in planted.text)
+    assert len(shapes) == 1
+    assert plant("a/test", text, Planting("here", Random(1), (), set())).text == text
+    assert plant("a/test", "nothing\n", Planting("here", Random(1), None, set())).canaries == ()

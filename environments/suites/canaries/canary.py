@@ -57,26 +57,20 @@ Planter = Callable[[str, str, Planting], PlantedFile]
 text without a place stays as it is."""
 
 
-def function_of(test: str) -> str:
-    """The function's name in the id of a test, of pytest or unittest: ``a.py::TestIt::test_it[1]``, ``a.It.test_it``.
-
-    One canary can be several tests: of parameters, and of classes that inherit it, in other files too.
-    """
-    plain = test.partition("[")[0]
-    return plain.rpartition("::")[2] if "::" in plain else plain.rpartition(".")[2]
-
-
 class CanaryResults:
-    """The results of the canaries in a run's statuses."""
+    """The results of the canaries in a run's statuses. `name_of` gives the function's name in a test's id: one canary
+    can be several tests, of parameters, and of classes that inherit it."""
 
-    def __init__(self, canaries: Iterable[Canary], statuses: Mapping[str, Status]) -> None:
+    def __init__(
+        self, canaries: Iterable[Canary], statuses: Mapping[str, Status], name_of: Callable[[str], str]
+    ) -> None:
         self._canaries = tuple(canaries)
         names = {canary.name for canary in self._canaries}
         self._found: dict[str, list[Status]] = {name: [] for name in names}
         self.others: dict[str, Status] = {}
         """The results of the tests proper."""
         for test, status in statuses.items():
-            name = function_of(test)
+            name = name_of(test)
             if name in names:
                 self._found[name].append(status)
             else:

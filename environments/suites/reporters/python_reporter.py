@@ -369,16 +369,11 @@ def run_unittest(log: Log, order: dict[str, Any], clock: Clock) -> int:
 
 
 def _load_runner() -> None:
-    """Import all of pytest, with what it needs of the standard library: the tree could put modules in their way."""
-    import contextlib
-    import importlib
-    import pkgutil
+    """Import pytest and its own plugins, with what they need of the standard library: the tree could put modules in
+    their way."""
+    from _pytest.config import get_config
 
-    import _pytest
-
-    for module in pkgutil.iter_modules(_pytest.__path__, "_pytest."):
-        with contextlib.suppress(ImportError):
-            importlib.import_module(module.name)
+    get_config()
 
 
 def main() -> int:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 
-from environments.suites.runner import PIPED, Runner
+from environments.suites.canaries.blocks import RUST
+from environments.suites.runner import PIPED, Runner, name_behind
 from environments.suites.testlogs import Status, join
 
 _BINARY = re.compile(r"\s*Running (?:unittests )?(?P<path>\S+) \((?:.*/)?(?P<name>[^/\s]+?)-[0-9a-f]{16}(?:\.exe)?\)")
@@ -95,4 +96,6 @@ RUNNER = Runner(
     steering=(r"\.nextest\.toml", r"(?:\.cargo|\.config)/[^/]*(?:config|nextest|extensions)[^/]*"),
     project_files=(r"cargo\.toml", r"build\.rs"),
     sections={"cargo.toml": (("test",), ("profile",), ("lib", "test"), ("lib", "harness"), ("package", "build"))},
+    name_of=name_behind("::"),
+    plant=RUST.plant,
 )

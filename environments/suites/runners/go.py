@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from environments.suites.canaries.blocks import GO
 from environments.suites.runner import PIPED, Runner
 from environments.suites.testlogs import Status, failures, join, worst
 
@@ -91,4 +92,5 @@ RUNNER = Runner(
     parse=parse_go,
     signed=False,
     arguments=packages,
+    plant=GO.plant,
 )

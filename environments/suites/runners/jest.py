@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from environments.suites import javascript
-from environments.suites.runner import Runner
+from environments.suites.canaries.blocks import JAVASCRIPT
+from environments.suites.runner import Runner, name_behind
 
 RUNNER = Runner(
     name="jest",
@@ -16,4 +17,6 @@ RUNNER = Runner(
     project_files=javascript.PROJECT_FILES,
     sections=javascript.package_sections("jest"),
     sign=javascript.package_sign("jest", rank=20),
+    name_of=name_behind(" > "),
+    plant=JAVASCRIPT.plant,
 )

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from environments.suites import javascript
-from environments.suites.runner import Runner
+from environments.suites.canaries.blocks import JAVASCRIPT
+from environments.suites.runner import Runner, name_behind
 from environments.suites.testlogs import Status, join
 
 
@@ -39,4 +40,6 @@ RUNNER = Runner(
     project_files=javascript.PROJECT_FILES,
     sections=javascript.package_sections("mocha"),
     sign=javascript.package_sign("mocha", rank=30),
+    name_of=name_behind(" > "),
+    plant=JAVASCRIPT.plant,
 )

@@ -16,7 +16,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from environments.suites.canaries.python import plant_python
-from environments.suites.runner import OwnNames, Runner, file_before
+from environments.suites.runner import OwnNames, Runner, file_before, name_behind
 from environments.suites.testlogs import Status, join
 
 _TERMINAL = re.compile("\x1b\\[[0-?]*[ -/]*[@-~]")
@@ -203,4 +203,5 @@ RUNNER = Runner(
     },
     own_names=OwnNames(CONFIG_FILES, python_files, is_named_by),
     plant=plant_python,
+    name_of=name_behind("::"),
 )

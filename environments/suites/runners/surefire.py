@@ -7,7 +7,8 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from xml.etree import ElementTree
 
-from environments.suites.runner import Runner
+from environments.suites.canaries.blocks import JAVA
+from environments.suites.runner import Runner, name_behind
 from environments.suites.testlogs import Status, join
 
 _DOCUMENT = re.compile(r"<\?xml.*?(?=<\?xml|\Z)", re.S)
@@ -79,4 +80,6 @@ RUNNER = Runner(
     steering=(r"\.mvn/[^/]*(?:config|nextest|extensions)[^/]*",),
     project_files=(r"pom\.xml",),
     sections={"pom.xml": (("build",), ("profiles",))},
+    name_of=name_behind("#"),
+    plant=JAVA.plant,
 )

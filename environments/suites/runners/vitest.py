@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from environments.suites import javascript
-from environments.suites.runner import Runner
+from environments.suites.canaries.blocks import JAVASCRIPT
+from environments.suites.runner import Runner, name_behind
 
 RUNNER = Runner(
     name="vitest",
@@ -16,4 +17,6 @@ RUNNER = Runner(
     project_files=(r"vite\.config\.\w+", *javascript.PROJECT_FILES),
     sections=javascript.package_sections("vitest"),
     sign=javascript.package_sign("vitest", rank=10),
+    name_of=name_behind(" > "),
+    plant=JAVASCRIPT.plant,
 )
