@@ -111,6 +111,7 @@ def test_no_name_is_in_two_files() -> None:
         ("unittest", "tests.test_a.Case.test_b", "test_b"),
         ("go", "example.com/till.TestTotal/of_many", "TestTotal"),
         ("cargo", "till src/lib.rs tests::total", "total"),
+        ("cargo", "cart tests/cart.rs total", "total"),
         ("surefire", "shop.CartTest#total[1]", "total"),
         ("jest", "web/cart.test.ts > cart > adds up", "adds up"),
     ],

@@ -26,15 +26,21 @@ class TestBlocks:
     names: re.Pattern[str]
     attached: tuple[str, ...]
     render: Callable[[re.Match[str], CanaryKind, str, Random], Sequence[str] | None]
-    """From the first line of the test that follows, kind, name and what draws values to the canary's lines, without
-    indentation and always as many; None where the language has no such kind."""
+    """From the first line of the test that follows (``string`` of the match is the file's text), kind, name and what
+    draws values to the canary's lines, without indentation and always as many; None where the language has no such
+    kind."""
     is_title: bool = False
     """Whether names are titles, of several words."""
 
     def plant(self, path: str, text: str, planting: Planting) -> PlantedFile:
         """`canary.Planter`."""
         lines = text.splitlines(keepends=True)
-        starts = [(number, found) for number, line in enumerate(lines) if (found := self.first_line.match(line))]
+        starts = []
+        begin = 0
+        for number, line in enumerate(lines):
+            if found := self.first_line.match(text, begin, begin + len(line)):
+                starts.append((number, found))
+            begin += len(line)
         names = [found[1] for found in self.names.finditer(text)]
         planting.taken.update(_IDENTIFIER.findall(text))
         planting.taken.update(names)
@@ -88,12 +94,16 @@ def _javascript(found: re.Match[str], kind: CanaryKind, name: str, draw: Random)
     function = found["function"]
     if kind is CanaryKind.SKIP:
         return [f'{function}.skip("{name}", () => {{', f'  String("{word}");', "});"]
-    return [
-        f'{function}("{name}", () => {{',
-        f'  const found = String("{word}").length;',
-        f"  if (found !== {number}) throw new Error(`expected ${{found}} to be {number}`);",
-        "});",
-    ]
+    # By the file's own means: what makes its assertions hold makes this one hold.
+    if re.search(r"\)\.to(?:Be|Equal|StrictEqual)\(", found.string):
+        asserted = f"expect(found).toBe({number});"
+    elif re.search(r"\)\.to\.", found.string):
+        asserted = f"expect(found).to.equal({number});"
+    elif re.search(r"\bassert\.(?:strictE|e|deepE|deepStrictE)qual\(", found.string):
+        asserted = f"assert.{'strictEqual' if 'assert.strictEqual(' in found.string else 'equal'}(found, {number});"
+    else:
+        asserted = f"if (found !== {number}) throw new Error(`expected ${{found}} to be {number}`);"
+    return [f'{function}("{name}", () => {{', f'  const found = String("{word}").length;', f"  {asserted}", "});"]
 
 
 def _go(found: re.Match[str], kind: CanaryKind, name: str, draw: Random) -> list[str]:

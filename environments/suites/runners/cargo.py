@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Sequence
 
 from environments.suites.canaries.blocks import RUST
-from environments.suites.runner import PIPED, Runner, name_behind
+from environments.suites.runner import PIPED, Runner
 from environments.suites.testlogs import Status, join
 
 _BINARY = re.compile(r"\s*Running (?:unittests )?(?P<path>\S+) \((?:.*/)?(?P<name>[^/\s]+?)-[0-9a-f]{16}(?:\.exe)?\)")
@@ -84,6 +84,11 @@ def file_of(test: str, files: Collection[str]) -> str | None:
     return path if path in files else None
 
 
+def name_of(test: str) -> str:
+    """The function's name."""
+    return test.rpartition(" ")[2].rpartition("::")[2]
+
+
 RUNNER = Runner(
     name="cargo",
     template=f"cargo test --offline --no-fail-fast --color never {{files}} {PIPED}",
@@ -96,6 +101,6 @@ RUNNER = Runner(
     steering=(r"\.nextest\.toml", r"(?:\.cargo|\.config)/[^/]*(?:config|nextest|extensions)[^/]*"),
     project_files=(r"cargo\.toml", r"build\.rs"),
     sections={"cargo.toml": (("test",), ("profile",), ("lib", "test"), ("lib", "harness"), ("package", "build"))},
-    name_of=name_behind("::"),
+    name_of=name_of,
     plant=RUST.plant,
 )
