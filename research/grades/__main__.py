@@ -86,7 +86,7 @@ def _graded(settings: Settings, only: str, kinds: set[str]) -> Iterator[GradedRo
         store = resources.enter_context(closing(Store.open(settings.db, create=False)))
         provider = resources.enter_context(closing(Provider(settings, store=store)))
         with store.reading() as tx:
-            found = {name: it.backend for name, it in validations(tx).items() if it.outcome == PROVED}
+            found = {name: it.backend for name, it in validations(tx).items()}
             proofs = {name: read_stages(tx, name) for name in found if name.startswith(only)}
         for name, stages in proofs.items():
             with store.reading() as tx:
@@ -96,6 +96,8 @@ def _graded(settings: Settings, only: str, kinds: set[str]) -> Iterator[GradedRo
             patches = tuple(stage_patches(git, trees, chain.stages))
             with BACKENDS.named(found[name]).of(settings).connected() as backend:
                 for stage, proof in zip(chain.stages, stages, strict=True):
+                    if proof.outcome != PROVED:
+                        continue
                     provided = provider.provide(chain.repository, trees, git, stage)
                     workplace = Workplace(provided, trees, backend=backend)
                     suite = StageSuite.of(workplace, stage, patches, files=proof.files, baseline=proof.baseline)

@@ -104,3 +104,10 @@ def test_every_outcome_of_a_grade_is_known_here() -> None:
         "earlier_broken": False,
         "carried_failure": False,
     }
+
+
+@pytest.mark.parametrize("gate", Gate)
+@pytest.mark.parametrize("judgement", [judgement for judgement, _ in JUDGES])
+def test_tests_that_were_tampered_with_reject_under_every_gate(gate: Gate, judgement: Judgement | None) -> None:
+    grade = Grade(outcomes.TAMPERED, cheats=("x",))
+    assert decide(gate, THRESHOLD, judgement, grade) == Decision(False, "tests: tampered")

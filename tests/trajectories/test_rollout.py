@@ -53,6 +53,7 @@ from trajectories.rollouts.prefix import retold
 from trajectories.rollouts.rollout import roll
 from trajectories.rows import read_entries
 from trajectories.sums import hidden_tests
+from trajectories.verdicts.comments import NEUTRAL
 
 Messages = Sequence[Mapping[str, Any]]
 
@@ -341,6 +342,42 @@ class TestGates:
         assert world.outcome(name)[:2] == ("accepted", 3)
         # S_2 and S_3 once; A_1 once; A_2 a draft twice and the mended one once; A_3 twice.
         assert [runs.count(position) for position in (1, 2, 3)] == [1, 4, 3]
+
+    @pytest.mark.parametrize("gate", ["judge", "tests", "both", "either"])
+    def test_tests_that_were_tampered_with_reject_under_every_gate_and_the_agent_reads_no_detail(
+        self, world: RolloutWorld, gate: str
+    ) -> None:
+        prove(world)
+
+        def run(tree: str, text: str, position: int) -> TestRun:
+            statuses = passing(text, position)
+            cheats = (
+                ("a test that must not pass passes: tests/test_a.py:1",) if statuses[f"test_part_{position}"] else ()
+            )
+            worked = statuses[f"test_part_{position}"] is Status.passed
+            return TestRun(statuses, "", 0.0, 0, cheats=cheats if worked else (), taken_back=("conftest.py",))
+
+        name = roll(world.context(gate=gate, refinements=1, overrides=suited(world, run)), world.chains[0], 0)
+        assert world.outcome(name)[0] == "rejected"
+        rows = world.rows(Verdict, "accepted", "tests", "grade", "shown", trajectory_id=name)
+        assert {(accepted, tests) for accepted, tests, _, _ in rows} == {(False, "tampered")}
+        grade = json.loads(rows[0][2])
+        assert grade["cheats"] == ["a test that must not pass passes: tests/test_a.py:1"]
+        assert grade["taken_back"] == ["conftest.py"]
+        assert rows[0][3] == NEUTRAL and "must not pass" not in str(world.rows(TrajectoryMessage, "content"))
+
+    def test_a_cheat_that_a_second_run_does_not_show_was_none(self, world: RolloutWorld) -> None:
+        prove(world)
+        seen: list[int] = []
+
+        def run(tree: str, text: str, position: int) -> TestRun:
+            seen.append(position)
+            statuses = passing(text, position)
+            is_first = position == 1 and seen.count(1) == 1
+            return TestRun(statuses, "", 0.0, 0, cheats=("a test that must not pass passes: x:1",) if is_first else ())
+
+        name = roll(world.context(gate="tests", overrides=suited(world, run)), world.chains[0], 0)
+        assert world.outcome(name)[:2] == ("accepted", 3) and seen.count(1) == 2
 
     def test_a_state_that_cannot_be_made_ready_ends_the_chain_and_what_was_accepted_counts(
         self, world: RolloutWorld

@@ -52,14 +52,17 @@ class HiddenTests:
 
         There is a second run where the first is not usable (out of time or memory, lost), or where an `expected` test
         does not pass; a test that passes in it counts as passed. Some tests that always passed in validation are flaky
-        (measured: a test of click's pager failed once in ten runs of the reference).
+        (measured: a test of click's pager failed once in ten runs of the reference). There is one also where the first
+        shows a cheat, which stands only if the second does: by chance a value may be the one that a canary asks for.
         """
         suite = self._rollout.chain_context.suite(self._stage)
         try:
             first = suite.run(tree)
-            if first.cheats or (first.usable and all(first.statuses.get(it) is Status.passed for it in expected)):
+            if not first.cheats and first.usable and all(first.statuses.get(it) is Status.passed for it in expected):
                 return first
             second = suite.run(tree)
+            if first.cheats:
+                return second
         except RefreshFailed:
             return TestRun({}, "", 0.0, None)
         passed = {test: status for test, status in second.statuses.items() if status is Status.passed}
