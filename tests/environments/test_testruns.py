@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -13,6 +14,8 @@ from pathlib import Path
 import pytest
 
 from environments.sandboxes.sandbox import ExecResult, Sandbox, SandboxConfig
+from environments.suites.baseline import RunnerBaseline
+from environments.suites.canaries.canary import Canary, CanaryKind
 from environments.suites.runner import TestCommand
 from environments.suites.runners import RUNNERS
 from environments.suites.testlogs import Status
@@ -459,3 +462,27 @@ def test_an_unsigned_run_is_read_from_the_file_that_the_command_writes(tmp_path:
     broken = TestCommand(command.template + "; exit 3", "go", signed=False)
     ended = run(tmp_path, {FILE: ""}, broken)
     assert ended.statuses == {"p.TestA": Status.error} and ended.notes
+
+
+def test_a_run_without_a_signature_in_which_a_test_must_fail_cannot_end_with_code_0(tmp_path: Path) -> None:
+    def events(**ended: str) -> str:
+        lines = [{"Action": "run", "Package": "till", "Test": name} for name in ended]
+        lines += [{"Action": action, "Package": "till", "Test": name} for name, action in ended.items()]
+        lines += [{"Action": "output", "Package": "till", "Output": "FAIL\n"}, {"Action": "fail", "Package": "till"}]
+        return "".join(f"{json.dumps(line)}\n" for line in lines)
+
+    def ended(text: str, code: int, slots: tuple[str, ...] | None = ("f:1", "f:2")) -> TestRun:
+        (tmp_path / "events").write_text(text)
+        command = TestCommand(f"cat events >{{report}}; exit {code}", "go", signed=False)
+        canaries = [Canary("f:1", CanaryKind.FAIL, "f", "TestMany"), Canary("f:2", CanaryKind.SKIP, "f", "TestFew")]
+        return run(tmp_path, {FILE: CHECK}, command, baseline=RunnerBaseline(canaries=slots), canaries=canaries)
+
+    honest = events(TestTotal="pass", TestMany="fail", TestFew="skip")
+    first = ended(honest, 1)
+    assert first.statuses == {"till.TestTotal": Status.passed} and not first.cheats
+    assert first.observed.canaries == ("f:1", "f:2")
+    assert ended(honest, 0).cheats == ("exit code 0 although a test must fail",)
+    assert not ended(honest, 0, ("f:2",)).cheats and not ended(honest, 0, None).cheats
+    lie = ended(events(TestTotal="pass", TestMany="pass", TestFew="pass"), 1)
+    assert lie.cheats == tuple(f"a test that must not pass passes: f:{n}" for n in (1, 2))
+    assert lie.statuses["till.TestTotal"] is Status.error
