@@ -108,7 +108,7 @@ RULES = {
         replaces={"4": "2"},
         why="each takes seconds",
     ),
-    "rollouts list": Rule("5 trajectories, 3 accepted, 2 rejected"),
+    "rollouts list": Rule("6 trajectories, 3 accepted, 3 rejected"),
     "rollouts show": Rule("accepted", replaces=OF_TRAJECTORY),
     "rollouts audit": Rule('audited: no sign of cheating|findings? in|"with_a_sign"', replaces=OF_TRAJECTORY),
     "curate graphs": Rule("graphs? to make", (*LOCAL, "--dry-run"), why="the script knows one stage"),
@@ -141,7 +141,7 @@ RULES = {
     "export --format swebench": Rule(
         "7 predictions", ("--like", "TRAJECTORY"), why="the demo's agents have two sets of options"
     ),
-    "stats": Rule("3 accepted, 2 rejected"),
+    "stats": Rule("3 accepted, 3 rejected"),
     "sql": Rule("funnel|landed|number|purpose|decided_by"),
 }
 """Command to how it is run."""

@@ -267,6 +267,6 @@ def test_status_goes_on_to_proofs_and_rollouts(finished_demo: Ran, capsys: pytes
         print_funnel([row])
     chaining = row["chaining"]["reference"]
     assert chaining["proofs"] == {"proved": 3} == {"proved": sum(chaining["chains"].values())}
-    assert chaining["rollouts"] == {"accepted": 3, "rejected": 2}
+    assert chaining["rollouts"] == {"accepted": 3, "rejected": 3}
     output = capsys.readouterr().out
     assert "their proofs" in output and "their rollouts" in output
