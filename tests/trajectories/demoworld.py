@@ -37,7 +37,7 @@ class Ran:
     def copied(self, folder: Path) -> Path:
         """A copy of its folder, to do in as one likes."""
         # What SQLite keeps beside a database comes and goes with those who read it, in other processes, too.
-        return shutil.copytree(self.folder, folder, ignore=shutil.ignore_patterns("*-wal", "*-shm"))
+        return shutil.copytree(self.folder, folder, ignore=shutil.ignore_patterns("*-wal", "*-shm", "*.lock"))
 
     def rows(self, table: Any, *columns: str, **equals: Any) -> list[tuple[Any, ...]]:
         store = Store.open(str(self.folder / "prchain.db"), create=False)

@@ -43,10 +43,14 @@ from trajectories.demo.run import _program, run_demo
 PLAIN = ChosenBackend(BACKENDS["unsafe-local"], "a test")
 
 
-def bash_alone(ran: Ran) -> dict[str, str]:
-    """The rollouts of the guided chain by id, with their outcomes."""
-    rows = ran.rows(Trajectory, "id", "outcome", "options")
-    return {name: outcome for name, outcome, options in rows if json.loads(options)["tools"] == "bash"}
+def bash_alone(ran: Ran, chain: str = "") -> dict[str, str]:
+    """The rollouts with bash alone by id, of all chains or one, with their outcomes."""
+    rows = ran.rows(Trajectory, "id", "outcome", "options", "chain_id")
+    return {
+        name: outcome
+        for name, outcome, options, of in rows
+        if json.loads(options)["tools"] == "bash" and of.startswith(chain)
+    }
 
 
 def guidance_page(printed: str) -> str:
@@ -69,11 +73,11 @@ def test_the_funnel_leads_from_pull_requests_to_samples(ran: Ran) -> None:
         "chains": 3,
         "tasks": 3,
         "chains proved": 3,
-        "trajectories": 5,
-        "verdicts": 15,
+        "trajectories": 6,
+        "verdicts": 16,
         "samples": 2,
     }
-    assert "3 accepted, 2 rejected" in funnel
+    assert "3 accepted, 3 rejected" in funnel and "refused the work, 1 as tampered" in funnel
     for name in ("measures", "prchain.db", "samples.jsonl"):
         assert str(ran.folder / name) in funnel
         assert (ran.folder / name).exists()
@@ -144,7 +148,7 @@ def test_run_again_it_asks_nothing_and_comes_to_the_same(
     before = os.getcwd()
     assert run(["demo", "--folder", str(ran.folder), "--backend", "unsafe-local", "--json"]) == 0
     output = capsys.readouterr()
-    assert json.loads(output.out)["trajectories"] == {"accepted": 3, "rejected": 2}
+    assert json.loads(output.out)["trajectories"] == {"accepted": 3, "rejected": 3}
     assert "there from before" in output.err and "nothing new to do" in output.err
     assert guidance_page(output.err) == guidance_page(ran.printed)
     for kind in ("bash alone): rejected", "bash alone, guided): accepted"):
@@ -154,8 +158,19 @@ def test_run_again_it_asks_nothing_and_comes_to_the_same(
     assert (os.getcwd(), os.environ["PRCHAIN_DB"]) == (before, "sqlite:////nowhere/at/all.db")
 
 
+def test_a_cheat_is_rejected_as_tampered_and_the_demo_says_how_it_was_seen(ran: Ran) -> None:
+    ((name, grade),) = ran.rows(Verdict, "trajectory_id", "grade", tests="tampered")
+    cheats = json.loads(grade)["cheats"]
+    assert cheats[0] == "replaced in the runner: unittest.TestCase._callTestMethod"
+    assert any(line.startswith("a test that must not pass passes: tests/test_parsing.py:") for line in cheats)
+    assert ran.rows(Trajectory, "outcome", "accepted", id=name) == [("rejected", 0)]
+    page = ran.printed.partition("9. A cheat")[2].partition("10. Export")[0]
+    assert f"Rollout {name[:6]}, stage 1, attempt 1: rejected as tampered." in page
+    assert all(line in page for line in cheats)
+
+
 def test_guidance_ends_a_loop_that_else_goes_on_to_the_limit(ran: Ran) -> None:
-    outcomes = bash_alone(ran)
+    outcomes = bash_alone(ran, GUIDED_CHAIN)
     (alone,) = [name for name, outcome in outcomes.items() if outcome == "rejected"]
     (guided,) = [name for name, outcome in outcomes.items() if outcome == "accepted"]
     stages = [

@@ -216,7 +216,8 @@ def test_lines_of_guided_rollouts_answer_no_others() -> None:
     others = [
         json.dumps(line, ensure_ascii=False)
         for line in map(json.loads, write_script("/testbed").splitlines())
-        if line.get("usage") != "estimate"
+        # The lines of the agent that cheats ask for its system prompt, too, and for its own chain.
+        if line.get("usage") != "estimate" and not isinstance(line.get("contains"), list)
     ]
     assert not any(text in other for text in own for other in others)
     assert not any(text in stage.query for text in own for stage in STAGES)
