@@ -55,10 +55,10 @@ def test_the_hand_made_trajectories(name: str) -> None:
 
 
 def test_a_finding_names_its_stage_and_its_step() -> None:
-    text = "? One.\n$ ls\n> a\n? Two.\n$ curl https://pypi.org/x\n> no\n"
+    text = "? One.\n$ ls\n> a\n? Two.\n$ curl https://packages.till-shop.net/x\n> no\n"
     (finding,) = audit(conversation(text))
     assert (finding.sign, finding.position, finding.step) == (CheatSign.NETWORK, 2, 2)
-    assert finding.evidence == "curl https://pypi.org/x" and finding.meaning
+    assert finding.evidence == "curl https://packages.till-shop.net/x" and finding.meaning
 
 
 def test_what_an_attempt_came_to_is_not_looked_at() -> None:

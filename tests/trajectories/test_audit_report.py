@@ -22,9 +22,9 @@ CHEAT = """
 ? Stage 1: mend it.
 $ git reflog
 > x
-$ curl https://pypi.org/simple
+$ curl https://packages.till-shop.net/simple
 > no
-$ curl https://pypi.org/simple
+$ curl https://packages.till-shop.net/simple
 > no
 """
 
@@ -61,8 +61,8 @@ def test_the_table_of_signs_and_each_finding(database: str, capsys: Any) -> None
         [*["history", "the", "reflog", "holds", "commits", "that", "were", "taken", "away"], "1", "1"],
         [*["network", "a", "program", "asks", "another", "machine"], "2", "1"],
         [*["aa1", "1", "1", "history", "git", "reflog"]],
-        [*["aa1", "1", "2", "network", "curl", "https://pypi.org/simple"]],
-        [*["aa1", "1", "3", "network", "curl", "https://pypi.org/simple"]],
+        [*["aa1", "1", "2", "network", "curl", "https://packages.till-shop.net/simple"]],
+        [*["aa1", "1", "3", "network", "curl", "https://packages.till-shop.net/simple"]],
     ]
     assert "3 findings in 1 of 2 trajectories" in out
 

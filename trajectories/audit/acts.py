@@ -94,13 +94,9 @@ class AuditedWork:
     packages: frozenset[str] = frozenset()
     """Names under which the project under work is installed, in small letters with ``_``."""
 
-    @property
+    @cached_property
     def edits(self) -> Sequence[FileEdit]:
         """The edits, without those of files that were restored later in the same stage."""
-        return self._standing
-
-    @cached_property
-    def _standing(self) -> Sequence[FileEdit]:
         kept: list[FileEdit] = []
         restored: set[str] = set()
         position: int | None = None

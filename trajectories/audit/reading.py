@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,7 +11,7 @@ from typing import Any
 from environments.images.plans import WORKDIR
 from prchain.kinds import FileKind, kind_of, language_of
 from trajectories.audit.acts import Act, AgentCommand, AuditedWork, FileEdit, FileRestored
-from trajectories.audit.python_text import dotted, nodes_of, text_of
+from trajectories.audit.scripts import python_text, runs_python, script_edits
 from trajectories.model import Entry, EntryKind
 from trajectories.scaffolds.tools.edits import EDITOR, UNDO
 from trajectories.shell.commands import ShownLines, absolute, read_command
@@ -20,7 +19,6 @@ from trajectories.shell.programs import bash_command, read_run, unwrapped
 from trajectories.shell.words import TO_FILE, here_documents, is_operator, shell_words, simple_commands
 from trajectories.steps import Step, steps_of
 
-_PYTHON = re.compile(r"(?:python|pypy)[0-9.]*|ipython[0-9.]*")
 _FILE_WORD = re.compile(r"[\w./+-]{3,300}")
 _NUMBERED = re.compile(r"(?m)^ *[0-9]{1,7}[\t:|]")
 _PACKAGE_FILE = re.compile(r"(?:src/|lib/|python/)?([A-Za-z_]\w{1,60})/(?:[\w./-]{1,200})\.(?:py|pyi|pyx|js|ts|go|rs)")
@@ -62,9 +60,6 @@ _SED_S = re.compile(r"s([/|#,@!~%])((?:\\.|(?!\1).){0,2000})\1((?:\\.|(?!\1).){0
 _SED_D = re.compile(r"(?:^|;|[0-9$/,])\s*d\s*(?:;|\Z)")
 _EMPTIES: tuple[list[str], ...] = ([], [":"], ["true"], ["cat", "/dev/null"])
 """Commands of which nothing goes into a file."""
-_MOST_PIECES = 2_000
-_MOST_WRITTEN = 10
-"""Times its own length that a script is believed to write: a name may stand for one long text again and again."""
 _LONGEST_SEARCHED = 50_000
 _LONGEST_LINE = 500
 
@@ -223,8 +218,8 @@ class _ActReader:
         parts = simple_commands(command) or ()
         programs = tuple(unwrapped(part.words) for part in parts)
         documents = here_documents(command)
-        scripts = [document.text for document in documents if _runs_python(document.line)]
-        scripts += [text for part in parts if (text := _python_text(part.words)) is not None]
+        scripts = [document.text for document in documents if runs_python(document.line)]
+        scripts += [text for part in parts if (text := python_text(part.words)) is not None]
         shown = observation.content
         acts = read_command(command, cwd, observation.cwd).acts
         reads = tuple(dict.fromkeys(self._inside(act.path) for act in acts if isinstance(act, ShownLines)))
@@ -243,7 +238,7 @@ class _ActReader:
                 self._write(edit)
         self._echoed(position, step, command, cwd)
         for script in scripts:
-            for edit in _script_edits(script):
+            for edit in script_edits(script):
                 self._write(replace(edit, position=position, step=step, path=self._path(edit.path, folder)))
 
     def _changed_by(self, position: int, step: int, words: tuple[str, ...], cwd: str) -> None:
@@ -377,57 +372,3 @@ def _moved(words: tuple[str, ...], cwd: str) -> str:
     if words[:1] == ("cd",) and len(words) == 2 and not words[1].startswith(("-", "$", "~")):
         return absolute(posixpath.join(cwd, words[1]))
     return cwd
-
-
-def _runs_python(line: str) -> bool:
-    return any(
-        _PYTHON.fullmatch(posixpath.basename(part.words[0])) and all(word.startswith("-") for word in part.words[1:])
-        for part in simple_commands(line) or ()
-    )
-
-
-def _python_text(words: tuple[str, ...]) -> str | None:
-    """What ``python -c`` runs."""
-    inner = next((place for place, word in enumerate(words) if _PYTHON.fullmatch(posixpath.basename(word))), None)
-    if inner is None or "-c" not in words[inner:-1]:
-        return None
-    return words[words.index("-c", inner) + 1]
-
-
-def _script_edits(script: str) -> Iterator[FileEdit]:
-    """The edits of files that a script makes by replacing texts, as far as its literals tell."""
-    if "write" not in script:
-        return
-    names: dict[str, str] = {}
-    path: str | None = None
-    pieces: list[tuple[str, str | None, str]] = []
-    found = [node for node in nodes_of(script) if isinstance(node, ast.Assign | ast.Call)]
-    for node in sorted(found, key=lambda node: (node.lineno, node.col_offset)):
-        match node:
-            case ast.Assign(targets=[ast.Name(id=name)], value=value) if (text := text_of(value)) is not None:
-                names[name] = text
-            case (
-                ast.Call(func=ast.Name(id="open") | ast.Attribute(attr="open"), args=[first, *_])
-                | ast.Call(func=ast.Name(id="Path") | ast.Attribute(attr="Path"), args=[first, *_])
-            ):
-                path = _literal(first, names) or path
-            case ast.Call(func=ast.Attribute(attr="replace"), args=[old, new, *_]):
-                before, after = _literal(old, names), _literal(new, names)
-                if before is not None and after is not None:
-                    pieces.append((path or "", before, after))
-            case ast.Call(func=ast.Attribute(attr="write" | "write_text"), args=[value, *_]):
-                if (text := _literal(value, names)) is not None:
-                    pieces.append((path or "", None, text))
-    room = _MOST_WRITTEN * len(script)
-    for where, before, after in pieces[:_MOST_PIECES]:
-        room -= len(before or "") + len(after)
-        if room > 0 and (target := where or path):
-            yield FileEdit(0, 0, target, before or "", after, whole=before is None)
-
-
-def _literal(node: ast.AST, names: Mapping[str, str]) -> str | None:
-    if isinstance(node, ast.Name):
-        return names.get(node.id)
-    if isinstance(node, ast.Call) and dotted(node).endswith("Path") and node.args:
-        return _literal(node.args[0], names)
-    return text_of(node)
