@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from environments.suites.steering import (
+    WHOLE,
     may_steer,
     shadows_runner,
     steering_changed,
@@ -18,13 +18,8 @@ from environments.suites.steering import (
     with_steering_of,
 )
 from prchain.git.output import path_text
+from prchain.git.trees import EXECUTABLE, FILE, TreeEntry
 from prchain.kinds import FileKind, kind_of
-
-if TYPE_CHECKING:
-    from prchain.git.trees import TreeEntry
-
-REGULAR = ("100644", "100755")
-"""Modes of files; a link is read as the path that it leads to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,16 +45,16 @@ def overlay(
     test_paths: Collection[bytes],
     earlier_test_paths: Collection[bytes] = (),
     *,
-    base: Mapping[bytes, TreeEntry] | None = None,
-    blobs: Blobs | None = None,
+    base: Mapping[bytes, TreeEntry],
+    blobs: Blobs,
 ) -> Overlay:
     """What makes a tree (B_t, S_t or A_t, by its `TreeStore.entries`) ready for stage t's tests.
 
-    `landed` is M_t; `test_paths` are all paths of its test patch, old names of renames too, and `earlier_test_paths`
-    those of the chain's earlier stages: each gets M_t's blob and mode, or is removed where M_t has none. So does every
-    other file of tests (`prchain.kinds`), every steering file of either tree, and, with `base` (B_t) and `blobs`, what
-    steers a runner in project files that are neither B_t's nor M_t's. `TreeStore.edit` removes what blocks a path: a
-    link where a folder must be, a folder where a file must be.
+    `base` is B_t, `landed` is M_t; `test_paths` are all paths of its test patch, old names of renames too, and
+    `earlier_test_paths` those of the chain's earlier stages: each gets M_t's blob and mode, or is removed where M_t has
+    none. So does every other file of tests (`prchain.kinds`), every steering file of either tree, and what steers a
+    runner in project files that are neither B_t's nor M_t's. `TreeStore.edit` removes what blocks a path: a link where
+    a folder must be, a folder where a file must be.
     """
     tests = {*test_paths, *earlier_test_paths}
     differing = {path for path in {*tree, *landed} if tree.get(path) != landed.get(path)}
@@ -68,15 +63,13 @@ def overlay(
     changes: dict[bytes, TreeEntry | None] = {
         path: landed.get(path) for path in tests | runner | others if tree.get(path) != landed.get(path)
     }
-    known = tree if base is None else base
-    back = [path_text(path) for path in changes if tree.get(path) != known.get(path)]
-    if base is not None and blobs is not None:
-        own = {path for path in differing - changes.keys() if tree.get(path) != base.get(path) and may_steer(path)}
-        for path in sorted(own):
-            entry, parts = _project_file(path, tree.get(path), landed.get(path), base.get(path), blobs)
-            if parts:
-                changes[path] = entry
-                back += [f"{path_text(path)}: {part}" for part in parts]
+    back = [path_text(path) for path in changes if tree.get(path) != base.get(path)]
+    own = {path for path in differing - changes.keys() if tree.get(path) != base.get(path) and may_steer(path)}
+    for path in sorted(own):
+        entry, parts = _project_file(path, tree.get(path), landed.get(path), base.get(path), blobs)
+        if parts:
+            changes[path] = entry
+            back += [f"{path_text(path)}: {part}" for part in parts]
     return Overlay(dict(sorted(changes.items())), tuple(sorted(back)))
 
 
@@ -87,8 +80,9 @@ def _project_file(
     if shadows_runner(path):
         # A project that is the runner has such files itself; there they are source.
         return (own, ()) if landed is not None or base is not None else (None, ("the runner's name",))
-    if own is not None and own.mode not in REGULAR:
-        return landed, ("file",)
+    if own is not None and own.mode not in (FILE, EXECUTABLE):
+        # A link is read as the path that it leads to.
+        return landed, (WHOLE,)
     texts = [None if entry is None else blobs.read([entry.blob])[0] for entry in (own, landed, base)]
     parts = set(steering_changed(path, texts[1], texts[0])) & set(steering_changed(path, texts[2], texts[0]))
     if not parts:

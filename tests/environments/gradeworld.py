@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from hashlib import sha1
 from pathlib import Path
 from random import SystemRandom
+from typing import Any
 
 from environments.checkouts.overlay import Blobs, Overlay, overlay
 from environments.suites.baseline import RunnerBaseline
@@ -127,6 +128,6 @@ def grade_tree(
             text, canaries = planted.text, planted.canaries
         (folder / path.decode()).parent.mkdir(parents=True, exist_ok=True)
         (folder / path.decode()).write_text(text)
-    sandbox = Shell(folder)
-    run = run_tests(sandbox, command, [tests], timeout=timeout, baseline=baseline, canaries=canaries)  # type: ignore[arg-type]
+    sandbox: Any = Shell(folder)  # the part of a sandbox that runs need
+    run = run_tests(sandbox, command, [tests], timeout=timeout, baseline=baseline, canaries=canaries)
     return Graded(run, laid, canaries)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import tomllib
-from typing import NamedTuple
+from collections.abc import Collection, Mapping
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from environments.checkouts.overlay import Blobs, overlay
+from environments.checkouts.overlay import Blobs, Overlay, overlay
 from environments.suites.steering import is_steering, may_steer, steering_changed
 from environments.suites.testfiles import choose, is_test_file
 from prchain.git.trees import TreeEntry
@@ -17,6 +18,21 @@ from prchain.git.trees import TreeEntry
 
 def tree(**blobs: str) -> dict[bytes, TreeEntry]:
     return {name.replace("__", "/").encode() + b".py": TreeEntry("100644", blob) for name, blob in blobs.items()}
+
+
+Tree = Mapping[bytes, TreeEntry]
+
+
+def refuse(*_: Any) -> Any:
+    raise AssertionError("no project file is among these")
+
+
+UNREAD = Blobs(refuse, refuse)
+
+
+def laid_over(own: Tree, landed: Tree, tests: Collection[bytes], earlier: Collection[bytes] = ()) -> Overlay:
+    """The overlay where B_t is M_t and no file is read."""
+    return overlay(own, landed, tests, earlier, base=landed, blobs=UNREAD)
 
 
 def laid(base: dict[bytes, TreeEntry], changes: dict[bytes, TreeEntry | None]) -> dict[bytes, TreeEntry]:
@@ -28,26 +44,26 @@ def test_test_files_are_those_of_the_landed_tree_whatever_the_agent_made_of_them
     agent = tree(src="mine", tests__test_old="easy", tests__test_gone="G", tests__test_mine="X", tests__test_same="S")
     paths = [b"tests/test_new.py", b"tests/test_old.py", b"tests/test_gone.py", b"tests/test_same.py"]
     base = tree(src="old", tests__test_old="O1", tests__test_gone="G", tests__test_same="S")
-    result = overlay(agent, landed, paths, base=base)
+    result = overlay(agent, landed, paths, base=base, blobs=UNREAD)
     after = laid(agent, result.changes)
     assert after == tree(src="mine", tests__test_new="N", tests__test_old="O2", tests__test_same="S")
     assert result.taken_back == ("tests/test_mine.py", "tests/test_old.py")
 
 
 def test_files_of_earlier_stages_are_as_landed_too() -> None:
-    result = overlay(tree(tests__test_early="mine"), tree(tests__test_early="E2"), [], [b"tests/test_early.py"])
+    result = laid_over(tree(tests__test_early="mine"), tree(tests__test_early="E2"), [], [b"tests/test_early.py"])
     assert result.changes == {b"tests/test_early.py": TreeEntry("100644", "E2")}
 
 
 def test_a_mode_is_part_of_what_is_laid_over() -> None:
     agent, landed = {b"tests/run.sh": TreeEntry("100644", "R")}, {b"tests/run.sh": TreeEntry("100755", "R")}
-    assert overlay(agent, landed, [b"tests/run.sh"]).changes == landed
+    assert laid_over(agent, landed, [b"tests/run.sh"]).changes == landed
 
 
 def test_runner_files_are_as_landed_where_the_agent_added_changed_or_removed_them() -> None:
     landed = tree(conftest="C", pkg__conftest="P")
     agent = tree(conftest="lie", tests__conftest="new", src__sitecustomize="new", src__mine="M")
-    result = overlay(agent, landed, [], base=landed)
+    result = laid_over(agent, landed, [])
     assert laid(agent, result.changes) == tree(conftest="C", pkg__conftest="P", src__mine="M")
     names = ("conftest.py", "pkg/conftest.py", "src/sitecustomize.py", "tests/conftest.py")
     assert result.taken_back == names
@@ -63,14 +79,14 @@ _TREES = st.dictionaries(
 def test_an_overlay_changes_nothing_else_and_is_done_at_once(
     base: dict[bytes, TreeEntry], landed: dict[bytes, TreeEntry], paths: set[bytes]
 ) -> None:
-    changes = overlay(base, landed, paths).changes
+    changes = laid_over(base, landed, paths).changes
     after = laid(base, changes)
     tests = paths | {path for path in {*base, *landed} if path != b"a.py"}
     for path in tests:
         assert after.get(path) == landed.get(path)
     for path in base.keys() - tests:
         assert after.get(path) == base[path]
-    assert overlay(after, landed, paths).changes == {} == overlay(landed, landed, paths).changes
+    assert laid_over(after, landed, paths).changes == {} == laid_over(landed, landed, paths).changes
 
 
 @pytest.mark.parametrize(
