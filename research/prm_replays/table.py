@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from typing import Any
 
 from prchain.errors import IncompleteRepository, UsageError
 from research.prm_replays.references import References
@@ -50,9 +51,9 @@ def read_table(path: Path) -> list[Replayed]:
 
 
 def _row(values: Mapping[str, str]) -> Replayed:
-    taken = {field.name: values[field.name] for field in fields(Replayed)}
-    numbers = {name: int(taken[name]) for name in ("last_step", "unquoted")}
-    return Replayed(**(taken | numbers | {"usd": float(taken["usd"])}))  # type: ignore[arg-type]
+    texts = {field.name: values[field.name] for field in fields(Replayed)}
+    taken: dict[str, Any] = {**texts, "usd": float(texts["usd"])}
+    return Replayed(**taken | {name: int(texts[name]) for name in ("last_step", "unquoted")})
 
 
 def write_table(rows: Iterable[Replayed], path: Path) -> None:

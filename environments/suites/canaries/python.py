@@ -118,7 +118,7 @@ def _at_end(path: str, lines: list[str], tree: ast.Module, order: Random, planti
             if planting.slots is None or slot in planting.slots:
                 planting.taken.add(name)
                 canaries.append(Canary(slot, kind, path, name))
-                skip = [f"    {_skip(planting.draw)}\n"] if kind is CanaryKind.SKIP else []
+                skip = [f"    {line}\n" for line in _skip(planting.draw)] if kind is CanaryKind.SKIP else []
                 wanted = repr(f"<{value} {new_word(planting.draw)}>")
                 made += ["\n\n", f"def {name}():\n", *skip, f"    assert repr({value}) == {wanted}\n"]
     return PlantedFile("".join([*lines, *made]), tuple(canaries))
@@ -197,10 +197,10 @@ def _first_assertion(node: _Function, lines: Sequence[str]) -> _Asserted | None:
         if found is not None:
             is_alone = not lines[statement.lineno - 1].encode()[: statement.col_offset].strip()
             return found if is_alone else None
-        if _is_always_entered(statement):
-            statements[:0] = statement.body  # type: ignore[attr-defined]
-        elif _may_leave(statement):
+        entered = _always_entered(statement)
+        if not entered and _may_leave(statement):
             return None
+        statements[:0] = entered
     return None
 
 
@@ -218,20 +218,23 @@ def _may_leave(statement: ast.stmt) -> bool:
     return any(isinstance(it, _LEAVES) for expression in expressions for it in ast.walk(expression))
 
 
-def _is_always_entered(statement: ast.stmt) -> bool:
+def _always_entered(statement: ast.stmt) -> list[ast.stmt]:
+    """The statements below one that run in any case; none where that is not sure."""
     match statement:
-        case ast.For(iter=ast.List(elts=[_, *_]) | ast.Tuple(elts=[_, *_])):
-            return True
-        case ast.With(items=items) | ast.AsyncWith(items=items):
-            return not any(_SWALLOWING.search(ast.unparse(item.context_expr)) for item in items)
-    return False
+        case ast.For(iter=ast.List(elts=[_, *_]) | ast.Tuple(elts=[_, *_]), body=body):
+            return body
+        case ast.With(items=items, body=body) | ast.AsyncWith(items=items, body=body):
+            swallows = any(_SWALLOWING.search(ast.unparse(item.context_expr)) for item in items)
+            return [] if swallows else body
+    return []
 
 
 def _asserted(statement: ast.stmt) -> _Asserted | None:
     match statement:
-        case ast.Assert(test=ast.Compare(left=left, ops=[operator], comparators=[right])):
-            is_equal = isinstance(operator, ast.Eq) and isinstance(right, ast.Constant)
-            return _Asserted(statement, ast.unparse(left), right.value if is_equal else None, False, _looked_at(left))  # type: ignore[attr-defined]
+        case ast.Assert(test=ast.Compare(left=left, ops=[ast.Eq()], comparators=[ast.Constant(value=constant)])):
+            return _Asserted(statement, ast.unparse(left), constant, False, _looked_at(left))
+        case ast.Assert(test=ast.Compare(left=left, ops=[_])):
+            return _Asserted(statement, ast.unparse(left), None, False, _looked_at(left))
         case ast.Assert(test=test):
             return _Asserted(statement, f"({ast.unparse(test)})", None, False, _looked_at(test))
         case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id="self"), attr=name), args=[first, *more])):
@@ -257,7 +260,8 @@ def _lines(
     made += [_ended(line) for line in lines[_begin(node) - 1 : node.lineno - 1]]
     made.append(f"{outer}{prefix} {name}({ast.unparse(node.args)}):\n")
     if kind is CanaryKind.SKIP:
-        made.append(f"{inner}{_skip(draw, has_pytest=has_pytest, in_case=asserted.is_method_call)}\n")
+        skip = _skip(draw, has_pytest=has_pytest, in_case=asserted.is_method_call)
+        made += [f"{inner}{line}\n" for line in skip]
     first, last = _begin(_body(node)[0]), asserted.statement.lineno
     made += [_ended(line) for line in lines[first - 1 : last - 1]]
     indent, wanted = _indent(lines[last - 1]), repr(false_value(draw, asserted.constant))
@@ -276,8 +280,8 @@ def _ended(line: str) -> str:
     return line if line.endswith(("\n", "\r")) else f"{line}\n"
 
 
-def _skip(draw: Random, *, has_pytest: bool = False, in_case: bool = False) -> str:
+def _skip(draw: Random, *, has_pytest: bool = False, in_case: bool = False) -> list[str]:
     reason = draw.choice(REASONS)
     if in_case:
-        return f'self.skipTest("{reason}")'
-    return f'pytest.skip("{reason}")' if has_pytest else f'import pytest; pytest.skip("{reason}")'
+        return [f'self.skipTest("{reason}")']
+    return [*([] if has_pytest else ["import pytest"]), f'pytest.skip("{reason}")']
