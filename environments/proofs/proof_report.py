@@ -66,6 +66,7 @@ def _stage_row(
     columns = ("outcome", "reason", "seconds", "runner", "recipe", "image", "stage_image", "command")
     row = {name: getattr(proof, name) for name in columns}
     row |= {"files": list(proof.files), "counts": proof.classes.sizes()}
+    row |= {"own_plugins": list(proof.baseline.own_plugins), "canaries": len(proof.baseline.canaries or ())}
     row |= {"removed": list(proof.removed), "earlier_broken": earlier_broken(proof, earlier)}
     if tests:
         row["tests"] = {name: list(names) for name, names in dataclasses.asdict(proof.classes).items()}
@@ -128,6 +129,10 @@ def _stage_lines(stage: Mapping[str, Any]) -> Iterator[str]:
         counts = {name: count for name, count in stage["counts"].items() if count or name in _ALWAYS}
         summary = ", ".join(f"{_name(name)} {count:,}" for name, count in counts.items())
         yield f"  {stage['runner']}, {counted(len(stage['files']), 'test file')}: {summary}"
+    if stage["canaries"]:
+        yield f"  {counted(stage['canaries'], 'canary')} among them when work is graded"
+    if stage["own_plugins"]:
+        yield f"  its own plugins of the runner stay the agent's: {', '.join(stage['own_plugins'])}"
     for name, words in (("removed", "removed or rewritten upstream"), ("earlier_broken", "broken here")):
         if stage[name]:
             yield f"  {counted(len(stage[name]), 'F2P test')} of earlier stages {words}"

@@ -48,16 +48,18 @@ class ReferenceRuns:
         The first one loads what it finds, with canaries in all slots. It is used for nothing else where it finds
         replaced functions, or canaries that are in the way of other tests: the other runs know of these.
         """
-        with self._side(AFTER, self._stage.landed, None) as run:
+        with self._side(AFTER, self._stage.landed, None) as (run, planted):
             first = run(1, RunnerBaseline(), tell)
             if not first.usable:
                 return [first], RunnerBaseline()
-        fit = set(first.observed.canaries or ()) - self._disturbing(first, tell)
-        known = first.observed.with_canaries(fit)
-        with self._side(AFTER, self._stage.landed, known.canaries) as run:
+            fit = set(first.observed.canaries or ()) - self._disturbing(first, tell)
+            known = first.observed.with_canaries(fit)
             is_plain = not first.observed.replaced and fit == set(first.observed.canaries or ())
-            numbers = range(2, self._runs + 1) if is_plain else range(2, self._runs + 2)
-            others = [run(number, known, tell) for number in numbers]
+            numbers = range(2, self._runs + 1 if is_plain else self._runs + 2)
+            others = [run(number, known, tell) for number in numbers] if fit == planted else None
+        if others is None:
+            with self._side(AFTER, self._stage.landed, known.canaries) as (run, _):
+                others = [run(number, known, tell) for number in numbers]
         fit = fit.intersection(*(run.observed.canaries or () for run in others if run.usable))
         return [*([first] if is_plain else []), *others], known.with_canaries(fit)
 
@@ -66,7 +68,7 @@ class ReferenceRuns:
         failed = {test for test, status in first.statuses.items() if status not in _ENDED}
         if not failed or not first.observed.canaries:
             return set()
-        with self._side(AFTER, self._stage.landed, ()) as run:
+        with self._side(AFTER, self._stage.landed, ()) as (run, _):
             plain = run(self._runs + 2, first.observed.with_canaries(()), tell)
         disturbed = [test for test in failed if plain.statuses.get(test) in _ENDED]
         runner = RUNNERS[self._suite.workplace.runner]
@@ -74,14 +76,19 @@ class ReferenceRuns:
         # Where an id does not tell its file, it may be any.
         return {slot for slot in first.observed.canaries if None in files or slot.rpartition(":")[0] in files}
 
-    def before(self, known: RunnerBaseline, tell: Tell) -> list[TestRun]:
-        """The runs on B_t with the overlay."""
-        with self._side(BEFORE, self._stage.base, known.canaries) as run:
+    def before(self, known: RunnerBaseline, tell: Tell) -> tuple[list[TestRun], RunnerBaseline]:
+        """The runs on B_t with the overlay, and what is known of the runner then: a canary that passes here, where
+        nobody cheats, would call honest work a cheat, and the stage has none."""
+        with self._side(BEFORE, self._stage.base, known.canaries) as (run, _):
             first = run(1, known, tell)
-            return [first, *(run(number, known, tell) for number in range(2, self._runs + 1) if first.usable)]
+            if not (first.cheats and known.canaries):
+                numbers = range(2, self._runs + 1) if first.usable else ()
+                return [first, *(run(number, known, tell) for number in numbers)], known
+        return self.before(known.with_canaries(()), tell)
 
     @contextmanager
-    def _side(self, side: str, commit: str, slots: Collection[str] | None) -> Iterator[Run]:
+    def _side(self, side: str, commit: str, slots: Collection[str] | None) -> Iterator[tuple[Run, frozenset[str]]]:
+        """What runs a side with canaries in these slots, or in all; and in which there are some."""
         tree = self._suite.with_overlay(commit)
         planted = self._suite.planted(tree, slots)
         with self._suite.workplace.bench(planted.tree, self._suite.files, planted.canaries) as bench:
@@ -97,7 +104,7 @@ class ReferenceRuns:
                     self._stored.keep(side, ordinal, key, test_run)
                 return test_run
 
-            yield run
+            yield run, frozenset(canary.slot for canary in planted.canaries)
 
     def _key(self, tree: str, slots: Collection[str] | None, known: RunnerBaseline) -> str:
         workplace = self._suite.workplace

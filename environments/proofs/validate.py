@@ -188,8 +188,10 @@ class ChainProver:
             for proof, early in zip(before, work.chain.stages, strict=False)
             if proof.classes.f2p
         ]
+        before_runs, baseline = runs.before(baseline, tell)
+        found = replace(found, baseline=baseline)
         proof: Proof = prove(
-            runs.before(baseline, tell),
+            before_runs,
             after,
             runner=suite.workplace.runner,
             files=suite.files,

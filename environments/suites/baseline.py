@@ -7,6 +7,8 @@ from collections.abc import Collection
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from prchain.kinds import FileKind, kind_of
+
 
 @dataclass(frozen=True, slots=True)
 class RunnerBaseline:
@@ -24,9 +26,9 @@ class RunnerBaseline:
 
     @property
     def own_plugins(self) -> tuple[str, ...]:
-        """The files of `hooks` that are no ``conftest.py``: a project that is a plugin of its runner has some, and
-        against these only canaries guard."""
-        return tuple(path for path in self.hooks or () if path.rpartition("/")[2] != "conftest.py")
+        """The files of `hooks` that are source: a project that is a plugin of its runner has some, and against these
+        only canaries guard."""
+        return tuple(path for path in self.hooks or () if kind_of(path) is not FileKind.TEST and not _is_conftest(path))
 
     def with_canaries(self, slots: Collection[str]) -> RunnerBaseline:
         """The same with these slots."""
@@ -44,3 +46,7 @@ class RunnerBaseline:
         values: dict[str, Any] = json.loads(text)
         known: dict[str, Any] = {name: tuple(it) if isinstance(it, list) else it for name, it in values.items()}
         return cls(tuple(replaced), **known)
+
+
+def _is_conftest(path: str) -> bool:
+    return path.rpartition("/")[2] == "conftest.py"

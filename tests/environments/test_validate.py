@@ -20,6 +20,7 @@ from environments.proofs.proof_rows import forget
 from environments.proofs.reference_runs import AFTER, BEFORE
 from environments.proofs.validations import ValidateReport, ValidateRun, ValidationChoice
 from environments.sandboxes import leftovers
+from environments.suites.baseline import RunnerBaseline
 from environments.suites.testlogs import Status
 from environments.suites.testruns import run_tests
 from prchain.errors import (
@@ -429,3 +430,23 @@ def test_after_kill_9_no_stored_run_is_made_again_and_the_rows_are_the_same(
         assert validate(world, runs=2, chain=chain).counts == {PROVED: 1}
         assert len(runs) == 8 - 5
         assert facts(world) == expected
+
+
+def test_a_canary_that_passes_on_the_base_is_not_used(tmp_path: Path) -> None:
+    lied: list[RunnerBaseline] = []
+
+    def lying(*args: Any, **named: Any) -> Any:
+        run = run_tests(*args, **named)
+        known = named["baseline"]
+        fails = any(status is not Status.passed for status in run.statuses.values())
+        if known.canaries and fails and not lied:
+            lied.append(known)
+            return replace(run, cheats=("a test that must not pass passes: tests/test_cart.py:1",))
+        return run
+
+    with stage_world(tmp_path) as world, pytest.MonkeyPatch.context() as patch:
+        patch.setattr("environments.workplace.run_tests", lying)
+        single = world.add_chain((1,), strategy="single")
+        assert validate(world, runs=2, chain=single).counts == {PROVED: 1}
+        assert lied and world.stages(single)[0].baseline.canaries == ()
+        assert len(list(world.rows(ReferenceRun, "ordinal", side=BEFORE))) == 2
