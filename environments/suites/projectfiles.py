@@ -14,6 +14,11 @@ from xml.etree import ElementTree
 
 import tomli_w
 
+_MOST_DOTS = 2_000
+"""In a line of TOML: reading takes quadratic time in the dots of a key."""
+_LONGEST = 1 << 20
+"""Characters of a file of TOML."""
+
 Part = tuple[str, ...]
 """The path of a section, key by key: ``("tool", "pytest")``."""
 
@@ -52,14 +57,9 @@ def set_part(values: dict[str, Any], part: Part, value: Any) -> None:
 
 
 def _read_toml(text: str) -> dict[str, Any]:
-    # Reading takes quadratic time in the dots of a key.
     if any(line.count(".") > _MOST_DOTS for line in text.splitlines()) or len(text) > _LONGEST:
         raise ValueError("too large")
     return tomllib.loads(text)
-
-
-_MOST_DOTS = 2_000
-_LONGEST = 1 << 20
 
 
 def _read_ini(text: str) -> dict[str, Any]:
@@ -76,10 +76,15 @@ def _write_ini(values: dict[str, Any]) -> str:
     return text.getvalue()
 
 
+class _CaseParser(RawConfigParser):
+    """Keeps names as they are written."""
+
+    def optionxform(self, optionstr: str) -> str:
+        return optionstr
+
+
 def _parser() -> RawConfigParser:
-    parser = RawConfigParser(strict=False, allow_no_value=True, default_section="\0")
-    parser.optionxform = str  # type: ignore[assignment,method-assign]
-    return parser
+    return _CaseParser(strict=False, allow_no_value=True, default_section="\0")
 
 
 def _read_json(text: str) -> dict[str, Any]:

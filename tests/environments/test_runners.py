@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from environments.backends import BACKENDS
-from environments.checkouts.overlay import overlay
+from environments.checkouts.overlay import Blobs, overlay
 from environments.images.plans import ImagePlan, make_plan
 from environments.images.recipes import parse_recipe
 from environments.proofs.proof import file_of
@@ -136,7 +136,9 @@ def test_a_new_runner_is_one_module_and_one_recipe(rspec: ImagePlan) -> None:
         {b".rspec": TreeEntry("100644", "M")},
         {b".rspec": TreeEntry("100644", "A"), b"a.rb": TreeEntry("100644", "A")},
     )
-    assert overlay(agents, landed, [], base=landed).taken_back == (".rspec",)
+    assert overlay(agents, landed, [], base=landed, blobs=Blobs(lambda names: [], lambda content: "")).taken_back == (
+        ".rspec",
+    )
 
 
 @pytest.mark.parametrize(

@@ -195,7 +195,7 @@ RUNNER = Runner(
         r"hatch_build\.py",
     ),
     project_files=(r"pyproject\.toml", r"setup\.cfg", r"tox\.ini", r"setup\.py"),
-    shadows=(r"pytest\.py", r"_?pytest/__init__\.py", r"pluggy/__init__\.py", r"_?pytest_[^/]*\.pth"),
+    shadows=(r"pytest\.py", r"_?pytest/__init__\.py", r"pluggy/__init__\.py"),
     sections={
         "pyproject.toml": _PYPROJECT,
         "setup.cfg": _SETUP,
