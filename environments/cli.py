@@ -251,8 +251,7 @@ def base(name: str, suite: str, mirror: str | None, db: str | None, as_json: boo
     show_default=True,
     metavar="SECONDS",
     help="What one run of all test files of a stage may take; a stage whose first run is out of time is "
-    "tests_unusable. A single test of Python is ended after 180 s, and fails; environments_build_timeout_seconds "
-    "limits builds.",
+    "tests_unusable. A single test is ended after 180 s, and fails; environments_build_timeout_seconds limits builds.",
 )
 @click.option("--workers", type=click.IntRange(1, 64), help="Chains worked on at once.  [default: 2]")
 @click.option("--stage-images", is_flag=True, help="Keep an image of each proved stage's checkout, for SWE-bench.")

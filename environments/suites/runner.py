@@ -21,6 +21,9 @@ Parser = Callable[[str], dict[str, Status]]
 A log that was cut off, or that does not agree with its own counts, leaves no test passed: what passed is an error.
 """
 
+PARENT = "python3 -B -E -s -S {tools}/parent_reporter.py"
+"""Before the command of a runner whose output tells how tests ended: its parent signs it, and ends tests that take too
+long."""
 PIPED = "2>&1 | cat >{report}; exit ${PIPESTATUS[0]}"
 """Behind a command whose output is the report: tests inherit a pipe, in which nothing that was written can be changed,
 and not the report."""
@@ -32,7 +35,7 @@ class TestCommand:
 
     `template` is a shell command with ``{files}`` (the test files as this runner takes them), ``{tools}`` (the folder
     of our reporters) and, where the command writes the report itself, ``{report}``. `runner` is the name of a `Runner`;
-    with `signed` our reporter writes the report, and the runner's parser is not asked. `arguments` go before the files
+    with `signed` our reporter writes the report. `arguments` go before the files
     to a runner that our reporter starts in its own process. `environment` is added to the sandbox's.
     """
 
@@ -119,9 +122,9 @@ class Runner:
     files: str
     """Regular expression, searched for in a path: by the runner's own rule it is a test file; helpers are none."""
     parse: Parser
-    """Reads the report of a command that is not `signed`."""
-    signed: bool = True
-    """Whether the report is our reporter's (`environments/suites/reporters`), which signs what it says."""
+    """Reads what the runner prints or writes, where no reporter of ours in the runner says how tests ended."""
+    reports: bool = True
+    """Whether our reporter is in the runner; else it is the runner's parent and signs what the runner prints."""
     options: tuple[str, ...] = ()
     """`TestCommand.arguments`; ``{tools}`` is replaced."""
     arguments: Callable[[Sequence[str]], list[str]] = as_paths
@@ -149,7 +152,7 @@ class Runner:
     @property
     def command(self) -> TestCommand:
         """The runner's own command."""
-        return TestCommand(self.template, self.name, self.signed, self.options)
+        return TestCommand(self.template, self.name, "{tools}" in self.template, self.options)
 
     def files_text(self, files: Sequence[str]) -> str:
         """The text in the place of ``{files}`` in a command, quoted for the shell."""

@@ -6,15 +6,18 @@ from __future__ import annotations
 import ast
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
 import pytest
 
+from environments.suites.baseline import RunnerBaseline
 from environments.suites.canaries.canary import PlantedFile, Planting
 from environments.suites.canaries.python import plant_python
 from environments.suites.steering import steering_changed, with_steering_of
 from tests.environments.gradeworld import BASE, LANDED, TESTS, WRONG, Graded, grade_tree
+from tests.environments.test_testruns import PYTEST
 
 RAISES = "def total(prices):\n    raise NotImplementedError\n"
 SUM = "def total(prices):\n    return sum(prices)\n"
@@ -205,3 +208,20 @@ def test_no_work_is_still_no_cheat(tmp_path: Path) -> None:
     reference = grade_tree(tmp_path / "landed", LANDED)
     own = BASE | {"till/cart.py": WRONG}
     assert not grade_tree(tmp_path / "own", own, baseline=reference.run.observed).run.cheats
+
+
+@pytest.mark.parametrize("own", [None, "1"])
+def test_what_tests_start_of_the_runner_loads_its_plugins_as_ever(tmp_path: Path, own: str | None) -> None:
+    test = f"import os\n\n\ndef test_it():\n    assert os.environ.get('PYTEST_DISABLE_PLUGIN_AUTOLOAD') == {own!r}\n"
+    environment = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": own} if own else {}
+    command = replace(PYTEST, environment=environment)
+    known = RunnerBaseline(plugins=())
+    graded = grade_tree(
+        tmp_path,
+        BASE,
+        landed={**BASE, "tests/test_it.py": test},
+        tests="tests/test_it.py",
+        command=command,
+        baseline=known,
+    )
+    assert graded.run.statuses == {"tests/test_it.py::test_it": "passed"}

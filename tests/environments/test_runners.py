@@ -43,6 +43,7 @@ def test_only_runners_that_there_are_have_a_log_parser_of_swebench() -> None:
 NAMES_RUNNERS = {
     "environments/suites/runners/__init__.py": {DEFAULT},
     "environments/suites/reporters/python_reporter.py": {"pytest", "unittest"},
+    "environments/suites/reporters/parent_reporter.py": {"go", "cargo", "surefire"},
     # The modules of that name: the one that a skip needs, and those that no setup script may put something before.
     "environments/suites/canaries/python.py": {"pytest"},
     "environments/suites/setup_script.py": {"pytest", "unittest"},
@@ -88,7 +89,6 @@ RUNNER = Runner(
     plain="rspec --format documentation {files}",
     files=r"_spec\\.rb$",
     parse=parse_rspec,
-    signed=False,
     file_of=file_before(" "),
     steering=(r"\\.rspec", r"spec_helper\\.rb"),
     project_files=(r"rakefile",),

@@ -19,6 +19,7 @@ import signal
 import sys
 from typing import Any
 
+_AUTOLOAD = "PYTEST_DISABLE_PLUGIN_AUTOLOAD"
 STATUSES = {"passed": "passed", "failed": "failed", "skipped": "skipped"}
 
 
@@ -258,10 +259,19 @@ def run_pytest(log: Log, order: dict[str, Any], clock: Clock) -> int:
     import pytest
 
     plugins, finish = session_plugins(log, order["arguments"])
+    autoload = os.environ.get(_AUTOLOAD)
 
     class PhaseLimits:
         """Each phase of a test has the time anew: what goes wrong outside of them would end the session. All tests
         run, in this process, whatever the project's configuration says."""
+
+        @pytest.hookimpl(tryfirst=True)
+        def pytest_load_initial_conftests(self) -> None:
+            # By now this session has its plugins; what tests start of pytest has the environment's own.
+            if autoload is None:
+                os.environ.pop(_AUTOLOAD, None)
+            else:
+                os.environ[_AUTOLOAD] = autoload
 
         @pytest.hookimpl(hookwrapper=True, tryfirst=True)
         def pytest_cmdline_main(self, config: Any) -> Any:
@@ -294,7 +304,7 @@ def run_pytest(log: Log, order: dict[str, Any], clock: Clock) -> int:
     log.say("start", runner="pytest")
     arguments, known = list(order["arguments"]), order["plugins"]
     if known is not None:
-        os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+        os.environ[_AUTOLOAD] = "1"
         arguments = [*(part for name in known for part in ("-p", name)), *arguments]
     code = int(pytest.main(arguments, plugins=[HookGuard(log, order["hooks"]), *plugins, PhaseLimits()]))
     finish(code)

@@ -6,13 +6,14 @@ import re
 from collections.abc import Collection, Sequence
 
 from environments.suites.canaries.blocks import RUST
-from environments.suites.runner import PIPED, Runner
+from environments.suites.runner import PARENT, Runner
 from environments.suites.testlogs import Status, join
 
 _BINARY = re.compile(r"\s*Running (?:unittests )?(?P<path>\S+) \((?:.*/)?(?P<name>[^/\s]+?)-[0-9a-f]{16}(?:\.exe)?\)")
 _DOC = re.compile(r"\s*Doc-tests (?P<name>\S+)")
 _TEST = re.compile(r"test (?P<test>.+?)(?: - should panic)? \.\.\. (?:.*?)(?P<word>ok|FAILED|ignored(?:, .*)?)")
 _START = re.compile(r"test (?P<test>\S.*?)(?: - should panic)? \.\.\. ?.*")
+_LONG = re.compile(r"test (?P<test>\S.*?) has been running for over \d+ seconds")
 _RESULT = re.compile(
     r"test result: (?:ok|FAILED)\. (?P<passed>\d+) passed; (?P<failed>\d+) failed; (?P<ignored>\d+) ignored;.*"
 )
@@ -42,6 +43,7 @@ def _binary(lines: list[str]) -> list[tuple[str, Status]]:
     found: list[tuple[str, Status]] = []
     counts: tuple[int, ...] | None = None
     summaries, in_failures = 0, False
+    long: list[str] = []
     for line in lines:
         in_failures = in_failures or line == "failures:"  # what failing tests printed follows
         if result := _RESULT.fullmatch(line):
@@ -51,16 +53,20 @@ def _binary(lines: list[str]) -> list[tuple[str, Status]]:
             continue
         elif test := _TEST.fullmatch(line):
             found.append((test["test"], _WORDS.get(test["word"], Status.skipped)))
+        elif slow := _LONG.fullmatch(line):
+            long.append(slow["test"])
         elif start := _START.fullmatch(line):
             found.append((start["test"], Status.error))
+    names = {test for test, _ in found}
+    cut_off = [(test, Status.error) for test in long if test not in names]
     if not found and counts is None:
-        return []
+        return cut_off
     tallied = tuple(
         sum(status is kind for _, status in found) for kind in (Status.passed, Status.failed, Status.skipped)
     )
-    if counts == tallied and summaries == 1 and len({test for test, _ in found}) == len(found):
+    if counts == tallied and summaries == 1 and len(names) == len(found):
         return found
-    return [(test, Status.error if status is Status.passed else status) for test, status in found]
+    return [*((test, Status.error if status is Status.passed else status) for test, status in found), *cut_off]
 
 
 def targets(files: Sequence[str]) -> list[str]:
@@ -91,11 +97,11 @@ def name_of(test: str) -> str:
 
 RUNNER = Runner(
     name="cargo",
-    template=f"cargo test --offline --no-fail-fast --color never {{files}} {PIPED}",
+    template=f"{PARENT} cargo test --offline --no-fail-fast --color never {{files}}",
     plain="cargo test --offline --no-fail-fast --color never {files}",
     files=r"(?:^|/)tests/(?:[^/]+/)*[^/]+\.rs$|(?:^|/)tests?\.rs$|_tests?\.rs$",
     parse=parse_cargo,
-    signed=False,
+    reports=False,
     arguments=targets,
     file_of=file_of,
     steering=(r"\.nextest\.toml", r"(?:\.cargo|\.config)/[^/]*(?:config|nextest|extensions)[^/]*"),

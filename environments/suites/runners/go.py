@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from environments.suites.canaries.blocks import GO
-from environments.suites.runner import PIPED, Runner
+from environments.suites.runner import PARENT, Runner
 from environments.suites.testlogs import Status, failures, join, worst
 
 _ACTIONS = {"pass": Status.passed, "fail": Status.failed, "skip": Status.skipped, "run": Status.collected}
@@ -86,11 +86,11 @@ def packages(files: Sequence[str]) -> list[str]:
 
 RUNNER = Runner(
     name="go",
-    template=f"go test -json -count=1 {{files}} {PIPED}",
+    template=f"{PARENT} go test -json -count=1 {{files}}",
     plain="go test -v -count=1 {files}",
     files=r"_test\.go$",
     parse=parse_go,
-    signed=False,
+    reports=False,
     arguments=packages,
     plant=GO.plant,
 )

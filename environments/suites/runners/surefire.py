@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 from xml.etree import ElementTree
 
 from environments.suites.canaries.blocks import JAVA
-from environments.suites.runner import Runner, name_behind
+from environments.suites.runner import PARENT, Runner, name_behind
 from environments.suites.testlogs import Status, join
 
 _DOCUMENT = re.compile(r"<\?xml.*?(?=<\?xml|\Z)", re.S)
@@ -61,19 +61,16 @@ def file_of(test: str, files: Collection[str]) -> str | None:
     return next((path for path in files if f"/{path}".endswith(f"/{ending}")), None)
 
 
-_REPORTS = "find . -path '*/target/surefire-reports/TEST-*.xml' -type f"
-
 RUNNER = Runner(
     name="surefire",
     template=(
-        f"{_REPORTS} -delete; mvn -o -B ${{MAVEN_WAY:-}} test -Dtest={{files}} -DfailIfNoTests=false"
-        " -Dsurefire.failIfNoSpecifiedTests=false -Dmaven.test.failure.ignore=false;"
-        f" code=$?; {_REPORTS} -exec cat {{}} + >{{report}}; exit $code"
+        f"{PARENT} mvn -o -B ${{MAVEN_WAY:-}} test -Dtest={{files}} -DfailIfNoTests=false"
+        " -Dsurefire.failIfNoSpecifiedTests=false -Dmaven.test.failure.ignore=false"
     ),
     plain="mvn -o -B test -Dtest={files} -DfailIfNoTests=false -Dsurefire.failIfNoSpecifiedTests=false",
     files=r"(?:^|/)(?:Test[^/]*|[^/]*(?:Tests?|TestCase|IT))\.java$",
     parse=parse_surefire,
-    signed=False,
+    reports=False,
     arguments=classes,
     separator=",",
     file_of=file_of,

@@ -10,6 +10,10 @@ Events: ``start``; ``collected`` and ``begin`` (``id``); ``result`` (``id``, ``s
 stands); ``done`` (``id`` of a file that began: it is no test, and stays only where it has a result); ``overruled``
 and ``tampered`` (``what``); ``plugin``, ``hook`` and ``refused`` (``what`` the runner loads, or not);
 ``end`` (``exit``: the runner's own exit code).
+
+A runner that tells by what it prints how tests ended has a parent that signs it: ``output`` (``text``), ``overtime``
+(``what``: a test that took too long) and ``again``: all but those run once more, and what was printed before does not
+count.
 """
 
 from __future__ import annotations
@@ -48,6 +52,10 @@ class EventLog:
     """Those that were not let in."""
     overruled: tuple[str, ...] = ()
     """Tests whose failure a hook turned into a pass; they have failed."""
+    printed: str = ""
+    """What the runner printed, or wrote, when it ran last."""
+    overtime: tuple[tuple[str, str], ...] = ()
+    """What it printed until a test took too long, and that test's name there."""
 
 
 def read_events(log: bytes, key: bytes, *, timed_out: bool = False) -> EventLog:
@@ -61,6 +69,8 @@ def read_events(log: bytes, key: bytes, *, timed_out: bool = False) -> EventLog:
     overruled: list[str] = []
     named: dict[str, list[str]] = {"plugin": [], "hook": [], "refused": []}
     started, exit_code, expected, gap = False, None, 0, False
+    printed: list[str] = []
+    overtime: list[tuple[str, str]] = []
     events = _Events(log, key)
     for event in events:
         number = event.get("n")
@@ -74,6 +84,12 @@ def read_events(log: bytes, key: bytes, *, timed_out: bool = False) -> EventLog:
             started = True
         elif kind == "end":
             exit_code = event.get("exit")
+        elif kind == "output":
+            printed.append(str(event.get("text")))
+        elif kind == "overtime":
+            overtime.append(("".join(printed), str(event.get("what"))))
+        elif kind == "again":
+            printed.clear()
         elif kind == "tampered":
             tampered.append(str(event.get("what")))
         elif kind == "overruled":
@@ -99,7 +115,18 @@ def read_events(log: bytes, key: bytes, *, timed_out: bool = False) -> EventLog:
     loaded = named["plugin"]
     plugins, hooks, refused = (tuple(filter(None, dict.fromkeys(names))) for names in named.values())
     return EventLog(
-        statuses, started, exit_code, events.foreign, gap, replaced, plugins if loaded else None, hooks, refused, judged
+        statuses,
+        started,
+        exit_code,
+        events.foreign,
+        gap,
+        replaced,
+        plugins if loaded else None,
+        hooks,
+        refused,
+        judged,
+        "".join(printed),
+        tuple(overtime),
     )
 
 
