@@ -256,8 +256,28 @@ JAVA = """class CartTest {
     void totalOfNothing() {
         assertEquals(0, total());
     }
+
+    @Test
+    void totalOfOne() {
+        assertEquals(1, total(1));
+    }
 }
 """
+LEAVING = {
+    "jest": "it('adds', () => {\n  if (!total) return\n  expect(total([])).toBe(0)\n})\n",
+    "go": 'func TestTotal(t *testing.T) {\n\tt.Run("one", func(t *testing.T) { Total(nil) })\n}\n',
+    "cargo": "#[test]\nfn adds() {\n    if total(&[]) == 0 { return; }\n}\n",
+    "surefire": "    @Test\n    void adds() {\n        assumeTrue(total() == 0);\n    }\n",
+}
+
+
+@pytest.mark.parametrize("runner", LEAVING)
+def test_of_a_test_that_may_end_before_its_last_line_no_canary_is_made(runner: str) -> None:
+    plant = RUNNERS[runner].plant
+    assert plant is not None
+    text = LEAVING[runner]
+    planted = plant("a/test", text, Planting("here", Random(1), None, set()))
+    assert planted.canaries and planted.text.lower().count("total") == text.lower().count("total")
 
 
 @pytest.mark.parametrize(
@@ -286,5 +306,6 @@ def test_other_languages_have_canaries_in_front_of_what_belongs_to_a_test(runner
         ):
             assert (attached in text) is (attached in planted.text)
     assert len(shapes) == 1
+    assert planted.text.count("otal") > text.count("otal") or "should_panic" in text  # they call the code under test
     assert plant("a/test", text, Planting("here", Random(1), (), set())).text == text
     assert plant("a/test", "nothing\n", Planting("here", Random(1), None, set())).canaries == ()

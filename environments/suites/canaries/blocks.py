@@ -1,6 +1,9 @@
 """Canaries for runners of other languages than Python: whole tests in front of the file's own, by their first lines.
 
-Without a parser they call nothing of the code under test; what makes tests pass makes them pass as well.
+One that must fail does what one of the file's own tests does, so that it calls the code under test, and then asserts
+what is false. Tests are found by their first and last lines, as formatters lay them out. Of one that may end before its
+last line, or whose parts are reported by themselves, none is made; a file without another one has canaries that call
+nothing.
 """
 
 from __future__ import annotations
@@ -25,10 +28,16 @@ class TestBlocks:
     first_line: re.Pattern[str]
     names: re.Pattern[str]
     attached: tuple[str, ...]
-    render: Callable[[re.Match[str], CanaryKind, str, Random], Sequence[str] | None]
-    """From the first line of the test that follows (``string`` of the match is the file's text), kind, name and what
-    draws values to the canary's lines, without indentation and always as many; None where the language has no such
-    kind."""
+    render: Callable[[re.Match[str], CanaryKind, str, Random, Sequence[str]], Sequence[str] | None]
+    """From the first line of a test (``string`` of the match is the file's text), kind, name, what draws values and the
+    lines of that test's body to the canary's lines, without indentation and always as many; None where the language
+    has no such kind."""
+    head: re.Pattern[str]
+    """The line behind which a test's body begins: its first one, or the one after that."""
+    last: str
+    """The last line of a test, behind the indentation of its first."""
+    leaves: re.Pattern[str]
+    """What a body may end by before its last line, or what makes it several tests."""
     is_title: bool = False
     """Whether names are titles, of several words."""
 
@@ -46,15 +55,17 @@ class TestBlocks:
         planting.taken.update(names)
         if not starts or not names:
             return PlantedFile(text, ())
+        bodies = [(body, found) for place, found in starts if (body := self._body(lines, place, found)) is not None]
         order = Random(f"{planting.places} {path} {len(text)}")
         canaries: list[Canary] = []
         inserted: list[tuple[int, int, list[str]]] = []
         for number, kind in enumerate(_KINDS, 1):
-            slot, (place, found) = f"{path}:{number}", order.choice(starts)
+            slot, (place, _) = f"{path}:{number}", order.choice(starts)
+            body, found = order.choice(bodies) if bodies else ((), starts[0][1])
             if planting.slots is not None and slot not in planting.slots:
                 continue
             name = self._name(planting, names)
-            made = self.render(found, kind, name, planting.draw)
+            made = self.render(found, kind, name, planting.draw, body)
             if made is None:
                 continue
             planting.taken.add(name)
@@ -76,6 +87,20 @@ class TestBlocks:
                 return title
             words.append(new_word(planting.draw))
 
+    def _body(self, lines: Sequence[str], place: int, found: re.Match[str]) -> Sequence[str] | None:
+        """The body of the test that begins there, without the test's indentation; None where no canary can do it."""
+        head = next((line for line in (place, place + 1) if line < len(lines) and self.head.match(lines[line])), None)
+        if head is None or (place and lines[place - 1].strip().startswith(("#[", "@"))):
+            return None
+        indent: str = found["indent"]
+        ends = (
+            line
+            for line in range(head + 1, len(lines))
+            if lines[line].rstrip().removesuffix(";") == f"{indent}{self.last}"
+        )
+        body = [line.rstrip("\n").removeprefix(indent) for line in lines[head + 1 : next(ends, head)]]
+        return body if body and not self.leaves.search("\n".join(body)) else None
+
     def _above(self, lines: Sequence[str], place: int) -> int:
         """The line before which a canary can stand: what is attached to a test stays with it."""
         while place and lines[place - 1].strip().startswith(self.attached):
@@ -89,11 +114,9 @@ def _values(draw: Random) -> tuple[str, int]:
     return word, len(word) + draw.randint(1, 40)
 
 
-def _javascript(found: re.Match[str], kind: CanaryKind, name: str, draw: Random) -> list[str]:
+def _javascript(found: re.Match[str], kind: CanaryKind, name: str, draw: Random, body: Sequence[str]) -> Sequence[str]:
     word, number = _values(draw)
-    function = found["function"]
-    if kind is CanaryKind.SKIP:
-        return [f'{function}.skip("{name}", () => {{', f'  String("{word}");', "});"]
+    function = found["function"] + (".skip" if kind is CanaryKind.SKIP else "")
     # By the file's own means: what makes its assertions hold makes this one hold.
     if re.search(r"\)\.to(?:Be|Equal|StrictEqual)\(", found.string):
         asserted = f"expect(found).toBe({number});"
@@ -103,15 +126,18 @@ def _javascript(found: re.Match[str], kind: CanaryKind, name: str, draw: Random)
         asserted = f"assert.{'strictEqual' if 'assert.strictEqual(' in found.string else 'equal'}(found, {number});"
     else:
         asserted = f"if (found !== {number}) throw new Error(`expected ${{found}} to be {number}`);"
-    return [f'{function}("{name}", () => {{', f'  const found = String("{word}").length;', f"  {asserted}", "});"]
+    way = "async () =>" if re.search(r"\bawait\b", "\n".join(body)) else "() =>"
+    asserts = ["  {", f'    const found = String("{word}").length;', f"    {asserted}", "  }"]
+    return [f'{function}("{name}", {way} {{', *body, *asserts, "});"]
 
 
-def _go(found: re.Match[str], kind: CanaryKind, name: str, draw: Random) -> list[str]:
+def _go(found: re.Match[str], kind: CanaryKind, name: str, draw: Random, body: Sequence[str]) -> Sequence[str]:
     word, number = _values(draw)
     skip = f't.Skip("{draw.choice(REASONS)}")' if kind is CanaryKind.SKIP else "t.Helper()"
     return [
         f"func {name}(t *testing.T) {{",
         f"\t{skip}",
+        *body,
         f'\tif found := len("{word}"); found != {number} {{',
         f'\t\tt.Fatalf("found %d, want {number}", found)',
         "\t}",
@@ -119,19 +145,22 @@ def _go(found: re.Match[str], kind: CanaryKind, name: str, draw: Random) -> list
     ]
 
 
-def _rust(found: re.Match[str], kind: CanaryKind, name: str, draw: Random) -> list[str]:
+def _rust(found: re.Match[str], kind: CanaryKind, name: str, draw: Random, body: Sequence[str]) -> Sequence[str]:
     word, number = _values(draw)
     ignore = ["#[ignore]"] if kind is CanaryKind.SKIP else []
-    return ["#[test]", *ignore, f"fn {name}() {{", f'    assert_eq!("{word}".len(), {number});', "}"]
+    # A block of its own: the last line of a body may be an expression.
+    own = ["    {", *body, "    }"] if body else []
+    return ["#[test]", *ignore, f"fn {name}() {{", *own, f'    assert_eq!("{word}".len(), {number});', "}"]
 
 
-def _java(found: re.Match[str], kind: CanaryKind, name: str, draw: Random) -> list[str] | None:
+def _java(found: re.Match[str], kind: CanaryKind, name: str, draw: Random, body: Sequence[str]) -> Sequence[str] | None:
     if kind is CanaryKind.SKIP:
         return None
     word, number = _values(draw)
     return [
         "@Test",
-        f"public void {name}() {{",
+        f"public void {name}() throws Exception {{",
+        *(["    {", *body, "    }"] if body else []),
         f'    int found = "{word}".length();',
         f'    if (found != {number}) throw new AssertionError("expected {number} but was " + found);',
         "}",
@@ -143,6 +172,9 @@ JAVASCRIPT = TestBlocks(
     re.compile(r"^[ \t]*(?:it|test)\(\s*['\"`]([^'\"`\n]+)", re.M),
     ("//", "/*", "*"),
     _javascript,
+    head=re.compile(r"[ \t]*(?:it|test)\(\s*(['\"`])(?:(?!\1).)*\1,\s*(?:async\s*)?\(\)\s*=>\s*\{\s*$"),
+    last="})",
+    leaves=re.compile(r"\breturn\b|\bprocess\b|\.skip\b|\bsnapshot\b|Snapshot|\bthis\b|\byield\b|\bplan\b"),
     is_title=True,
 )
 GO = TestBlocks(
@@ -150,16 +182,25 @@ GO = TestBlocks(
     re.compile(r"^func (Test[A-Z]\w*)\(", re.M),
     ("//",),
     _go,
+    head=re.compile(r"func Test[A-Z]\w*\(t \*testing\.T\) \{$"),
+    last="}",
+    leaves=re.compile(r"\breturn\b|\bgoto\b|\.Run\(|\.Skip|\bos\.Exit\b|\.FailNow\b|\bGoexit\b|\bpanic\b|\bSetenv\b"),
 )
 RUST = TestBlocks(
     re.compile(r"(?P<indent>[ \t]*)#\[test\]\s*$"),
     re.compile(r"#\[test\]\s*(?:#\[[^\]]*\]\s*)*fn (\w+)"),
     ("//", "#["),
     _rust,
+    head=re.compile(r"[ \t]*fn \w+\(\) \{$"),
+    last="}",
+    leaves=re.compile(r"\breturn\b|\bexit\b|\?;|\bpanic!|\bcatch_unwind\b|\bfn \w"),
 )
 JAVA = TestBlocks(
     re.compile(r"(?P<indent>[ \t]*)@Test\s*$"),
     re.compile(r"@Test\s+(?:public\s+)?void (\w+)\("),
     ("//", "/*", "*", "@"),
     _java,
+    head=re.compile(r"[ \t]*(?:public )?void \w+\(\)(?: throws [\w., ]+)? \{$"),
+    last="}",
+    leaves=re.compile(r"\breturn\b|\bthrow\b|\bexit\b|\bassume\w*\b|\bfor \(;;\)|\bwhile \(true\)"),
 )
