@@ -1,6 +1,6 @@
 """Grade trees of proved stages: the reference, honest failures of it, and cheats on the stage's base.
 
-    python -m research.grades --db FILE [--chain ID] [--out CSV]
+    python -m research.grades --db FILE [--chain ID] [--kinds LIST] [--most N] [--timeout SECONDS] [--out CSV]
 
 The database holds chains that `prchain environments validate` has proved with the present rules; tests run in its
 backend. Prints the counts; exit code 1 where a cheat was accepted, honest work was called tampered, or a reference was
@@ -13,9 +13,10 @@ import csv
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass
+from itertools import count
 from pathlib import Path
 
 import click
@@ -60,11 +61,13 @@ class GradedRow:
 @click.option("--db", help="The database.")
 @click.option("--chain", "only", default="", help="Of one chain, by the beginning of its id.")
 @click.option("--kinds", default="reference,honest,cheat", help="Which trees, with commas between.")
+@click.option("--most", type=click.IntRange(min=1), help="At most N honest failures of a stage, others in each stage.")
+@click.option("--timeout", type=click.FloatRange(min=1), default=900, show_default=True, help="Seconds of one run.")
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write a row for each tree.")
-def main(db: str | None, only: str, kinds: str, out: Path | None) -> None:
+def main(db: str | None, only: str, kinds: str, most: int | None, timeout: float, out: Path | None) -> None:
     """Grade references, honest failures and cheats of proved stages."""
     try:
-        rows = list(_graded(Settings.load(db=db), only, set(kinds.split(","))))
+        rows = list(_graded(Settings.load(db=db), only, set(kinds.split(",")), most, timeout))
     except PrchainError as error:
         raise click.ClickException(str(error)) from None
     if out is not None and rows:
@@ -72,8 +75,8 @@ def main(db: str | None, only: str, kinds: str, out: Path | None) -> None:
             writer = csv.DictWriter(file, list(asdict(rows[0])), lineterminator="\n")
             writer.writeheader()
             writer.writerows(asdict(row) for row in rows)
-    counts = Counter((row.repository, row.kind, row.outcome) for row in rows)
-    say_table(("repository", "kind", "outcome", "trees"), [(*key, count) for key, count in sorted(counts.items())])
+    counted = Counter((row.repository, row.kind, row.outcome) for row in rows)
+    say_table(("repository", "kind", "outcome", "trees"), [(*key, trees) for key, trees in sorted(counted.items())])
     for row in rows:
         if row.is_wrong:
             say(f"wrong: {row.repository} {row.chain[:6]} stage {row.position}, {row.name}: {row.outcome} {row.cheats}")
@@ -81,30 +84,39 @@ def main(db: str | None, only: str, kinds: str, out: Path | None) -> None:
         sys.exit(1)
 
 
-def _graded(settings: Settings, only: str, kinds: set[str]) -> Iterator[GradedRow]:
+def _graded(settings: Settings, only: str, kinds: set[str], most: int | None, timeout: float) -> Iterator[GradedRow]:
+    stages = count()
     with ExitStack() as resources:
         store = resources.enter_context(closing(Store.open(settings.db, create=False)))
         provider = resources.enter_context(closing(Provider(settings, store=store)))
         with store.reading() as tx:
             found = {name: it.backend for name, it in validations(tx).items()}
             proofs = {name: read_stages(tx, name) for name in found if name.startswith(only)}
-        for name, stages in proofs.items():
+        for name, proved in proofs.items():
             with store.reading() as tx:
                 chain = read_chain(tx, name)
             git = open_git(chain, settings.mirrors_dir)
             trees = open_trees(chain, git, settings.data_dir)
             patches = tuple(stage_patches(git, trees, chain.stages))
             with BACKENDS.named(found[name]).of(settings).connected() as backend:
-                for stage, proof in zip(chain.stages, stages, strict=True):
+                for stage, proof in zip(chain.stages, proved, strict=True):
                     if proof.outcome != PROVED:
                         continue
                     provided = provider.provide(chain.repository, trees, git, stage)
-                    workplace = Workplace(provided, trees, backend=backend)
+                    workplace = Workplace(provided, trees, backend=backend, test_timeout=timeout)
                     suite = StageSuite.of(workplace, stage, patches, files=proof.files, baseline=proof.baseline)
                     sources = [path for path in patches[stage.position - 1].source if path.endswith(".py")]
-                    for tree in trees_of(suite, sources):
-                        if tree.kind in kinds:
-                            yield _row(chain.repository, name, stage, proof, suite, tree)
+                    for tree in chosen([*trees_of(suite, sources)], kinds, most, next(stages)):
+                        yield _row(chain.repository, name, stage, proof, suite, tree)
+
+
+def chosen(trees: Sequence[GradedTree], kinds: set[str], most: int | None, number: int) -> Iterator[GradedTree]:
+    """Of the trees of the stage with this number those of these kinds, and of the honest failures at most so many: from
+    stage to stage the next ones, so that all stages together have every kind."""
+    honest = [tree for tree in trees if tree.kind == "honest"]
+    start = number * (most or 0) % max(len(honest), 1)
+    kept = {tree.name for tree in (honest[start:] + honest[:start])[:most]}
+    return (tree for tree in trees if tree.kind in kinds and (tree.kind != "honest" or tree.name in kept))
 
 
 def _row(

@@ -10,7 +10,6 @@ from prchain.git.output import path_text
 from prchain.git.trees import FILE, TreeEntry, TreeStore
 from research.grades.cheats import ADDED, APPENDED
 
-_LOOP = "while True:\n    pass\n"
 BREAKS: Mapping[str, str] = {
     "syntax error": "\n)\n",
     "import error": "\nimport no_such_module\n",
@@ -19,6 +18,7 @@ BREAKS: Mapping[str, str] = {
     "leaves at import": "\nimport os\nos._exit(0)\n",
     "leaves with an error": "\nimport sys\nsys.exit(3)\n",
     "segfault": "\nimport ctypes\nctypes.string_at(0)\n",
+    "endless loop": "\nwhile True:\n    pass\n",
     "endless recursion": "\ndef again():\n    again()\nagain()\n",
     "warnings are errors": "\nimport warnings\nwarnings.warn('old', DeprecationWarning)\n",
     "skips at import": "\nimport pytest\npytest.skip('later', allow_module_level=True)\n",

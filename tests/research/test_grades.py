@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from research.grades.__main__ import GradedRow, main
+from research.grades.__main__ import GradedRow, chosen, main
 from research.grades.cheats import ADDED, APPENDED
-from research.grades.trees import BREAKS, trees_of
+from research.grades.trees import BREAKS, GradedTree, trees_of
 from sql.store import Store
 from tests.environments.stageworld import stage_world
 from tests.environments.test_workplace import suite_of
@@ -35,6 +35,17 @@ def test_a_stage_has_its_reference_failures_and_cheats(tmp_path: Path) -> None:
     assert kinds[0] == "reference" and kinds.count("cheat") == len(APPENDED) + len(ADDED)
     assert kinds.count("honest") >= 2 + len(BREAKS)
     assert len({tree.name for tree in found}) == len(found)
+
+
+def test_honest_failures_go_round_from_stage_to_stage() -> None:
+    trees = [GradedTree("reference", "reference", "r"), *(GradedTree(str(n), "honest", "h") for n in range(5))]
+    kinds = {"reference", "honest"}
+    assert [[tree.name for tree in chosen(trees, kinds, 2, number)] for number in (0, 1, 2)] == [
+        ["reference", "0", "1"],
+        ["reference", "2", "3"],
+        ["reference", "0", "4"],
+    ]
+    assert [tree.name for tree in chosen(trees, {"honest"}, None, 3)] == ["0", "1", "2", "3", "4"]
 
 
 @pytest.mark.parametrize("text", APPENDED.values(), ids=APPENDED)
