@@ -52,7 +52,8 @@ def overlay(
 
     `base` is B_t, `landed` is M_t; `test_paths` are all paths of its test patch, old names of renames too, and
     `earlier_test_paths` those of the chain's earlier stages: each gets M_t's blob and mode, or is removed where M_t has
-    none. So does every other file of tests (`prchain.kinds`), every steering file of either tree, and what steers a
+    none. So does every other file of tests (`prchain.kinds`), a new ``__init__.py`` of a folder that tests lie below,
+    which is imported before them, every steering file of either tree, and what steers a
     runner in project files that are neither B_t's nor M_t's. `TreeStore.edit` removes what blocks a path: a link where
     a folder must be, a folder where a file must be.
     """
@@ -60,6 +61,7 @@ def overlay(
     differing = {path for path in {*tree, *landed} if tree.get(path) != landed.get(path)}
     runner = steering_files(differing) - tests
     others = {path for path in differing if kind_of(path_text(path)) is FileKind.TEST} - tests - runner
+    others |= _packages_of(tests) & (tree.keys() - landed.keys() - base.keys())
     changes: dict[bytes, TreeEntry | None] = {
         path: landed.get(path) for path in tests | runner | others if tree.get(path) != landed.get(path)
     }
@@ -71,6 +73,12 @@ def overlay(
             changes[path] = entry
             back += [f"{path_text(path)}: {part}" for part in parts]
     return Overlay(dict(sorted(changes.items())), tuple(sorted(back)))
+
+
+def _packages_of(tests: Iterable[bytes]) -> set[bytes]:
+    """The ``__init__.py`` of every folder above these files, whether it is there or not."""
+    parts = [path.split(b"/")[:-1] for path in tests]
+    return {b"/".join([*folders[:depth], b"__init__.py"]) for folders in parts for depth in range(len(folders) + 1)}
 
 
 def _project_file(

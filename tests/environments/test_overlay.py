@@ -335,3 +335,12 @@ def test_a_project_file_that_cannot_be_mended_is_the_reference_s(own: str) -> No
     text, back = graded("pyproject.toml", OLD, OLD, own)
     assert back in (("pyproject.toml: tool.pytest",), ("pyproject.toml: file",))
     assert tomllib.loads(text or "")["tool"]["pytest"] == {"ini_options": {"addopts": "-q"}}
+
+
+def test_a_new_init_file_above_hidden_tests_is_not_there() -> None:
+    landed = {b"src/a.py": TreeEntry("100644", "a"), b"till/it/test_a.py": TreeEntry("100644", "t")}
+    new = {path: TreeEntry("100644", "n") for path in (b"__init__.py", b"till/__init__.py", b"till/it/__init__.py")}
+    agent = {**landed, **new, b"src/__init__.py": TreeEntry("100644", "n")}
+    result = laid_over(agent, landed, [b"till/it/test_a.py"])
+    assert set(result.changes) == set(new) and result.taken_back == tuple(sorted(path.decode() for path in new))
+    assert laid_over(agent, agent, [b"till/it/test_a.py"]).changes == {}
