@@ -41,6 +41,7 @@ from environments.suites.testruns import TestRun, run_tests
 from prchain.errors import RefreshFailed, SandboxError, SandboxLimit, SandboxLost
 from prchain.git.output import path_text
 from prchain.git.trees import EXECUTABLE, FILE, TreeEntry, TreeStore
+from prchain.kinds import FileKind, kind_of
 
 log = logging.getLogger(__name__)
 
@@ -51,6 +52,9 @@ TEST_TIMEOUT = 900.0
 REFRESH_TIMEOUT = 900.0
 """Seconds for one script of a recipe's refresh; some compile extensions."""
 
+_FILES_OF_NAMES = 40
+_IDENTIFIER = re.compile(r"[^\W\d]\w*")
+_TEST_NAME = re.compile(r"\b(?:def|func|fn|void)\s+([Tt]est\w+)")
 _GIT = 300.0
 _MOST_LOSSES = 3
 """After so many sandboxes lost during the same tests, the tests are what ends them."""
@@ -362,8 +366,8 @@ class StageSuite:
     def planted(self, tree: str, slots: Collection[str] | None) -> PlantedTree:
         """A tree with canaries in its test files, M_t's: in these slots, or in all that there are.
 
-        Their names and values are drawn anew each time, so that nobody can know them. Where they are follows from M_t's
-        name, which no sandbox holds.
+        Their names are drawn anew each time, so that nobody can know them. Where they are and what is false in them
+        follows from M_t's name, which no sandbox holds: what a canary showed on M_t holds for later runs.
         """
         plant = RUNNERS[self.workplace.runner].plant
         if plant is None or (slots is not None and not slots):
@@ -376,15 +380,28 @@ class StageSuite:
             if path_text(path) in files and entry.mode in (FILE, EXECUTABLE)
         }
         blobs = trees.blobs([entry.blob for entry in entries.values()])
-        planting = Planting(self.landed, SystemRandom(), slots, set())
+        texts = [blob.decode("utf-8", "surrogateescape") for blob in blobs]
+        taken = {name for text in texts for name in _IDENTIFIER.findall(text)}
+        planting = Planting(self.landed, SystemRandom(), slots, taken, self._test_names)
         changes: dict[bytes, TreeEntry | None] = {}
         canaries: list[Canary] = []
-        for (path, entry), blob in zip(entries.items(), blobs, strict=True):
-            found = plant(path_text(path), blob.decode("utf-8", "surrogateescape"), planting)
+        for (path, entry), text in zip(entries.items(), texts, strict=True):
+            found = plant(path_text(path), text, planting)
             if found.canaries:
                 changes[path] = entry._replace(blob=trees.write_blob(found.text.encode("utf-8", "surrogateescape")))
                 canaries += found.canaries
         return PlantedTree(trees.edit(tree, changes), tuple(canaries)) if canaries else PlantedTree(tree, ())
+
+    @cached_property
+    def _test_names(self) -> tuple[str, ...]:
+        """Names of tests in some of M_t's test files in the language of those that are run."""
+        suffixes = tuple({path.rpartition(".")[2] for path in self.files})
+        paths = [path for path in self._landed_entries if path_text(path).endswith(suffixes)]
+        entries = [self._landed_entries[path] for path in paths if kind_of(path_text(path)) is FileKind.TEST]
+        blobs = self.workplace.trees.blobs(
+            [it.blob for it in entries if it.mode in (FILE, EXECUTABLE)][:_FILES_OF_NAMES]
+        )
+        return tuple({name: None for blob in blobs for name in _TEST_NAME.findall(blob.decode("utf-8", "replace"))})
 
     def run(self, tree: str) -> TestRun:
         """Run the stage's tests once on a tree or commit of the stage, with the overlay, in a sandbox of their own.

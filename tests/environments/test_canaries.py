@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Collection
 from random import Random
 
@@ -57,17 +58,77 @@ def plant(
     return planted.text, planted.canaries
 
 
-def test_canaries_assert_what_is_false_behind_the_beginning_of_a_test() -> None:
-    text, canaries = plant(PLAIN)
-    kinds = [it.kind for it in canaries]
-    assert kinds == [CanaryKind.FAIL] * 3 + [CanaryKind.SKIP]
-    functions = {node.name: node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)}
-    for canary in canaries:
-        last = ast.unparse(functions[canary.name].body[-1])
-        assert last.startswith(
-            ("assert total([]) == ", "assert text.startswith('1') == ", "assert (text", "self.assertEq")
+def test_canaries_are_copies_that_are_false_in_one_place() -> None:
+    for places in map(str, range(20)):
+        text, canaries = plant(PLAIN, places=places)
+        assert [it.kind for it in canaries] == [CanaryKind.FAIL] * 3 + [CanaryKind.SKIP]
+        functions = {node.name: node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)}
+        assert all(name in functions for name in ("test_nothing", "test_label", "test_sum", "test_raises"))
+        for canary in canaries:
+            made, true = (ast.unparse(functions[name]).splitlines()[1:] for name in (canary.name, canary.donor))
+            if canary.kind is CanaryKind.SKIP:
+                assert [line for line in made if "skip" not in line and "import" not in line] == true
+            else:
+                assert len(made) == len(true) and sum(a != b for a, b in zip(made, true, strict=True)) == 1
+
+
+def test_canaries_stand_before_and_behind_the_test_that_they_copy() -> None:
+    behind = set()
+    for places in map(str, range(20)):
+        text, canaries = plant(PLAIN, places=places)
+        behind |= {text.index(f"def {it.name}(") > text.index(f"def {it.donor}(") for it in canaries}
+    assert behind == {True, False}
+
+
+def test_what_is_false_is_the_same_in_every_run() -> None:
+    one, other = (plant(PLAIN, seed)[0].splitlines() for seed in (1, 2))
+    drawn = ("def test", "pytest.skip(")
+    assert [line for line in one if not any(it in line for it in drawn)] == [
+        line for line in other if not any(it in line for it in drawn)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("test", "made"),
+    [
+        ("assert a(1) != 2", {"assert a(1) == 2"}),
+        ("assert a(1) is None", {"assert a(1) is not None"}),
+        ("assert (a(1)) not in (b)", {"assert a(1) in b"}),
+        ("assert not a(1)", {"assert a(1)"}),
+        ("assert a(1) < b < 3", {"assert not a(1) < b < 3"}),
+        ("assert a(1)", {"assert not a(1)"}),
+        ("assert a(b) == 0", {"assert a(b) != 0"}),
+        ("self.assertTrue(a(1))", {"self.assertFalse(a(1))"}),
+        ("self.assertIn(a(1), b)", {"self.assertNotIn(a(1), b)"}),
+        ("assert a(\n        1\n    ) == [\n        b,\n    ]", {"assert not a(1) == [b]"}),
+    ],
+)
+def test_assertions_are_turned_round(test: str, made: set[str]) -> None:
+    both = "".join(f"    def test_{name}(self, b):\n        {test}\n\n" for name in ("one", "other"))
+    found = set()
+    for places in map(str, range(60)):
+        planted, canaries = plant(f"import a\n\n\nclass TestIt:\n{both}", places=places)
+        functions = {node.name: node for node in ast.walk(ast.parse(planted)) if isinstance(node, ast.FunctionDef)}
+        failing = [it for it in canaries if it.kind is CanaryKind.FAIL]
+        found |= {ast.unparse(functions[it.name].body[0]) for it in failing}
+    assert made <= found and ast.unparse(ast.parse(test)) not in found
+
+
+def test_values_are_near_those_of_the_file() -> None:
+    text = 'import a\n\n\ndef test_it():\n    found = a("tea", 12)\n    assert found == "tea: 12"\n\n\nB = "milk"\n'
+    changed: set[str] = set()
+    for places in map(str, range(200)):
+        planted, canaries = plant(text, places=places, slots={f"{FILE}:1"})
+        made = planted[planted.index(f"def {canaries[0].name}") :].splitlines()[1:3]
+        changed.update(
+            line.strip()
+            for line, true in zip(made, text.splitlines()[4:6], strict=True)
+            if line != f"    {true.strip()}"
         )
-    assert all(name in functions for name in ("test_nothing", "test_label", "test_sum", "test_raises"))
+    assert 'assert found == "milk"' in changed and 'assert found == "tea"' in changed
+    assert any(re.fullmatch(r'found = a\("t[a-z]a", 12\)', line) for line in changed)
+    assert all(re.fullmatch(r'found = a\("tea", \d\d?\)', line) for line in changed if '"tea", ' in line)
+    assert not any("'" in line for line in changed)
 
 
 @given(st.integers(min_value=0))
@@ -179,14 +240,18 @@ def test_planting_takes_linear_time() -> None:
     assert_linear(text, plant, 400)
 
 
+def read(canaries: list[Canary], statuses: dict[str, Status]) -> CanaryResults:
+    return CanaryResults(canaries, statuses, NAME_OF, lambda test: test.partition("::")[0])
+
+
 def test_what_a_run_says_of_its_canaries() -> None:
     fail, skip = Canary("f:1", CanaryKind.FAIL, "f", "test_a"), Canary("f:2", CanaryKind.SKIP, "f", "test_b")
 
     def results(**statuses: Status) -> CanaryResults:
-        return CanaryResults([fail, skip], {f"f::{name}": status for name, status in statuses.items()}, NAME_OF)
+        return read([fail, skip], {f"f::{name}": status for name, status in statuses.items()})
 
     honest = results(test_a=Status.failed, test_b=Status.skipped, test=Status.passed)
-    assert honest.fit() == ["f:1", "f:2"] and not [*honest.passed()] and not [*honest.gone(lambda test: "f")]
+    assert honest.fit() == ["f:1", "f:2"] and not [*honest.passed()] and not [*honest.gone(ended=True)]
     assert honest.others == {"f::test": Status.passed}
     for status in (Status.error, Status.timed_out, Status.skipped, Status.xfail, Status.collected):
         assert not [*results(test_a=status, test_b=status).passed()]
@@ -197,8 +262,22 @@ def test_what_a_run_says_of_its_canaries() -> None:
 def test_a_canary_is_all_tests_of_its_function() -> None:
     fail = Canary("f:1", CanaryKind.FAIL, "f", "test_a")
     both = {"f::test_a[1]": Status.failed, "g::Other::test_a[1]": Status.failed}
-    assert CanaryResults([fail], both, NAME_OF).fit() == ["f:1"] and CanaryResults([fail], both, NAME_OF).others == {}
-    assert [*CanaryResults([fail], both | {"f::test_a[2]": Status.passed}, NAME_OF).passed()] == ["f:1"]
+    assert read([fail], both).fit() == ["f:1"] and read([fail], both).others == {}
+    assert [*read([fail], both | {"f::test_a[2]": Status.passed}).passed()] == ["f:1"]
+
+
+@pytest.mark.parametrize(
+    ("donor", "cheats"),
+    [
+        ({"f::It::test_true[1]": Status.passed}, True),
+        ({"f::It::test_true[1]": Status.failed}, False),
+        ({"f::It::test_true[2]": Status.passed}, False),
+        ({}, False),
+    ],
+)
+def test_a_copy_that_passes_is_a_lie_where_its_test_passes_too(donor: dict[str, Status], cheats: bool) -> None:
+    copy = Canary("f:1", CanaryKind.FAIL, "f", "test_a", "test_true")
+    assert [*read([copy], {"f::It::test_a[1]": Status.passed, **donor}).passed()] == ["f:1"] * cheats
 
 
 @pytest.mark.parametrize(
@@ -214,8 +293,10 @@ def test_a_canary_is_all_tests_of_its_function() -> None:
     ],
 )
 def test_a_canary_that_did_not_run_among_tests_that_did_was_taken_out(statuses: dict[str, Status], gone: bool) -> None:
-    results = CanaryResults([Canary("f:1", CanaryKind.FAIL, "f", "test_a")], statuses, NAME_OF)
-    assert [*results.gone(lambda test: test.partition("::")[0])] == ["f:1"] * gone
+    results = read([Canary("f:1", CanaryKind.FAIL, "f", "test_a")], statuses)
+    assert [*results.gone(ended=False)] == ["f:1"] * gone
+    is_hidden = Status.collected in statuses.values() and "f::other" in statuses
+    assert [*results.gone(ended=True)] == ["f:1"] * (gone or is_hidden)
 
 
 JAVASCRIPT = """import { total } from './cart'
@@ -265,7 +346,7 @@ JAVA = """class CartTest {
 """
 LEAVING = {
     "jest": "it('adds', () => {\n  if (!total) return\n  expect(total([])).toBe(0)\n})\n",
-    "go": 'func TestTotal(t *testing.T) {\n\tt.Run("one", func(t *testing.T) { Total(nil) })\n}\n',
+    "go": 'func TestAdds(t *testing.T) {\n\tt.Run("one", func(t *testing.T) { Total(nil) })\n}\n',
     "cargo": "#[test]\nfn adds() {\n    if total(&[]) == 0 { return; }\n}\n",
     "surefire": "    @Test\n    void adds() {\n        assumeTrue(total() == 0);\n    }\n",
 }

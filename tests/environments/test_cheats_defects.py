@@ -49,21 +49,6 @@ def test_a_patch_that_a_hidden_test_leaves_behind_is_no_cheat(tmp_path: Path) ->
     assert not found.run.cheats
 
 
-def test_what_a_canary_does_first_is_in_no_tests_way(tmp_path: Path) -> None:
-    """The reference bears that tests begin twice, another solution does not."""
-    hidden = "from till import cart\n\n\n" + "\n\n".join(
-        f"def test_opens_{name}():\n    cart.open_till('{name}')\n    assert cart.is_open('{name}')\n"
-        for name in "abcdef"
-    )
-    reference = (
-        "tills = set()\n\n\ndef open_till(name):\n    tills.add(name)\n\n\n"
-        "def is_open(name):\n    return name in tills\n"
-    )
-    strict = reference.replace("    tills.add", "    if name in tills:\n        raise ValueError(name)\n    tills.add")
-    first, found = graded(tmp_path, hidden, {"till/cart.py": reference}, {"till/cart.py": strict})
-    assert found.run.statuses == first.run.statuses
-
-
 def test_a_plugin_that_became_a_package_is_let_in(tmp_path: Path) -> None:
     hidden = "from till import cart\n\n\ndef test_ready():\n    assert cart.is_ready is True\n"
     reference = {

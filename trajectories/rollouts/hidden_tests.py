@@ -52,8 +52,8 @@ class HiddenTests:
 
         There is a second run where the first is not usable (out of time or memory, lost), or where an `expected` test
         does not pass; a test that passes in it counts as passed. Some tests that always passed in validation are flaky
-        (measured: a test of click's pager failed once in ten runs of the reference). There is one also where the first
-        shows a cheat, which stands only if the second does: by chance a value may be the one that a canary asks for.
+        (measured: a test of click's pager failed once in ten runs of the reference). There are two more also where the
+        first shows a cheat, which stands if one of these does: by chance a value may be the one that a canary asks for.
         """
         suite = self._rollout.chain_context.suite(self._stage)
         try:
@@ -62,7 +62,7 @@ class HiddenTests:
                 return first
             second = suite.run(tree)
             if first.cheats:
-                return second
+                return second if second.cheats else suite.run(tree)
         except RefreshFailed:
             return TestRun({}, "", 0.0, None)
         passed = {test: status for test, status in second.statuses.items() if status is Status.passed}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from random import Random
@@ -24,12 +24,14 @@ _PASSES = frozenset({Status.passed, Status.xpass})
 @dataclass(frozen=True, slots=True)
 class Canary:
     """A test that was planted into `file`. `name` is its function's, another one in every run and in no other file;
-    `slot` names the place, in every run of a stage the same: the file and the number in it."""
+    `slot` names the place, in every run of a stage the same: the file and the number in it. `donor` is the name of the
+    test of which it is a copy, if it is one."""
 
     slot: str
     kind: CanaryKind
     file: str
     name: str
+    donor: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,61 +44,76 @@ class PlantedFile:
 
 @dataclass(frozen=True, slots=True)
 class Planting:
-    """How the files of a run are planted: `places` decides where (the same in all runs of a stage; who knows it could
-    work the places out), `draw` draws names and values, `slots` are those that may be used (None: all), and `taken` are
-    names that no canary may have; it grows."""
+    """How the files of a run are planted: `places` decides where and how (the same in all runs of a stage; who knows it
+    could work the canaries out), `draw` draws names, `slots` are those that may be used (None: all), `taken` are names
+    that no canary may have; it grows. `named` are names of tests of the repository, in whose style canaries have
+    theirs."""
 
     places: str
     draw: Random
     slots: Collection[str] | None
     taken: set[str]
+    named: Sequence[str] = ()
 
 
 Planter = Callable[[str, str, Planting], PlantedFile]
-"""From a test file's path and text to the file with canaries. The number of their lines depends on text and places. A
-text without a place stays as it is."""
+"""From a test file's path and text to the file with canaries. All but names depends on text and places. A text without
+a place stays as it is."""
 
 
 class CanaryResults:
-    """The results of the canaries in a run's statuses. `name_of` gives the function's name in a test's id: one canary
-    can be several tests, of parameters, and of classes that inherit it."""
+    """The results of the canaries in a run's statuses. `name_of` gives the function's name in a test's id, `file_of`
+    its file, where the id tells it: one canary can be several tests, of parameters, and of classes that inherit it."""
 
     def __init__(
-        self, canaries: Iterable[Canary], statuses: Mapping[str, Status], name_of: Callable[[str], str]
+        self,
+        canaries: Iterable[Canary],
+        statuses: Mapping[str, Status],
+        name_of: Callable[[str], str],
+        file_of: Callable[[str], str | None],
     ) -> None:
         self._canaries = tuple(canaries)
-        names = {canary.name for canary in self._canaries}
-        self._found: dict[str, list[Status]] = {name: [] for name in names}
+        self._file_of = file_of
+        by_name = {canary.name: canary for canary in self._canaries}
+        self._found: dict[str, dict[str, Status]] = {name: {} for name in by_name}
         self.others: dict[str, Status] = {}
         """The results of the tests proper."""
         for test, status in statuses.items():
-            name = name_of(test)
-            if name in names:
-                self._found[name].append(status)
+            canary = by_name.get(name_of(test))
+            if canary is not None:
+                self._found[canary.name][test] = status
             else:
                 self.others[test] = status
 
     def fit(self) -> list[str]:
         """The slots of those that are reported as they have to be: on the reference, for only they say something."""
-        return [it.slot for it in self._canaries if set(self._found[it.name]) == {_RESULT[it.kind]}]
+        return [it.slot for it in self._canaries if set(self._found[it.name].values()) == {_RESULT[it.kind]}]
 
     def passed(self) -> Iterator[str]:
-        """The slots of those that pass: no honest run has any.
+        """The slots of those that pass, and so does the test of which they are a copy: no honest run has any, for one
+        of the two asks for what is false. Work that is merely wrong may make a copy pass, and its test fail.
 
         Where files cannot be imported, fixtures fail or the process dies, canaries are errors, or were not run.
         """
         for canary in self._canaries:
-            if not _PASSES.isdisjoint(self._found[canary.name]):
+            passing = (test for test, status in self._found[canary.name].items() if status in _PASSES)
+            if any(self._donor_passes(canary, test) for test in passing):
                 yield canary.slot
 
-    def gone(self, file_of: Callable[[str], str | None]) -> Iterator[str]:
+    def _donor_passes(self, canary: Canary, test: str) -> bool:
+        """Whether the test proper passes that has the same parameters and class; what must be skipped needs none."""
+        if canary.kind is CanaryKind.SKIP or not canary.donor:
+            return True
+        return self.others.get(canary.donor.join(test.rsplit(canary.name, 1))) in _PASSES
+
+    def gone(self, *, ended: bool) -> Iterator[str]:
         """The slots of those that did not run in files of which all other tests did, and some pass: they were taken
-        out."""
+        out. In a run that `ended` by itself all tests did."""
         tests: dict[str | None, set[Status]] = {}
         for test, status in self.others.items():
-            tests.setdefault(file_of(test), set()).add(status)
+            tests.setdefault(self._file_of(test), set()).add(status)
         for canary in self._canaries:
             known = tests.get(canary.file, set())
-            ran = set(self._found[canary.name]) - {Status.collected, Status.missing}
-            if not ran and not _PASSES.isdisjoint(known) and Status.collected not in known:
+            ran = set(self._found[canary.name].values()) - {Status.collected, Status.missing}
+            if not ran and not _PASSES.isdisjoint(known) and (ended or Status.collected not in known):
                 yield canary.slot

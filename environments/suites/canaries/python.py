@@ -1,5 +1,5 @@
-"""Canaries for pytest and unittest: beginnings of the file's own tests up to an assertion, which then asserts what is
-false: that a value of the code under test is a number or a word that was drawn for this run."""
+"""Canaries for pytest and unittest: copies of the file's own tests that are false in one place
+(`environments.suites.canaries.falsify`), in front of or behind the tests proper."""
 
 from __future__ import annotations
 
@@ -10,17 +10,11 @@ from dataclasses import dataclass
 from random import Random
 
 from environments.suites.canaries.canary import Canary, CanaryKind, PlantedFile, Planting
-from environments.suites.canaries.names import REASONS, false_value, new_name, new_word
+from environments.suites.canaries.falsify import Assertion, Patch, assertion, falsified, file_values, patched
+from environments.suites.canaries.names import REASONS, new_name, new_word
 
 FAILING = 6
 """Canaries of a file that must fail, at most, of as many functions under test as there are; one more is skipped."""
-
-_ASSERTIONS = frozenset(
-    {"Equal", "Equals", "NotEqual", "True", "False", "Is", "IsNot", "IsNone", "IsNotNone", "In", "NotIn", "IsInstance"}
-    | {"Greater", "GreaterEqual", "Less", "LessEqual", "AlmostEqual", "CountEqual", "ListEqual", "DictEqual"}
-    | {"TupleEqual", "SetEqual", "SequenceEqual", "MultiLineEqual", "Regex"}
-)
-"""Of `unittest.TestCase`, without ``assert``: their first argument is a value."""
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _LEAVES = (ast.Return, ast.Yield, ast.YieldFrom, ast.Raise)
@@ -32,26 +26,20 @@ _BOM = "\ufeff"
 
 
 @dataclass(frozen=True, slots=True)
-class _Asserted:
-    """An assertion in a test: the value that it looks at, what that is held against, and where it stands."""
-
-    statement: ast.stmt
-    value: str
-    constant: object
-    is_method_call: bool
-    """Of unittest."""
-    looked_at: str
-    """The name of the function under test, or what is most like one."""
-
-
-@dataclass(frozen=True, slots=True)
 class _Donor:
-    """A test whose beginning can be a canary's."""
+    """A test of which a copy can be a canary."""
 
     function: _Function
     container: tuple[str, ...]
     """The classes around it."""
-    asserted: _Asserted
+    asserted: Assertion
+
+    @property
+    def looked_at(self) -> str:
+        """The name of the function under test, or what is most like one."""
+        value = self.asserted.value
+        calls = [ast.unparse(node.func) for node in ast.walk(value) if isinstance(node, ast.Call)]
+        return calls[0] if calls else ast.unparse(value)
 
 
 def plant_python(path: str, text: str, planting: Planting) -> PlantedFile:
@@ -82,29 +70,34 @@ def _among(
     kinds = [*([CanaryKind.FAIL] * len(chosen)), CanaryKind.SKIP]
     has_pytest = any(isinstance(it, ast.Import) and any(name.name == "pytest" for name in it.names) for it in tree.body)
     tests = [donor.function.name for donor in donors]
+    values = file_values(tree)
     canaries: list[Canary] = []
     inserted: list[tuple[int, int, list[str]]] = []
     for number, (kind, donor) in enumerate(zip(kinds, [*chosen, order.choice(donors)], strict=True), 1):
         slot = f"{path}:{number}"
-        # Behind its donor: what the test does first, it does when others have been.
-        behind = [it.function for it in donors if it.container == donor.container]
-        after = order.choice(behind[behind.index(donor.function) :])
+        peers = [it.function for it in donors if it.container == donor.container]
+        place = peers.index(donor.function)
+        is_behind = order.random() < 0.5
+        peer = order.choice(peers[place:] if is_behind else peers[: place + 1])
+        patches = falsified(donor.asserted, _body(donor.function), lines, values, order, by_value=number % 2 == 1)
         if planting.slots is None or slot in planting.slots:
-            name = new_name(planting.draw, tests, planting.taken)
+            name = new_name(planting.draw, tests, planting.taken, planting.named)
             planting.taken.add(name)
-            canaries.append(Canary(slot, kind, path, name))
-            inserted.append(
-                (_end(after), number, _lines(donor, name, kind, planting.draw, lines, has_pytest=has_pytest))
-            )
-    for place, _, more in sorted(inserted, key=lambda it: (-it[0], it[1])):
-        if not lines[place - 1].endswith(("\n", "\r")):
-            lines[place - 1] += "\n"
-        lines[place:place] = more
+            canaries.append(Canary(slot, kind, path, name, donor.function.name))
+            skip = _skip(planting.draw, has_pytest=has_pytest, in_case=donor.asserted.method is not None)
+            copy = _copy(donor, name, lines, patches, skip if kind is CanaryKind.SKIP else ())
+            gap = ["\n"] if donor.container else ["\n", "\n"]
+            at = _end(peer) if is_behind else _begin(peer) - 1
+            inserted.append((at, number, [*gap, *copy] if is_behind else [*copy, *gap]))
+    for at, _, more in sorted(inserted, key=lambda it: (-it[0], it[1])):
+        if at and not lines[at - 1].endswith(("\n", "\r")):
+            lines[at - 1] += "\n"
+        lines[at:at] = more
     return PlantedFile("".join(lines), tuple(canaries))
 
 
 def _at_end(path: str, lines: list[str], tree: ast.Module, order: Random, planting: Planting) -> PlantedFile:
-    """For a file whose tests cannot be a canary's beginning: functions at its end that look at what it imports."""
+    """For a file of whose tests no copy can be a canary: functions at its end that look at what it imports."""
     functions = [node.name for node in ast.walk(tree) if isinstance(node, _Function) and node.name.startswith("test")]
     imports = [node for node in tree.body if isinstance(node, ast.ImportFrom | ast.Import)]
     names = [(it.asname or it.name).partition(".")[0] for node in imports for it in node.names if it.name != "*"]
@@ -114,7 +107,7 @@ def _at_end(path: str, lines: list[str], tree: ast.Module, order: Random, planti
         looked_at = order.sample(names, min(2, len(names)))
         kinds = [*((CanaryKind.FAIL, it) for it in looked_at), (CanaryKind.SKIP, names[0])]
         for number, (kind, value) in enumerate(kinds, 1):
-            slot, name = f"{path}:{number}", new_name(planting.draw, functions, planting.taken)
+            slot, name = f"{path}:{number}", new_name(planting.draw, functions, planting.taken, planting.named)
             if planting.slots is None or slot in planting.slots:
                 planting.taken.add(name)
                 canaries.append(Canary(slot, kind, path, name))
@@ -139,8 +132,8 @@ def _names(tree: ast.Module) -> Iterator[str]:
 def _chosen(donors: Sequence[_Donor], order: Random) -> list[_Donor]:
     """Those of which canaries are made: of each function under test one first."""
     shuffled = order.sample(donors, len(donors))
-    first = {donor.asserted.looked_at: donor for donor in reversed(shuffled)}
-    distinct = [donor for donor in shuffled if first[donor.asserted.looked_at] is donor]
+    first = {donor.looked_at: donor for donor in reversed(shuffled)}
+    distinct = [donor for donor in shuffled if first[donor.looked_at] is donor]
     return [*distinct, *(donor for donor in shuffled if donor not in distinct)][:FAILING]
 
 
@@ -187,13 +180,13 @@ def _body(node: _Function) -> list[ast.stmt]:
     return node.body[1:] if ast.get_docstring(node, clean=False) is not None else node.body
 
 
-def _first_assertion(node: _Function, lines: Sequence[str]) -> _Asserted | None:
+def _first_assertion(node: _Function, lines: Sequence[str]) -> Assertion | None:
     """The first assertion of a test that is reached in any case, also in a loop over what stands there and below a
     ``with``; it begins its line."""
     statements = list(_body(node))
     while statements:
         statement = statements.pop(0)
-        found = _asserted(statement)
+        found = assertion(statement)
         if found is not None:
             is_alone = not lines[statement.lineno - 1].encode()[: statement.col_offset].strip()
             return found if is_alone else None
@@ -229,46 +222,17 @@ def _always_entered(statement: ast.stmt) -> list[ast.stmt]:
     return []
 
 
-def _asserted(statement: ast.stmt) -> _Asserted | None:
-    match statement:
-        case ast.Assert(test=ast.Compare(left=left, ops=[ast.Eq()], comparators=[ast.Constant(value=constant)])):
-            return _Asserted(statement, ast.unparse(left), constant, False, _looked_at(left))
-        case ast.Assert(test=ast.Compare(left=left, ops=[_])):
-            return _Asserted(statement, ast.unparse(left), None, False, _looked_at(left))
-        case ast.Assert(test=test):
-            return _Asserted(statement, f"({ast.unparse(test)})", None, False, _looked_at(test))
-        case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id="self"), attr=name), args=[first, *more])):
-            if name.startswith("assert") and name.removeprefix("assert") in _ASSERTIONS:
-                constant = more[0].value if more and isinstance(more[0], ast.Constant) else None
-                return _Asserted(statement, ast.unparse(first), constant, True, _looked_at(first))
-    return None
-
-
-def _looked_at(value: ast.expr) -> str:
-    calls = [ast.unparse(node.func) for node in ast.walk(value) if isinstance(node, ast.Call)]
-    return calls[0] if calls else ast.unparse(value)
-
-
-def _lines(
-    donor: _Donor, name: str, kind: CanaryKind, draw: Random, lines: Sequence[str], *, has_pytest: bool
-) -> list[str]:
-    """The canary's lines: always as many for a donor."""
-    node, asserted = donor.function, donor.asserted
-    outer, inner = _indent(lines[node.lineno - 1]), _indent(lines[_body(node)[0].lineno - 1])
-    prefix = "async def" if isinstance(node, ast.AsyncFunctionDef) else "def"
-    made = ["\n", *(["\n"] if not outer else [])]
-    made += [_ended(line) for line in lines[_begin(node) - 1 : node.lineno - 1]]
-    made.append(f"{outer}{prefix} {name}({ast.unparse(node.args)}):\n")
-    if kind is CanaryKind.SKIP:
-        skip = _skip(draw, has_pytest=has_pytest, in_case=asserted.is_method_call)
-        made += [f"{inner}{line}\n" for line in skip]
-    first, last = _begin(_body(node)[0]), asserted.statement.lineno
-    made += [_ended(line) for line in lines[first - 1 : last - 1]]
-    indent, wanted = _indent(lines[last - 1]), repr(false_value(draw, asserted.constant))
-    if asserted.is_method_call:
-        made.append(f"{indent}self.assertEqual({asserted.value}, {wanted})\n")
-    else:
-        made.append(f"{indent}assert {asserted.value} == {wanted}\n")
+def _copy(donor: _Donor, name: str, lines: Sequence[str], patches: Sequence[Patch], skip: Sequence[str]) -> list[str]:
+    """The canary's lines; with lines that skip it first, nothing else is changed in them."""
+    node = donor.function
+    line = lines[node.lineno - 1].encode()
+    start = line.index(node.name.encode(), line.index(b"def", node.col_offset) + 3)
+    named = Patch(node.lineno, start, start + len(node.name.encode()), name)
+    made = [*map(_ended, patched(lines, _begin(node), _end(node), [named, *([] if skip else patches)]))]
+    if skip:
+        first = _begin(_body(node)[0])
+        inner = _indent(lines[first - 1])
+        made[first - _begin(node) : first - _begin(node)] = [f"{inner}{line}\n" for line in skip]
     return made
 
 

@@ -260,10 +260,15 @@ def run_pytest(log: Log, order: dict[str, Any], clock: Clock) -> int:
 
     plugins, finish = session_plugins(log, order["arguments"])
     autoload = os.environ.get(_AUTOLOAD)
+    planted = _digests(order["arguments"])
 
     class PhaseLimits:
         """Each phase of a test has the time anew: what goes wrong outside of them would end the session. All tests
         run, in this process, whatever the project's configuration says."""
+
+        def pytest_collection_finish(self) -> None:
+            if _digests(order["arguments"]) != planted:
+                log.say("tampered", what="test files")
 
         @pytest.hookimpl(tryfirst=True)
         def pytest_load_initial_conftests(self) -> None:
@@ -309,6 +314,16 @@ def run_pytest(log: Log, order: dict[str, Any], clock: Clock) -> int:
     code = int(pytest.main(arguments, plugins=[HookGuard(log, order["hooks"]), *plugins, PhaseLimits()]))
     finish(code)
     return code
+
+
+def _digests(paths: list[str]) -> list[str]:
+    """What stands in the files."""
+    found = []
+    for path in paths:
+        if os.path.isfile(path):
+            with open(path, "rb") as file:
+                found.append(hashlib.sha256(file.read()).hexdigest())
+    return found
 
 
 def run_unittest(log: Log, order: dict[str, Any], clock: Clock) -> int:
@@ -381,6 +396,8 @@ def run_unittest(log: Log, order: dict[str, Any], clock: Clock) -> int:
 def _load_runner() -> None:
     """Import pytest and its own plugins, with what they need of the standard library: the tree could put modules in
     their way."""
+    import pdb  # noqa: F401  pytest imports it later
+
     from _pytest.config import get_config
 
     get_config()
