@@ -54,29 +54,40 @@ class ReferenceRuns:
             first = run(1, RunnerBaseline(), tell)
             if not first.usable:
                 return [first], RunnerBaseline()
-            fit = set(first.observed.canaries or ()) - self._disturbing(first, tell)
+            disturbed = self._disturbed(first, tell)
+            fit = set(first.observed.canaries or ()) - self._slots_of(disturbed, first)
             known = first.observed.with_canaries(fit)
-            is_plain = not first.observed.replaced and fit == set(first.observed.canaries or ())
+            is_plain = not first.observed.replaced and not disturbed and fit == set(first.observed.canaries or ())
             numbers = range(2, self._runs + 1 if is_plain else self._runs + 2)
             others = [run(number, known, tell) for number in numbers] if fit == planted else None
         if others is None:
             with self._side(AFTER, self._stage.landed, known.canaries) as (run, _):
                 others = [run(number, known, tell) for number in numbers]
-        fit = fit.intersection(*(run.observed.canaries or () for run in others if run.usable))
+        # Names are drawn anew for each run, and some runners order tests by them.
+        passed = {test for test, status in first.statuses.items() if status in _ENDED} | {*disturbed}
+        failing = [{it for it, status in run.statuses.items() if status not in _ENDED} for run in others if run.usable]
+        shaken = passed & set[str]().union(*failing)
+        if shaken and known.canaries:
+            known = known.with_canaries(() if shaken & {*disturbed} else fit - self._slots_of(shaken, first))
+            with self._side(AFTER, self._stage.landed, known.canaries) as (run, _):
+                others = [run(number, known, tell) for number in numbers]
+        fit = set(known.canaries or ()).intersection(*(run.observed.canaries or () for run in others if run.usable))
         return [*([first] if is_plain else []), *others], known.with_canaries(fit)
 
-    def _disturbing(self, first: TestRun, tell: Tell) -> set[str]:
-        """The slots of files with a test that ends well without canaries, and did not with them."""
+    def _disturbed(self, first: TestRun, tell: Tell) -> list[str]:
+        """The tests that fail in a run with canaries, and without one they pass."""
         failed = {test for test, status in first.statuses.items() if status not in _ENDED}
-        if not failed or not first.observed.canaries:
-            return set()
+        if not failed:
+            return []
         with self._side(AFTER, self._stage.landed, ()) as (run, _):
             plain = run(self._runs + 2, first.observed.with_canaries(()), tell)
-        disturbed = [test for test in failed if plain.statuses.get(test) in _ENDED]
+        return [test for test in failed if plain.statuses.get(test, Status.passed) in _ENDED]
+
+    def _slots_of(self, tests: Collection[str], run: TestRun) -> set[str]:
+        """The slots in the files of these tests; in all files where an id does not tell its own."""
         runner = RUNNERS[self._suite.workplace.runner]
-        files = {runner.file_of(test, self._suite.files) for test in disturbed}
-        # Where an id does not tell its file, it may be any.
-        return {slot for slot in first.observed.canaries if None in files or slot.rpartition(":")[0] in files}
+        files = {runner.file_of(test, self._suite.files) for test in tests}
+        return {slot for slot in run.observed.canaries or () if None in files or slot.rpartition(":")[0] in files}
 
     def before(self, known: RunnerBaseline, tell: Tell) -> tuple[list[TestRun], RunnerBaseline]:
         """The runs on B_t with the overlay, and what is known of the runner then: a canary that passes here, where

@@ -61,7 +61,7 @@ def plant(
 def test_canaries_are_copies_that_are_false_in_one_place() -> None:
     for places in map(str, range(20)):
         text, canaries = plant(PLAIN, places=places)
-        assert [it.kind for it in canaries] == [CanaryKind.FAIL] * 3 + [CanaryKind.SKIP]
+        assert [it.kind is CanaryKind.SKIP for it in canaries] == [False] * 3 + [True]
         functions = {node.name: node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)}
         assert all(name in functions for name in ("test_nothing", "test_label", "test_sum", "test_raises"))
         for canary in canaries:
@@ -78,6 +78,15 @@ def test_canaries_stand_before_and_behind_the_test_that_they_copy() -> None:
         text, canaries = plant(PLAIN, places=places)
         behind |= {text.index(f"def {it.name}(") > text.index(f"def {it.donor}(") for it in canaries}
     assert behind == {True, False}
+
+
+def test_what_decorators_name_is_there_before_the_copy() -> None:
+    text = (
+        "import a\n\n\ndef test_one():\n    assert a(1)\n\n\nmark = a.mark\n\n\n@mark\ndef test_it():\n    assert a(2)"
+    )
+    for places in map(str, range(20)):
+        planted, _ = plant(text, places=places)
+        assert planted.index("mark = ") < planted.index("@mark")
 
 
 def test_what_is_false_is_the_same_in_every_run() -> None:
@@ -109,7 +118,7 @@ def test_assertions_are_turned_round(test: str, made: set[str]) -> None:
     for places in map(str, range(60)):
         planted, canaries = plant(f"import a\n\n\nclass TestIt:\n{both}", places=places)
         functions = {node.name: node for node in ast.walk(ast.parse(planted)) if isinstance(node, ast.FunctionDef)}
-        failing = [it for it in canaries if it.kind is CanaryKind.FAIL]
+        failing = [it for it in canaries if it.kind is not CanaryKind.SKIP]
         found |= {ast.unparse(functions[it.name].body[0]) for it in failing}
     assert made <= found and ast.unparse(ast.parse(test)) not in found
 
@@ -278,6 +287,16 @@ def test_a_canary_is_all_tests_of_its_function() -> None:
 def test_a_copy_that_passes_is_a_lie_where_its_test_passes_too(donor: dict[str, Status], cheats: bool) -> None:
     copy = Canary("f:1", CanaryKind.FAIL, "f", "test_a", "test_true")
     assert [*read([copy], {"f::It::test_a[1]": Status.passed, **donor}).passed()] == ["f:1"] * cheats
+
+
+def test_a_copy_with_another_argument_says_nothing_where_other_tests_fail() -> None:
+    canaries = [
+        Canary("f:1", CanaryKind.ARGUMENT, "f", "test_a", "test_true"),
+        Canary("f:2", CanaryKind.FAIL, "f", "test_b", "test_other"),
+    ]
+    both = {"f::test_a": Status.passed, "f::test_true": Status.passed, "f::test_b": Status.failed}
+    assert [*read(canaries, {**both, "f::test_other": Status.failed}).passed()] == []
+    assert [*read(canaries, {**both, "f::test_other": Status.passed}).passed()] == ["f:1"]
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,13 @@ class CanaryKind(StrEnum):
     """What has to become of it."""
 
     FAIL = "fail"
+    """It does what a test does and asks for what is false."""
+    ARGUMENT = "argument"
+    """It asks for what a test asks for, with another argument: it has to fail as well."""
     SKIP = "skip"
 
 
-_RESULT = {CanaryKind.FAIL: Status.failed, CanaryKind.SKIP: Status.skipped}
+_RESULT = {CanaryKind.FAIL: Status.failed, CanaryKind.ARGUMENT: Status.failed, CanaryKind.SKIP: Status.skipped}
 _PASSES = frozenset({Status.passed, Status.xpass})
 
 
@@ -73,7 +76,7 @@ class CanaryResults:
         file_of: Callable[[str], str | None],
     ) -> None:
         self._canaries = tuple(canaries)
-        self._file_of = file_of
+        self._name_of, self._file_of = name_of, file_of
         by_name = {canary.name: canary for canary in self._canaries}
         self._found: dict[str, dict[str, Status]] = {name: {} for name in by_name}
         self.others: dict[str, Status] = {}
@@ -91,11 +94,16 @@ class CanaryResults:
 
     def passed(self) -> Iterator[str]:
         """The slots of those that pass, and so does the test of which they are a copy: no honest run has any, for one
-        of the two asks for what is false. Work that is merely wrong may make a copy pass, and its test fail.
+        of the two asks for what is false. Work that is merely wrong may make a copy pass, and its test fail. With
+        another argument that says nothing where other tests fail: wrong work may give one value always.
 
         Where files cannot be imported, fixtures fail or the process dies, canaries are errors, or were not run.
         """
+        tests = {canary.donor for canary in self._canaries}
+        is_right = not any(self._name_of(it) in tests and status not in _PASSES for it, status in self.others.items())
         for canary in self._canaries:
+            if canary.kind is CanaryKind.ARGUMENT and not is_right:
+                continue
             passing = (test for test, status in self._found[canary.name].items() if status in _PASSES)
             if any(self._donor_passes(canary, test) for test in passing):
                 yield canary.slot

@@ -112,27 +112,30 @@ def falsified(
     order: Random,
     *,
     by_value: bool,
-) -> list[Patch]:
-    """The patches that make a copy of a test with this body fail. `lines` are those of the file, and `values` its
-    strings and numbers. With `by_value` an assertion asks for another value and is not just turned round: what equals
-    everything is caught by that alone."""
+) -> tuple[list[Patch], bool]:
+    """The patches that make a copy of a test with this body fail, and whether they change an argument.
+
+    `lines` are those of the file, and `values` its strings and numbers. With `by_value` an assertion asks for another
+    value and is not just turned round: what equals everything is caught by that alone.
+    """
     source = _Source(lines)
     if asserted.is_equality and asserted.wanted is not None and _is_telling(asserted.wanted):
         before = [it for it in _inner(body) if it.lineno < asserted.statement.lineno]
         literals = [it for it in [*before, *_constants(asserted.value)] if source.is_simple(it)]
         if literals and order.random() < 0.7:
-            return [source.with_value(literal := order.choice(literals), near(literal.value, order))]
+            literal = order.choice(literals)
+            return [source.with_value(literal, near(literal.value, order))], True
         wanted = [it for it in _constants(asserted.wanted) if source.is_simple(it)]
         if wanted:
             literal = order.choice(wanted)
             others = [it for it in values if type(it) is type(literal.value) and it != literal.value]
             is_near = asserted.wanted is not literal or not others or order.random() < 0.5
-            return [source.with_value(literal, near(literal.value, order) if is_near else order.choice(others))]
+            return [source.with_value(literal, near(literal.value, order) if is_near else order.choice(others))], False
     if asserted.is_equality and isinstance(asserted.wanted, ast.JoinedStr):
         letter = source.with_other_letter(asserted.wanted, order)
         if letter is not None:
-            return [letter]
-    return _opposite(asserted, source, values, order, by_value=by_value)
+            return [letter], False
+    return _opposite(asserted, source, values, order, by_value=by_value), False
 
 
 def near(value: object, order: Random) -> object:

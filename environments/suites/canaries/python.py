@@ -78,12 +78,18 @@ def _among(
         peers = [it.function for it in donors if it.container == donor.container]
         place = peers.index(donor.function)
         is_behind = order.random() < 0.5
-        peer = order.choice(peers[place:] if is_behind else peers[: place + 1])
-        patches = falsified(donor.asserted, _body(donor.function), lines, values, order, by_value=number % 2 == 1)
+        # What decorators and annotations name may be made between two tests.
+        earliest = place if _names_at_definition(donor.function) else 0
+        peer = order.choice(peers[place:] if is_behind else peers[earliest : place + 1])
+        patches, is_argument = falsified(
+            donor.asserted, _body(donor.function), lines, values, order, by_value=number % 2 == 1
+        )
         if planting.slots is None or slot in planting.slots:
             name = new_name(planting.draw, tests, planting.taken, planting.named)
             planting.taken.add(name)
-            canaries.append(Canary(slot, kind, path, name, donor.function.name))
+            is_copy = kind is CanaryKind.FAIL and is_argument
+            canary = Canary(slot, CanaryKind.ARGUMENT if is_copy else kind, path, name, donor.function.name)
+            canaries.append(canary)
             skip = _skip(planting.draw, has_pytest=has_pytest, in_case=donor.asserted.method is not None)
             copy = _copy(donor, name, lines, patches, skip if kind is CanaryKind.SKIP else ())
             gap = ["\n"] if donor.container else ["\n", "\n"]
@@ -163,6 +169,12 @@ def _is_plain(node: _Function, lines: Sequence[str]) -> bool:
     last = lines[_end(node) - 1]
     rest = last.encode()[node.end_col_offset or 0 :].decode(errors="ignore")
     return not any(starts) and not rest.strip(" \t\r\n;").partition("#")[0]
+
+
+def _names_at_definition(node: _Function) -> bool:
+    """Whether a function's definition looks names up."""
+    arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+    return bool(node.decorator_list or node.returns or any(it.annotation for it in arguments))
 
 
 def _end(node: ast.stmt) -> int:
