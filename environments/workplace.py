@@ -310,6 +310,8 @@ class StageSuite:
         `environments.suites.testfiles.choose`. Raises `IncompleteRepository`.
         """
         own, earlier = patches[stage.position - 1], patches[: stage.position - 1]
+        if baseline is not None and baseline.canaries and not baseline.slots:
+            log.warning("#%d was proved with other canaries; `prchain environments validate --renew`", stage.number)
         runner = workplace.runner
         entries = workplace.trees.entries(stage.landed)
         present = {path_text(path) for path in entries}
@@ -410,7 +412,7 @@ class StageSuite:
         fault. `TestRun.usable` says whether the run says anything of the tree.
         """
         laid = self.overlay(tree)
-        planted = self.planted(self.workplace.trees.edit(tree, laid.changes), self.baseline.canaries or ())
+        planted = self.planted(self.workplace.trees.edit(tree, laid.changes), self.baseline.slots)
         run = self.workplace.tests(planted.tree, self.files, baseline=self.baseline, canaries=planted.canaries)
         return replace(run, taken_back=laid.taken_back)
 

@@ -66,7 +66,7 @@ def _stage_row(
     columns = ("outcome", "reason", "seconds", "runner", "recipe", "image", "stage_image", "command")
     row = {name: getattr(proof, name) for name in columns}
     row |= {"files": list(proof.files), "counts": proof.classes.sizes()}
-    row |= {"own_plugins": list(proof.baseline.own_plugins), "canaries": len(proof.baseline.canaries or ())}
+    row |= {"own_plugins": list(proof.baseline.own_plugins), "canaries": len(proof.baseline.slots)}
     row |= {"removed": list(proof.removed), "earlier_broken": earlier_broken(proof, earlier)}
     if tests:
         row["tests"] = {name: list(names) for name, names in dataclasses.asdict(proof.classes).items()}

@@ -7,6 +7,7 @@ from collections.abc import Collection
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from environments.suites.canaries.canary import PLANTING
 from prchain.kinds import FileKind, kind_of
 
 
@@ -24,6 +25,14 @@ class RunnerBaseline:
     canaries: tuple[str, ...] | None = None
     """The slots of `environments.suites.canaries` that are reported as they have to be; None: not known."""
 
+    planting: int = 0
+    """The version of the rules that planted them, `environments.suites.canaries.canary.PLANTING`."""
+
+    @property
+    def slots(self) -> tuple[str, ...]:
+        """The `canaries` that the present rules plant; none where other rules did."""
+        return (self.canaries or ()) if self.planting == PLANTING else ()
+
     @property
     def own_plugins(self) -> tuple[str, ...]:
         """The files of `hooks` that are source: a project that is a plugin of its runner has some, and against these
@@ -32,7 +41,7 @@ class RunnerBaseline:
 
     def with_canaries(self, slots: Collection[str]) -> RunnerBaseline:
         """The same with these slots."""
-        return replace(self, canaries=tuple(sorted(slots)))
+        return replace(self, canaries=tuple(sorted(slots)), planting=PLANTING)
 
     def to_json(self) -> str:
         """JSON without `replaced`, which has a column of its own."""

@@ -107,7 +107,7 @@ def run_tests(
     if not files:
         return TestRun({}, "", 0.0, 0)
     known = baseline or RunnerBaseline()
-    expected = set(known.canaries or ())
+    expected = set(known.slots)
     tools = f"/tmp/.{secrets.token_hex(12)}"
     report, key = f"{tools}/{secrets.token_hex(8)}", secrets.token_bytes(32)
     for name, content in _reporters().items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import hashlib
 import re
 from collections.abc import Collection
 from random import Random
@@ -11,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from environments.suites.canaries.canary import Canary, CanaryKind, CanaryResults, Planting
+from environments.suites.baseline import RunnerBaseline
+from environments.suites.canaries.canary import PLANTING, Canary, CanaryKind, CanaryResults, Planting
 from environments.suites.canaries.python import plant_python
 from environments.suites.runners import RUNNERS
 from environments.suites.testlogs import Status
@@ -409,3 +411,22 @@ def test_other_languages_have_canaries_in_front_of_what_belongs_to_a_test(runner
     assert planted.text.count("otal") > text.count("otal") or "should_panic" in text  # they call the code under test
     assert plant("a/test", text, Planting("here", Random(1), (), set())).text == text
     assert plant("a/test", "nothing\n", Planting("here", Random(1), None, set())).canaries == ()
+
+
+def test_other_rules_of_planting_have_another_number() -> None:
+    """Raise `PLANTING` where this fails: proofs of before were made with other canaries."""
+    texts = [("pytest", PLAIN), ("jest", JAVASCRIPT), ("go", GO), ("cargo", RUST), ("surefire", JAVA)]
+    found = hashlib.sha256()
+    for places in map(str, range(20)):
+        for runner, text in texts:
+            plant_text = RUNNERS[runner].plant
+            assert plant_text is not None
+            found.update(plant_text("a/test", text, Planting(places, Random(1), None, set())).text.encode())
+    assert (PLANTING, found.hexdigest()[:16]) == (1, "27c2be09959c990b")
+
+
+def test_canaries_of_other_rules_are_none() -> None:
+    known = RunnerBaseline().with_canaries(["f:1"])
+    assert known.slots == ("f:1",) and RunnerBaseline.from_json((), known.to_json()) == known
+    old = '{"plugins": null, "hooks": null, "canaries": ["f:1"]}'
+    assert RunnerBaseline.from_json((), old).slots == ()

@@ -15,7 +15,7 @@ import pytest
 
 from environments.sandboxes.sandbox import ExecResult, Sandbox, SandboxConfig
 from environments.suites.baseline import RunnerBaseline
-from environments.suites.canaries.canary import Canary, CanaryKind
+from environments.suites.canaries.canary import PLANTING, Canary, CanaryKind
 from environments.suites.runner import TestCommand
 from environments.suites.runners import RUNNERS
 from environments.suites.testlogs import Status
@@ -475,7 +475,13 @@ def test_a_run_without_a_signature_in_which_a_test_must_fail_cannot_end_with_cod
         (tmp_path / "events").write_text(text)
         command = TestCommand(f"cat events >{{report}}; exit {code}", "go", signed=False)
         canaries = [Canary("f:1", CanaryKind.FAIL, "f", "TestMany"), Canary("f:2", CanaryKind.SKIP, "f", "TestFew")]
-        return run(tmp_path, {FILE: CHECK}, command, baseline=RunnerBaseline(canaries=slots), canaries=canaries)
+        return run(
+            tmp_path,
+            {FILE: CHECK},
+            command,
+            baseline=RunnerBaseline(canaries=slots, planting=PLANTING),
+            canaries=canaries,
+        )
 
     honest = events(TestTotal="pass", TestMany="fail", TestFew="skip")
     first = ended(honest, 1)
