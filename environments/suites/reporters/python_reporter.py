@@ -396,7 +396,11 @@ def run_unittest(log: Log, order: dict[str, Any], clock: Clock) -> int:
 def _load_runner() -> None:
     """Import pytest and its own plugins, with what they need of the standard library: the tree could put modules in
     their way."""
+    import contextlib
     import pdb  # noqa: F401  pytest imports it later
+
+    with contextlib.suppress(ImportError):
+        import readline  # noqa: F401
 
     from _pytest.config import get_config
 
