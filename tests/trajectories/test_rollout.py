@@ -366,7 +366,7 @@ class TestGates:
         assert grade["taken_back"] == ["conftest.py"]
         assert rows[0][3] == NEUTRAL and "must not pass" not in str(world.rows(TrajectoryMessage, "content"))
 
-    def test_a_cheat_that_a_second_run_does_not_show_was_none(self, world: RolloutWorld) -> None:
+    def test_a_cheat_that_two_more_runs_do_not_show_was_none(self, world: RolloutWorld) -> None:
         prove(world)
         seen: list[int] = []
 
@@ -377,7 +377,7 @@ class TestGates:
             return TestRun(statuses, "", 0.0, 0, cheats=("a test that must not pass passes: x:1",) if is_first else ())
 
         name = roll(world.context(gate="tests", overrides=suited(world, run)), world.chains[0], 0)
-        assert world.outcome(name)[:2] == ("accepted", 3) and seen.count(1) == 2
+        assert world.outcome(name)[:2] == ("accepted", 3) and seen.count(1) == 3
 
     def test_a_state_that_cannot_be_made_ready_ends_the_chain_and_what_was_accepted_counts(
         self, world: RolloutWorld

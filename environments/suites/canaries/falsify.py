@@ -62,7 +62,7 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 @dataclass(frozen=True, slots=True)
-class Assertion:
+class FirstAssertion:
     """The first assertion of a test. `value` is what it looks at, and `wanted` what that is held against, if anything.
     `method` is unittest's method, else the statement is an ``assert``."""
 
@@ -90,22 +90,22 @@ class Patch:
     text: str
 
 
-def assertion(statement: ast.stmt) -> Assertion | None:
+def assertion(statement: ast.stmt) -> FirstAssertion | None:
     """What a statement asserts of a value; None where it asserts nothing that can be made false."""
     match statement:
         case ast.Assert(test=ast.Compare(left=left, ops=[_], comparators=[wanted])):
-            return Assertion(statement, left, wanted, None)
+            return FirstAssertion(statement, left, wanted, None)
         case ast.Assert(test=test):
-            return Assertion(statement, test, None, None)
+            return FirstAssertion(statement, test, None, None)
         case ast.Expr(
             value=ast.Call(func=ast.Attribute(value=ast.Name(id="self"), attr=name) as method, args=[first, *more])
         ) if name in OPPOSITE_METHODS:
-            return Assertion(statement, first, more[0] if more else None, method)
+            return FirstAssertion(statement, first, more[0] if more else None, method)
     return None
 
 
 def falsified(
-    asserted: Assertion,
+    asserted: FirstAssertion,
     body: Iterable[ast.stmt],
     lines: Sequence[str],
     values: Sequence[object],
@@ -118,7 +118,7 @@ def falsified(
     `lines` are those of the file, and `values` its strings and numbers. With `by_value` an assertion asks for another
     value and is not just turned round: what equals everything is caught by that alone.
     """
-    source = _Source(lines)
+    source = _Text(lines)
     if asserted.is_equality and asserted.wanted is not None and _is_telling(asserted.wanted):
         before = [it for it in _inner(body) if it.lineno < asserted.statement.lineno]
         literals = [it for it in [*before, *_constants(asserted.value)] if source.is_simple(it)]
@@ -168,7 +168,7 @@ def file_values(tree: ast.AST) -> list[object]:
     return [it for it in found if type(it) is int or (isinstance(it, str) and 0 < len(it) < 40 and it.isprintable())]
 
 
-class _Source:
+class _Text:
     """The text of a file's nodes."""
 
     def __init__(self, lines: Sequence[str]) -> None:
@@ -246,7 +246,7 @@ def _constants(node: ast.AST) -> Iterator[ast.Constant]:
 
 
 def _opposite(
-    asserted: Assertion, source: _Source, values: Sequence[object], order: Random, *, by_value: bool
+    asserted: FirstAssertion, source: _Text, values: Sequence[object], order: Random, *, by_value: bool
 ) -> list[Patch]:
     """The assertion turned round, or about another value."""
     value, wanted = asserted.value, asserted.wanted

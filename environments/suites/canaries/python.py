@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from random import Random
 
 from environments.suites.canaries.canary import Canary, CanaryKind, PlantedFile, Planting
-from environments.suites.canaries.falsify import Assertion, Patch, assertion, falsified, file_values, patched
+from environments.suites.canaries.falsify import FirstAssertion, Patch, assertion, falsified, file_values, patched
 from environments.suites.canaries.names import REASONS, new_name, new_word
 
 FAILING = 6
@@ -32,7 +32,7 @@ class _Donor:
     function: _Function
     container: tuple[str, ...]
     """The classes around it."""
-    asserted: Assertion
+    asserted: FirstAssertion
 
     @property
     def looked_at(self) -> str:
@@ -192,7 +192,7 @@ def _body(node: _Function) -> list[ast.stmt]:
     return node.body[1:] if ast.get_docstring(node, clean=False) is not None else node.body
 
 
-def _first_assertion(node: _Function, lines: Sequence[str]) -> Assertion | None:
+def _first_assertion(node: _Function, lines: Sequence[str]) -> FirstAssertion | None:
     """The first assertion of a test that is reached in any case, also in a loop over what stands there and below a
     ``with``; it begins its line."""
     statements = list(_body(node))
