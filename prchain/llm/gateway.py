@@ -37,8 +37,10 @@ Shape = TypeVar("Shape", bound=BaseModel)
 _BYTES_PER_TOKEN = 4
 """Of English and of code, about, for estimates."""
 
-MAX_TOKENS = 4096
-"""Tokens of a reply, where neither the question nor the settings say it."""
+MAX_TOKENS = 8192
+"""Tokens of a reply, reasoning included, where neither the question nor the settings say it."""
+LONGEST_REPLY = 65_536
+"""Tokens up to which a model that thinks gets more room: no model of today takes less than that and thinks longer."""
 
 _NOTHING_USUAL: Mapping[str, float] = {}
 
@@ -271,7 +273,7 @@ class Gateway:
         usd: float | None = 0.0
         cost: float | None = 0.0
         seconds = 0.0
-        stored, cut_off, ordinal = True, 0, 0
+        stored, cut_off, ordinal, about = True, 0, 0, (question.purpose, question.subject)
         while True:
             paid = self._find_or_pay(question, request, ordinal)
             usd = None if usd is None or paid.usd is None else usd + paid.usd
@@ -281,12 +283,16 @@ class Gateway:
             try:
                 return Answer(reader(paid.reply), paid.reply, usd, stored, cost, seconds)
             except UnfitReply as fault:
-                cut_off += fault.cut_off
                 ordinal += 1
+                if fault.cut_off and _only_thought(paid.reply) and request.max_tokens < LONGEST_REPLY:
+                    log.info("%s of %s: the model thought up to its limit, asking again with more room", *about)
+                    request = replace(request, max_tokens=min(4 * request.max_tokens, LONGEST_REPLY))
+                    continue
+                cut_off += fault.cut_off
                 if cut_off > 1 or ordinal > self.repeats:
                     raise _final_error(question, request, fault, ordinal) from None
                 fault_words = "was cut off" if fault.cut_off else "was a refusal" if fault.refused else "did not fit"
-                log.info("%s of %s: the reply %s, asking again", question.purpose, question.subject, fault_words)
+                log.info("%s of %s: the reply %s, asking again", *about, fault_words)
                 request = replace(request, messages=(*question.messages, *_correction(paid.reply, fault)))
 
     def _find_or_pay(self, question: Question, request: Request, ordinal: int) -> _PaidReply:
@@ -383,6 +389,11 @@ def _key(question: Question, body: bytes, ordinal: int) -> CallKey:
         ordinal,
         hashlib.sha256(body).hexdigest(),
     )
+
+
+def _only_thought(reply: Reply) -> bool:
+    """Whether a reply ended before its text began: what there was room for is reasoning, shown or not."""
+    return not reply.text.strip() and not reply.tool_calls and (bool(reply.reasoning) or bool(reply.usage.tokens_out))
 
 
 def _correction(reply: Reply, fault: UnfitReply) -> tuple[Message, Message]:

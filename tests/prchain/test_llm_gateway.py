@@ -141,6 +141,27 @@ def test_a_reply_that_was_cut_off_is_asked_for_once_more_and_then_blamed_on_max_
     assert states(gateway) == ["stored"] * 2
 
 
+def test_a_model_that_only_thought_gets_more_room_and_the_same_question() -> None:
+    asked: list[tuple[int, int]] = []
+
+    def thinks(request: Request) -> Reply:
+        asked.append((request.max_tokens, len(request.messages)))
+        if request.max_tokens < 1000:
+            return Reply("", "m", finish="length", reasoning="Let me see.", usage=Usage(9, None, request.max_tokens))
+        return Reply('{"score": 1}', "m")
+
+    gateway = gateway_of(FakeModel(thinks))
+    assert gateway.ask_for(question(max_tokens=100), Verdict).value.score == 1
+    assert asked == [(100, 1), (400, 1), (1600, 1)]
+    assert gateway.ask_for(question(max_tokens=100), Verdict).stored
+
+
+def test_room_for_thought_has_an_end() -> None:
+    gateway = gateway_of(FakeModel(lambda request: Reply("", "m", finish="length", usage=Usage(9, None, 9))))
+    with pytest.raises(errors.BadReply, match="max_tokens, 65536, is too small"):
+        gateway.ask(question(max_tokens=30_000))
+
+
 def test_a_whole_turn_is_given_unread_and_stored_like_any_other() -> None:
     line = {"tool_calls": [{"name": "bash", "arguments": "{"}], "finish": "length"}
     gateway = scripted(line)
@@ -158,7 +179,7 @@ def test_a_call_that_may_have_been_paid_for_is_lost_and_sent_again_under_a_reser
     assert gateway.ask(question()).value == "fine"
     assert states(gateway) == ["lost", "lost", "stored"]
     assert gateway.ask(question()).stored
-    assert gateway.spending().usd > 2 * 4096 * 10 / 1e6
+    assert gateway.spending().usd > 2 * MAX_TOKENS * 10 / 1e6
 
 
 def test_calls_that_are_lost_again_and_again_end_with_their_error() -> None:
@@ -236,7 +257,7 @@ def test_a_call_waits_for_reservations_of_calls_in_flight_before_it_gives_up() -
         assert go_on.wait(10)
         return "fine"
 
-    gateway = gateway_of(FakeModel(slowly), budget_usd=0.06)  # one reservation is 0.042, one call is 0.0002
+    gateway = gateway_of(FakeModel(slowly), budget_usd=0.12)  # one reservation is 0.083, one call is 0.0002
     with ThreadPoolExecutor(2) as pool:
         first = pool.submit(gateway.ask, question("a"))
         assert started.wait(10)
