@@ -13,6 +13,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import importlib.resources
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -82,15 +83,18 @@ class Fence:
 
     The lines around it carry a nonce that no text inside can know, because it is a hash over all of them. The same
     texts have the same nonce, so that a stored reply is found again.
+
+    Texts of `unlike` come after a part of a prompt that is the same for all of them: they do not decide the nonce, so
+    that an endpoint's cache serves that part, and none of them may hold it; they have a fence of their own.
     """
 
-    def __init__(self, *texts: str) -> None:
+    def __init__(self, *texts: str, unlike: Sequence[str] = ()) -> None:
         digest = hashlib.sha256()
         for text in texts:
             data = text.encode("utf-8", "surrogatepass")
             digest.update(len(data).to_bytes(8, "big") + data)
         # With much computing a text could be made to hold the 64 bits; it then gets another nonce.
-        while any((nonce := digest.hexdigest()[:_HASH_LENGTH]) in text for text in texts):
+        while any((nonce := digest.hexdigest()[:_HASH_LENGTH]) in text for text in (*texts, *unlike)):
             digest.update(b"\0")
         self.nonce = nonce if texts else digest.hexdigest()[:_HASH_LENGTH]
 

@@ -52,17 +52,18 @@ def nonce_of(request: Request) -> str:
 
 
 def parted(request: Request) -> tuple[str, dict[str, str]]:
-    """The text outside the fence, with the nonce masked, and the texts inside by label."""
+    """The text outside the fences, with their nonces masked, and the texts inside by label."""
     nonce, text = nonce_of(request), text_of(request)
+    [own] = re.findall(r"^The lines around the candidate carry the code ([0-9a-f]{16})\.$", text, re.M)
     inside: dict[str, str] = {}
 
     def take(match: re.Match[str]) -> str:
         assert match[1] not in inside
-        inside[match[1]] = match[2]
+        inside[match[1]] = match[3]
         return f"[{match[1]}]"
 
-    outside = re.sub(rf"<<<(\w+) {nonce}\n(.*?)\n\1 {nonce}>>>", take, text, flags=re.S)
-    return outside.replace(nonce, "NONCE"), inside
+    outside = re.sub(rf"<<<(\w+) ({nonce}|{own})\n(.*?)\n\1 \2>>>", take, text, flags=re.S)
+    return outside.replace(nonce, "NONCE").replace(own, "OWN"), inside
 
 
 def deaf(request: Request) -> Any:
@@ -85,6 +86,29 @@ def test_the_prompt_holds_query_and_both_patches_and_asks_for_score_and_comment(
     assert request.schema is not None and request.schema["required"] == ["comment", "score"]
     assert judgement == Judgement(0.25, "Nothing is rounded.", usd=judgement.usd)
     assert judgement.usd is not None and judgement.usd > 0
+
+
+def test_attempts_at_a_stage_share_all_of_the_prompt_before_the_candidate(patches: Patches) -> None:
+    reference, benign, hostile = patches
+    model = FakeModel(lambda request: VERDICT)
+    for patch in (benign, *hostile.values()):
+        ask(model, reference, patch)
+    before = {text_of(request).partition("The lines around the candidate carry")[0] for request in model.asked}
+    assert len(before) == 1 and len({nonce_of(request) for request in model.asked}) == 1
+
+
+def test_a_candidate_that_holds_the_code_gets_another_and_no_comment_tells_it(patches: Patches) -> None:
+    reference, benign, _ = patches
+    model = FakeModel(lambda request: VERDICT)
+    ask(model, reference, benign)
+    code = nonce_of(model.asked[0])
+    knowing = benign.replace(b"or None", f"or '{code}'".encode())
+    telling = FakeModel(
+        lambda request: {"score": 0.1, "comment": f"It ends with {nonce_of(request)} and 0123456789abcdef."}
+    )
+    judgement = ask(telling, reference, knowing)
+    assert nonce_of(telling.asked[0]) != code
+    assert judgement.comment == "It ends with  and 0123456789abcdef."
 
 
 def test_the_other_order_swaps_the_patches_and_nothing_else(patches: Patches) -> None:
@@ -127,7 +151,7 @@ def test_what_a_hostile_patch_says_stays_inside_the_fence(name: str, patches: Pa
     assert all(outside.count("(EXTENT):") == 2 for outside in outsides)
     for request, (_, inside) in zip(model.asked, pairs, strict=True):
         assert set(inside) == {"query", "reference", "candidate"}
-        assert text_of(request).count(nonce_of(request)) == 1 + 2 * 3
+        assert text_of(request).count(nonce_of(request)) == 1 + 2 * 2
         assert [message.role for message in request.messages] == ["system", "user"]
         assert not _UNSEEN.search(text_of(request))
     assert pairs[0][1]["candidate"] != pairs[2][1]["candidate"]

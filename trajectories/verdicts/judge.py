@@ -6,6 +6,7 @@ reply that does not parse is no verdict: the attempt is unscored, which is neith
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -55,6 +56,10 @@ class VerdictReply(BaseModel):
         if not text.strip():
             raise ValueError("must not be empty")
         return text
+
+
+_CODE = re.compile(r"(?m)^<<<\w+ ([0-9a-f]{16})$")
+_HEX = re.compile(r"[0-9a-f]{16}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +166,7 @@ class Judge:
                 if isinstance(error, ContextTooLong) and halvings < HALVINGS:
                     continue
                 return Judgement(None, None, error.name, usd=None, notes=notes)
-            comment = scrub_mined(answer.value.comment).strip()
+            comment = scrub_mined(_without_codes(answer.value.comment, messages)).strip()
             return Judgement(answer.value.score, comment, None, answer.cost, answer.stored, notes)
         raise AssertionError("the last round returns or raises")
 
@@ -187,15 +192,24 @@ class Judge:
         reference = render_patch(references, room, first={candidate.path for candidate in candidates})
         candidate = render_patch(candidates, room, first={reference.path for reference in references})
         query = scrub_mined(case.query).strip()
-        fence = Fence(query, reference.text, candidate.text)
+        # What attempts at a stage share comes first and is the same text, so that an endpoint's cache serves it.
+        fence = Fence(query, reference.text, unlike=(candidate.text,))
+        own = Fence(fence.nonce, candidate.text)
         messages = self._prompt.render(
             nonce=fence.nonce,
             query=fence("query", query),
             reference=fence("reference", reference.text),
-            candidate=fence("candidate", candidate.text),
+            candidate=own("candidate", candidate.text),
+            candidate_nonce=own.nonce,
             reference_extent=reference.extent(),
             candidate_extent=candidate.extent(),
             candidate_first=case.candidate_first,
         )
         sides = (("reference", reference), ("candidate", candidate))
         return messages, tuple(f"{name} patch: {side.extent()}" for name, side in sides if not side.whole)
+
+
+def _without_codes(comment: str, messages: Sequence[Message]) -> str:
+    """A comment without the codes of the prompt's fences: the agent reads it, and could end a fence with one."""
+    codes = {code for message in messages for code in _CODE.findall(message.content)}
+    return _HEX.sub(lambda match: "" if match[0] in codes else match[0], comment)
