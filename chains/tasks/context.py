@@ -12,11 +12,11 @@ from functools import cached_property
 
 from chains.edges.patches import CONTEXT
 from chains.tasks.excerpt import file_texts
-from chains.tasks.interface import interface
 from chains.tasks.model import LocatedFinding, SelectedStage, TaskChain
+from chains.tasks.stage_names import stage_names
 from chains.tasks.texts import IssueText, PullTexts, read_texts
 from prchain.git import GitRepository
-from prchain.leaks import Finding, StageFacts, candidate_names, check, stage_facts
+from prchain.leaks import Finding, StageFacts, check, stage_facts
 from prchain.reference import Reference, split
 from sql.store import Store
 
@@ -85,21 +85,21 @@ def read_chain(store: Store, repository: GitRepository, chain: TaskChain) -> lis
 
 
 def _stage(repository: GitRepository, stage: SelectedStage, texts: PullTexts, reference: Reference) -> StageContext:
-    names_at_base = repository.words_at(stage.base_sha, candidate_names(reference.source, reference.test))
+    names = stage_names(repository, stage.base_sha, stage.landed_sha, reference)
     # The prose never has the names that hidden tests need, so the facts exempt none; `full_query` adds them below it.
     facts = stage_facts(
         stage.number,
         (stage.landed_sha, stage.base_sha, *texts.shas),
         reference.source,
         reference.test,
-        names_at_base,
+        names.standing,
     )
     return StageContext(
         stage=stage,
         texts=texts,
         reference=reference,
         paths_at_base=frozenset(repository.paths_at(stage.base_sha)),
-        interface=tuple(interface(reference.source, reference.test, names_at_base)),
+        interface=names.interface,
         facts=facts,
     )
 

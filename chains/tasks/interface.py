@@ -1,19 +1,20 @@
 """A stage's interface: names that its hidden tests use and that only its patch introduces.
 
 An agent cannot guess them, so it gets them separately from the prose. They are found in the code: used by the test
-patch, defined by the source patch, and absent at B_t.
+patch, defined by the source patch, and not defined by the source at B_t (`chains.tasks.base_names`), or not where the
+tests look for them (`chains.tasks.python_uses`).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from prchain.git.patches import FilePatch
 from prchain.identifiers import code_identifiers, definitions, identifiers, is_code_name
 from prchain.lexing import family_of, lex
 
-_SHORTEST = 2
+SHORTEST = 2
 
 _NAME = r"([^\W\d]\w*)"
 _QUALIFIED = (
@@ -29,10 +30,8 @@ _REQUIRE = re.compile(r"\{([^{}\n]{0,1000})\}[ \t]*=[ \t]*(?:await[ \t]+)?(?:req
 _RUST_USE = re.compile(r"\buse[ \t][^;{}]{0,300}\{([^;]{0,4000});")
 
 
-def interface(
-    source_patch: Sequence[FilePatch], test_patch: Sequence[FilePatch], names_at_base: Collection[str]
-) -> tuple[str, ...]:
-    """The names that the test patch needs of the source patch, sorted.
+def used_names(source_patch: Sequence[FilePatch], test_patch: Sequence[FilePatch]) -> frozenset[str]:
+    """The names that the test patch uses and the source patch defines; those that B_t's source defines are among them.
 
     A name that the tests define themselves does not count, unless they import it or use it qualified (`x.name`,
     `call(name=...)`). A name that is only a field, key or local variable of the source patch must be used qualified,
@@ -56,7 +55,7 @@ def interface(
         qualified |= {value for value in lexed.strings if value.isidentifier() and is_code_name(value)}
         own |= definitions(patch.added, patch.path).strong | _assigned(lexed.code)
     needed = (strong & used - own) | ((strong | weak) & qualified)
-    return tuple(sorted(name for name in needed if name not in names_at_base and len(name) >= _SHORTEST))
+    return frozenset(name for name in needed if len(name) >= SHORTEST)
 
 
 _ASSIGNED = re.compile(rf"(?m)^[ \t]*(?:(?:const|let|var|val|auto|mut)[ \t]+)*{_NAME}[ \t]*(?::[^=\n]+)?=(?!=)")

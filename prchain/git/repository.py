@@ -200,6 +200,12 @@ class GitRepository:
         with self.stream("ls-tree", "-r", "-z", "--name-only", commit) as output:
             return {path_text(path) for path in split_nul(output)}
 
+    def blobs_at(self, commit: str) -> dict[str, str]:
+        """The id of every file of the commit's tree, by its path."""
+        with self.stream("ls-tree", "-r", "-z", "--format=%(objectmode) %(objectname) %(path)", commit) as output:
+            entries = [entry.split(b" ", 2) for entry in split_nul(output)]
+        return {path_text(path): blob.decode() for mode, blob, path in entries if mode.startswith(b"100")}
+
     def root_entries(self, commits: Iterable[str]) -> Iterator[list[tuple[str, str]]]:
         """For each commit, in order, the (name, object id) entries at the root of its tree; one git process for all.
 
@@ -224,13 +230,18 @@ class GitRepository:
         return standing(self.texts(commit), words)
 
     def texts(self, commit: str) -> Iterator[bytes]:
-        """The content of every text file of a commit's tree; each content once.
+        """The content of every text file of a commit's tree; each content once. Raises as `text_files`."""
+        return (content for _, content in self.text_files(commit))
+
+    def text_files(self, commit: str) -> Iterator[tuple[list[str], bytes]]:
+        """The content of every text file of a commit's tree, with the paths that have it.
 
         Raises `IncompleteRepository` where a blob is missing.
         """
-        with self.stream("ls-tree", "-r", "-z", "--format=%(objectmode) %(objectname)", commit) as listed:
-            entries = [entry.decode().split(" ") for entry in listed.read().split(b"\0") if entry]
-        blobs = sorted({name for mode, name in entries if mode.startswith("100")})
+        paths: dict[str, list[str]] = {}
+        for path, blob in self.blobs_at(commit).items():
+            paths.setdefault(blob, []).append(path)
+        blobs = sorted(paths)
         with self.stream("cat-file", "--batch", lines=blobs) as output:
             for name in blobs:
                 header = output.readline().split()
@@ -241,7 +252,7 @@ class GitRepository:
                 content = output.read(int(header[2]))
                 output.read(1)
                 if b"\0" not in content[:_SNIFFED]:
-                    yield content
+                    yield paths[name], content
 
     def blob(self, name: str) -> bytes:
         """The content of a blob, by id or as ``COMMIT:PATH``."""

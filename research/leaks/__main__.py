@@ -33,9 +33,9 @@ def main() -> None:
 )
 def facts(mirrors: Path) -> None:
     """Write facts.json anew. Needed when the facts' definition, the chains or the paths in the texts change."""
-    from chains.tasks.interface import interface
+    from chains.tasks.stage_names import stage_names
     from prchain.git import GitRepository, mirror_path
-    from prchain.leaks import candidate_names, stage_facts
+    from prchain.leaks import stage_facts
     from prchain.reference import split
 
     texts = [text for name in SPLITS for text in read_texts(name)]
@@ -47,12 +47,12 @@ def facts(mirrors: Path) -> None:
         for stage in chain["stages"]:
             [patch] = repository.patches([(stage["base"], stage["landed"])])
             reference = split(patch)
-            names = repository.words_at(stage["base"], candidate_names(reference.source, reference.test))
-            needed = interface(reference.source, reference.test, names)
-            shas = [stage["landed"]]
-            computed = stage_facts(stage["number"], shas, reference.source, reference.test, names, needed)
+            at_base = repository.paths_at(stage["base"])
+            names = stage_names(repository, stage["base"], stage["landed"], reference)
+            needed, shas = names.interface, [stage["landed"]]
+            computed = stage_facts(stage["number"], shas, reference.source, reference.test, names.standing, needed)
             stages.append(json.loads(computed.to_json()))
-            paths.append(sorted(path for path in repository.paths_at(stage["base"]) if _is_mentioned(path, chain_text)))
+            paths.append(sorted(path for path in at_base if _is_mentioned(path, chain_text)))
             click.echo(
                 f"{chain['name']} #{stage['number']}: {len(computed.introduced)} names, interface {list(needed)}"
             )

@@ -77,7 +77,7 @@ def test_a_record_holds_what_a_rollout_needs(world: TaskWorld) -> None:
     assert second.files == ("src/till/cart.py", "src/till/coupons.py") and second.test_files == (
         "tests/test_coupons.py",
     )
-    assert second.interface == ("CouponLedger", "redeem_once")
+    assert second.interface == ("CouponLedger", "coupons", "redeem_once")
     assert first.evidence is None and second.evidence is not None
     assert (second.evidence.relation, second.evidence.confidence) == ("follow_up", 0.9)
     assert second.evidence.signs[0].sign == "shared_files"

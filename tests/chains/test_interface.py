@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
-from chains.tasks.interface import interface
+from chains.tasks.base_names import names_at_base
+from chains.tasks.interface import used_names
 from prchain.git.patches import FilePatch, Hunk
 from prchain.leaks import candidate_names
 
@@ -14,9 +17,14 @@ def patch(path: str, added: str, removed: str = "") -> FilePatch:
     return FilePatch(path, hunks=(Hunk(1, 1, 1, 1, "", lines),))
 
 
-def interface_of(source: str, test: str, base: set[str] = frozenset(), name: str = "pool.py") -> tuple[str, ...]:  # type: ignore[assignment]
+def interface_of(
+    source: str, test: str, base: Mapping[str, str] | None = None, name: str = "pool.py"
+) -> tuple[str, ...]:
+    """The names that the test patch needs and that no source file of `base` defines."""
     suffix = name.rpartition(".")[2]
-    return interface([patch(f"src/{name}", source)], [patch(f"tests/test_it.{suffix}", test)], base)
+    used = used_names([patch(f"src/{name}", source)], [patch(f"tests/test_it.{suffix}", test)])
+    files = [([path], text.encode()) for path, text in (base or {}).items()]
+    return tuple(sorted(used - names_at_base(files, used, used).defined))
 
 
 @pytest.mark.parametrize(
@@ -47,8 +55,29 @@ def test_new_names_that_tests_use_are_the_interface(
     assert interface_of(source, test, name=name) == expected
 
 
-def test_names_that_stand_at_the_base_are_known_already() -> None:
-    assert interface_of("def grow(by=1): ...", "grow(by=2)", {"grow"}) == ("by",)
+def test_names_that_the_source_defines_at_the_base_are_known_already() -> None:
+    base = {"src/pool.py": "def grow():\n    pass\n"}
+    assert interface_of("def grow(by=1): ...", "grow(by=2)", base) == ("by",)
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("LICENSE", "You may copy it.\n"),
+        ("src/pool.py", "import shutil\n\nshutil.copy('a', 'b')  # copy\nprint('copy')\n"),
+        ("src/pool.py", "from shutil import copy\n"),
+        ("tests/helpers.py", "def copy():\n    pass\n"),
+        ("docs/index.rst", "def copy():\n    pass\n"),
+    ],
+)
+def test_a_word_that_only_stands_somewhere_at_the_base_tells_nobody_of_the_name(path: str, text: str) -> None:
+    assert interface_of("def copy(): ...", "import pool\npool.copy()", {path: text}) == ("copy",)
+
+
+def test_words_and_definitions_of_a_tree_are_looked_up_together() -> None:
+    files = [(["a.py"], b"def first(): second()\n"), (["README"], b"third\n"), (["b.py"], b"class Last: ...\n")]
+    found = names_at_base(files, {"first", "second", "third", "none"}, {"first", "third", "Last", "none"})
+    assert found.standing == {"first", "second", "third"} and found.defined == {"first", "Last"}
 
 
 @pytest.mark.parametrize(
@@ -67,10 +96,7 @@ def test_what_tests_define_themselves_or_only_mention_is_no_interface(test: str)
 
 
 def test_a_local_variable_of_the_source_is_no_interface() -> None:
-    assert (
-        interface_of("def f():\n    outcome = g()", "def test_f():\n    outcome = run()\n    assert outcome", {"f"})
-        == ()
-    )
+    assert interface_of("def f():\n    outcome = g()", "def test_f():\n    outcome = run()\n    assert outcome") == ()
 
 
 def test_an_imported_name_is_interface_though_the_tests_shadow_it() -> None:
@@ -78,7 +104,7 @@ def test_an_imported_name_is_interface_though_the_tests_shadow_it() -> None:
 
 
 def test_tests_that_are_data_tell_nothing() -> None:
-    assert interface([patch("a.py", "def grow(): ...")], [patch("tests/out.snap", "grow()")], set()) == ()
+    assert used_names([patch("a.py", "def grow(): ...")], [patch("tests/out.snap", "grow()")]) == frozenset()
 
 
 def test_candidates_are_the_names_of_both_sides_and_their_spellings() -> None:

@@ -229,9 +229,9 @@ def _or(answer: Any, purpose: str, position: int | None) -> FakeModel:
 
 class TestBudget:
     def test_no_run_spends_more_and_nothing_is_lost(self, many: TaskWorld) -> None:
-        # A call may cost 4.2 USD by its reservation and costs 0.011: each run gets some twenty of sixty calls done.
+        # A call may cost 8.3 USD by its reservation and costs 0.011: each run gets some twenty of sixty calls done.
         price = Price(input=10.0, output=1000.0)
-        budget, runs = 4.45, 0
+        budget, runs = 8.55, 0
         while True:
             ledger = SqlLedger(many.store, f"run{runs}")
             model = FakeModel(crowd_answer)

@@ -1,0 +1,74 @@
+"""What tests in Python use, by module and by parameter."""
+
+from __future__ import annotations
+
+import pytest
+
+from chains.tasks.python_uses import python_names
+from prchain.git.patches import FilePatch, Hunk
+
+TEST = "tests/test_pool.py"
+
+
+def names(base: dict[str, str], landed: dict[str, str], test: str, *, old: str = "") -> set[str]:
+    """The names that the lines which `test` adds to `old` need; both trees hold the source."""
+    lines = (*(f" {line}" for line in old.splitlines()), *(f"+{line}" for line in test.splitlines()))
+    patch = FilePatch(TEST, hunks=(Hunk(1, 1, 1, 1, "", lines),))
+    tree = {**landed, TEST: f"{old}{test}"}
+    changed = [path for path in landed if landed[path] != base.get(path)]
+    return python_names([patch], changed, base.get, tree.get, [path for path in base if path not in landed])
+
+
+@pytest.mark.parametrize(
+    ("base", "landed", "test", "expected"),
+    [
+        # Another library has a function of that name, the module of the repository has none.
+        ({"src/a/io.py": "import sniffio\n"}, {"src/a/io.py": "def now(): ...\n"}, "from a.io import now\n", {"now"}),
+        ({"a/io.py": "def now(): ...\n"}, {"a/io.py": "def now(): ...\nx = 1\n"}, "from a.io import now\n", set()),
+        # It is there, and tests look for it elsewhere.
+        (
+            {"a/__init__.py": "", "a/io.py": "def now(): ...\n"},
+            {"a/__init__.py": "from a.io import now as now\n", "a/io.py": "def now(): ...\n"},
+            "from a import now\n",
+            {"now"},
+        ),
+        ({"a.py": "x = 1\n"}, {"a.py": "def now(): ...\n"}, "import a\n\na.now()\n", {"now"}),
+        ({"a.py": "x = 1\n"}, {"a.py": "def now(): ...\n"}, "import a as b\n\nb.now()\n", {"now"}),
+        ({}, {"a/fresh.py": "def now(): ...\n"}, "from a.fresh import now\n", {"fresh", "now"}),
+        ({"a/__init__.py": ""}, {"a/__init__.py": "", "a/fresh.py": ""}, "from a import fresh\n", {"fresh"}),
+        # What cannot be told is not guessed.
+        ({"a.py": "from b import *\n"}, {"a.py": "from b import *\ndef now(): ...\n"}, "from a import now\n", set()),
+        ({"a.py": "def (\n"}, {"a.py": "def (\nnow\n"}, "from a import now\n", set()),
+        ({}, {"a.py": "x = 1\n"}, "from other import now\nfrom . import conftest\n", set()),
+        # Helpers of tests come with the tests.
+        ({}, {"tests/helpers.py": "def now(): ...\n"}, "from tests.helpers import now\n", set()),
+        # Parameters of a function, whoever else has some of that name.
+        (
+            {"a.py": "def dump(x): ...\ndef load(limit): ...\n"},
+            {"a.py": "def dump(x, limit=1): ...\ndef load(limit): ...\n"},
+            "dump(1, limit=2)\nload(limit=2)\n",
+            {"limit"},
+        ),
+        ({"a.py": "def dump(limit): ...\n"}, {"a.py": "def dump(limit, x): ...\n"}, "dump(limit=2)\n", set()),
+        (
+            {"a.py": "class C: ...\n"},
+            {"a.py": "class C:\n    def __init__(self, size): ...\n"},
+            "C(size=2)\n",
+            {"size"},
+        ),
+        ({"a.py": "class C: ...\n"}, {"a.py": "class C:\n    size: int = 0\n"}, "x.C(size=2)\n", {"size"}),
+    ],
+)
+def test_what_tests_need_and_the_base_has_not(
+    base: dict[str, str], landed: dict[str, str], test: str, expected: set[str]
+) -> None:
+    assert names(base, landed, test) == expected
+
+
+def test_only_added_lines_need_something() -> None:
+    base, landed = {"a.py": "x = 1\n"}, {"a.py": "def now(): ...\ndef then(): ...\n"}
+    assert names(base, landed, "from a import then\n", old="from a import now\n") == {"then"}
+
+
+def test_a_function_that_moved_to_another_file_keeps_its_parameters() -> None:
+    assert names({"a.py": "def dump(limit): ...\n"}, {"b.py": "def dump(limit): ...\n"}, "dump(limit=1)\n") == set()
