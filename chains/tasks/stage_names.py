@@ -16,7 +16,7 @@ from prchain.reference import Reference
 
 @dataclass(frozen=True, slots=True)
 class StageNames:
-    """`standing`: the patch's names that stand at B_t, for the leak check; a name of the interface that has the shape of
+    """`standing`: the patch's names that stand at B_t, for the leak check; a name of the interface that is shaped as
     one in code is none of them, wherever its word stands. `interface`: sorted."""
 
     standing: frozenset[str]
