@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from environments.stages import ChainStages, Stage, read_chain
 from environments.suites.baseline import RunnerBaseline
 from environments.suites.outcomes import ClassifiedTests
 from environments.suites.testlogs import Status
 from prchain.errors import NoTask, NotValidated, TestsUnproved
+from prchain.needs import Interface, Need, full_query, interface_of, parse_needs
 from sql.outcomes import PROVED, READY
 from sql.store import Transaction
 from sql.tables import ReferenceRun, StageTests, Task, TaskStage
@@ -38,8 +39,8 @@ class StageTask:
     stage: Stage
     query: str
     """As the agent reads it; it holds the interface where the options say so."""
-    names: tuple[str, ...]
-    """The interface: the names that hidden tests need."""
+    interface: tuple[Need, ...]
+    """What the agent is told of what hidden tests need."""
     tests: ProvedTests | None
     """None where no tests were proved."""
     validated: str | None
@@ -95,15 +96,13 @@ class TaskTexts:
         return digest((self.overview, *self.queries))
 
 
-def read_texts(
-    tx: Transaction, interface: Literal["appended", "paper"] = "appended", chain_id: str | None = None
-) -> dict[str, TaskTexts]:
+def read_texts(tx: Transaction, interface: Interface = "appended", chain_id: str | None = None) -> dict[str, TaskTexts]:
     """Chain id to the texts of its task, for every chain whose task is ready; or for one chain."""
     condition = {} if chain_id is None else {"chain_id": chain_id}
     queries: dict[str, list[tuple[int, str]]] = {}
-    for chain, position, query, names in tx.rows(TaskStage, "chain_id", "position", "query", "interface", **condition):
-        shown_names = tuple(json.loads(names)) if interface == "appended" else ()
-        queries.setdefault(chain, []).append((position, query_with_interface(query or "", shown_names)))
+    for chain, position, query, needs in tx.rows(TaskStage, "chain_id", "position", "query", "interface", **condition):
+        told = interface_of(parse_needs(needs), interface)
+        queries.setdefault(chain, []).append((position, full_query(query or "", told)))
     proofs: dict[str, list[list[Any]]] = {}
     columns = ("chain_id", "position", "outcome", "files", "classes", "tampered")
     for chain, *values in tx.rows(StageTests, *columns, **condition):
@@ -117,7 +116,7 @@ def read_texts(
     return task_texts
 
 
-def read_task(tx: Transaction, chain_id: str, interface: Literal["appended", "paper"] = "appended") -> RolloutTask:
+def read_task(tx: Transaction, chain_id: str, interface: Interface = "appended") -> RolloutTask:
     """The task of a chain. Raises `ChainGone`, `NoTask`."""
     chain = read_chain(tx, chain_id)
     task_row = next(iter(tx.rows(Task, "outcome", "overview", chain_id=chain_id)), None)
@@ -127,12 +126,12 @@ def read_task(tx: Transaction, chain_id: str, interface: Literal["appended", "pa
     queries = {row[0]: row[1:] for row in tx.rows(TaskStage, "position", "query", "interface", chain_id=chain_id)}
     stages = []
     for stage in chain.stages:
-        query, names = queries.get(stage.position, (None, "[]"))
+        query, needs = queries.get(stage.position, (None, "[]"))
         if not query:
             raise NoTask(f"chain {chain_id} has no query for stage {stage.position}; run `prchain tasks build`")
-        shown_names = tuple(json.loads(names)) if interface == "appended" else ()
+        told = interface_of(parse_needs(needs), interface)
         validated, tests = _tests(tx, chain_id, stage.position)
-        stages.append(StageTask(stage, query_with_interface(query, shown_names), shown_names, tests, validated))
+        stages.append(StageTask(stage, full_query(query, told), told, tests, validated))
     return RolloutTask(chain, task_row[1], tuple(stages))
 
 
@@ -152,18 +151,4 @@ def _tests(tx: Transaction, chain_id: str, position: int) -> tuple[str | None, P
     sorted_tests = ClassifiedTests(**{name: tuple(tests) for name, tests in json.loads(classes).items()})
     return outcome, ProvedTests(
         sorted_tests, tuple(json.loads(files)), RunnerBaseline.from_json(json.loads(replaced), baseline), before, image
-    )
-
-
-def query_with_interface(query: str, names: Sequence[str]) -> str:
-    """The query as an agent reads it: the interface stands below it.
-
-    The words are the same as in `prchain tasks export` (`chains.tasks.model.full_query`).
-    """
-    if not names:
-        return query
-    listed = ", ".join(f"`{name}`" for name in names)
-    return (
-        f"{query}\n\nInterface: tests that you cannot see use the names below. They do not exist yet; "
-        f"what you write has to provide them where they fit.\n{listed}"
     )

@@ -29,8 +29,8 @@ from sql.store import Store
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from chains.tasks.model import Interface
     from chains.tasks.run import TaskRun
+    from prchain.needs import Interface
 
 
 @click.group()
@@ -163,8 +163,9 @@ def show(task: str, db: str | None, as_json: bool) -> None:
 @choice_option(
     "--interface",
     ["appended", "paper"],
-    "appended: with the names that hidden tests need; paper: without, and such tests cannot gate.",
+    "appended: with the names and texts that hidden tests need; paper: without, and such tests cannot gate.",
 )
+@click.option("--solvable", is_flag=True, help="Only tasks that tell everything by name that their hidden tests need.")
 @click.option("--outcome", default="ready", show_default=True, metavar="NAME", help="Tasks of this outcome.")
 @choice_option(
     "--format",
@@ -180,6 +181,7 @@ def export(
     out: Path,
     strategy: str,
     interface: Interface,
+    solvable: bool,
     outcome: str,
     form: str,
     retired: bool,
@@ -196,7 +198,7 @@ def export(
     Example:
       prchain tasks export --out tasks.jsonl
       prchain tasks export --format swebench --out instances.jsonl
-      prchain tasks export --out - --interface paper | head -1
+      prchain tasks export --solvable --out - | head -1
     """
     from chains.tasks.export import (
         TaskExportOptions,
@@ -208,6 +210,7 @@ def export(
         write_lines,
     )
     from chains.tasks.harness import OmittedStage, harness_lines
+    from chains.tasks.record import TaskRecord
 
     settings = Settings.load(db=db)
     to_stdout = str(out) == "-"
@@ -215,18 +218,28 @@ def export(
         raise UsageError("--json reports on standard output, where --out - writes; give a file's name")
     left_out: list[UnreadableTask] = []
     ungraded: list[OmittedStage] = []
+    unsolvable: list[TaskRecord] = []
     with closing(Store.open(settings.db, create=False)) as store:
-        options = TaskExportOptions(strategy, outcome, interface, retired)
-        tasks = records(store, settings.mirrors_dir, options, left_out.append)
+        options = TaskExportOptions(strategy, outcome, interface, retired, solvable)
+        tasks = records(store, settings.mirrors_dir, options, left_out.append, unsolvable.append)
         lines = harness_lines(store, tasks, ungraded.append) if form == "swebench" else task_lines(tasks)
         count = print_lines(lines, sys.stdout.buffer) if to_stdout else write_lines(lines, out, force=force)
         found = outcomes_of_chains(store, options)
     for task in left_out:
         say(f"{task.chain_id} ({task.repository}): left out, {task.outcome}: {task.reason}", err=True)
+    for record in unsolvable:
+        for unsolved in record.stages:
+            for need in unsolved.unmet:
+                words = (
+                    f"{record.chain_id}, stage {unsolved.position}: left out: tests need {need.kind} {need.text[:80]!r}"
+                )
+                say(f"{words} ({need.withheld or 'not told'})", err=True)
     for stage in ungraded:
         say(f"{stage.chain_id}, stage {stage.position}: left out: {stage.reason}", err=True)
     noun = "instance" if form == "swebench" else "task"
     row = {f"{noun}s": count, "file": str(out) if count else None, "left_out": len(left_out), "stand_as": found}
+    if solvable:
+        row["not_solvable"] = len(unsolvable)
     if form == "swebench":
         row["stages_left_out"] = len(ungraded)
     if as_json or (count and not to_stdout):

@@ -11,12 +11,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from chains.edges.patches import CONTEXT
+from chains.needs.stage_needs import stage_needs
 from chains.tasks.excerpt import file_texts
 from chains.tasks.model import LocatedFinding, SelectedStage, TaskChain
-from chains.tasks.stage_names import stage_names
 from chains.tasks.texts import IssueText, PullTexts, read_texts
 from prchain.git import GitRepository
 from prchain.leaks import Finding, StageFacts, check, stage_facts
+from prchain.needs import Need, interface_of, names_of
 from prchain.reference import Reference, split
 from sql.store import Store
 
@@ -33,8 +34,8 @@ class StageContext:
     texts: PullTexts
     reference: Reference
     paths_at_base: frozenset[str]
-    interface: tuple[str, ...]
-    """Names that the test patch uses and only the reference patch introduces."""
+    needs: tuple[Need, ...]
+    """What its hidden tests need and its base does not have."""
     facts: StageFacts
     issues: tuple[str, ...] = ()
     """The issues it closes, without passages that leak."""
@@ -80,26 +81,28 @@ def read_chain(store: Store, repository: GitRepository, chain: TaskChain) -> lis
         for stage, pull_texts, patch in zip(chain.stages, texts, patches, strict=True)
     ]
     # An issue may use the names of the interface, which the agent gets anyway; the prose written from it may not.
-    facts = [replace(stage.facts, interface=frozenset(stage.interface)) for stage in stages]
+    facts = [replace(stage.facts, interface=frozenset(names_of(interface_of(stage.needs)))) for stage in stages]
     return [_with_issues(stage, facts) for stage in stages]
 
 
 def _stage(repository: GitRepository, stage: SelectedStage, texts: PullTexts, reference: Reference) -> StageContext:
-    names = stage_names(repository, stage.base_sha, stage.landed_sha, reference)
-    # The prose never has the names that hidden tests need, so the facts exempt none; `full_query` adds them below it.
+    found = stage_needs(repository, stage.base_sha, stage.landed_sha, reference)
+    # The prose never has the names that hidden tests need, so the facts exempt none; they stand below it. Their texts
+    # cannot be said by their purpose, so these may stand in both.
     facts = stage_facts(
         stage.number,
         (stage.landed_sha, stage.base_sha, *texts.shas),
         reference.source,
         reference.test,
-        names.standing,
+        found.standing,
+        [need for need in interface_of(found.needs) if need.kind == "text"],
     )
     return StageContext(
         stage=stage,
         texts=texts,
         reference=reference,
         paths_at_base=frozenset(repository.paths_at(stage.base_sha)),
-        interface=names.interface,
+        needs=found.needs,
         facts=facts,
     )
 

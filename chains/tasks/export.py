@@ -10,7 +10,7 @@ import errno
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -18,12 +18,13 @@ from typing import Any, BinaryIO
 from sqlalchemy import func, select
 
 from chains.outcomes import RETIRED
-from chains.tasks.model import NOT_REACHED, Interface, SelectedStage, StageQuery, TaskChain
+from chains.tasks.model import NOT_REACHED, SelectedStage, StageQuery, TaskChain
 from chains.tasks.record import (
     CitationRecord,
     CostRecord,
     EvidenceRecord,
     FindingRecord,
+    NeedRecord,
     RepositoryRecord,
     SignRecord,
     StageRecord,
@@ -34,11 +35,12 @@ from chains.tasks.rows import read_draft, read_task_chain
 from chains.tasks.texts import read_title
 from prchain.errors import DiskFull, GitError, IncompleteRepository, PrchainError, UsageError
 from prchain.git import FilePatch, GitRepository, is_clone_url, open_mined
+from prchain.needs import Interface, Need, interface_of, unmet
 from prchain.reference import split
 from prchain.scrub import redact, scrub_mined
-from sql.outcomes import READY, SELECTED
+from sql.outcomes import PROVED, READY, SELECTED
 from sql.store import Store, Transaction
-from sql.tables import ChainStage, Citation, LlmCall, Selection, Task
+from sql.tables import ChainStage, Citation, LlmCall, Selection, StageTests, Task
 
 NO_TASK = "without a task"
 """The outcome of a chain that has no task yet."""
@@ -55,6 +57,8 @@ class TaskExportOptions:
     interface: Interface = "appended"
     retired: bool = False
     """Also those of chains that the strategy chose once and does not any more."""
+    solvable: bool = False
+    """Only those in which every stage is told what its hidden tests need."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +72,16 @@ class UnreadableTask:
 
 
 def records(
-    store: Store, mirrors: Path, options: TaskExportOptions, unread: Callable[[UnreadableTask], None] | None = None
+    store: Store,
+    mirrors: Path,
+    options: TaskExportOptions,
+    unread: Callable[[UnreadableTask], None] | None = None,
+    unsolvable: Callable[[TaskRecord], None] | None = None,
 ) -> Iterator[TaskRecord]:
     """The records of the tasks of a strategy's chains, in the order of repository and chain id.
 
     A task whose repository or commits are gone is passed to `unread` and left out; without `unread` it raises
-    `GitError`. Raises `StoreError`.
+    `GitError`. One that is left out because a stage has an unmet need is passed to `unsolvable`. Raises `StoreError`.
     """
     opened: dict[int, GitRepository] = {}
     outcomes = _selection_outcomes(options)
@@ -102,7 +110,10 @@ def records(
                     raise
                 unread(UnreadableTask(chain.id, chain.full_name, error.name, scrub_mined(str(error))))
                 continue
-            yield record
+            if not options.solvable or record.solvable:
+                yield record
+            elif unsolvable is not None:
+                unsolvable(record)
 
 
 def outcomes_of_chains(store: Store, options: TaskExportOptions) -> dict[str, int]:
@@ -137,6 +148,11 @@ def _record(
     ready = draft.outcome == READY
     queries = {stage.position: stage for stage in draft.stages}
     patches = repository.patches((stage.base_sha, stage.landed_sha) for stage in chain.stages)
+    f2p = proved_f2p(tx, chain.id)
+    stages = tuple(
+        _stage(tx, repository, chain, stage, queries.get(stage.position) or _unwritten(stage), patch, options, f2p)
+        for stage, patch in zip(chain.stages, patches, strict=True)
+    )
     return TaskRecord(
         chain_id=chain.id,
         outcome=draft.outcome,
@@ -149,10 +165,8 @@ def _record(
         overview=draft.overview if ready else None,
         findings=_findings(draft.findings),
         interface_mode=options.interface,
-        stages=tuple(
-            _stage(tx, repository, chain, stage, queries.get(stage.position) or _unwritten(stage), patch, options)
-            for stage, patch in zip(chain.stages, patches, strict=True)
-        ),
+        solvable=not any(stage.unmet for stage in stages),
+        stages=stages,
         cost=cost_of(tx, chain.id),
         prompts=json.loads(prompts),
         model=model,
@@ -182,6 +196,7 @@ def _stage(
     query: StageQuery,
     patch: Sequence[FilePatch],
     options: TaskExportOptions,
+    f2p: Mapping[int, Collection[str]],
 ) -> StageRecord:
     reference = split(patch)
     source, lossy_source = _patch(repository, stage, (*reference.source, *reference.other))
@@ -202,7 +217,9 @@ def _stage(
         test_files=tuple(sorted(file.path for file in reference.test)),
         outcome=query.outcome,
         query=query.query if query.outcome == READY else None,
-        interface=query.interface if options.interface == "appended" else (),
+        interface=_needs(interface_of(query.needs, options.interface)),
+        unmet=_needs(unmet(query.query or "", query.needs, options.interface, f2p.get(stage.position))),
+        needs_of="f2p" if stage.position in f2p else "patch",
         evidence=_evidence(tx, chain, stage.position),
         findings=_findings(query.findings),
     )
@@ -249,6 +266,16 @@ def _evidence(tx: Transaction, chain: TaskChain, position: int) -> EvidenceRecor
             for field, kind, syntax, snippet, citation_confidence in cited
         ),
     )
+
+
+def proved_f2p(tx: Transaction, chain_id: str) -> dict[int, list[str]]:
+    """Position to the F2P tests of a chain's stages whose tests are proved."""
+    rows = tx.rows(StageTests, "position", "classes", chain_id=chain_id, outcome=PROVED)
+    return {position: json.loads(classes)["f2p"] for position, classes in rows}
+
+
+def _needs(needs: Iterable[Need]) -> tuple[NeedRecord, ...]:
+    return tuple(NeedRecord(**need.row()) for need in needs)
 
 
 def _findings(rows: Sequence[dict[str, Any]]) -> tuple[FindingRecord, ...]:

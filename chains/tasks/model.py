@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from prchain.leaks import Finding
+from prchain.needs import Need
 from sql.outcomes import READY
 
 QUERY_REJECTED = "query_rejected"
@@ -18,9 +18,6 @@ FINAL = frozenset({READY, QUERY_REJECTED, OVERVIEW_REJECTED, "bad_reply", "model
 
 SKIPPED = frozenset({"chain_gone", "task_superseded"})
 """Outcomes of a run's work on a chain that have no row: there is nothing left to do."""
-
-Interface = Literal["appended", "paper"]
-"""Whether an agent gets the names that hidden tests need: below the query, or, as in the paper, not at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +78,8 @@ class StageQuery:
     plan: str | None = None
     query: str | None = None
     """The text; where it was rejected, the last attempt."""
-    interface: tuple[str, ...] = ()
+    needs: tuple[Need, ...] = ()
+    """What its hidden tests need; what an agent may be told of it is the stage's interface."""
     files: tuple[str, ...] = ()
     findings: tuple[dict[str, Any], ...] = ()
     attempts: int = 0
@@ -98,14 +96,3 @@ class TaskDraft:
     findings: tuple[dict[str, Any], ...] = ()
     attempts: int = 0
     stages: tuple[StageQuery, ...] = field(default=())
-
-
-def full_query(query: str, names: Sequence[str], interface: Interface = "appended") -> str:
-    """The query as an agent reads it: where tests gate, with the names below it that only the tests could tell."""
-    if interface == "paper" or not names:
-        return query
-    listed = ", ".join(f"`{name}`" for name in names)
-    return (
-        f"{query}\n\nInterface: tests that you cannot see use the names below. They do not exist yet; "
-        f"what you write has to provide them where they fit.\n{listed}"
-    )

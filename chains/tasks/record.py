@@ -10,7 +10,9 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-SCHEMA_VERSION = 1
+from prchain.needs import Interface, NeedKind
+
+SCHEMA_VERSION = 2
 """What every line carries."""
 
 
@@ -67,6 +69,19 @@ class EvidenceRecord(_Record):
     citations: tuple[CitationRecord, ...]
 
 
+class NeedRecord(_Record):
+    """A name or text that hidden tests need and that B_t does not have."""
+
+    kind: NeedKind
+    text: str = Field(description="the name, or the text")
+    owner: str = Field(default="", description="the function of a parameter, the class of a method or an attribute")
+    path: str = Field(default="", description="where the tests look for it, or where M_t defines it")
+    tests: tuple[str, ...] = Field(
+        default=(), description="the tests that use it: PATH::NAME, or PATH for all of a file"
+    )
+    withheld: str = Field(default="", description="why an agent is not told of it; empty for a part of the interface")
+
+
 class StageRecord(_Record):
     """One stage."""
 
@@ -87,8 +102,14 @@ class StageRecord(_Record):
     test_files: tuple[str, ...]
     outcome: str
     query: str | None = Field(description="what an agent is told; null unless the stage is ready")
-    interface: tuple[str, ...] = Field(
-        description="names that hidden tests use and only the reference introduces; empty with --interface paper"
+    interface: tuple[NeedRecord, ...] = Field(
+        description="what hidden tests need and an agent is told below the query; empty with --interface paper"
+    )
+    unmet: tuple[NeedRecord, ...] = Field(
+        description="what hidden tests need and neither query nor interface tells; the stage is solvable without any"
+    )
+    needs_of: Literal["f2p", "patch"] = Field(
+        description="which tests count: those proved as F2P, or, before a validation, those that the patch touches"
     )
     evidence: EvidenceRecord | None = Field(description="null for the first stage")
     findings: tuple[FindingRecord, ...]
@@ -106,7 +127,7 @@ class CostRecord(_Record):
 class TaskRecord(_Record):
     """One chain with its task; one line of the export."""
 
-    schema_version: Literal[1] = 1
+    schema_version: Literal[2] = 2
     chain_id: str
     outcome: str
     repository: RepositoryRecord
@@ -117,7 +138,8 @@ class TaskRecord(_Record):
     score: float = Field(description="the sum of the confidences of its links")
     overview: str | None = Field(description="stands before the first query; null unless the task is ready")
     findings: tuple[FindingRecord, ...] = Field(description="of the overview")
-    interface_mode: Literal["appended", "paper"]
+    interface_mode: Interface
+    solvable: bool = Field(description="no stage has an unmet need")
     stages: tuple[StageRecord, ...]
     cost: CostRecord
     prompts: dict[str, str] = Field(

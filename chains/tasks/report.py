@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from typing import Any
 
 from sqlalchemy import select
 
-from chains.tasks.export import cost_of
+from chains.tasks.export import cost_of, proved_f2p
 from chains.tasks.rows import read_draft, read_task_chain
 from chains.tasks.texts import read_title
 from prchain.errors import UsageError
+from prchain.needs import Need, interface_of, unmet
 from prchain.terminal import counted, dollars, say, say_facts, say_prose, say_some, say_table, summed
 from sql.chosen import find_chain
 from sql.store import Store, Transaction
@@ -72,6 +74,7 @@ def task_page(store: Store, prefix: str) -> dict[str, Any]:
             raise UsageError(f"chain {chain_id} has no task yet; run `prchain tasks build`")
         model, prompts, created = next(iter(tx.rows(Task, "model", "prompts", "created_at", chain_id=chain_id)))
         queries = {stage.position: stage for stage in draft.stages}
+        f2p = proved_f2p(tx, chain_id)
         return {
             "chain_id": chain_id,
             "repository": chain.full_name,
@@ -96,7 +99,7 @@ def task_page(store: Store, prefix: str) -> dict[str, Any]:
                     "landed_sha": stage.landed_sha,
                     "landed_at": stage.landed_at,
                     **_link(tx, chain_id, stage.position),
-                    **_query_fields(queries.get(stage.position)),
+                    **_query_fields(queries.get(stage.position), f2p.get(stage.position)),
                 }
                 for stage in chain.stages
             ],
@@ -109,9 +112,15 @@ def _link(tx: Transaction, chain_id: str, position: int) -> dict[str, Any]:
     return dict(zip(columns, row, strict=True))
 
 
-def _query_fields(stage: Any) -> dict[str, Any]:
-    names = ("outcome", "reason", "plan", "query", "interface", "files", "findings", "attempts")
-    return {name: getattr(stage, name, None) for name in names}
+def _query_fields(stage: Any, f2p: Collection[str] | None) -> dict[str, Any]:
+    names = ("outcome", "reason", "plan", "query", "files", "findings", "attempts")
+    needs: tuple[Need, ...] = getattr(stage, "needs", ())
+    return {
+        **{name: getattr(stage, name, None) for name in names},
+        "interface": [need.row() for need in interface_of(needs)],
+        "unmet": [need.row() for need in unmet(getattr(stage, "query", None) or "", needs, "appended", f2p)],
+        "needs_of": "patch" if f2p is None else "f2p",
+    }
 
 
 def print_task(page: dict[str, Any]) -> None:
@@ -143,7 +152,9 @@ def print_task(page: dict[str, Any]) -> None:
             }
         )
         _print_list("files", stage["files"] or [])
-        _print_list("interface", stage["interface"] or [])
+        _print_list("interface", [Need.from_row(row).words() for row in stage["interface"]])
+        told = [f"{Need.from_row(row).words()} ({row.get('withheld') or 'not told'})" for row in stage["unmet"]]
+        _print_list(f"not told, though hidden tests ({stage['needs_of']}) need it", told)
         _print_text("query", stage["query"], stage["findings"] or [])
 
 

@@ -18,6 +18,7 @@ from chains.tasks.model import (
     TaskDraft,
 )
 from prchain.errors import ChainGone, TaskSuperseded
+from prchain.needs import parse_needs
 from prchain.runs import DEFECT
 from prchain.timestamps import now
 from sql.outcomes import READY, SELECTED
@@ -87,14 +88,14 @@ def read_draft(tx: Transaction, chain_id: str) -> TaskDraft | None:
 
 
 def _stage(row: Any) -> StageQuery:
-    position, outcome, reason, plan, query, interface, files, findings, attempts = row
+    position, outcome, reason, plan, query, needs, files, findings, attempts = row
     return StageQuery(
         position,
         outcome,
         reason,
         plan,
         query,
-        tuple(json.loads(interface)),
+        parse_needs(needs),
         tuple(json.loads(files)),
         tuple(json.loads(findings)),
         attempts,
@@ -181,7 +182,7 @@ def _stage_rows(draft: TaskDraft) -> Iterator[dict[str, Any]]:
             "reason": stage.reason,
             "plan": stage.plan,
             "query": stage.query,
-            "interface": _json(stage.interface),
+            "interface": json.dumps([need.row() for need in stage.needs], ensure_ascii=False),
             "files": _json(stage.files),
             "findings": _json(stage.findings),
             "attempts": stage.attempts,

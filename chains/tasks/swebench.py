@@ -19,6 +19,7 @@ from prchain.errors import UsageError
 from prchain.git import parse_patch
 from prchain.instances import instance_id
 from prchain.logparsers import LOG_PARSERS
+from prchain.needs import Need
 
 START, END = ">>>>> Start Test Output", ">>>>> End Test Output"
 """The marks by which the harness cuts the log (`swebench.harness.constants`)."""
@@ -64,7 +65,7 @@ def instance(task: TaskRecord, stage: StageRecord, tests: HarnessTests) -> dict[
         "patch": stage.source_patch,
         "test_patch": stage.test_patch,
         "problem_statement": stage.query or "",
-        "hints_text": "\n".join(stage.interface),
+        "hints_text": "\n".join(Need(**need.model_dump()).words() for need in stage.interface),
         "created_at": stage.landed_at,
         "version": f"stage-{stage.position}",
         "environment_setup_commit": stage.base_sha,

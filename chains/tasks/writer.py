@@ -153,7 +153,7 @@ def _stage_start(earlier: TaskDraft | None, position: int) -> int:
 
 
 def _unreached(context: StageContext) -> StageQuery:
-    return StageQuery(context.stage.position, NOT_REACHED, interface=context.interface, files=context.files)
+    return StageQuery(context.stage.position, NOT_REACHED, needs=context.needs, files=context.files)
 
 
 def _reason(checked: CheckedText) -> str:

@@ -12,6 +12,7 @@ from prchain.identifiers import code_identifiers, defined_names, identifiers, is
 from prchain.leaks.folding import bare_lines, digest, words_of
 from prchain.leaks.vocabulary import is_plain
 from prchain.lexing import family_of, is_prose, lex
+from prchain.needs import Need, names_of, texts_of
 
 SHORTEST_NAME = 3
 """Shorter names (`i`, `df`) stand everywhere and say nothing."""
@@ -89,11 +90,12 @@ def stage_facts(
     source_patch: Sequence[FilePatch],
     test_patch: Sequence[FilePatch],
     names_at_base: Collection[str],
-    interface: Iterable[str] = (),
+    told: Collection[Need] = (),
 ) -> StageFacts:
     """The facts of one stage.
 
-    `names_at_base` are those of the patch's identifiers (`candidate_names`) that stand at B_t.
+    `names_at_base` are those of the patch's identifiers (`candidate_names`) that stand at B_t. `told` is what
+    the solver is given: its names are exempt, and its texts are no literals of the patch that could leak.
     Of the test patch only code-shaped names count: its other words are those of examples.
     """
     standing = frozenset(names_at_base)
@@ -105,6 +107,7 @@ def stage_facts(
         changed |= defined_names(patch.added, patch.path) | defined_names(patch.removed, patch.path)
     for patch in test_patch:
         introduced.update(filter(is_code_name, code_identifiers(patch.added, patch.path)))
+    told_marks = {mark for text in texts_of(told) for mark in (digest(phrase(text)), *shingles(text))}
     new = frozenset(name for name in introduced - standing if len(name) >= SHORTEST_NAME)
     return StageFacts(
         number=number,
@@ -112,12 +115,12 @@ def stage_facts(
         introduced=new,
         changed=frozenset(name for name in changed & standing if len(name) >= SHORTEST_NAME),
         standing=frozenset(spelling for name in new for spelling in spellings(name)) & standing,
-        literals=frozenset(_literal_digests(source_patch, standing)),
+        literals=frozenset(_literal_digests(source_patch, standing)) - told_marks,
         prose=frozenset(_prose_digests(source_patch)),
         line_digests=frozenset(_line_digests(source_patch)),
         test_line_digests=frozenset(_line_digests(test_patch)),
         paths=tuple(sorted({path for patch in source_patch for path in (patch.path, patch.old_path) if path})),
-        interface=frozenset(interface),
+        interface=frozenset(names_of(told)),
     )
 
 

@@ -48,7 +48,7 @@ def real_stage(context: GraphContext, unit: GraphUnit, hand: HandStage) -> RealS
         task = read_task(tx, unit.chain_id)
     chain = context.chain(task)
     stage = task.stages[unit.position - 1]
-    target = target_patch(chain.git, chain.trees, stage.stage, unit.start, stage.names)
+    target = target_patch(chain.git, chain.trees, stage.stage, unit.start, stage.interface)
     early = [node for node in hand.nodes if node.kind != "validation"]
     late = [node for node in hand.nodes if node.kind == "validation"]
     nodes = [*early, *edits_of(chain.trees, target.source), *late]

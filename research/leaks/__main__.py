@@ -33,9 +33,10 @@ def main() -> None:
 )
 def facts(mirrors: Path) -> None:
     """Write facts.json anew. Needed when the facts' definition, the chains or the paths in the texts change."""
-    from chains.tasks.stage_names import stage_names
+    from chains.needs.stage_needs import stage_needs
     from prchain.git import GitRepository, mirror_path
     from prchain.leaks import stage_facts
+    from prchain.needs import interface_of
     from prchain.reference import split
 
     texts = [text for name in SPLITS for text in read_texts(name)]
@@ -48,14 +49,13 @@ def facts(mirrors: Path) -> None:
             [patch] = repository.patches([(stage["base"], stage["landed"])])
             reference = split(patch)
             at_base = repository.paths_at(stage["base"])
-            names = stage_names(repository, stage["base"], stage["landed"], reference)
-            needed, shas = names.interface, [stage["landed"]]
-            computed = stage_facts(stage["number"], shas, reference.source, reference.test, names.standing, needed)
+            found = stage_needs(repository, stage["base"], stage["landed"], reference)
+            told, shas = interface_of(found.needs), [stage["landed"]]
+            computed = stage_facts(stage["number"], shas, reference.source, reference.test, found.standing, told)
             stages.append(json.loads(computed.to_json()))
             paths.append(sorted(path for path in at_base if _is_mentioned(path, chain_text)))
-            click.echo(
-                f"{chain['name']} #{stage['number']}: {len(computed.introduced)} names, interface {list(needed)}"
-            )
+            interface = [need.text for need in told]
+            click.echo(f"{chain['name']} #{stage['number']}: {len(computed.introduced)} names, interface {interface}")
         facts_by_chain[chain["name"]] = {"stages": stages, "paths": paths}
     FACTS.write_text(json.dumps(facts_by_chain, separators=(",", ":")).replace('{"number"', '\n{"number"') + "\n")
 

@@ -149,7 +149,7 @@ class TaskStage(Base):
     """The execution plan that the query was written from; never shown to an agent."""
     query: Mapped[str | None] = mapped_column(Text)
     interface: Mapped[str] = mapped_column(Text)
-    """JSON list of the names that the hidden tests use and only the reference patch introduces."""
+    """JSON list of what the hidden tests need and B_t does not have, an object each (`prchain.needs.Need`)."""
     files: Mapped[str] = mapped_column(Text)
     """JSON list of the paths of the source patch."""
     findings: Mapped[str] = mapped_column(Text)

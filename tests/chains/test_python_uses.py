@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chains.tasks.python_uses import python_names
+from chains.needs.python_uses import python_needs
 from prchain.git.patches import FilePatch, Hunk
 
 TEST = "tests/test_pool.py"
@@ -16,7 +16,8 @@ def names(base: dict[str, str], landed: dict[str, str], test: str, *, old: str =
     patch = FilePatch(TEST, hunks=(Hunk(1, 1, 1, 1, "", lines),))
     tree = {**landed, TEST: f"{old}{test}"}
     changed = [path for path in landed if landed[path] != base.get(path)]
-    return python_names([patch], changed, base.get, tree.get, [path for path in base if path not in landed])
+    needs = python_needs([patch], changed, base.get, tree.get, [path for path in base if path not in landed])
+    return {need.text for need in needs}
 
 
 @pytest.mark.parametrize(
@@ -57,6 +58,22 @@ def names(base: dict[str, str], landed: dict[str, str], test: str, *, old: str =
             {"size"},
         ),
         ({"a.py": "class C: ...\n"}, {"a.py": "class C:\n    size: int = 0\n"}, "x.C(size=2)\n", {"size"}),
+        # Members of a class, whoever else has some of that name; only where the file names the class.
+        (
+            {"a.py": "class C: ...\nclass D:\n    def close(self): ...\n"},
+            {"a.py": "class C:\n    def close(self): ...\nclass D:\n    def close(self): ...\n"},
+            "C().close()\n",
+            {"close"},
+        ),
+        ({"a.py": "class C: ...\n"}, {"a.py": "class C:\n    def close(self): ...\n"}, "x.close()\n", set()),
+        ({"a.py": "class C: ...\n"}, {"a.py": "class C:\n    def f(self): self.size = 1\n"}, "C().size\n", {"size"}),
+        (
+            {"a.py": "class B:\n    def close(self): ...\nclass C(B): ...\n"},
+            {"a.py": "class B:\n    def close(self): ...\nclass C(B):\n    def close(self): ...\n"},
+            "C().close()\n",
+            set(),
+        ),
+        ({"a.py": "class C(B): ...\n"}, {"a.py": "class C(B):\n    def close(self): ...\n"}, "C().close()\n", set()),
     ],
 )
 def test_what_tests_need_and_the_base_has_not(

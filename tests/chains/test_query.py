@@ -12,7 +12,7 @@ import pytest
 
 from chains.tasks.context import StageContext, checked_issue, read_chain
 from chains.tasks.excerpt import ExcerptLimits
-from chains.tasks.model import TaskChain, full_query
+from chains.tasks.model import TaskChain
 from chains.tasks.query import PLAN, QUERY, REPEATS, ROUND, QueryConstructor
 from chains.tasks.rows import read_task_chain
 from chains.tasks.texts import IssueText
@@ -20,6 +20,7 @@ from prchain.errors import ContextTooLong
 from prchain.git import GitRepository
 from prchain.leaks import Finding, check
 from prchain.llm.model import Request
+from prchain.needs import names_of
 from tests.chains.taskworld import CHAIN, OVERVIEW, QUERIES, FakeModel, TaskWorld, gateway_of, good_answer, mined, shop
 from tests.memory_ledger import MemoryLedger
 
@@ -88,8 +89,8 @@ class TestContext:
             {"coupons", "CouponLedger", "redeem_once"},
             {"print_itemised_receipt", "receipt"},
         ]
-        assert [set(context.interface) for context in contexts] == needed
-        assert "Cart" not in contexts[0].interface
+        assert [{need.text for need in context.needs} for context in contexts] == needed
+        assert [need.words() for need in contexts[0].needs] == ["`round_half_even_cents`: function, src/till/prices.py"]
 
     def test_a_passage_of_an_issue_that_shows_the_solution_is_left_out(self, contexts: list[StageContext]) -> None:
         issue = contexts[0].issues[0]
@@ -216,7 +217,7 @@ class TestLeaks:
     def test_names_of_the_interface_may_not_stand_in_the_prose(
         self, chain: TaskChain, contexts: list[StageContext]
     ) -> None:
-        assert "round_half_even_cents" in contexts[0].interface
+        assert "round_half_even_cents" in names_of(contexts[0].needs)
         assert not constructor(leaks_first(99)).query(chain, contexts, 1, "plan").clean
 
     def test_a_later_stage_may_not_be_given_away(self, chain: TaskChain, contexts: list[StageContext]) -> None:
@@ -287,12 +288,6 @@ def test_estimates_count_the_calls_of_a_clean_run(chain: TaskChain, contexts: li
     assert [estimate.calls for estimate in estimates] == [1] * 7
     assert all(estimate.usd and estimate.tokens_in > 500 for estimate in estimates)
     assert model.asked == []
-
-
-def test_the_interface_stands_below_the_query_or_nowhere() -> None:
-    assert full_query("Do it.", ("CouponLedger", "redeem_once")).startswith("Do it.\n\n")
-    assert "`CouponLedger`, `redeem_once`" in full_query("Do it.", ("CouponLedger", "redeem_once"))
-    assert full_query("Do it.", ("CouponLedger",), "paper") == full_query("Do it.", ()) == "Do it."
 
 
 def test_prompts_ship_with_the_package() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from chains.tasks.record import CostRecord, RepositoryRecord, StageRecord, TaskRecord
+from chains.tasks.record import CostRecord, NeedRecord, RepositoryRecord, StageRecord, TaskRecord
 from chains.tasks.swebench import END, START, HarnessTests, eval_script, harness_ids, instance
 from prchain.errors import UsageError
 
@@ -46,7 +46,9 @@ STAGE = StageRecord(
     test_files=("tests/test_cart.py", "tests/test_more.py"),
     outcome="ready",
     query="Do it.",
-    interface=("NEW",),
+    interface=(NeedRecord(kind="constant", text="NEW", path="cart.py"),),
+    unmet=(),
+    needs_of="patch",
     evidence=None,
     findings=(),
 )
@@ -63,6 +65,7 @@ TASK = TaskRecord(
     overview="All of it.",
     findings=(),
     interface_mode="appended",
+    solvable=True,
     stages=(STAGE.model_copy(update={"position": 1}), STAGE),
     prompts={},
     cost=CostRecord(calls=0, tokens_in=0, tokens_out=0, usd=0.0),

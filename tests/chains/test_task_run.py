@@ -25,6 +25,7 @@ from prchain.errors import (
 from prchain.llm.model import Request
 from prchain.llm.price import Price
 from prchain.llm.prompts import Prompt
+from prchain.needs import names_of
 from sql.ledger import SqlLedger
 from sql.tables import ChainStage, LlmCall, Selection, Task, TaskStage
 from tests.chains.taskworld import (
@@ -71,7 +72,7 @@ class TestOutcomes:
         assert [stage.query for stage in draft.stages] == list(QUERIES.values())
         assert all(stage.plan and stage.plan.startswith("why: ") for stage in draft.stages)
         assert draft.stages[0].files == ("src/till/cart.py", "src/till/prices.py")
-        assert "round_half_even_cents" in draft.stages[0].interface
+        assert "round_half_even_cents" in names_of(draft.stages[0].needs)
         assert {finding["severity"] for stage in draft.stages for finding in stage.findings} <= {"warning"}
         ((name, prompts),) = world.rows(Task, "model", "prompts")
         assert name == "fake" and set(json.loads(prompts)) == {"plan", "query", "overview", "again"}
@@ -88,7 +89,7 @@ class TestOutcomes:
         assert any(
             finding["kind"] == "introduced_name" and "CouponLedger" in finding["evidence"] for finding in findings
         )
-        assert rows["draft"].stages[2].files and rows["draft"].stages[2].interface
+        assert rows["draft"].stages[2].files and rows["draft"].stages[2].needs
         assert not [r for r in model.asked if r.purpose == "overview" or r.subject.endswith("/3")]
 
     def test_an_overview_that_leaks_on_is_named(self, world: TaskWorld) -> None:

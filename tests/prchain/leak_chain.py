@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from prchain.git.patches import FilePatch, Hunk
 from prchain.leaks import Finding, Kind, check, stage_facts
+from prchain.needs import Need
 
 SHAS = ("a1b2c3d4e5f60718293a4b5c6d7e8f9001122334", "0f1e2d3c4b5a69788796a5b4c3d2e1f000112233")
 BASE = {"Pool", "connect", "PoolError", "timeout", "drain_all", "MaxIdle"}
@@ -45,7 +46,7 @@ class Pool:
         )
     ],
     BASE,
-    ["handshake_limit"],
+    [Need("name", "handshake_limit")],
 )
 SECOND = stage_facts(
     57, SHAS[1:], [patch("src/net/circuit.py", "class CircuitBreaker:\n    def trip_now(self): ...")], [], BASE

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from prchain.leaks import StageFacts, check, stage_facts
 from prchain.leaks.folding import fold
 from prchain.leaks.vocabulary import is_plain
+from prchain.needs import Need
 from tests.prchain.leak_chain import CHAIN, FILLER, FIRST, PATHS, leaks, patch, warnings
 
 
@@ -183,7 +184,9 @@ def test_compounds_of_english_and_parts_of_a_name_do_not_leak(text: str) -> None
 
 def test_a_name_in_parts_that_stands_in_another_spelling_or_is_told_does_not_leak() -> None:
     assert leaks("Use fast-drain-all for it.") == set()
-    facts = stage_facts(1, [], [patch("a.py", "def round_half_up(x): ...")], [], {"roundHalfUp"}, ["round_half_up"])
+    facts = stage_facts(
+        1, [], [patch("a.py", "def round_half_up(x): ...")], [], {"roundHalfUp"}, [Need("name", "round_half_up")]
+    )
     assert check(FILLER + "Use round-half-up.", [facts], 1, kind="comment", paths_at_base=PATHS) == []
 
 

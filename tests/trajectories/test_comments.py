@@ -16,6 +16,7 @@ from prchain import errors
 from prchain.git import GitRepository
 from prchain.leaks import Finding
 from prchain.llm.model import Request
+from prchain.needs import Need
 from tests.chains.taskworld import QUERIES, FakeModel, gateway_of, shop
 from tests.memory_ledger import MemoryLedger
 from tests.miner.gitworld import Content, World
@@ -159,7 +160,7 @@ def test_what_the_agent_wrote_itself_is_no_secret(hidden: HiddenContent, added: 
 
 
 def test_names_that_the_agent_is_told_are_no_secret(chain: tuple[GitRepository, list[Stage]]) -> None:
-    hidden_content = read_hidden(*chain, {1: ["round_half_even_cents"]})
+    hidden_content = read_hidden(*chain, {1: [Need("name", "round_half_even_cents")]})
     comment = "Nothing calls `round_half_even_cents` where sums are made."
     assert leaks(check(hidden_content)(comment)) == set()
 

@@ -16,7 +16,7 @@ from tests.memory_ledger import MemoryLedger
 from tests.models import FakeModel
 from trajectories.model import Entry, EntryKind
 from trajectories.rollouts.prefix import REPEATS, neutral_overview, prefix_overview, retold
-from trajectories.task import RolloutTask, StageTask, query_with_interface
+from trajectories.task import RolloutTask, StageTask
 
 STAGES = tuple(Stage(n, n, f"b{n}", f"m{n}", "2026-01-01T00:00:00Z") for n in (1, 2, 3))
 TASK = RolloutTask(
@@ -73,10 +73,3 @@ def test_only_queries_that_hold_another_telling_are_retold() -> None:
     details_entry = replace(plain, details={"retold": "New."})
     turn = Entry(2, 1, 1, 1, EntryKind.TURN, "assistant", "Old.")
     assert [entry.content for entry in retold([plain, details_entry, turn])] == ["Old.", "New.", "Old."]
-
-
-def test_a_query_is_told_as_the_export_of_tasks_tells_it() -> None:
-    from chains.tasks.model import full_query
-
-    for names in ((), ("CouponLedger", "redeem_once")):
-        assert query_with_interface("Do it.", names) == full_query("Do it.", names)

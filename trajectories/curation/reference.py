@@ -16,6 +16,7 @@ from prchain.git.output import path_text
 from prchain.git.repository import GitRepository
 from prchain.git.trees import EXECUTABLE, FILE, TreeChange, TreeEntry, TreeStore
 from prchain.leaks import StageFacts, candidate_names, stage_facts
+from prchain.needs import Need
 from prchain.reference import split
 from trajectories.curation.edits import EditedTree
 from trajectories.curation.entities import normalized_path
@@ -49,9 +50,9 @@ class TargetPatch:
 
 
 def target_patch(
-    git: GitRepository, trees: TreeStore, stage: Stage, start: str, interface: Iterable[str] = ()
+    git: GitRepository, trees: TreeStore, stage: Stage, start: str, interface: Collection[Need] = ()
 ) -> TargetPatch:
-    """The reference patch of a stage on the tree `start`. `interface` are the names that the agent is told.
+    """The reference patch of a stage on the tree `start`. `interface` is what the agent is told beside the query.
 
     Raises `ReferenceConflicts` where it does not apply there, `AlreadyDone` where the tree holds it already,
     `Inexpressible` where actions that write text cannot make it, and `GitError`.

@@ -348,7 +348,7 @@ def make_graph(context: GraphContext, unit: GraphUnit, tell: Tell) -> UnitResult
         "decided_by": identity.to_json(),
     }
     try:
-        target = target_patch(chain.git, chain.trees, stage.stage, unit.start, stage.names)
+        target = target_patch(chain.git, chain.trees, stage.stage, unit.start, stage.interface)
     except (CurationError, MergeUnsupported) as error:
         with store.transaction() as tx:
             begin_graph(tx, row)

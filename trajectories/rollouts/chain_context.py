@@ -95,7 +95,7 @@ class ChainContext:
     def hidden(self) -> HiddenContent:
         """The content of the references that must stay hidden; interface names are not hidden."""
         return read_hidden(
-            self.git, self.task.chain.stages, {stage.position: stage.names for stage in self.task.stages}
+            self.git, self.task.chain.stages, {stage.position: stage.interface for stage in self.task.stages}
         )
 
     def workplace(self, stage: StageTask) -> StageWorkplace:

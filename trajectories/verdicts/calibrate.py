@@ -22,6 +22,7 @@ from environments.stages import ChainStages, open_git, read_chain
 from environments.suites.outcomes import PASSED, STATE_BROKEN
 from prchain.errors import BudgetExceeded, ChainGone, GitError
 from prchain.llm.gateway import CostEstimate
+from prchain.needs import full_query, interface_of, parse_needs
 from prchain.progress import SILENT, Progress
 from prchain.runs import TAKEN, RunResult, Tell, UnitResult, run_units
 from prchain.scrub import scrub_mined
@@ -32,7 +33,6 @@ from sql.lock import exclusive_lock
 from sql.outcomes import PROVED, READY
 from sql.store import Store, Transaction
 from sql.tables import StageTests, TaskStage, Trajectory, Verdict
-from trajectories.task import query_with_interface
 from trajectories.verdicts.judge import JUDGE, Case, Judge, Judgement
 from trajectories.verdicts.variants import Variant, variants
 
@@ -350,8 +350,8 @@ def stored_verdicts(tx: Transaction, model: str, prompts: Mapping[str, str]) -> 
 
 def _query(tx: Transaction, chain: ChainStages, position: int) -> str:
     """The query as an agent reads it."""
-    [(query, names)] = tx.rows(TaskStage, "query", "interface", chain_id=chain.id, position=position)
-    return query_with_interface(str(query), json.loads(names))
+    [(query, needs)] = tx.rows(TaskStage, "query", "interface", chain_id=chain.id, position=position)
+    return full_query(str(query), interface_of(parse_needs(needs)))
 
 
 def _result(trial: Trial, judgement: Judgement) -> TrialResult:

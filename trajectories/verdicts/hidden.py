@@ -8,7 +8,7 @@ if the reference has it too.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from environments.stages import Stage
@@ -17,6 +17,7 @@ from prchain.identifiers import identifiers
 from prchain.leaks import Finding, StageFacts, candidate_names, check, stage_facts
 from prchain.leaks.finding import finding
 from prchain.leaks.reading import TextReading
+from prchain.needs import Need
 from prchain.reference import Reference, split
 from trajectories.verdicts.numbers import Value, numbers
 from trajectories.verdicts.patch_text import file_patches
@@ -55,29 +56,29 @@ class HiddenContent:
 
 
 def read_hidden(
-    git: GitRepository, stages: Sequence[Stage], interfaces: Mapping[int, Iterable[str]] | None = None
+    git: GitRepository, stages: Sequence[Stage], interfaces: Mapping[int, Collection[Need]] | None = None
 ) -> HiddenContent:
     """What the stages of a chain hide, read from git; takes some seconds for a large repository.
 
-    `interfaces` maps a position to the names that the agent is told beside the query. Raises `GitError`.
+    `interfaces` maps a position to what the agent is told beside the query. Raises `GitError`.
     """
-    interface_names = interfaces or {}
+    told = interfaces or {}
     patches = git.patches([(stage.base, stage.landed) for stage in stages], context=_CONTEXT_LINES)
     return HiddenContent(
         tuple(
-            _stage(git, stage, patch, interface_names.get(stage.position, ()))
+            _stage(git, stage, patch, told.get(stage.position, ()))
             for stage, patch in zip(stages, patches, strict=True)
         )
     )
 
 
-def _stage(git: GitRepository, stage: Stage, patch: Sequence[FilePatch], interface: Iterable[str]) -> HiddenStage:
+def _stage(git: GitRepository, stage: Stage, patch: Sequence[FilePatch], told: Collection[Need]) -> HiddenStage:
     reference = split(patch)
     names = git.words_at(stage.base, candidate_names(reference.source, reference.test))
     shas = (stage.landed, stage.base)
-    facts = stage_facts(stage.number, shas, reference.source, reference.test, names, interface)
+    facts = stage_facts(stage.number, shas, reference.source, reference.test, names, told)
     # Titles of tests (in some languages) and expected values are literals of the test patch.
-    tests = stage_facts(stage.number, (), reference.test, (), names)
+    tests = stage_facts(stage.number, (), reference.test, (), names, told)
     base_paths = frozenset(git.paths_at(stage.base))
     return HiddenStage(
         facts=replace(facts, literals=facts.literals | tests.literals, prose=facts.prose | tests.prose),

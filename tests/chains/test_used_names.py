@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from chains.tasks.base_names import names_at_base
-from chains.tasks.interface import used_names
+from chains.needs.base_names import names_at_base
+from chains.needs.used_names import used_names
 from prchain.git.patches import FilePatch, Hunk
 from prchain.leaks import candidate_names
 

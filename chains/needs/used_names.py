@@ -1,8 +1,7 @@
-"""A stage's interface: names that its hidden tests use and that only its patch introduces.
+"""Names that hidden tests use and that the patch of the source defines, by pattern, for every language.
 
-An agent cannot guess them, so it gets them separately from the prose. They are found in the code: used by the test
-patch, defined by the source patch, and not defined by the source at B_t (`chains.tasks.base_names`), or not where the
-tests look for them (`chains.tasks.python_uses`).
+Those that the source at B_t defines already are among them (`chains.needs.base_names`); what Python's files say more
+exactly is in `chains.needs.python_uses`.
 """
 
 from __future__ import annotations

@@ -1,0 +1,279 @@
+"""Texts that hidden tests compare with and that only the source patch has: messages, keys, markers.
+
+A text counts where a literal of an assertion, or a `match=` pattern, meets a literal of the source patch, or the fixed
+part of one with placeholders, that no literal of the source at B_t holds. Python is parsed; of other languages the
+lines with an assertion are read.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from re import _constants, _parser  # type: ignore[attr-defined]  # the standard library's own reading of a pattern
+
+from chains.needs.python_source import Reader, Scopes, parsed
+from chains.needs.python_uses import added_lines
+from prchain.git.patches import FilePatch
+from prchain.identifiers import is_code_name
+from prchain.lexing import family_of, lex
+from prchain.needs import Need
+from prchain.scrub import scrub_mined
+
+LONGEST = 200
+"""Characters of a text that a solver is told."""
+_SHORTEST = 3
+_SHORTEST_PART = 6
+"""Characters of a fixed part that a longer literal of a test may hold by no chance, where it has one word."""
+_LONGEST_READ = 2_000
+
+_PLACEHOLDER = re.compile(r"\{\{|\}\}|\{[^{}\n]{0,80}\}|%(?:\(\w+\))?[-#0 +]*[\d*]*(?:\.\d+)?[sdrifgxXeEcav%]")
+_ASSERTING = re.compile(
+    r"(?i)\b(?:assert\w*|expect\w*|should\w*|require\w*|check\w*|panic\w*|t\.(?:error|fatal)\w*|to(?:be|equal|throw|"
+    r"match|contain|have)\w*|equals?|contains|want(?:ed)?|is_err)\b"
+)
+_WORD = re.compile(r"[^\W\d_]{2,}")
+_CODE = re.compile(r"[;{}]\s*$|^\s*(?:def|class|import|from|return|fn|func|const|let|var)\s+\w|\)\s*->|=>|&&|\|\||::")
+_TABLE = re.compile(r"[│┃|].*[│┃|]|[─━]{3}|\+-{2,}\+|\t.*\t")
+
+
+@dataclass(frozen=True, slots=True)
+class _Expected:
+    """What one assertion compares with: a literal as a whole, or the fixed parts of a pattern."""
+
+    text: str
+    parts: tuple[str, ...]
+    tests: tuple[str, ...]
+    direct: bool
+    """Whether it stands in an assertion; else it is an argument of parametrized tests."""
+
+
+def text_needs(
+    source_patch: Sequence[FilePatch],
+    test_patch: Sequence[FilePatch],
+    landed: Reader,
+    base_holds: Callable[[Collection[str]], set[str]],
+) -> Iterator[Need]:
+    """The texts that the added lines of tests compare with and that the source patch adds.
+
+    `base_holds` gives those of some texts that stand in a literal of the source at B_t.
+    """
+    templates = list(_templates(source_patch, landed))
+    met: dict[str, tuple[set[str], set[str]]] = {}
+    for expected in _expected(test_patch, landed):
+        grounds = _meets(expected, templates)
+        if grounds:
+            texts, tests = met.setdefault(expected.text, (set(), set()))
+            texts |= grounds
+            tests |= set(expected.tests)
+    old = base_holds({text for texts, _ in met.values() for text in texts})
+    for text, (grounds, tests) in sorted(met.items()):
+        if not grounds <= old:
+            yield Need("text", text, tests=tuple(sorted(tests)), withheld=_withheld(text))
+
+
+def literals_of(text: str, path: str) -> list[str]:
+    """The string literals of a file: with Python's rules where it parses, neighbours joined; docstrings are none."""
+    tree = parsed(text) if path.endswith(".py") else None
+    if tree is None:
+        return list(lex(text.split("\n"), path).strings)
+    return ["\0".join(parts) for _, parts in _python_literals(tree)]
+
+
+def _withheld(text: str) -> str:
+    if len(text) > LONGEST:
+        return f"longer than {LONGEST} characters"
+    if "\n" in text.strip("\n"):
+        return "several lines"
+    if _CODE.search(text):
+        return "code"
+    if _TABLE.search(text):
+        return "a table"
+    return "holds a secret" if scrub_mined(text) != text else ""
+
+
+def _meets(expected: _Expected, templates: Iterable[tuple[str, ...]]) -> set[str]:
+    """What an expected text has in common with the templates of the source patch: itself where a fixed part holds it,
+    else the fixed parts that it holds."""
+    found: set[str] = set()
+    for parts in templates:
+        if all(any(piece in part for part in parts) for piece in expected.parts):
+            found.add(max(expected.parts, key=len))
+        else:
+            held = [part for part in parts if any(part.strip() in piece for piece in expected.parts)]
+            found.update(part.strip() for part in held if _is_telling(part.strip()))
+    return found
+
+
+def _is_telling(part: str) -> bool:
+    words = len(_WORD.findall(part))
+    return words > 1 or (words == 1 and len(part) >= _SHORTEST_PART and not part.isalpha())
+
+
+def _fixed_parts(text: str) -> tuple[str, ...]:
+    """The parts of a literal between placeholders of `str.format` and ``%``."""
+    return tuple(part for part in _PLACEHOLDER.split(text) if part.strip())
+
+
+def _templates(patches: Sequence[FilePatch], landed: Reader) -> Iterator[tuple[str, ...]]:
+    """The literals that the source patch adds, each as its fixed parts."""
+    for patch in patches:
+        if family_of(patch.path) is None:
+            continue
+        tree = parsed(landed(patch.path)) if patch.path.endswith(".py") else None
+        if tree is None:
+            for value in lex(patch.added, patch.path).strings:
+                if parts := (*_fixed_parts(value[:_LONGEST_READ]),):
+                    yield parts
+            continue
+        added = added_lines(patch)
+        for node, literal in _python_literals(tree):
+            parts = tuple(part for piece in literal for part in _fixed_parts(piece[:_LONGEST_READ]))
+            if parts and not added.isdisjoint(range(node.lineno, (node.end_lineno or node.lineno) + 1)):
+                yield parts
+
+
+def _python_literals(tree: ast.AST) -> Iterator[tuple[ast.expr, tuple[str, ...]]]:
+    """Every string of a tree that is no docstring, as its constant parts."""
+    prose = {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.body
+        and isinstance(node.body[0], ast.Expr)
+    }
+    inside: set[int] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            inside |= {id(it) for it in node.values}
+            yield (
+                node,
+                tuple(it.value for it in node.values if isinstance(it, ast.Constant) and isinstance(it.value, str)),
+            )
+        elif isinstance(node, ast.Constant) and id(node) not in prose | inside:
+            if isinstance(node.value, str):
+                yield node, (node.value,)
+            elif isinstance(node.value, bytes):
+                yield node, (node.value.decode("latin-1"),)
+
+
+def _expected(patches: Sequence[FilePatch], landed: Reader) -> Iterator[_Expected]:
+    for patch in patches:
+        if family_of(patch.path) is None:
+            continue
+        tree = parsed(landed(patch.path)) if patch.path.endswith(".py") else None
+        if tree is not None:
+            yield from _python_expected(tree, patch)
+            continue
+        for line in patch.added:
+            if _ASSERTING.search(line):
+                for value in lex([line], patch.path).strings:
+                    if _counts(value, direct=True):
+                        yield _Expected(value, (value,), (patch.path,), True)
+
+
+def _python_expected(tree: ast.Module, patch: FilePatch) -> Iterator[_Expected]:
+    added, scopes = added_lines(patch), Scopes(tree, patch.path)
+    for node, direct in _asserting(tree):
+        patterns = {id(it) for it in _patterns(node)}
+        for literal, parts in _python_literals(node):
+            if literal.lineno not in added and (literal.end_lineno or 0) not in added:
+                continue
+            tests = tuple(sorted(scopes([literal.lineno])))
+            if id(literal) in patterns:
+                pieces = tuple(piece for part in parts for piece in _literal_runs(part))
+                text = " ... ".join(piece.strip() for piece in pieces)
+                if pieces and _counts(text, direct=direct):
+                    yield _Expected(text, pieces, tests, direct)
+            elif len(parts) == 1 and _counts(parts[0], direct=direct):
+                yield _Expected(parts[0], parts, tests, direct)
+
+
+def _counts(text: str, *, direct: bool) -> bool:
+    """Whether a literal can be one that a solver must be told: no number, no sign alone; of parametrized tests, whose
+    arguments are mostly input, several words."""
+    words = _WORD.findall(text)
+    if len(text.strip()) < _SHORTEST or not words or len(text) > _LONGEST_READ:
+        return False
+    return direct or (len(words) > 1 and not is_code_name(text))
+
+
+def _asserting(tree: ast.Module) -> Iterator[tuple[ast.AST, bool]]:
+    """The parts of a test file whose literals say what is expected, and whether they are assertions."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Assert(test=test):
+                yield test, True
+            case ast.Call(func=ast.Attribute(attr=name)) if name.startswith("assert") or name in _RAISING:
+                yield node, True
+            case ast.Call(func=ast.Name(id=name)) if name.startswith("assert") or name in _RAISING:
+                yield node, True
+            case ast.Call(func=ast.Attribute(attr="parametrize")):
+                yield node, False
+
+
+_RAISING = frozenset(
+    {"raises", "warns", "fail", "deprecated_call", "match", "fnmatch_lines", "RaisesGroup", "RaisesExc"}
+)
+
+
+def _patterns(node: ast.AST) -> Iterator[ast.expr]:
+    """The regular expressions among the arguments of an assertion."""
+    for call in ast.walk(node):
+        if isinstance(call, ast.Call):
+            name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+            yield from (it.value for it in call.keywords if it.arg in ("match", "expected_regex", "msg_regex"))
+            if name in ("match", "search", "fullmatch", "compile") and call.args:
+                yield call.args[0]
+            elif name in ("assertRaisesRegex", "assertWarnsRegex", "assertRegex") and len(call.args) > 1:
+                yield call.args[1]
+
+
+def _literal_runs(pattern: str) -> Iterator[str]:
+    """The runs of plain characters in a regular expression, at any depth of its groups; the whole where it is none."""
+    try:
+        tokens = _parser.parse(pattern)
+    except (re.error, OverflowError, RecursionError):
+        yield pattern
+        return
+    run: list[str] = []
+    for part in _flat(tokens):
+        if part is not None:
+            run.append(part)
+        elif run:
+            yield "".join(run)
+            run = []
+    if run:
+        yield "".join(run)
+
+
+def _flat(tokens: Iterable[tuple[object, object]]) -> Iterator[str | None]:
+    for name, value in tokens:
+        if name is _constants.LITERAL:
+            yield chr(value)  # type: ignore[arg-type]
+        elif name is _constants.SUBPATTERN:
+            yield from _flat(value[3])  # type: ignore[index]
+        elif name is not _constants.AT:
+            yield None
+
+
+def texts_held(
+    texts: Collection[str], files: Iterable[tuple[Collection[str], bytes]], is_source: Callable[[str], bool]
+) -> set[str]:
+    """Those of some texts that a literal of a source file holds; `files` as `GitRepository.text_files` gives them."""
+    held: set[str] = set()
+    words: dict[str, bytes] = {text: max(re.findall(r"\w+", text) or [""], key=len).encode() for text in texts}
+    by_word: dict[bytes, set[str]] = defaultdict(set)
+    for text, word in words.items():
+        by_word[word].add(text)
+    for paths, content in files:
+        path = next(filter(is_source, paths), None)
+        if path is None:
+            continue
+        asked = {text for word, group in by_word.items() if word in content for text in group} - held
+        if asked:
+            values = literals_of(content.decode("utf-8", "replace"), path)
+            held |= {text for text in asked if any(text in value for value in values)}
+    return held

@@ -1,0 +1,150 @@
+"""Modules in Python as values: what they bind, of what kind, with which parameters and members."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from prchain.needs import NeedKind
+
+Reader = Callable[[str], str | None]
+"""From a path of a tree to its text; None where there is none."""
+
+ANYTHING = "*"
+"""Stands among the names of a module that may bind any."""
+
+
+@dataclass(frozen=True, slots=True)
+class PythonModule:
+    """A module that was parsed. Functions and classes of the same name are taken together."""
+
+    bound: frozenset[str] = frozenset()
+    """The names at its top; `ANYTHING` where it cannot be told which."""
+    kinds: dict[str, NeedKind] = field(default_factory=dict)
+    """Name at its top to what it is, of those that it defines itself."""
+    parameters: dict[str, set[str]] = field(default_factory=dict)
+    """Function or class to the names of its parameters."""
+    members: dict[str, dict[str, NeedKind]] = field(default_factory=dict)
+    """Class to its methods and attributes."""
+    bases: dict[str, set[str]] = field(default_factory=dict)
+    """Class to the last words of what it derives from."""
+
+
+def parsed(text: str | None) -> ast.Module | None:
+    """The tree of a module; None where there is none or it does not parse."""
+    try:
+        return None if text is None else ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def python_module(tree: ast.Module) -> PythonModule:
+    """What a parsed module has."""
+    parameters: dict[str, set[str]] = {}
+    members: dict[str, dict[str, NeedKind]] = {}
+    bases: dict[str, set[str]] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            parameters.setdefault(node.name, set()).update(_parameter_names(node.args))
+        elif isinstance(node, ast.ClassDef):
+            own = parameters.setdefault(node.name, set())
+            for inner in node.body:
+                if isinstance(inner, ast.FunctionDef) and inner.name in ("__init__", "__new__"):
+                    own.update(_parameter_names(inner.args))
+                elif isinstance(inner, ast.AnnAssign) and isinstance(inner.target, ast.Name):
+                    own.add(inner.target.id)
+            members.setdefault(node.name, {}).update(_members(node))
+            bases.setdefault(node.name, set()).update(map(_base_name, node.bases))
+    return PythonModule(frozenset(_bound(tree.body)), dict(_kinds(tree.body)), parameters, members, bases)
+
+
+def _base_name(node: ast.expr) -> str:
+    return ast.unparse(node.value if isinstance(node, ast.Subscript) else node).rpartition(".")[2]
+
+
+def _parameter_names(arguments: ast.arguments) -> Iterator[str]:
+    yield from (it.arg for it in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs))
+
+
+def _members(node: ast.ClassDef) -> Iterator[tuple[str, NeedKind]]:
+    for inner in ast.walk(node):
+        match inner:
+            case ast.Attribute(value=ast.Name(id="self" | "cls"), ctx=ast.Store()):
+                yield inner.attr, "attribute"
+    for inner in node.body:
+        match inner:
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                decorators = {ast.unparse(it).rpartition(".")[2] for it in inner.decorator_list}
+                yield inner.name, "attribute" if decorators & {"property", "cached_property", "setter"} else "method"
+            case ast.Assign(targets=targets):
+                yield from ((it.id, "attribute") for it in targets if isinstance(it, ast.Name))
+            case ast.AnnAssign(target=ast.Name(id=name)):
+                yield name, "attribute"
+
+
+def _kinds(body: Iterable[ast.stmt]) -> Iterator[tuple[str, NeedKind]]:
+    for node in body:
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                yield name, "function"
+            case ast.ClassDef(name=name):
+                yield name, "class"
+            case ast.Assign() | ast.AnnAssign():
+                yield from ((name, "constant") for name in _bound([node]) if name.isupper())
+            case ast.If() | ast.Try() | ast.With():
+                for inner in _inner(node):
+                    yield from _kinds(inner)
+
+
+def _bound(body: Iterable[ast.stmt]) -> Iterator[str]:
+    for node in body:
+        match node:
+            case ast.FunctionDef(name="__getattr__"):
+                yield ANYTHING
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                yield name
+            case ast.Import(names=names) | ast.ImportFrom(names=names):
+                for alias in names:
+                    yield alias.asname or alias.name.partition(".")[0]
+            case ast.Assign() | ast.AnnAssign() | ast.AugAssign() | ast.Expr():
+                yield from (
+                    it.id for it in ast.walk(node) if isinstance(it, ast.Name) and isinstance(it.ctx, ast.Store)
+                )
+            case ast.If() | ast.Try() | ast.With() | ast.For() | ast.While():
+                for inner in _inner(node):
+                    yield from _bound(inner)
+
+
+def _inner(node: ast.stmt) -> Iterator[list[ast.stmt]]:
+    for part in ("body", "orelse", "finalbody"):
+        yield getattr(node, part, [])
+    for handler in getattr(node, "handlers", ()):
+        yield handler.body
+
+
+class Scopes:
+    """Which test a line of a test file belongs to."""
+
+    def __init__(self, tree: ast.Module, path: str) -> None:
+        self._tree, self._path = tree, path
+
+    def __call__(self, lines: Iterable[int]) -> set[str]:
+        """The tests of some lines, as `prchain.needs.Need.tests` has them: the whole file where a line is in none."""
+        return {self._of.get(line, self._path) for line in lines}
+
+    @cached_property
+    def _of(self) -> dict[int, str]:
+        found: dict[int, str] = {}
+
+        def visit(body: Iterable[ast.stmt], name: str) -> None:
+            for node in body:
+                if isinstance(node, ast.ClassDef):
+                    visit(node.body, f"{name}::{node.name}")
+                elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test"):
+                    first = min([node.lineno, *(it.lineno for it in node.decorator_list)])
+                    found.update(dict.fromkeys(range(first, (node.end_lineno or first) + 1), f"{name}::{node.name}"))
+
+        visit(self._tree.body, self._path)
+        return found

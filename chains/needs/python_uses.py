@@ -1,0 +1,247 @@
+"""What tests in Python need of the source, by module, class and parameter: names that the same word elsewhere hides.
+
+A repository may have a function `copy` and lack it in the module that tests import it from; a parameter may be new to
+one function and old in another, a method to one class. Whole files are parsed; one that does not parse tells nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
+
+from chains.needs.python_source import ANYTHING, PythonModule, Reader, Scopes, parsed, python_module
+from prchain.git.patches import FilePatch
+from prchain.kinds import FileKind, kind_of
+from prchain.needs import Need, NeedKind
+
+_ROOTS = ("", "src/", "lib/", "python/")
+"""Where packages lie in a repository."""
+_PLAIN_BASES = frozenset({"object", "ABC", "Protocol", "Generic", "Exception", "ValueError", "TypeError", "Enum"})
+"""Classes whose members no test of a repository is about."""
+
+
+def python_needs(
+    test_patch: Sequence[FilePatch],
+    source_paths: Iterable[str],
+    at_base: Reader,
+    landed: Reader,
+    old_paths: Collection[str] = (),
+) -> Iterator[Need]:
+    """What added lines of tests in Python need and is not there at B_t: names of modules of the repository that these
+    do not bind, modules that do not exist, parameters that a function does not have, members that a class that the
+    file names does not have. The same need may come more than once.
+
+    `at_base` and `landed` read B_t and M_t; `source_paths` are those of the source patch, `old_paths` their old ones.
+    """
+    repository = _Modules(at_base, landed)
+    changed = sorted({path for path in source_paths if path.endswith(".py")})
+    before = [repository.of_path(path, at_base) for path in sorted({*changed, *old_paths})]
+    after = {path: module for path in changed if (module := repository.of_path(path, landed)) is not None}
+    parameters = dict(_new_parameters(before, after))
+    members = dict(_new_members(before, after))
+    for patch in test_patch:
+        tree = parsed(landed(patch.path)) if patch.path.endswith(".py") else None
+        if tree is None:
+            continue
+        uses, scopes = _Uses(tree, added_lines(patch)), Scopes(tree, patch.path)
+
+        def need(
+            kind: NeedKind, name: str, owner: str, path: str, lines: Iterable[int], scopes: Scopes = scopes
+        ) -> Need:
+            return Need(kind, name, owner, path, tuple(sorted(scopes(lines))))
+
+        for (place, name), lines in uses.imported.items():
+            if repository.lacks(place, name):
+                yield need(
+                    _kind(name, repository.module(place), after.values()), name, "", repository.path(place), lines
+                )
+        for place, lines in uses.modules.items():
+            if repository.is_new(place):
+                yield need("module", place.rpartition(".")[2], "", repository.path(place), lines)
+        for (function, name), lines in uses.keywords.items():
+            if (function, name) in parameters:
+                yield need("parameter", name, function, parameters[function, name], lines)
+        for name, lines in uses.attributes.items():
+            for owner, kind, path in members.get(name, ()):
+                if owner in uses.named:
+                    yield need(kind, name, owner, path, lines)
+
+
+def _kind(name: str, module: PythonModule | None, changed: Iterable[PythonModule]) -> NeedKind:
+    """What a name of a module is; where the module has it from elsewhere, what it is in a changed one."""
+    found = (it.kinds[name] for it in (module, *changed) if it is not None and name in it.kinds)
+    return next(found, "name")
+
+
+def defined_needs(source_paths: Iterable[str], landed: Reader) -> dict[str, Need]:
+    """Every name that the files of a source patch define at M_t in Python, with its kind and place; the first of each
+    name: functions, classes and constants before members, and these before parameters."""
+    found: dict[str, Need] = {}
+    modules = [(path, parsed(landed(path))) for path in sorted(source_paths) if path.endswith(".py")]
+    read = [(path, python_module(tree)) for path, tree in modules if tree is not None]
+    for path, module in read:
+        for name, kind in module.kinds.items():
+            found.setdefault(name, Need(kind, name, "", path))
+    for path, module in read:
+        for owner, members in module.members.items():
+            for name, kind in members.items():
+                found.setdefault(name, Need(kind, name, owner, path))
+    for path, module in read:
+        for owner, names in module.parameters.items():
+            for name in sorted(names):
+                found.setdefault(name, Need("parameter", name, owner, path))
+    return found
+
+
+def added_lines(patch: FilePatch) -> set[int]:
+    """The numbers that a patch's added lines have in the new file, from 1."""
+    found: set[int] = set()
+    for hunk in patch.hunks:
+        number = hunk.new_start
+        for line in hunk.lines:
+            if line[0] == "+":
+                found.add(number)
+            number += line[0] != "-"
+    return found
+
+
+def _new_parameters(
+    before: Sequence[PythonModule | None], after: dict[str, PythonModule]
+) -> Iterator[tuple[tuple[str, str], str]]:
+    for path, module in reversed(after.items()):
+        for function, names in module.parameters.items():
+            old = {name for it in before if it for name in it.parameters.get(function, ())}
+            yield from (((function, name), path) for name in names - old)
+
+
+def _new_members(
+    before: Sequence[PythonModule | None], after: dict[str, PythonModule]
+) -> Iterator[tuple[str, list[tuple[str, NeedKind, str]]]]:
+    """Name to its classes, kinds and places. A class that derives from one that was not read may have inherited any."""
+    found: dict[str, list[tuple[str, NeedKind, str]]] = defaultdict(list)
+    every = [*filter(None, before), *after.values()]
+    for path, module in after.items():
+        for owner, members in module.members.items():
+            line = _line_of_descent(owner, every)
+            if line is None:
+                continue
+            old = {name for it in before if it for ancestor in line for name in it.members.get(ancestor, ())}
+            for name, kind in members.items():
+                if name not in old and not name.startswith("__"):
+                    found[name].append((owner, kind, path))
+    yield from found.items()
+
+
+def _line_of_descent(owner: str, modules: Sequence[PythonModule]) -> set[str] | None:
+    """A class with all that it derives from; None where one of these stands in none of the modules."""
+    seen: set[str] = set()
+    left = {owner}
+    while left:
+        name = left.pop()
+        bases = [it.bases[name] for it in modules if name in it.bases]
+        if not bases:
+            return None
+        seen.add(name)
+        left |= {base for more in bases for base in more} - seen - _PLAIN_BASES
+    return seen
+
+
+class _Modules:
+    """The modules of the repository, at B_t and at M_t."""
+
+    def __init__(self, at_base: Reader, landed: Reader) -> None:
+        self._at_base, self._landed = at_base, landed
+        self._read: dict[tuple[str, bool], PythonModule | None] = {}
+
+    def of_path(self, path: str, reader: Reader) -> PythonModule | None:
+        """The module in a file; None where there is no such file, or it does not parse."""
+        key = (path, reader is self._landed)
+        if key not in self._read:
+            tree = parsed(reader(path)) if path.endswith(".py") else None
+            self._read[key] = None if tree is None else python_module(tree)
+        return self._read[key]
+
+    def lacks(self, module: str, name: str) -> bool:
+        """Whether a module binds a name at M_t, and did not at B_t."""
+        now, before = (self._of_name(module, reader)[1] for reader in (self._landed, self._at_base))
+        if now is None or name not in now.bound:
+            return False
+        return before is None or not before.bound & {name, ANYTHING}
+
+    def is_new(self, module: str) -> bool:
+        """Whether a module exists at M_t, and did not at B_t."""
+        return self._of_name(module, self._landed)[1] is not None and self._of_name(module, self._at_base)[1] is None
+
+    def module(self, name: str) -> PythonModule | None:
+        """A module at M_t, by its dotted name."""
+        return self._of_name(name, self._landed)[1]
+
+    def path(self, name: str) -> str:
+        """The file of a module at M_t."""
+        return self._of_name(name, self._landed)[0]
+
+    def _of_name(self, module: str, reader: Reader) -> tuple[str, PythonModule | None]:
+        path = module.replace(".", "/")
+        places = [f"{root}{path}{ending}" for root in _ROOTS for ending in (".py", "/__init__.py")]
+        places = [place for place in places if kind_of(place) is FileKind.SOURCE]
+        return next(
+            ((place, found) for place in places if (found := self.of_path(place, reader)) is not None), ("", None)
+        )
+
+
+class _Uses(ast.NodeVisitor):
+    """What the added lines of a test file use, and on which lines."""
+
+    def __init__(self, tree: ast.Module, added: Collection[int]) -> None:
+        self._added = added
+        self._aliases: dict[str, str] = {}
+        self.imported: dict[tuple[str, str], set[int]] = defaultdict(set)
+        """Modules, and names that they have to bind."""
+        self.modules: dict[str, set[int]] = defaultdict(set)
+        self.keywords: dict[tuple[str, str], set[int]] = defaultdict(set)
+        """Names of functions, and of their arguments."""
+        self.attributes: dict[str, set[int]] = defaultdict(set)
+        """Names behind a dot."""
+        self.named: set[str] = set()
+        """Every name that the file uses, on old lines too."""
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                self._aliases |= {it.asname or it.name: it.name for it in node.names}
+            elif isinstance(node, ast.Name):
+                self.named.add(node.id)
+            elif isinstance(node, ast.Attribute):
+                self.named.add(node.attr)
+        self.visit(tree)
+
+    def visit_Import(self, node: ast.Import) -> None:
+        for name in (it.name for it in node.names if self._is_added(node)):
+            self.modules[name].add(node.lineno)
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
+        if self._is_added(node) and node.module and not node.level:
+            self.modules[node.module].add(node.lineno)
+            for it in node.names:
+                self.imported[node.module, it.name].add(node.lineno)
+                self.modules[f"{node.module}.{it.name}"].add(node.lineno)
+
+    def visit_Attribute(self, node: ast.Attribute) -> None:
+        if self._is_added(node):
+            self.attributes[node.attr].add(node.lineno)
+            module = (
+                self._aliases.get(ast.unparse(node.value)) if isinstance(node.value, ast.Name | ast.Attribute) else None
+            )
+            if module is not None:
+                self.imported[module, node.attr].add(node.lineno)
+        self.generic_visit(node)
+
+    def visit_Call(self, node: ast.Call) -> None:
+        if self._is_added(node):
+            function = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            for it in node.keywords:
+                if it.arg is not None and it.value.lineno in self._added:
+                    self.keywords[function, it.arg].add(it.value.lineno)
+        self.generic_visit(node)
+
+    def _is_added(self, node: ast.stmt | ast.expr) -> bool:
+        return any(line in self._added for line in range(node.lineno, (node.end_lineno or node.lineno) + 1))

@@ -1,0 +1,133 @@
+"""The needs of a stage, and which of its patch's names stand at its base."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+
+from chains.needs.asserted_texts import text_needs, texts_held
+from chains.needs.base_names import names_at_base
+from chains.needs.python_source import Reader, Scopes, parsed
+from chains.needs.python_uses import added_lines, defined_needs, python_needs
+from chains.needs.used_names import SHORTEST, used_names
+from prchain.git import FilePatch, GitRepository
+from prchain.identifiers import defined_names, is_code_name
+from prchain.kinds import FileKind, kind_of
+from prchain.leaks import candidate_names
+from prchain.lexing import family_of
+from prchain.needs import Need, NeedKind
+from prchain.reference import Reference
+
+_KEYWORDS: dict[str, NeedKind] = {
+    "fn": "function",
+    "func": "function",
+    "function": "function",
+    "def": "function",
+    "fun": "function",
+    "class": "class",
+    "struct": "class",
+    "enum": "class",
+    "interface": "class",
+    "trait": "class",
+    "record": "class",
+    "const": "constant",
+    "static": "constant",
+    "mod": "module",
+    "namespace": "module",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class StageNeeds:
+    """`standing`: the patch's names that stand at B_t, for the leak check; a name that tests need and that is shaped as
+    one in code is none of them, wherever its word stands. `needs`: what its hidden tests need, each once."""
+
+    standing: frozenset[str]
+    needs: tuple[Need, ...]
+
+
+def stage_needs(repository: GitRepository, base: str, landed: str, reference: Reference) -> StageNeeds:
+    """Look up the needs of a stage between two commits. Raises `GitError`."""
+    at_base, at_landed = _reader(repository, base), _reader(repository, landed)
+    paths = [file.path for file in reference.source]
+    old_paths = [file.old_path for file in reference.source if file.old_path]
+    used = used_names(reference.source, reference.test)
+    candidates = candidate_names(reference.source, reference.test)
+    base_names = names_at_base(repository.text_files(base), candidates, used)
+    exact = [
+        need
+        for need in python_needs(reference.test, paths, at_base, at_landed, old_paths)
+        if len(need.text) >= SHORTEST
+    ]
+    seen = {need.text for need in exact}
+    defined = defined_needs(paths, at_landed)
+    named = [
+        replace(defined.get(name) or _by_words(name, reference.source), tests=_uses_of(name, reference.test, at_landed))
+        for name in sorted(used - base_names.defined - seen)
+    ]
+
+    def base_holds(texts: Collection[str]) -> set[str]:
+        return texts_held(texts, repository.text_files(base), _is_source) if texts else set()
+
+    texts = text_needs(reference.code, reference.test, at_landed, base_holds)
+    needs = _merged([*exact, *named])
+    names = {need.text for need in needs}
+    needs += _merged(need for need in texts if need.text not in names)
+    return StageNeeds(base_names.standing - {name for name in names if is_code_name(name)}, tuple(needs))
+
+
+def _is_source(path: str) -> bool:
+    return kind_of(path) is FileKind.SOURCE and family_of(path) is not None
+
+
+def _merged(needs: Iterable[Need]) -> list[Need]:
+    """Each need once, with the tests of all, by kind and name."""
+    tests: dict[Need, set[str]] = {}
+    for need in needs:
+        tests.setdefault(replace(need, tests=()), set()).update(need.tests)
+    found = (replace(need, tests=tuple(sorted(mine))) for need, mine in tests.items())
+    return sorted(found, key=lambda need: (need.kind == "text", need.text, need.owner, need.path))
+
+
+def _by_words(name: str, patches: Sequence[FilePatch]) -> Need:
+    """A name's kind and place by the line that defines it, of languages that are not parsed."""
+    pattern = re.compile(rf"\b({'|'.join(_KEYWORDS)})\b!?\s+(?:mut\s+)?(?:\([^()\n]*\)\s*)?{re.escape(name)}\b")
+    path = ""
+    for patch in patches:
+        if name in defined_names(patch.added, patch.path):
+            path = path or patch.path
+            match = pattern.search("\n".join(patch.added))
+            if match is not None:
+                return Need(_KEYWORDS[match[1]], name, "", patch.path)
+    return Need("name", name, "", path)
+
+
+def _uses_of(name: str, patches: Sequence[FilePatch], landed: Reader) -> tuple[str, ...]:
+    """The tests whose added lines hold a name."""
+    word = re.compile(rf"\b{re.escape(name)}\b")
+    return tuple(sorted({test for patch in patches for test in _tests_with(word, patch, landed)}))
+
+
+def _tests_with(word: re.Pattern[str], patch: FilePatch, landed: Reader) -> Iterator[str]:
+    if not any(map(word.search, patch.added)):
+        return
+    text = landed(patch.path) if patch.path.endswith(".py") else None
+    tree = parsed(text)
+    if text is None or tree is None:
+        yield patch.path
+        return
+    lines = text.split("\n")
+    hits = [number for number in added_lines(patch) if number <= len(lines) and word.search(lines[number - 1])]
+    yield from Scopes(tree, patch.path)(hits)
+
+
+def _reader(repository: GitRepository, commit: str) -> Reader:
+    blobs = repository.blobs_at(commit)
+
+    @cache
+    def read(path: str) -> str | None:
+        return repository.blob(blobs[path]).decode("utf-8", "replace") if path in blobs else None
+
+    return read

@@ -1,0 +1,106 @@
+"""Texts that tests compare with and only the source patch has."""
+
+from __future__ import annotations
+
+import pytest
+
+from chains.needs.asserted_texts import literals_of, text_needs, texts_held
+from prchain.git.patches import FilePatch, Hunk
+from prchain.needs import Need
+
+
+def patch(path: str, text: str) -> FilePatch:
+    return FilePatch(path, hunks=(Hunk(0, 0, 1, 1, "", tuple(f"+{line}" for line in text.splitlines())),))
+
+
+def needs(source: str, test: str, base: str = "", suffix: str = "py") -> list[Need]:
+    paths = {f"src/a.{suffix}": source, f"tests/test_a.{suffix}": test}
+    files = [(["src/a.py"], base.encode()), (["tests/a.py"], b"'cookie is too large'")]
+    return list(
+        text_needs(
+            [patch(f"src/a.{suffix}", source)],
+            [patch(f"tests/test_a.{suffix}", test)],
+            paths.get,
+            lambda texts: texts_held(texts, files, lambda path: path.startswith("src/")),
+        )
+    )
+
+
+def texts(source: str, test: str, base: str = "", suffix: str = "py") -> list[str]:
+    return [need.text for need in needs(source, test, base, suffix)]
+
+
+MESSAGE = "raise ValueError(f'cookie {key!r} is too large: {size} bytes')\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "test", "expected"),
+    [
+        (MESSAGE, "assert 'is too large' in str(error)\n", ["is too large"]),
+        (MESSAGE, "with pytest.raises(ValueError, match='is too large'): f()\n", ["is too large"]),
+        (
+            MESSAGE,
+            "with pytest.raises(ValueError, match=r'^cookie .* is too large: \\d+'): f()\n",
+            ["cookie ... is too large:"],
+        ),
+        (MESSAGE, "assert str(error) == \"cookie 'a' is too large: 9 bytes\"\n", ["cookie 'a' is too large: 9 bytes"]),
+        (
+            "x = 'size %s exceeds the limit' % n\n",
+            "assert e == 'size 9 exceeds the limit'\n",
+            ["size 9 exceeds the limit"],
+        ),
+        ("x = 'size {} exceeds it'.format(n)\n", "self.assertEqual(e, 'size 9 exceeds it')\n", ["size 9 exceeds it"]),
+        ("raise E(\n    'one long '\n    'message'\n)\n", "assert 'long message' in e\n", ["long message"]),
+        ("x = 'websocket.close'\n", "assert kind == 'websocket.close'\n", ["websocket.close"]),
+        ("x = b'closing now'\n", "assert data == b'closing now'\n", ["closing now"]),
+        (MESSAGE, "@pytest.mark.parametrize('e', ['is too large'])\ndef test_a(e): ...\n", ["is too large"]),
+        # What no assertion looks at, what the source does not say, docstrings, numbers and single letters are none.
+        (MESSAGE, "x = 'is too large'\n", []),
+        (MESSAGE, "assert e == 'is too small'\n", []),
+        ('def f():\n    """It is too large."""\n', "assert 'is too large' in e\n", []),
+        ("x = '12345'\n", "assert e == '12345'\n", []),
+        ("x = 'a'\n", "assert e == 'a'\n", []),
+        ("x = 'size'\n", "@pytest.mark.parametrize('e', ['size'])\ndef test_a(e): ...\n", []),
+        ("x = f'a {y} b'\n", "assert e == 'a word and b'\n", []),
+    ],
+)
+def test_a_text_counts_where_an_assertion_meets_the_source(source: str, test: str, expected: list[str]) -> None:
+    assert texts(source, test) == expected
+
+
+def test_a_text_that_the_source_at_the_base_holds_is_known() -> None:
+    test = "assert 'is too large' in e\n"
+    assert texts(MESSAGE, test, "x = 'header is too large'\n") == []
+    assert texts(MESSAGE, test, "x = ('header is '\n 'too large')\n") == []
+    assert texts(MESSAGE, test, "# the cookie is too large\n") == ["is too large"]
+
+
+def test_other_languages_are_read_by_line() -> None:
+    assert texts('panic("no room is left");\n', 'assert_eq!(e, "no room is left");\n', suffix="rs") == [
+        "no room is left"
+    ]
+    assert texts('throw new Error("no room");\n', 'expect(f).toThrow("no room");\n', suffix="ts") == ["no room"]
+    assert texts('throw new Error("no room");\n', 'const x = "no room";\n', suffix="ts") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("word " * 60, "longer than 200 characters"),
+        ("first line\\nsecond line", "several lines"),
+        ("def found(x): return x", "code"),
+        ("| name | size |", "a table"),
+        ("is left out", ""),
+    ],
+)
+def test_long_texts_code_and_tables_are_withheld(text: str, reason: str) -> None:
+    assert [need.withheld for need in needs(f"x = '{text}'\n", f"assert e == '{text}'\n")] == [reason]
+
+
+def test_a_text_knows_the_tests_that_use_it() -> None:
+    test = "class TestA:\n    def test_b(self):\n        assert 'is too large' in e\n\nassert 'is too large' in e\n"
+    assert [need.tests for need in needs(MESSAGE, test)] == [("tests/test_a.py", "tests/test_a.py::TestA::test_b")]
+
+
+def test_literals_of_a_file_that_does_not_parse_are_read_by_pattern() -> None:
+    assert literals_of("def (\nx = 'one two'\n", "a.py") == ["one two"]
