@@ -120,7 +120,7 @@ def full_query(query: str, told: Sequence[Need]) -> str:
         )
     if texts:
         parts.append(
-            "Texts that these tests compare with, to be used word for word (between the quotes):\n"
+            "Texts that these tests use or compare with, word for word; `...` stands for any text:\n"
             + "\n".join(f"- {line}" for line in dict.fromkeys(texts))
         )
     return "\n\n".join(parts)

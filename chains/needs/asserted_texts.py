@@ -1,8 +1,9 @@
-"""Texts that hidden tests compare with and that only the source patch has: messages, keys, markers.
+"""Texts that hidden tests use and that only the source patch has: messages, keys, options, markers.
 
 A text counts where a literal of an assertion, or a `match=` pattern, meets a literal of the source patch, or the fixed
-part of one with placeholders, that no literal of the source at B_t holds. Python is parsed; of other languages the
-lines with an assertion are read.
+part of one with placeholders, that no literal of the source at B_t holds; and where any literal of the tests that is
+shaped as a key (an option of a command, a variable of the environment, a field) is such a literal as a whole. Python is
+parsed; of other languages the lines with an assertion are read.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from re import _constants, _parser  # type: ignore[attr-defined]  # the standard library's own reading of a pattern
+from typing import Literal
 
 from chains.needs.python_source import Reader, Scopes, parsed
 from chains.needs.python_uses import added_lines
@@ -34,9 +36,14 @@ _ASSERTING = re.compile(
     r"(?i)\b(?:assert\w*|expect\w*|should\w*|require\w*|check\w*|panic\w*|t\.(?:error|fatal)\w*|to(?:be|equal|throw|"
     r"match|contain|have)\w*|equals?|contains|want(?:ed)?|is_err)\b"
 )
+_KEY = re.compile(r"(?=.{4,80}$)-{0,2}[^\W\d_]\w*(?:[-_.:/]+\w+)+=?|--[^\W\d_]\w{2,80}|[A-Z]{4,80}")
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _CODE = re.compile(r"[;{}]\s*$|^\s*(?:def|class|import|from|return|fn|func|const|let|var)\s+\w|\)\s*->|=>|&&|\|\||::")
 _TABLE = re.compile(r"[│┃|].*[│┃|]|[─━]{3}|\+-{2,}\+|\t.*\t")
+
+
+_Use = Literal["assertion", "argument", "key"]
+"""What a literal of a test is: of an assertion, of a parametrized test, or any that is shaped as a key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +53,7 @@ class _Expected:
     text: str
     parts: tuple[str, ...]
     tests: tuple[str, ...]
-    direct: bool
-    """Whether it stands in an assertion; else it is an argument of parametrized tests."""
+    use: _Use
 
 
 def text_needs(
@@ -62,8 +68,9 @@ def text_needs(
     """
     templates = list(_templates(source_patch, landed))
     met: dict[str, tuple[set[str], set[str]]] = {}
+    wholes = {parts[0] for parts in templates if len(parts) == 1}
     for expected in _expected(test_patch, landed):
-        grounds = _meets(expected, templates)
+        grounds = {expected.text} & wholes if expected.use == "key" else _meets(expected, templates)
         if grounds:
             texts, tests = met.setdefault(expected.text, (set(), set()))
             texts |= grounds
@@ -168,15 +175,15 @@ def _expected(patches: Sequence[FilePatch], landed: Reader) -> Iterator[_Expecte
             yield from _python_expected(tree, patch)
             continue
         for line in patch.added:
-            if _ASSERTING.search(line):
-                for value in lex([line], patch.path).strings:
-                    if _counts(value, direct=True):
-                        yield _Expected(value, (value,), (patch.path,), True)
+            use: _Use = "assertion" if _ASSERTING.search(line) else "key"
+            for value in lex([line], patch.path).strings:
+                if _counts(value, use):
+                    yield _Expected(value, (value,), (patch.path,), use)
 
 
 def _python_expected(tree: ast.Module, patch: FilePatch) -> Iterator[_Expected]:
     added, scopes = added_lines(patch), Scopes(tree, patch.path)
-    for node, direct in _asserting(tree):
+    for node, use in _asserting(tree):
         patterns = {id(it) for it in _patterns(node)}
         for literal, parts in _python_literals(node):
             if literal.lineno not in added and (literal.end_lineno or 0) not in added:
@@ -185,33 +192,36 @@ def _python_expected(tree: ast.Module, patch: FilePatch) -> Iterator[_Expected]:
             if id(literal) in patterns:
                 pieces = tuple(piece for part in parts for piece in _literal_runs(part))
                 text = " ... ".join(piece.strip() for piece in pieces)
-                if pieces and _counts(text, direct=direct):
-                    yield _Expected(text, pieces, tests, direct)
-            elif len(parts) == 1 and _counts(parts[0], direct=direct):
-                yield _Expected(parts[0], parts, tests, direct)
+                if pieces and _counts(text, use):
+                    yield _Expected(text, pieces, tests, use)
+            elif len(parts) == 1 and _counts(parts[0], use):
+                yield _Expected(parts[0], parts, tests, use)
 
 
-def _counts(text: str, *, direct: bool) -> bool:
+def _counts(text: str, use: _Use) -> bool:
     """Whether a literal can be one that a solver must be told: no number, no sign alone; of parametrized tests, whose
     arguments are mostly input, several words."""
+    if use == "key":
+        return _KEY.fullmatch(text) is not None and _WORD.search(text) is not None
     words = _WORD.findall(text)
     if len(text.strip()) < _SHORTEST or not words or len(text) > _LONGEST_READ:
         return False
-    return direct or (len(words) > 1 and not is_code_name(text))
+    return use == "assertion" or (len(words) > 1 and not is_code_name(text))
 
 
-def _asserting(tree: ast.Module) -> Iterator[tuple[ast.AST, bool]]:
-    """The parts of a test file whose literals say what is expected, and whether they are assertions."""
+def _asserting(tree: ast.Module) -> Iterator[tuple[ast.AST, _Use]]:
+    """The parts of a test file whose literals may be needed, and what these are."""
+    yield tree, "key"
     for node in ast.walk(tree):
         match node:
             case ast.Assert(test=test):
-                yield test, True
+                yield test, "assertion"
             case ast.Call(func=ast.Attribute(attr=name)) if name.startswith("assert") or name in _RAISING:
-                yield node, True
+                yield node, "assertion"
             case ast.Call(func=ast.Name(id=name)) if name.startswith("assert") or name in _RAISING:
-                yield node, True
+                yield node, "assertion"
             case ast.Call(func=ast.Attribute(attr="parametrize")):
-                yield node, False
+                yield node, "argument"
 
 
 _RAISING = frozenset(

@@ -7,6 +7,7 @@ one function and old in another, a method to one class. Whole files are parsed; 
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
@@ -17,6 +18,7 @@ from prchain.needs import Need, NeedKind
 
 _ROOTS = ("", "src/", "lib/", "python/")
 """Where packages lie in a repository."""
+_DOTTED = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*){1,8}")
 _PLAIN_BASES = frozenset({"object", "ABC", "Protocol", "Generic", "Exception", "ValueError", "TypeError", "Enum"})
 """Classes whose members no test of a repository is about."""
 
@@ -234,6 +236,12 @@ class _Uses(ast.NodeVisitor):
             if module is not None:
                 self.imported[module, node.attr].add(node.lineno)
         self.generic_visit(node)
+
+    def visit_Constant(self, node: ast.Constant) -> None:
+        # What a test replaces or loads by its dotted name.
+        if isinstance(node.value, str) and _DOTTED.fullmatch(node.value) and node.lineno in self._added:
+            module, _, name = node.value.rpartition(".")
+            self.imported[module, name].add(node.lineno)
 
     def visit_Call(self, node: ast.Call) -> None:
         if self._is_added(node):

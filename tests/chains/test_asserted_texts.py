@@ -54,6 +54,9 @@ MESSAGE = "raise ValueError(f'cookie {key!r} is too large: {size} bytes')\n"
         ("x = 'websocket.close'\n", "assert kind == 'websocket.close'\n", ["websocket.close"]),
         ("x = b'closing now'\n", "assert data == b'closing now'\n", ["closing now"]),
         (MESSAGE, "@pytest.mark.parametrize('e', ['is too large'])\ndef test_a(e): ...\n", ["is too large"]),
+        ("o = option('--max-size')\n", "run(['--max-size', '3'])\n", ["--max-size"]),
+        ("x = env['APP_MODE']\n", "set('APP_MODE', 1)\n", ["APP_MODE"]),
+        ("x = 'a/b --max-size'\n", "run(['--max-size', '3'])\n", []),
         # What no assertion looks at, what the source does not say, docstrings, numbers and single letters are none.
         (MESSAGE, "x = 'is too large'\n", []),
         (MESSAGE, "assert e == 'is too small'\n", []),

@@ -37,6 +37,7 @@ def names(base: dict[str, str], landed: dict[str, str], test: str, *, old: str =
         ({"a.py": "x = 1\n"}, {"a.py": "def now(): ...\n"}, "import a as b\n\nb.now()\n", {"now"}),
         ({}, {"a/fresh.py": "def now(): ...\n"}, "from a.fresh import now\n", {"fresh", "now"}),
         ({"a/__init__.py": ""}, {"a/__init__.py": "", "a/fresh.py": ""}, "from a import fresh\n", {"fresh"}),
+        ({"a/io.py": ""}, {"a/io.py": "def now(): ...\n"}, "patch('a.io.now')\n", {"now"}),
         # What cannot be told is not guessed.
         ({"a.py": "from b import *\n"}, {"a.py": "from b import *\ndef now(): ...\n"}, "from a import now\n", set()),
         ({"a.py": "def (\n"}, {"a.py": "def (\nnow\n"}, "from a import now\n", set()),

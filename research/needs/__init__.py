@@ -1,0 +1,1 @@
+"""What hidden tests need, over the stages of real repositories."""
