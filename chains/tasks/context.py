@@ -14,8 +14,9 @@ from chains.edges.patches import CONTEXT
 from chains.needs.stage_needs import stage_needs
 from chains.tasks.excerpt import file_texts
 from chains.tasks.model import LocatedFinding, SelectedStage, TaskChain
-from chains.tasks.texts import IssueText, PullTexts, read_texts
+from chains.tasks.texts import IssueText, PullTexts, read_links, read_texts
 from prchain.git import GitRepository
+from prchain.identifiers import defined_names
 from prchain.leaks import Finding, StageFacts, check, stage_facts
 from prchain.needs import Need, interface_of, names_of
 from prchain.reference import Reference, split
@@ -37,6 +38,8 @@ class StageContext:
     needs: tuple[Need, ...]
     """What its hidden tests need and its base does not have."""
     facts: StageFacts
+    link: str = ""
+    """Why it follows the stage before, in words; empty for the first stage."""
     issues: tuple[str, ...] = ()
     """The issues it closes, without passages that leak."""
     issue_findings: tuple[LocatedFinding, ...] = ()
@@ -64,20 +67,26 @@ class StageContext:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The names that the patch introduces, sorted, without those only in scrubbed passages: parts of keys."""
-        texts = (*self.source_texts.values(), *self.test_texts.values())
-        visible_words = {word for text in texts for word in _WORD.findall(text)}
-        return tuple(sorted(name for name in self.facts.introduced if visible_words.issuperset(_WORD.findall(name))))
+        """The names that the source patch defines and that stand nowhere at B_t, sorted, without those only in scrubbed
+        passages: parts of keys."""
+        visible_words = {word for text in self.source_texts.values() for word in _WORD.findall(text)}
+        defined = {name for file in self.reference.source for name in defined_names(file.added, file.path)}
+        introduced = self.facts.introduced & defined
+        return tuple(sorted(name for name in introduced if visible_words.issuperset(_WORD.findall(name))))
 
 
 def read_chain(store: Store, repository: GitRepository, chain: TaskChain) -> list[StageContext]:
     """The contexts of a chain's stages, first to last. Raises `GitError` and `StoreError`."""
     with store.reading() as tx:
-        texts = [read_texts(tx, chain.repository_id, stage.number, stage.landed_sha) for stage in chain.stages]
+        texts: list[PullTexts] = []
+        for stage in chain.stages:
+            known = {sha for earlier in texts for sha in earlier.shas}
+            texts.append(read_texts(tx, chain.repository_id, stage.number, stage.landed_sha, known))
+        links = read_links(tx, chain)
     pairs = [(stage.base_sha, stage.landed_sha) for stage in chain.stages]
     patches = repository.patches(pairs, context=CONTEXT)
     stages = [
-        _stage(repository, stage, pull_texts, split(patch))
+        _stage(repository, stage, pull_texts, split(patch), links.get(stage.position, ""))
         for stage, pull_texts, patch in zip(chain.stages, texts, patches, strict=True)
     ]
     # An issue may use the names of the interface, which the agent gets anyway; the prose written from it may not.
@@ -85,7 +94,9 @@ def read_chain(store: Store, repository: GitRepository, chain: TaskChain) -> lis
     return [_with_issues(stage, facts) for stage in stages]
 
 
-def _stage(repository: GitRepository, stage: SelectedStage, texts: PullTexts, reference: Reference) -> StageContext:
+def _stage(
+    repository: GitRepository, stage: SelectedStage, texts: PullTexts, reference: Reference, link: str
+) -> StageContext:
     found = stage_needs(repository, stage.base_sha, stage.landed_sha, reference)
     # The prose never has the names that hidden tests need, so the facts exempt none; they stand below it. Their texts
     # cannot be said by their purpose, so these may stand in both.
@@ -103,6 +114,7 @@ def _stage(repository: GitRepository, stage: SelectedStage, texts: PullTexts, re
         reference=reference,
         paths_at_base=frozenset(repository.paths_at(stage.base_sha)),
         needs=found.needs,
+        link=link,
         facts=facts,
     )
 

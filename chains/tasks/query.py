@@ -22,6 +22,7 @@ from prchain.leaks import Finding, check, leak_words, leaking, until_clean
 from prchain.llm.gateway import CostEstimate, Gateway, Question
 from prchain.llm.model import Message
 from prchain.llm.prompts import Fence, Prompt, load_prompt
+from prchain.needs import interface_of
 from prchain.scrub import scrub_mined
 
 REPEATS = 3
@@ -33,11 +34,13 @@ HALVINGS = 2
 
 PLAN, QUERY, OVERVIEW = "plan", "query", "overview"
 """Purposes of the calls."""
-_PROMPTS = (PLAN, QUERY, OVERVIEW, "again")
+_MATERIAL = "material"
+_PROMPTS = (_MATERIAL, PLAN, QUERY, OVERVIEW, "again")
 
 _MIN_PATCH = 100
 """A limit for patches, in characters, below which nothing is cut any more."""
 _TITLE_LIMIT = 500
+_NONE = "(none)"
 _NAMES_SHOWN = 300
 _FILES_SHOWN = 200
 _REJECTED_LIMIT = 6_000
@@ -121,14 +124,23 @@ class QueryConstructor:
         )
 
     def query(
-        self, chain: TaskChain, contexts: Sequence[StageContext], position: int, plan: str, start: int = 0
+        self,
+        chain: TaskChain,
+        contexts: Sequence[StageContext],
+        position: int,
+        plan: str,
+        earlier: Sequence[str] = (),
+        start: int = 0,
     ) -> CheckedText:
-        """The query of the stage at a 1-based position, from attempt `start` on. Raises `LlmError`."""
+        """The query of the stage at a 1-based position, from attempt `start` on. Raises `LlmError`.
+
+        `earlier` are the queries of the stages before it, first to last.
+        """
         context = contexts[position - 1]
         facts = [context.facts for context in contexts]
 
         def messages(limits: ExcerptLimits) -> tuple[Message, ...]:
-            return self._query_messages(chain, context, plan, limits)
+            return self._query_messages(chain, context, plan, earlier, limits)
 
         def findings(text: str) -> list[Finding]:
             return check(text, facts, position, kind="query", paths_at_base=context.paths_at_base)
@@ -141,10 +153,9 @@ class QueryConstructor:
     ) -> CheckedText:
         """The overview of a chain whose queries are written. Raises `LlmError`."""
         facts = [context.facts for context in contexts]
-        titles = [context.texts.title for context in contexts]
 
         def messages(limits: ExcerptLimits) -> tuple[Message, ...]:
-            return self._overview_messages(chain, titles, queries, limits)
+            return self._overview_messages(chain, contexts, queries, limits)
 
         def findings(text: str) -> list[Finding]:
             return check(text, facts, 0, kind="overview", paths_at_base=contexts[0].paths_at_base)
@@ -161,11 +172,12 @@ class QueryConstructor:
         for position, attempt in starts.items():
             context = contexts[position - 1]
             yield self._gateway.estimate(self._plan_question(chain, context, self._limits, attempt // ROUND), PlanReply)
-            messages = self._query_messages(chain, context, "x" * _TYPICAL_PLAN, self._limits)
+            earlier = ["x" * _TYPICAL_QUERY] * (position - 1)
+            messages = self._query_messages(chain, context, "x" * _TYPICAL_PLAN, earlier, self._limits)
             subject = stage_subject(chain.id, position)
             yield self._gateway.estimate(self._question(QUERY, subject, messages, attempt), QueryReply)
         texts = ["x" * _TYPICAL_QUERY] * len(contexts)
-        messages = self._overview_messages(chain, [context.texts.title for context in contexts], texts, self._limits)
+        messages = self._overview_messages(chain, contexts, texts, self._limits)
         yield self._gateway.estimate(
             self._question(OVERVIEW, overview_subject(chain.id), messages, start), OverviewReply
         )
@@ -227,6 +239,40 @@ class QueryConstructor:
         return Question(purpose=purpose, subject=subject, prompt=prompt, messages=messages, attempt=attempt)
 
     def _plan_question(self, chain: TaskChain, context: StageContext, limits: ExcerptLimits, round_: int) -> Question:
+        fence, start = self._material(chain, context, limits)
+        request = self._prompts[PLAN].render(nonce=fence.nonce)
+        messages = _joined(start, request)
+        return self._question(PLAN, stage_subject(chain.id, context.stage.position), messages, round_)
+
+    def _query_messages(
+        self, chain: TaskChain, context: StageContext, plan: str, earlier: Sequence[str], limits: ExcerptLimits
+    ) -> tuple[Message, ...]:
+        # Paths that exist before the work, with the old path of a renamed file; new paths only where there is no other.
+        paths = context.facts.paths
+        files = [path for path in paths if path in context.paths_at_base] or list(paths)
+        own = {
+            "plan": plan,
+            "files": cut(scrub_mined("\n".join(files[:_FILES_SHOWN])), limits.body),
+            "names": cut(", ".join(context.names[:_NAMES_SHOWN]), limits.body),
+            "interface": cut("\n".join(need.words() for need in interface_of(context.needs)), limits.body),
+            "link": context.link,
+            "earlier": "\n\n".join(excerpts(list(earlier), limits.issues)),
+        }
+        fence, start = self._material(chain, context, limits, unlike=tuple(own.values()))
+        own_fence = Fence(fence.nonce, *own.values())
+        request = self._prompts[QUERY].render(
+            own_nonce=own_fence.nonce,
+            position=context.stage.position,
+            count=len(chain.stages),
+            **{label: own_fence(label, text.strip() or _NONE) for label, text in own.items()},
+        )
+        return _joined(start, request)
+
+    def _material(
+        self, chain: TaskChain, context: StageContext, limits: ExcerptLimits, unlike: Sequence[str] = ()
+    ) -> tuple[Fence, tuple[Message, ...]]:
+        """What the requests for a stage's plan and for its query begin with, the same for both: an endpoint's cache of
+        prefixes serves it for every request but the first."""
         texts = context.texts
         material = {
             "title": cut(texts.title, _TITLE_LIMIT),
@@ -237,43 +283,34 @@ class QueryConstructor:
             "patch": patch_excerpt(context.source_texts, limits.patch),
             "tests": patch_excerpt(context.test_texts, limits.tests),
         }
-        messages = self._render(PLAN, material, repository=chain.full_name)
-        return self._question(PLAN, stage_subject(chain.id, context.stage.position), messages, round_)
-
-    def _query_messages(
-        self, chain: TaskChain, context: StageContext, plan: str, limits: ExcerptLimits
-    ) -> tuple[Message, ...]:
-        texts = context.texts
-        # Paths that exist before the work, with the old path of a renamed file; new paths only where there is no other.
-        paths = context.facts.paths
-        files = [path for path in paths if path in context.paths_at_base] or list(paths)
-        material = {
-            "title": cut(texts.title, _TITLE_LIMIT),
-            "description": cut(texts.body, limits.body),
-            "issues": "\n\n".join(excerpts(context.issues, limits.issues)),
-            "patch": patch_excerpt(context.source_texts, limits.patch),
-            "plan": plan,
-            "files": cut(scrub_mined("\n".join(files[:_FILES_SHOWN])), limits.body),
-            "names": cut(", ".join(context.names[:_NAMES_SHOWN]), limits.body),
-        }
-        return self._render(QUERY, material, repository=chain.full_name)
+        fence = Fence(*material.values(), unlike=unlike)
+        return fence, self._render(_MATERIAL, fence, material, repository=chain.full_name)
 
     def _overview_messages(
-        self, chain: TaskChain, titles: Sequence[str], queries: Sequence[str], limits: ExcerptLimits
+        self, chain: TaskChain, contexts: Sequence[StageContext], queries: Sequence[str], limits: ExcerptLimits
     ) -> tuple[Message, ...]:
-        # An overview is written from what an agent may read. Only the titles can leak, and the overview is checked.
+        # An overview is written from what an agent may read. Titles and links can leak, and the overview is checked.
         texts = excerpts(list(queries), limits.patch)
-        stages = "\n\n".join(
-            f"Stage {position}: {cut(title, _TITLE_LIMIT)}\n{text}"
-            for position, (title, text) in enumerate(zip(titles, texts, strict=True), 1)
-        )
-        return self._render(OVERVIEW, {"stages": stages}, repository=chain.full_name, count=len(queries))
-
-    def _render(self, name: str, material: dict[str, str], **variables: object) -> tuple[Message, ...]:
-        """The prompt with its material fenced; empty material is shown as missing."""
+        parts = []
+        for context, text in zip(contexts, texts, strict=True):
+            follows = f"\nfollows: {context.link}" if context.link else ""
+            parts.append(f"Stage {context.stage.position}: {cut(context.texts.title, _TITLE_LIMIT)}{follows}\n{text}")
+        material = {"stages": "\n\n".join(parts)}
         fence = Fence(*material.values())
-        fenced = {label: fence(label, text.strip() or "(none)") for label, text in material.items()}
+        return self._render(OVERVIEW, fence, material, repository=chain.full_name, count=len(queries))
+
+    def _render(self, name: str, fence: Fence, material: dict[str, str], **variables: object) -> tuple[Message, ...]:
+        """The prompt with its material fenced; empty material is shown as missing."""
+        fenced = {label: fence(label, text.strip() or _NONE) for label, text in material.items()}
         return self._prompts[name].render(nonce=fence.nonce, **variables, **fenced)
+
+
+def _joined(start: tuple[Message, ...], request: tuple[Message, ...]) -> tuple[Message, ...]:
+    """A request below the material that its messages end with: one message, as chat templates want the roles to
+    alternate."""
+    *head, last = start
+    [asked] = request
+    return (*head, Message(last.role, f"{last.content}\n\n{asked.content}"))
 
 
 def stage_subject(chain_id: str, position: int) -> str:

@@ -5,17 +5,30 @@ All text goes through `prchain.scrub.scrub_mined`. Comments of bots are left out
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from sqlalchemy import and_, select
 
 from chains.history import display_subject
+from chains.tasks.model import TaskChain
 from prchain.scrub import scrub_mined
 from sql.store import Transaction
-from sql.tables import ClosingReference, Commit, Issue, Landing, PullRequestCommit, PullRequestText
+from sql.tables import (
+    ChainStage,
+    Citation,
+    ClosingReference,
+    Commit,
+    Issue,
+    Landing,
+    PullRequestCommit,
+    PullRequestText,
+)
 
 _MERGE = "Merge pull request"
+_CITATIONS = 3
+"""Places where a pull request cites another one that are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +56,13 @@ class PullTexts:
     """Of its own commits."""
 
 
-def read_texts(tx: Transaction, repository_id: int, number: int, landed_sha: str) -> PullTexts:
-    """The texts of a pull request; where only git was read, title and body come from the landing's message."""
+def read_texts(
+    tx: Transaction, repository_id: int, number: int, landed_sha: str, known: Collection[str] = ()
+) -> PullTexts:
+    """The texts of a pull request; where only git was read, title and body come from the landing's message.
+
+    Commits of `known` are left out: a branch that was begun on another one has the commits of that as well.
+    """
     title = body = None
     discussion: list[tuple[str, str, str]] = []
     columns = ("field", "key", "author_kind", "body", "path", "created_at")
@@ -58,7 +76,7 @@ def read_texts(tx: Transaction, repository_id: int, number: int, landed_sha: str
         elif text.strip() and kind != "Bot":
             label = f"review of {path}" if path else field.replace("_", " ")
             discussion.append((created_at or "", key, f"({label})\n{text}"))
-    own = _own_commits(tx, repository_id, number)
+    own = {sha: text for sha, text in _own_commits(tx, repository_id, number).items() if sha not in known}
     landing = _landing(tx, repository_id, number, landed_sha)
     subject, rest = _split_message(landing)
     messages = dict.fromkeys([*own.values(), landing])
@@ -70,6 +88,26 @@ def read_texts(tx: Transaction, repository_id: int, number: int, landed_sha: str
         issues=tuple(_issues(tx, repository_id, number)),
         shas=tuple(own),
     )
+
+
+def read_links(tx: Transaction, chain: TaskChain) -> dict[int, str]:
+    """Position to why the stage follows the one before, in words: its citations, and the signs for the link."""
+    words: dict[int, str] = {}
+    numbers = {stage.position: stage.number for stage in chain.stages}
+    columns = ("position", "relation", "signs")
+    for position, relation, signs in tx.rows(ChainStage, *columns, chain_id=chain.id):
+        if position - 1 not in numbers:
+            continue
+        pair = {"source": numbers[position], "target": numbers[position - 1]}
+        cited = tx.rows(Citation, "field", "snippet", repository_id=chain.repository_id, counted=True, **pair)
+        lines = [f"{field}: {snippet}" for field, snippet in cited][:_CITATIONS]
+        lines += [
+            f"{sign['sign'].replace('_', ' ')}: {sign['detail']}"
+            for sign in json.loads(signs or "[]")
+            if sign["weight"] > 0 and sign["detail"] and sign["sign"] != relation
+        ]
+        words[position] = scrub_mined("; ".join([(relation or "").replace("_", " "), *lines]).strip("; "))
+    return words
 
 
 def read_title(tx: Transaction, repository_id: int, number: int, landed_sha: str) -> str:

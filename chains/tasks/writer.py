@@ -72,7 +72,8 @@ class TaskWriter:
             if stages and stages[-1].outcome != READY:
                 stages.append(_unreached(context))
             else:
-                stages.append(self._stage(chain, contexts, context.stage.position, earlier))
+                written = [stage.query or "" for stage in stages]
+                stages.append(self._stage(chain, contexts, context.stage.position, earlier, written))
         failed = next((stage for stage in stages if stage.outcome not in {READY, NOT_REACHED}), None)
         if failed is not None:
             reason = f"stage {failed.position}: {failed.reason or failed.outcome}"
@@ -80,7 +81,12 @@ class TaskWriter:
         return self._overview(chain, contexts, stages, earlier)
 
     def _stage(
-        self, chain: TaskChain, contexts: Sequence[StageContext], position: int, earlier: TaskDraft | None
+        self,
+        chain: TaskChain,
+        contexts: Sequence[StageContext],
+        position: int,
+        earlier: TaskDraft | None,
+        written: Sequence[str],
     ) -> StageQuery:
         kept = _ready_stages(earlier).get(position)
         if kept is not None:
@@ -91,7 +97,7 @@ class TaskWriter:
         try:
             plan = self._constructor.plan(chain, context, start // ROUND)
             result = replace(result, plan=plan)
-            checked = self._constructor.query(chain, contexts, position, plan, start)
+            checked = self._constructor.query(chain, contexts, position, plan, written, start)
         except LlmError as error:
             return replace(
                 result, outcome=error.name, reason=scrub_mined(str(error)), attempts=_next_start(error, start)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -155,7 +156,7 @@ class TestHappyPath:
             f"{chain.id}/1",
             f"{chain.id}/overview",
         ]
-        assert set(maker.prompts) == {"plan", "query", "overview", "again"}
+        assert set(maker.prompts) == {"material", "plan", "query", "overview", "again"}
 
     def test_the_prompts_hold_what_they_are_for(self, chain: TaskChain, contexts: list[StageContext]) -> None:
         model = FakeModel()
@@ -167,9 +168,36 @@ class TestHappyPath:
             assert "+def round_half_even_cents(amount):" in text
             assert "jane@example.org" not in text and "ghp_" not in text
         assert "Why even?" in plan and "test_half" in plan and "step 0 of 1" in plan
-        assert "By rounding as banks do." in query and "def test_half" not in query
+        assert "By rounding as banks do." in query and "round_half_even_cents`: function" in query
         assert re.search(r"<<<files \w+\nsrc/till/cart.py\nsrc/till/prices.py\n", query)
         assert re.search(r"<<<names \w+\n.*round_half_even_cents", query)
+
+    def test_plan_and_query_begin_with_the_same_material(self, chain: TaskChain, contexts: list[StageContext]) -> None:
+        model = FakeModel()
+        maker = constructor(model)
+        maker.query(chain, contexts, 2, maker.plan(chain, contexts[1]), [QUERIES[1]])
+        plan, query = ["".join(message.content for message in request.messages) for request in model.asked]
+        shared = "".join(a for a, b in takewhile(lambda pair: pair[0] == pair[1], zip(plan, query, strict=False)))
+        assert "class CouponLedger" in shared and "def test_" in shared
+        assert len(shared) > 0.5 * len(plan)
+
+    def test_a_query_is_written_with_the_earlier_ones_and_what_links_them(
+        self, chain: TaskChain, contexts: list[StageContext]
+    ) -> None:
+        model = FakeModel()
+        maker = constructor(model)
+        maker.query(chain, contexts, 2, "plan", [QUERIES[1]])
+        maker.query(chain, contexts, 1, "plan")
+        later, first = [request.messages[-1].content for request in model.asked]
+        assert QUERIES[1] in later and "stage 2 of 3" in later and "Follow-up to #1" in later
+        assert "<<<earlier" not in first and "<<<link" not in first and "stage 1 of 3" in first
+
+    def test_an_overview_is_written_with_what_links_the_stages(
+        self, chain: TaskChain, contexts: list[StageContext]
+    ) -> None:
+        model = FakeModel()
+        constructor(model).overview(chain, contexts, list(QUERIES.values()))
+        assert "follows: follow up; landing: Follow-up to #1" in model.asked[0].messages[-1].content
 
     def test_new_files_are_not_asked_to_be_named(self, chain: TaskChain, contexts: list[StageContext]) -> None:
         model = FakeModel()
@@ -243,7 +271,7 @@ class TestLeaks:
         maker.query(chain, contexts, 1, "plan")
         maker.query(chain, contexts, 1, "plan")
         assert len(ledger.calls) == ROUND
-        assert maker.query(chain, contexts, 1, "plan", ROUND).attempts == 2 * ROUND
+        assert maker.query(chain, contexts, 1, "plan", start=ROUND).attempts == 2 * ROUND
         assert len(ledger.calls) == 2 * ROUND
 
 
