@@ -336,7 +336,7 @@ def test_a_run_that_was_killed_goes_on_and_pays_nothing_twice(world: TaskWorld, 
 
 def test_a_budget_ends_the_run_and_the_next_one_goes_on(world: TaskWorld) -> None:
     ledger, model = MemoryLedger(), FakeModel(right)
-    first = calibrator(world, gateway_of(model, ledger, budget=0.035, price=PRICED)).run(1)
+    first = calibrator(world, gateway_of(model, ledger, budget=0.027, price=PRICED)).run(1)
     calls = len(model.asked)
     assert not first.done and first.stopped is not None and first.stopped.startswith("the budget of ")
     assert 0 < calls < 2 * CALLS and first.left == 2 - first.stages
