@@ -16,7 +16,7 @@ from chains.tasks.excerpt import ExcerptLimits
 from chains.tasks.model import TaskChain
 from chains.tasks.query import PLAN, QUERY, REPEATS, ROUND, QueryConstructor
 from chains.tasks.rows import read_task_chain
-from chains.tasks.texts import IssueText
+from chains.tasks.texts import IssueText, read_texts
 from prchain.errors import ContextTooLong
 from prchain.git import GitRepository
 from prchain.leaks import Finding, check
@@ -69,6 +69,13 @@ class TestContext:
         assert first.discussion == ("(comment)\nWhy even?",)
         assert first.commits == ("step 0 of 1", "Round as banks do (#1)\n\nHalves of a cent go to the even neighbour.")
         assert len(first.shas) == 1
+
+    def test_commits_of_an_earlier_stage_are_left_out(self, world: TaskWorld, contexts: list[StageContext]) -> None:
+        first = contexts[0]
+        with world.store.reading() as tx:
+            texts = read_texts(tx, 1, first.stage.number, first.stage.landed_sha, known=first.texts.shas)
+        assert texts.commits == ("Round as banks do (#1)\n\nHalves of a cent go to the even neighbour.",)
+        assert texts.shas == ()
 
     def test_texts_are_scrubbed(self, contexts: list[StageContext]) -> None:
         body = contexts[0].texts.body
