@@ -3,7 +3,8 @@
     python -m research.needs --db FILE --mirrors FOLDER [--repository OWNER/NAME] [--most N] [--out CSV]
 
 Takes chains of one stage (strategy ``single``) that change tests, the newest first, of each repository of the database.
-Prints for each repository how many stages need something, what of it cannot be told, and the seconds that it took.
+Prints for each repository how many stages need something, how many of them a name whose word stands somewhere at the
+base, how many need what cannot be told, and the seconds that it took.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from chains.edges.patches import CONTEXT
 from chains.needs.stage_needs import stage_needs
 from prchain.errors import GitError, PrchainError
 from prchain.git import open_mined
-from prchain.needs import unmet
+from prchain.needs import names_of, unmet
 from prchain.reference import split
 from prchain.terminal import say, say_table
 from sql.outcomes import SELECTED
@@ -49,12 +50,14 @@ def main(db: str, mirrors: Path, repository: str | None, most: int, out: Path | 
                     git = open_mined(location, mirrors, host, name)
                     reference = split(next(iter(git.patches([(base, landed)], context=CONTEXT))))
                     needs = stage_needs(git, base, landed, reference).needs
+                    hidden = git.words_at(base, names_of(needs)) if names_of(needs) else set()
                 except GitError as error:
                     counts["unread"] += 1
                     say(f"{name}#{number}: {error}", err=True)
                     continue
                 counts["stages"] += 1
                 counts["with names"] += any(need.kind != "text" for need in needs)
+                counts["by a word hidden"] += bool(hidden)
                 counts["with texts"] += any(need.kind == "text" and not need.withheld for need in needs)
                 counts["not solvable"] += bool(unmet("", needs))
                 lines += [
@@ -70,7 +73,7 @@ def main(db: str, mirrors: Path, repository: str | None, most: int, out: Path | 
             writer.writerows(lines)
 
 
-_COLUMNS = ("stages", "with names", "with texts", "not solvable", "unread")
+_COLUMNS = ("stages", "with names", "by a word hidden", "with texts", "not solvable", "unread")
 
 
 def _stages(store: Store, repository: str | None) -> dict[str, list[tuple[str, str, int, str, str]]]:
