@@ -24,7 +24,7 @@ ACCEPTED_PREFIX = "accepted_prefix"
 TOO_SHORT = "too_short"
 """The first stages were accepted, too few for a chain."""
 REJECTED = "rejected"
-"""The gate refused the last attempt; of a trajectory: at its first stage."""
+"""The gate refused the last attempt; of a trajectory: at its first stage, of a branch: at the first one of its own."""
 UNSCORED = "unscored"
 """There is no verdict: neither accepted nor rejected."""
 STATE_BROKEN = "state_broken"
@@ -77,15 +77,18 @@ def is_passing(error: PrchainError) -> bool:
     return isinstance(error, _RETRIED) or (isinstance(error, SandboxError) and not isinstance(error, ImageMissing))
 
 
-def outcome_of(stages: Sequence[str], *, length: int, min_length: int) -> tuple[str, int]:
+def outcome_of(stages: Sequence[str], *, length: int, min_length: int, shared: int = 0) -> tuple[str, int]:
     """The outcome of an ended trajectory, and how many stages were accepted, counted from the first.
 
-    `stages` are the outcomes of its stages in order, `length` is the chain's. Where the first stage was not accepted,
-    the outcome is that stage's.
+    `stages` are the outcomes of its stages in order, `length` is the chain's; the first `shared` ones were over when it
+    branched off another trajectory. Where the first stage of its own was tried and not accepted, the outcome is that
+    stage's: a branch that adds nothing to the prefix it shares is no second one of it.
     """
     accepted = next((place for place, outcome in enumerate(stages) if outcome != ACCEPTED), len(stages))
     if accepted >= length:
         return ACCEPTED, accepted
+    if 0 < accepted <= shared and stages[accepted] != NOT_REACHED:
+        return stages[accepted], accepted
     if accepted >= min_length:
         return ACCEPTED_PREFIX, accepted
     if accepted:

@@ -23,14 +23,11 @@ from trajectories.rows import StageRow, read_entries, read_stages, read_verdicts
 from trajectories.scaffolds.scaffold import Scaffold
 
 
-def shared(tx: Transaction, identity: Identity, options: RolloutOptions, scaffold: Scaffold) -> RolloutState:
-    """The state that a branch of a stored trajectory begins with.
+def check_parent(tx: Transaction, identity: Identity, options: RolloutOptions, scaffold: Scaffold) -> RolloutOptions:
+    """The options of the trajectory that `identity` branches off.
 
-    The parent of `identity` is a trajectory's id and the last shared step; step 0 shares nothing. A stage whose last
-    step is shared is over if it was accepted; else its last attempt is open again, and its verdict is not copied.
-
-    Raises `StepUnknown`; `UsageError` for `options` that do not fit the conversation, and where the agent's prompts or
-    tools, or the task, have changed: one conversation has one set of them.
+    Raises `StepUnknown` where it is not there, and `UsageError` for `options` that do not fit its conversation, and
+    where the agent's prompts or tools, or the task, have changed: one conversation has one set of them.
     """
     assert identity.parent is not None
     chain_id, (name, step) = identity.chain, identity.parent
@@ -52,6 +49,20 @@ def shared(tx: Transaction, identity: Identity, options: RolloutOptions, scaffol
     if changed and step > 0:
         message = f"trajectory {name} was made with other {', '.join(changed)} than there are now"
         raise UsageError(f"{message}; a branch of it would mix them")
+    return parent_options
+
+
+def shared(tx: Transaction, identity: Identity, options: RolloutOptions, scaffold: Scaffold) -> RolloutState:
+    """The state that a branch of a stored trajectory begins with.
+
+    The parent of `identity` is a trajectory's id and the last shared step; step 0 shares nothing. A stage whose last
+    step is shared is over if it was accepted; else its last attempt is open again, and its verdict is not copied.
+
+    Raises `StepUnknown` and `UsageError` as `check_parent`.
+    """
+    parent_options = check_parent(tx, identity, options, scaffold)
+    assert identity.parent is not None
+    name, step = identity.parent
     entries = read_entries(tx, name)
     shared_entries = _up_to(entries, step)
     if not shared_entries:

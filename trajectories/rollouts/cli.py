@@ -1,10 +1,12 @@
-"""The commands of rollouts: run, list, show, audit."""
+"""The commands of rollouts: run, extend, list, show, audit."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import uuid
+from collections.abc import Mapping, MutableMapping
 from contextlib import closing
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -28,8 +30,10 @@ from trajectories.observers.flags import observer_options, observer_specs
 from trajectories.scaffolds.kinds import SCAFFOLDS
 
 if TYPE_CHECKING:
+    from prchain.llm.gateway import CostEstimate
     from prchain.llm.ledger import Spending
     from trajectories.options import RolloutOptions
+    from trajectories.rollouts.extend import PendingExtensions
     from trajectories.rollouts.forecast import Forecast
     from trajectories.rollouts.run import OutdatedSamples, PendingRollouts, RolloutReport
 
@@ -46,7 +50,8 @@ def rollouts() -> None:
     """
 
 
-def _limit_options(command: Any) -> Any:
+def _limit_options(command: Any, stage_steps: str = "  [default: 100]") -> Any:
+    """Add the options of limits; `stage_steps` is what the help of ``--stage-steps`` says of its default."""
     for name, stands_for in (("chain", "the whole chain"), ("stage", "a stage, all of its attempts together")):
         for unit, kind, source in (
             ("minutes", click.FloatRange(min=0, min_open=True), "of models and tools"),
@@ -54,7 +59,7 @@ def _limit_options(command: Any) -> Any:
             ("tokens", click.IntRange(min=1), "of prompts and replies"),
             ("steps", click.IntRange(min=1), ""),
         ):
-            default = "  [default: 100]" if (name, unit) == ("stage", "steps") else ""
+            default = stage_steps if (name, unit) == ("stage", "steps") else ""
             text = (
                 f"{unit.upper() if unit == 'usd' else unit.capitalize()} {source}".strip()
                 + f" for {stands_for}.{default}"
@@ -248,12 +253,9 @@ def _options(
     from trajectories.model import AgentLimits
     from trajectories.options import MAX_TOKENS, STAGE_STEPS, RolloutOptions
 
-    def limits(of: str, most_steps: int | None) -> AgentLimits:
-        steps, tokens, usd, minutes = (flags.pop(f"{of}_{unit}") for unit in ("steps", "tokens", "usd", "minutes"))
-        return AgentLimits(steps or most_steps, tokens, usd, None if minutes is None else minutes * 60)
-
     own = agent or PurposeSettings()
-    stage, chain = limits("stage", STAGE_STEPS), limits("chain", None)
+    stage = AgentLimits(**{"steps": STAGE_STEPS, **_limits(flags, "stage")})
+    chain = AgentLimits(**_limits(flags, "chain"))
     return RolloutOptions(
         temperature=own.temperature if temperature is None else temperature,
         max_tokens=max_tokens or own.max_tokens or MAX_TOKENS,
@@ -262,6 +264,14 @@ def _options(
         chain_limits=chain,
         **flags,
     )
+
+
+def _limits(flags: MutableMapping[str, Any], of: str) -> dict[str, Any]:
+    """The limits that the flags name for a stage or a chain, by unit (`AgentLimits`); they are taken out of `flags`."""
+    steps, tokens, usd, minutes = (flags.pop(f"{of}_{unit}") for unit in ("steps", "tokens", "usd", "minutes"))
+    seconds = None if minutes is None else minutes * 60
+    named = {"steps": steps, "tokens": tokens, "usd": usd, "seconds": seconds}
+    return {unit: most for unit, most in named.items() if most is not None}
 
 
 def _parent(settings: Settings, branch: str | None) -> tuple[str, int] | None:
@@ -363,6 +373,139 @@ def _print_report(report: RolloutReport, spending: Spending, tests: Mapping[str,
     _print_without_task(report.without_task)
     stopped = None if report.stopped in {result.reason for result in failed} else report.stopped
     say_end("rollout", [result.outcome for result in report.failed], report.left, stopped)
+
+
+@rollouts.command()
+@repository_option
+@click.option("--chain", metavar="ID", help="Of one chain only, named by its id or the beginning of it.")
+@click.option("--limit", type=click.IntRange(min=1), help="Only the first N prefixes.")
+@click.option(
+    "--samples",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Tries for each prefix, until one extends it.",
+)
+@spending_options("Rollouts")
+@partial(_limit_options, stage_steps="")
+@click.option("--temperature", type=click.FloatRange(0, 2), help="Of the agent.  [default: the prefix's]")
+@click.option(
+    "--backend", cls=CatalogueOption, of=BACKENDS, help="Where commands run.  [default: where the prefix was made]"
+)
+@click.option("--unsafe-local", "unsafe", is_flag=True, help="Needed for the backend of that name.")
+@db_option
+@json_option
+def extend(
+    repository: str | None,
+    chain: str | None,
+    limit: int | None,
+    samples: int,
+    workers: int | None,
+    budget: float | None,
+    dry_run: bool,
+    temperature: float | None,
+    backend: str | None,
+    unsafe: bool,
+    db: str | None,
+    as_json: bool,
+    **flags: Any,
+) -> None:
+    """Take up every accepted prefix whose chain could go on, where its last accepted stage ends.
+
+    Each has the options that it was made with; limits, temperature and backend can be others. What was accepted is
+    shared and not paid for again. A prefix that was extended is left alone, and so is a try that is over: another run,
+    with more --samples, makes the next one. `prchain export --pairs short-long` writes prefixes and extensions as two
+    sets of the same chains.
+
+    \b
+    Example:
+      prchain rollouts extend --dry-run
+      prchain rollouts extend --samples 4 --temperature 1 --budget 20
+      prchain rollouts extend --repository pallets/click --chain-steps 600
+    """
+    from trajectories.outcomes import KEPT
+    from trajectories.rollouts.extend import ChangedOptions, open_extension
+
+    settings = Settings.load(db=db, workers=workers)
+    where = None if backend is None else chosen_backend(backend, unsafe=unsafe).name
+    changed = ChangedOptions(_limits(flags, "stage"), _limits(flags, "chain"), temperature, where)
+    with (
+        open_progress(secrets=settings.secrets) as progress,
+        open_extension(
+            settings,
+            changed,
+            repository=repository,
+            chain=chain,
+            limit=limit,
+            budget_usd=budget,
+            progress=progress,
+            ledger_run=uuid.uuid4().hex,
+        ) as runner,
+    ):
+        for name in sorted({options.backend for options in runner.runs}):
+            chosen_backend(name, unsafe=unsafe)
+        obstacles = {str(name): count for name, count in sorted(runner.obstacles.items())}
+        if dry_run:
+            todo = runner.pending(range(samples))
+            _print_extensions(todo, runner.estimate(todo.units), obstacles, as_json)
+            return
+        for rollout_run in runner.runs.values():
+            rollout_run.context.backend.clear_away()
+        report = runner.run(settings.workers, samples)
+        spending, tests = runner.spending(), runner.hidden_tests(report)
+    row = _report_row(report, spending, tests) | {"not_taken_up": obstacles}
+
+    def print_text() -> None:
+        _print_report(report, spending, tests)
+        _print_obstacles(obstacles)
+
+    present(as_json, row, print_text)
+    if not as_json and KEPT & report.outcomes.keys():
+        say_next("export --pairs short-long --out sft.jsonl")
+    if not report.done:
+        click.get_current_context().exit(1)
+
+
+def _print_extensions(
+    pending: PendingExtensions, estimate: CostEstimate, obstacles: Mapping[str, int], as_json: bool
+) -> None:
+    """Print what a run would take, if no try extended its prefix before the last one."""
+    prefixes = len({unit.rollout.parent for unit in pending.units})
+    row = {
+        "prefixes": prefixes,
+        "rollouts": len(pending.units),
+        **asdict(estimate),
+        "stood_before": pending.standing,
+        "not_taken_up": dict(obstacles),
+    }
+
+    def print_text() -> None:
+        standing = f"; {pending.standing:,} tries done before" if pending.standing else ""
+        say(f"{prefixes:,} accepted prefix{'' if prefixes == 1 else 'es'} to extend")
+        if pending.units:
+            tokens = f"{_rounded(estimate.tokens_in)} tokens in (cached ones too), {_rounded(estimate.tokens_out)} out"
+            say(f"  at most {counted(len(pending.units), 'rollout')}{standing}")
+            say(f"  about {counted(estimate.calls, 'call')}, {tokens}, {estimate.price}")
+            say("  nothing has been asked or spent")
+        elif standing:
+            say(f"  {pending.standing:,} tries done before; a larger --samples makes more")
+        _print_obstacles(obstacles)
+
+    present(as_json, row, print_text)
+
+
+_OBSTACLES = {
+    "no_state": "the next stage has no state to begin with",
+    "no_task": "their chains have no task that is ready",
+    "other_model": "made or judged by other models than those of the settings",
+    "other_texts": "made with other prompts, tools or task texts than now",
+    "chain_limits": "their limits for the whole chain are used up; --chain-steps and others raise them",
+}
+
+
+def _print_obstacles(obstacles: Mapping[str, int]) -> None:
+    for name, count in obstacles.items():
+        say(f"{count:,} not taken up: {_OBSTACLES[name]}")
 
 
 @rollouts.command("list")

@@ -50,6 +50,10 @@ class PerStage:
     tokens_in: float
     tokens_out: float
 
+    def minus(self, other: PerStage) -> PerStage:
+        """What is left of it without a part. The later steps of a conversation have the longer prompts."""
+        return PerStage(self.calls - other.calls, self.tokens_in - other.tokens_in, self.tokens_out - other.tokens_out)
+
     def times(self, count: int) -> tuple[int, int, int]:
         """The same for `count` of them, rounded."""
         return round(self.calls * count), round(self.tokens_in * count), round(self.tokens_out * count)
@@ -71,12 +75,17 @@ def forecast(
     lengths: Iterable[int],
     model: str,
     observers: Sequence[ObserverKind] = (),
+    *,
+    shared: Iterable[int] = (),
 ) -> Forecast:
     """The estimate of rollouts over chains of these lengths, if every stage is reached. Makes no call.
 
-    Calls of observers are counted by medians, too, where their purposes have any.
+    `shared` is how many stages of each are over before it begins; empty: none. Calls of observers are counted by
+    medians, too, where their purposes have any.
     """
-    todo = list(lengths)
+    sizes = list(lengths)
+    over = list(shared) or [0] * len(sizes)
+    todo = [size - before for size, before in zip(sizes, over, strict=True)]
     total = CostEstimate()
     names = _ended(tx, model)
     purposes = ("agent", *(("judge",) if options.asks_judge else ()))
@@ -86,8 +95,9 @@ def forecast(
         if (medians := stored.get(purpose)) is not None:
             total += _priced(gateway, purpose, *medians.times(sum(todo)))
         elif purpose in purposes:
-            for length in todo:
-                total += _priced(gateway, purpose, *_assumed(purpose, options, length).times(1))
+            for length, before in zip(sizes, over, strict=True):
+                whole, begun = _assumed(purpose, options, length), _assumed(purpose, options, before)
+                total += _priced(gateway, purpose, *whole.minus(begun).times(1))
     for observer in observers:
         with observer_errors(observer.name):
             calls = observer.calls(_steps(options))

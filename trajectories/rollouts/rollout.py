@@ -11,6 +11,8 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import count as count_from
+from itertools import takewhile
 from pathlib import Path
 from random import random
 from time import sleep
@@ -246,7 +248,7 @@ def roll(context: RunContext, chain_id: str, sample: int, *, parent: Parent | No
                     make_workplace=context.make_workplace or _workplace_maker(context, name),
                     make_suite=context.make_suite,
                 )
-                _Rollout(context, name, sample, chain_context, losses).run()
+                _Rollout(context, name, sample, chain_context, losses, parent).run()
                 return name
             except StoreError:
                 raise
@@ -356,10 +358,19 @@ def leave(context: RunContext, name: str, outcome: str, reason: str | None) -> N
 class _Rollout:
     """One running trajectory, resumed from its rows."""
 
-    def __init__(self, context: RunContext, name: str, sample: int, chain_context: ChainContext, losses: int) -> None:
+    def __init__(
+        self,
+        context: RunContext,
+        name: str,
+        sample: int,
+        chain_context: ChainContext,
+        losses: int,
+        parent: Parent | None = None,
+    ) -> None:
         self._context = context
         self._name = name
         self._sample = sample
+        self._parent = parent
         self._chain_context = chain_context
         judge = Judge(context.gateway) if context.options.asks_judge else None
         self._rollout = RolloutContext(
@@ -431,7 +442,10 @@ class _Rollout:
         context, state, task = self._context, self._state, self._chain_context.task
         rows = [state.stages[stage.position] for stage in task.stages]
         outcome, accepted = outcome_of(
-            [row.outcome for row in rows], length=len(rows), min_length=context.options.min_length
+            [row.outcome for row in rows],
+            length=len(rows),
+            min_length=context.options.min_length,
+            shared=self._shared_stages(),
         )
         failed = next((row for row in rows if row.outcome != ACCEPTED), None)
         reason: str | None = None
@@ -449,6 +463,18 @@ class _Rollout:
         with context.store.transaction() as tx:
             write_entries(tx, self._name, retold)
             end_trajectory(tx, self._name, outcome, reason=reason, accepted=accepted, overview=overview)
+
+    def _shared_stages(self) -> int:
+        """How many stages, from the first, were over and accepted where this trajectory branched off its parent."""
+        if self._parent is None:
+            return 0
+        parent, step = self._parent
+        with self._context.store.reading() as tx:
+            accepted = {stage.position for stage in read_stages(tx, parent) if stage.outcome == ACCEPTED}
+        own = {entry.position for entry in self._state.entries if entry.step > step}
+        reached = {entry.position for entry in self._state.entries}
+        shared = takewhile(lambda position: position in (accepted & reached) - own, count_from(1))
+        return sum(1 for _ in shared)
 
     def _retold(self, count: int, overview: str) -> list[Entry]:
         """The first `count` queries, each with a second text (``retold``) as for a chain of only these stages; the text

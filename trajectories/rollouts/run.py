@@ -45,6 +45,8 @@ class RolloutChoice(ChainChoice):
     """Where to branch off; of one chain."""
     reuse: bool = False
     """Accept finished samples under other prompts or texts, and do not roll them out anew."""
+    units: tuple[RolloutUnit, ...] | None = None
+    """These rollouts and no others, whatever the other fields say; None: by the other fields."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +56,14 @@ class RolloutUnit:
     chain_id: str
     sample: int
     parent: Parent | None = None
+    shared: int = 0
+    """So many stages are over before it begins, as far as known: a forecast leaves them out."""
 
     @property
     def key(self) -> str:
-        """Chain and sample."""
-        return f"{self.chain_id} sample {self.sample}"
+        """Chain, sample and parent."""
+        begun = f" from {self.parent[0]}:{self.parent[1]}" if self.parent else ""
+        return f"{self.chain_id} sample {self.sample}{begun}"
 
     @property
     def group(self) -> str:
@@ -185,7 +190,9 @@ class RolloutRun:
         """What a run would do. Raises `UsageError`."""
         choice, context = self.choice, self.context
         with context.store.reading() as tx:
-            if choice.chain is not None:
+            if choice.units is not None:
+                chain_ids = list(dict.fromkeys(unit.chain_id for unit in choice.units))
+            elif choice.chain is not None:
                 chain_ids = [find_chain(tx, choice.chain)]
             else:
                 chain_ids = selected_ids(tx, choice.strategy, choice.repository)
@@ -194,26 +201,29 @@ class RolloutRun:
             texts = read_texts(tx, context.options.interface)
             chains = [chain_id for chain_id in chain_ids if chain_id in texts][: choice.limit]
             rows = read_rows(tx, {chain: texts[chain] for chain in chains})
+        wanted = choice.units or (
+            RolloutUnit(chain_id, sample, choice.parent) for chain_id in chains for sample in range(choice.samples)
+        )
         units: list[RolloutUnit] = []
         outdated: list[RolloutUnit] = []
         fields: set[str] = set()
         standing = half_done = reused = 0
-        for chain_id in chains:
-            for sample in range(choice.samples):
-                unit = RolloutUnit(chain_id, sample, choice.parent)
-                identity = context.identity(texts[chain_id], chain_id, sample, choice.parent)
-                existing: StandingTrajectories = find(identity, rows.get(chain_id, ()))
-                if existing.stored is not None and existing.stored.final:
-                    standing += 1
-                    continue
-                if existing.standing is not None and choice.reuse:
-                    standing, reused = standing + 1, reused + 1
-                    continue
-                units.append(unit)
-                if existing.with_messages and not existing.has_messages:
-                    outdated.append(unit)
-                    half_done += existing.standing is None
-                    fields |= {*existing.with_messages[0].fields}
+        for unit in wanted:
+            if unit.chain_id not in texts:
+                continue
+            identity = context.identity(texts[unit.chain_id], unit.chain_id, unit.sample, unit.parent)
+            existing: StandingTrajectories = find(identity, rows.get(unit.chain_id, ()))
+            if existing.stored is not None and existing.stored.final:
+                standing += 1
+                continue
+            if existing.standing is not None and choice.reuse:
+                standing, reused = standing + 1, reused + 1
+                continue
+            units.append(unit)
+            if existing.with_messages and not existing.has_messages:
+                outdated.append(unit)
+                half_done += existing.standing is None
+                fields |= {*existing.with_messages[0].fields}
         without_task = sum(chain_id not in texts for chain_id in chain_ids)
         changed_fields = tuple(sorted(fields))
         return PendingRollouts(tuple(units), standing, without_task, tuple(outdated), half_done, changed_fields, reused)
@@ -226,7 +236,8 @@ class RolloutRun:
             lengths = {row[0]: row[1] for row in tx.connection.execute(select(Chain.id, Chain.length))}
             model = context.gateway.model_name(AGENT)
             sizes = [lengths[unit.chain_id] for unit in todo]
-            return forecast(tx, context.gateway, context.options, sizes, model, context.observers)
+            shared = [unit.shared for unit in todo]
+            return forecast(tx, context.gateway, context.options, sizes, model, context.observers, shared=shared)
 
     def anew(self, pending: PendingRollouts) -> OutdatedSamples:
         """The samples that are rolled out anew because prompts, tools, texts or code have changed."""
