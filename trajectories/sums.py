@@ -10,6 +10,7 @@ from sqlalchemy import func, select
 from environments.suites.outcomes import PASSED
 from sql.store import Transaction
 from sql.tables import LlmCall, Trajectory, Verdict
+from trajectories.extensions import not_extended
 from trajectories.outcomes import KEPT
 from trajectories.scaffolds.privileged import DISCLOSED
 
@@ -37,7 +38,7 @@ def hidden_tests(tx: Transaction, trajectories: Collection[str] | None = None) -
     """Hidden test results of accepted stages: how many ``passed``, ``failed``, and were ``not_run``.
 
     Of the trajectories with these ids; None: of those with an outcome in `KEPT` whose
-    agents were not told a part of a process graph.
+    agents were not told a part of a process graph, and that no other one extends.
     """
     query = (
         select(Verdict.tests, func.count())
@@ -50,6 +51,7 @@ def hidden_tests(tx: Transaction, trajectories: Collection[str] | None = None) -
             Trajectory.outcome.in_(sorted(KEPT)),
             Verdict.position <= Trajectory.accepted,
             Trajectory.scaffold != DISCLOSED,
+            not_extended(),
         )
     else:
         query = query.where(Trajectory.id.in_(sorted(trajectories)))

@@ -96,8 +96,9 @@ def card_of(
     options: ExportOptions,
     counter: TokenCounter,
     overlap: Overlap | None,
+    pairs: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """The whole card; `files` are (part, file, rows)."""
+    """The whole card; `files` are (part, file, rows). `pairs` says how two sets were paired; None: there is one."""
     kept = list(card.trajectories.values())
     return {
         "card_version": CARD_VERSION,
@@ -108,6 +109,7 @@ def card_of(
             for part, stream, rows in files
         ],
         **card.figures(counter),
+        **({} if pairs is None else {"pairs": dict(pairs)}),
         "outcomes_of_all_trajectories": dict(outcome_counts(tx)),
         "repositories": _repositories(card, kept),
         "licences": dict(sorted(Counter(candidate.licence or "unknown" for candidate in kept).items())),

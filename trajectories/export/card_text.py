@@ -59,6 +59,7 @@ def markdown(card: Mapping[str, Any]) -> str:
     ]
     tests = [(name.replace("_", " "), count) for name, count in card["hidden_tests"].items()]
     lines += _table(("hidden tests", "stages"), tests)
+    lines += _pairs(card["pairs"]) if "pairs" in card else []
     lines += ["## Loss", "", "Assistant turns by the reason why they are under loss (`turn`) or not.", ""]
     lines += _table(("reason", "turns"), list(card["turns_by_reason"].items()))
     lines += ["## Where it is from", ""]
@@ -95,6 +96,35 @@ def markdown(card: Mapping[str, Any]) -> str:
     lines += ["## Cost", ""]
     lines += _table(("what", "USD"), [(key.replace("_", " "), _usd(value)) for key, value in card["cost"].items()])
     return "\n".join([*lines, *_overlap(card["overlap"])]) + "\n"
+
+
+def _pairs(row: Mapping[str, Any]) -> list[str]:
+    same = row["same_in_both"]
+    return [
+        "## Pairs",
+        "",
+        f"This is the set `{row['set']}` of {counted(row['pairs'], 'pair')} (--pairs {row['kind']}); "
+        f"{same:,} of them {'is' if same == 1 else 'are'} one trajectory in both sets. Where a row is a conversation, "
+        "line n of one file and line n of the other are a pair.",
+        "",
+        row["how"],
+        "",
+        *_table(
+            ("set", "file", "samples", "chains", "queries", "tokens, mean", "tool calls, mean"),
+            [
+                (
+                    name,
+                    it["file"],
+                    it["samples"],
+                    it["chains"],
+                    it["queries"],
+                    _number(it["tokens_mean"]),
+                    _number(it["tool_calls_mean"]),
+                )
+                for name, it in row["sets"].items()
+            ],
+        ),
+    ]
 
 
 def _guidance(counts: Mapping[str, int]) -> tuple[int, ...]:

@@ -20,7 +20,7 @@ from trajectories.export.formats import FORMATS
 if TYPE_CHECKING:
     from trajectories.export.export import ExportReport
     from trajectories.export.format import PredictionFormat
-    from trajectories.export.options import ExportOptions
+    from trajectories.export.options import ExportOptions, PairKind
 
 MASKS = ("faulty", "tool_errors", "guidance")
 
@@ -103,13 +103,19 @@ _HITS_SHOWN = 100
     ["all", "shortest"],
     "shortest: of a chain's trajectories that passed the most stages, the one in which the model said the least.",
 )
+@choice_option(
+    "--pairs",
+    ["none", "short-long", "rejection-sampling"],
+    "Two sets of the same chains in two files: accepted prefixes and what they were extended to; or rollouts as they "
+    "came and kept ones, with equal queries.",
+)
 @click.option(
     "--at-most",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Only N samples, drawn at random of all that would be written: as many as another file has.",
+    help="Only N samples (or pairs), drawn at random of all that would be written: as many as another file has.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Of --split and --at-most.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of --split, --at-most and --pairs.")
 @choice_option(
     "--duplicates",
     ["trees", "conversation", "keep"],
@@ -169,6 +175,7 @@ def export(
     split: float,
     split_by: Literal["repository", "chain"],
     per_chain: Literal["all", "shortest"],
+    pairs: PairKind,
     at_most: int | None,
     seed: int,
     duplicates: Literal["trees", "conversation", "keep"],
@@ -195,6 +202,7 @@ def export(
       prchain export --format slime --out sft.jsonl --split 0.05
       prchain export --format trl --rows turns --out sft.parquet --mask tool_errors
       prchain export --format swift --recipe swift --out sft.jsonl --at-most 500
+      prchain export --pairs short-long --out sft.jsonl
       prchain export --format swift --out sft.jsonl --max-tokens 65536 --too-long split --tokenizer tokenizer.json
     """
     from trajectories.export.format import PredictionFormat
@@ -236,6 +244,7 @@ def export(
         scaffolds=frozenset(_words(scaffold)) or None,
         recipe=recipe,
         grounded=grounded,
+        pairs=pairs,
     )
     _export_samples(settings, form, options, out, force=force, as_json=as_json)
 
@@ -274,7 +283,7 @@ def _export_samples(
     settings: Settings, form: str, options: ExportOptions, out: Path, *, force: bool, as_json: bool
 ) -> None:
     from prchain.progress import open_progress
-    from trajectories.export.export import VALIDATION, export_to
+    from trajectories.export.export import VALIDATION, export_to, set_paths
     from trajectories.export.export import export as export_to_files
     from trajectories.export.formats import chosen_format
     from trajectories.export.recipe import recipe_path
@@ -284,7 +293,11 @@ def _export_samples(
     chosen = chosen_format(form, options)
     to_stdout = str(out) == "-"
     if not to_stdout:
-        written = [out, sibling_path(out, VALIDATION), *card_paths(out), recipe_path(out)]
+        written = [
+            path
+            for one in set_paths(out, options).values()
+            for path in (one, sibling_path(one, VALIDATION), *card_paths(one), recipe_path(one))
+        ]
         check_inputs(written, _inputs(settings, options))
     with (
         closing(Store.open(settings.db, create=False)) as store,

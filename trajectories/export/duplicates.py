@@ -1,7 +1,8 @@
 """Duplicate samples.
 
 ``trees``: trajectories of one chain whose stages end with the same trees are duplicates. Of those that can be exported,
-the one with the fewest rounds stays, then the fewest steps, then the lowest sample number. ``conversation``: of equal
+the one with the fewest rounds stays, then the fewest steps, then the lowest sample number; and a prefix is a duplicate
+of its extension, which begins with it. ``conversation``: of equal
 conversations (roles, texts and calls) the first stays. ``trees`` includes ``conversation``.
 """
 
@@ -16,6 +17,8 @@ from trajectories.export.samples import Reason, Sample, SampleMessage, without_u
 
 SAME_TREES = "duplicate_trees"
 SAME_CONVERSATION = "duplicate_conversation"
+EXTENDED = "extended"
+"""Of a prefix: its extension is there."""
 
 
 class EndState(Protocol):
@@ -60,6 +63,11 @@ class Conversations:
 
     def __init__(self) -> None:
         self._known: set[bytes] = set()
+
+    def knows(self, sample: Sample) -> bool:
+        """Whether an equal conversation came before."""
+        *_, digest = _digests(sample.turns)
+        return digest in self._known
 
     def repeats(self, sample: Sample) -> bool:
         """Whether an equal conversation came before; remembers this one."""

@@ -20,6 +20,8 @@ from trajectories.export.chat import think
 from trajectories.export.format import Format
 from trajectories.export.options import ExportOptions
 from trajectories.export.overlap import Overlap
+from trajectories.export.paired import SampleSet, paired_sets
+from trajectories.export.pairs import SETS
 from trajectories.export.parquet import ParquetRows
 from trajectories.export.recipe import check_readable, recipe_path, recipe_text
 from trajectories.export.samples import Sample, per_turn
@@ -44,7 +46,7 @@ class ExportReport:
     """What an export wrote."""
 
     samples: Counter[str] = field(default_factory=Counter)
-    """By part: ``train``, ``validation``; 0 for a part without samples."""
+    """By part: ``train``, ``validation``, or the names of two sets of pairs; 0 for a part without samples."""
     rows: Counter[str] = field(default_factory=Counter)
     left_out: Counter[str] = field(default_factory=Counter)
     files: list[Path] = field(default_factory=list)
@@ -68,64 +70,146 @@ def export(
 ) -> ExportReport:
     """Write the samples to `out`, the validation samples, the card and the recipe beside it: all files or none.
 
+    With `options.pairs` two sets are written, each under the name of `set_paths` and with files of its own beside it.
     Of no sample no file is written, and those that are there stay. Raises `UsageError`, `StoreError` and `DiskFull`.
     """
-    parquet = out.suffix == ".parquet"
-    if parquet and form.columns is None:
-        raise UsageError(f"{form.name} is read from JSON lines only; give --out another suffix than .parquet")
-    paths = {TRAIN: out} | ({VALIDATION: sibling_path(out, VALIDATION)} if options.validation else {})
-    card_files = card_paths(out)
-    recipe_files = [recipe_path(out)] if options.recipe else []
-    if options.recipe:
-        check_readable(options.recipe, out)
-    for path in (*paths.values(), *card_files, *recipe_files):
-        check_output_path(path, force=force)
-    stale = _stale_files(out, (*paths.values(), *recipe_files), force=force)
+    paths = set_paths(out, options)
+    targets = {name: _Target.of(name, form, options, path, force=force) for name, path in paths.items()}
     report = ExportReport()
     with store.reading() as tx, Files(force=force) as files:
-        state = ExportState(tx, options, form, secrets)
-        streams = {part: files.open(path) for part, path in paths.items()}
-        rows: dict[str, RowWriter] = {
-            part: _row_writer(stream, form, parquet=parquet) for part, stream in streams.items()
-        }
-        # Closed also after an error: pyarrow's writers end their files when they are garbage collected.
-        with ExitStack() as writers:
-            for writer in rows.values():
-                writers.callback(writer.close)
-            state.write(rows, report, progress)
-        report.rows.update({part: rows[part].count for part in rows})
+        sets, pairs = _sets(tx, form, options, secrets, report.left_out)
+        states = {}
+        for one in sets:
+            states[one.name] = ExportState(one, form)
+            targets[one.name].write(files, states[one.name], report, form, progress)
         if not report.samples.total():
             files.discard()
             return report
-        written: list[tuple[str, HashedFile, int]] = [(part, streams[part], rows[part].count) for part in streams]
+        if pairs:
+            pairs["sets"] = {name: _pair_figures(targets[name], state) for name, state in states.items()}
+        for name, state in states.items():
+            told = {"set": name, **pairs} if pairs else None
+            report.files += targets[name].finish(tx, files, state, report, form, told)
+        if pairs:
+            report.overlap = None  # both cards have their own
+    return report
+
+
+def set_paths(out: Path, options: ExportOptions) -> dict[str, Path]:
+    """Where the samples of each set go: ``sft.short.jsonl`` and ``sft.long.jsonl``; without pairs to `out`."""
+    names = SETS.get(options.pairs)
+    return {TRAIN: out} if names is None else {name: sibling_path(out, name) for name in names}
+
+
+def _sets(
+    tx: Transaction, form: Format, options: ExportOptions, secrets: tuple[str, ...], left_out: Counter[str]
+) -> tuple[list[SampleSet], dict[str, Any]]:
+    if options.pairs != "none":
+        return paired_sets(tx, form, options, secrets, left_out)
+    return [SampleSet(TRAIN, options, SampleSelection(tx, form, options, secrets))], {}
+
+
+def _pair_figures(target: _Target, state: ExportState) -> dict[str, Any]:
+    """What is told of a set in the cards of both."""
+    card = state.card
+    return {
+        "file": target.out.name,
+        "samples": len(card.tokens),
+        "chains": len({trajectory.chain_id for trajectory in card.trajectories.values()}),
+        "queries": sum(length * count for length, count in card.stages.items()),
+        "tokens_mean": card.tokens.figures()["mean"],
+        "tool_calls_mean": card.calls.figures()["mean"],
+    }
+
+
+@dataclass(slots=True)
+class _Target:
+    """The files of one set."""
+
+    out: Path
+    paths: dict[str, Path]
+    """By part."""
+    stale: list[Path]
+    parquet: bool
+    streams: dict[str, HashedFile] = field(default_factory=dict)
+    rows: dict[str, RowWriter] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, name: str, form: Format, options: ExportOptions, out: Path, *, force: bool) -> _Target:
+        """Raises `UsageError` where a file cannot or must not be written."""
+        parquet = out.suffix == ".parquet"
+        if parquet and form.columns is None:
+            raise UsageError(f"{form.name} is read from JSON lines only; give --out another suffix than .parquet")
+        paths = {name: out} | ({VALIDATION: sibling_path(out, VALIDATION)} if options.validation else {})
+        recipe_files = [recipe_path(out)] if options.recipe else []
+        if options.recipe:
+            check_readable(options.recipe, out)
+        for path in (*paths.values(), *card_paths(out), *recipe_files):
+            check_output_path(path, force=force)
+        return cls(out, paths, _stale_files(out, (*paths.values(), *recipe_files), force=force), parquet)
+
+    def write(
+        self, files: Files, state: ExportState, report: ExportReport, form: Format, progress: Progress | None
+    ) -> None:
+        """Write the rows."""
+        self.streams = {part: files.open(path) for part, path in self.paths.items()}
+        self.rows = {part: _row_writer(stream, form, parquet=self.parquet) for part, stream in self.streams.items()}
+        # Closed also after an error: pyarrow's writers end their files when they are garbage collected.
+        with ExitStack() as writers:
+            for writer in self.rows.values():
+                writers.callback(writer.close)
+            state.write(self.rows, report, progress)
+        report.rows.update({part: writer.count for part, writer in self.rows.items()})
+
+    def finish(
+        self,
+        tx: Transaction,
+        files: Files,
+        state: ExportState,
+        report: ExportReport,
+        form: Format,
+        pairs: Mapping[str, Any] | None,
+    ) -> list[Path]:
+        """Write card and recipe, and return the paths of all files."""
+        options = state.options
+        written = [(part, self.streams[part], self.rows[part].count) for part in self.streams]
         card = card_of(
-            tx, state.card, form=form.name, files=written, options=options, counter=state.counter, overlap=state.overlap
+            tx,
+            state.card,
+            form=form.name,
+            files=written,
+            options=options,
+            counter=state.counter,
+            overlap=state.overlap,
+            pairs=pairs,
         )
-        for path in stale:
+        for path in self.stale:
             files.remove(path)
+        card_files = card_paths(self.out)
+        recipe_files = [recipe_path(self.out)] if options.recipe else []
         files.open(card_files[0]).write(markdown(card).encode("utf-8"))
         files.open(card_files[1]).write((json_text(card) + "\n").encode("ascii"))
         if options.recipe:
-            validation = paths[VALIDATION].name if report.samples[VALIDATION] else None
-            script = recipe_text(options.recipe, out.name, validation)
-            files.open(recipe_files[0]).write(os.fsencode(script))
-    report.files = [*paths.values(), *card_files, *recipe_files]
-    report.card = card
-    return report
+            validation = self.paths[VALIDATION].name if report.samples[VALIDATION] else None
+            files.open(recipe_files[0]).write(os.fsencode(recipe_text(options.recipe, self.out.name, validation)))
+        report.card = card
+        return [*self.paths.values(), *card_files, *recipe_files]
 
 
 def export_to(
     store: Store, form: Format, options: ExportOptions, stream: Sink, *, secrets: tuple[str, ...] = ()
 ) -> ExportReport:
-    """Write all samples as JSON lines to an open stream, without a card. Raises `UsageError` for a split and for
-    a recipe."""
+    """Write all samples as JSON lines to an open stream, without a card. Raises `UsageError` for a split, a recipe
+    and pairs."""
     if options.validation:
         raise UsageError("--split writes two files; give --out a file's name")
     if options.recipe:
         raise UsageError("--recipe names the file that is written; give --out a file's name")
+    if options.pairs != "none":
+        raise UsageError("--pairs writes two files; give --out a file's name")
     report = ExportReport()
     with store.reading() as tx:
-        state = ExportState(tx, options, form, secrets)
+        state = ExportState(SampleSet(TRAIN, options, SampleSelection(tx, form, options, secrets)), form)
         rows = JsonLines(stream)
         state.write({TRAIN: rows}, report)
         rows.close()
@@ -161,15 +245,17 @@ def _row_writer(stream: HashedFile, form: Format, *, parquet: bool) -> RowWriter
 class ExportState:
     """A running export, with the figures for its card."""
 
-    def __init__(self, tx: Transaction, options: ExportOptions, form: Format, secrets: tuple[str, ...] = ()) -> None:
+    def __init__(self, samples: SampleSet, form: Format) -> None:
+        self.options = samples.options
         self.card = Card()
-        self.overlap = Overlap.load(options.overlap) if options.overlap else None
-        self._selection = SampleSelection(tx, form, options, secrets)
+        self.overlap = Overlap.load(self.options.overlap) if self.options.overlap else None
+        self._selection = samples.selection
         self.counter = self._selection.counter
-        self._options, self._form = options, form
+        self._part, self._form = samples.name, form
 
     def write(self, rows: Mapping[str, RowWriter], report: ExportReport, progress: Progress | None = None) -> None:
         """Write the samples to the rows of their parts."""
+        self.card.left_out = report.left_out
         validation = self._selection.validation()
         report.samples.update(dict.fromkeys(rows, 0))
         task = progress.task("samples", len(self._selection)) if progress and len(self._selection) else None
@@ -179,7 +265,7 @@ class ExportState:
                 if self.overlap is not None:
                     self.overlap.check(counted_sample)
                 self.card.add(candidate, counted_sample, tokens)
-                part = VALIDATION if candidate.id in validation else TRAIN
+                part = VALIDATION if candidate.id in validation else self._part
                 for row in self._sample_rows(counted_sample):
                     rows[part].write(row)
                 report.samples[part] += 1
@@ -187,13 +273,13 @@ class ExportState:
                 task.advance()
         if task is not None:
             task.done(f"{sum(report.samples.values()):,} written")
-        report.left_out, report.tokens_how, report.overlap = self.card.left_out, self.counter.description, self.overlap
+        report.tokens_how, report.overlap = self.counter.description, self.overlap
 
     def _sample_rows(self, sample: Sample) -> Iterator[Mapping[str, Any]]:
         """The rows of a sample."""
-        inline = self._options.reasoning == "inline" and not self._form.inline_reasoning
+        inline = self.options.reasoning == "inline" and not self._form.inline_reasoning
         shaped_sample = _inline(sample) if inline else sample
-        if self._options.rows == "turns":
+        if self.options.rows == "turns":
             counts = list(cumulative_tokens(self.counter, sample))
             for part in per_turn(shaped_sample):
                 yield (self._form.per_turn or self._form.row)(with_tokens(part, counts[len(part.turns) - 1]))

@@ -15,6 +15,7 @@ TooLong = Literal["drop", "split"]
 SplitBy = Literal["repository", "chain"]
 Duplicates = Literal["trees", "conversation", "keep"]
 PerChain = Literal["all", "shortest"]
+PairKind = Literal["none", "short-long", "rejection-sampling"]
 Rows = Literal["conversations", "turns"]
 Reasoning = Literal["field", "inline", "drop"]
 
@@ -56,6 +57,10 @@ class ExportOptions:
     grounded: bool = False
     """Whether a turn right after an observer's words, which are dropped, is under loss only where it names nothing that
     the task or an observation has not shown."""
+    pairs: PairKind = "none"
+    """Which two sets of the same chains are written (`trajectories.export.pairs`)."""
+    retold: bool = True
+    """Whether the texts of an accepted prefix are those told anew for it, not those that the agent read."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.validation < 1:
@@ -71,6 +76,18 @@ class ExportOptions:
             raise UsageError("--grounded is of turns whose guidance is dropped: add --guidance drop")
         if self.at_most is not None and self.at_most < 1:
             raise UsageError("--at-most must be 1 or more")
+        if self.pairs != "none":
+            self._check_pairs()
+
+    def _check_pairs(self) -> None:
+        for flag, given in (
+            ("--split", self.validation > 0),
+            ("--too-long split", self.too_long == "split"),
+            ("--per-chain shortest", self.per_chain == "shortest"),
+            ("--outcome", self.outcomes != KEPT),
+        ):
+            if given:
+                raise UsageError(f"--pairs writes two sets of whole samples of the same chains: leave out {flag}")
 
     @property
     def masks_nothing(self) -> bool:

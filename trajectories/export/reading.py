@@ -53,6 +53,7 @@ class ExportCandidate:
     usd: float | None
     steps: int
     length: int
+    options_hash: str = ""
     trees: bytes | None = None
     """Digest of A_t of all exported stages; None if one is unknown."""
     attempts: int = 0
@@ -84,6 +85,7 @@ def candidates(tx: Transaction, options: ExportOptions) -> list[ExportCandidate]
             Trajectory.usd,
             Trajectory.steps,
             Chain.length,
+            Trajectory.options_hash,
         )
         .join(Chain, Chain.id == Trajectory.chain_id)
         .join(Repository, Repository.id == Chain.repository_id)
@@ -118,6 +120,7 @@ def candidates(tx: Transaction, options: ExportOptions) -> list[ExportCandidate]
             row.usd,
             row.steps,
             row.length,
+            sys.intern(row.options_hash),
         )
     columns = ("trajectory_id", "position", "end_tree", "attempts")
     for trajectory, stages in groupby(tx.rows(TrajectoryStage, *columns), key=itemgetter(0)):
@@ -167,6 +170,19 @@ def response_lengths(tx: Transaction) -> dict[str, ResponseLength]:
     }
 
 
+def last_turns(tx: Transaction) -> dict[str, int]:
+    """The last stage in which each trajectory has a turn, by id."""
+    table = TrajectoryMessage
+    query = select(table.trajectory_id, func.max(table.position)).where(table.kind == EntryKind.TURN.value)
+    return {name: int(last) for name, last in tx.connection.execute(query.group_by(table.trajectory_id))}
+
+
+def branch_ids(tx: Transaction) -> frozenset[str]:
+    """The trajectories that were branched off others."""
+    query = select(Trajectory.id).where(Trajectory.parent_id.is_not(None))
+    return frozenset(name for (name,) in tx.connection.execute(query))
+
+
 def chain_pulls(tx: Transaction, chains: Collection[str]) -> Iterator[tuple[str, tuple[int, int]]]:
     """The pull requests of chains: pairs of a chain's id and (repository's id, number)."""
     for chain, repository, number in tx.rows(ChainStage, "chain_id", "repository_id", "number"):
@@ -185,7 +201,8 @@ def read_sample(
     """The sample of a trajectory, scrubbed, with loss decisions, cut to its accepted stages and after its last turn
     under loss; or the reason why there is none. `whole` keeps what comes after that turn."""
     entries = [entry for entry in read_entries(tx, candidate.id) if entry.position <= candidate.stages]
-    if candidate.outcome == ACCEPTED_PREFIX:
+    cut = candidate.outcome == ACCEPTED_PREFIX and options.retold
+    if cut:
         entries = retold(entries)
     if not entries:
         return NO_MESSAGES
@@ -202,7 +219,7 @@ def read_sample(
         next(iter(tx.rows(Task, "overview", chain_id=candidate.chain_id)), (None,)),
     )
     turns = [scrubber.turn(entry, *decision, reasoning=options.reasoning != "drop") for entry, decision in kept]
-    if candidate.outcome == ACCEPTED_PREFIX:
+    if cut:
         rewritten = _with_overview(turns, scrubber.text(task_overview or ""), scrubber.text(overview or ""))
         if rewritten is None:
             return NO_OVERVIEW
@@ -214,7 +231,7 @@ def read_sample(
         with_missing_answers(turns),
         stages,
         tuple(json.loads(tools)),
-        scrubber.text(overview or task_overview or "") or None,
+        scrubber.text((overview if options.retold else None) or task_overview or "") or None,
         _facts(candidate),
     )
     return sample if whole else without_untrained_tail(sample)

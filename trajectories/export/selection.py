@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from sql.store import Transaction
 from trajectories.export.draw import NOT_DRAWN, drawn
-from trajectories.export.duplicates import SAME_CONVERSATION, SAME_TREES, Conversations, same_trees
+from trajectories.export.duplicates import EXTENDED, SAME_CONVERSATION, SAME_TREES, Conversations, same_trees
 from trajectories.export.format import Format
 from trajectories.export.lengths import fit
 from trajectories.export.options import ExportOptions
+from trajectories.export.pairs import longest_extensions
 from trajectories.export.reading import ExportCandidate, candidates, chain_pulls, read_sample, response_lengths
 from trajectories.export.samples import Sample
 from trajectories.export.shortest import NOT_SHORTEST, shortest_first
 from trajectories.export.split import related_chains, validation_groups
 from trajectories.export.tokens import Counter as TokenCounter
 from trajectories.export.tokens import Tokens, counter
+from trajectories.extensions import extended_prefixes
 from trajectories.scaffolds.privileged import DISCLOSED
 
 
@@ -40,17 +42,28 @@ class _Draw(NamedTuple):
 class SampleSelection:
     """The samples of an export, one trajectory in memory at a time; each iteration gives the same ones."""
 
-    def __init__(self, tx: Transaction, form: Format, options: ExportOptions, secrets: tuple[str, ...] = ()) -> None:
-        """Raises `UsageError` for a tokenizer that cannot be used."""
+    def __init__(
+        self,
+        tx: Transaction,
+        form: Format,
+        options: ExportOptions,
+        secrets: tuple[str, ...] = (),
+        *,
+        only: Sequence[ExportCandidate] | None = None,
+    ) -> None:
+        """`only` are the trajectories, in this order; None: those that the options ask for.
+
+        Raises `UsageError` for a tokenizer that cannot be used.
+        """
         self.counter: TokenCounter = counter(options.tokenizer)
         self._tx, self._form, self._secrets = tx, form, secrets
         # Reasoning that the format does not write must not count in the length of its samples.
         self._options = options if form.takes_reasoning else replace(options, reasoning="drop")
-        wanted = candidates(tx, options)
+        wanted = candidates(tx, options) if only is None else only
         # Told a part of the reference's process graph: whoever imitates that learns to know what nobody said.
         found = [it for it in wanted if options.scaffolds is not None or it.scaffold != DISCLOSED]
         self._disclosed = len(wanted) - len(found)
-        self._groups, self._group_reason = _groups(tx, found, options)
+        self._groups, self._reasons = _groups(tx, found, options) if only is None else ([[it] for it in only], {})
         self._draw: _Draw | None = None
 
     def __len__(self) -> int:
@@ -97,20 +110,22 @@ class SampleSelection:
                     continue
                 reasons: Counter[str] = Counter()
                 wanted = None if only is None else only[candidate.id]
-                chosen = self._trajectory_samples(candidate, conversations, reasons, wanted)
+                chosen = self.samples_of(candidate, reasons, conversations, wanted)
                 counts.update(reasons)
                 if chosen or reasons[SAME_CONVERSATION]:
-                    counts.update({self._group_reason: rest} if (rest := len(group) - place) else {})
+                    counts.update(self._reasons[other.id] for other in group[place:])
                     break
             yield chosen
 
-    def _trajectory_samples(
+    def samples_of(
         self,
         candidate: ExportCandidate,
-        conversations: Conversations | None,
         reasons: Counter[str],
-        wanted: Collection[str] | None,
+        conversations: Conversations | None = None,
+        wanted: Collection[str] | None = None,
     ) -> list[SelectedSample]:
+        """The samples of one trajectory; `reasons` counts why samples are left out. `conversations` are those before
+        it, None: all are written; `wanted` holds ids, None: all."""
         options, whole = self._options, not self._form.trains
         sample = read_sample(self._tx, candidate, options, whole=whole, secrets=self._secrets)
         if isinstance(sample, str):
@@ -166,9 +181,21 @@ class SampleSelection:
 
 def _groups(
     tx: Transaction, found: list[ExportCandidate], options: ExportOptions
-) -> tuple[list[list[ExportCandidate]], str]:
-    """Groups of trajectories of which one is written, the best first; and the reason for leaving the others out."""
+) -> tuple[list[list[ExportCandidate]], dict[str, str]]:
+    """Groups of trajectories of which one is written, the best first; and why another one is left out, by id."""
     if options.per_chain == "shortest":
-        return shortest_first(found, response_lengths(tx)), NOT_SHORTEST
-    groups = same_trees(found) if options.duplicates == "trees" else [[candidate] for candidate in found]
-    return groups, SAME_TREES
+        return shortest_first(found, response_lengths(tx)), dict.fromkeys((it.id for it in found), NOT_SHORTEST)
+    reasons = dict.fromkeys((it.id for it in found), SAME_TREES)
+    if options.duplicates != "trees":
+        return [[candidate] for candidate in found], reasons
+    groups = same_trees(found)
+    furthest = longest_extensions(found, extended_prefixes(tx))
+    group_of = {candidate.id: group for group in groups for candidate in group}
+    merged = set()
+    # The longest prefixes first: where an extension cannot be exported, the next best takes its place.
+    for group in sorted(groups, key=lambda group: -group[0].accepted):
+        if extension := next((furthest[it.id] for it in group if it.id in furthest), None):
+            group_of[extension.id].extend(group)
+            merged.add(id(group))
+            reasons |= dict.fromkeys((it.id for it in group), EXTENDED)
+    return [group for group in groups if id(group) not in merged], reasons
