@@ -15,14 +15,16 @@ from typing import Any
 from sqlalchemy import case, exists, func, select
 from sqlalchemy.orm import aliased
 
-from prchain.terminal import dollars, say, say_table, tally
+from prchain.terminal import dollars, say, say_prose, say_table, tally
 from sql.outcomes import READY
 from sql.store import Transaction
 from sql.tables import PullRequest, TaskStage, Trajectory, TrajectoryMessage, Verdict
 from trajectories.export.distribution import Distribution
+from trajectories.export.spent import SpentSum, all_spent
 from trajectories.export.tokens import BYTES_A_TOKEN, OVERHEAD
+from trajectories.extensions import not_extended
 from trajectories.model import EntryKind
-from trajectories.outcomes import ACCEPTED, ACCEPTED_PREFIX, KEPT
+from trajectories.outcomes import KEPT
 from trajectories.scaffolds.privileged import DISCLOSED
 from trajectories.sums import hidden_tests
 
@@ -74,13 +76,16 @@ class FileViews:
 
 
 def stats(tx: Transaction) -> dict[str, Any]:
-    """The figures, of kept trajectories unless noted; those whose agents were told a part of a process graph count
-    nowhere but in ``disclosed``. Raises `StoreError`.
+    """The figures, of kept trajectories that no other one extends unless noted; those whose agents were told a part of
+    a process graph count nowhere but in ``disclosed``. Raises `StoreError`.
 
     Tokens are estimated by characters, `BYTES_A_TOKEN` a token. A rate or mean of nothing is None.
     """
     outcomes = _counts(tx, Trajectory.outcome)
-    kept = sum(outcomes.get(name, 0) for name in KEPT)
+    kept = sum(_stages(tx).values())
+    spent = SpentSum()
+    for cost in all_spent(tx):
+        spent.add(cost)
     tokens, calls = _sizes(tx)
     views = _views(tx)
     usd: list[float | None] = [cost for (cost,) in tx.connection.execute(select(Trajectory.usd).where(_UNTOLD))]
@@ -107,6 +112,7 @@ def stats(tx: Transaction) -> dict[str, Any]:
             "usd": None if total is None else round(total, 6),
             "usd_per_sample": None if total is None or not kept else round(total / kept, 6),
         },
+        "all_purposes": spent.row(kept),
         "paper": dict(PAPER),
     }
 
@@ -121,7 +127,12 @@ def _kept_messages(*columns: Any) -> Any:
     return (
         select(*columns)
         .join(Trajectory, Trajectory.id == TrajectoryMessage.trajectory_id)
-        .where(_UNTOLD, Trajectory.outcome.in_(sorted(KEPT)), TrajectoryMessage.position <= Trajectory.accepted)
+        .where(
+            _UNTOLD,
+            not_extended(),
+            Trajectory.outcome.in_(sorted(KEPT)),
+            TrajectoryMessage.position <= Trajectory.accepted,
+        )
     )
 
 
@@ -168,7 +179,7 @@ def _stages(tx: Transaction) -> dict[str, int]:
     """The number of kept trajectories by number of accepted stages."""
     query = (
         select(Trajectory.accepted, func.count())
-        .where(_UNTOLD, Trajectory.outcome.in_([ACCEPTED, ACCEPTED_PREFIX]))
+        .where(_UNTOLD, not_extended(), Trajectory.outcome.in_(sorted(KEPT)))
         .group_by(Trajectory.accepted)
         .order_by(Trajectory.accepted)
     )
@@ -259,6 +270,11 @@ def print_stats(row: Mapping[str, Any]) -> None:
     cost = row["cost"]
     each = dollars(cost["usd_per_sample"]) if row["samples"] else "-"
     say(f"cost of all rollouts: {dollars(cost['usd'])}; for each sample: {each}")
+    spent = row["all_purposes"]
+    each = dollars(spent["usd_per_sample"]) if row["samples"] else "-"
+    amounts = (f"{name} {'unknown' if usd is None else f'{usd:,.4f}'}" for name, usd in spent["by_purpose"].items())
+    purposes = ", ".join(amounts) or "no calls"
+    say_prose(f"cost of all purposes: {dollars(spent['usd'])} ({purposes}); for each sample: {each}")
 
 
 def _number(value: float | None, *, decimals: int = 0) -> str:
