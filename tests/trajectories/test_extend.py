@@ -14,6 +14,8 @@ from prchain.cli import run as run_command
 from prchain.llm.scripted import NAME
 from sql.tables import LlmCall, TaskStage, Trajectory, TrajectoryMessage, TrajectoryStage
 from tests.trajectories.rolloutworld import (
+    OVERVIEW,
+    SHORTER,
     SUBMIT,
     PolicyModel,
     PolicyReply,
@@ -24,6 +26,9 @@ from tests.trajectories.rolloutworld import (
     rollout_world,
     works,
 )
+from trajectories.export.export import export
+from trajectories.export.formats import chosen_format
+from trajectories.export.options import ExportOptions
 from trajectories.options import RolloutOptions
 from trajectories.outcomes import outcome_of
 from trajectories.rollouts.extend import ChangedOptions, ExtensionRun
@@ -197,6 +202,28 @@ def test_the_estimate_is_of_the_stages_that_are_left(world: RolloutWorld) -> Non
     whole = world.run(world.context(), samples=2).forecast().estimate
     assert left.calls == 2 * 30 + 2 and left.tokens_in > 0
     assert left.calls < whole.calls and left.tokens_in / left.calls > whole.tokens_in / whole.calls, "prompts are long"
+
+
+def test_prefixes_and_extensions_are_exported_as_two_sets_of_the_same_chains(
+    world: RolloutWorld, tmp_path: Path
+) -> None:
+    short, whole = prefix_of(world, 3), roll(world.context(PolicyModel(works)), world.chains[0], 1)
+    assert extension(world).run(1, 1).counts == {"accepted": 1}
+    ((long,),) = world.rows(Trajectory, "id", parent_id=short)
+    options = ExportOptions(pairs="short-long")
+    report = export(world.store, chosen_format("slime", options), options, tmp_path / "sft.jsonl")
+    sets = {
+        name: [json.loads(line) for line in (tmp_path / f"sft.{name}.jsonl").read_text().splitlines()]
+        for name in ("short", "long")
+    }
+    ids = {name: [row["metadata"]["trajectory_id"] for row in rows] for name, rows in sets.items()}
+    assert ids == {"short": [short, whole], "long": [long, whole]} and report.left_out == {}
+    queries = {
+        name: [it["content"] for it in rows[0]["messages"] if it["role"] == "user"] for name, rows in sets.items()
+    }
+    assert "Task 2 of 2" in queries["short"][1] and "Task 2 of 5" in queries["long"][1], "each is told as it is"
+    assert SHORTER in queries["short"][0] and OVERVIEW in queries["long"][0]
+    assert len(queries["short"]) == 2 and len(queries["long"]) == 5
 
 
 @pytest.mark.parametrize(

@@ -192,7 +192,7 @@ def test_the_command_prints_groups_and_takes_a_list_of_steps(
     call(world, "agent", "t1/1", 1.25)
     assert run(["stats", "--db", database_url, "--by", "option", "--steps", "1,50"]) == 0
     output = capsys.readouterr().out
-    assert "gate=both" in output and "1.2500" in output and "1 of 1" in output
+    assert "\n2: gate=judge\n" in output and "1.2500" in output and "1 of 1" in output
     assert "stages resolved at" in output and all(len(line) <= 100 for line in output.splitlines())
     assert run(["stats", "--db", database_url, "--by", "repository"]) == 0
     assert "61,810" in capsys.readouterr().out

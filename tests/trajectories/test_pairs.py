@@ -282,8 +282,10 @@ def test_the_command_tells_both_sets_and_replaces_none_of_its_files(
     world: SampleWorld, database_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     prefix(world, "short")
-    extends(world, "long", "short")
     command = ["export", "--db", database_url, "--pairs", "short-long", "--out", str(tmp_path / "sft.jsonl")]
+    assert run(command) == 1
+    assert "`prchain rollouts extend` extends" in capsys.readouterr().err
+    extends(world, "long", "short")
     assert run(command) == 0
     output = capsys.readouterr().out
     assert "2 samples (1 for short, 1 for long), 2 rows" in output and "sft.long.jsonl.card.md" in output

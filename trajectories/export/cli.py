@@ -322,6 +322,10 @@ def _export_samples(
     if count or as_json:
         present(as_json, _report_row(report), _print, report, to_stdout=to_stdout)
     if not count:
+        if options.pairs == "short-long" and report.left_out:
+            say("no pair differs; `prchain rollouts extend` extends accepted prefixes", err=True)
+        elif options.pairs == "rejection-sampling" and report.left_out:
+            say("no pair differs; roll out more --samples of each chain", err=True)
         _end_without_rows("trajectory", "kept", report.left_out)
 
 

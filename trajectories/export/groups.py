@@ -286,6 +286,11 @@ def print_grouped(row: Mapping[str, Any]) -> None:
     if not groups:
         say("nothing was rolled out yet" if row["by"] != "repository" else "nothing was mined yet")
         return
+    if row["by"] == "option" and len(groups) > 1:  # their names are too long for a table
+        for number, it in enumerate(groups, 1):
+            say_prose(f"{number}: {it['group']}")
+        say()
+        groups = [{**it, "group": str(number)} for number, it in enumerate(groups, 1)]
     if row["by"] == "repository":
         mined = [(it["group"], f"{it['pull_requests']:,}", f"{it['queries']:,}") for it in groups]
         mined.append(("sum", f"{row['sum']['pull_requests']:,}", f"{row['sum']['queries']:,}"))
