@@ -474,7 +474,8 @@ def stats(by: GroupKind | None, steps: str | None, domains: Path | None, db: str
       prchain stats --by model --steps 25,50,100
       prchain stats --by repository --domains domains.toml
     """
-    from trajectories.export.groups import STEPS, grouped_stats, print_grouped, read_domains, read_steps
+    from trajectories.export.groups import STEPS, grouped_stats, read_domains, read_steps
+    from trajectories.export.groups_text import print_grouped
     from trajectories.export.stats import print_stats
     from trajectories.export.stats import stats as figures
 
