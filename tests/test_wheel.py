@@ -87,6 +87,7 @@ def test_every_file_of_the_packages_is_in_the_wheel(wheel: Path) -> None:
         ".cjs",
         ".mjs",
         ".mbox",
+        ".gitattributes",
     }
     assert {f"{name}/py.typed" for name in PACKAGES} <= inside
 

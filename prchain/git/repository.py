@@ -33,6 +33,14 @@ _SNIFFED = 8000
 
 _PLAIN_DIFF = ("--no-ext-diff", "--no-textconv", "--ignore-submodules=none")
 
+_FUNCTIONS = (
+    "-c",
+    f"core.attributesFile={Path(__file__).with_name('functions.gitattributes')}",
+    "-c",
+    "diff.no-functions.xfuncname=^",
+)
+"""Settings under which `--function-context` knows where functions begin."""
+
 
 class GitRepository:
     """A git repository, bare or not, that is only read."""
@@ -159,8 +167,11 @@ class GitRepository:
         with self.stream(*arguments, lines=(f"{new} {old}" for old, new in pair_list)) as output:
             yield from read_patches(output, [new for _, new in pair_list])
 
-    def patch_text(self, old: str, new: str, paths: Sequence[str] = ()) -> bytes:
+    def patch_text(self, old: str, new: str, paths: Sequence[str] = (), *, functions: bool = False) -> bytes:
         """The patch from `old` to `new` as git prints it, applicable and whole; of `paths` only, where some are given.
+
+        With `functions`, unchanged lines are shown from the beginning of the function, class or section that a change
+        stands in to its end, in files of languages that git knows; else three of them.
 
         A rename is a deletion and an addition: half of one, picked by `paths`, must still apply. A path is that path
         and nothing below it: where a folder takes the place of a file, git takes the file's name for both. Names that
@@ -169,9 +180,11 @@ class GitRepository:
         arguments = (
             "-c",
             "core.quotePath=true",
+            *(_FUNCTIONS if functions else ()),
             "diff-tree",
             "-r",
             "-p",
+            *(("--function-context",) if functions else ()),
             "--binary",
             "--full-index",
             "--no-renames",

@@ -122,6 +122,33 @@ def test_the_patch_as_text_applies_and_makes_the_same_tree(tmp_path: Path) -> No
     assert tree.strip() == git(repository.path, "rev-parse", f"{new}^{{tree}}").strip()
 
 
+@pytest.mark.parametrize(
+    ("path", "opening", "shown"),
+    [
+        ("a.py", "    def near(self):\n", True),
+        ("a.go", "func near() {\n", True),
+        ("a.ts", "function near() {\n", True),
+        ("a.json", "function near() {\n", False),
+        ("a.unknown", "def near():\n", False),
+    ],
+)
+def test_whole_functions_are_shown_in_languages_alone_and_whatever_a_user_has_set(
+    path: str, opening: str, shown: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "attributes").write_text("* diff=other\n")
+    (tmp_path / "config").write_text(
+        f"[core]\nattributesFile = {tmp_path}/attributes\n[diff \"other\"]\nxfuncname = x\n"
+    )
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "config"))
+    lines = [f"        line{number}\n" for number in range(30)]
+    before = opening.replace("near", "far") + "".join(lines[:10]) + "\n" + opening + "".join(lines[10:])
+    files: Files = {path: before}
+    repository, old, new = pair(tmp_path, files, {path: before.replace("line20", "changed"), ".gitattributes": "x"})
+    text = repository.patch_text(old, new, [path], functions=True).decode()
+    assert ("line11\n" in text, "line29\n" in text, "line5\n" in text) == (shown, shown, False)
+    assert repository.patch_text(old, new, [path]).decode().count("\n ") == 6
+
+
 def test_a_patch_that_is_cut_off_is_an_error() -> None:
     with pytest.raises(GitError):
         parse_patch("diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1,3 +1,3 @@\n one\n")

@@ -12,7 +12,15 @@ from prchain.errors import GitError
 from prchain.git import GitRepository
 from prchain.kinds import FileKind
 from tests.miner.gitworld import Content, World
-from trajectories.verdicts.patch_text import _RANKS, FileText, file_patches, file_texts, render_patch, sections
+from trajectories.verdicts.patch_text import (
+    _RANKS,
+    FileText,
+    Piece,
+    file_patches,
+    file_texts,
+    render_patch,
+    sections,
+)
 
 _EVERY_BYTE = bytes(range(1, 256))
 
@@ -47,8 +55,17 @@ def patch(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return git.patch_text(shas["refs/heads/old"], shas["refs/heads/new"])
 
 
+def whole(file: FileText) -> str:
+    return "".join(piece.text for piece in file.pieces)
+
+
+def plain(path: str, text: str) -> FileText:
+    """A file all of whose lines are changes."""
+    return FileText(path, (Piece(text.rstrip("\n")),))
+
+
 def texts(patch: bytes) -> dict[str, str]:
-    return {file_text.path: file_text.text for file_text in file_texts(patch)}
+    return {file_text.path: whole(file_text) for file_text in file_texts(patch)}
 
 
 def test_every_file_of_a_patch_is_found_and_the_parts_are_the_whole(patch: bytes) -> None:
@@ -109,7 +126,7 @@ def test_no_patch_is_no_patch() -> None:
 
 _PATHS = ["src/a.py", "src/b.py", "lib/c.py", "setup.cfg", "docs/x.md", "tests/test_a.py", "poetry.lock", "data.json"]
 _FILES = st.dictionaries(st.sampled_from(_PATHS), st.integers(1, 4_000), max_size=8).map(
-    lambda sizes: [FileText(path, ("y" * 39 + "\n") * (size // 40) + "z" * (size % 40)) for path, size in sizes.items()]
+    lambda sizes: [plain(path, ("y" * 39 + "\n") * (size // 40) + "z" * (size % 40)) for path, size in sizes.items()]
 )
 
 
@@ -117,10 +134,10 @@ _FILES = st.dictionaries(st.sampled_from(_PATHS), st.integers(1, 4_000), max_siz
 def test_what_is_shown_fits_and_what_is_missing_is_said(files: list[FileText], limit: int, first: set[str]) -> None:
     result = render_patch(files, limit, first=first)
     assert result.files == len(files)
-    whole = {file.path for file in files} - {*result.cut, *result.left_out}
-    assert len(whole) + len(result.cut) + len(result.left_out) == len(files)
-    parts = {file.path: file.text for file in files}
-    assert all(parts[path] in result.text for path in whole)
+    complete = {file.path for file in files} - {*result.cut, *result.left_out}
+    assert len(complete) + len(result.cut) + len(result.left_out) == len(files)
+    parts = {file.path: whole(file) for file in files}
+    assert all(parts[path] in result.text for path in complete)
     assert result.text.count("characters left out ...]") == len(result.cut)
     assert ("[changed too, not shown: " in result.text) == bool(result.left_out)
     notes = 60 * len(result.cut) + 20 * len(result.left_out) + 40
@@ -137,17 +154,17 @@ def test_nothing_is_cut_for_a_file_that_comes_later(files: list[FileText], limit
     def place(file: FileText) -> tuple[int, bool]:
         return file.rank, file.path not in first
 
-    whole = render_patch(files, limit, first=first)
+    everything = render_patch(files, limit, first=first)
     for last in {place(file) for file in files}:
         first_files = [file for file in files if place(file) <= last]
         prefix = render_patch(first_files, limit, first=first)
         paths = {file.path for file in first_files}
-        assert paths.intersection(whole.cut) == set(prefix.cut)
-        assert paths.intersection(whole.left_out) == set(prefix.left_out)
+        assert paths.intersection(everything.cut) == set(prefix.cut)
+        assert paths.intersection(everything.left_out) == set(prefix.left_out)
 
 
 def test_the_order_is_source_then_config_docs_tests_and_locks_and_shared_files_first() -> None:
-    files = [FileText(path, f"text of {path}") for path in reversed(_PATHS)]
+    files = [plain(path, f"text of {path}") for path in reversed(_PATHS)]
     text = render_patch(files, 10_000, first={"lib/c.py"}).text
     assert [line.removeprefix("text of ") for line in text.split("\n")] == [
         "lib/c.py",
@@ -166,7 +183,7 @@ def test_every_kind_of_file_has_a_place() -> None:
 
 
 def test_a_patch_of_a_thousand_files_names_some_and_counts_the_rest() -> None:
-    files = [FileText(f"src/part{n:04}.py", "x" * 500) for n in range(1000)]
+    files = [plain(f"src/part{n:04}.py", "x" * 500) for n in range(1000)]
     result = render_patch(files, 24_000)
     assert len(result.left_out) == 900
     assert "and 700 more]" in result.text
@@ -174,5 +191,86 @@ def test_a_patch_of_a_thousand_files_names_some_and_counts_the_rest() -> None:
 
 
 def test_names_of_files_that_are_not_shown_are_made_visible_and_scrubbed() -> None:
-    files = [FileText("a\u202eb ada@example.org", "x" * 500)]
+    files = [plain("a\u202eb ada@example.org", "x" * 500)]
     assert render_patch(files, 0).text == "[changed too, not shown: a\\u202eb [email]]"
+
+
+MODULE = "".join(
+    f"class Book{place}:\n    def read(self):\n"
+    + "".join(f"        page_{place}_{line} = read({line})\n" for line in range(40))
+    + f"        return {place}\n\n    def close(self):\n        pass\n\n\n"
+    for place in range(3)
+)
+PAGES = "".join(f"page {number}\n" for number in range(200))
+
+
+@pytest.fixture(scope="module")
+def functions(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """A change in two of three functions of a module, one in a class of JavaScript, and one in a text."""
+    world = World(tmp_path_factory.mktemp("functions") / "r.git")
+    script = "class Book {\n" + "".join(f"  read{number}() {{ return {number}; }}\n" for number in range(9)) + "}\n"
+    before: dict[str | bytes, Content] = {"src/books.py": MODULE, "src/books.js": script, "docs/pages.txt": PAGES}
+    after: dict[str | bytes, Content] = {
+        "src/books.py": MODULE.replace("read(20)", "read(21)", 1).replace("return 2", "return 3"),
+        "src/books.js": script.replace("return 4", "return 5"),
+        "docs/pages.txt": PAGES.replace("page 100", "page one hundred"),
+    }
+    world.commit("old", before)
+    world.commit("new", after, parents=[world.made("old").number])
+    world.save()
+    git = GitRepository.open(world.path)
+    shas = git.refs("refs/heads")
+    return git.patch_text(shas["refs/heads/old"], shas["refs/heads/new"], functions=True)
+
+
+def test_while_there_is_room_whole_functions_stand_around_each_change(functions: bytes) -> None:
+    shown = render_patch(file_texts(functions), 60_000)
+    assert (shown.extent(), shown.pared) == ("3 files, shown in full", False)
+    for place, inside in enumerate((True, False, True)):
+        lines = [f"         page_{place}_{line} = read({line})\n" for line in range(40) if (place, line) != (0, 20)]
+        assert [line in shown.text for line in lines] == [inside] * len(lines)
+    assert shown.text.count("     def close(self)") == 1, "of the functions beside them, what is next to a change"
+    assert all(f"   read{number}() {{" in shown.text for number in range(9) if number != 4), "the class around it"
+    assert " page 97\n" in shown.text and " page 96\n" not in shown.text, "no language: three lines"
+
+
+def test_unchanged_lines_go_first_and_the_longest_run_of_them_first(functions: bytes) -> None:
+    files = file_texts(functions)
+    changes, runs = sum(file.size for file in files), [length for file in files for length in file.further]
+    assert len(runs) == 3, "before and after the one change, and before the other"
+    everything = changes + sum(runs)
+    assert not render_patch(files, everything).pared and render_patch(files, everything - 1).pared
+    for room in (changes, changes + 200, everything - 200):
+        shown = render_patch(files, room)
+        assert shown.whole and shown.extent() == "3 files, every change shown"
+        assert "+        page_0_20 = read(21)\n" in shown.text and "+        return 3\n" in shown.text
+        assert "         page_0_18 = read(18)\n" in shown.text, "what is next to a change stays"
+    gone = re.findall(r"(?m)^\[\.\.\. ([\d,]+) characters of unchanged lines left out \.\.\.\]$", shown.text)
+    assert len(gone) == 1 and 200 <= int(gone[0]) < 280 < max(runs), "from the middle of the longest, whole lines"
+    none = render_patch(files, changes)
+    assert none.text.count("characters of unchanged lines left out") == 3
+    assert not render_patch(files, changes - 1).whole
+
+
+_LINES = st.lists(st.sampled_from([" same\n", " other same\n", "+new\n", "-old\n", "@@ -1 +1 @@\n", "\\ No newline\n"]))
+
+
+@given(_LINES, st.integers(0, 400))
+def test_no_change_and_no_line_next_to_one_is_ever_left_out_for_lack_of_room_for_others(
+    lines: list[str], room: int
+) -> None:
+    head = "diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n"
+    [file] = file_texts((head + "@@ -1 +1 @@\n" + "".join(lines)).encode())
+    assert whole(file) == (head + "@@ -1 +1 @@\n" + "".join(lines)).rstrip("\n")
+    shown = render_patch([file], file.size + room)
+    assert shown.whole and len(shown.text) <= file.size + room + 70 * len(file.further)
+    kept = shown.text.split("\n")
+    assert all(line[:1] in {"d", "-", "+", "@", " ", "\\", "["} for line in kept)
+    for mark in "+-@\\":
+        assert [line for line in kept[4:] if line[:1] == mark] == [
+            line.rstrip("\n") for line in lines if line[:1] == mark
+        ]
+    for number, line in enumerate(kept):
+        if line.startswith("["):
+            near = kept[max(number - 3, 4) : number + 4]
+            assert not any(other[:1] in {"+", "-", "\\"} for other in near)

@@ -146,5 +146,5 @@ class ChainContext:
         return output.split()
 
     def reference_patch(self, stage: Stage) -> bytes:
-        """The diff B_t..M_t."""
-        return self.trees.patch_text(stage.base, stage.landed)
+        """The diff B_t..M_t with whole functions, as the judge reads it."""
+        return self.trees.patch_text(stage.base, stage.landed, functions=True)

@@ -33,18 +33,19 @@ class Variant(StrEnum):
 
 
 def variants(git: GitRepository, stages: Sequence[Stage], position: int) -> Iterator[tuple[Variant, bytes]]:
-    """The variants of the stage at a 1-based position, the reference first; impossible ones are left out.
+    """The variants of the stage at a 1-based position, the reference first; impossible ones are left out. All are with
+    whole functions, as a rollout's patches are when they are judged.
 
     Raises `GitError`.
     """
     stage = stages[position - 1]
-    reference = git.patch_text(stage.base, stage.landed)
+    reference = git.patch_text(stage.base, stage.landed, functions=True)
     yield Variant.REFERENCE, reference
     yield Variant.EMPTY, b""
-    yield Variant.REVERTED, git.patch_text(stage.landed, stage.base)
+    yield Variant.REVERTED, git.patch_text(stage.landed, stage.base, functions=True)
     if len(stages) > 1:
         other = stages[position % len(stages)]
-        yield Variant.OTHER_STAGE, git.patch_text(other.base, other.landed)
+        yield Variant.OTHER_STAGE, git.patch_text(other.base, other.landed, functions=True)
     half = halved(reference)
     if half is not None:
         yield Variant.HALF, half
