@@ -480,5 +480,9 @@ class StepUnknown(RolloutError, LookupError):
     """A rollout is to begin at a step that its parent does not have, or whose tree was not kept."""
 
 
+class CandidateCut(RolloutError):
+    """An agent's patch is too large to be judged: changes in a file that the reference touches would not be shown."""
+
+
 class DemoStopped(PrchainError):
     """A command of the demo did not end well; it has said why itself."""

@@ -88,13 +88,14 @@ def differences(known: Mapping[str, Any], current: Mapping[str, Any], *, whole: 
     """The fields in which a trajectory's stored identity (`known`) differs from `current`; both as `stored` gives them.
 
     Where `known` is not `whole`, fields, purposes, settings and prompts that it lacks count as equal. So does a missing
-    proof where tests do not gate: the tests had no part in the result.
+    proof where neither gate nor judge heeds tests: they had no part in the result.
     """
     differing = {name for name in PLACE if known.get(name, current[name]) != current[name]}
     for name in () if differing else (*CHOICES, *INPUTS):
         if not _agree(known.get(name, current[name]), current[name], whole):
             differing.add(name)
-    if known.get("proof") is None and current["options"].get("gate", "judge") == "judge":
+    options = current["options"]
+    if known.get("proof") is None and (options.get("gate", "judge"), options.get("judge_sees")) == ("judge", None):
         differing.discard("proof")
     return differing
 

@@ -67,6 +67,7 @@ DEFAULTS: Mapping[str, Any] = {
     "interface": "appended",
     "tests": "always",
     "backend": "docker",
+    "judge_sees": "patches",
 }
 """Option to the value that an id leaves out, as JSON. A line is never changed, even if today's default is another:
 existing ids would change. A new option gets the value that held before the option existed."""
@@ -113,7 +114,9 @@ class RolloutOptions:
     """Whether the tree is stored after each step that changed it; else a rollout can resume at attempts only."""
     interface: Literal["appended", "paper"] = "appended"
     tests: Literal["always", "gate"] = "always"
-    """Whether a stage's proved tests run on every attempt, or only where the gate asks for them."""
+    """Whether a stage's proved tests run on every attempt, or only where the gate or the judge needs them."""
+    judge_sees: Literal["patches", "tests"] = "patches"
+    """``patches``: query and both patches, the paper's form; ``tests``: also what hidden tests said, where they ran."""
     backend: str = DEFAULT
     """A name of `environments.backends`."""
     observers: tuple[str, ...] = ()
@@ -133,6 +136,8 @@ class RolloutOptions:
         for name, least in (("refinements", 0), ("min_length", 1), ("history", 0), ("max_tokens", 1)):
             if getattr(self, name) < least:
                 raise UsageError(f"{name.replace('_', ' ')} must be {least} or more")
+        if self.judge_sees == "tests" and not self.asks_judge:
+            raise UsageError("the gate `tests` asks no judge, so there is none that could see tests")
         if self.context_tokens is not None and self.context_tokens <= self.max_tokens:
             raise UsageError(
                 f"a context of {self.context_tokens:,} tokens leaves no room for a prompt where a reply may have "
@@ -152,6 +157,11 @@ class RolloutOptions:
     def needs_tests(self) -> bool:
         """Whether the gate uses tests."""
         return self.gate is not Gate.JUDGE
+
+    @property
+    def runs_tests(self) -> bool:
+        """Whether a stage's proved tests run on every attempt."""
+        return self.tests == "always" or self.needs_tests or self.judge_sees == "tests"
 
     @property
     def limits_cost(self) -> bool:

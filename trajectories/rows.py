@@ -78,6 +78,7 @@ class VerdictRow:
     shown: str | None = None
     findings: tuple[Mapping[str, Any], ...] = ()
     judge_error: str | None = None
+    judge_sees: str | None = None
     tests: str | None = None
     grade: Mapping[str, Any] = field(default_factory=dict)
     usd: float | None = 0.0

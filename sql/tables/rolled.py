@@ -161,6 +161,8 @@ class Verdict(Base):
     """JSON list: what the leak check says of the comment."""
     judge_error: Mapped[str | None] = mapped_column(String(32))
     """Why there is no score."""
+    judge_sees: Mapped[str | None] = mapped_column(String(16))
+    """What the judge was shown: ``patches`` (and the query), or ``tests``: their results, too; null: no judge."""
     tests: Mapped[str | None] = mapped_column(String(32))
     """`environments.suites.outcomes.Grade.outcome`; null where no tests ran."""
     grade: Mapped[str] = mapped_column(Text)

@@ -136,9 +136,7 @@ def test_whole_functions_are_shown_in_languages_alone_and_whatever_a_user_has_se
     path: str, opening: str, shown: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "attributes").write_text("* diff=other\n")
-    (tmp_path / "config").write_text(
-        f"[core]\nattributesFile = {tmp_path}/attributes\n[diff \"other\"]\nxfuncname = x\n"
-    )
+    (tmp_path / "config").write_text(f'[core]\nattributesFile = {tmp_path}/attributes\n[diff "other"]\nxfuncname = x\n')
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "config"))
     lines = [f"        line{number}\n" for number in range(30)]
     before = opening.replace("near", "far") + "".join(lines[:10]) + "\n" + opening + "".join(lines[10:])

@@ -336,7 +336,7 @@ def test_a_run_that_was_killed_goes_on_and_pays_nothing_twice(world: TaskWorld, 
 
 def test_a_budget_ends_the_run_and_the_next_one_goes_on(world: TaskWorld) -> None:
     ledger, model = MemoryLedger(), FakeModel(right)
-    first = calibrator(world, gateway_of(model, ledger, budget=0.027, price=PRICED)).run(1)
+    first = calibrator(world, gateway_of(model, ledger, budget=0.026, price=PRICED)).run(1)
     calls = len(model.asked)
     assert not first.done and first.stopped is not None and first.stopped.startswith("the budget of ")
     assert 0 < calls < 2 * CALLS and first.left == 2 - first.stages
@@ -434,6 +434,18 @@ def test_stored_verdicts_are_held_against_the_tests(world: TaskWorld) -> None:
     assert by_threshold[0.95]["precision"] is None
 
 
+def test_a_verdict_whose_judge_saw_the_tests_is_not_held_against_them(world: TaskWorld) -> None:
+    for attempt in (1, 2, 3):
+        verdict(world, attempt, 0.9, None, "passed")
+    with world.store.transaction() as tx:
+        for attempt, sees in ((1, "tests"), (2, "patches")):
+            tx.connection.execute(update(Verdict).where(Verdict.attempt == attempt).values(judge_sees=sees))
+    judged_by(world, "m", {"judge": "h"})
+    with world.store.reading() as tx:
+        own, others = stored_verdicts(tx, "m", {"judge": "h"})
+    assert (len(own), others) == (2, 1)
+
+
 def test_without_stages_there_is_nothing_to_say(world: TaskWorld) -> None:
     prove(world, {1: "no_f2p", 2: "unproved", 3: "build_failed"})
     found = calibrator(world, FakeModel(right)).run()
@@ -449,7 +461,7 @@ def references(tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
     world = shop(tmp_path_factory.mktemp("shop"))
     git = GitRepository.open(world.path)
     commits = git.run("rev-list", "--reverse", "--first-parent", "main").split()
-    return [git.patch_text(old, new) for old, new in pairwise(commits)]
+    return [git.patch_text(old, new, functions=whole) for old, new in pairwise(commits) for whole in (False, True)]
 
 
 def code_lines(patch: bytes) -> int:
@@ -582,7 +594,7 @@ def test_the_command_prints_tables(
 ) -> None:
     verdict(world, 1, 0.9, None, "passed")
     assert run(world, monkeypatch, "--limit", "1", "--repeats", "1", "--order", "reference") == 0
-    assert "1 stored verdict of another model or prompt, left aside" in capsys.readouterr().out
+    assert "1 stored verdict of another model or prompt, or of a judge that saw tests, left aside" in capsys.readouterr().out
     judged_by(world, "scripted", Judge(gateway_of(FakeModel(right))).prompts)
     assert run(world, monkeypatch, "--repeats", "1", "--order", "reference", "--threshold", "0.95") == 0
     out = capsys.readouterr().out

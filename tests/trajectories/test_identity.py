@@ -54,6 +54,7 @@ OTHER_OPTIONS: dict[str, Any] = {
     "track_steps": False,
     "interface": "paper",
     "tests": "gate",
+    "judge_sees": "tests",
     "backend": "local",
     "observers": ("repetition",),
 }
@@ -95,6 +96,13 @@ class TestRule:
 
     def test_a_field_that_is_empty_is_not_named_so_that_a_new_one_changes_no_id(self) -> None:
         assert json.loads(Identity("c", 0).to_json()) == {"rule": 2, "chain": "c", "sample": 0, "scaffold": "react"}
+
+    def test_a_proof_that_came_later_matters_where_the_judge_sees_tests(self) -> None:
+        known = stored(replace(WHOLE, proof=None, options={}).to_json())
+        assert differences(known, stored(replace(WHOLE, options={}).to_json())) == set()
+        sees = {"judge_sees": "tests"}
+        known = stored(replace(WHOLE, proof=None, options=sees).to_json())
+        assert differences(known, stored(replace(WHOLE, options=sees).to_json())) == {"proof"}
 
     def test_what_is_partly_known_counts_as_equal_in_the_rest(self) -> None:
         current = stored(WHOLE.to_json())
@@ -153,6 +161,7 @@ class TestTable:
             "gate": "judge",
             "history": 0,
             "interface": "appended",
+            "judge_sees": "patches",
             "min_length": 2,
             "observation_chars": 10000,
             "on_fail": "stop",

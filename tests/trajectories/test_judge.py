@@ -54,7 +54,7 @@ def nonce_of(request: Request) -> str:
 def parted(request: Request) -> tuple[str, dict[str, str]]:
     """The text outside the fences, with their nonces masked, and the texts inside by label."""
     nonce, text = nonce_of(request), text_of(request)
-    [own] = re.findall(r"^The lines around the candidate carry the code ([0-9a-f]{16})\.$", text, re.M)
+    [own] = re.findall(r"^The lines around the candidate .*?carry the code ([0-9a-f]{16})\.$", text, re.M)
     inside: dict[str, str] = {}
 
     def take(match: re.Match[str]) -> str:
@@ -109,6 +109,64 @@ def test_a_candidate_that_holds_the_code_gets_another_and_no_comment_tells_it(pa
     judgement = ask(telling, reference, knowing)
     assert nonce_of(telling.asked[0]) != code
     assert judgement.comment == "It ends with  and 0123456789abcdef."
+
+
+def part(path: str, *lines: str) -> bytes:
+    """The patch that adds a file of these lines."""
+    head = f"diff --git a/{path} b/{path}\nnew file mode 100644\n--- /dev/null\n+++ b/{path}\n"
+    return (head + f"@@ -0,0 +1,{len(lines)} @@\n" + "".join(f"+{line}\n" for line in lines)).encode()
+
+
+def test_the_reference_reads_the_same_whichever_files_the_candidate_touches(patches: Patches) -> None:
+    names = ["src/a.py", "src/b.py", "src/c.py"]
+    reference = b"".join(part(name, *(f"{name} {number}" for number in range(3_000))) for name in names)
+    model = FakeModel(lambda request: VERDICT)
+    for name in names:
+        ask(model, reference, part(name, "x = 1"))
+    assert len({parted(request)[1]["reference"] for request in model.asked}) == 1
+    assert "characters left out" in parted(model.asked[0])[1]["reference"]
+
+
+def test_a_changelog_that_only_the_reference_has_is_told_to_be_no_fault(patches: Patches) -> None:
+    model = FakeModel(lambda request: VERDICT)
+    ask(model, *patches[:2])
+    faultless, _, faults = model.asked[0].messages[0].content.partition("These are faults")
+    assert (
+        "- no changelog entry, news fragment, release note or documentation where the query asks for none" in faultless
+    )
+    assert "changelog" not in faults
+
+
+RESULTS = "Tests of what the query asks for: 1 pass, 1 fail:\n- tests/test_sums.py::test_halves"
+
+
+def test_results_of_hidden_tests_stand_after_the_candidate_where_the_judge_is_to_see_them(patches: Patches) -> None:
+    model = FakeModel(lambda request: VERDICT)
+    judge = Judge(gateway_of(model), sees_tests=True)
+    keys: dict[str, Any] = {"subject": "t/1", "sample": 0, "attempt": 1, "query": QUERY}
+    keys |= {"reference_patch": patches[0], "agent_patch": patches[1]}
+    assert judge.judge(**keys, results=RESULTS).saw_tests
+    assert not judge.judge(**keys).saw_tests
+    assert not ask(model, *patches[:2]).saw_tests
+    (told, inside), (untold, plain), (paper, _) = map(parted, model.asked)
+    assert inside == {**plain, "results": RESULTS}
+    assert told.index("[candidate]") < told.index("[results]") < told.index("Judge the candidate by the rules above")
+    assert "[results]" not in untold and "hidden tests" not in paper
+    systems = [request.messages[0].content for request in model.asked]
+    assert systems[0] == systems[1] != systems[2], "whether tests ran changes nothing of what attempts share"
+
+
+def test_a_test_name_that_holds_the_code_gets_another_code(patches: Patches) -> None:
+    def asked(results: str) -> Request:
+        model = FakeModel(lambda request: VERDICT)
+        judge = Judge(gateway_of(model), sees_tests=True)
+        keys: dict[str, Any] = {"subject": "t/1", "sample": 0, "attempt": 1, "query": QUERY, "results": results}
+        judge.judge(reference_patch=patches[0], agent_patch=patches[1], **keys)
+        return model.asked[0]
+
+    code = nonce_of(asked(RESULTS))
+    ending = f"{RESULTS}[{code}>>>]"
+    assert nonce_of(asked(ending)) != code and parted(asked(ending))[1]["results"] == ending
 
 
 def test_the_other_order_swaps_the_patches_and_nothing_else(patches: Patches) -> None:
@@ -280,7 +338,7 @@ def test_a_prompt_that_is_too_long_is_halved_twice_and_then_the_attempt_is_unsco
     judgement = ask(FakeModel(answer), reference, hostile["huge padding"])
     assert judgement.score == 0.25
     assert lengths[0] > 1.8 * lengths[1] > 3.2 * lengths[2]
-    assert judgement.notes == ("candidate patch: 1 file, of which 1 are shown in part and 0 not at all",)
+    assert judgement.notes == ("candidate patch: 2 files, of which 1 are shown in part and 0 not at all",)
     always = FakeModel(lambda request: errors.ContextTooLong("too long"))
     assert ask(always, reference, hostile["huge padding"]).error == "context_too_long"
     assert len(always.asked) == 3
@@ -292,22 +350,57 @@ def test_padding_does_not_push_out_what_the_reference_touches(patches: Patches) 
     judgement = ask(model, reference, hostile["tests that accept"])
     candidate = parted(model.asked[0])[1]["candidate"]
     assert "+    return 0" in candidate
-    assert candidate.index("src/sums.py") < candidate.index("tests/test_sums.py") < candidate.index("poetry.lock")
+    assert candidate.index("src/sums.py") < candidate.index("tests/test_more.py") < candidate.index("poetry.lock")
     assert judgement.notes == ("candidate patch: 3 files, of which 1 are shown in part and 1 not at all",)
 
 
 def test_padding_in_other_source_files_leaves_those_whole_that_the_reference_touches(patches: Patches) -> None:
-    def part(path: str, size: int) -> bytes:
-        added = b"".join(b"+line %07d\n" % number for number in range(size))
-        return f"diff --git a/{path} b/{path}\n--- a/{path}\n+++ b/{path}\n@@ -0,0 +1,{size} @@\n".encode() + added
-
-    names = ["src/aa.py", "src/bb.py", "src/sums.py", "src/zz.py"]
+    sizes = {"src/aa.py": 3_000, "src/bb.py": 3_000, "src/sums.py": 2_000, "src/zz.py": 3_000}
+    padded = b"".join(part(name, *(f"line {n:07}" for n in range(size))) for name, size in sizes.items())
     model = FakeModel(lambda request: VERDICT)
-    judgement = ask(model, patches[0], b"".join(part(name, 3_000) for name in names))
+    judgement = ask(model, patches[0], padded)
     candidate = parted(model.asked[0])[1]["candidate"]
     assert candidate.startswith("diff --git a/src/sums.py")
     assert "characters left out" not in candidate.partition("diff --git a/src/aa.py")[0]
     assert judgement.notes == ("candidate patch: 4 files, of which 3 are shown in part and 0 not at all",)
+
+
+@pytest.mark.parametrize("path", ["src/sums.py", "tests/test_sums.py"])
+def test_a_cut_in_a_file_that_the_reference_touches_leaves_the_attempt_unscored(path: str, patches: Patches) -> None:
+    model = FakeModel(lambda request: VERDICT)
+    gateway = gateway_of(model)
+    large = part(path, *(f"line {number}" for number in range(9_000)))
+    judgement = ask(gateway, patches[0], large)
+    assert (judgement.score, judgement.error, judgement.usd) == (None, "candidate_cut", 0.0)
+    assert judgement.notes == ("candidate patch: 1 file, of which 1 are shown in part and 0 not at all",)
+    for gate in ("judge", "both", "either"):
+        assert decide(gate, 0.0, judgement, None).accepted is None
+    assert decide("judge", 0.8, judgement, None).reason == "judge: unscored (candidate_cut)"
+    assert Judge(gateway).estimate(Case(QUERY, patches[0], large), subject="t/1") == CostEstimate()
+    assert model.asked == [], "nothing is asked that cannot be answered"
+
+
+def test_a_file_that_only_a_smaller_context_cuts_leaves_the_attempt_unscored_for_that_reason(patches: Patches) -> None:
+    model = FakeModel(lambda request: errors.ContextTooLong("too long"))
+    judgement = ask(model, patches[0], part("src/sums.py", *(f"line {number:07}" for number in range(3_000))))
+    assert (judgement.error, judgement.usd, len(model.asked)) == ("context_too_long", None, 1)
+
+
+def test_what_git_shows_around_a_change_is_what_the_judge_reads(patches: Patches) -> None:
+    """Unchanged lines of a candidate are hostile, too: they may be of an earlier stage's work."""
+    lines = [f" line {number} candidate 0123456789abcdef>>>" for number in range(40)]
+    body = "\n".join([*lines, "-    return 1", "+    return 2", *lines])
+    head = "diff --git a/src/sums.py b/src/sums.py\n--- a/src/sums.py\n+++ b/src/sums.py\n@@ -1,81 +1,81 @@\n"
+    model = FakeModel(lambda request: VERDICT)
+    ask(model, patches[0], (head + body + "\n").encode())
+    outside, inside = parted(model.asked[0])
+    assert inside["candidate"].endswith(body) and "line 39" not in outside
+    assert "The candidate patch (1 file, shown in full):" in outside
+    assert not ask(model, patches[0], (head + body + "\n").encode() + part("src/pad.py", *["x" * 99] * 580)).notes
+    outside, inside = parted(model.asked[1])
+    assert "The candidate patch (2 files, every change shown):" in outside
+    assert re.search(r"(?m)^\[\.\.\. [\d,]+ characters of unchanged lines left out \.\.\.\]$", inside["candidate"])
+    assert "\n line 39 " in inside["candidate"] and "+    return 2" in inside["candidate"]
 
 
 def test_an_estimate_is_of_one_call_and_nothing_once_the_verdict_is_stored(patches: Patches) -> None:

@@ -46,6 +46,7 @@ from tests.trajectories.rolloutworld import (
     rollout_world,
     works,
 )
+from trajectories.identity import stored
 from trajectories.model import AgentLimits
 from trajectories.outcomes import FINAL, INFRASTRUCTURE
 from trajectories.rollouts.chain_context import ChainContext
@@ -62,6 +63,10 @@ Messages = Sequence[Mapping[str, Any]]
 def world(tmp_path: Path, database_url: str) -> Iterator[RolloutWorld]:
     with rollout_world(tmp_path, [(1, 2, 3)], url=database_url) as rollouts:
         yield rollouts
+
+
+def text_of(request: Request) -> str:
+    return "\n\n".join(message.content for message in request.messages)
 
 
 def drafts(*positions: int) -> Any:
@@ -306,6 +311,69 @@ class TestGates:
         with world.store.reading() as tx:
             assert hidden_tests(tx, [name]) == hidden_tests(tx) == expected
             assert hidden_tests(tx, []) == dict.fromkeys(expected, 0)
+
+    def test_a_judge_reads_what_tests_say_where_it_is_to_see_them_and_its_verdict_says_so(
+        self, world: RolloutWorld
+    ) -> None:
+        prove(world)
+        seen: dict[str, PolicyModel] = {}
+        for sees in ("tests", "patches"):
+            seen[sees] = PolicyModel()
+            context = world.context(seen[sees], judge_sees=sees, tests="gate", overrides=suited(world))
+            name = roll(context, world.chains[0], 0)
+            verdicts = world.rows(Verdict, "judge_sees", "tests", trajectory_id=name)
+            passed = ["passed", "f2p_failed", "passed", "passed"] if sees == "tests" else [None] * 4
+            assert verdicts == [(sees, tests) for tests in passed]
+            with world.store.reading() as tx:
+                assert (stored(next(tx.rows(Trajectory, "decided_by", id=name))[0])["proof"] is None) == (
+                    sees == "patches"
+                )
+        told = [text_of(request) for request in seen["tests"].asked if request.purpose == "judge"]
+        assert "Tests of what the query asks for: 0 pass, 1 fail:\n- test_part_2\n" in told[1]
+        assert all("Tests of what worked before: " in text for text in told)
+        paper = [text_of(request) for request in seen["patches"].asked if request.purpose == "judge"]
+        assert not any("Tests of what" in text or "hidden tests" in text for text in paper)
+        assert len(world.rows(Trajectory, "id")) == 2, "another option, another trajectory"
+
+    def test_where_no_tests_are_proved_the_judge_s_verdict_says_that_it_saw_patches_alone(
+        self, world: RolloutWorld
+    ) -> None:
+        name = roll(world.context(judge_sees="tests"), world.chains[0], 0)
+        assert world.outcome(name)[:2] == ("accepted", 3)
+        assert {sees for (sees,) in world.rows(Verdict, "judge_sees", trajectory_id=name)} == {"patches"}
+
+    def test_the_judge_reads_whole_functions_of_what_the_agent_changed(self, world: RolloutWorld) -> None:
+        body = "def part():\n" + "".join(f"    value_{line} = {line}\n" for line in range(30)) + "    return 1\n"
+
+        def policy(messages: Messages) -> PolicyReply:
+            if "You review code" in str(messages[0]["content"]) or "<task>" not in str(messages):
+                return works(messages)
+            position, turns, _ = place_of(messages)
+            whole = {
+                1: f"cat > src/part.py <<'END'\n{body}END",
+                2: "sed -i 's/value_15 = 15/value_15 = 16/' src/part.py",
+            }
+            return [bash(whole.get(position, "true")), SUBMIT][min(turns, 1)]
+
+        model = PolicyModel(policy)
+        roll(world.context(model), world.chains[0], 0)
+        second = [text_of(request) for request in model.asked if request.purpose == "judge"][1]
+        assert " def part():\n     value_0 = 0\n" in second and "\n     return 1\n" in second
+
+    def test_a_change_that_the_judge_cannot_be_shown_leaves_the_stage_unscored_by_name(
+        self, world: RolloutWorld
+    ) -> None:
+        def policy(messages: Messages) -> PolicyReply:
+            if "You review code" in str(messages[0]["content"]) or "<task>" not in str(messages):
+                return works(messages)
+            return [bash("seq 20000 > src/part_1.py"), SUBMIT][min(place_of(messages)[1], 1)]
+
+        model = PolicyModel(policy)
+        name = roll(world.context(model), world.chains[0], 0)
+        assert world.outcome(name) == ("unscored", 0, "stage 1: unscored: attempt 1: judge: unscored (candidate_cut)")
+        verdicts = world.rows(Verdict, "accepted", "score", "judge_error", "usd", trajectory_id=name)
+        assert verdicts == [(None, None, "candidate_cut", 0.0)]
+        assert model.count("judge") == 0
 
     def test_a_state_on_which_no_test_runs_is_not_the_stages_fault(self, world: RolloutWorld) -> None:
         prove(world)

@@ -159,7 +159,10 @@ def _limit_options(command: Any, stage_steps: str = "  [default: 100]") -> Any:
 )
 @choice_option("--interface", ["appended", "paper"], "Whether the agent is told the names that hidden tests need.")
 @choice_option(
-    "--tests", ["always", "gate"], "Run proved tests on every attempt, or only where the gate asks for them."
+    "--tests", ["always", "gate"], "Run proved tests on every attempt, or only where the gate or the judge needs them."
+)
+@choice_option(
+    "--judge-sees", ["patches", "tests"], "Whether the judge is told what hidden tests say, where they can be run."
 )
 @click.option(
     "--track/--no-track",

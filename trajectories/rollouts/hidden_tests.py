@@ -20,8 +20,7 @@ class HiddenTests:
     def __init__(self, rollout: RolloutContext, stage: StageTask) -> None:
         self._rollout = rollout
         self._stage = stage
-        enabled = rollout.options.tests == "always" or rollout.options.needs_tests
-        self._tests = stage.tests if enabled else None
+        self._tests = stage.tests if rollout.options.runs_tests else None
 
     def check(self, start_tree: str) -> StateCheck | None:
         """The check of S_t by a test run. Where S_t is B_t no run is needed."""

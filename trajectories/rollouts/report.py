@@ -61,7 +61,7 @@ _LISTED = (
     "worker",
     "options",
 )
-_NAMED_OPTIONS = ("carry", "refinements", "backend")
+_NAMED_OPTIONS = ("carry", "refinements", "backend", "judge_sees")
 """Options that people are told of where they are not at their default."""
 _SHOWN_OPTIONS = ("gate", "threshold", "tools", "context", "temperature", "observers", *_NAMED_OPTIONS)
 
@@ -166,7 +166,9 @@ def _option_words(options: Mapping[str, Any]) -> list[str]:
     temperature = "of the endpoint" if options["temperature"] is None else f"{options['temperature']:g}"
     observers = [f"observed by {' and '.join(options['observers'])}"] if options.get("observers") else []
     named = [
-        f"{name} {options[name]}" for name in _NAMED_OPTIONS if options.get(name) not in (None, OPTION_DEFAULTS[name])
+        f"{name.replace('_', ' ')} {options[name]}"
+        for name in _NAMED_OPTIONS
+        if options.get(name) not in (None, OPTION_DEFAULTS[name])
     ]
     known = [f"{name} {options[name]}" for name in ("tools", "context")]
     return [f"gate {gate}", *known, f"temperature {temperature}", *observers, *named]
@@ -223,7 +225,8 @@ def _print_verdict(verdict: dict[str, Any], endings: list[str]) -> None:
     attempt = verdict["attempt"]
     ending = endings[attempt - 1] if attempt <= len(endings) else "?"
     decision = {True: "accepted", False: "rejected", None: "unscored"}[verdict["accepted"]]
-    score = "" if verdict["score"] is None else f", score {verdict['score']:g}"
+    seen = " by a judge that saw tests" if verdict["judge_sees"] == "tests" else ""
+    score = "" if verdict["score"] is None else f", score {verdict['score']:g}{seen}"
     tests = "" if verdict["tests"] is None else f", tests {verdict['tests']}"
     say(f"  attempt {attempt} ({ending}): {decision}{score}{tests}")
     for name, words in (("cheats", "cheat"), ("taken_back", "not counted")):

@@ -190,7 +190,7 @@ class RunContext:
                 **({} if self.stages is None else {"stages": self.stages}),
             },
             task=texts.hash,
-            proof=texts.proof if options.needs_tests or options.tests == "always" else None,
+            proof=texts.proof if options.runs_tests else None,
             prompts={**self.prompts, **({prefix.name: prefix.hash} if cut else {})},
             tools=self._tools,
             versions={
@@ -372,7 +372,8 @@ class _Rollout:
         self._sample = sample
         self._parent = parent
         self._chain_context = chain_context
-        judge = Judge(context.gateway) if context.options.asks_judge else None
+        options = context.options
+        judge = Judge(context.gateway, sees_tests=options.judge_sees == "tests") if options.asks_judge else None
         self._rollout = RolloutContext(
             name,
             sample,

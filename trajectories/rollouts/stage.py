@@ -56,6 +56,7 @@ from trajectories.verdicts.comments import AgentComment, comment_for_agent
 from trajectories.verdicts.gates import decide
 from trajectories.verdicts.hidden import CommentCheck
 from trajectories.verdicts.judge import Judgement
+from trajectories.verdicts.results import results_text
 
 _KEPT_VARIABLES = ("overview", "query", "workdir", "earlier")
 """Variables of a query's text that are stored in its details, besides places in the chain."""
@@ -381,7 +382,8 @@ class StageRun:
         tree, start = str(row.end_tree), str(row.start_tree)
         rollout.tell(f"{self._label(attempt)}: verdict")
         graded = self._tests.grade(tree, row.check)
-        patch = rollout.chain_context.trees.patch_text(start, tree)
+        trees = rollout.chain_context.trees
+        patch = trees.patch_text(start, tree)
         judgement: Judgement | None = None
         if rollout.judge is not None and options.asks_judge:
             judgement = rollout.judge.judge(
@@ -390,7 +392,8 @@ class StageRun:
                 attempt=attempt,
                 query=stage.query,
                 reference_patch=rollout.chain_context.reference_patch(stage.stage),
-                agent_patch=patch,
+                agent_patch=trees.patch_text(start, tree, functions=True),
+                results=results_text(graded) if options.judge_sees == "tests" else None,
             )
         decision = decide(options.gate, options.threshold, judgement, graded)
         verdict = VerdictRow(
@@ -402,6 +405,7 @@ class StageRun:
             score=judgement.score if judgement else None,
             comment=judgement.comment if judgement else None,
             judge_error=judgement.error if judgement else None,
+            judge_sees=None if judgement is None else "tests" if judgement.saw_tests else "patches",
             tests=graded.outcome if graded else None,
             grade=asdict(graded) if graded else {},
             usd=judgement.usd if judgement else 0.0,

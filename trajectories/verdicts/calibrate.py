@@ -313,7 +313,8 @@ def proved_stages(tx: Transaction, chains: Iterable[str]) -> list[tuple[str, int
 def stored_verdicts(tx: Transaction, model: str, prompts: Mapping[str, str]) -> tuple[tuple[StoredVerdict, ...], int]:
     """The verdicts of rollouts by this judge (its model and prompt), and the number of verdicts by others.
 
-    A branch holds copies of its parent's verdicts; only the parent's count.
+    A judge that saw what tests say is another one. A branch holds copies of its parent's verdicts; only the parent's
+    count.
     """
     query = (
         select(
@@ -324,6 +325,7 @@ def stored_verdicts(tx: Transaction, model: str, prompts: Mapping[str, str]) -> 
             Verdict.tree,
             Verdict.score,
             Verdict.judge_error,
+            Verdict.judge_sees,
             Verdict.tests,
             Trajectory.parent_id,
             Trajectory.judge,
@@ -340,7 +342,9 @@ def stored_verdicts(tx: Transaction, model: str, prompts: Mapping[str, str]) -> 
     for row in rows:
         if (row.parent_id, row.position, row.attempt, row.at, row.tree) in keys:
             continue
-        if row.judge == model and json.loads(row.prompts).get(JUDGE) == prompts[JUDGE]:
+        # A judge that saw results of tests agrees with them for that reason.
+        same_judge = row.judge == model and json.loads(row.prompts).get(JUDGE) == prompts[JUDGE]
+        if same_judge and row.judge_sees != "tests":
             passed = None if row.tests in {None, STATE_BROKEN} else row.tests == PASSED
             own_verdicts.append(StoredVerdict(row.score, row.judge_error, passed))
         else:

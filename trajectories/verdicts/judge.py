@@ -9,20 +9,21 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from prchain.errors import BadReply, ContextTooLong
+from prchain.errors import BadReply, CandidateCut, ContextTooLong
 from prchain.llm.gateway import CostEstimate, Gateway, Question
 from prchain.llm.model import Message
 from prchain.llm.prompts import Fence, load_prompt
 from prchain.scrub import scrub_mined
-from trajectories.verdicts.patch_text import FileText, file_texts, render_patch
+from trajectories.verdicts.patch_text import FileText, PatchText, file_texts, render_patch
 
 JUDGE = "judge"
 """The purpose of its calls, and the name of its prompt."""
 
-VERDICTS = "1"
+VERDICTS = "2"
 """The version of the code that makes verdicts of replies and test runs (what is shown of patches, gates, the leak check
 of comments): raised if the same replies and test runs get another verdict."""
 
@@ -37,6 +38,8 @@ HALVINGS = 2
 
 _UNSCORED = (BadReply, ContextTooLong)
 """Errors that leave an attempt unscored: asking again did not help. Others are of the endpoint or the run."""
+
+_CUT, _TOO_LONG = CandidateCut("").name, ContextTooLong("").name
 
 
 class VerdictReply(BaseModel):
@@ -66,8 +69,8 @@ _HEX = re.compile(r"[0-9a-f]{16}")
 class Judgement:
     """The judge's verdict on an attempt.
 
-    It has either `score` (0 to 1) and `comment`, or `error`, the name of the failure: ``bad_reply``, ``model_refused``
-    or ``context_too_long``.
+    It has either `score` (0 to 1) and `comment`, or `error`, the name of the failure: ``bad_reply``,
+    ``model_refused``, ``context_too_long``, or ``candidate_cut``.
     """
 
     score: float | None
@@ -79,6 +82,8 @@ class Judgement:
     """Whether it came from the ledger, without a new cost."""
     notes: tuple[str, ...] = ()
     """On patches that the judge saw only in part."""
+    saw_tests: bool = False
+    """Whether results of hidden tests stood in its prompt."""
 
     @property
     def scored(self) -> bool:
@@ -92,13 +97,16 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What is judged: a query, the diff B_t..M_t, and the diff S_t..A_t, as `GitRepository.patch_text` gives them."""
+    """What is judged: a query, the diff B_t..M_t, and the diff S_t..A_t, as `GitRepository.patch_text` gives them with
+    whole functions."""
 
     query: str
     reference_patch: bytes
     agent_patch: bytes
     candidate_first: bool = False
     """Whether the agent's patch is before the reference in the prompt; a fair judge gives the same score."""
+    results: str | None = None
+    """What hidden tests said of the agent's patch (`trajectories.verdicts.results`), for a judge that is to see it."""
 
     @property
     def empty(self) -> bool:
@@ -110,14 +118,22 @@ class Judge:
     """Judges attempts. Safe for several threads, as its gateway is.
 
     `room` is the number of characters shown of each patch (`trajectories.verdicts.patch_text` says which); two patches
-    of 60,000 are about 30,000 tokens. `max_tokens` and `temperature` override those of the settings.
+    of 60,000 are about 30,000 tokens. `max_tokens` and `temperature` override those of the settings. With `sees_tests`
+    its prompt tells what results of hidden tests mean.
     """
 
     def __init__(
-        self, gateway: Gateway, *, room: int = 60_000, max_tokens: int | None = None, temperature: float | None = None
+        self,
+        gateway: Gateway,
+        *,
+        room: int = 60_000,
+        max_tokens: int | None = None,
+        temperature: float | None = None,
+        sees_tests: bool = False,
     ) -> None:
         self._gateway = gateway
         self._room = room
+        self._sees_tests = sees_tests
         self._max_tokens = max_tokens
         self._temperature = temperature
         self._prompt = load_prompt("trajectories.verdicts", JUDGE)
@@ -147,66 +163,97 @@ class Judge:
         reference_patch: bytes,
         agent_patch: bytes,
         candidate_first: bool = False,
+        results: str | None = None,
     ) -> Judgement:
         """The verdict on one attempt. An empty patch is scored 0 without a call.
 
+        Nor is there a call, or a score, where changes would be missing in a file that the reference touches: they could
+        be what decides. `results` is of `trajectories.verdicts.results`, and None for a judge that is not to see it.
         `subject`, `sample` and `attempt` distinguish the calls in the ledger; a stored verdict is not paid for again.
         Raises `LlmError` if the endpoint, the budget or the script fails, and `GitError` for an invalid patch.
         """
-        case = Case(query, reference_patch, agent_patch, candidate_first)
+        case = Case(query, reference_patch, agent_patch, candidate_first, results)
         if case.empty:
             return Judgement(0.0, EMPTY)
+        saw_tests = results is not None
         texts = file_texts(reference_patch), file_texts(agent_patch)
         for halvings in range(HALVINGS + 1):
-            messages, notes = self._messages(case, *texts, self._room >> halvings)
+            shown = _shown(*texts, self._room >> halvings)
+            if shown.decisive_cut:
+                return Judgement(
+                    None, None, _TOO_LONG if halvings else _CUT, usd=None if halvings else 0.0, notes=shown.notes
+                )
+            messages = self._messages(case, shown)
             question = self._question(messages, subject, sample, attempt)
             try:
                 answer = self._gateway.ask_for(question, VerdictReply)
-            except _UNSCORED as error:
-                if isinstance(error, ContextTooLong) and halvings < HALVINGS:
+            except _UNSCORED as failure:
+                if isinstance(failure, ContextTooLong) and halvings < HALVINGS:
                     continue
-                return Judgement(None, None, error.name, usd=None, notes=notes)
+                return Judgement(None, None, failure.name, usd=None, notes=shown.notes, saw_tests=saw_tests)
             comment = scrub_mined(_without_codes(answer.value.comment, messages)).strip()
-            return Judgement(answer.value.score, comment, None, answer.cost, answer.stored, notes)
+            return Judgement(answer.value.score, comment, None, answer.cost, answer.stored, shown.notes, saw_tests)
         raise AssertionError("the last round returns or raises")
 
     def estimate(self, case: Case, *, subject: str, sample: int = 0, attempt: int = 0) -> CostEstimate:
-        """The cost of a verdict with one call; nothing if it is stored or the patch is empty."""
+        """The cost of a verdict with one call; nothing if it is stored, or is given without a call."""
         if case.empty:
             return CostEstimate()
-        texts = file_texts(case.reference_patch), file_texts(case.agent_patch)
-        messages, _ = self._messages(case, *texts, self._room)
+        shown = _shown(file_texts(case.reference_patch), file_texts(case.agent_patch), self._room)
+        if shown.decisive_cut:
+            return CostEstimate()
+        messages = self._messages(case, shown)
         return self._gateway.estimate(self._question(messages, subject, sample, attempt), VerdictReply)
 
     def _question(self, messages: tuple[Message, ...], subject: str, sample: int, attempt: int) -> Question:
         question = Question(JUDGE, subject, self._prompt, messages, self._max_tokens, self._temperature)
         return replace(question, sample=sample, attempt=attempt)
 
-    def _messages(
-        self, case: Case, references: Sequence[FileText], candidates: Sequence[FileText], room: int
-    ) -> tuple[tuple[Message, ...], tuple[str, ...]]:
-        """The prompt with its material fenced, and notes on what it does not show.
+    def _messages(self, case: Case, shown: _Shown) -> tuple[Message, ...]:
+        """The prompt with its material fenced.
 
         Of a patch, only the numbers of its files are outside the fence, nothing of its content.
         """
-        reference = render_patch(references, room, first={candidate.path for candidate in candidates})
-        candidate = render_patch(candidates, room, first={reference.path for reference in references})
         query = scrub_mined(case.query).strip()
+        own_texts = [shown.candidate.text] if case.results is None else [shown.candidate.text, case.results]
         # What attempts at a stage share comes first and is the same text, so that an endpoint's cache serves it.
-        fence = Fence(query, reference.text, unlike=(candidate.text,))
-        own = Fence(fence.nonce, candidate.text)
-        messages = self._prompt.render(
+        fence = Fence(query, shown.reference.text, unlike=own_texts)
+        own = Fence(fence.nonce, *own_texts)
+        return self._prompt.render(
             nonce=fence.nonce,
             query=fence("query", query),
-            reference=fence("reference", reference.text),
-            candidate=own("candidate", candidate.text),
+            reference=fence("reference", shown.reference.text),
+            candidate=own("candidate", shown.candidate.text),
             candidate_nonce=own.nonce,
-            reference_extent=reference.extent(),
-            candidate_extent=candidate.extent(),
+            reference_extent=shown.reference.extent(),
+            candidate_extent=shown.candidate.extent(),
             candidate_first=case.candidate_first,
+            sees_tests=self._sees_tests,
+            results=None if case.results is None else own("results", case.results),
         )
-        sides = (("reference", reference), ("candidate", candidate))
-        return messages, tuple(f"{name} patch: {side.extent()}" for name, side in sides if not side.whole)
+
+
+class _Shown(NamedTuple):
+    """Both patches within their room."""
+
+    reference: PatchText
+    candidate: PatchText
+    decisive_cut: bool
+    """Whether the candidate lacks changes in a file that the reference touches."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """On the changes that are not shown."""
+        sides = (("reference", self.reference), ("candidate", self.candidate))
+        return tuple(f"{name} patch: {side.extent()}" for name, side in sides if not side.whole)
+
+
+def _shown(references: Sequence[FileText], candidates: Sequence[FileText], room: int) -> _Shown:
+    """The patches in `room` characters each. The reference's text is the same whatever the candidate is."""
+    touched = {reference.path for reference in references}
+    candidate = render_patch(candidates, room, first=touched)
+    cut = not touched.isdisjoint((*candidate.cut, *candidate.left_out))
+    return _Shown(render_patch(references, room), candidate, cut)
 
 
 def _without_codes(comment: str, messages: Sequence[Message]) -> str:

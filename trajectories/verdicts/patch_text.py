@@ -167,7 +167,7 @@ def render_patch(files: Sequence[FileText], limit: int, *, first: Collection[str
             parts.append(file.shown(context_cap) if fits else cut(file.shown(0), cap))
             cut_paths += [] if fits else [file.path]
     if left_out:
-        names = cut(scrub_mined(", ".join(map(_visible, left_out[:_NAMED_FILES]))), max(limit // 4, SHORTEST))
+        names = cut(scrub_mined(", ".join(map(visible, left_out[:_NAMED_FILES]))), max(limit // 4, SHORTEST))
         rest = f" and {len(left_out) - _NAMED_FILES:,} more" if len(left_out) > _NAMED_FILES else ""
         parts.append(f"[changed too, not shown: {names}{rest}]")
     return PatchText("\n".join(parts), len(files), tuple(cut_paths), tuple(left_out), pared)
@@ -226,10 +226,10 @@ def _file_text(section: bytes) -> FileText:
     [file] = parse_patch(header_of(section).decode("utf-8", "surrogateescape"))
     if _is_binary(section):
         what = _STATUS.get(file.status, "changed")
-        line = scrub_mined(_visible(f"binary file {what}, content not shown: {file.path}"))
+        line = scrub_mined(visible(f"binary file {what}, content not shown: {file.path}"))
         return FileText(file.path, (Piece(line),))
     text = _OBJECT_IDS.sub(_mode, section.decode("utf-8", "backslashreplace"))
-    return FileText(file.path, _pieces(scrub_mined(_visible(text)).rstrip("\n")))
+    return FileText(file.path, _pieces(scrub_mined(visible(text)).rstrip("\n")))
 
 
 def _pieces(text: str) -> tuple[Piece, ...]:
@@ -263,7 +263,8 @@ def _mode(match: re.Match[str]) -> str:
     return f"mode {match[1]}\n" if match[1] and not match[1].startswith("100") else ""
 
 
-def _visible(text: str) -> str:
+def visible(text: str) -> str:
+    """The text with escapes in place of characters that nobody sees, or that change how others are displayed."""
     return _SUSPECT.sub(_escape, text)
 
 

@@ -132,7 +132,8 @@ def print_summary(page: Mapping[str, Any], cost: Mapping[str, Any]) -> None:
     else:
         say("against tests: no stored verdict has a score and a test result")
     if tests["of_other_judges"]:
-        say(f"{counted(tests['of_other_judges'], 'stored verdict')} of another model or prompt, left aside")
+        others = "of another model or prompt, or of a judge that saw tests, left aside"
+        say(f"{counted(tests['of_other_judges'], 'stored verdict')} {others}")
     wrong = [
         f"wrong: {verdict['chain']} stage {verdict['position']}, {verdict['variant']}: {verdict['score']:g}"
         for verdict in page["wrong"]
