@@ -13,6 +13,7 @@ from research.bench import (
     export_bench,
     git_bench,
     github_bench,
+    prefix_bench,
     prm_bench,
     rollout_bench,
     sandbox_bench,
@@ -27,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--mirror", type=Path, metavar="PATH", help="a git repository with refs/pull/*/head")
     parser.add_argument(
         "--only",
-        choices=["git", "github", "chains", "rollout", "sandbox", "window", "export", "entities", "prm"],
+        choices=["git", "github", "chains", "rollout", "sandbox", "window", "export", "entities", "prm", "prefix"],
         help="run one of the benches",
     )
     parser.add_argument("--rounds", type=int, default=5, metavar="N", help="turns of the git bench (default: 5)")
@@ -52,6 +53,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         measures += github_bench.run(pulls=options.pulls)
     if options.only in (None, "chains"):
         measures += chains_bench.run(pulls=options.chained)
+    if options.only in (None, "prefix"):
+        measures += prefix_bench.run(steps=options.steps)
     if options.only == "entities":
         measures += entities_bench.run()
     if options.only == "export":  # several GB on the disk, so only where asked

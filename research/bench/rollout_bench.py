@@ -117,9 +117,7 @@ def run(*, turns: int = TURNS, steps: int = STEPS) -> list[Measure]:
         runners[SAVING] = lambda folder, script: _mini_alone(package, folder, script, saves=True)
     runs: dict[str, list[Run]] = {name: [] for name in runners}
     with tempfile.TemporaryDirectory(prefix="prchain-bench-") as folder:
-        text = Path(folder) / "text"
-        text.write_text("0123456789 abcdefghijklmnopqrstuvwxyz\n" * (OUTPUT // 38))
-        script = [f"cat {shlex.quote(str(text))}"] * (steps - 1) + [f"echo {SUBMISSION}"]
+        script = _script(Path(folder), steps)
         for turn in range(turns + 1):
             for name, runner in runners.items():
                 workdir = Path(tempfile.mkdtemp(dir=folder))
@@ -217,8 +215,28 @@ def begin_rows(store: Store, scaffold: str, opening: Sequence[Entry], name: str 
 
 
 def _ours(scaffold: ReactScaffold, folder: Path, script: list[str]) -> Run:
-    """An attempt of ours, with ledger and rows in a database."""
     run = Run()
+    _work_through(scaffold, folder, script, _model(script, run), run)
+    return run
+
+
+def scripted_attempt(folder: Path, steps: int = STEPS) -> FakeModel:
+    """The model of one attempt of our agent, with the requests that it was asked; `folder` is empty."""
+    script = _script(folder, steps)
+    run = Run()
+    model = _model(script, run)
+    _work_through(ReactScaffold(tools="bash"), folder, script, model, run)
+    return model
+
+
+def _script(folder: Path, steps: int) -> list[str]:
+    text = folder / "text"
+    text.write_text("0123456789 abcdefghijklmnopqrstuvwxyz\n" * (OUTPUT // 38))
+    return [f"cat {shlex.quote(str(text))}"] * (steps - 1) + [f"echo {SUBMISSION}"]
+
+
+def _work_through(scaffold: ReactScaffold, folder: Path, script: Sequence[str], model: FakeModel, run: Run) -> None:
+    """An attempt of ours, with ledger and rows in a database."""
     opening = [
         Entry(0, 1, 1, 0, EntryKind.SYSTEM, "system", "You work in a sandbox."),
         Entry(1, 1, 1, 0, EntryKind.QUERY, "user", "Mend the parser."),
@@ -229,7 +247,7 @@ def _ours(scaffold: ReactScaffold, folder: Path, script: list[str]) -> Run:
     sandbox.measured = run
     try:
         begin_rows(store, scaffold.name, opening)
-        gateway = Gateway(SqlLedger(store, "bench"), Route(_model(script, run), Price(1.0, 2.0)), budget_usd=1000.0)
+        gateway = Gateway(SqlLedger(store, "bench"), Route(model, Price(1.0, 2.0)), budget_usd=1000.0)
         recorder = StoreRecorder(store, "bench", opening)
         with sandbox:
             run.begin()
@@ -238,7 +256,6 @@ def _ours(scaffold: ReactScaffold, folder: Path, script: list[str]) -> Run:
         assert (result.ending, result.used.steps) == (Ending.SUBMITTED, len(script))
     finally:
         store.close()
-    return run
 
 
 # ---- mini-swe-agent alone

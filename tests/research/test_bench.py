@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,7 @@ from research.bench import (
     entities_bench,
     git_bench,
     placing_bench,
+    prefix_bench,
     prm_bench,
     rollout_bench,
     sandbox_bench,
@@ -48,6 +50,35 @@ def test_all_benches_run_and_print_their_figures(capsys: pytest.CaptureFixture[s
     assert figures["edges"] == 4000 and figures["pull requests in the largest component"] > 500
     assert 300 < figures["chains"] < 1000 and figures["total confidence"] > figures["chains"] * 0.6
     assert 30 < figures["peak memory of edges to chains"] < chains_bench.PEAK_GOAL
+
+
+def test_the_prefix_bench_asks_by_the_demo_s_commands_and_meets_its_goals() -> None:
+    measures = prefix_bench.run(steps=40)
+    shares = {measure.name: measure for measure in measures if "demo" in measure.bench}
+    assert shares.keys() >= {"plan", "overview", "query", "agent", "judge", "judge, attempts after the first"}
+    assert all(0 < measure.value <= 100 for measure in measures)
+    for name, at_least in (
+        ("agent", 85),
+        ("agent, of the prompt before", prefix_bench.AGENT_GOAL),
+        ("judge, attempts after the first", prefix_bench.RETRY_GOAL),
+    ):
+        assert shares[name].value >= at_least and shares[name].passed is not False
+    assert not shares["judge, attempts after the first"].note.startswith("0 calls")
+    [long] = [measure for measure in measures if "40 steps" in measure.bench]
+    assert long.value > 90
+
+
+def test_a_cache_serves_what_a_prompt_and_an_earlier_one_of_its_purpose_begin_with() -> None:
+    def body(*texts: str) -> dict[str, Any]:
+        return {"messages": [{"role": "user", "content": text} for text in texts]}
+
+    first, shared = "a" * 640, "a" * 320
+    sent = prefix_bench.served([("plan", body(first)), ("plan", body(shared + "b" * 9)), ("query", body(first))])
+    assert [request.served for request in sent] == [0, 320, 0], "in whole blocks"
+    again = prefix_bench.served([("agent", body(first)), ("agent", body(first, "more"))])
+    assert again[1].served > 600 and again[0].opening == again[1].opening
+    verdicts = [("judge", body(f"<<<reference {code * 16}\nx")) for code in ("a", "b", "a")]
+    assert len(prefix_bench.retries(prefix_bench.served([*verdicts, ("judge", body("another question"))]))) == 1
 
 
 def test_the_entities_bench_times_each_kind_of_text() -> None:

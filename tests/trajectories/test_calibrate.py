@@ -594,7 +594,8 @@ def test_the_command_prints_tables(
 ) -> None:
     verdict(world, 1, 0.9, None, "passed")
     assert run(world, monkeypatch, "--limit", "1", "--repeats", "1", "--order", "reference") == 0
-    assert "1 stored verdict of another model or prompt, or of a judge that saw tests, left aside" in capsys.readouterr().out
+    others = "1 stored verdict of another model or prompt, or of a judge that saw tests, left aside"
+    assert others in capsys.readouterr().out
     judged_by(world, "scripted", Judge(gateway_of(FakeModel(right))).prompts)
     assert run(world, monkeypatch, "--repeats", "1", "--order", "reference", "--threshold", "0.95") == 0
     out = capsys.readouterr().out
