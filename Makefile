@@ -101,7 +101,7 @@ reading: $(DEV) ## Score what readers said of chains
 leaks: $(DEV) ## Score the leak check on its table of hand-made texts: ARGS="--findings"
 	$(BIN)/python -m research.leaks score $(ARGS)
 
-bench: $(DEV) $(MINI)/.installed ## Measure time, memory and requests: MIRROR=PATH of a git repository
+bench: $(DEV) $(MINI)/.installed ## Measure time, memory, requests, and what caches serve of prompts: MIRROR=PATH of a git repository
 	PRCHAIN_TEST_MINI=$(MINI) $(BIN)/python -m research.bench $(if $(MIRROR),--mirror $(MIRROR)) $(ARGS)
 
 optimality: $(DEV) ## Compare chosen chains with the best ones of small graphs: ARGS="--graphs 60 --nodes 13"
