@@ -25,11 +25,8 @@ def fair_cap(lengths: Sequence[int], limit: int) -> int:
     return max(lengths, default=0)
 
 
-def cut(text: str, cap: int, what: str = "characters") -> str:
-    """The text, or its first and last lines within `cap` characters with a line between them that says what is gone.
-
-    `what` is that line's word for them.
-    """
+def cut(text: str, cap: int) -> str:
+    """The text, or its first and last lines within `cap` characters with a line between them that says what is gone."""
     if len(text) <= cap:
         return text
     head = text[: cap - cap // 3]
@@ -40,4 +37,4 @@ def cut(text: str, cap: int, what: str = "characters") -> str:
     if -1 < (start := tail.find("\n")) < len(tail) // 2:
         tail = tail[start + 1 :]
     omitted = len(text) - len(head) - len(tail)
-    return f"{head}\n[... {omitted:,} {what} left out ...]\n{tail}"
+    return f"{head}\n[... {omitted:,} characters left out ...]\n{tail}"
