@@ -380,6 +380,13 @@ def test_a_cut_in_a_file_that_the_reference_touches_leaves_the_attempt_unscored(
     assert model.asked == [], "nothing is asked that cannot be answered"
 
 
+def test_a_cut_in_a_lock_file_says_nothing_of_the_work(patches: Patches) -> None:
+    model = FakeModel(lambda request: VERDICT)
+    lock = part("poetry.lock", *(f"line {number}" for number in range(9_000)))
+    judgement = ask(model, patches[0] + lock, part("src/sums.py", "x = 1") + lock)
+    assert judgement.error is None and len(model.asked) == 1
+
+
 def test_a_file_that_only_a_smaller_context_cuts_leaves_the_attempt_unscored_for_that_reason(patches: Patches) -> None:
     model = FakeModel(lambda request: errors.ContextTooLong("too long"))
     judgement = ask(model, patches[0], part("src/sums.py", *(f"line {number:07}" for number in range(3_000))))

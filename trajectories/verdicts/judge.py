@@ -14,6 +14,7 @@ from typing import NamedTuple
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from prchain.errors import BadReply, CandidateCut, ContextTooLong
+from prchain.kinds import FileKind, kind_of
 from prchain.llm.gateway import CostEstimate, Gateway, Question
 from prchain.llm.model import Message
 from prchain.llm.prompts import Fence, load_prompt
@@ -233,13 +234,17 @@ class Judge:
         )
 
 
+_WRITTEN_BY_TOOLS = frozenset({FileKind.LOCK, FileKind.GENERATED, FileKind.VENDORED})
+"""A cut in these says nothing of the work."""
+
+
 class _Shown(NamedTuple):
     """Both patches within their room."""
 
     reference: PatchText
     candidate: PatchText
     decisive_cut: bool
-    """Whether the candidate lacks changes in a file that the reference touches."""
+    """Whether the candidate lacks changes in a file that the reference touches and that people write."""
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -252,7 +257,8 @@ def _shown(references: Sequence[FileText], candidates: Sequence[FileText], room:
     """The patches in `room` characters each. The reference's text is the same whatever the candidate is."""
     touched = {reference.path for reference in references}
     candidate = render_patch(candidates, room, first=touched)
-    cut = not touched.isdisjoint((*candidate.cut, *candidate.left_out))
+    judged = {path for path in touched if kind_of(path) not in _WRITTEN_BY_TOOLS}
+    cut = not judged.isdisjoint((*candidate.cut, *candidate.left_out))
     return _Shown(render_patch(references, room), candidate, cut)
 
 
