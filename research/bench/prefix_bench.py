@@ -2,8 +2,8 @@
 
 The demo's repository is mined, its tasks written and rolled out by the commands that users type, against an endpoint
 on this machine that answers from the demo's script. What arrives there is compared, as one text (tools, then messages),
-with every request before it: what both begin with need not be read again. An endpoint's cache may hold less, or for a
-shorter time; it never serves more.
+with every request before it: what both begin with need not be read again. That is the cache of a model that serves all
+purposes. An endpoint's cache may hold less, or for a shorter time; it never serves more.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import io
 import json
 import re
 import tempfile
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -122,14 +121,14 @@ def retries(sent: Iterable[Sent]) -> list[Sent]:
 
 def served(requests: Iterable[tuple[str, Mapping[str, Any]]]) -> list[Sent]:
     """What a cache that forgets nothing can serve of each request, from purposes and bodies in order."""
-    before: dict[str, list[str]] = defaultdict(list)
+    before: list[str] = []
     sent = []
     for purpose, body in requests:
         prompt = prompt_of(body)
-        longest = max((common(prompt, earlier) for earlier in before[purpose]), default=0)
+        longest = max((common(prompt, earlier) for earlier in before), default=0)
         opening = next(str(message["content"]) for message in body["messages"] if message["role"] == "user")
         sent.append(Sent(purpose, opening, prompt, longest // _BLOCK * _BLOCK))
-        before[purpose].append(prompt)
+        before.append(prompt)
     return sent
 
 

@@ -68,13 +68,13 @@ def test_the_prefix_bench_asks_by_the_demo_s_commands_and_meets_its_goals() -> N
     assert long.value > 90
 
 
-def test_a_cache_serves_what_a_prompt_and_an_earlier_one_of_its_purpose_begin_with() -> None:
+def test_a_cache_serves_what_a_prompt_and_an_earlier_one_begin_with() -> None:
     def body(*texts: str) -> dict[str, Any]:
         return {"messages": [{"role": "user", "content": text} for text in texts]}
 
     first, shared = "a" * 640, "a" * 320
     sent = prefix_bench.served([("plan", body(first)), ("plan", body(shared + "b" * 9)), ("query", body(first))])
-    assert [request.served for request in sent] == [0, 320, 0], "in whole blocks"
+    assert [request.served for request in sent] == [0, 320, 640], "in whole blocks"
     again = prefix_bench.served([("agent", body(first)), ("agent", body(first, "more"))])
     assert again[1].served > 600 and again[0].opening == again[1].opening
     verdicts = [("judge", body(f"<<<reference {code * 16}\nx")) for code in ("a", "b", "a")]
