@@ -7,7 +7,8 @@ from prchain.llm.client import OpenAIModel
 from prchain.llm.endpoint import Endpoint
 from prchain.llm.gateway import Gateway, Route
 from prchain.llm.ledger import Ledger
-from prchain.llm.price import Price
+from prchain.llm.price import Price, Pricing
+from prchain.llm.price_table import find_price
 from prchain.llm.scripted import ScriptedModel
 from prchain.settings import PurposeSettings, Settings
 
@@ -86,9 +87,12 @@ def _route(
     if (paid_in is None) != (paid_out is None):
         where = f"[purposes.{name}]: price_" if name and own else "llm_price_"
         raise SettingsError(f"{where}input and {where.rpartition(' ')[2]}output go together; only one is set")
-    price = Price(paid_in, paid_out, cached) if paid_in is not None and paid_out is not None else None
+    address = _address(settings, purpose)
+    price: Pricing | None = find_price(address[0], model)
+    if paid_in is not None and paid_out is not None:
+        price = Price(paid_in, paid_out, cached)
     return Route(
-        OpenAIModel(model, endpoints[_address(settings, purpose)]),
+        OpenAIModel(model, endpoints[address]),
         price,
         temperature=purpose.temperature,
         top_p=purpose.top_p,
