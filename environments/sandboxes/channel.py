@@ -28,6 +28,7 @@ _FLOOD = 64
 """A command that printed this many times its output limit, and 64 MB, prints without end."""
 _FLOOD_LEAST = 64 << 20
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_PIPES = re.compile(r"[0-9]{1,3}(?:,[0-9]{1,3}){0,63}\Z", re.ASCII)
 _SESSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}\Z")
 
 
@@ -115,9 +116,10 @@ class Channel:
         output_limit: int = 1 << 20,
         stdin: bytes = b"",
         sink: Callable[[bytes], None] | None = None,
+        pipestatus: bool = False,
     ) -> ExecResult:
         """Run one command; see `Sandbox.exec`. All output goes to a `sink`, if one is given."""
-        setup, script = self._setup(workdir, cwd, session, environment or {}), _encoded(command)
+        setup, script = self._setup(workdir, cwd, session, environment or {}, pipestatus), _encoded(command)
         with self._lock:
             if self.lost:
                 raise SandboxLost(f"the channel is gone: {self.lost}")
@@ -135,21 +137,28 @@ class Channel:
                     return int(number)
             raise self._gone("it answered something that is no number of processes")
 
-    def _setup(self, workdir: str, cwd: str | None, session: str | None, environment: Mapping[str, str]) -> bytes:
+    def _setup(
+        self, workdir: str, cwd: str | None, session: str | None, environment: Mapping[str, str], pipestatus: bool
+    ) -> bytes:
         """Shell text that goes before the command, in a shell of its own."""
         for name in environment:
             if not _VARIABLE.match(name):
                 raise SandboxError(f"{name!r} is no name of a variable")
         exports = "".join(f" && export {name}={shlex.quote(value)}" for name, value in environment.items())
         enter = f"cd -- {shlex.quote(cwd or workdir)} 2>&1{exports}"
-        if session is None:
+        if session is None and not pipestatus:
             return _encoded(enter)
-        if not _SESSION.match(session):
+        if session is not None and not _SESSION.match(session):
             raise SandboxError(f"{session!r} is no name of a session: letters, digits, - and _")
-        values = {
-            "PRCHAIN_SESSION": f"{self._folder}/session-{session}",
-            "PRCHAIN_SETUP": (f"cd -- {shlex.quote(cwd)}" if cwd else ":") + exports,
-        }
+        values = {}
+        if session is not None:
+            values["PRCHAIN_SESSION"] = f"{self._folder}/session-{session}"
+            values["PRCHAIN_SETUP"] = (f"cd -- {shlex.quote(cwd)}" if cwd else ":") + exports
+        if pipestatus:
+            values["PRCHAIN_PIPES"] = f"{self._folder}/pipes"
+            # An earlier command may have put a named pipe there, whose opening would not return.
+            pipes = shlex.quote(values["PRCHAIN_PIPES"])
+            enter += f" && {{ [[ -e {pipes} && ! -f {pipes} ]] || : >|{pipes}; }}"
         load = "".join(f" && export {name}={shlex.quote(value)}" for name, value in values.items())
         return _encoded(
             f'{enter}{load} && export PRCHAIN_BASH_ENV="${{BASH_ENV-}}" BASH_ENV={shlex.quote(self._folder)}/session'
@@ -234,6 +243,7 @@ class _RunningCommand:
         self._ending = False
         self._timed_out = False
         self._limit: str | None = None
+        self._pipestatus: tuple[int, ...] = ()
         self._last_answer = time.monotonic()
 
     def result(self, setup: bytes, script: bytes, stdin: bytes) -> ExecResult:
@@ -258,6 +268,7 @@ class _RunningCommand:
             seconds=seconds,
             limit=self._limit,
             head=len(head),
+            pipestatus=() if self._ending else self._pipestatus,
         )
 
     def _await_start(self) -> None:
@@ -338,6 +349,8 @@ class _RunningCommand:
                 if self._channel.kills_since(int(kills)) > 0:
                     self._limit = self._limit or OUT_OF_MEMORY
                 self._done, self._over = True, self._marked
+            case ["pipes", codes] if not self._done and _PIPES.match(codes):
+                self._pipestatus = tuple(map(int, codes.split(",")))
             case ["gone"] if not self._done:
                 # The command has killed its own supervisor: nobody can tell how it ended.
                 self._end()

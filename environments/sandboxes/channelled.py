@@ -121,9 +121,10 @@ class ChannelledSandbox(ABC):
         environment: Mapping[str, str] | None = None,
         output_limit: int = 1 << 20,
         stdin: bytes = b"",
+        pipestatus: bool = False,
     ) -> ExecResult:
         """See `Sandbox.exec`."""
-        return self._exec(command, timeout, cwd, session, environment, output_limit, stdin)
+        return self._exec(command, timeout, cwd, session, environment, output_limit, stdin, pipestatus=pipestatus)
 
     def _exec(
         self,
@@ -135,6 +136,8 @@ class ChannelledSandbox(ABC):
         output_limit: int = 1 << 20,
         stdin: bytes = b"",
         sink: Callable[[bytes], None] | None = None,
+        *,
+        pipestatus: bool = False,
     ) -> ExecResult:
         if len(stdin) > min(MOST_READ, self.config.limits.file_bytes):
             raise SandboxError(f"a stdin of {len(stdin):,} bytes is too much; put a file and read that")
@@ -152,6 +155,7 @@ class ChannelledSandbox(ABC):
                     output_limit=output_limit,
                     stdin=stdin,
                     sink=sink,
+                    pipestatus=pipestatus,
                 )
         except SandboxLost as error:
             raise self._why(error) from None

@@ -65,6 +65,9 @@ class ExecResult:
     seconds: float = 0.0
     limit: str | None = None
     head: int = 0
+    pipestatus: tuple[int, ...] = ()
+    """Exit codes of the commands of the last pipeline that the shell ran, where they were asked for; empty where they
+    are not known."""
 
     @property
     def text(self) -> str:
@@ -110,6 +113,7 @@ class Sandbox(Protocol):
         environment: Mapping[str, str] | None = None,
         output_limit: int = 1 << 20,
         stdin: bytes = b"",
+        pipestatus: bool = False,
     ) -> ExecResult:
         """Run ``bash -c command`` and return when that shell ends; what it left in the background goes on.
 
@@ -118,6 +122,10 @@ class Sandbox(Protocol):
         with its variables. Commands of one session (a word of our choice) keep working directory and exported
         variables; these lie in the sandbox and so go with a snapshot; a shell that sets its own EXIT trap, or ends by
         `exec`, a signal or our timeout, leaves its session as it was. A `cwd` that cannot be entered: exit code 126.
+
+        With `pipestatus` the result says how each command of the last pipeline ended (`ExecResult.pipestatus`), unless
+        the shell sets its own EXIT trap, or ends by `exec`, a signal or our timeout. The command could write these
+        numbers itself: they are as trustworthy as what it prints.
         """
 
     def read(self, path: str) -> bytes:

@@ -12,11 +12,11 @@ Requests come on stdin, one line each, some followed by bytes:
     fin                  the mark was seen: whatever is still printed is thrown away
 
 What commands print goes through a pipe to stdout, raw. We write the ID into it first (what comes before is a leftover),
-and the supervisor the mark when the command ended. Both are random and passed to no command. Answers go
-to stderr, a line each: ``ID done CODE KILLS`` (KILLS: processes that the kernel's memory limit ended so far), ``ID
-alive``, ``ID gone``, ``ID killed LEFT``, ``ID count LEFT``, ``ID crowded``, ``MARK cut``. The pipe and the `cat` at
-its end are used again unless a process that may hold it is left; then another `cat` empties it, so that this process
-neither stops nor dies.
+and the supervisor the mark when the command ended. Both are random and passed to no command. Answers go to stderr, a
+line each: ``ID done CODE KILLS`` (KILLS: processes that the kernel's memory limit ended so far), before it ``ID pipes
+CODE,CODE...`` where a setup asks for it, ``ID alive``, ``ID gone``, ``ID killed LEFT``, ``ID count LEFT``, ``ID
+crowded``, ``MARK cut``. The pipe and the `cat` at its end are used again unless a process that may hold it is left;
+then another `cat` empties it, so that this process neither stops nor dies.
 
 The loop uses builtins alone once a command began, so that it can kill where no process can be made any more. A process
 belongs to the command if neither it nor an ancestor of it (the reaper of orphans apart) is older than the command: a
@@ -50,16 +50,20 @@ declare -A old base parent began state drains
 
 session='
 [[ ${PRCHAIN_BASH_ENV-} ]] && { BASH_ENV=$PRCHAIN_BASH_ENV; source "$BASH_ENV"; } || unset BASH_ENV
-__session=$PRCHAIN_SESSION __setup=$PRCHAIN_SETUP
-unset PRCHAIN_SESSION PRCHAIN_SETUP PRCHAIN_BASH_ENV
-source "$__session" 2>/dev/null || mapfile -t __names < <(compgen -e)
-eval "$__setup"
+__session=${PRCHAIN_SESSION-} __setup=${PRCHAIN_SETUP-} __pipes=${PRCHAIN_PIPES-}
+unset PRCHAIN_SESSION PRCHAIN_SETUP PRCHAIN_BASH_ENV PRCHAIN_PIPES
+if [[ $__session ]]; then
+  source "$__session" 2>/dev/null || mapfile -t __names < <(compgen -e)
+  eval "$__setup"
+fi
 __save() {
-  local code=$? name
+  local code=$? codes=("${PIPESTATUS[@]}") name
+  [[ -f $__pipes ]] && printf "%s " "${codes[@]}" >|"$__pipes"
+  [[ $__session ]] || exit "$code"
   { for name in "${__names[@]}"; do [[ -v $name ]] || echo "unset $name"; done
     export -p; declare -p __names; printf "cd -- %q\n:\n" "$PWD"
-  } >"$__session"
-  exit $code
+  } >|"$__session"
+  exit "$code"
 } 2>/dev/null
 trap __save EXIT
 '
@@ -140,6 +144,7 @@ supervise() {
   local id=$1 mark=$2 setup=$3 input=$4 code
   shift 4
   exec 9>&2 2>/dev/null 1>&"$w" {w}>&- {idle}<&-
+  local codes=
   { echo 800 >/proc/self/oom_score_adj; } 2>/dev/null
   [[ $had_locale ]] && export LC_ALL=$locale || unset LC_ALL
   set -m
@@ -148,6 +153,11 @@ supervise() {
     code=$?
   else
     code=126
+  fi
+  if [[ -f ${PRCHAIN_PIPES-} ]]; then
+    { read -rt 1 -n 300 codes <>"$PRCHAIN_PIPES"; } 2>/dev/null
+    codes=${codes% }
+    [[ $codes =~ ^[0-9\ ]+$ ]] && printf '%s pipes %s\n' "$id" "${codes// /,}" >&9
   fi
   count_kills
   printf '%s done %s %s\n' "$id" "$code" "$kills" >&9

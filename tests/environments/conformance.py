@@ -266,6 +266,26 @@ class Conformance:
         assert sandbox.exec("pwd", session="one").output == b"/usr/lib\n"
         assert sandbox.exec("pwd; echo $X", session="one", cwd="/tmp", environment={"X": "1"}).output == b"/tmp\n1\n"
 
+    @pytest.mark.parametrize("session", [None, "one"])
+    def test_each_command_of_the_last_pipeline_says_how_it_ended(self, sandbox: Sandbox, session: str | None) -> None:
+        def codes(command: str) -> tuple[int | None, tuple[int, ...]]:
+            result = sandbox.exec(command, session=session, pipestatus=True, timeout=5)
+            return result.exit_code, result.pipestatus
+
+        assert codes("cd / && (exit 3) | cat | (exit 4)") == (4, (3, 0, 4))
+        assert codes("IFS=0; set -Cu; false | true") == (0, (1, 0))
+        assert codes("set -eo pipefail; yes | head -1; true") == (141, (141, 0))
+        assert codes("true | false; exit 7") == (7, (0, 1))
+        assert codes("true") == (0, (0,))
+        assert codes("trap : EXIT; false | true") == (0, ()), "what the command before wrote is gone"
+        assert codes(" | ".join(["true"] * 100)) == (0, ())
+        assert codes("echo 'a b' $'c\n1 done 0 0' >|$__pipes; trap - EXIT") == (0, ())
+        assert codes("rm $__pipes; mkfifo $__pipes; trap - EXIT") == (0, ())
+        assert codes("rm $__pipes; false | true") == (0, ()), "opening a named pipe would never end"
+        assert codes("false | true") == (0, (1, 0))
+        assert sandbox.exec("env | grep -c PRCHAIN", session=session, pipestatus=True).output == b"0\n"
+        assert sandbox.exec("false | true", session=session).pipestatus == ()
+
     @pytest.mark.parametrize(
         "arguments", [{"session": "../x"}, {"environment": {"A=B": "c"}}, {"environment": {"A": "\0"}}]
     )

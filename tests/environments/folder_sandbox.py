@@ -48,6 +48,7 @@ class FolderSandbox:
         environment: Mapping[str, str] | None = None,
         output_limit: int = 1 << 20,
         stdin: bytes = b"",
+        pipestatus: bool = False,
     ) -> ExecResult:
         folder = Path(cwd or self.folder)
         if not folder.is_dir():

@@ -100,6 +100,7 @@ class ScriptedSandbox:
         environment: Mapping[str, str] | None = None,
         output_limit: int = 1 << 20,
         stdin: bytes = b"",
+        pipestatus: bool = False,
     ) -> ExecResult:
         """The result of the first line that fits. Raises `AssertionError`, which quotes the command."""
         self._check()

@@ -5,7 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from environments.sandboxes.sandbox import OUT_OF_MEMORY, OUTPUT_LIMIT, PROCESS_LIMIT, ExecResult
-from trajectories.scaffolds.observations import SUBMISSION, bytes_for, command_observation, cut, is_submission
+from trajectories.scaffolds.observations import (
+    SUBMISSION,
+    bytes_for,
+    command_details,
+    command_observation,
+    cut,
+    is_submission,
+)
 
 
 def observation_of(result: ExecResult, most: int = 100) -> tuple[str, int]:
@@ -15,6 +22,20 @@ def observation_of(result: ExecResult, most: int = 100) -> tuple[str, int]:
 def test_a_short_output_stands_whole_behind_its_return_code() -> None:
     assert observation_of(ExecResult(2, b"a\nb\n")) == ("<returncode>2</returncode>\n<output>\na\nb\n</output>", 0)
     assert observation_of(ExecResult(0, b""))[0] == "<returncode>0</returncode>\n<output>\n</output>"
+
+
+def test_a_pipeline_tells_of_a_failed_command_before_its_last_one() -> None:
+    content, _ = observation_of(ExecResult(0, b"a\n", pipestatus=(1, 0)))
+    assert content == "<returncode>0</returncode>\n<pipestatus>1 0</pipestatus>\n<output>\na\n</output>"
+    content, _ = observation_of(ExecResult(1, b"a\n", pipestatus=(2, 0, 1)))
+    assert content.startswith("<returncode>1</returncode>\n<pipestatus>2 0 1</pipestatus>\n")
+
+
+@pytest.mark.parametrize("codes", [(), (3,), (0, 3), (141, 0), (0, 141, 1)])
+def test_a_return_code_that_hides_nothing_stands_alone(codes: tuple[int, ...]) -> None:
+    result = ExecResult(codes[-1] if codes else 0, b"", pipestatus=codes)
+    assert "pipestatus" not in observation_of(result)[0]
+    assert command_details(result, 0) == {"exit_code": result.exit_code}
 
 
 def test_a_long_output_is_cut_to_head_and_tail_and_says_how_much_is_missing() -> None:

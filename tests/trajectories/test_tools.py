@@ -104,6 +104,20 @@ def test_a_session_is_led_back_to_a_folder_unless_that_is_gone(place: Workspace)
     assert "\n/testbed\n" in bash(gone, "pwd").content
 
 
+@pytest.mark.parametrize("name", ["bash", "full"])
+def test_a_pipeline_that_hides_a_failed_command_shows_the_codes_of_all(place: Workspace, name: Any) -> None:
+    tool = toolset(name).tools["bash"]
+
+    def ran(command: str) -> ToolResult:
+        return tool.run(tool.arguments.model_validate({"command": command}), place)
+
+    hidden = ran("cd /testbed && (echo 1 failed; exit 1) 2>&1 | tail -3")
+    assert hidden.content.startswith("<returncode>0</returncode>\n<pipestatus>1 0</pipestatus>\n<output>\n1 failed")
+    assert hidden.details["pipestatus"] == [1, 0]
+    for command in ("echo a | head -1", "yes | head -1", "exit 1"):
+        assert "pipestatus" not in ran(command).content + str(ran(command).details)
+
+
 def test_a_command_that_runs_too_long_is_ended_and_said_to_be(place: Workspace) -> None:
     place.timeout = 0.5
     result = bash(place, "echo begun; sleep 30")

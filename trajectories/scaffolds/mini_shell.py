@@ -73,6 +73,7 @@ class Shell:
                 timeout=workspace.timeout,
                 environment=self._variables,
                 output_limit=bytes_for(workspace.most),
+                pipestatus=True,
             )
         except SandboxLimit as error:
             self.executed.append(ExecutedCommand(None, 0, perf_counter() - start_time, error))

@@ -1,6 +1,8 @@
 """Observations of commands in mini-swe-agent's form, so that data of both scaffolds can be mixed.
 
 A return code, then the output; a long one is cut to its head and its tail, with the number of characters between them.
+Between the two, where a pipeline hid the failure of a command, the codes of all its commands: mini-swe-agent has no
+such line.
 """
 
 from __future__ import annotations
@@ -24,6 +26,9 @@ _LIMITS = {
     PROCESS_LIMIT: "Processes that earlier commands had left running were killed, because there were too many of them.",
 }
 
+_SIGPIPE = 128 + 13
+"""The code of a command whose reader had enough (``yes | head``)."""
+
 _BYTES_A_CHARACTER = 4
 """The most that UTF-8 takes."""
 
@@ -46,7 +51,15 @@ def command_observation(result: ExecResult, *, most: int, timeout: float) -> tup
     code = -1 if result.exit_code is None else result.exit_code
     words = exception_words(result, timeout)
     exception = f"<exception>{words}</exception>\n" if words else ""
-    return f"{exception}<returncode>{code}</returncode>\n{output}", omitted
+    codes = hidden_failure(result)
+    pipestatus = f"<pipestatus>{' '.join(map(str, codes))}</pipestatus>\n" if codes else ""
+    return f"{exception}<returncode>{code}</returncode>\n{pipestatus}{output}", omitted
+
+
+def hidden_failure(result: ExecResult) -> tuple[int, ...]:
+    """The codes of a pipeline of which a command before the last one failed, so that the return code does not tell it;
+    empty where there is no such pipeline. A command that was ended because nobody read on has not failed."""
+    return result.pipestatus if any(code not in {0, _SIGPIPE} for code in result.pipestatus[:-1]) else ()
 
 
 def exception_words(result: ExecResult, timeout: float) -> str:
@@ -65,6 +78,7 @@ def command_details(result: ExecResult, omitted: int) -> dict[str, Any]:
     """What `Entry.details` keeps of a command; `omitted` is how many characters the agent was not shown."""
     return {
         "exit_code": result.exit_code,
+        **({"pipestatus": list(codes)} if (codes := hidden_failure(result)) else {}),
         **({"timed_out": True} if result.timed_out else {}),
         **({"omitted": omitted} if omitted else {}),
         **({"limit": result.limit} if result.limit else {}),

@@ -82,7 +82,10 @@ class Bash:
             if self._session
             else "Every command has a new shell: neither the working folder nor variables last."
         )
-        return f"Run a command in bash and see what it prints. {lifetime}"
+        return (
+            f"Run a command in bash and see its return code and what it prints. {lifetime} The return code of a pipeline "
+            "is that of its last command; where one before it failed, <pipestatus> shows the codes of all."
+        )
 
     def run(self, arguments: BashArguments, workspace: Workspace) -> ToolResult:
         """See `trajectories.scaffolds.tools.tool.Tool.run`."""
@@ -92,6 +95,7 @@ class Bash:
             session=SESSION if self._session else None,
             environment=_begin(workspace) if self._session else {**QUIET, **workspace.environment},
             output_limit=bytes_for(workspace.most),
+            pipestatus=True,
         )
         content, omitted = command_observation(result, most=workspace.most, timeout=workspace.timeout)
         moved = self._session and _MAY_MOVE.search(arguments.command) is not None
