@@ -25,12 +25,14 @@ def world(tmp_path: Path, database_url: str) -> Iterator[SampleWorld]:
         yield samples
 
 
-def working(steps: int, tokens: int | None = 10, errors: int = 0) -> Talk:
-    """So many steps, of which the first ones meet a tool error, and a last one that submits."""
+def working(steps: int, tokens: int | None = 10, errors: int = 0, failed: int = 0) -> Talk:
+    """So many steps, of which the first ones meet a tool error, the next ones a failed command, and a last one that
+    submits."""
     talk = Talk().system().query(1)
     for number in range(steps - 1):
         talk.turn("", ("bash", {"command": f"cat {number}"}), tokens_out=tokens)
-        talk.observation("no", error="no_match" if number < errors else None)
+        code = {"exit_code": int(errors <= number < errors + failed)}
+        talk.observation("no", error="no_match" if number < errors else None, details={} if number < errors else code)
     return talk.turn("Done.", ("submit", {}), tokens_out=tokens).observation("Submitted.")
 
 
@@ -86,12 +88,12 @@ def test_each_recipe_has_its_samples_and_pays_for_all_that_was_tried(world: Samp
     }
 
 
-def test_tool_errors_are_masked_in_the_same_samples(world: SampleWorld) -> None:
-    add_all(world)
+def test_tool_errors_and_failed_commands_are_masked_in_the_same_samples(world: SampleWorld) -> None:
+    add_tried(world, "p0", "chain1", working(6, errors=2, failed=1))
     lines = lines_of(world)
     plain, masked = lines["test_pass"], lines["error_masked"]
-    assert (plain.tokens, masked.tokens) == (50, 50)
-    assert (plain.trained_steps, plain.trained_tokens) == (5, 50)
+    assert (plain.tokens, masked.tokens) == (60, 60)
+    assert (plain.trained_steps, plain.trained_tokens) == (6, 60)
     assert (masked.trained_steps, masked.trained_tokens) == (3, 30)
 
 

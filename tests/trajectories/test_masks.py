@@ -60,8 +60,26 @@ def test_an_error_of_one_of_several_calls_masks_the_turn() -> None:
 
 
 def test_a_command_that_fails_is_no_tool_error() -> None:
-    talk = Talk().query(1).bash("false", details={"exit_code": 1})
-    assert reasons(talk, {1: 1}, masks=ALL) == [Reason.TURN]
+    talk = Talk().query(1).bash("cat missing", details={"exit_code": 1})
+    assert reasons(talk, {1: 1}, masks=ALL - {Mask.COMMAND_ERRORS}) == [Reason.TURN]
+    assert reasons(talk, {1: 1}, masks=frozenset({Mask.COMMAND_ERRORS})) == [Reason.COMMAND_ERROR]
+
+
+def test_turns_whose_command_failed_are_masked_and_tests_and_answers_are_not() -> None:
+    talk = Talk().query(1)
+    talk.bash("python repro.py", details={"exit_code": 1})
+    talk.bash("python -m pytest -q tests 2>&1 | tail", details={"exit_code": 0, "pipestatus": [1, 0]})
+    talk.bash("python repro.py 2>&1 | tail", details={"exit_code": 0, "pipestatus": [1, 0]})
+    talk.bash("cd src && grep -rn total .", details={"exit_code": 1})
+    talk.bash("pytest tests", details={"exit_code": None, "timed_out": True}, error="timed_out")
+    talk.turn("", ("bash", {"command": "grep x a"}), ("bash", {"command": "rm missing"}))
+    talk.observation("", call=0, details={"exit_code": 1}).observation("", call=1, details={"exit_code": 1})
+    turn, failed = Reason.TURN, Reason.COMMAND_ERROR
+    masks = frozenset({Mask.COMMAND_ERRORS})
+    assert reasons(talk, {1: 1}, masks=masks) == [failed, turn, failed, turn, failed, failed]
+    with_tools = masks | {Mask.TOOL_ERRORS}
+    assert reasons(talk, {1: 1}, masks=with_tools)[4] == Reason.TOOL_ERROR, "the first reason that applies"
+    assert set(reasons(talk, {1: 1})) == {turn}
 
 
 def test_only_the_turn_right_after_guidance_is_guided() -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from trajectories.export.groups import GroupKind
     from trajectories.export.options import ExportOptions, PairKind
 
-MASKS = ("faulty", "tool_errors", "guidance")
+MASKS = ("faulty", "tool_errors", "command_errors", "guidance")
 
 _SHARED_PARAMETERS = frozenset({"form", "out", "outcome", "repository", "model", "force", "db", "as_json"})
 _PREDICTION_PARAMETERS = frozenset({"sample", "like"})
@@ -58,7 +58,13 @@ _HITS_SHOWN = 100
     ["conversations", "turns"],
     "turns: a row for every turn under loss, for trainers that cannot leave turns out of it.",
 )
-@click.option("--mask", metavar="LIST", default="", help="Leave these out of the loss, too: tool_errors, guidance.")
+@click.option(
+    "--mask",
+    metavar="LIST",
+    default="",
+    help="Leave these out of the loss, too: tool_errors (a tool refused), command_errors (a command failed; not tests "
+    "that ran, nor grep that found nothing), guidance.",
+)
 @click.option("--unmask", metavar="LIST", default="", help="Put these under loss: faulty.")
 @choice_option(
     "--refinements",
@@ -201,7 +207,7 @@ def export(
     \b
     Example:
       prchain export --format slime --out sft.jsonl --split 0.05
-      prchain export --format trl --rows turns --out sft.parquet --mask tool_errors
+      prchain export --format trl --rows turns --out sft.parquet --mask tool_errors,command_errors
       prchain export --format swift --recipe swift --out sft.jsonl --at-most 500
       prchain export --pairs short-long --out sft.jsonl
       prchain export --format swift --out sft.jsonl --max-tokens 65536 --too-long split --tokenizer tokenizer.json

@@ -1,8 +1,8 @@
 """Which turns are under loss: pure, from a trajectory's entries and its accepted attempts.
 
 Only the model's turns can be under loss. Masked are the turns of rejected rounds (masked and not cut, because later
-turns build on their edits), faulty turns, and on request turns whose tool failed, as SWE-Lego does (arXiv:2601.01426,
-step-level error masking), and turns that an observer prompted.
+turns build on their edits), faulty turns, and on request turns whose tool or command failed, as SWE-Lego does
+(arXiv:2601.01426, step-level error masking), and turns that an observer prompted.
 """
 
 from __future__ import annotations
@@ -11,8 +11,10 @@ from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
 from typing import Literal, NamedTuple
 
+from prchain.llm.model import ToolCall
 from trajectories.export.samples import Reason
 from trajectories.model import Entry, EntryKind
+from trajectories.shell.failures import call_failed
 
 Refinements = Literal["mask", "keep", "drop"]
 """Rejected rounds: masked, under loss like others, or their sample is left out (`refined`)."""
@@ -26,6 +28,10 @@ class Mask(StrEnum):
     TOOL_ERRORS = "tool_errors"
     """An observation of the turn carries an error: the tool did not do what was asked. A command that ran and exited
     with another code than 0 is no such error."""
+    COMMAND_ERRORS = "command_errors"
+    """A bash command of the turn failed, or one that its pipeline hid (`trajectories.shell.failures`). Tests that ran
+    and failed are no such error, and neither are codes that are answers, as 1 of ``grep``. With `TOOL_ERRORS` these are
+    SWE-Lego's turns whose observation is an error."""
     GUIDANCE = "guidance"
     """The turn right after an observer's words."""
 
@@ -59,9 +65,10 @@ def loss_decisions(
     """The decision on every entry. `accepted` maps a stage's position to its accepted attempt; `ungrounded` are steps
     that rest on an observer's words alone (`trajectories.export.grounded`).
 
-    A turn has one reason, the first that applies: rejected round, fault, tool error, guidance. If no attempt of a stage
-    was accepted, all its turns are of rejected rounds.
+    A turn has one reason, the first that applies: rejected round, fault, tool error, command error, guidance. If no
+    attempt of a stage was accepted, all its turns are of rejected rounds.
     """
+    command_failed = _steps_of_failed_commands(entries) if Mask.COMMAND_ERRORS in masks else frozenset()
     failed = {entry.step for entry in entries if entry.kind is EntryKind.OBSERVATION and entry.error}
     decisions: list[LossDecision] = []
     previous: EntryKind | None = None
@@ -74,12 +81,27 @@ def loss_decisions(
             decisions.append(LossDecision(False, Reason.FAULTY))
         elif Mask.TOOL_ERRORS in masks and entry.step in failed:
             decisions.append(LossDecision(False, Reason.TOOL_ERROR))
+        elif entry.step in command_failed:
+            decisions.append(LossDecision(False, Reason.COMMAND_ERROR))
         elif entry.step in ungrounded or (Mask.GUIDANCE in masks and previous is EntryKind.GUIDANCE):
             decisions.append(LossDecision(False, Reason.GUIDED))
         else:
             decisions.append(LossDecision(True, Reason.TURN))
         previous = entry.kind
     return decisions
+
+
+def _steps_of_failed_commands(entries: Sequence[Entry]) -> frozenset[int]:
+    steps: set[int] = set()
+    calls: dict[str | None, ToolCall] = {}
+    for entry in entries:
+        if entry.kind is EntryKind.TURN:
+            calls = {call.id: call for call in entry.tool_calls}
+        elif entry.kind is EntryKind.OBSERVATION:
+            call = calls.get(entry.tool_call_id)
+            if call is not None and call_failed(call, entry):
+                steps.add(entry.step)
+    return frozenset(steps)
 
 
 def has_rejected_rounds(entries: Sequence[Entry], accepted: Mapping[int, int]) -> bool:

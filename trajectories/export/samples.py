@@ -29,6 +29,8 @@ class Reason(StrEnum):
     FAULTY = "faulty"
     TOOL_ERROR = "tool_error"
     """A turn whose tool did not do what was asked (SWE-Lego's masking)."""
+    COMMAND_ERROR = "command_error"
+    """A turn whose bash command failed (SWE-Lego's masking, too)."""
     GUIDED = "guided"
     """The turn right after an observer's words, which the trained model will not get."""
     CONTEXT = "context"

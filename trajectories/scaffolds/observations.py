@@ -26,7 +26,7 @@ _LIMITS = {
     PROCESS_LIMIT: "Processes that earlier commands had left running were killed, because there were too many of them.",
 }
 
-_SIGPIPE = 128 + 13
+SIGPIPE = 128 + 13
 """The code of a command whose reader had enough (``yes | head``)."""
 
 _BYTES_A_CHARACTER = 4
@@ -59,7 +59,7 @@ def command_observation(result: ExecResult, *, most: int, timeout: float) -> tup
 def hidden_failure(result: ExecResult) -> tuple[int, ...]:
     """The codes of a pipeline of which a command before the last one failed, so that the return code does not tell it;
     empty where there is no such pipeline. A command that was ended because nobody read on has not failed."""
-    return result.pipestatus if any(code not in {0, _SIGPIPE} for code in result.pipestatus[:-1]) else ()
+    return result.pipestatus if any(code not in {0, SIGPIPE} for code in result.pipestatus[:-1]) else ()
 
 
 def exception_words(result: ExecResult, timeout: float) -> str:

@@ -91,7 +91,7 @@ def read_run(command: str) -> RunReading:
     if parts is None:
         return RunReading(True, waits=False, tests=False, all_tests=False, tells=False)
     programs = [unwrapped(part.words) for part in parts]
-    tests = [place for place, words in enumerate(programs) if _runs_tests(words)]
+    tests = [place for place, words in enumerate(programs) if runs_tests(words)]
     return RunReading(
         executes=any(map(_executes, programs)),
         waits=any(posixpath.basename(words[0]) in _WAITS for words in programs if words),
@@ -138,6 +138,21 @@ def unwrapped(words: tuple[str, ...]) -> tuple[str, ...]:
     return words[at:]
 
 
+def runs_tests(words: Sequence[str]) -> bool:
+    """Whether a simple command (`unwrapped`) runs tests, by the program's name or the script's."""
+    if not words or not _SHOWS.isdisjoint(words):
+        return False
+    program = posixpath.basename(words[0])
+    if program in _TESTERS:
+        return True
+    if program in _TEST_VERBS:
+        verb = next((word for word in words[1:] if not word.startswith("-") and word != "run"), "")
+        return verb.partition(":")[0] in _TEST_VERBS[program]
+    script = words[0].removeprefix("./")
+    # One beside the folders is a script of the agent's own.
+    return script.endswith(".py") and script.find("/") > 0 and kind_of(script) is FileKind.TEST
+
+
 def _python_target(words: Sequence[str], at: int) -> int | None:
     """Where the module or the script stands that an interpreter runs; None where it runs a text."""
     for place in range(at + 1, len(words)):
@@ -159,20 +174,6 @@ def _executes(words: Sequence[str]) -> bool:
     if program == "perl":
         return not any(map(_IN_PLACE.match, words[1:]))
     return program not in _PASSIVE and not program.startswith(("$", "-"))
-
-
-def _runs_tests(words: Sequence[str]) -> bool:
-    if not words or not _SHOWS.isdisjoint(words):
-        return False
-    program = posixpath.basename(words[0])
-    if program in _TESTERS:
-        return True
-    if program in _TEST_VERBS:
-        verb = next((word for word in words[1:] if not word.startswith("-") and word != "run"), "")
-        return verb.partition(":")[0] in _TEST_VERBS[program]
-    script = words[0].removeprefix("./")
-    # One beside the folders is a script of the agent's own.
-    return script.endswith(".py") and script.find("/") > 0 and kind_of(script) is FileKind.TEST
 
 
 def _chooses(words: Sequence[str]) -> bool:

@@ -1,4 +1,4 @@
-"""Recipes for training data: rejection sampling by tests, the same with tool errors masked, curation, curation cut to
+"""Recipes for training data: rejection sampling by tests, the same with failed steps masked, curation, curation cut to
 the same size, and rejection sampling with the compute of curation (P2T, section 5.2 and appendix K).
 
 A recipe's money and hours are those of all its attempts, failed ones too: what is thrown away was paid for. Curation
@@ -222,7 +222,7 @@ def recipe_lines(tx: Transaction, found: RecipeAttempts, *, passes: int = PASSES
     groups = shortest_first(_passed(plain), response_lengths(tx))
     chosen: Mapping[str, tuple[Sequence[RecipeAttempt], Sequence[RecipeAttempt], frozenset[Mask]]] = {
         TEST_PASS: (first, resolved, DEFAULT_MASKS),
-        ERROR_MASKED: (first, resolved, DEFAULT_MASKS | {Mask.TOOL_ERRORS}),
+        ERROR_MASKED: (first, resolved, DEFAULT_MASKS | {Mask.TOOL_ERRORS, Mask.COMMAND_ERRORS}),
         CURATED: (curated, _passed(curated), DEFAULT_MASKS),
         SIZE_MATCHED: (curated, [attempt for attempt in _passed(curated) if attempt.id in wanted], DEFAULT_MASKS),
         COMPUTE_MATCHED: (plain, [group[0] for group in groups], DEFAULT_MASKS),

@@ -83,8 +83,8 @@ class Bash:
             else "Every command has a new shell: neither the working folder nor variables last."
         )
         return (
-            f"Run a command in bash and see its return code and what it prints. {lifetime} The return code of a pipeline "
-            "is that of its last command; where one before it failed, <pipestatus> shows the codes of all."
+            f"Run a command in bash and see its return code and what it prints. {lifetime} The return code of a "
+            "pipeline is that of its last command; where one before it failed, <pipestatus> shows the codes of all."
         )
 
     def run(self, arguments: BashArguments, workspace: Workspace) -> ToolResult:
