@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,13 @@ def test_the_card_tells_what_stands_in_the_file(world: SampleWorld, tmp_path: Pa
     assert found["tool_calls"]["total"] == sum(row["metadata"]["tool_calls"] for row in rows) == 14
     under_loss = sum(message["step_loss_mask"] for row in rows for message in row["messages"])
     assert found["turns_by_reason"] == {"faulty": 2, "refinement": 2, "turn": under_loss}
+    loss = found["loss"]
+    assert (loss["turns"], loss["turns_under_loss"]) == (under_loss + 4, under_loss)
+    assert loss["tokens_under_loss"] == found["tokens_under_loss"]["total"]
+    assert loss["tokens"] == sum(row["tokens"] for row in loss["by_reason"].values()) < found["tokens"]["total"]
+    markdown = (tmp_path / "sft.jsonl.card.md").read_text(encoding="utf-8")
+    assert f"Under loss are {under_loss} of {under_loss + 4} turns (" in markdown
+    assert re.search(r"^\| refinement \| 2 \| \d+ \| \d+\.\d% \| of a rejected round \|$", markdown, re.M)
     assert found["stages"] == {"1": 1, "3": 1}
     assert found["hidden_tests"] == {"passed": 0, "failed": 0, "not_run": 4}
     assert found["agents"] == {"agent-1 (react)": 1, "agent-2 (react)": 1}

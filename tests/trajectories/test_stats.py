@@ -14,6 +14,9 @@ from sqlalchemy import update
 from prchain.cli import run
 from sql.tables import Trajectory, Verdict
 from tests.trajectories.sampleworld import SampleWorld, Talk, sample_world
+from trajectories.export.export import export
+from trajectories.export.formats import chosen_format
+from trajectories.export.options import ExportOptions
 from trajectories.export.stats import PAPER, print_stats, stats
 
 
@@ -91,6 +94,54 @@ def test_a_perfect_score_is_in_the_last_tenth(world: SampleWorld) -> None:
     with world.store.transaction() as tx:
         tx.connection.execute(update(Verdict).values(score=1.0))
     assert figures(world)["scores"]["tenths"]["0.9"] == 1
+
+
+def refined_talk() -> Talk:
+    """Thirteen turns: six of a rejected round, one that failed, and six under loss."""
+    talk = Talk().system().query(1)
+    for number in range(5):
+        talk.bash(f"cat {number}", "text " * 40)
+    talk.submit().comment().turn("I only talk.", error="no_call").observation("Call a tool.")
+    for number in range(5):
+        talk.bash(f"pytest {number}")
+    return talk.submit()
+
+
+def test_the_share_under_loss_is_told_with_what_takes_the_rest_out(
+    world: SampleWorld, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world.trajectory("t1", "c1", refined_talk(), accepted=1)
+    loss = figures(world)["loss"]
+    assert (loss["turns"], loss["turns_under_loss"], loss["turn_share"]) == (13, 6, 0.4615)
+    assert loss["token_share"] == pytest.approx(loss["tokens_under_loss"] / loss["tokens"], abs=1e-4) and loss["tokens"]
+    assert list(loss["by_reason"])[:2] == ["turn", "observation"]
+    assert {reason: row["messages"] for reason, row in loss["by_reason"].items()} == {
+        "turn": 6,
+        "refinement": 6,
+        "faulty": 1,
+        "system": 1,
+        "user": 2,
+        "observation": 12,
+    }, "what the last turn was answered is no part of a sample"
+    print_stats(figures(world))
+    output = capsys.readouterr().out
+    assert "Under loss are 6 of 13 turns (46.2%) and " in output and output.count("%)") >= 2
+    assert re.search(r"^refinement +6 +\d+ +\d+\.\d% +of a rejected round$", output, re.M)
+
+
+def test_what_is_under_loss_is_what_an_export_writes(world: SampleWorld, tmp_path: Path) -> None:
+    world.trajectory("t1", "c1", refined_talk(), accepted=1)
+    world.trajectory("t2", "c1", sample=1)
+    world.trajectory("t3", "c1", sample=2, outcome="rejected", accepted=0)
+    chosen = ExportOptions(duplicates="keep")
+    export(world.store, chosen_format("slime", chosen), chosen, tmp_path / "a.jsonl")
+    card = json.loads((tmp_path / "a.jsonl.card.json").read_text())
+    found = figures(world)["loss"]
+    assert {reason: row["messages"] for reason, row in found["by_reason"].items()} == {
+        reason: row["messages"] for reason, row in card["loss"]["by_reason"].items()
+    }
+    for name in ("tokens", "tokens_under_loss"):
+        assert found[name] == pytest.approx(card["loss"][name], rel=0.15), "tokens of a card are counted text by text"
 
 
 def view(first: int, last: int, content: str = "c0") -> dict[str, Any]:

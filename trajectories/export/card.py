@@ -17,6 +17,7 @@ from sql.tables import Candidate as ChainCandidate
 from sql.tables import LlmCall, PrmWindow, Task, Trajectory, TrajectoryMessage
 from trajectories.audit.report import audit_counts
 from trajectories.export.distribution import Distribution
+from trajectories.export.loss import LossCount
 from trajectories.export.options import ExportOptions
 from trajectories.export.overlap import Overlap
 from trajectories.export.reading import ExportCandidate, chain_pulls, outcome_counts
@@ -42,6 +43,7 @@ class Card:
         self.turns = Distribution()
         self.stages: Counter[int] = Counter()
         self.reasons: Counter[str] = Counter()
+        self.loss = LossCount()
         self.hidden_tests: Counter[str] = Counter({"passed": 0, "failed": 0, "not_run": 0})
         self.counted_by: Counter[str] = Counter()
         self.broken_marks: Counter[str] = Counter({"samples": 0, "texts": 0})
@@ -63,6 +65,8 @@ class Card:
             for stage in sample.stages
         )
         self.reasons.update(str(turn.reason) for turn in sample.turns if turn.role == "assistant")
+        for turn, count in zip(sample.turns, tokens.texts, strict=True):
+            self.loss.add(turn.reason, count)
         self.trajectories[candidate.id] = candidate
         self.samples_of[candidate.repository] += 1
 
@@ -82,6 +86,7 @@ class Card:
             "stages": {str(length): self.stages[length] for length in sorted(self.stages)},
             "hidden_tests": dict(self.hidden_tests),
             "turns_by_reason": dict(sorted(self.reasons.items())),
+            "loss": self.loss.figures(),
             "broken_marks": dict(self.broken_marks),
             "left_out": dict(sorted(self.left_out.items())),
         }

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from prchain.terminal import counted
+from trajectories.export.loss import loss_rows, loss_words
 
 _FIGURES = (
     ("tokens", "tokens"),
@@ -60,8 +61,8 @@ def markdown(card: Mapping[str, Any]) -> str:
     tests = [(name.replace("_", " "), count) for name, count in card["hidden_tests"].items()]
     lines += _table(("hidden tests", "stages"), tests)
     lines += _pairs(card["pairs"]) if "pairs" in card else []
-    lines += ["## Loss", "", "Assistant turns by the reason why they are under loss (`turn`) or not.", ""]
-    lines += _table(("reason", "turns"), list(card["turns_by_reason"].items()))
+    lines += ["## Loss", "", f"{loss_words(card['loss'])}. Tokens are those of the texts alone. All messages:", ""]
+    lines += _table(("reason", "messages", "tokens", "share", "what"), list(loss_rows(card["loss"])))
     lines += ["## Where it is from", ""]
     lines += _table(
         ("repository", "samples", "chains", "licences"),

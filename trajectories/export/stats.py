@@ -10,6 +10,8 @@ import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from sqlalchemy import case, exists, func, select
@@ -20,11 +22,14 @@ from sql.outcomes import READY
 from sql.store import Transaction
 from sql.tables import PullRequest, TaskStage, Trajectory, TrajectoryMessage, Verdict
 from trajectories.export.distribution import Distribution
+from trajectories.export.loss import LossCount, loss_rows, loss_words
+from trajectories.export.masks import loss_decisions
+from trajectories.export.samples import Reason
 from trajectories.export.spent import SpentSum, all_spent
 from trajectories.export.tokens import BYTES_A_TOKEN, OVERHEAD
 from trajectories.extensions import not_extended
-from trajectories.model import EntryKind
-from trajectories.outcomes import KEPT
+from trajectories.model import Entry, EntryKind
+from trajectories.outcomes import ACCEPTED, ACCEPTED_PREFIX, KEPT
 from trajectories.scaffolds.privileged import DISCLOSED
 from trajectories.sums import hidden_tests
 
@@ -79,7 +84,8 @@ def stats(tx: Transaction) -> dict[str, Any]:
     """The figures, of kept trajectories that no other one extends unless noted; those whose agents were told a part of
     a process graph count nowhere but in ``disclosed``. Raises `StoreError`.
 
-    Tokens are estimated by characters, `BYTES_A_TOKEN` a token. A rate or mean of nothing is None.
+    Tokens are estimated by characters, `BYTES_A_TOKEN` a token. A rate or mean of nothing is None. What is under
+    loss is that of an export with its default masks.
     """
     outcomes = _counts(tx, Trajectory.outcome)
     kept = sum(_stages(tx).values())
@@ -99,6 +105,7 @@ def stats(tx: Transaction) -> dict[str, Any]:
         "samples": kept,
         "tokens": tokens.figures() | {"by": f"estimate, {BYTES_A_TOKEN} characters a token"},
         "tool_calls": calls.figures(),
+        "loss": _loss(tx).figures(),
         "stages": _stages(tx),
         "hidden_tests": hidden_tests(tx),
         "acceptance": _acceptance(tx),
@@ -154,6 +161,41 @@ def _sizes(tx: Transaction) -> tuple[Distribution, Distribution]:
         tokens.add(int(size) // BYTES_A_TOKEN + OVERHEAD * int(messages))
         calls.add(int(count))
     return tokens, calls
+
+
+def _loss(tx: Transaction) -> LossCount:
+    """Messages and tokens by reason, up to the last turn under loss of each kept trajectory, as in an export."""
+    accepted: dict[str, dict[int, int]] = {}
+    verdicts = (
+        select(Verdict.trajectory_id, Verdict.position, Verdict.attempt)
+        .join(Trajectory, Trajectory.id == Verdict.trajectory_id)
+        .where(_UNTOLD, Trajectory.outcome.in_(sorted(KEPT)), Verdict.accepted.is_(True))
+        .order_by(Verdict.attempt)
+    )
+    for trajectory, position, attempt in tx.connection.execute(verdicts):
+        accepted.setdefault(trajectory, {})[position] = attempt
+    table = TrajectoryMessage
+    columns = (table.ordinal, table.position, table.attempt, table.step, table.kind, table.role, table.error)
+    said = func.length(table.content) + func.coalesce(func.length(table.reasoning), 0)
+    messages = _kept_messages(table.trajectory_id, said, table.tool_calls, *columns)
+    messages = messages.order_by(table.trajectory_id, table.ordinal)
+    rows = tx.connection.execute(messages, execution_options={"yield_per": 10_000})
+    characters: Counter[Reason] = Counter()
+    counts: Counter[Reason] = Counter()
+    for trajectory, group in groupby(rows, key=itemgetter(0)):
+        sizes, entries = [], []
+        for _, size, calls, ordinal, position, attempt, step, kind, role, error in group:
+            sizes.append(int(size) + sum(len(call["name"]) + len(call["arguments"]) for call in json.loads(calls)))
+            entries.append(Entry(ordinal, position, attempt, step, EntryKind(kind), role, "", error=error))
+        decisions = loss_decisions(entries, accepted.get(trajectory, {}))
+        last = max((place for place, decision in enumerate(decisions) if decision.train), default=-1)
+        for size, decision in zip(sizes[: last + 1], decisions[: last + 1], strict=True):
+            counts[decision.reason] += 1
+            characters[decision.reason] += size
+    loss = LossCount()
+    for reason, count in counts.items():
+        loss.add(reason, characters[reason] // BYTES_A_TOKEN, count)
+    return loss
 
 
 def _views(tx: Transaction) -> FileViews:
@@ -250,6 +292,10 @@ def print_stats(row: Mapping[str, Any]) -> None:
     say_table(("", "here", "paper"), rows)
     say()
     say(f"tokens: {row['tokens']['by']}")
+    if row["loss"]["turns"]:
+        say(f"{loss_words(row['loss'])}, as an export masks by default:")
+        say_table(("", "messages", "tokens", "share", ""), loss_rows(row["loss"]))
+        say()
     disclosed = f"; {row['disclosed']:,} disclosed, counted nowhere" if row["disclosed"] else ""
     say(f"trajectories: {tally(row['outcomes']) or 'none'}{disclosed}")
     lengths = {f"with {length}": count for length, count in row["stages"].items()}

@@ -10,9 +10,8 @@ therefore added to the count, and the count says so.
 from __future__ import annotations
 
 import json
-from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -40,6 +39,8 @@ class Tokens:
     by: str
     """How `total` was counted: ``template`` (the rendered conversation), ``template_and_reasoning`` (with the reasoning
     that the template drops), ``texts`` (the texts, and an estimate of the template's tokens) or ``estimate``."""
+    texts: tuple[int, ...] = field(default=(), compare=False)
+    """Of the texts of each turn, in their order, where a whole sample was counted."""
 
 
 class Counter(Protocol):
@@ -109,8 +110,8 @@ class TokenizerCounter:
             bare_total = self._rendered(self._template, without_reasoning)
             if rendered_total < bare_total + sum(thoughts):
                 total = bare_total + sum(thoughts) + OVERHEAD * len(thoughts)
-                return Tokens(total, text_tokens.trained, "template_and_reasoning")
-        return Tokens(rendered_total, text_tokens.trained, "template")
+                return replace(text_tokens, total=total, by="template_and_reasoning")
+        return replace(text_tokens, total=rendered_total, by="template")
 
     def _rendered(self, template: ChatTemplate, sample: Sample) -> int:
         return self.text(template(chat_messages(sample), sample.tools))
@@ -133,17 +134,27 @@ def _size(text: str) -> int:
 def cumulative_tokens(counts: Counter, sample: Sample) -> Iterator[Tokens]:
     """The count of the sample cut after its first turn, after its second one, ...: of the texts alone, because
     rendering every beginning of a long conversation takes minutes."""
-    total = counts.text(json.dumps(sample.tools)) if sample.tools else 0
+    total = _tool_tokens(counts, sample)
     trained = 0
     for turn in sample.turns:
-        tokens = sum(counts.text(text) for text in _texts(turn))
+        tokens = _turn_tokens(counts, turn)
         total += tokens + OVERHEAD
         trained += tokens if turn.train else 0
         yield Tokens(total, trained, counts.of_texts)
 
 
 def _text_tokens(counts: Counter, sample: Sample) -> Tokens:
-    return deque(cumulative_tokens(counts, sample), maxlen=1)[0]
+    texts = tuple(_turn_tokens(counts, turn) for turn in sample.turns)
+    trained = sum(tokens for tokens, turn in zip(texts, sample.turns, strict=True) if turn.train)
+    return Tokens(_tool_tokens(counts, sample) + sum(texts) + OVERHEAD * len(texts), trained, counts.of_texts, texts)
+
+
+def _tool_tokens(counts: Counter, sample: Sample) -> int:
+    return counts.text(json.dumps(sample.tools)) if sample.tools else 0
+
+
+def _turn_tokens(counts: Counter, turn: SampleMessage) -> int:
+    return sum(counts.text(text) for text in _texts(turn))
 
 
 def _texts(turn: SampleMessage) -> list[str]:
