@@ -26,6 +26,7 @@ from types import TracebackType
 from typing import Self
 
 from environments.backend import Backend
+from environments.briefing import Briefing, briefing
 from environments.checkouts.checkout import Extraction, extract_tree, place_repository, place_tree
 from environments.checkouts.overlay import Blobs, Overlay, overlay
 from environments.images.buildlogs import decisive_lines
@@ -104,6 +105,10 @@ class Workplace:
         """A new sandbox of the stage's image, not started; the caller closes it."""
         plan, image = self.provided.plan, self.provided.image
         return self.backend.sandbox(plan, image, limits=self.limits, labels=self._labels)
+
+    def briefing(self, sandbox: Sandbox) -> Briefing:
+        """What an agent is told of the environment; `sandbox` is one of the stage's, started. Raises `SandboxError`."""
+        return briefing(self.provided, sandbox)
 
     def place(self, sandbox: Sandbox, tree: str, *, history: Sequence[str] = (), begun_from: str | None = None) -> None:
         """Make the sandbox hold exactly `tree`, ready to run, as the work tree of a new repository.

@@ -119,6 +119,8 @@ class Runner:
     plain: str
     """A command that prints how each test ended, with ``{files}``: for people, and for SWE-bench's log parser where it
     has one for this runner (`prchain.logparsers`). What tests print must not look like a status."""
+    typed: str
+    """What one types to run some tests, a word in capitals in their place: for agents."""
     files: str
     """Regular expression, searched for in a path: by the runner's own rule it is a test file; helpers are none."""
     parse: Parser

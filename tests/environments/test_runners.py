@@ -42,6 +42,8 @@ def test_only_runners_that_there_are_have_a_log_parser_of_swebench() -> None:
 
 NAMES_RUNNERS = {
     "environments/suites/runners/__init__.py": {DEFAULT},
+    # The language of that name.
+    "environments/briefing.py": {"go"},
     "environments/suites/reporters/python_reporter.py": {"pytest", "unittest"},
     "environments/suites/reporters/parent_reporter.py": {"go", "cargo", "surefire"},
     # The modules of that name: the one that a skip needs, and those that no setup script may put something before.
@@ -87,6 +89,7 @@ RUNNER = Runner(
     name="rspec",
     template="sh ./rspec {files} " + PIPED,
     plain="rspec --format documentation {files}",
+    typed="rspec FILES",
     files=r"_spec\\.rb$",
     parse=parse_rspec,
     file_of=file_before(" "),

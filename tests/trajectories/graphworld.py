@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from environments.backends import BACKENDS
+from environments.briefing import Briefing
 from environments.checkouts.checkout import Extraction, place_tree
 from environments.images.provide import Provider
 from environments.sandboxes.sandbox import ExecResult, Sandbox, SandboxConfig
@@ -253,6 +254,9 @@ class GraphPlace:
 
     def sandbox(self) -> Sandbox:
         return GraphFolder(Path(tempfile.mkdtemp(dir=self.folder)) / "testbed", self.before)
+
+    def briefing(self, sandbox: Sandbox) -> Briefing:
+        return Briefing("Python 3.11.9", "all", "python -m pytest FILES")
 
     def place(self, sandbox: Sandbox, tree: str, *, history: Sequence[str] = (), begun_from: str | None = None) -> None:
         place_tree(sandbox, self.trees, tree, history=history)

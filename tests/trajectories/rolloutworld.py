@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from environments.backends import BACKENDS
+from environments.briefing import Briefing
 from environments.checkouts.checkout import Extraction, extract_tree, place_repository, place_tree
 from environments.images.provide import Provider
 from environments.sandboxes.sandbox import ExecResult, Sandbox
@@ -177,6 +178,9 @@ class FolderPlace:
 
     def sandbox(self) -> Sandbox:
         return _Folder(Path(tempfile.mkdtemp(dir=self.folder)) / "testbed", self.before)
+
+    def briefing(self, sandbox: Sandbox) -> Briefing:
+        return Briefing("Python 3.11.9", "all", "python -m pytest FILES")
 
     def place(self, sandbox: Sandbox, tree: str, *, history: Sequence[str] = (), begun_from: str | None = None) -> None:
         place_tree(sandbox, self.trees, tree, history=history)

@@ -56,6 +56,7 @@ VARIABLES = {
     "comment": "Not yet.",
     "attempt": 2,
     "earlier": "agent",
+    "briefing": {"language": "Python 3.11.9", "dependencies": "all", "tests": "python -m pytest FILES", "tried": True},
 }
 
 
@@ -597,6 +598,33 @@ def test_openings_are_written_from_the_rollout_s_variables(tools: Any) -> None:
         text = scaffold.opening(EntryKind.QUERY, VARIABLES | {"position": 2, "earlier": carry})
         assert words in text and "It holds your work" not in text
     assert "Not yet." in scaffold.opening(EntryKind.COMMENT, VARIABLES)
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        (
+            {},
+            "Python 3.11.9 and the dependencies of the repository and of its tests are installed, and more cannot be: "
+            "there is no network. Tests are run with `python -m pytest FILES`.",
+        ),
+        ({"dependencies": "some"}, "Python 3.11.9 and most dependencies of the repository"),
+        ({"dependencies": None}, "in /testbed. Python 3.11.9 is installed, and more"),
+        ({"language": None}, "in /testbed. The dependencies of the repository and of its tests are installed"),
+        ({"tried": False}, "`python -m pytest FILES`, as far as that is known."),
+        ({"language": None, "dependencies": None}, "in /testbed. Tests are run with"),
+    ],
+)
+def test_a_first_query_tells_what_is_installed_and_how_tests_are_run(changed: dict[str, Any], words: str) -> None:
+    told = {"language": "Python 3.11.9", "dependencies": "all", "tests": "python -m pytest FILES", "tried": True}
+    text = ReactScaffold(tools="full").opening(EntryKind.QUERY, VARIABLES | {"briefing": told | changed})
+    assert words in text
+
+
+@pytest.mark.parametrize("briefing", [None, dict.fromkeys(("language", "dependencies", "tests", "tried"))])
+def test_a_query_without_news_of_the_environment_says_nothing_of_it(briefing: Any) -> None:
+    text = ReactScaffold(tools="full").opening(EntryKind.QUERY, VARIABLES | {"briefing": briefing})
+    assert text.rstrip().endswith("The repository is in /testbed.")
 
 
 def test_a_template_in_a_query_stays_text_and_a_missing_variable_is_an_error() -> None:

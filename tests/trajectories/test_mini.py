@@ -104,6 +104,7 @@ def test_a_query_with_the_overview_stands_in_its_words_on_a_task_and_a_later_one
         "comment": "Not yet.",
         "attempt": 2,
         "earlier": "agent",
+        "briefing": None,
     }
     mini_scaffold = MiniScaffold()
     assert "helpful assistant" in mini_scaffold.opening(EntryKind.SYSTEM, variables)

@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
+from environments.briefing import Briefing
 from environments.images.provide import StageImage
+from environments.stages import StagePatch
 from environments.suites.testlogs import Status
 from environments.suites.testruns import TestRun
 from prchain.errors import (
@@ -712,6 +714,60 @@ class TestBranches:
         monkeypatch.setattr(ChainContext, "state", unavailable)
         name = roll(world.context(carry="none", on_fail="continue"), world.chains[0], 0)
         assert world.stages(name) == [(1, "accepted"), (2, "none_unavailable"), (3, "accepted")]
+
+
+class TestBriefing:
+    """What the agent is told of its environment, with the first query."""
+
+    WORDS = "Python 3.11.9 and the dependencies of the repository and of its tests are installed"
+
+    def queries(self, world: RolloutWorld, **options: Any) -> list[str]:
+        name = roll(world.context(PolicyModel(), **options), world.chains[0], 0)
+        assert world.outcome(name)[0] == "accepted"
+        return [row[0] for row in world.rows(TrajectoryMessage, "content", trajectory_id=name, kind="query")]
+
+    def test_the_first_query_tells_it_and_no_later_one_repeats_it(self, world: RolloutWorld) -> None:
+        first, *later = self.queries(world)
+        assert self.WORDS in first and "`python -m pytest FILES`, as far as that is known" in first
+        assert not any("Python" in query or "FILES" in query for query in later) and len(later) == 2
+
+    def test_a_command_by_which_tests_were_proved_is_told_as_such_and_names_none_of_them(
+        self, world: RolloutWorld
+    ) -> None:
+        prove(world)
+        first, *_ = self.queries(world, gate="tests", overrides=suited(world))
+        assert "Tests are run with `python -m pytest FILES`." in first
+        assert "test_part" not in first and "test_old" not in first
+
+    def test_a_conversation_that_begins_anew_is_told_again(self, world: RolloutWorld) -> None:
+        assert all(self.WORDS in query for query in self.queries(world, context="stage"))
+
+    def test_a_stage_with_another_environment_tells_its_own(
+        self, world: RolloutWorld, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        briefings = iter([Briefing("Python 3.8.1", "all"), Briefing("Python 3.8.1", "all"), Briefing("Python 3.9.2")])
+        monkeypatch.setattr(FolderPlace, "briefing", lambda self, sandbox: next(briefings))
+        first, second, third = self.queries(world)
+        assert "Python 3.8.1 and the dependencies" in first and "Python" not in second
+        assert "Python 3.9.2 is installed" in third
+
+    def test_a_command_that_names_hidden_tests_is_not_told(
+        self, world: RolloutWorld, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        command = "pytest tests/test_prices.py"
+        monkeypatch.setattr(FolderPlace, "briefing", lambda self, sandbox: Briefing("Python 3.8.1", None, command))
+        assert command in self.queries(world)[0]
+        named = [StagePatch(test=("tests/test_prices.py",), test_paths=(b"tests/test_prices.py",))] * 3
+        monkeypatch.setattr(ChainContext, "patches", named)
+        name = roll(world.context(PolicyModel()), world.chains[0], 1)
+        first = world.rows(TrajectoryMessage, "content", trajectory_id=name, kind="query", position=1)[0][0]
+        assert "Python 3.8.1 is installed" in first and "test_prices" not in first
+
+    def test_the_queries_of_an_accepted_prefix_tell_it_too(self, world: RolloutWorld) -> None:
+        name = roll(world.context(PolicyModel(drafts(3)), refinements=1), world.chains[0], 0)
+        with world.store.reading() as tx:
+            shorter = [entry.content for entry in retold(read_entries(tx, name)) if entry.kind == "query"]
+        assert self.WORDS in shorter[0] and self.WORDS not in shorter[1]
 
 
 def test_the_context_of_a_stage_begins_anew_where_that_is_asked_for(world: RolloutWorld) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
+from environments.briefing import Briefing
 from environments.checkouts.checkout import Extraction
 from environments.checkouts.state import Carry, StageState, first_state, next_state
 from environments.images.provide import StageBase, StageImage
@@ -35,6 +37,9 @@ class StageWorkplace(Protocol):
 
     def sandbox(self) -> Sandbox:
         """A new sandbox, not started."""
+
+    def briefing(self, sandbox: Sandbox) -> Briefing:
+        """What an agent is told of the environment."""
 
     def place(self, sandbox: Sandbox, tree: str, *, history: Sequence[str] = (), begun_from: str | None = None) -> None:
         """Put a tree into the sandbox."""
@@ -116,6 +121,14 @@ class ChainContext:
                 f"the tests of stage {stage.position} were proved in {proved}, and its image is {current} now; run "
                 f"`prchain environments validate --renew --chain {self.task.chain.id}`"
             )
+
+    def briefing(self, stage: StageTask, sandbox: Sandbox) -> Briefing:
+        """What an agent is told of a stage's environment; `sandbox` is started. A command that names a file of the
+        chain's hidden tests is not told. Raises `SandboxError`, and as `workplace`."""
+        found = self.workplace(stage).briefing(sandbox)
+        hidden = (path for patch in self.patches for path in patch.test)
+        tests = found.tests
+        return replace(found, tests=None) if tests and any(path in tests for path in hidden) else found
 
     def suite(self, stage: StageTask) -> Suite:
         """The suite of a stage that has proved tests."""

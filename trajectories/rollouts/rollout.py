@@ -493,6 +493,7 @@ class _Rollout:
                     "stages": count,
                     "workdir": details["workdir"],
                     "earlier": details["earlier"],
+                    "briefing": details.get("briefing"),
                     "attempt": 1,
                 }
                 words = self._rollout.scaffold.opening(EntryKind.QUERY, variables)

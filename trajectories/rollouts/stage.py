@@ -58,7 +58,7 @@ from trajectories.verdicts.hidden import CommentCheck
 from trajectories.verdicts.judge import Judgement
 from trajectories.verdicts.results import results_text
 
-_KEPT_VARIABLES = ("overview", "query", "workdir", "earlier")
+_KEPT_VARIABLES = ("overview", "query", "workdir", "earlier", "briefing")
 """Variables of a query's text that are stored in its details, besides places in the chain."""
 
 _MOST_LOSSES = 3
@@ -142,7 +142,7 @@ class StageRun:
         rollout = self._rollout
         new = not self._state.entries
         overview = rollout.chain_context.task.overview if new or rollout.options.context == "stage" else None
-        variables = self._variables(overview=overview)
+        variables = self._variables(overview=overview, briefing=self._briefing(again=overview is not None))
         system = [(EntryKind.SYSTEM, "system")] if new else []
         opening: list[Entry] = []
         for kind, role in [*system, (EntryKind.QUERY, "user")]:
@@ -171,8 +171,22 @@ class StageRun:
             "comment": None,
             "attempt": 1,
             "earlier": self._earlier,
+            "briefing": None,
             **changed,
         }
+
+    def _briefing(self, *, again: bool) -> dict[str, Any] | None:
+        """What the agent is told of its environment, with `tried`: whether tests were run like this. None where a stage
+        before told it the same, unless it is to be told `again`."""
+        try:
+            self._sandbox.start()
+            found = self._rollout.chain_context.briefing(self._stage, self._sandbox)
+        except SandboxLimit as error:
+            raise PlacementFailed(f"the sandbox is too small to ask for a version: {error}") from error
+        told = [entry.details.get("briefing") for entry in self._state.entries if entry.kind is EntryKind.QUERY]
+        last: Mapping[str, Any] = next((briefing for briefing in reversed(told) if briefing is not None), {})
+        briefing = {**asdict(found), "tried": self._stage.tests is not None}
+        return None if not again and last == {**briefing, "tried": last.get("tried")} else briefing
 
     @property
     def _earlier(self) -> str:

@@ -209,7 +209,8 @@ class Scaffold(Protocol):
         """The text of a system message, a query (with or without the overview) or a comment.
 
         Variables: ``repository``, ``overview`` (None after stage 1), ``query``, ``position``, ``stages``, ``workdir``,
-        ``comment``, ``attempt``. Raises `PromptError`.
+        ``comment``, ``attempt``, ``earlier`` (`environments.checkouts.state.Carry`), ``briefing`` (the fields of
+        `environments.briefing.Briefing` and ``tried``; None where it was told before). Raises `PromptError`.
         """
 
     def attempt(

@@ -99,6 +99,7 @@ RUNNER = Runner(
     name="cargo",
     template=f"{PARENT} cargo test --offline --no-fail-fast --color never {{files}}",
     plain="cargo test --offline --no-fail-fast --color never {files}",
+    typed="cargo test --offline NAME",
     files=r"(?:^|/)tests/(?:[^/]+/)*[^/]+\.rs$|(?:^|/)tests?\.rs$|_tests?\.rs$",
     parse=parse_cargo,
     reports=False,

@@ -88,6 +88,7 @@ RUNNER = Runner(
     name="go",
     template=f"{PARENT} go test -json -count=1 {{files}}",
     plain="go test -v -count=1 {files}",
+    typed="go test PACKAGES",
     files=r"_test\.go$",
     parse=parse_go,
     reports=False,

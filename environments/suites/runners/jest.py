@@ -10,6 +10,7 @@ RUNNER = Runner(
     name="jest",
     template="jest --ci --runTestsByPath {files} --reporters={tools}/jest_reporter.cjs",
     plain="jest --ci --verbose --colors=false --runTestsByPath {files}",
+    typed="jest --ci FILES",
     files=r"\.(?:test|spec)\.[cm]?[jt]sx?$|(?:^|/)__tests__/(?:[^/]+/)*[^/]+\.[cm]?[jt]sx?$",
     parse=javascript.results,
     file_of=javascript.file_of,

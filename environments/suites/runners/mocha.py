@@ -33,6 +33,7 @@ RUNNER = Runner(
     name="mocha",
     template="mocha --reporter {tools}/mocha_reporter.cjs {files}",
     plain="mocha --reporter spec --no-color {files}",
+    typed="mocha FILES",
     files=r"(?:\.|-|_)?(?:test|spec)\.[cm]?[jt]s$|(?:^|/)(?:tests?|spec)/(?:[^/]+/)*[^/]+\.[cm]?[jt]s$",
     parse=parse_mocha,
     file_of=javascript.file_of,

@@ -182,6 +182,7 @@ RUNNER = Runner(
     options=("-p", "no:randomly", "--continue-on-collection-errors", "-o", "cache_dir={tools}/cache"),
     # Statuses without what tests printed and without tracebacks: a line of those could look like a status.
     plain="python -m pytest -rfEsxXp --tb=no --color=no -p no:randomly --continue-on-collection-errors {files}",
+    typed="python -m pytest FILES",
     files=r"(?:^|/)(?:test_[^/]*|[^/]*_test)\.py$",
     parse=parse_pytest,
     file_of=file_before("::"),

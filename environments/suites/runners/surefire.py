@@ -68,6 +68,7 @@ RUNNER = Runner(
         " -Dsurefire.failIfNoSpecifiedTests=false -Dmaven.test.failure.ignore=false"
     ),
     plain="mvn -o -B test -Dtest={files} -DfailIfNoTests=false -Dsurefire.failIfNoSpecifiedTests=false",
+    typed="mvn -o -B test -Dtest=CLASSES",
     files=r"(?:^|/)(?:Test[^/]*|[^/]*(?:Tests?|TestCase|IT))\.java$",
     parse=parse_surefire,
     reports=False,

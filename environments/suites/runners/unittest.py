@@ -71,6 +71,7 @@ RUNNER = Runner(
     name="unittest",
     template="python {tools}/python_reporter.py",
     plain="python -m unittest -v {files}",
+    typed="python -m unittest MODULES",
     files=r"(?:^|/)tests?[^/]*\.py$",
     parse=parse_unittest,
     arguments=modules,

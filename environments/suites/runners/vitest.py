@@ -10,6 +10,7 @@ RUNNER = Runner(
     name="vitest",
     template="vitest run {files} --reporter={tools}/vitest_reporter.mjs",
     plain="vitest run --reporter=verbose --no-color {files}",
+    typed="vitest run FILES",
     files=r"\.(?:test|spec)\.[cm]?[jt]sx?$",
     parse=javascript.results,
     file_of=javascript.file_of,

@@ -21,7 +21,7 @@ class ReactScaffold:
     """The scaffold ``react``; see `trajectories.scaffolds.scaffold.Scaffold`."""
 
     name = "react"
-    version: str = "1"
+    version: str = "2"
 
     def __init__(self, tools: ToolsetName, settings: LoopSettings = USUAL) -> None:
         self.toolset: Toolset = toolset(tools)
