@@ -19,6 +19,7 @@ from sql.tables import LlmCall, Trajectory, TrajectoryMessage
 from tests.trajectories.rolloutworld import PolicyModel, RolloutWorld, rollout_world
 from tests.trajectories.test_rollout import suited
 from trajectories.rollouts.rollout import roll
+from trajectories.scaffolds.tools.toolset import toolset
 
 DUMP = Path(__file__).with_name("data") / "database_0004.sql"
 
@@ -32,7 +33,8 @@ PROMPTS = {
     "judge": "trajectories.verdicts",
     "comment_again": "trajectories.verdicts",
 }
-"""Where the prompts stand that the dump names: it has those of today, so that an edit of one fails nothing here."""
+"""Where the prompts stand that the dump names: it has those of today, and today's tools, so that an edit of one fails
+nothing here."""
 
 
 @pytest.fixture
@@ -47,6 +49,8 @@ def earlier(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Rollout
     text = DUMP.read_text(encoding="utf-8")
     for name, package in PROMPTS.items():
         text = text.replace(f"@{name.upper()}@", load_prompt(package, name).hash)
+    tools = json.dumps(toolset("full").schemas).replace("'", "''")
+    text = text.replace("@TOOLS@", tools)
     with sqlite3.connect(database) as connection:
         connection.executescript(text.replace("@TILL@", str(tmp_path / "till.git")).replace("@FOLDER@", str(tmp_path)))
     connection.close()
