@@ -65,11 +65,10 @@ def typed_command(plan: ImagePlan) -> str | None:
     runner = RUNNERS[plan.runner]
     if not plan.test:
         return runner.typed
-    own = plan.test.replace(runner.template, runner.typed)
-    for part in ("{tools}", "{report}"):
-        if part in own:
-            return None
-    return own.replace("{files}", FILES).strip() or None
+    (program, ours), (typed_program, typed) = (text.split(" ", 1) for text in (runner.template, runner.typed))
+    # A recipe may start our reporter by another name of the program: `python3`, a path.
+    own = plan.test.replace(*((ours, typed) if program == typed_program else (runner.template, runner.typed)))
+    return None if "{tools}" in own or "{report}" in own else own.replace("{files}", FILES).strip() or None
 
 
 def _version(language: str, sandbox: Sandbox) -> tuple[str | None, str | None]:

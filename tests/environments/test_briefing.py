@@ -99,6 +99,7 @@ def test_what_is_typed_names_no_test_and_none_of_our_reporters(name: str) -> Non
         ("make test FILES='{files}'", "make test FILES='FILES'"),
         ("python tests/runtests.py {files}", "python tests/runtests.py FILES"),
         ("xvfb-run python {tools}/python_reporter.py", "xvfb-run python -m pytest FILES"),
+        ("python3 {tools}/python_reporter.py", "python3 -m pytest FILES"),
         ("./run --log {report} {files}", None),
         ("node {tools}/other.js {files}", None),
     ],
