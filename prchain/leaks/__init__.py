@@ -9,6 +9,7 @@ from prchain.leaks.check import check
 from prchain.leaks.facts import StageFacts, candidate_names, stage_facts
 from prchain.leaks.finding import Finding, Kind, leaking
 from prchain.leaks.rewriting import TextVersions, leak_words, until_clean
+from prchain.leaks.told import telling
 
 __all__ = [
     "Finding",
@@ -20,5 +21,6 @@ __all__ = [
     "leak_words",
     "leaking",
     "stage_facts",
+    "telling",
     "until_clean",
 ]

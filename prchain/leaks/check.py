@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 
 from prchain.leaks.code import code_findings
+from prchain.leaks.encodings import decodings
 from prchain.leaks.facts import StageFacts
 from prchain.leaks.finding import Finding, Kind, finding
 from prchain.leaks.form import form_findings, reference_findings
 from prchain.leaks.names import name_findings
 from prchain.leaks.reading import TextReading
+from prchain.leaks.spoken import spoken_findings
 
 LONGEST_TEXT = 65_536
 """Characters that are read, the most that GitHub keeps of an issue; a longer text fails, whatever is in the rest."""
+_LONGEST_SPAN = 400
+"""Characters that `TextReading` reads between backticks."""
 
 
 def check(
@@ -45,10 +49,24 @@ def _findings(reading: TextReading, chain: Sequence[StageFacts], position: int, 
     yield from name_findings(reading, chain, position, kind)
     yield from code_findings(reading, chain, position, kind)
     yield from reference_findings(reading, chain, kind)
+    yield from _encoded_findings(reading, chain, position, kind)
     if kind == "issue":
         return
+    yield from spoken_findings(reading, chain, position)
     yield from form_findings(reading, kind)
     yield from _path_findings(reading, chain, position, kind)
+
+
+def _encoded_findings(
+    reading: TextReading, chain: Sequence[StageFacts], position: int, kind: Kind
+) -> Iterator[Finding]:
+    """Names and code that a text holds in another code, such as base64; what stands for anything else is an example."""
+    for decoding in decodings(reading.text):
+        lines = (line[:_LONGEST_SPAN] for line in decoding.text.replace("`", "'").split("\n"))
+        plain = TextReading("\n".join(f"`{line}`" for line in lines), (), ())
+        for found in (*name_findings(plain, chain, position, kind), *code_findings(plain, chain, position, kind)):
+            if found.severity == "leak" and (found.stage is not None or found.kind == "code_line"):
+                yield finding(found.kind, "leak", f"{decoding.shown[:40]} (reads: {found.evidence})", found.stage)
 
 
 def _path_findings(reading: TextReading, chain: Sequence[StageFacts], position: int, kind: Kind) -> Iterator[Finding]:

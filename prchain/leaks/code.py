@@ -6,7 +6,15 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 
 from prchain.identifiers import is_code_name
-from prchain.leaks.facts import PROSE_SHINGLE, SHINGLE, SHORTEST_MARKED_LITERAL, StageFacts, is_distinctive_line, phrase
+from prchain.leaks.facts import (
+    PLAIN_ARGUMENTS,
+    PROSE_SHINGLE,
+    SHINGLE,
+    SHORTEST_MARKED_LITERAL,
+    StageFacts,
+    is_distinctive_line,
+    phrase,
+)
 from prchain.leaks.finding import Finding, Severity, finding
 from prchain.leaks.folding import bare_lines, digest, words_of
 from prchain.leaks.reading import TextReading
@@ -57,7 +65,11 @@ def code_findings(reading: TextReading, chain: Sequence[StageFacts], position: i
     for span in dict.fromkeys(reading.spans):
         if _is_code(span):
             yield finding("code_line", "warning" if _FORMULA.fullmatch(span) else "leak", span)
-    yield from _calls(reading, {name for facts in chain for name in (*facts.introduced, *facts.changed)})
+    yield from _calls(
+        reading,
+        {name for facts in chain for name in facts.introduced},
+        {name for facts in chain for name in facts.changed},
+    )
     yield from literal_findings(reading, chain, position)
 
 
@@ -109,9 +121,10 @@ def _is_code(span: str) -> bool:
     return bool(_SPAN_CODE.search(span) or (calls and re.search(r"[\[{]", span)) or (calls > 1 and "**" in span))
 
 
-def _calls(reading: TextReading, patch_names: Collection[str]) -> Iterator[Finding]:
+def _calls(reading: TextReading, introduced: Collection[str], changed: Collection[str]) -> Iterator[Finding]:
     """Calls: of a name of the patches or in the shape of code, or with arguments that only code has; all others, such
-    as `sin(theta)`, may be maths or a remark."""
+    as `sin(theta)`, may be maths or a remark. A class that is there already may be made with plain values: that is how
+    users speak of a case, `Limiter(0.5)`."""
     masked = reading.masked
     for match in _CALL.finditer(masked):
         name = _NAME_BEFORE.search(masked[max(match.start() - 80, 0) : match.start()])
@@ -123,8 +136,13 @@ def _calls(reading: TextReading, patch_names: Collection[str]) -> Iterator[Findi
             yield finding("code_line", "warning", call_text)
         elif not _is_remark(arguments):
             called = name[0].rpartition(".")[2]
-            code = (
-                called != name[0] or called in patch_names or is_code_name(called) or _CODE_ARGUMENT.search(arguments)
+            known_class = called[:1].isupper() and called not in introduced
+            code = not (known_class and PLAIN_ARGUMENTS.fullmatch(arguments)) and (
+                called != name[0]
+                or called in introduced
+                or called in changed
+                or is_code_name(called)
+                or _CODE_ARGUMENT.search(arguments)
             )
             yield finding("code_line", "leak" if code else "warning", call_text)
 
@@ -143,13 +161,20 @@ def literal_findings(reading: TextReading, chain: Sequence[StageFacts], position
     digests = {candidate: digest(candidate) for candidate in phrases}
     for stage, facts in enumerate(chain, 1):
         exempt = {*facts.interface, *reading.path_words}
-        runs = [*_runs(words, [mark in facts.literals for mark in marks], SHINGLE)]
-        runs += _runs(words, [mark in facts.prose for mark in prose], PROSE_SHINGLE)
+        told = facts.told if stage == position else frozenset()
+        runs = [*_runs(words, [mark in facts.literals and mark not in told for mark in marks], SHINGLE)]
+        runs += _runs(words, [mark in facts.prose and mark not in told for mark in prose], PROSE_SHINGLE)
         for run in runs:
             yield finding("string_literal", severity_of(stage, position), " ".join(run), stage)
         for candidate, mark in digests.items():
-            if mark in facts.literals and candidate not in exempt:
+            if mark in facts.literals and mark not in told and candidate not in exempt:
                 yield finding("string_literal", severity_of(stage, position), candidate, stage)
+
+
+def text_digests(reading: TextReading) -> set[str]:
+    """The digests of a text that facts of stages may hold: of its runs of words, and of its phrases."""
+    words = words_of(reading.text)
+    return {*_marks(words, SHINGLE), *_marks(words, PROSE_SHINGLE), *map(digest, _phrases(reading))}
 
 
 def _marks(words: Sequence[str], length: int) -> list[str]:

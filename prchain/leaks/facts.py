@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields
 from prchain.git.patches import FilePatch
 from prchain.identifiers import code_identifiers, defined_names, identifiers, is_code_name, spellings
 from prchain.leaks.folding import bare_lines, digest, words_of
+from prchain.leaks.library import builtin_names, library_names
 from prchain.leaks.vocabulary import is_plain
 from prchain.lexing import family_of, is_prose, lex
 from prchain.needs import Need, names_of, texts_of
@@ -30,6 +31,10 @@ _LONGEST_LITERAL = 2000
 _PLACEHOLDER = re.compile(r"\{[^{}\n]{0,60}\}|%\([\w.]{1,40}\)[sdrifg]|%[sdrifgv]|\\.")
 _COMPOUND = re.compile(r"[a-z]+(?:-[a-z]+)+")
 _WORD = re.compile(r"\w+")
+_PLAIN_VALUE = r"(?:[+-]?\d+(?:\.\d+)?|True|False|None|\"\w{0,20}\"|'\w{0,20}')"
+PLAIN_ARGUMENTS = re.compile(rf"(?:{_PLAIN_VALUE}(?:,\s?{_PLAIN_VALUE}){{0,3}})?")
+"""Arguments that tell nothing: up to four numbers, constants or quoted words."""
+_PLAIN_USE = re.compile(rf"([^\W\d]\w*(?:\.[^\W\d]\w*){{0,3}})(?:\({PLAIN_ARGUMENTS.pattern}\))?")
 
 
 @dataclass(frozen=True)
@@ -58,6 +63,9 @@ class StageFacts:
     """Paths of its source patch, old names of renamed files among them."""
     interface: frozenset[str] = frozenset()
     """Names that its hidden tests need and the solver is given; exempt."""
+    told: frozenset[str] = frozenset()
+    """Names and digests of the above that its title, commits and issues hold too (`prchain.leaks.told`); what they say
+    may be said in its own query."""
 
     def to_json(self) -> str:
         """One line of JSON, the same for the same facts."""
@@ -81,6 +89,7 @@ class StageFacts:
             test_line_digests=frozenset(values["test_line_digests"]),
             paths=tuple(values["paths"]),
             interface=frozenset(values["interface"]),
+            told=frozenset(values.get("told", ())),
         )
 
 
@@ -96,7 +105,8 @@ def stage_facts(
 
     `names_at_base` are those of the patch's identifiers (`candidate_names`) that stand at B_t. `told` is what
     the solver is given: its names are exempt, and its texts are no literals of the patch that could leak.
-    Of the test patch only code-shaped names count: its other words are those of examples.
+    Of the test patch only code-shaped names count: its other words are those of examples. Python's own names are
+    introduced by nobody.
     """
     standing = frozenset(names_at_base)
     introduced: set[str] = set()
@@ -108,7 +118,9 @@ def stage_facts(
     for patch in test_patch:
         introduced.update(filter(is_code_name, code_identifiers(patch.added, patch.path)))
     told_marks = {mark for text in texts_of(told) for mark in (digest(phrase(text)), *shingles(text))}
-    new = frozenset(name for name in introduced - standing if len(name) >= SHORTEST_NAME)
+    library = library_names([*source_patch, *test_patch])
+    new = frozenset(name for name in introduced - standing - library if len(name) >= SHORTEST_NAME)
+    common = standing | library | builtin_names()
     return StageFacts(
         number=number,
         shas=tuple(shas),
@@ -117,8 +129,8 @@ def stage_facts(
         standing=frozenset(spelling for name in new for spelling in spellings(name)) & standing,
         literals=frozenset(_literal_digests(source_patch, standing)) - told_marks,
         prose=frozenset(_prose_digests(source_patch)),
-        line_digests=frozenset(_line_digests(source_patch)),
-        test_line_digests=frozenset(_line_digests(test_patch)),
+        line_digests=frozenset(_line_digests(source_patch, common)),
+        test_line_digests=frozenset(_line_digests(test_patch, common)),
         paths=tuple(sorted({path for patch in source_patch for path in (patch.path, patch.old_path) if path})),
         interface=frozenset(names_of(told)),
     )
@@ -209,12 +221,19 @@ def _prose_digests(patches: Sequence[FilePatch]) -> set[str]:
     return sides[0] - sides[1]
 
 
-def _line_digests(patches: Iterable[FilePatch]) -> Iterator[str]:
+def _line_digests(patches: Iterable[FilePatch], common: Collection[str]) -> Iterator[str]:
     for patch in patches:
         code = family_of(patch.path) is not None
         removed = {bare for line in patch.removed for bare in bare_lines(line)}
         added = {bare for line in patch.added for bare in bare_lines(line)}
-        yield from (digest(bare) for bare in added - removed if is_distinctive_line(bare, code=code))
+        distinctive = (bare for bare in added - removed if is_distinctive_line(bare, code=code))
+        yield from (digest(bare) for bare in distinctive if not _is_common(bare, common))
+
+
+def _is_common(bare: str, names: Collection[str]) -> bool:
+    """Whether a line is nothing but a public name that everybody knows, alone or called with plain values."""
+    match = _PLAIN_USE.fullmatch(bare)
+    return match is not None and all(name in names and name[0] != "_" for name in match[1].split("."))
 
 
 def is_distinctive_line(bare: str, *, code: bool = True) -> bool:

@@ -21,6 +21,8 @@ _WORDS = {
     "url": "holds the address {e}: leave it out",
     "code_block": "shows code ({e}): describe the behaviour in words",
     "code_line": "shows code ({e}): describe the behaviour in words",
+    "solution_retold": "retells how the solution is built ({e}): say what has to be true, not how the code gets there",
+    "stage_announced": "announces later work ({e}): leave it out",
     "list": "lists points or steps ({e}): write one narrative",
     "path_missing": "names none of the files to work in ({e}): name their full paths",
     "later_stage": "speaks of {e}, which a later stage is about: leave it out",

@@ -9,6 +9,7 @@ from functools import lru_cache
 from prchain.identifiers import is_code_name, name_parts
 from prchain.leaks.facts import SHORTEST_NAME, StageFacts
 from prchain.leaks.finding import Finding, finding
+from prchain.leaks.library import builtin_names
 from prchain.leaks.reading import TextReading, Word
 from prchain.leaks.vocabulary import is_plain, lists
 
@@ -52,9 +53,10 @@ def name_findings(reading: TextReading, chain: Sequence[StageFacts], position: i
                 yield finding("changed_name", "warning", word.spelling or word.text, hit)
             else:
                 own = hit == position
+                told = own and names(word, _names(chain[hit - 1].told & chain[hit - 1].introduced))
                 yield finding(
                     "introduced_name" if own else "other_stage_name",
-                    "leak" if hit >= position else "warning",
+                    "leak" if hit >= position and not told else "warning",
                     word.spelling or word.text,
                     hit,
                 )
@@ -71,7 +73,8 @@ def names(word: Word, name_set: _Names, *, alike: bool = True) -> bool:
     for text in _singulars(word.text):
         if text in name_set.exact and (word.marked or _stands_out(text)):
             return True
-    if not alike or any(text in name_set.standing for text in _singulars(word.text)):
+    # `staticmethod` is Python's, whatever a patch calls `static_method`.
+    if not alike or any(text in name_set.standing or text in builtin_names() for text in _singulars(word.text)):
         return False
     stands_out = _stands_out(word.text)
     if not word.marked and not stands_out:
@@ -83,6 +86,12 @@ def names(word: Word, name_set: _Names, *, alike: bool = True) -> bool:
         if len(parts) == 1 and parts[0] in name_set.squashed and not is_plain(text):
             return True
     return False
+
+
+def shown_names(reading: TextReading, introduced: Collection[str]) -> set[str]:
+    """Which of some names a text has, spelt as they are, and as names: a plain word only where it is marked."""
+    words = (word for word in reading.words if word.text in introduced)
+    return {word.text for word in words if word.marked or _stands_out(word.text)}
 
 
 def _stands_out(text: str) -> bool:

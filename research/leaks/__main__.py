@@ -1,6 +1,6 @@
 """Make the facts of the leak check's table from git mirrors, and score the check on the table.
 
-    python -m research.leaks facts --mirrors FOLDER  # FOLDER/owner+name/repo, bare repositories with the landed commits
+    python -m research.leaks facts --mirrors FOLDER  # FOLDER/github.com/owner/name.git, with the landed commits
     python -m research.leaks score [--findings]
 
 `tuned.toml`, `seen.toml` and `held_out.toml` hold texts written for the purpose; `chains.toml` names the landed pull
@@ -31,17 +31,20 @@ def main() -> None:
     required=True,
     help="Where `prchain mine` keeps its mirrors: data/mirrors.",
 )
-def facts(mirrors: Path) -> None:
+@click.option("--chain", "only", multiple=True, metavar="NAME", help="Only this chain; the others' facts stay.")
+def facts(mirrors: Path, only: tuple[str, ...]) -> None:
     """Write facts.json anew. Needed when the facts' definition, the chains or the paths in the texts change."""
     from chains.needs.stage_needs import stage_needs
     from prchain.git import GitRepository, mirror_path
-    from prchain.leaks import stage_facts
+    from prchain.leaks import stage_facts, telling
     from prchain.needs import interface_of
     from prchain.reference import split
 
     texts = [text for name in SPLITS for text in read_texts(name)]
-    facts_by_chain = {}
+    facts_by_chain = json.loads(FACTS.read_text(encoding="utf-8")) if only else {}
     for chain in read_toml("chains")["chains"]:
+        if only and chain["name"] not in only:
+            continue
         chain_text = "\n".join(text.text for text in texts if text.chain == chain["name"])
         repository = GitRepository.open(mirror_path(mirrors, "github.com", chain["repository"]))
         stages, paths = [], []
@@ -51,7 +54,11 @@ def facts(mirrors: Path) -> None:
             at_base = repository.paths_at(stage["base"])
             found = stage_needs(repository, stage["base"], stage["landed"], reference)
             told, shas = interface_of(found.needs), [stage["landed"]]
+            if chain.get("as_query"):  # the prose of a query may hold the texts that are told, and none of the names
+                told = tuple(need for need in told if need.kind == "text")
             computed = stage_facts(stage["number"], shas, reference.source, reference.test, found.standing, told)
+            if chain.get("as_query"):
+                computed = telling(computed, [repository.run("show", "-s", "--format=%B", stage["landed"])])
             stages.append(json.loads(computed.to_json()))
             paths.append(sorted(path for path in at_base if _is_mentioned(path, chain_text)))
             interface = [need.text for need in told]

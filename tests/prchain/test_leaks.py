@@ -263,6 +263,16 @@ HOSTILE = [
     "f(alpha) ",
     "`f(a)[` ",
     "while ",
+    "bWF4X3JldHJpZXM= ",
+    "bWF4X3JldHJpZXM",
+    "bWF4 X3Jl ",
+    "6d ",
+    "6d:",
+    "%6d",
+    "\\x6d",
+    "a b ",
+    "test up limit ",
+    "MFRGGZDF ",
 ]
 
 

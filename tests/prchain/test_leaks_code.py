@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import base64
 import json
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prchain.leaks import StageFacts, check, stage_facts
+from prchain.leaks import StageFacts, check, stage_facts, telling
+from prchain.leaks.encodings import decodings
 from prchain.leaks.folding import fold
 from prchain.leaks.vocabulary import is_plain
 from prchain.needs import Need
@@ -254,3 +256,216 @@ def test_folding_keeps_lines_and_plain_text() -> None:
 )
 def test_a_name_leaks_wherever_it_stands(around: str, name: str) -> None:
     assert "introduced_name" in leaks(f"{around} {name} {around}")
+
+
+def _b64(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+CODE = 'delay_factor = compute_backoff(self.attempts_made, "exponential/jitter")'
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        _b64("max_retries"),
+        _b64("max_retries").rstrip("="),
+        base64.urlsafe_b64encode(b"max_retries>>?").decode(),
+        base64.b32encode(b"max_retries").decode(),
+        b"max_retries".hex(),
+        b"max_retries".hex().upper(),
+        "0x" + b"max_retries".hex(),
+        b"max_retries".hex(" "),
+        b"max_retries".hex(":"),
+        "".join(f"\\x{byte:02x}" for byte in b"max_retries"),
+        "".join(f"%{byte:02x}" for byte in b"max_retries"),
+        " ".join(f"0x{byte:02x}" for byte in b"max_retries"),
+        "m a x _ r e t r i e s",
+        _b64("max_retries")[:8] + "\n" + _b64("max_retries")[8:],
+        f"`{_b64('max_retries')}`",
+        f"base64:{_b64('max_retries')}",
+        _b64("Set linger to 0, then `linger` goes on."),
+    ],
+)
+def test_a_name_that_is_encoded_leaks(piece: str) -> None:
+    assert "introduced_name" in leaks(f"The hint is {piece} for those who can read.")
+
+
+@pytest.mark.parametrize("encoded", [_b64(CODE), CODE.encode().hex(), base64.b32encode(CODE.encode()).decode()])
+def test_code_that_is_encoded_leaks(encoded: str) -> None:
+    assert {"code_line", "introduced_name"} <= leaks(f"The heart of it is {encoded} and nothing more.")
+
+
+def test_an_encoded_name_of_a_later_stage_leaks_and_of_an_earlier_one_does_not() -> None:
+    assert leaks(f"Later {_b64('CircuitBreaker')} comes.") == {"other_stage_name"}
+    assert check(f"It has {_b64('max_retries')} in it.", CHAIN, 2, kind="comment", paths_at_base=PATHS) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Send Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ== in the header.",
+        f"Such a header is {_b64('user:connect')} or {_b64('a negative amount')}.",
+        "The colour is #deadbeef, the digest da39a3ee5e6b4b0d3255bfef95601890afd80709.",
+        "The bytes 0x68 0x65 0x6c 0x6c 0x6f are a greeting, and %68%65%6c%6c%6f is, too.",
+        "Cases a b c d e f g h are all the same, and so are A, B and C.",
+        "A token such as eyJhbGciOiJIUzI1NiJ9 is passed on.",
+    ],
+)
+def test_what_is_encoded_and_no_part_of_the_patch_is_an_example(text: str) -> None:
+    assert leaks(text) == set()
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.text(max_size=200))
+def test_any_text_can_be_decoded(text: str) -> None:
+    for decoding in decodings(text):
+        assert decoding.text.strip()
+    assert all(decoding.shown for decoding in decodings(text))
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.sampled_from(["max_retries", "delay_factor", "LazyConnection"]),
+    st.text(st.characters(codec="ascii"), max_size=9),
+)
+def test_an_encoded_name_is_read_whatever_stands_beside_it(name: str, beside: str) -> None:
+    assert "introduced_name" in leaks(f"It is {_b64(f'{name} {beside}')} then.")
+
+
+SPOKEN = stage_facts(
+    1,
+    [],
+    [patch("src/net/pool.py", "limit = 1")],
+    [patch("tests/test_pool.py", "def test_empty_limit_is_rejected(): ...\ndef test_bad_limit(): ...")],
+    set(),
+)
+
+
+def spoken(text: str) -> bool:
+    found = check(FILLER + text, [SPOKEN], 1, kind="query", paths_at_base=PATHS)
+    return any(finding.kind == "introduced_name" and finding.severity == "leak" for finding in found)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "There is a test that the empty limit is rejected.",
+        "There is a test empty limit is rejected.",
+        'The tests have "empty limit rejected" among them.',
+        "It is tested that an empty limit is to be rejected.",
+        "That an empty limit is rejected will be tested.",
+        "One test (Empty Limits Rejected) is new.",
+    ],
+)
+def test_the_name_of_a_test_told_in_words_leaks(text: str) -> None:
+    assert spoken(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "An empty limit is rejected with a message.",
+        "The tests are to be kept. An empty limit is rejected.",
+        "A test that rejects the empty limit is there.",
+        "Write tests for a bad limit.",
+        "Tests for limits that are empty, or rejected, are there.",
+        "The tests that are there have to pass as they are on every machine, and an empty limit is rejected.",
+    ],
+)
+def test_behaviour_that_a_test_is_named_for_may_be_told(text: str) -> None:
+    assert not spoken(text)
+
+
+PYTHON = stage_facts(
+    1,
+    [],
+    [
+        patch(
+            "src/net/pool.py",
+            "from contextlib import suppress\ntry:\n    import fastpool\nexcept ModuleNotFoundError:\n    fastpool = None\n"
+            "def drain(self):\n    with suppress(KeyError):\n        asyncio.gather(1)\n    return NotImplemented\n"
+            "def removeprefix(self): ...\ndef class_method(self): ...",
+        )
+    ],
+    [patch("tests/test_pool.py", "def test_it():\n    CapacityLimiter(0)\n    lazy = CapacityLimiter(max_total=0)")],
+    {"CapacityLimiter", "connect"},
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "A `ModuleNotFoundError` counts as none.",
+        "Use `suppress` or `asyncio.gather` as you like.",
+        "A comparison yields `NotImplemented` then.",
+        "After `CapacityLimiter(0)` nobody gets through, after `CapacityLimiter(0.5)` nobody either.",
+        'It is `CapacityLimiter("slow")` then.',
+        "A `classmethod` has to work.",
+    ],
+)
+def test_pythons_own_names_and_a_class_made_with_plain_values_are_no_leak(text: str) -> None:
+    findings = check(FILLER + text, [PYTHON], 1, kind="query", paths_at_base=PATHS)
+    assert [found for found in findings if found.severity == "leak"] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("It is `fastpool` then.", "introduced_name"),
+        ("A `removeprefix` of its own.", "introduced_name"),
+        ("After `CapacityLimiter(max_total=0)` nobody gets through.", "code_line"),
+        ("After `lazy = CapacityLimiter(max_total=0)` nobody gets through.", "code_line"),
+    ],
+)
+def test_what_only_borrows_from_python_leaks(text: str, kind: str) -> None:
+    findings = check(FILLER + text, [PYTHON], 1, kind="query", paths_at_base=PATHS)
+    assert kind in {found.kind for found in findings if found.severity == "leak"}
+
+
+TOLD = telling(
+    FIRST,
+    [
+        "Retry with `linger` and max_retries\n\nOne cannot retry a negative number of times.",
+        "Also tests test_gives_up_after_limit, with the LazyConnections of old, and delays by a factor.",
+    ],
+)
+
+
+def told_leaks(text: str, position: int = 1) -> set[str]:
+    findings = check(FILLER + text, [TOLD, CHAIN[1]], position, kind="query", paths_at_base=PATHS)
+    return {finding.kind for finding in findings if finding.severity == "leak"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Let `max_retries` and `linger` be options.", "Say that one cannot retry a negative number of times."],
+)
+def test_what_the_title_commits_and_issues_say_may_be_said(text: str) -> None:
+    assert leaks(text) and told_leaks(text) == set()
+
+
+def test_a_told_name_is_still_warned_of() -> None:
+    findings = check(FILLER + "Let `max_retries` be it.", [TOLD], 1, kind="query", paths_at_base=PATHS)
+    assert [(finding.kind, finding.severity) for finding in findings] == [("introduced_name", "warning")]
+
+
+@pytest.mark.parametrize("text", ["It is test_gives_up_after_limit.", "Keep delay_factor.", "Keep `lazyconn` then."])
+def test_names_of_tests_and_names_that_nobody_spelt_stay_hidden(text: str) -> None:
+    assert told_leaks(text) == {"introduced_name"}
+
+
+def test_a_plain_word_of_a_message_tells_no_name() -> None:
+    facts = telling(FIRST, ["Let connections linger for a while."])
+    assert "linger" in facts.introduced and "linger" not in facts.told
+
+
+def test_what_a_later_stage_says_of_itself_may_not_be_said_before() -> None:
+    later = telling(CHAIN[1], ["Add CircuitBreaker and trip_now"])
+    findings = check(FILLER + "CircuitBreaker comes.", [FIRST, later], 1, kind="query", paths_at_base=PATHS)
+    assert "other_stage_name" in {finding.kind for finding in findings if finding.severity == "leak"}
+
+
+def test_private_names_stay_hidden_whoever_tells_them() -> None:
+    facts = stage_facts(1, [], [patch("src/net/pool.py", "def _wake_all(self): ...")], [], set())
+    assert telling(facts, ["Add `_wake_all`."]).told == frozenset()

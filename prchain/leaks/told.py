@@ -1,0 +1,26 @@
+"""What people said about a stage, in so many words, before anybody wrote its query: its title, commits and issues."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from prchain.leaks.code import text_digests
+from prchain.leaks.facts import StageFacts
+from prchain.leaks.names import shown_names
+from prchain.leaks.reading import TextReading
+
+
+def telling(facts: StageFacts, texts: Iterable[str]) -> StageFacts:
+    """The facts of a stage with what some texts say of it: words of its literals and comments, and public names.
+
+    Who asks for a parameter `ttl` gives nothing away. Private names and those of tests stay hidden: a commit message
+    that names them describes how the work was done.
+    """
+    public = {name for name in facts.introduced if not name.startswith(("_", "test", "Test"))}
+    told: set[str] = set()
+    for text in texts:
+        reading = TextReading(text, (), ())
+        told |= shown_names(reading, public)
+        told |= text_digests(reading) & (facts.literals | facts.prose)
+    return replace(facts, told=facts.told | told)
