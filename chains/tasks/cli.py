@@ -53,6 +53,7 @@ def tasks() -> None:
 @spending_options("Chains worked on")
 @click.option("--retry", is_flag=True, help="Write those anew that were rejected.")
 @click.option("--renew", is_flag=True, help="Write those anew that other prompts or another model wrote.")
+@click.option("--review", is_flag=True, help="Also let a model (purpose `review`) say what a query gives away.")
 @db_option
 @json_option
 def build(
@@ -65,31 +66,35 @@ def build(
     dry_run: bool,
     retry: bool,
     renew: bool,
+    review: bool,
     db: str | None,
     as_json: bool,
 ) -> None:
     """Write the tasks of the chains that were chosen and have none.
 
-    Every text passes a leak check; one that does not is asked for again with the findings, up to three times. A run can
-    be killed at any moment and started again: no stored reply is paid for twice.
+    Every text passes a leak check; one that does not is asked for again with the findings, up to three times. With
+    --review a model reads each query that passed, beside the patch, for what code cannot see: the solution retold in
+    plain words, a later stage announced. A run can be killed at any moment and started again: no stored reply is paid
+    for twice.
 
     \b
     Example:
       prchain tasks build --dry-run
       prchain tasks build --repository pallets/click --budget 2.50 --workers 8
       prchain tasks build --chain 5f0c --retry
+      prchain tasks build --review --renew --dry-run
     """
     from chains.tasks.run import TaskRunOptions, open_run
     from chains.tasks.run_report import print_run, run_row
 
     settings = Settings.load(db=db, workers=workers)
-    options = TaskRunOptions(strategy, repository, limit, chain, retry, renew)
+    options = TaskRunOptions(strategy, repository, limit, chain, retry, renew, review)
     with (
         open_progress(secrets=settings.secrets) as progress,
         open_run(settings, options, budget_usd=budget, progress=progress) as run,
     ):
         if dry_run:
-            _print_estimate(run, as_json)
+            _print_estimate(run, as_json, review=review)
             return
         report = run.run(settings.workers)
         spending = run.gateway.spending()
@@ -100,7 +105,7 @@ def build(
         click.get_current_context().exit(1)
 
 
-def _print_estimate(run: TaskRun, as_json: bool) -> None:
+def _print_estimate(run: TaskRun, as_json: bool, *, review: bool) -> None:
     count, estimate, unread = run.estimate()
     for task in unread:
         say(f"{task.unit.key}: not counted, {task.outcome}: {task.reason}", err=True)
@@ -108,7 +113,8 @@ def _print_estimate(run: TaskRun, as_json: bool) -> None:
     def print_text() -> None:
         say(f"{counted(count, 'task')} to write: {counted(estimate.calls, 'call')} if every text is clean at once")
         say(f"  {estimate.words()}")
-        say("  each text that leaks takes up to three more calls; nothing has been asked or spent")
+        more = "three more calls, a query six" if review else "three more calls"
+        say(f"  each text that leaks takes up to {more}; nothing has been asked or spent")
 
     present(as_json, {"tasks": count, **asdict(estimate), "unread": len(unread)}, print_text)
 

@@ -17,7 +17,7 @@ from chains.tasks.model import LocatedFinding, SelectedStage, TaskChain
 from chains.tasks.texts import IssueText, PullTexts, read_links, read_texts
 from prchain.git import GitRepository
 from prchain.identifiers import defined_names
-from prchain.leaks import Finding, StageFacts, check, stage_facts
+from prchain.leaks import Finding, StageFacts, check, stage_facts, telling
 from prchain.needs import Need, interface_of, names_of
 from prchain.reference import Reference, split
 from sql.store import Store
@@ -126,7 +126,8 @@ def _with_issues(context: StageContext, facts: Sequence[StageFacts]) -> StageCon
         text, findings = checked_issue(issue, facts, context)
         issue_texts.append(text)
         found.extend(findings)
-    return replace(context, issues=tuple(issue_texts), issue_findings=tuple(found))
+    told = telling(context.facts, (context.texts.title, *context.texts.commits, *issue_texts))
+    return replace(context, issues=tuple(issue_texts), issue_findings=tuple(found), facts=told)
 
 
 def checked_issue(

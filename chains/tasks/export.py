@@ -287,7 +287,7 @@ def cost_of(tx: Transaction, chain_id: str) -> CostRecord:
     query = select(LlmCall.usd, LlmCall.reserved_usd, LlmCall.tokens_in, LlmCall.tokens_out).where(
         LlmCall.subject.startswith(f"{chain_id}/", autoescape=True),
         LlmCall.state != "released",
-        LlmCall.purpose.in_(("plan", "query", "overview")),
+        LlmCall.purpose.in_(("plan", "query", "overview", "review")),
     )
     calls = list(tx.connection.execute(query))
     amounts = [reserved if usd is None else usd for usd, reserved, _, _ in calls]

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from prchain.leaks import Finding
+from prchain.leaks.finding import Finder
 from prchain.needs import Need
 from sql.outcomes import READY
 
@@ -51,7 +52,8 @@ class TaskChain:
 
 @dataclass(frozen=True, slots=True)
 class LocatedFinding:
-    """A finding of the leak check, and the text that has it: ``query``, ``overview`` or ``issue OWNER/NAME#N``."""
+    """A finding of the leak check or of the reviewer, and the text that has it: ``query``, ``overview`` or
+    ``issue OWNER/NAME#N``."""
 
     text: str
     finding: Finding
@@ -65,6 +67,8 @@ class LocatedFinding:
             "severity": found.severity,
             "evidence": found.evidence,
             "stage": found.stage,
+            "by": found.by,
+            "why": found.why or None,
         }
 
 
@@ -83,6 +87,8 @@ class StageQuery:
     files: tuple[str, ...] = ()
     findings: tuple[dict[str, Any], ...] = ()
     attempts: int = 0
+    refused: tuple[Finder, ...] = field(default=(), compare=False)
+    """Who refused its versions in this run, one by one; not stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,3 +102,5 @@ class TaskDraft:
     findings: tuple[dict[str, Any], ...] = ()
     attempts: int = 0
     stages: tuple[StageQuery, ...] = field(default=())
+    refused: tuple[Finder, ...] = field(default=(), compare=False)
+    """As in `StageQuery`, of the overview."""

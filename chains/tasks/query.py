@@ -16,9 +16,11 @@ from pydantic import BaseModel, Field, field_validator
 from chains.tasks.context import StageContext
 from chains.tasks.excerpt import ExcerptLimits, excerpts, patch_excerpt
 from chains.tasks.model import LocatedFinding, TaskChain
+from chains.tasks.review import QueryReviewer
 from prchain.errors import ContextTooLong
 from prchain.excerpt import cut
-from prchain.leaks import Finding, check, leak_words, leaking, until_clean
+from prchain.leaks import Finding, check, leak_words, leaking, refusers, until_clean
+from prchain.leaks.finding import Finder
 from prchain.llm.gateway import CostEstimate, Gateway, Question
 from prchain.llm.model import Message
 from prchain.llm.prompts import Fence, Prompt, load_prompt
@@ -81,12 +83,14 @@ class OverviewReply(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class CheckedText:
-    """A text and its findings of the leak check."""
+    """A text and its findings: of the leak check and, where it is asked, of the reviewer."""
 
     text: str
     findings: tuple[Finding, ...]
     attempts: int
     """How often it was written, with earlier rounds."""
+    refused: tuple[Finder, ...] = ()
+    """Who refused the versions of this round that leaked, in their order."""
 
     @property
     def clean(self) -> bool:
@@ -95,11 +99,15 @@ class CheckedText:
 
 
 class QueryConstructor:
-    """Writes plans, queries and overviews. Safe for several threads, as its gateway is."""
+    """Writes plans, queries and overviews. Safe for several threads, as its gateway is.
 
-    def __init__(self, gateway: Gateway, limits: ExcerptLimits | None = None) -> None:
+    With `review`, a query that passes the leak check is also read by `chains.tasks.review`.
+    """
+
+    def __init__(self, gateway: Gateway, limits: ExcerptLimits | None = None, *, review: bool = False) -> None:
         self._gateway = gateway
         self._limits = limits or ExcerptLimits()
+        self._reviewer = QueryReviewer(gateway, self._limits) if review else None
         self._prompts = {name: load_prompt("chains.tasks", name) for name in _PROMPTS}
 
     @property
@@ -110,7 +118,8 @@ class QueryConstructor:
     @property
     def prompts(self) -> dict[str, str]:
         """Each prompt's name and hash."""
-        return {name: prompt.hash for name, prompt in self._prompts.items()}
+        reviewer = self._reviewer.prompts if self._reviewer else {}
+        return {name: prompt.hash for name, prompt in self._prompts.items()} | reviewer
 
     def plan(self, chain: TaskChain, context: StageContext, round_: int = 0) -> str:
         """The execution plan of a stage. Raises `LlmError`."""
@@ -138,14 +147,17 @@ class QueryConstructor:
         """
         context = contexts[position - 1]
         facts = [context.facts for context in contexts]
+        subject = stage_subject(chain.id, position)
 
         def messages(limits: ExcerptLimits) -> tuple[Message, ...]:
             return self._query_messages(chain, context, plan, earlier, limits)
 
         def findings(text: str) -> list[Finding]:
-            return check(text, facts, position, kind="query", paths_at_base=context.paths_at_base)
+            found = check(text, facts, position, kind="query", paths_at_base=context.paths_at_base)
+            if self._reviewer is None or leaking(found):
+                return found
+            return [*self._reviewer.review(text, chain, contexts, position, subject=subject, attempt=start), *found]
 
-        subject = stage_subject(chain.id, position)
         return self._until_clean(QUERY, subject, messages, QueryReply, findings, start)
 
     def overview(
@@ -176,6 +188,9 @@ class QueryConstructor:
             messages = self._query_messages(chain, context, "x" * _TYPICAL_PLAN, earlier, self._limits)
             subject = stage_subject(chain.id, position)
             yield self._gateway.estimate(self._question(QUERY, subject, messages, attempt), QueryReply)
+            if self._reviewer is not None:
+                typical = "x" * _TYPICAL_QUERY
+                yield self._reviewer.estimate(typical, chain, contexts, position, subject=subject, attempt=attempt)
         texts = ["x" * _TYPICAL_QUERY] * len(contexts)
         messages = self._overview_messages(chain, contexts, texts, self._limits)
         yield self._gateway.estimate(
@@ -206,7 +221,8 @@ class QueryConstructor:
             return ask(start + number)
 
         versions = until_clean(ask(start), findings, rewrite, REPEATS)
-        return CheckedText(versions.text, versions.findings[-1], start + len(versions.findings))
+        attempts = start + len(versions.findings)
+        return CheckedText(versions.text, versions.findings[-1], attempts, tuple(refusers(versions.findings)))
 
     def _rejection(self, purpose: str, text: str, found: Sequence[Finding]) -> tuple[Message, ...]:
         """The rejected text as the model's turn, and the findings as ours."""

@@ -33,13 +33,15 @@ class RepositoryRecord(_Record):
 
 
 class FindingRecord(_Record):
-    """What the leak check says of a text."""
+    """What the leak check or the reviewer says of a text."""
 
     text: str = Field(description="where it was found: query, overview, or issue OWNER/NAME#N (a passage left out)")
     kind: str
     severity: Literal["leak", "warning"]
     evidence: str
     stage: int | None = Field(description="the 1-based stage that is given away")
+    by: Literal["check", "review"] = Field(default="check", description="the leak check, or the reviewer of --review")
+    why: str | None = Field(default=None, description="what the reviewer says of it")
 
 
 class CitationRecord(_Record):

@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import select
 
 from chains.tasks.export import cost_of, proved_f2p
+from chains.tasks.review import REVIEW
 from chains.tasks.rows import read_draft, read_task_chain
 from chains.tasks.texts import read_title
 from prchain.errors import UsageError
@@ -87,6 +88,7 @@ def task_page(store: Store, prefix: str) -> dict[str, Any]:
             "attempts": draft.attempts,
             "model": model,
             "prompts": json.loads(prompts),
+            "reviewed": REVIEW in json.loads(prompts),
             "created": created,
             "cost": cost_of(tx, chain_id).model_dump(),
             "stages": [
@@ -135,6 +137,7 @@ def print_task(page: dict[str, Any]) -> None:
             "language": f"{page['language'] or 'unknown'}, licence {page['licence'] or 'unknown'}",
             "made": f"{page['created']} by {page['model'] or 'no model'}",
             "cost": f"{counted(cost['calls'], 'call')}, {tokens}, {dollars(cost['usd'])}",
+            "checked by": "the leak check, and the reviewer (queries)" if page["reviewed"] else "the leak check",
         }
     )
     _print_text("overview", page["overview"], page["findings"])
@@ -172,7 +175,13 @@ def _print_text(title: str, text: str | None, findings: list[dict[str, Any]]) ->
     say(f"  {title:<9} {'none' if not text else ''}".rstrip())
     for paragraph in (text or "").splitlines():
         say_prose(paragraph, indent=4, further=0, width=_WIDTH, hyphens=True)
-    kinds = [
-        f"{finding['severity']}: {finding['kind']} in {finding['text']}: {finding['evidence']}" for finding in findings
-    ]
-    say_some(kinds, _SHOWN)
+    for finder, heading in (("check", "leak check"), ("review", "reviewer")):
+        found = [finding for finding in findings if finding.get("by", "check") == finder]
+        if found:
+            say(f"  {heading}")
+            say_some([_finding_text(finding) for finding in found], _SHOWN)
+
+
+def _finding_text(finding: dict[str, Any]) -> str:
+    why = f" ({finding['why']})" if finding.get("why") else ""
+    return f"{finding['severity']}: {finding['kind']} in {finding['text']}: {finding['evidence']}{why}"

@@ -9,6 +9,7 @@ Every write reads the rows again first, because `chains build` may choose anew d
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager
@@ -18,6 +19,7 @@ from operator import add
 
 from chains.tasks.model import FINAL, NOT_REACHED, TaskDraft
 from chains.tasks.query import OVERVIEW, PLAN, QUERY, QueryConstructor
+from chains.tasks.review import REVIEW
 from chains.tasks.rows import (
     StoredTask,
     count_attempts,
@@ -33,6 +35,7 @@ from chains.tasks.rows import (
 from chains.tasks.run_report import TaskRunReport
 from chains.tasks.writer import TaskWriter
 from prchain.errors import ChainGone, GitError, UsageError
+from prchain.leaks.finding import Finder
 from prchain.llm.gateway import CostEstimate, Gateway
 from prchain.progress import SILENT, Progress
 from prchain.runs import DEFECT, Tell, UnitResult, run_units
@@ -58,6 +61,8 @@ class TaskRunOptions(ChainChoice):
     """Begin another round for tasks that were rejected."""
     renew: bool = False
     """Write tasks anew that other prompts or another model wrote. Where the new task is rejected, the old one stays."""
+    review: bool = False
+    """Have every query that passes the leak check read by a reviewer. Its prompt is then one of those of the task."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +97,12 @@ def open_run(
 
     Raises `UsageError`, `SettingsError`, `StoreError`, `PromptError`.
     """
+    purposes = (*PURPOSES, REVIEW) if options.review else PURPOSES
     with (
         closing(Store.open(settings.db, create=False)) as store,
-        open_gateway(settings, store, PURPOSES, budget_usd=budget_usd, run=ledger_run) as gateway,
+        open_gateway(settings, store, purposes, budget_usd=budget_usd, run=ledger_run) as gateway,
     ):
-        writer = TaskWriter(store, QueryConstructor(gateway), settings.mirrors_dir)
+        writer = TaskWriter(store, QueryConstructor(gateway, review=options.review), settings.mirrors_dir)
         yield TaskRun(store, gateway, writer, options, progress=progress, secrets=settings.secrets)
 
 
@@ -121,6 +127,8 @@ class TaskRun:
         self._options = options
         self._progress = progress
         self._secrets = secrets
+        self._refused: Counter[Finder] = Counter()
+        self._counting = threading.Lock()
 
     def pending(self) -> PendingTasks:
         """The tasks to write. Raises `UsageError` for a chain or a repository that does not exist."""
@@ -168,7 +176,9 @@ class TaskRun:
         """Write the tasks that are missing. Raises as `prchain.runs.run_units`."""
         pending = self.pending()
         result = run_units(self, pending.units, workers=workers, progress=self._progress, secrets=self._secrets)
-        return TaskRunReport(result.results, result.left, result.stopped, pending.standing, pending.outdated)
+        return TaskRunReport(
+            result.results, result.left, result.stopped, pending.standing, pending.outdated, dict(self._refused)
+        )
 
     # ---- the work on one chain
 
@@ -189,6 +199,9 @@ class TaskRun:
             return UnitResult(unit, stored.outcome, "another run has ended it meanwhile")
         tell("writing")
         draft = self._writer.draft(chain, self._earlier_draft(earlier, stored))
+        with self._counting:
+            self._refused.update(draft.refused)
+            self._refused.update(finder for stage in draft.stages for finder in stage.refused)
         with self._store.transaction() as tx:
             require_selected(tx, self._options.strategy, unit.chain_id)
             require_unchanged(tx, unit.chain_id, earlier)

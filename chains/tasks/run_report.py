@@ -6,10 +6,11 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, get_args
 
 from chains.tasks.model import FINAL, SKIPPED
 from prchain.errors import BudgetExceeded
+from prchain.leaks.finding import Finder
 from prchain.llm.ledger import Spending
 from prchain.runs import RunResult, UnitResult, say_end
 from prchain.terminal import counted, say, say_reasons, tally
@@ -29,6 +30,8 @@ class TaskRunReport(RunResult[Any]):
     """Outcome to number of tasks of these chains that existed before."""
     outdated: int = 0
     """How many of them other prompts or another model wrote."""
+    refused: Mapping[Finder, int] = field(default_factory=dict)
+    """How many texts the leak check and the reviewer refused in this run, each."""
 
     @property
     def standing(self) -> int:
@@ -56,6 +59,11 @@ def outcome_words(counts: Mapping[str, int]) -> str:
     return tally(dict(sorted(counts.items(), key=lambda item: (item[0] != READY, item[0]))))
 
 
+def refused_words(counts: Mapping[Finder, int]) -> str:
+    """What each half refused: ``3 by the leak check, 1 by the reviewer``."""
+    return f"{counts.get('check', 0):,} by the leak check, {counts.get('review', 0):,} by the reviewer"
+
+
 def run_row(report: TaskRunReport, spending: Spending) -> dict[str, Any]:
     """A run for machines."""
     return {
@@ -69,6 +77,7 @@ def run_row(report: TaskRunReport, spending: Spending) -> dict[str, Any]:
         "stood_before": report.standing,
         "stood_before_as": dict(report.before),
         "outdated": report.outdated,
+        "refused_texts": {finder: report.refused.get(finder, 0) for finder in get_args(Finder)},
         "left": report.left,
         "stopped": report.stopped,
         "calls": spending.calls,
@@ -88,6 +97,8 @@ def print_run(report: TaskRunReport, spending: Spending) -> None:
         if result.outcome not in {READY, _BUDGET}
     ]
     say_reasons(ended, rest="`prchain tasks list` and `prchain tasks show ID` say which")
+    if report.refused:
+        say(f"texts written again or rejected: {refused_words(report.refused)}")
     _print_given_up(report)
     if report.outdated:
         outdated = f"{counted(report.outdated, 'task')} that stood: written with other prompts or by another model"

@@ -109,6 +109,7 @@ class TaskWriter:
             query=checked.text,
             findings=all_findings(context, checked),
             attempts=checked.attempts,
+            refused=checked.refused,
         )
 
     def _overview(
@@ -128,6 +129,7 @@ class TaskWriter:
             overview=checked.text,
             findings=tuple(LocatedFinding("overview", finding).row() for finding in checked.findings),
             attempts=checked.attempts,
+            refused=checked.refused,
         )
 
     def _repository(self, chain: TaskChain) -> GitRepository:
@@ -163,6 +165,6 @@ def _unreached(context: StageContext) -> StageQuery:
 
 
 def _reason(checked: CheckedText) -> str:
-    """A summary of the findings in a rejected text."""
+    """A summary of the findings in a rejected text: who rejected it, and how often for what."""
     kinds = Counter(finding.kind for finding in checked.findings if finding.severity == "leak")
-    return ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
+    return f"{checked.refused[-1]}: " + ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from prchain.leaks.check import check
 from prchain.leaks.facts import StageFacts, candidate_names, stage_facts
-from prchain.leaks.finding import Finding, Kind, leaking
+from prchain.leaks.finding import Finding, Kind, leaking, refusers
 from prchain.leaks.rewriting import TextVersions, leak_words, until_clean
 from prchain.leaks.told import telling
 
@@ -20,6 +20,7 @@ __all__ = [
     "check",
     "leak_words",
     "leaking",
+    "refusers",
     "stage_facts",
     "telling",
     "until_clean",

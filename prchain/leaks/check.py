@@ -65,7 +65,9 @@ def _encoded_findings(
         lines = (line[:_LONGEST_SPAN] for line in decoding.text.replace("`", "'").split("\n"))
         plain = TextReading("\n".join(f"`{line}`" for line in lines), (), ())
         for found in (*name_findings(plain, chain, position, kind), *code_findings(plain, chain, position, kind)):
-            if found.severity == "leak" and (found.stage is not None or found.kind == "code_line"):
+            # Words of English may decode to something like a call among other bytes.
+            of_a_patch = found.stage is not None
+            if found.severity == "leak" and (of_a_patch or (found.kind == "code_line" and decoding.text.isprintable())):
                 yield finding(found.kind, "leak", f"{decoding.shown[:40]} (reads: {found.evidence})", found.stage)
 
 

@@ -77,7 +77,7 @@ def _readings(piece: str) -> Iterator[str]:
         return
     for decode in (_from_hex, _from_escapes, _from_base64, _from_base32):
         try:
-            text = decode(parts).decode("utf-8", "replace")
+            text = decode(parts).decode("ascii", "replace").replace("\ufffd", "\0")
         except (binascii.Error, ValueError):
             continue
         if _is_readable(text) and text != joined:

@@ -33,6 +33,11 @@ _WORDS = {
     "meta": "talks about its own making ({e}): speak of the work only",
 }
 KINDS = tuple(_WORDS)
+REVIEWED = frozenset({"solution_retold", "stage_announced"})
+"""Kinds that no rule in code finds: a reviewer does, a model that reads text and patch (`chains.tasks.review`)."""
+
+Finder = Literal["check", "review"]
+"""Who made a finding: the rules in code, or the reviewer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,20 +48,32 @@ class Finding:
     severity: Severity
     evidence: str
     stage: int | None = None
+    why: str = ""
+    """One line: what a reviewer says of it."""
+
+    @property
+    def by(self) -> Finder:
+        """Who made it."""
+        return "review" if self.kind in REVIEWED else "check"
 
     def words(self) -> str:
         """A line that tells a model what is wrong and what to do."""
-        return f"The text {_WORDS[self.kind].format(e=repr(self.evidence))}."
+        return f"The text {_WORDS[self.kind].format(e=repr(self.evidence))}.{self.why and f' ({self.why})'}"
 
 
-def finding(kind: str, severity: Severity, evidence: str, stage: int | None = None) -> Finding:
+def finding(kind: str, severity: Severity, evidence: str, stage: int | None = None, *, why: str = "") -> Finding:
     """A finding whose evidence is one line of bounded length."""
     line = " ".join(evidence.split())
-    return Finding(
-        kind, severity, line if len(line) <= _LONGEST_EVIDENCE else line[: _LONGEST_EVIDENCE - 1] + "…", stage
-    )
+    shown = line if len(line) <= _LONGEST_EVIDENCE else line[: _LONGEST_EVIDENCE - 1] + "…"
+    return Finding(kind, severity, shown, stage, why)
 
 
 def leaking(findings: Iterable[Finding]) -> bool:
     """Whether any of the findings is a leak, so that the text has to be asked for again."""
     return any(found.severity == "leak" for found in findings)
+
+
+def refusers(versions: Iterable[Iterable[Finding]]) -> list[Finder]:
+    """Who refused each of the versions that leak: the check, where any of its rules found a leak."""
+    leaks = ({found.by for found in version if found.severity == "leak"} for version in versions)
+    return ["check" if "check" in finders else "review" for finders in leaks if finders]

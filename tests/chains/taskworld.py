@@ -218,8 +218,9 @@ class TaskWorld:
     def run(self, model: FakeModel | Gateway, **options: Any) -> TaskRun:
         """A run over the chains with a model, or with a whole gateway."""
         gateway = model if isinstance(model, Gateway) else gateway_of(model)
-        writer = TaskWriter(self.store, QueryConstructor(gateway), self.folder / "mirrors")
-        return TaskRun(self.store, gateway, writer, TaskRunOptions(**options))
+        chosen = TaskRunOptions(**options)
+        writer = TaskWriter(self.store, QueryConstructor(gateway, review=chosen.review), self.folder / "mirrors")
+        return TaskRun(self.store, gateway, writer, chosen)
 
 
 def gateway_of(
@@ -234,6 +235,8 @@ def good_answer(request: Request) -> Any:
     """The replies of a well-behaved model."""
     if request.purpose == "plan":
         return PLAN
+    if request.purpose == "review":
+        return {"findings": []}
     if request.purpose == "overview":
         return {"overview": OVERVIEW}
     return {"query": QUERIES[int(request.subject.rpartition("/")[2])]}

@@ -25,7 +25,7 @@ from prchain.needs import names_of
 from tests.chains.taskworld import CHAIN, OVERVIEW, QUERIES, FakeModel, TaskWorld, gateway_of, good_answer, mined, shop
 from tests.memory_ledger import MemoryLedger
 
-LEAK = QUERIES[1] + " Write a function round_half_even_cents for it."
+LEAK = QUERIES[1] + " Call quantize() of it."
 
 
 @pytest.fixture(scope="module")
@@ -234,7 +234,7 @@ class TestLeaks:
         assert second.messages[: len(first.messages)] == first.messages
         rejected, findings = second.messages[len(first.messages) :]
         assert (rejected.role, json.loads(rejected.content)) == ("assistant", {"query": LEAK})
-        assert findings.role == "user" and "round_half_even_cents" in findings.content
+        assert findings.role == "user" and "quantize" in findings.content
 
     def test_three_times_at_most(self, chain: TaskChain, contexts: list[StageContext]) -> None:
         model = leaks_first(REPEATS)
@@ -252,8 +252,22 @@ class TestLeaks:
     def test_names_of_the_interface_may_not_stand_in_the_prose(
         self, chain: TaskChain, contexts: list[StageContext]
     ) -> None:
-        assert "round_half_even_cents" in names_of(contexts[0].needs)
-        assert not constructor(leaks_first(99)).query(chain, contexts, 1, "plan").clean
+        assert "CouponLedger" in names_of(contexts[1].needs)
+        model = FakeModel(lambda request: {"query": QUERIES[2] + " Call it CouponLedger."})
+        assert not constructor(model).query(chain, contexts, 2, "plan").clean
+
+    def test_what_the_issue_or_the_landing_says_itself_may_stand_in_the_prose(
+        self, chain: TaskChain, contexts: list[StageContext]
+    ) -> None:
+        assert "round_half_even_cents" in contexts[0].facts.told
+        text = QUERIES[1] + " The issue asks for round_half_even_cents: halves of a cent go to the even neighbour."
+        written = constructor(FakeModel(lambda request: {"query": text})).query(chain, contexts, 1, "plan")
+        assert [(found.kind, found.severity) for found in written.findings] == [("introduced_name", "warning")]
+        assert (
+            not constructor(FakeModel(lambda request: {"overview": OVERVIEW + text}))
+            .overview(chain, contexts, list(QUERIES.values()))
+            .clean
+        )
 
     def test_a_later_stage_may_not_be_given_away(self, chain: TaskChain, contexts: list[StageContext]) -> None:
         text = QUERIES[1] + " Mind that print_itemised_receipt will need it."

@@ -309,6 +309,7 @@ def test_an_encoded_name_of_a_later_stage_leaks_and_of_an_earlier_one_does_not()
         "The colour is #deadbeef, the digest da39a3ee5e6b4b0d3255bfef95601890afd80709.",
         "The bytes 0x68 0x65 0x6c 0x6c 0x6f are a greeting, and %68%65%6c%6c%6f is, too.",
         "Cases a b c d e f g h are all the same, and so are A, B and C.",
+        "The content-encoding of a part is passed on.",
         "A token such as eyJhbGciOiJIUzI1NiJ9 is passed on.",
     ],
 )
@@ -383,7 +384,8 @@ PYTHON = stage_facts(
     [
         patch(
             "src/net/pool.py",
-            "from contextlib import suppress\ntry:\n    import fastpool\nexcept ModuleNotFoundError:\n    fastpool = None\n"
+            "from contextlib import suppress\n"
+            "try:\n    import fastpool\nexcept ModuleNotFoundError:\n    fastpool = None\n"
             "def drain(self):\n    with suppress(KeyError):\n        asyncio.gather(1)\n    return NotImplemented\n"
             "def removeprefix(self): ...\ndef class_method(self): ...",
         )

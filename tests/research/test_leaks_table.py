@@ -6,11 +6,18 @@ import re
 
 import pytest
 
-from prchain.leaks.finding import KINDS
+from prchain.leaks.finding import KINDS, REVIEWED
 from research.leaks.table import FACTS, SPLITS, read_facts, read_texts, read_toml, score
 
 # What was measured, rounded down a little: precision, recall.
-MEASURED = {"tuned": (0.99, 0.99), "seen": (0.96, 0.90), "held_out": (0.90, 0.96)}
+# The leaks of the disguised texts that are missed are all of kinds that only a reader finds.
+MEASURED = {
+    "tuned": (0.99, 0.99),
+    "seen": (0.96, 0.90),
+    "held_out": (0.90, 0.96),
+    "disguised_tuned": (0.99, 0.77),
+    "disguised_held_out": (0.99, 0.77),
+}
 
 
 @pytest.mark.parametrize("split", SPLITS)
@@ -19,6 +26,13 @@ def test_precision_and_recall_are_what_was_measured(split: str) -> None:
     precision, recall = MEASURED[split]
     assert result.precision[0] >= precision * result.precision[1], result.blamed
     assert result.recall[0] >= recall * result.recall[1], result.missed
+
+
+def test_what_the_check_misses_of_disguised_texts_is_for_the_reviewer() -> None:
+    for split in ("disguised_tuned", "disguised_held_out"):
+        result = score(read_texts(split), read_facts())
+        assert result.missed and {kind for text in result.missed for kind in text.leaks} <= REVIEWED
+        assert result.blamed == []
 
 
 def test_the_table_is_large_and_balanced() -> None:

@@ -225,7 +225,7 @@ def _cost(tx: Transaction, kept: Sequence[ExportCandidate]) -> dict[str, Any]:
     """USD; None where a price is not known. All trajectories count, because rejected ones were paid for too."""
     amounts = [usd for (usd,) in tx.rows(Trajectory, "usd")]
     query = select(LlmCall.usd, LlmCall.reserved_usd).where(
-        LlmCall.purpose.in_(("plan", "query", "overview")), LlmCall.state != "released"
+        LlmCall.purpose.in_(("plan", "query", "overview", "review")), LlmCall.state != "released"
     )
     tasks = [reserved if usd is None else usd for usd, reserved in tx.connection.execute(query)]
     rollouts = _sum(amounts)

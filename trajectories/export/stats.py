@@ -99,6 +99,7 @@ def stats(tx: Transaction) -> dict[str, Any]:
     return {
         "pull_requests": tx.count(PullRequest),
         "queries": tx.count(TaskStage, outcome=READY),
+        "query_checks": _query_checks(tx),
         "trajectories": sum(outcomes.values()),
         "outcomes": outcomes,
         "disclosed": tx.count(Trajectory, scaffold=DISCLOSED),
@@ -122,6 +123,19 @@ def stats(tx: Transaction) -> dict[str, Any]:
         "all_purposes": spent.row(kept),
         "paper": dict(PAPER),
     }
+
+
+def _query_checks(tx: Transaction) -> dict[str, dict[str, int]]:
+    """What the leak check and the reviewer say of the queries as they stand, apart: queries that each rejects, and
+    ready ones that each warns of."""
+    counts = {finder: {"rejected": 0, "warned": 0} for finder in ("check", "review")}
+    for outcome, findings in tx.rows(TaskStage, "outcome", "findings"):
+        found = [row for row in json.loads(findings) if row["text"] == "query"]
+        for finder, count in counts.items():
+            severities = {row["severity"] for row in found if row.get("by", "check") == finder}
+            count["rejected"] += outcome != READY and "leak" in severities
+            count["warned"] += outcome == READY and bool(severities)
+    return counts
 
 
 def _counts(tx: Transaction, column: Any) -> dict[str, int]:
@@ -291,6 +305,10 @@ def print_stats(row: Mapping[str, Any]) -> None:
     ]
     say_table(("", "here", "paper"), rows)
     say()
+    for finder, name in (("check", "leak check"), ("review", "reviewer")):
+        count = row["query_checks"][finder]
+        if any(count.values()):
+            say(f"queries, by the {name}: {count['rejected']:,} rejected, {count['warned']:,} ready with a warning")
     say(f"tokens: {row['tokens']['by']}")
     if row["loss"]["turns"]:
         say(f"{loss_words(row['loss'])}, as an export masks by default:")
