@@ -29,8 +29,8 @@ def fold(text: str) -> str:
     """The text in NFKC without invisible (format) characters, letters' accents kept and other combining marks not,
     look-alike letters in Latin.
 
-    Lines stay lines. A name spelt with foreign or hidden characters reads as the name; what is encoded (base64) or
-    spaced out letter by letter is not recognised.
+    Lines stay lines. A name spelt with foreign or hidden characters reads as the name; `prchain.leaks.encodings` reads
+    what is encoded or spaced out letter by letter.
     """
     if text.isascii():
         return text

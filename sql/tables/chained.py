@@ -153,5 +153,5 @@ class TaskStage(Base):
     files: Mapped[str] = mapped_column(Text)
     """JSON list of the paths of the source patch."""
     findings: Mapped[str] = mapped_column(Text)
-    """JSON list of what the leak check says of the query as it stands."""
+    """JSON list of what the leak check, and the reviewer where it was asked, say of the query as it stands."""
     attempts: Mapped[int]
