@@ -82,6 +82,7 @@ RULES = {
     "chains list": Rule("3 of 3 chains"),
     "chains show": Rule("builds on the one before", wants="ID", replaces=OF_CHAIN),
     "tasks build": Rule("3 done before|0 tasks to write"),
+    "tasks build --review": Rule("3 done before|3 ready; 0 done before|0 tasks to write"),
     "tasks list": Rule("3 tasks, 3 ready"),
     "tasks show": Rule("#4", replaces=OF_CHAIN),
     "tasks export": Rule("3 tasks written"),

@@ -5,7 +5,8 @@
 
 `tuned.toml`, `seen.toml` and `held_out.toml` hold texts written for the purpose, `disguised_tuned.toml` and
 `disguised_held_out.toml` such as are written to break the check or to be blamed by it; `chains.toml` names the landed
-pull requests that they are about. `facts.json` holds names, paths, numbers, shas and digests of those patches, and no code.
+pull requests that they are about. `facts.json` holds names, paths, numbers, shas and digests of those patches, and no
+code.
 Texts and labels were written before the check was run on them. What was changed in the check because of them is at the
 top of each file; the first score on `held_out.toml` and `disguised_held_out.toml` is the measure.
 """
@@ -93,10 +94,10 @@ def score_(findings: bool) -> None:
 def _print(result: Score) -> None:
     click.echo(f"  precision {share(*result.precision)}")
     click.echo(f"  recall    {share(*result.recall)}")
-    hidden = [text for text in (*result.caught, *result.missed) if REVIEWED.isdisjoint(text.leaks)]
-    if len(hidden) < result.recall[1]:
-        caught = sum(REVIEWED.isdisjoint(text.leaks) for text in result.caught)
-        click.echo(f"  recall of what code can see {share(caught, len(hidden))}; the rest is for the reviewer")
+    found, lost = ([t for t in texts if REVIEWED.isdisjoint(t.leaks)] for texts in (result.caught, result.missed))
+    if len(found) + len(lost) < result.recall[1]:
+        seen = share(len(found), len(found) + len(lost))
+        click.echo(f"  recall of what code can see {seen}; the rest is for the reviewer")
     caught = [text for text in result.caught if text.hard]
     hidden = [text for text in (*result.caught, *result.missed) if text.hard]
     innocent = [text for text in result.cleared if text.hard]

@@ -93,6 +93,7 @@ def write_script(workdir: str | None) -> str:
     lines += window_lines(workdir)
     lines += [line for chain in chains for line in _chain(chain, workdir)]
     lines += graph_lines()
+    lines.append({"purpose": "review", "reply": {"findings": []}})  # the queries here are written not to retell
     return "".join(f"{json.dumps({**line, 'repeat': True}, ensure_ascii=False)}\n" for line in lines)
 
 
