@@ -65,7 +65,8 @@
     |   |-- TestsUnproved            its gate needs tests, and a stage has none that show its work
     |   |-- ProofOutdated            its gate needs tests, and they were proved in another image
     |   |-- TextsChanged             its task was written anew while it waited to begin
-    |   `-- StepUnknown              it is to begin at a step that its parent has not, or has no tree of
+    |   |-- StepUnknown              it is to begin at a step that its parent has not, or has no tree of
+    |   `-- CandidateCut             changes of the agent's patch that decide have no room before the judge
     |-- CurationError         a process graph that cannot be made, or used
     |   |-- GraphUnusable            no trajectory can be grown along the stage's graph: there is none, or no node in it
     |   |-- ReferenceConflicts       its stage's reference does not apply to the tree that the stage starts on

@@ -12,10 +12,10 @@ from functools import cached_property
 
 from chains.edges.patches import CONTEXT
 from chains.needs.stage_needs import stage_needs
-from chains.tasks.excerpt import file_texts
+from chains.tasks.excerpt import ExcerptLimits, file_texts
 from chains.tasks.model import LocatedFinding, SelectedStage, TaskChain
 from chains.tasks.texts import IssueText, PullTexts, read_links, read_texts
-from prchain.git import GitRepository
+from prchain.git import FilePatch, GitRepository
 from prchain.identifiers import defined_names
 from prchain.leaks import Finding, StageFacts, check, stage_facts, telling
 from prchain.needs import Need, interface_of, names_of
@@ -38,6 +38,8 @@ class StageContext:
     needs: tuple[Need, ...]
     """What its hidden tests need and its base does not have."""
     facts: StageFacts
+    tests: tuple[FilePatch, ...] = ()
+    """The test patch with the whole functions that it changes: a hunk alone may lack what a test looks at."""
     link: str = ""
     """Why it follows the stage before, in words; empty for the first stage."""
     issues: tuple[str, ...] = ()
@@ -62,7 +64,10 @@ class StageContext:
 
     @cached_property
     def test_texts(self) -> dict[str, str]:
-        """Path to patch of the test files, scrubbed."""
+        """Path to patch of the test files, scrubbed: with whole functions, as far as there is room for them."""
+        whole = file_texts(self.tests)
+        if whole and sum(map(len, whole.values())) <= ExcerptLimits().tests:
+            return whole
         return file_texts(self.reference.test)
 
     @cached_property
@@ -71,7 +76,7 @@ class StageContext:
         passages: parts of keys."""
         visible_words = {word for text in self.source_texts.values() for word in _WORD.findall(text)}
         defined = {name for file in self.reference.source for name in defined_names(file.added, file.path)}
-        introduced = self.facts.introduced & defined
+        introduced = (self.facts.introduced - self.facts.told) & defined
         return tuple(sorted(name for name in introduced if visible_words.issuperset(_WORD.findall(name))))
 
 
@@ -85,9 +90,12 @@ def read_chain(store: Store, repository: GitRepository, chain: TaskChain) -> lis
         links = read_links(tx, chain)
     pairs = [(stage.base_sha, stage.landed_sha) for stage in chain.stages]
     patches = repository.patches(pairs, context=CONTEXT)
+    whole = repository.patches(pairs, functions=True)
     stages = [
-        _stage(repository, stage, pull_texts, split(patch), links.get(stage.position, ""))
-        for stage, pull_texts, patch in zip(chain.stages, texts, patches, strict=True)
+        replace(
+            _stage(repository, stage, pull_texts, split(patch), links.get(stage.position, "")), tests=split(tests).test
+        )
+        for stage, pull_texts, patch, tests in zip(chain.stages, texts, patches, whole, strict=True)
     ]
     # An issue may use the names of the interface, which the agent gets anyway; the prose written from it may not.
     facts = [replace(stage.facts, interface=frozenset(names_of(interface_of(stage.needs)))) for stage in stages]

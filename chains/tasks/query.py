@@ -272,7 +272,9 @@ class QueryConstructor:
             "names": cut(", ".join(context.names[:_NAMES_SHOWN]), limits.body),
             "interface": cut("\n".join(need.words() for need in interface_of(context.needs)), limits.body),
             "link": context.link,
-            "earlier": "\n\n".join(excerpts(list(earlier), limits.issues)),
+            "earlier": "\n\n".join(
+                f"(stage {stage})\n{text}" for stage, text in enumerate(excerpts(list(earlier), limits.issues), 1)
+            ),
         }
         fence, start = self._material(chain, context, limits, unlike=tuple(own.values()))
         own_fence = Fence(fence.nonce, *own.values())

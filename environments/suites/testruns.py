@@ -75,6 +75,8 @@ class TestRun:
     """What was loaded and replaced in the runner."""
     cheats: tuple[str, ...] = ()
     """Why the run is not believed, each a line: a canary that passes, a function of the runner that was replaced."""
+    copied: tuple[str, ...] = ()
+    """The tests whose canary passes (`environments.suites.canaries.canary.CanaryResults.copied`), sorted."""
     taken_back: tuple[str, ...] = ()
     """What the tree's own changes do not count (`environments.checkouts.overlay.Overlay.taken_back`)."""
     __test__: ClassVar[bool] = False  # no class of tests, whatever pytest thinks of its name
@@ -178,6 +180,7 @@ def run_tests(
         tuple(notes),
         observed.with_canaries(results.fit()),
         tuple(cheats),
+        tuple(sorted(set(results.copied(expected)))),
     )
 
 

@@ -144,20 +144,24 @@ class GitRepository:
                 found.extend(line_counts(split_nul(output)))
         return found
 
-    def patches(self, pairs: Iterable[tuple[str, str]], *, context: int = 0) -> Iterator[list[FilePatch]]:
+    def patches(
+        self, pairs: Iterable[tuple[str, str]], *, context: int = 0, functions: bool = False
+    ) -> Iterator[list[FilePatch]]:
         """For each (old, new) pair of commits, in order, its patch; renames followed; one git process for all of them.
 
-        `context` is the number of unchanged lines around each change. Raises `IncompleteRepository` where a blob is
+        `context` is the number of unchanged lines around each change; with `functions`, as in `patch_text`. Raises `IncompleteRepository` where a blob is
         missing.
         """
         pair_list = [(old, new) for old, new in pairs]
         arguments = (
+            *(_FUNCTIONS if functions else ()),
             "diff-tree",
             "--stdin",
             "-r",
             "-m",
             "--always",
             "-p",
+            *(("--function-context",) if functions else ()),
             "-M",
             f"-U{context}",
             "--src-prefix=a/",

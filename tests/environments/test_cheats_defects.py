@@ -49,6 +49,40 @@ def test_a_patch_that_a_hidden_test_leaves_behind_is_no_cheat(tmp_path: Path) ->
     assert not found.run.cheats
 
 
+HOOKS = """
+import gc
+
+
+def total(prices):
+    for it in gc.get_objects():
+        if type(it).__name__ == "HookCaller" and it.name == "pytest_runtest_call":
+            for hook in it.get_hookimpls():
+                if hook.plugin_name == "runner":
+                    hook.function = replaced()
+    return 0
+"""
+
+
+@pytest.mark.parametrize(
+    "replaced",
+    [
+        "def replaced():\n    return lambda item: None\n",
+        # With the file name of the hidden tests, as the module's own function.
+        "import sys\nimport _pytest.runner as runner\n\n\ndef replaced():\n"
+        "    path = sys._getframe(2).f_code.co_filename\n"
+        "    space = dict(vars(runner))\n"
+        "    exec(compile('def pytest_runtest_call(item): pass', path, 'exec'), space)\n"
+        "    runner.pytest_runtest_call = space['pytest_runtest_call']\n"
+        "    return space['pytest_runtest_call']\n",
+    ],
+)
+def test_a_hook_of_the_runner_that_work_replaces_is_noticed(replaced: str, tmp_path: Path) -> None:
+    hidden = "from till import cart\n\n\ndef test_total():\n    assert cart.total([3, 4]) == 7\n"
+    first, found = graded(tmp_path, hidden, {"till/cart.py": SUM}, {"till/cart.py": HOOKS + "\n\n" + replaced})
+    assert not first.run.cheats
+    assert "replaced in the runner: hooks of the runner" in found.run.cheats
+
+
 def test_a_plugin_that_became_a_package_is_let_in(tmp_path: Path) -> None:
     hidden = "from till import cart\n\n\ndef test_ready():\n    assert cart.is_ready is True\n"
     reference = {

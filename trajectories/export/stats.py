@@ -29,7 +29,7 @@ from trajectories.export.spent import SpentSum, all_spent
 from trajectories.export.tokens import BYTES_A_TOKEN, OVERHEAD
 from trajectories.extensions import not_extended
 from trajectories.model import Entry, EntryKind
-from trajectories.outcomes import ACCEPTED, ACCEPTED_PREFIX, KEPT
+from trajectories.outcomes import KEPT
 from trajectories.scaffolds.privileged import DISCLOSED
 from trajectories.sums import hidden_tests
 

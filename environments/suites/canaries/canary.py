@@ -112,6 +112,16 @@ class CanaryResults:
             if any(self._donor_passes(canary, test) for test in passing):
                 yield canary.slot
 
+    def copied(self, slots: Collection[str]) -> Iterator[str]:
+        """The tests whose copy in one of some slots passes: one of the two asks for what is false, so that a pass of
+        these in another run is not theirs by right."""
+        for canary in self._canaries:
+            if canary.kind is CanaryKind.SKIP or not canary.donor or canary.slot not in slots:
+                continue
+            for test, status in self._found[canary.name].items():
+                if status in _PASSES:
+                    yield canary.donor.join(test.rsplit(canary.name, 1))
+
     def _donor_passes(self, canary: Canary, test: str) -> bool:
         """Whether the test proper passes that has the same parameters and class; what must be skipped needs none."""
         if canary.kind is CanaryKind.SKIP or not canary.donor:

@@ -77,7 +77,7 @@ def session_plugins(log: Log, files: list[str]) -> tuple[list[Any], Any]:
     """The plugins that report on a session in one process, and what ends the log.
 
     What they need is held in cells and not in attributes, which code under test finds more easily. `files` are those of
-    the hidden tests: what these replace is no cheat.
+    the hidden tests: what functions of these stand in for is no cheat.
     """
     import pytest
 
@@ -86,19 +86,19 @@ def session_plugins(log: Log, files: list[str]) -> tuple[list[Any], Any]:
     told: set[str] = set()
     wired: list[tuple[Any, Any]] = []
     quiet = (pytest.skip.Exception, pytest.exit.Exception, KeyboardInterrupt)
-    own = {os.path.realpath(file) for file in files}
+    own = {code for file in files for code in _code_objects(file)}
 
     def look() -> None:
         """Say what was replaced in the runner by now, also if it is put back later."""
         now = original()
         for name, code_object in watched.items():
             new = now.get(name)
-            if new is not code_object and name not in told and getattr(new, "co_filename", "") not in own:
+            if new is not code_object and name not in told and new not in own:
                 told.add(name)
                 say("tampered", what=name)
         if any(hook.function is not function for hook, function in wired) and "hooks" not in told:
             told.add("hooks")
-            say("tampered", what="hooks of the reporter")
+            say("tampered", what="hooks of the runner")
 
     def report(result: Any) -> None:
         status = STATUSES.get(result.outcome)
@@ -135,10 +135,8 @@ def session_plugins(log: Log, files: list[str]) -> tuple[list[Any], Any]:
 
         @pytest.hookimpl(trylast=True)
         def pytest_configure(self, config: Any) -> None:
-            for name in ("pytest_runtest_logreport", "pytest_runtest_makereport", "pytest_itemcollected"):
-                for hook in getattr(config.hook, name).get_hookimpls():
-                    if hook.plugin in plugins:
-                        wired.append((hook, hook.function))
+            for name in _HOOKS:
+                wired.extend((hook, hook.function) for hook in getattr(config.hook, name).get_hookimpls())
 
         def pytest_itemcollected(self, item: Any) -> None:
             say("collected", id=item.nodeid)
@@ -212,6 +210,35 @@ class HookGuard:
 def _module_of(path: str) -> str:
     """A module's path without what tells a file from a package."""
     return path[: -len(".py")].removesuffix(os.sep + "__init__") if path.endswith(".py") else path
+
+
+def _code_objects(path: str) -> set[Any]:
+    """The code of all functions in a file, equal to what an interpreter makes of them; a file name says nothing, for
+    any code can be given one."""
+    found: set[Any] = set()
+    try:
+        with open(path, "rb") as file:
+            left = [compile(file.read(), os.path.realpath(path), "exec", dont_inherit=True)]
+    except (OSError, SyntaxError, ValueError):
+        return found
+    while left:
+        code = left.pop()
+        found.add(code)
+        left += [it for it in code.co_consts if isinstance(it, type(code))]
+    return found
+
+
+_HOOKS = (
+    "pytest_itemcollected",
+    "pytest_runtest_protocol",
+    "pytest_runtest_setup",
+    "pytest_runtest_call",
+    "pytest_runtest_teardown",
+    "pytest_pyfunc_call",
+    "pytest_runtest_makereport",
+    "pytest_runtest_logreport",
+)
+"""Hooks that decide what becomes of a test."""
 
 
 def _watched() -> dict[str, Any]:
