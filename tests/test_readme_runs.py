@@ -109,6 +109,12 @@ RULES = {
         replaces={"4": "2"},
         why="each takes seconds",
     ),
+    "rollouts run --on-fail": Rule(
+        "rollouts? to run",
+        (*LOCAL, "--chain", "CHAIN", "--dry-run"),
+        why="the script knows no agent that goes on after a rejection",
+    ),
+    "rollouts extend": Rule("prefix", (*LOCAL, "--dry-run"), why="plain processes are everywhere"),
     "rollouts list": Rule("6 trajectories, 3 accepted, 3 rejected"),
     "rollouts show": Rule("accepted", replaces=OF_TRAJECTORY),
     "rollouts audit": Rule('audited: no sign of cheating|findings? in|"with_a_sign"', replaces=OF_TRAJECTORY),
@@ -142,7 +148,10 @@ RULES = {
     "export --format swebench": Rule(
         "7 predictions", ("--like", "TRAJECTORY"), why="the demo's agents have two sets of options"
     ),
+    "export --pairs short-long": Rule("no pair differs", ends=1),
+    "export --pairs rejection-sampling": Rule("3 for unfiltered, 3 for filtered"),
     "stats": Rule("3 accepted, 3 rejected"),
+    "stats --by": Rule("USD of all purposes(.|\n)*domains +covered"),
     "sql": Rule("funnel|landed|number|purpose|decided_by"),
 }
 """Command to how it is run."""
@@ -174,6 +183,8 @@ ELSEWHERE = {
     "make rewrites": ("tests/research/test_rewrites.py", "rewrites"),
     "make prm-windows": ("tests/research/test_prm_windows.py", "invoke(main, "),
     "make prm-replays": ("tests/research/test_prm_replays.py", "invoke(main, "),
+    "make needs": ("tests/research/test_needs.py", "invoke(main, "),
+    "python -m pytest": ("tests/environments/test_briefing.py", "python -m pytest FILES"),
     "make grades": ("tests/research/test_grades.py", "invoke(main, "),
     "make bench": ("tests/research/test_bench.py", "main(["),
     ".ci/run": (".ci/run", "make test\n"),
