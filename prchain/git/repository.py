@@ -149,8 +149,8 @@ class GitRepository:
     ) -> Iterator[list[FilePatch]]:
         """For each (old, new) pair of commits, in order, its patch; renames followed; one git process for all of them.
 
-        `context` is the number of unchanged lines around each change; with `functions`, as in `patch_text`. Raises `IncompleteRepository` where a blob is
-        missing.
+        `context` is the number of unchanged lines around each change; with `functions` it is as in `patch_text`.
+        Raises `IncompleteRepository` where a blob is missing.
         """
         pair_list = [(old, new) for old, new in pairs]
         arguments = (
