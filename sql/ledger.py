@@ -57,7 +57,6 @@ class SqlLedger:
             "prompt": note.prompt,
             "prompt_hash": note.prompt_hash,
             "model": note.model,
-            "prices": note.prices,
             "reserved_usd": usd,
             "started_at": now(),
         }

@@ -24,7 +24,7 @@ from prchain.errors import BadReply, BudgetExceeded, LlmError, ModelRefused, Set
 from prchain.llm.ledger import CallKey, CallNote, Ledger, Spending
 from prchain.llm.model import Message, Model, Reply, Request
 from prchain.llm.pauses import full_jitter
-from prchain.llm.price import Pricing
+from prchain.llm.price import Price
 from prchain.llm.prompts import Prompt
 from prchain.llm.replies import UnfitReply, closed_schema, read_shape, read_text
 from prchain.llm.wire import most_bytes, serialised
@@ -118,7 +118,7 @@ class Route:
     """The model that answers a purpose, its price, and the defaults for what a question leaves open."""
 
     model: Model
-    price: Pricing | None = None
+    price: Price | None = None
     temperature: float | None = None
     max_tokens: int | None = None
     top_p: float | None = None
@@ -188,7 +188,7 @@ class Gateway:
         most = max_tokens or route.max_tokens or int(usual.get("max_tokens", MAX_TOKENS))
         return {"model": route.model.name, "max_tokens": most, **sampling}
 
-    def price(self, purpose: str) -> Pricing | None:
+    def price(self, purpose: str) -> Price | None:
         """The price of the model that answers a purpose; None where it is not known, or there is no model."""
         route = self.routes.get(purpose, self.default)
         return None if route is None else route.price
@@ -241,7 +241,7 @@ class Gateway:
             return CostEstimate()
         tokens_in = -(-len(body) // _BYTES_PER_TOKEN)
         price = route.price
-        usd = None if price is None else price.about(tokens_in, request.max_tokens)
+        usd = None if price is None else (tokens_in * price.input + request.max_tokens * price.output) / 1_000_000
         return CostEstimate(1, tokens_in, request.max_tokens, usd)
 
     def _route(self, purpose: str) -> Route:
@@ -312,8 +312,7 @@ class Gateway:
         route = self._route(question.purpose)
         size = most_bytes(request, route.model.name, body)
         most_usd = route.price.most(size, request.max_tokens) if route.price else None
-        prices = route.price.source if route.price else None
-        note = CallNote(question.prompt.name, question.prompt.hash, route.model.name, prices)
+        note = CallNote(question.prompt.name, question.prompt.hash, route.model.name)
         began = monotonic()
         for tries in range(1, self.repeats + 2):
             with self._reserved(key, note, most_usd) as call:

@@ -35,8 +35,6 @@ class CallNote:
     prompt: str
     prompt_hash: str
     model: str
-    prices: str | None = None
-    """Where its price is from; None where that is not known."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,7 @@ from prchain.llm.client import OpenAIModel
 from prchain.llm.endpoint import Endpoint
 from prchain.llm.gateway import Gateway, Route
 from prchain.llm.ledger import Ledger
-from prchain.llm.price import Price, Pricing
-from prchain.llm.price_table import find_price
+from prchain.llm.price import Price
 from prchain.llm.scripted import ScriptedModel
 from prchain.settings import PurposeSettings, Settings
 
@@ -87,12 +86,9 @@ def _route(
     if (paid_in is None) != (paid_out is None):
         where = f"[purposes.{name}]: price_" if name and own else "llm_price_"
         raise SettingsError(f"{where}input and {where.rpartition(' ')[2]}output go together; only one is set")
-    address = _address(settings, purpose)
-    price: Pricing | None = find_price(address[0], model)
-    if paid_in is not None and paid_out is not None:
-        price = Price(paid_in, paid_out, cached)
+    price = Price(paid_in, paid_out, cached) if paid_in is not None and paid_out is not None else None
     return Route(
-        OpenAIModel(model, endpoints[address]),
+        OpenAIModel(model, endpoints[_address(settings, purpose)]),
         price,
         temperature=purpose.temperature,
         top_p=purpose.top_p,

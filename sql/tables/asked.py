@@ -35,8 +35,6 @@ class LlmCall(Base):
     prompt: Mapped[str] = mapped_column(String(64))
     prompt_hash: Mapped[str] = mapped_column(String(64))
     model: Mapped[str] = mapped_column(String(255))
-    prices: Mapped[str | None] = mapped_column(String(64))
-    """Where its price is from: ``settings``, or the table by name and version; null where it is not known."""
     reserved_usd: Mapped[float | None]
     """The most it can cost; null where the price is not known."""
     usd: Mapped[float | None]

@@ -57,7 +57,7 @@ def forecast(tx: Transaction, gateway: Gateway, options: GraphOptions, graphs: i
         each = [median(column) for column in zip(*rows, strict=True)] if enough else _assumed(purpose, options)
         calls, tokens_in, tokens_out = (round(value * graphs) for value in each)
         price = gateway.price(purpose)
-        usd = None if price is None else price.about(tokens_in, tokens_out)
+        usd = None if price is None else (tokens_in * price.input + tokens_out * price.output) / 1_000_000
         purposes[purpose] = CostEstimate(calls, tokens_in, tokens_out, usd)
     basis = f"medians of {counted(len(stored[PROPOSER]), 'stored graph')}" if enough else ASSUMED
     return GraphForecast(graphs, purposes, basis)

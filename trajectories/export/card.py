@@ -121,7 +121,6 @@ def card_of(
         "options": options_row(options),
         **_rollouts(tx, card.trajectories),
         "cost": _cost(tx, kept),
-        "price_sources": _price_sources(tx),
         **_guidance(tx, card.trajectories),
         "audit": _audit(tx, kept),
         "overlap": _overlap(tx, kept, overlap),
@@ -237,12 +236,6 @@ def _cost(tx: Transaction, kept: Sequence[ExportCandidate]) -> dict[str, Any]:
         if rollouts is None or not kept
         else round(rollouts / len(kept), 6),
     }
-
-
-def _price_sources(tx: Transaction) -> list[str]:
-    """Where the prices of all paid calls are from, sorted."""
-    query = select(LlmCall.prices).where(LlmCall.prices.is_not(None), LlmCall.state != "released").distinct()
-    return sorted(str(source) for (source,) in tx.connection.execute(query))
 
 
 def _sum(values: Any) -> float | None:

@@ -96,7 +96,6 @@ def markdown(card: Mapping[str, Any]) -> str:
     lines += _table(("option", "value"), [(name, _plain(value)) for name, value in card["options"].items()])
     lines += ["## Cost", ""]
     lines += _table(("what", "USD"), [(key.replace("_", " "), _usd(value)) for key, value in card["cost"].items()])
-    lines += [f"Prices are from: {', '.join(card['price_sources']) or 'nowhere; none is known'}.", ""]
     return "\n".join([*lines, *_overlap(card["overlap"])]) + "\n"
 
 

@@ -180,5 +180,5 @@ def _assumed(purpose: str, options: RolloutOptions, length: int) -> PerStage:
 
 def _priced(gateway: Gateway, purpose: str, calls: int, tokens_in: int, tokens_out: int) -> CostEstimate:
     price = gateway.price(purpose)
-    usd = None if price is None else price.about(tokens_in, tokens_out)
+    usd = None if price is None else (tokens_in * price.input + tokens_out * price.output) / 1_000_000
     return CostEstimate(calls, tokens_in, tokens_out, usd)

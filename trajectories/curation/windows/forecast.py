@@ -163,5 +163,5 @@ def _stored(tx: Transaction, gateway: Gateway) -> dict[str, list[tuple[float, fl
 
 def _priced(gateway: Gateway, purpose: str, calls: int, tokens_in: int, tokens_out: int) -> CostEstimate:
     price = gateway.price(purpose)
-    usd = None if price is None else price.about(tokens_in, tokens_out)
+    usd = None if price is None else (tokens_in * price.input + tokens_out * price.output) / 1_000_000
     return CostEstimate(calls, tokens_in, tokens_out, usd)
