@@ -57,6 +57,7 @@ class SqlLedger:
             "prompt": note.prompt,
             "prompt_hash": note.prompt_hash,
             "model": note.model,
+            "priced_by": note.priced_by,
             "reserved_usd": usd,
             "started_at": now(),
         }

@@ -34,6 +34,33 @@ def calls_of(tx: Transaction, trajectory_id: str) -> dict[str, Any]:
     }
 
 
+def price_sources(tx: Transaction) -> list[dict[str, Any]]:
+    """Where the prices of all calls that were or may have been paid for are from, each source in a row.
+
+    ``from`` is ``settings``, ``script``, a table of prices with its version and date, ``unknown``, or ``not recorded``
+    (by earlier versions); ``calls`` and ``usd`` (None where the price is not known) are sums; ``first`` and ``last``
+    are the days, in UTC, of the first and the last call.
+    """
+    amount = func.coalesce(LlmCall.usd, LlmCall.reserved_usd)
+    days = func.min(LlmCall.started_at), func.max(LlmCall.started_at)
+    query = (
+        select(LlmCall.priced_by, amount.is_(None), func.count(), func.sum(amount), *days)
+        .where(LlmCall.state != "released")
+        .group_by(LlmCall.priced_by, amount.is_(None))
+    )
+    rows = [
+        {
+            "from": source or ("unknown" if unknown else "not recorded"),
+            "calls": int(calls),
+            "usd": None if unknown else round(float(usd), 6),
+            "first": first[:10],
+            "last": last[:10],
+        }
+        for source, unknown, calls, usd, first, last in tx.connection.execute(query)
+    ]
+    return sorted(rows, key=lambda row: (row["from"], row["usd"] is None))
+
+
 def hidden_tests(tx: Transaction, trajectories: Collection[str] | None = None) -> dict[str, int]:
     """Hidden test results of accepted stages: how many ``passed``, ``failed``, and were ``not_run``.
 

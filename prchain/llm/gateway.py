@@ -24,7 +24,7 @@ from prchain.errors import BadReply, BudgetExceeded, LlmError, ModelRefused, Set
 from prchain.llm.ledger import CallKey, CallNote, Ledger, Spending
 from prchain.llm.model import Message, Model, Reply, Request
 from prchain.llm.pauses import full_jitter
-from prchain.llm.price import Price
+from prchain.llm.price import Pricing
 from prchain.llm.prompts import Prompt
 from prchain.llm.replies import UnfitReply, closed_schema, read_shape, read_text
 from prchain.llm.wire import most_bytes, serialised
@@ -118,7 +118,7 @@ class Route:
     """The model that answers a purpose, its price, and the defaults for what a question leaves open."""
 
     model: Model
-    price: Price | None = None
+    price: Pricing | None = None
     temperature: float | None = None
     max_tokens: int | None = None
     top_p: float | None = None
@@ -188,10 +188,12 @@ class Gateway:
         most = max_tokens or route.max_tokens or int(usual.get("max_tokens", MAX_TOKENS))
         return {"model": route.model.name, "max_tokens": most, **sampling}
 
-    def price(self, purpose: str) -> Price | None:
-        """The price of the model that answers a purpose; None where it is not known, or there is no model."""
+    def priced(self, purpose: str, calls: int, tokens_in: int, tokens_out: int) -> CostEstimate:
+        """The estimate of so many calls of a purpose that have so many tokens together, at the price of its model."""
         route = self.routes.get(purpose, self.default)
-        return None if route is None else route.price
+        price = None if route is None else route.price
+        usd = None if price is None else price.estimate(calls, tokens_in, tokens_out)
+        return CostEstimate(calls, tokens_in, tokens_out, usd)
 
     def check(self, *purposes: str) -> None:
         """Make sure, before anything is sent, that each purpose has a model, and a price where there is a budget.
@@ -240,9 +242,7 @@ class Gateway:
         if self.ledger.find(_key(question, body, 0)) is not None:
             return CostEstimate()
         tokens_in = -(-len(body) // _BYTES_PER_TOKEN)
-        price = route.price
-        usd = None if price is None else (tokens_in * price.input + request.max_tokens * price.output) / 1_000_000
-        return CostEstimate(1, tokens_in, request.max_tokens, usd)
+        return self.priced(question.purpose, 1, tokens_in, request.max_tokens)
 
     def _route(self, purpose: str) -> Route:
         route = self.routes.get(purpose, self.default)
@@ -312,7 +312,8 @@ class Gateway:
         route = self._route(question.purpose)
         size = most_bytes(request, route.model.name, body)
         most_usd = route.price.most(size, request.max_tokens) if route.price else None
-        note = CallNote(question.prompt.name, question.prompt.hash, route.model.name)
+        priced_by = route.price.source if route.price else None
+        note = CallNote(question.prompt.name, question.prompt.hash, route.model.name, priced_by)
         began = monotonic()
         for tries in range(1, self.repeats + 2):
             with self._reserved(key, note, most_usd) as call:
@@ -375,8 +376,8 @@ def _first(asked: float | None, default: float | None) -> float | None:
 
 def _unpriced(model: str, purpose: str, limit: str) -> SettingsError:
     return SettingsError(
-        f"{limit} needs the price of {model}; set llm_price_input and llm_price_output, or price_input and "
-        f"price_output in [purposes.{purpose}]"
+        f"{limit} needs the price of {model}; no table has it for this endpoint, so set llm_price_input and "
+        f"llm_price_output, or price_input and price_output in [purposes.{purpose}]"
     )
 
 

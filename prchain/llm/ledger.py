@@ -35,6 +35,8 @@ class CallNote:
     prompt: str
     prompt_hash: str
     model: str
+    priced_by: str | None = None
+    """Where the price is from: `prchain.llm.price.Pricing.source`; None where it is not known."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,6 +64,8 @@ class Usage:
     """Of `tokens_in`, those read from the endpoint's cache."""
     tokens_out: int | None = None
     """Reasoning included."""
+    tokens_written: int | None = None
+    """Of `tokens_in`, those newly written to the endpoint's cache, for which some providers ask more."""
 
 
 @dataclass(frozen=True, slots=True)

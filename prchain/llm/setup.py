@@ -7,7 +7,8 @@ from prchain.llm.client import OpenAIModel
 from prchain.llm.endpoint import Endpoint
 from prchain.llm.gateway import Gateway, Route
 from prchain.llm.ledger import Ledger
-from prchain.llm.price import Price
+from prchain.llm.price import Price, Pricing
+from prchain.llm.price_table import table_price
 from prchain.llm.scripted import ScriptedModel
 from prchain.settings import PurposeSettings, Settings
 
@@ -23,7 +24,7 @@ def make_gateway(settings: Settings, ledger: Ledger, budget_usd: float | None = 
     configured at all, and `SettingsError`.
     """
     if settings.llm_script is not None:
-        free = Route(ScriptedModel.load(settings.llm_script), Price(input=0.0, output=0.0))
+        free = Route(ScriptedModel.load(settings.llm_script), Price(input=0.0, output=0.0, source="script"))
         return Gateway(ledger, default=free, budget_usd=budget_usd)
     common = PurposeSettings()
     if settings.llm_model is None and not any(purpose.model for purpose in settings.purposes.values()):
@@ -78,19 +79,28 @@ def _route(
     model = purpose.model or settings.llm_model
     if model is None:
         return None
-    own = purpose.model is not None or purpose.base_url is not None
-    prices = (purpose.price_input, purpose.price_output, purpose.price_cached)
-    if not own and prices == (None, None, None):
-        prices = (settings.llm_price_input, settings.llm_price_output, settings.llm_price_cached)
-    paid_in, paid_out, cached = prices
-    if (paid_in is None) != (paid_out is None):
-        where = f"[purposes.{name}]: price_" if name and own else "llm_price_"
-        raise SettingsError(f"{where}input and {where.rpartition(' ')[2]}output go together; only one is set")
-    price = Price(paid_in, paid_out, cached) if paid_in is not None and paid_out is not None else None
+    address = _address(settings, purpose)
     return Route(
-        OpenAIModel(model, endpoints[_address(settings, purpose)]),
-        price,
+        OpenAIModel(model, endpoints[address]),
+        _set_price(settings, purpose, name) or table_price(address[0], model),
         temperature=purpose.temperature,
         top_p=purpose.top_p,
         max_tokens=purpose.max_tokens,
     )
+
+
+def _set_price(settings: Settings, purpose: PurposeSettings, name: str) -> Pricing | None:
+    """The price that the settings name; None where they name none for the model and the endpoint of the purpose."""
+    own = purpose.model is not None or purpose.base_url is not None
+    prices = (purpose.price_input, purpose.price_output, purpose.price_cached)
+    of_all = not own and prices == (None, None, None)
+    if of_all:
+        prices = (settings.llm_price_input, settings.llm_price_output, settings.llm_price_cached)
+    paid_in, paid_out, cached = prices
+    if paid_in is not None and paid_out is not None:
+        return Price(paid_in, paid_out, cached)
+    if prices == (None, None, None):
+        return None
+    where, prefix = ("", "llm_price_") if of_all else (f"[purposes.{name}]: ", "price_")
+    part = f"only {prefix}cached" if paid_in is None and paid_out is None else "only one"
+    raise SettingsError(f"{where}{prefix}input and {prefix}output go together; {part} is set")

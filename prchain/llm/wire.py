@@ -162,10 +162,18 @@ def _tool_call(value: Any) -> ToolCall:
 
 
 def _usage(value: Any) -> Usage:
+    """Tokens as the endpoint counted them.
+
+    Some endpoints leave reasoning out of ``completion_tokens`` and count it in ``total_tokens`` alone: see xAI's guide
+    "Consumption and Rate Limits". It is paid as the reply is, so what the total has beyond the prompt is the reply.
+    """
     usage = value if isinstance(value, dict) else {}
     details = usage.get("prompt_tokens_details")
-    cached = _count(details.get("cached_tokens")) if isinstance(details, dict) else None
-    return Usage(_count(usage.get("prompt_tokens")), cached, _count(usage.get("completion_tokens")))
+    details = details if isinstance(details, dict) else {}
+    tokens_in, tokens_out, total = (_count(usage.get(f"{part}_tokens")) for part in ("prompt", "completion", "total"))
+    if tokens_in is not None and tokens_out is not None and total is not None:
+        tokens_out = max(tokens_out, total - tokens_in)
+    return Usage(tokens_in, _count(details.get("cached_tokens")), tokens_out, _count(details.get("cache_write_tokens")))
 
 
 def _count(value: Any) -> int | None:

@@ -35,6 +35,9 @@ class LlmCall(Base):
     prompt: Mapped[str] = mapped_column(String(64))
     prompt_hash: Mapped[str] = mapped_column(String(64))
     model: Mapped[str] = mapped_column(String(255))
+    priced_by: Mapped[str | None] = mapped_column(String(64))
+    """Where its price is from: ``settings``, ``script``, or a table of prices with its version and date; null where the
+    price is not known, and of calls by earlier versions."""
     reserved_usd: Mapped[float | None]
     """The most it can cost; null where the price is not known."""
     usd: Mapped[float | None]

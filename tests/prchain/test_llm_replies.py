@@ -248,7 +248,7 @@ REPLIES = st.builds(
     st.none() | st.text(),
     st.none() | st.text(),
     st.lists(st.builds(ToolCall, st.text(), st.text(), st.text())).map(tuple),
-    st.builds(Usage, st.none() | st.integers(0), st.none() | st.integers(0), st.none() | st.integers(0)),
+    st.builds(Usage, *[st.none() | st.integers(0)] * 4),
 )
 
 

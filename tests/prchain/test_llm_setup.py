@@ -9,6 +9,7 @@ from prchain.llm.client import OpenAIModel
 from prchain.llm.endpoint import Endpoint
 from prchain.llm.gateway import Gateway, Question
 from prchain.llm.price import Price
+from prchain.llm.price_table import table_price
 from prchain.llm.prompts import Prompt
 from prchain.llm.setup import make_gateway
 from prchain.settings import Settings
@@ -90,6 +91,8 @@ def test_prices_belong_to_a_model_and_an_endpoint(gateway: Gateway) -> None:
     [
         ('llm_model = "x"\nllm_price_input = 1', "llm_price_input and llm_price_output go together"),
         ('[purposes.judge]\nmodel = "x"\nprice_output = 1', r"\[purposes\.judge\]: price_input and price_output"),
+        ('llm_model = "x"\nllm_price_cached = 1', "llm_price_input and .* go together; only llm_price_cached is set"),
+        ('llm_model = "x"\n[purposes.judge]\nprice_input = 1', r"\[purposes\.judge\]: price_input and price_output"),
         ('[purposes.judge]\nmodel = "x"\napi_key_env = "NOT_SET_HERE"', "NOT_SET_HERE, which is not set"),
     ],
 )
@@ -100,6 +103,59 @@ def test_settings_that_do_not_go_together_are_named(
     (tmp_path / "prchain.toml").write_text(file)
     with pytest.raises(SettingsError, match=words):
         make_gateway(Settings.load(), MemoryLedger())
+
+
+PROVIDER = """
+llm_model = "gpt-5"
+llm_base_url = "https://api.openai.com/v1"
+
+[purposes.judge]
+model = "claude-sonnet-4-5"
+base_url = "https://api.anthropic.com/v1"
+
+[purposes.query]
+price_input = 0
+price_output = 0
+
+[purposes.overview]
+model = "gpt-5-of-our-own"
+
+[purposes.agent]
+base_url = "http://localhost:4000/v1"
+"""
+
+
+def test_where_no_price_is_set_it_is_that_of_the_providers_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "prchain.toml").write_text(PROVIDER)
+    gateway = make_gateway(Settings.load(), MemoryLedger(), budget_usd=1.0)
+    assert gateway.default is not None
+    assert gateway.default.price == table_price("https://api.openai.com/v1", "gpt-5") is not None
+    assert gateway.routes["judge"].price == table_price("https://api.anthropic.com/v1", "claude-sonnet-4-5") is not None
+    assert gateway.routes["query"].price == Price(0, 0), "what the settings name outranks the table"
+    gateway.check("plan", "judge", "query")
+    for purpose in ("overview", "agent"):
+        assert gateway.routes[purpose].price is None, "not the provider's model, or not its endpoint"
+        with pytest.raises(SettingsError, match=r"needs the price of gpt-5.*; no table has it"):
+            gateway.check(purpose)
+
+
+def test_a_price_of_the_settings_outranks_the_table() -> None:
+    settings = Settings.load(llm_model="gpt-5", llm_price_input=3, llm_price_output=4)
+    gateway = make_gateway(settings, MemoryLedger())
+    assert gateway.default is not None
+    assert (gateway.default.price, settings.llm_base_url) == (Price(3, 4), "https://api.openai.com/v1")
+
+
+def test_behind_a_proxy_the_price_of_a_providers_model_is_not_known() -> None:
+    with FakeEndpoint() as fake:
+        gateway = make_gateway(Settings.load(llm_base_url=fake.url, llm_model="gpt-5"), MemoryLedger())
+        answer = gateway.ask(Question("query", "s", PROMPT, PROMPT.render()))
+        gateway.close()
+    assert (answer.value, answer.usd) == ("fine", None)
+    assert gateway.spending().unpriced == 1
 
 
 def test_without_any_model_the_user_is_told_what_to_set() -> None:

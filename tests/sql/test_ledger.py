@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,18 @@ from hypothesis import strategies as st
 from sqlalchemy import update
 
 from prchain.errors import BudgetExceeded, StoreUnavailable
+from prchain.llm.client import OpenAIModel
+from prchain.llm.endpoint import Endpoint
+from prchain.llm.gateway import Gateway, Question, Route
 from prchain.llm.ledger import CallKey, CallNote, Ledger, Spending, StoredReply
 from prchain.llm.model import Reply, ToolCall, Usage
+from prchain.llm.price_table import table_price
+from prchain.llm.prompts import Prompt
 from sql.ledger import SqlLedger
 from sql.store import Store, Transaction
 from sql.tables import LlmCall
 from tests.databases import new_database, open_new
+from tests.endpoint import FakeEndpoint, raw
 from tests.memory_ledger import MemoryLedger
 
 ROOT = Path(__file__).parents[2]
@@ -238,9 +245,10 @@ def test_a_row_tells_of_its_call_from_its_start_to_its_end(store: Store) -> None
     ledger = SqlLedger(store, "this run")
     call = ledger.reserve(key(3), NOTE, 0.5, None)
     columns = ["state", "run", "ordinal", "prompt", "prompt_hash", "model", "reserved_usd", "usd", "tokens_in", "error"]
+    columns += ["priced_by"]
     with store.reading() as tx:
         assert list(tx.rows(LlmCall, *columns)) == [
-            ("reserved", "this run", 3, "query", "0123456789abcdef", "small", 0.5, None, None, None)
+            ("reserved", "this run", 3, "query", "0123456789abcdef", "small", 0.5, None, None, None, None)
         ]
     ledger.lose(call, "cut \x00 off")
     with store.reading() as tx:
@@ -248,6 +256,23 @@ def test_a_row_tells_of_its_call_from_its_start_to_its_end(store: Store) -> None
         ((started, finished),) = tx.rows(LlmCall, "started_at", "finished_at")
     assert started <= finished
     assert len(finished) == len("2026-01-01T00:00:00Z")
+
+
+def test_each_call_has_the_table_that_its_price_is_from_and_what_that_table_says_of_its_usage(store: Store) -> None:
+    price = table_price("https://api.anthropic.com/v1", "claude-sonnet-4-5")
+    assert price is not None
+    prompt = Prompt.from_source("greet", b"{% block user %}Hi.{% endblock %}")
+    details = {"cached_tokens": 200_000, "cache_write_tokens": 1_000}
+    usage = {"prompt_tokens": 250_000, "completion_tokens": 2_000, "prompt_tokens_details": details}
+    choices = [{"message": {"content": "fine"}}]
+    with FakeEndpoint() as fake, closing(Endpoint(fake.url)) as endpoint:
+        fake.part = raw({"choices": choices, "usage": usage})
+        gateway = Gateway(SqlLedger(store, "run"), Route(OpenAIModel("claude-sonnet-4-5", endpoint), price))
+        answer = gateway.ask(Question("query", "s", prompt, prompt.render()))
+    expected = price.of(Usage(250_000, 200_000, 2_000, 1_000))
+    assert answer.usd == expected
+    with store.reading() as tx:
+        assert list(tx.rows(LlmCall, "usd", "priced_by")) == [(expected, price.source)]
 
 
 def test_replies_are_shared_between_runs_and_budgets_are_not(store: Store) -> None:

@@ -187,6 +187,21 @@ def test_the_spending_counts_calls_as_the_commands_do(
     assert (row["calls"], row["refused"], row["usd"]) == (spent.calls, spent.refused, spent.usd)
 
 
+def test_the_spending_keeps_calls_apart_by_where_their_prices_are_from(
+    store: Store, database_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ledger = SqlLedger(store, "r")
+    for number, source in enumerate(("settings", "genai-prices 0.2.3, prices to 2026-11-09", "settings")):
+        note = CallNote("p", "h", "m", source)
+        call = ledger.reserve(CallKey("plan", str(number), 0, 0, 0, "x"), note, 1.0, None)
+        ledger.settle(call, Reply("x", "m"), 0.25)
+    rows = answer(capsys, "spending", "--db", database_url)
+    assert [(row["priced_by"], row["calls"], row["usd"]) for row in rows] == [
+        ("genai-prices 0.2.3, prices to 2026-11-09", 1, 0.25),
+        ("settings", 2, 0.5),
+    ]
+
+
 def test_a_table_shows_cells_and_lets_none_of_them_steer_the_terminal() -> None:
     out = io.StringIO()
     write_table(("x",), [(HOSTILE,)], out)

@@ -9,9 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy import insert
+
 from prchain.llm.model import Role, ToolCall
 from sql.store import Store, Transaction
-from sql.tables import Chain, ChainStage, Repository, Task, TaskStage, Trajectory, TrajectoryStage, Verdict
+from sql.tables import Chain, ChainStage, LlmCall, Repository, Task, TaskStage, Trajectory, TrajectoryStage, Verdict
 from tests.databases import new_database
 from trajectories.model import Entry, EntryKind
 from trajectories.rows import row_of
@@ -350,6 +352,15 @@ class SampleWorld:
                 for attempt in range(1, rounds + 1)
             ],
         )
+
+    def call(self, priced_by: str | None, usd: float | None, day: str, *, state: str = "stored") -> None:
+        """A call of the ledger that began on this day; where it was not stored, `usd` was reserved for it."""
+        paid = {"usd": usd, "reserved_usd": usd} if state == "stored" else {"reserved_usd": usd}
+        texts = dict.fromkeys(("run", "purpose", "subject", "request_hash", "prompt", "prompt_hash", "model"), "x")
+        numbers = {"sample": 0, "attempt": 0, "ordinal": 0}
+        row = {"state": state, "priced_by": priced_by, "started_at": f"{day}T00:00:00Z", **paid, **texts, **numbers}
+        with self.store.transaction() as tx:
+            tx.connection.execute(insert(LlmCall).values(row))
 
     @staticmethod
     def _messages(tx: Transaction, trajectory_id: str, entries: Sequence[Entry]) -> None:

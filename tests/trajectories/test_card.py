@@ -94,6 +94,28 @@ def test_a_cost_that_is_not_known_is_null(world: SampleWorld, tmp_path: Path) ->
     assert "unknown" in (tmp_path / "sft.jsonl.card.md").read_text(encoding="utf-8")
 
 
+def test_the_card_names_the_tables_that_prices_are_from_and_the_days_of_their_calls(
+    world: SampleWorld, tmp_path: Path
+) -> None:
+    world.trajectory("t1", "c1")
+    assert card(world, tmp_path)["prices"] == []
+    table = "genai-prices 0.2.3, prices to 2026-11-09"
+    world.call(table, 0.5, "2026-11-21")
+    world.call(table, 0.25, "2026-11-20", state="lost")
+    world.call(table, 9.0, "2026-11-19", state="released")
+    world.call("settings", 0.125, "2026-11-22")
+    world.call(None, None, "2026-11-22")
+    world.call(None, 1.0, "2026-01-01")
+    found = card(world, tmp_path)
+    assert found["prices"] == [
+        {"from": table, "calls": 2, "usd": 0.75, "first": "2026-11-20", "last": "2026-11-21"},
+        {"from": "not recorded", "calls": 1, "usd": 1.0, "first": "2026-01-01", "last": "2026-01-01"},
+        {"from": "settings", "calls": 1, "usd": 0.125, "first": "2026-11-22", "last": "2026-11-22"},
+        {"from": "unknown", "calls": 1, "usd": None, "first": "2026-11-22", "last": "2026-11-22"},
+    ]
+    assert f"| {table} | 2 | 0.7500 | 2026-11-20 | 2026-11-21 |" in markdown(found)
+
+
 def test_the_cost_of_tasks_counts_lost_calls_with_what_was_reserved(world: SampleWorld, tmp_path: Path) -> None:
     world.trajectory("t1", "c1")
     call = {

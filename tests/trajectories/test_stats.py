@@ -212,6 +212,18 @@ def test_the_command_prints_ours_beside_the_papers(
     assert json.loads(capsys.readouterr().out)["paper"] == dict(PAPER)
 
 
+def test_the_tables_that_prices_are_from_are_named(world: SampleWorld, capsys: pytest.CaptureFixture[str]) -> None:
+    table = "genai-prices 0.2.3, prices to 2026-11-09"
+    world.call(table, 0.5, "2026-11-20")
+    world.call(table, 0.25, "2026-11-21")
+    world.call(None, None, "2026-11-21")
+    print_stats(figures(world))
+    assert capsys.readouterr().out.endswith(
+        f"prices from {table}: 2 calls, 0.7500 USD, 2026-11-20 to 2026-11-21\n"
+        "prices from unknown: 1 call, price unknown, 2026-11-21\n"
+    )
+
+
 def test_a_price_that_is_not_known_makes_no_sum(world: SampleWorld, capsys: pytest.CaptureFixture[str]) -> None:
     world.trajectory("t1", "c1", usd=None)
     assert figures(world)["cost"] == {"usd": None, "usd_per_sample": None}

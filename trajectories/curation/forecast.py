@@ -56,9 +56,7 @@ def forecast(tx: Transaction, gateway: Gateway, options: GraphOptions, graphs: i
     for purpose, rows in stored.items():
         each = [median(column) for column in zip(*rows, strict=True)] if enough else _assumed(purpose, options)
         calls, tokens_in, tokens_out = (round(value * graphs) for value in each)
-        price = gateway.price(purpose)
-        usd = None if price is None else (tokens_in * price.input + tokens_out * price.output) / 1_000_000
-        purposes[purpose] = CostEstimate(calls, tokens_in, tokens_out, usd)
+        purposes[purpose] = gateway.priced(purpose, calls, tokens_in, tokens_out)
     basis = f"medians of {counted(len(stored[PROPOSER]), 'stored graph')}" if enough else ASSUMED
     return GraphForecast(graphs, purposes, basis)
 

@@ -26,6 +26,7 @@ from trajectories.export.tokens import Counter as TokenCounter
 from trajectories.export.tokens import Tokens
 from trajectories.export.write import HashedFile
 from trajectories.model import EntryKind
+from trajectories.sums import price_sources
 
 CARD_VERSION = 1
 
@@ -121,6 +122,7 @@ def card_of(
         "options": options_row(options),
         **_rollouts(tx, card.trajectories),
         "cost": _cost(tx, kept),
+        "prices": price_sources(tx),
         **_guidance(tx, card.trajectories),
         "audit": _audit(tx, kept),
         "overlap": _overlap(tx, kept, overlap),

@@ -96,6 +96,9 @@ def markdown(card: Mapping[str, Any]) -> str:
     lines += _table(("option", "value"), [(name, _plain(value)) for name, value in card["options"].items()])
     lines += ["## Cost", ""]
     lines += _table(("what", "USD"), [(key.replace("_", " "), _usd(value)) for key, value in card["cost"].items()])
+    lines += ["Where the prices of all calls in the database are from:", ""]
+    prices = [(row["from"], row["calls"], _usd(row["usd"]), row["first"], row["last"]) for row in card["prices"]]
+    lines += _table(("prices from", "calls", "USD", "first call", "last call"), prices)
     return "\n".join([*lines, *_overlap(card["overlap"])]) + "\n"
 
 

@@ -17,7 +17,7 @@ from typing import Any
 from sqlalchemy import case, exists, func, select
 from sqlalchemy.orm import aliased
 
-from prchain.terminal import dollars, say, say_prose, say_table, tally
+from prchain.terminal import counted, dollars, say, say_prose, say_table, tally
 from sql.outcomes import READY
 from sql.store import Transaction
 from sql.tables import PullRequest, TaskStage, Trajectory, TrajectoryMessage, Verdict
@@ -31,7 +31,7 @@ from trajectories.extensions import not_extended
 from trajectories.model import Entry, EntryKind
 from trajectories.outcomes import KEPT
 from trajectories.scaffolds.privileged import DISCLOSED
-from trajectories.sums import hidden_tests
+from trajectories.sums import hidden_tests, price_sources
 
 PAPER: Mapping[str, float] = {
     "pull_requests": 61_810,
@@ -121,6 +121,7 @@ def stats(tx: Transaction) -> dict[str, Any]:
             "usd_per_sample": None if total is None or not kept else round(total / kept, 6),
         },
         "all_purposes": spent.row(kept),
+        "prices": price_sources(tx),
         "paper": dict(PAPER),
     }
 
@@ -339,6 +340,9 @@ def print_stats(row: Mapping[str, Any]) -> None:
     amounts = (f"{name} {'unknown' if usd is None else f'{usd:,.4f}'}" for name, usd in spent["by_purpose"].items())
     purposes = ", ".join(amounts) or "no calls"
     say_prose(f"cost of all purposes: {dollars(spent['usd'])} ({purposes}); for each sample: {each}")
+    for price in row["prices"]:
+        days = price["first"] if price["first"] == price["last"] else f"{price['first']} to {price['last']}"
+        say(f"prices from {price['from']}: {counted(price['calls'], 'call')}, {dollars(price['usd'])}, {days}")
 
 
 def _number(value: float | None, *, decimals: int = 0) -> str:

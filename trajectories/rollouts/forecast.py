@@ -93,17 +93,17 @@ def forecast(
     stored = _stored(tx, names) if len(names) >= FEWEST else {}
     for purpose in dict.fromkeys((*purposes, *observing)):
         if (medians := stored.get(purpose)) is not None:
-            total += _priced(gateway, purpose, *medians.times(sum(todo)))
+            total += gateway.priced(purpose, *medians.times(sum(todo)))
         elif purpose in purposes:
             for length, before in zip(sizes, over, strict=True):
                 whole, begun = _assumed(purpose, options, length), _assumed(purpose, options, before)
-                total += _priced(gateway, purpose, *whole.minus(begun).times(1))
+                total += gateway.priced(purpose, *whole.minus(begun).times(1))
     for observer in observers:
         with observer_errors(observer.name):
             calls = observer.calls(_steps(options))
         for purpose, per_stage in calls.items():
             if purpose not in observing or purpose not in stored:
-                total += _priced(gateway, purpose, *PerStage(*per_stage).times(sum(todo)))
+                total += gateway.priced(purpose, *PerStage(*per_stage).times(sum(todo)))
     basis = f"medians of {counted(len(names), 'ended trajectory')} of {model}" if stored else ASSUMED
     return Forecast(len(todo), total, basis)
 
@@ -176,9 +176,3 @@ def _assumed(purpose: str, options: RolloutOptions, length: int) -> PerStage:
     parts, each = (1, steps * length) if options.context == "chain" else (length, steps)
     tokens_in = parts * (each * _FIRST_PROMPT + _PER_STEP * each * (each - 1) / 2)
     return PerStage(parts * each, tokens_in, parts * each * _REPLY)
-
-
-def _priced(gateway: Gateway, purpose: str, calls: int, tokens_in: int, tokens_out: int) -> CostEstimate:
-    price = gateway.price(purpose)
-    usd = None if price is None else (tokens_in * price.input + tokens_out * price.output) / 1_000_000
-    return CostEstimate(calls, tokens_in, tokens_out, usd)

@@ -91,12 +91,12 @@ def forecast(
             if usable and stored.get(purpose)
             else _assumed(purpose, options, steps)
         )
-        purposes[purpose] = _priced(gateway, purpose, *(round(value * stages) for value in each))
+        purposes[purpose] = gateway.priced(purpose, *(round(value * stages) for value in each))
     for observer in observers:
         with observer_errors(observer.name):
             calls = observer.calls(_rolled(options, steps)[0])
         for purpose, value in calls.items():
-            purposes[purpose] = _priced(gateway, purpose, *(round(number * stages) for number in value))
+            purposes[purpose] = gateway.priced(purpose, *(round(number * stages) for number in value))
     later = sum(length - 1 for length in todo)
     if later:
         of_graphs = graph_forecast(tx, gateway, graphs, later)
@@ -159,9 +159,3 @@ def _stored(tx: Transaction, gateway: Gateway) -> dict[str, list[tuple[float, fl
             row = (calls / count, (tokens_in or 0) / count, (tokens_out or 0) / count)
             found.setdefault(purpose, []).append(row)
     return found
-
-
-def _priced(gateway: Gateway, purpose: str, calls: int, tokens_in: int, tokens_out: int) -> CostEstimate:
-    price = gateway.price(purpose)
-    usd = None if price is None else (tokens_in * price.input + tokens_out * price.output) / 1_000_000
-    return CostEstimate(calls, tokens_in, tokens_out, usd)
