@@ -66,7 +66,7 @@ class PurposeSettings(BaseModel):
     price_input: Price | None = None
     price_cached: Price | None = None
     price_output: Price | None = None
-    """With a model of its own a purpose has prices of its own, or none that are known."""
+    """With a model or an endpoint of its own a purpose has prices of its own, never those of the others."""
     temperature: float | None = Field(default=None, ge=0, le=2)
     top_p: float | None = Field(default=None, gt=0, le=1)
     max_tokens: int | None = Field(default=None, ge=1)
@@ -121,7 +121,8 @@ class Settings(BaseSettings):
     """The model that is asked, by the endpoint's name for it. Prices are that model's."""
 
     llm_price_input: Price | None = None
-    """USD per million tokens that are sent. Without prices nothing is known of costs, and no budget can be kept."""
+    """USD per million tokens that are sent. Where no prices are set, those of `prchain.llm.price_table` hold; where it
+    has none, nothing is known of costs, and no budget can be kept."""
 
     llm_price_cached: Price | None = None
     """USD per million tokens that the endpoint reads from its cache; as `llm_price_input` where it is not given."""
