@@ -103,7 +103,7 @@ from sql.tables import PullRequest
 from tests.sql.rows import fill, pull_request
 from prchain.errors import StoreError
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-resource.setrlimit(resource.RLIMIT_FSIZE, (600_000, 600_000))
+resource.setrlimit(resource.RLIMIT_FSIZE, (900_000, 900_000))
 try:
     store = Store.open(sys.argv[1])
     with store.transaction() as tx:
