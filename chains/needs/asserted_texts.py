@@ -224,9 +224,7 @@ def _asserting(tree: ast.Module) -> Iterator[tuple[ast.AST, _Use]]:
                 yield node, "argument"
 
 
-_RAISING = frozenset(
-    {"raises", "warns", "fail", "deprecated_call", "match", "fnmatch_lines", "RaisesGroup", "RaisesExc"}
-)
+_RAISING = frozenset({"raises", "warns", "match", "fnmatch_lines", "RaisesGroup", "RaisesExc"})
 
 
 def _patterns(node: ast.AST) -> Iterator[ast.expr]:

@@ -29,7 +29,7 @@ class PythonModule:
     members: dict[str, dict[str, NeedKind]] = field(default_factory=dict)
     """Class to its methods and attributes."""
     bases: dict[str, set[str]] = field(default_factory=dict)
-    """Class to the last words of what it derives from."""
+    """Class to what it derives from, as it is written: a name behind a dot is of another module."""
 
 
 def parsed(text: str | None) -> ast.Module | None:
@@ -61,7 +61,7 @@ def python_module(tree: ast.Module) -> PythonModule:
 
 
 def _base_name(node: ast.expr) -> str:
-    return ast.unparse(node.value if isinstance(node, ast.Subscript) else node).rpartition(".")[2]
+    return ast.unparse(node.value if isinstance(node, ast.Subscript) else node)
 
 
 def _parameter_names(arguments: ast.arguments) -> Iterator[str]:

@@ -19,7 +19,10 @@ from prchain.needs import Need, NeedKind
 _ROOTS = ("", "src/", "lib/", "python/")
 """Where packages lie in a repository."""
 _DOTTED = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*){1,8}")
-_PLAIN_BASES = frozenset({"object", "ABC", "Protocol", "Generic", "Exception", "ValueError", "TypeError", "Enum"})
+_PLAIN_BASES = frozenset(
+    {"object", "ABC", "abc.ABC", "Protocol", "Generic", "typing.Protocol", "typing.Generic"}
+    | {"Exception", "ValueError", "TypeError", "Enum", "enum.Enum"}
+)
 """Classes whose members no test of a repository is about."""
 
 
@@ -74,6 +77,20 @@ def _kind(name: str, module: PythonModule | None, changed: Iterable[PythonModule
     """What a name of a module is; where the module has it from elsewhere, what it is in a changed one."""
     found = (it.kinds[name] for it in (module, *changed) if it is not None and name in it.kinds)
     return next(found, "name")
+
+
+def foreign_names(test_patch: Sequence[FilePatch], source_paths: Iterable[str], landed: Reader) -> set[str]:
+    """The names that tests in Python import from modules that no changed file is: those are of other packages, or of
+    the repository as it stands."""
+    changed = {path.removesuffix(".py").removesuffix("/__init__") for path in source_paths}
+    changed |= {path.removeprefix(root) for path in changed for root in _ROOTS if root and path.startswith(root)}
+    found: set[str] = set()
+    for patch in test_patch:
+        tree = parsed(landed(patch.path)) if patch.path.endswith(".py") else None
+        for node in ast.walk(tree) if tree is not None else ():
+            if isinstance(node, ast.Import):
+                found |= {it.asname for it in node.names if it.asname and it.name.replace(".", "/") not in changed}
+    return found
 
 
 def defined_needs(source_paths: Iterable[str], landed: Reader) -> dict[str, Need]:

@@ -10,7 +10,7 @@ from functools import cache
 from chains.needs.asserted_texts import text_needs, texts_held
 from chains.needs.base_names import names_at_base
 from chains.needs.python_source import Reader, Scopes, parsed
-from chains.needs.python_uses import added_lines, defined_needs, python_needs
+from chains.needs.python_uses import added_lines, defined_needs, foreign_names, python_needs
 from chains.needs.used_names import SHORTEST, used_names
 from prchain.git import FilePatch, GitRepository
 from prchain.identifiers import defined_names, is_code_name
@@ -65,7 +65,7 @@ def stage_needs(repository: GitRepository, base: str, landed: str, reference: Re
     defined = defined_needs(paths, at_landed)
     named = [
         replace(defined.get(name) or _by_words(name, reference.source), tests=_uses_of(name, reference.test, at_landed))
-        for name in sorted(used - base_names.defined - seen)
+        for name in sorted(used - base_names.defined - seen - foreign_names(reference.test, paths, at_landed))
     ]
 
     def base_holds(texts: Collection[str]) -> set[str]:

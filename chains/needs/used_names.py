@@ -52,19 +52,28 @@ def used_names(source_patch: Sequence[FilePatch], test_patch: Sequence[FilePatch
         used |= code_identifiers(patch.added, patch.path)
         qualified |= _qualified(lexed.code, patch.path)
         qualified |= {value for value in lexed.strings if value.isidentifier() and is_code_name(value)}
-        own |= definitions(patch.added, patch.path).strong | _assigned(lexed.code)
+        own |= definitions(patch.added, patch.path).strong | _assigned(lexed.code, patch.path)
     needed = (strong & used - own) | ((strong | weak) & qualified)
     return frozenset(name for name in needed if len(name) >= SHORTEST)
 
 
-_ASSIGNED = re.compile(rf"(?m)^[ \t]*(?:(?:const|let|var|val|auto|mut)[ \t]+)*{_NAME}[ \t]*(?::[^=\n]+)?=(?!=)")
+_ASSIGNED = re.compile(rf"(?m)^[ \t]*{_NAME}[ \t]*(?::[^=\n]+)?=(?!=)")
+_DECLARED = re.compile(rf"(?m)^[ \t]*(?:(?:const|let|var|val|auto|mut)[ \t]+)+{_NAME}[ \t]*(?::[^=\n]+)?=(?!=)")
+_DECLARED_IN_GO = re.compile(rf"(?m)^[ \t]*{_NAME}[ \t]*:=")
 _LOOPED = re.compile(rf"\b(?:for|as)[ \t]+{_NAME}\b")
 
 
-def _assigned(code: str) -> set[str]:
-    """Variables of the tests. `name=value` without blanks, on its own line, is a keyword argument."""
+def _assigned(code: str, path: str) -> set[str]:
+    """Variables of the tests. `name=value` without blanks, on its own line, is a keyword argument. Where variables are
+    declared, a mere assignment gives one that is there another value."""
     keywords = set(_QUALIFIED[2].findall(code))
-    return {*_ASSIGNED.findall(code), *_LOOPED.findall(code)} - keywords
+    found = {*_DECLARED.findall(code), *_LOOPED.findall(code)}
+    family = family_of(path)
+    if family in ("python", "hash"):
+        found.update(_ASSIGNED.findall(code))
+    elif family == "go":
+        found.update(_DECLARED_IN_GO.findall(code))
+    return found - keywords
 
 
 def _qualified(code: str, path: str) -> set[str]:

@@ -74,6 +74,7 @@ def names(base: dict[str, str], landed: dict[str, str], test: str, *, old: str =
             "C().close()\n",
             set(),
         ),
+        ({"a.py": ""}, {"a.py": "class C(ssl.C):\n    def f(self): self.log = 1\n"}, "import a\n\na.C().log\n", {"C"}),
         ({"a.py": "class C(B): ...\n"}, {"a.py": "class C(B):\n    def close(self): ...\n"}, "C().close()\n", set()),
     ],
 )

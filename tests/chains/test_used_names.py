@@ -46,6 +46,8 @@ def interface_of(
             ("Node", "limit"),
         ),
         ("a.go", "func Drain(x int) {", "a.Drain(3)", ("Drain",)),
+        ("a.go", "var EnableHooks = false", "\tEnableHooks = true\n", ("EnableHooks",)),
+        ("a.go", "var enabled = false", "\tenabled := true\n\tuse(enabled)\n", ()),
         ("A.java", "    public int drain(int x) {", "pool.drain(3);", ("drain",)),
     ],
 )
