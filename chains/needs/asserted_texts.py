@@ -37,6 +37,12 @@ _ASSERTING = re.compile(
     r"match|contain|have)\w*|equals?|contains|want(?:ed)?|is_err)\b"
 )
 _KEY = re.compile(r"(?=.{4,80}$)-{0,2}[^\W\d_]\w*(?:[-_.:/]+\w+)+=?|--[^\W\d_]\w{2,80}|[A-Z]{4,80}")
+_IMPORTING = re.compile(
+    r"\s*(?:import\b.*?[\"']|export\b.*\bfrom\s*[\"']|\}\s*from\s*[\"'])|.*\b(?:require|import)\(\s*[\"'`]"
+)
+"""A line of JavaScript or Go that names a module."""
+_GO_IMPORTED = re.compile(r"\s*(?:[\w.]+\s+)?[\"`][^\"`\s]+[\"`]\s*(?://.*)?$")
+"""A literal alone on its line without a comma: in Go, part of an import."""
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _CODE = re.compile(r"[;{}]\s*$|^\s*(?:def|class|import|from|return|fn|func|const|let|var)\s+\w|\)\s*->|=>|&&|\|\||::")
 _TABLE = re.compile(r"[│┃|].*[│┃|]|[─━]{3}|\+-{2,}\+|\t.*\t")
@@ -175,6 +181,8 @@ def _expected(patches: Sequence[FilePatch], landed: Reader) -> Iterator[_Expecte
             yield from _python_expected(tree, patch)
             continue
         for line in patch.added:
+            if _IMPORTING.match(line) or (patch.path.endswith(".go") and _GO_IMPORTED.match(line)):
+                continue
             use: _Use = "assertion" if _ASSERTING.search(line) else "key"
             for value in lex([line], patch.path).strings:
                 if _counts(value, use):

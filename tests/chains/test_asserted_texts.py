@@ -87,6 +87,22 @@ def test_other_languages_are_read_by_line() -> None:
 
 
 @pytest.mark.parametrize(
+    ("line", "suffix"),
+    [
+        ('import assert from "node:assert-strict";', "js"),
+        ('} from "node:assert-strict";', "ts"),
+        ('const {equal} = require("node:assert-strict");', "js"),
+        ('\t"node:assert-strict"', "go"),
+        ('\tassert "node:assert-strict" // why', "go"),
+        ('import "node:assert-strict"', "go"),
+    ],
+)
+def test_the_module_that_a_line_imports_is_no_text(line: str, suffix: str) -> None:
+    assert texts('x("node:assert-strict")', line, suffix=suffix) == []
+    assert texts('x("node:assert-strict")', 'assert(x, "node:assert-strict")', suffix=suffix) == ["node:assert-strict"]
+
+
+@pytest.mark.parametrize(
     ("text", "reason"),
     [
         ("word " * 60, "longer than 200 characters"),
