@@ -1,10 +1,15 @@
 """Find what the hidden tests of many stages need, without a model.
 
     python -m research.needs --db FILE --mirrors FOLDER [--repository OWNER/NAME] [--most N] [--out CSV]
+                             [--sheets FOLDER]
 
 Takes chains of one stage (strategy ``single``) that change tests, the newest first, of each repository of the database.
 Prints for each repository how many stages need something, how many of them a name whose word stands somewhere at the
 base, how many need what cannot be told, and the seconds that it took.
+
+`--sheets` writes what a person needs who is to check the verdicts: ten stages that are solvable as agents get them,
+half of them with needs, their query being the messages of their commits with the interface below; and ten whose
+messages alone lack a need. A sheet does not tell which it is; `key.csv` does.
 """
 
 from __future__ import annotations
@@ -27,6 +32,7 @@ from prchain.git import open_mined
 from prchain.needs import names_of, unmet
 from prchain.reference import split
 from prchain.terminal import say, say_table
+from research.needs.sheets import ReadStage, write_sheets
 from sql.outcomes import SELECTED
 from sql.store import Store
 from sql.tables import Chain, ChainStage, Repository, Selection
@@ -38,8 +44,10 @@ from sql.tables import Chain, ChainStage, Repository, Selection
 @click.option("--repository", help="OWNER/NAME; only this one.")
 @click.option("--most", type=int, default=150, show_default=True, metavar="N", help="Stages of a repository.")
 @click.option("--out", type=click.Path(path_type=Path), help="Where a line a need is written.")
-def main(db: str, mirrors: Path, repository: str | None, most: int, out: Path | None) -> None:
+@click.option("--sheets", type=click.Path(file_okay=False, path_type=Path), help="A folder for stages to read.")
+def main(db: str, mirrors: Path, repository: str | None, most: int, out: Path | None, sheets: Path | None) -> None:
     """Find the needs of single stages."""
+    read: list[ReadStage] = []
     lines: list[tuple[str, int, str, str, str, str]] = []
     table = []
     with closing(Store.open(db, create=False)) as store:
@@ -51,10 +59,12 @@ def main(db: str, mirrors: Path, repository: str | None, most: int, out: Path | 
                     reference = split(next(iter(git.patches([(base, landed)], context=CONTEXT))))
                     needs = stage_needs(git, base, landed, reference).needs
                     hidden = git.words_at(base, names_of(needs)) if names_of(needs) else set()
+                    words = git.run("log", "--reverse", "--format=%B", f"{base}..{landed}").strip()
                 except GitError as error:
                     counts["unread"] += 1
                     say(f"{name}#{number}: {error}", err=True)
                     continue
+                read.append(ReadStage(name, str(git.path), number, base, landed, words, needs))
                 counts["stages"] += 1
                 counts["with names"] += any(need.kind != "text" for need in needs)
                 counts["by a word hidden"] += bool(hidden)
@@ -66,6 +76,8 @@ def main(db: str, mirrors: Path, repository: str | None, most: int, out: Path | 
             seconds = time.monotonic() - began
             table.append((name, *(counts[key] for key in _COLUMNS), f"{seconds / max(counts['stages'], 1):.2f}"))
     say_table(("repository", *_COLUMNS, "s a stage"), table)
+    if sheets is not None:
+        write_sheets(read, sheets)
     if out is not None:
         with out.open("w", newline="", encoding="utf-8") as stream:
             writer = csv.writer(stream)

@@ -7,7 +7,9 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
+from prchain.needs import Need
 from research.needs.__main__ import main
+from research.needs.sheets import ReadStage, write_sheets
 from tests.chains.taskworld import mined, shop
 
 
@@ -23,3 +25,20 @@ def test_needs_of_single_stages_are_counted_and_listed(tmp_path: Path) -> None:
         rows = {(row["number"], row["words"]) for row in csv.DictReader(stream)}
     assert ("1", "`round_half_even_cents`: function, src/till/prices.py") in rows
     assert ("2", "`CouponLedger`: class, src/till/coupons.py") in rows
+
+
+def test_sheets_hide_their_verdict_and_the_key_tells_it(tmp_path: Path) -> None:
+    need = Need("function", "round_up", "src/a.py")
+    stages = [
+        ReadStage("o/r", "/m", number, "b1", "b2", f"Message {number}", (need,) if number % 2 else ())
+        for number in range(40)
+    ]
+    write_sheets(stages, tmp_path)
+    with (tmp_path / "key.csv").open(encoding="utf-8", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert sorted(row["verdict"] for row in rows) == ["not solvable"] * 10 + ["solvable"] * 10
+    for row in rows:
+        text = (tmp_path / f"{row['sheet']}.md").read_text(encoding="utf-8")
+        assert "solvable" not in text
+        assert ("round_up" in text) == (row["verdict"] == "solvable" and int(row["number"]) % 2 == 1)
+        assert ("round_up" in row["lacks"]) == (row["verdict"] == "not solvable")
