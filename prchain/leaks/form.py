@@ -19,7 +19,9 @@ _HEADING = re.compile(r"^#{1,6} \S|^\*\*[^*\n]{1,80}\*\*:?$")
 _STEP = re.compile(r"\b[Ss]tep[ -]?(?:\d{1,2}|one|two|three|four)\b")
 _INLINE = re.compile(r"(?<!\w)\(?([1-9]|i{1,3}|iv|[a-d])\)(?=\s)")
 _ORDINAL = re.compile(r"(?i)\b(?:first|second|third|fourth|finally|next|then)(?:ly)?,")
-_URL = re.compile(r"(?i)\b(?:https?|ftp|git|ssh)://\S{1,300}|\bwww\.\w\S{1,300}|\b(?:github|gitlab)\.com/\S{1,300}")
+_URL = re.compile(
+    r"(?i)\b(?:https?|ftp|git|ssh)://[\w\[]\S{0,299}|\bwww\.\w\S{1,300}|\b(?:github|gitlab)\.com/\S{1,300}"
+)
 _HEX = re.compile(r"(?<![\w-])[0-9a-fA-F]{7,40}(?![\w-])")
 _NUMBER = re.compile(
     r"(?i)(?:(?<!\w)#|\bGH-|\bpulls?/|\bissues/|\b(?:PR|MR|pull[ -]request|merge[ -]request|issue|ticket|bug)"

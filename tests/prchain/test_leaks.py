@@ -49,6 +49,11 @@ def test_addresses_leak(text: str) -> None:
     assert leaks(f"See {text} for it.") == {"url"}
 
 
+@pytest.mark.parametrize("text", ["Keys such as http://, https:// and ssh:// count.", "It begins with https://."])
+def test_a_scheme_alone_is_no_address(text: str) -> None:
+    assert leaks(text) == set()
+
+
 @pytest.mark.parametrize(
     "text", ["\n- one\n- two\n", "\n1. one\n2. two\n", "Step 1 is this. Step 2 is that.", "(1) one, (2) two, (3) three"]
 )

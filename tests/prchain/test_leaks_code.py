@@ -338,7 +338,10 @@ SPOKEN = stage_facts(
     1,
     [],
     [patch("src/net/pool.py", "limit = 1")],
-    [patch("tests/test_pool.py", "def test_empty_limit_is_rejected(): ...\ndef test_bad_limit(): ...")],
+    [
+        patch("tests/test_pool.py", "def test_empty_limit_is_rejected(): ...\ndef test_bad_limit(): ..."),
+        patch("src/net/pool_test.go", "func TestLongLivedPoolClosesOnce(t *testing.T) {\n}"),
+    ],
     set(),
 )
 
@@ -357,6 +360,9 @@ def spoken(text: str) -> bool:
         "It is tested that an empty limit is to be rejected.",
         "That an empty limit is rejected will be tested.",
         "One test (Empty Limits Rejected) is new.",
+        'One test is new; once the usual prefix has been taken off, its title is to read "empty limit rejected".',
+        "That runs under the heading long-lived-pool-closes-once, and a test is to be recognised from that.",
+        "A test long lived pool closes once is new.",
     ],
 )
 def test_the_name_of_a_test_told_in_words_leaks(text: str) -> None:
@@ -372,6 +378,7 @@ def test_the_name_of_a_test_told_in_words_leaks(text: str) -> None:
         "Write tests for a bad limit.",
         "Tests for limits that are empty, or rejected, are there.",
         "The tests that are there have to pass as they are on every machine, and an empty limit is rejected.",
+        'The message "limit rejected" is tested in many places of the project, as are other ones that begin like it.',
     ],
 )
 def test_behaviour_that_a_test_is_named_for_may_be_told(text: str) -> None:
