@@ -1,12 +1,14 @@
 """Make the facts of the leak check's table from git mirrors, and score the check on the table.
 
     python -m research.leaks facts --mirrors FOLDER  # FOLDER/github.com/owner/name.git, with the landed commits
+    python -m research.leaks review --db FILE --made TEXT  # asks the model of the settings, purpose `review`
     python -m research.leaks score [--findings]
 
-`tuned.toml`, `seen.toml` and `held_out.toml` hold texts written for the purpose, `disguised_tuned.toml` and
-`disguised_held_out.toml` such as are written to break the check or to be blamed by it; `chains.toml` names the landed
-pull requests that they are about. `facts.json` holds names, paths, numbers, shas and digests of those patches, and no
-code.
+`tuned.toml`, `seen.toml` and `held_out.toml` hold texts written for the purpose, `disguised_tuned.toml`,
+`disguised_held_out.toml` and `reviewed.toml` such as are written to break the check or to be blamed by it;
+`chains.toml` names the landed pull requests that they are about. What the reviewer (`prchain tasks build --review`)
+found in those of `reviewed.toml` is in `reviews.json`. `facts.json` holds names, paths, numbers, shas and digests of
+those patches, and no code.
 Texts and labels were written before the check was run on them. What was changed in the check because of them is at the
 top of each file; the first score on `held_out.toml` and `disguised_held_out.toml` is the measure.
 """
@@ -14,12 +16,25 @@ top of each file; the first score on `held_out.toml` and `disguised_held_out.tom
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
 
 from prchain.leaks.finding import REVIEWED
-from research.leaks.table import FACTS, SPLITS, Score, judge, read_facts, read_texts, read_toml, score, share
+from research.leaks.reviews import SPLIT, read_reviews, score_reviews
+from research.leaks.table import (
+    FACTS,
+    SPLITS,
+    ChainFacts,
+    Score,
+    judge,
+    read_facts,
+    read_texts,
+    read_toml,
+    score,
+    share,
+)
 
 
 @click.group()
@@ -76,6 +91,17 @@ def _is_mentioned(path: str, text: str) -> bool:
     return name in text or f".{name.partition('.')[0]}" in text
 
 
+@main.command()
+@click.option("--db", help="A database with the chains of `reviewed.toml`.")
+@click.option("--made", required=True, metavar="TEXT", help="Which model answers, or how; kept beside the findings.")
+def review(db: str | None, made: str) -> None:
+    """Ask the reviewer for its findings in reviewed.toml, and write reviews.json."""
+    from prchain.settings import Settings
+    from research.leaks.reviews import review_texts, write_reviews
+
+    write_reviews(review_texts(Settings.load(db=db)), made)
+
+
 @main.command(name="score")
 @click.option("--findings", is_flag=True, help="Also print every finding of every text.")
 def score_(findings: bool) -> None:
@@ -89,6 +115,7 @@ def score_(findings: bool) -> None:
         for text in texts if findings else ():
             for finding in judge(text, known):
                 click.echo(f"    {text.id} {finding.severity} {finding.kind} stage {finding.stage}: {finding.evidence}")
+    _print_reviews(known)
 
 
 def _print(result: Score) -> None:
@@ -110,6 +137,24 @@ def _print(result: Score) -> None:
         click.echo(f"  missed: {text.id} {', '.join(text.leaks)}")
     for text, leaks in result.blamed:
         click.echo(f"  blamed: {text.id} {'; '.join(f'{finding.kind} {finding.evidence!r}' for finding in leaks)}")
+
+
+def _print_reviews(known: Mapping[str, ChainFacts]) -> None:
+    texts, (made, reviews) = read_texts(SPLIT), read_reviews()
+    result, refused = score_reviews(texts, reviews), {review.id for review in reviews if review.leaking}
+    checked = score(texts, known)
+    both = refused | {text.id for text in (*checked.caught, *(text for text, _ in checked.blamed))}
+    labelled = {text.id for text in texts if text.leaks}
+    click.echo(f"{SPLIT}, by the reviewer: {made}")
+    click.echo(f"  precision {share(*result.precision)}")
+    click.echo(f"  recall of what is its part {share(*result.recall)}")
+    click.echo(f"  clean ones let pass {share(*result.cleared)}, {result.warned} of them with a warning")
+    click.echo(f"{SPLIT}, by check and reviewer together")
+    click.echo(f"  precision {share(len(both & labelled), len(both))}")
+    click.echo(f"  recall    {share(len(both & labelled), len(labelled))}")
+    for text in texts:
+        if bool(text.leaks) != (text.id in both):
+            click.echo(f"  {'missed' if text.leaks else 'blamed'}: {text.id} {', '.join(text.leaks)}")
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from prchain.leaks import Finding, Kind, StageFacts, check
 from prchain.shares import wilson
 
 FOLDER = Path(__file__).parent
-SPLITS = ("tuned", "seen", "held_out", "disguised_tuned", "disguised_held_out")
+SPLITS = ("tuned", "seen", "held_out", "disguised_tuned", "disguised_held_out", "reviewed")
 FACTS = FOLDER / "facts.json"
 
 
