@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -229,6 +230,62 @@ def list_chains(
     rows.sort(key=lambda row: row["id"])
     rows.sort(key=lambda row: row[sort], reverse=descending)
     present(as_json, rows[:limit], print_chains, rows[:limit], len(rows))
+
+
+@chains.command()
+@click.argument("repository", metavar="OWNER/NAME[#N]")
+@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="Only the strongest N pairs.")
+@click.option(
+    "--min-lines", type=click.IntRange(min=0), default=1, show_default=True, help="Only pairs of so many changed lines."
+)
+@click.option("--uncited", is_flag=True, help="Only pairs of which neither cites the other.")
+@click.option("--diff", "with_lines", is_flag=True, help="Print the lines, too.")
+@db_option
+@json_option
+def lineage(
+    repository: str, limit: int, min_lines: int, uncited: bool, with_lines: bool, db: str | None, as_json: bool
+) -> None:
+    """Find and print whose code each landed pull request changes; of one pull request with #N.
+
+    The history is walked once; later calls walk what was mined since. A changed line is one of source or tests that is
+    code and that the later pull request does not only move.
+
+    \b
+    Example:
+      prchain chains lineage pallets/click
+      prchain chains lineage 'pallets/click#2622' --diff
+    """
+    from chains.lineage.pages import pairs_with_lines, traced_page
+    from chains.lineage.report import print_changed_lines, print_lineage, print_trace
+
+    name, mark, number = repository.partition("#")
+    if mark and not re.fullmatch(r"\d{1,9}", number):
+        raise UsageError(
+            f"{repository!r} is not OWNER/NAME or OWNER/NAME#N; quote it, a shell may take # for a comment"
+        )
+    settings = Settings.load(db=db)
+    with (
+        closing(Store.open(settings.db, create=False)) as store,
+        open_progress(secrets=settings.secrets) as progress,
+    ):
+        report, page = traced_page(
+            store,
+            name,
+            settings.mirrors_dir,
+            progress,
+            number=int(number) if mark else None,
+            fewest=min_lines,
+            uncited=uncited,
+        )
+        shown = pairs_with_lines(store, page, limit, settings.mirrors_dir) if with_lines else []
+    page["pairs"] = page["pairs"][:limit] if as_json else page["pairs"]
+    if as_json:
+        present(True, page, print_trace, report)
+        return
+    print_trace(report)
+    print_lineage(page, limit)
+    for pair, lines in shown:
+        print_changed_lines(pair, lines)
 
 
 @chains.command()

@@ -21,6 +21,7 @@ from sql.tables import (
     GraphRow,
     Landing,
     LandingFile,
+    Lineage,
     MineRun,
     PullRequest,
     PullRequestCommit,
@@ -177,6 +178,7 @@ def find_pull_request(store: Store, repository: str, number: int) -> dict[str, A
             raise UsageError(f"{repository} has no pull request #{number}; it may be an issue")
         cites = ("target", "relation", "field", "syntax", "snippet", "counted", "reason", "confidence")
         cited = ("source", *cites[1:])
+        changed = ("real_lines", "source_lines", "moved_lines", "inserted_lines")
         return {
             "repository": names[repository_id],
             **dict(zip(columns, rows[0], strict=True)),
@@ -186,6 +188,8 @@ def find_pull_request(store: Store, repository: str, number: int) -> dict[str, A
             "closes": _dicts(tx, ClosingReference, ("issue_repository", "issue_number"), **key),
             "cites": _dicts(tx, Citation, cites, repository_id=repository_id, source=number),
             "cited_by": _dicts(tx, Citation, cited, repository_id=repository_id, target=number),
+            "changes": _dicts(tx, Lineage, ("earlier", *changed), repository_id=repository_id, later=number),
+            "changed_by": _dicts(tx, Lineage, ("later", *changed), repository_id=repository_id, earlier=number),
         }
 
 
@@ -246,6 +250,8 @@ def print_pull_request(page: dict[str, Any]) -> None:
         say_facts({"closes": f"{issue['issue_repository']}#{issue['issue_number']}"})
     _print_citations("cites", page["cites"], "target")
     _print_citations("cited by", page["cited_by"], "source")
+    _print_lineage("changes lines of", page["changes"], "earlier")
+    _print_lineage("lines changed by", page["changed_by"], "later")
 
 
 _SHOWN = 20
@@ -256,6 +262,19 @@ def _file_words(file: dict[str, Any]) -> str:
     moved = f" (from {file['old_path']})" if file["old_path"] else ""
     counts = f"  +{file['additions']} -{file['deletions']}" if file["additions"] is not None else ""
     return f"{file['status']} {file['path']}{moved}{counts}"
+
+
+def _print_lineage(title: str, pairs: list[dict[str, Any]], other: str) -> None:
+    """Those that `prchain chains lineage` has found; nothing where it has not run."""
+    strongest = sorted(pairs, key=lambda pair: (-pair["real_lines"], -pair["inserted_lines"], pair[other]))
+    if strongest:
+        say_facts({title: counted(len(strongest), "pull request")})
+    say_some([_lineage_words(pair, other) for pair in strongest], _SHOWN)
+
+
+def _lineage_words(pair: dict[str, Any], other: str) -> str:
+    inserted = f", {pair['inserted_lines']:,} put beside" if pair["inserted_lines"] else ""
+    return f"#{pair[other]}  {counted(pair['real_lines'], 'line')} changed{inserted}"
 
 
 def _print_citations(title: str, citations: list[dict[str, Any]], other: str) -> None:

@@ -164,6 +164,15 @@ def definitions(lines: Iterable[str], path: str) -> Definitions:
     return Definitions(frozenset(strong), frozenset(weak - strong - NO_NAMES))
 
 
+def bare_definitions(text: str, family: str) -> list[str]:
+    """The functions, classes, constants and the like that code defines, each as often as it stands there.
+
+    For histories of millions of lines: strings and comments are not taken out first.
+    """
+    found = [name for pattern in _STRONG_RES[family] for name in pattern.findall(text)]
+    return [name for name in found if name not in NO_NAMES]
+
+
 def defined_names(lines: Iterable[str], path: str) -> set[str]:
     """Every name that lines of code define: functions, classes, constants, parameters, attributes, exported symbols."""
     found = definitions(lines, path)

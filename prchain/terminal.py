@@ -142,8 +142,9 @@ def table_lines(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, width:
 
 
 def counted(count: int, noun: str) -> str:
-    """A number with its noun, in the singular or the plural: ``1 chain``, ``1,204 chains``, ``2 repositories``."""
-    return f"{count:,} {noun if count == 1 else re.sub('(?<=[^aeiou])y$', 'ie', noun) + 's'}"
+    """A number with its noun, in the singular or the plural: ``1 chain``, ``2 repositories``, ``3 branches``."""
+    plural = re.sub("(?<=[^aeiou])y$", "ie", re.sub("(?<=[cs]h)$", "e", noun)) + "s"
+    return f"{count:,} {noun if count == 1 else plural}"
 
 
 def tally(counts: Mapping[str, int]) -> str:

@@ -127,16 +127,16 @@ def _file(lines: _Lines) -> FilePatch:
         lines.take()
         text = line.rstrip(b"\n")
         if text.startswith((b"rename from ", b"copy from ")):
-            old = _unquote(text.split(b" from ", 1)[1])
+            old = quoted_path(text.split(b" from ", 1)[1])
         elif text.startswith((b"rename to ", b"copy to ")):
-            new = _unquote(text.split(b" to ", 1)[1])
+            new = quoted_path(text.split(b" to ", 1)[1])
         elif text.startswith(b"+++ ") and text != b"+++ /dev/null":
-            new = new or _side(text[4:])
+            new = new or side_path(text[4:])
         elif text.startswith(b"--- ") and text != b"--- /dev/null":
-            old = old or _side(text[4:])
+            old = old or side_path(text[4:])
         binary = binary or text.startswith((b"Binary files ", b"GIT binary patch"))
         status = next((mark for words, mark in _STATUS.items() if text.startswith(words)), status)
-    path = new or old or _shared_path(both_paths)
+    path = new or old or shared_path(both_paths)
     return FilePatch(path_text(path), path_text(old) if status in "RC" and old else None, status, binary, tuple(hunks))
 
 
@@ -185,19 +185,19 @@ def _hunk(header: bytes, lines: _Lines) -> Hunk:
     return Hunk(old_start, old_count, new_start, new_count, section, tuple(content))
 
 
-def _side(name: bytes) -> bytes:
+def side_path(name: bytes) -> bytes:
     """The path of a ``---`` or ``+++`` line: without its prefix, and without the tab that git puts after a blank."""
-    return _unquote(name.removesuffix(b"\t"))[2:]
+    return quoted_path(name.removesuffix(b"\t"))[2:]
 
 
-def _shared_path(both_paths: bytes) -> bytes:
+def shared_path(both_paths: bytes) -> bytes:
     """The path of ``a/PATH b/PATH``, where both are the same: the only case in which no other line names it."""
     if both_paths.startswith(b'"'):
-        return _unquote(both_paths[: len(both_paths) // 2])[2:]
+        return quoted_path(both_paths[: len(both_paths) // 2])[2:]
     return both_paths[: len(both_paths) // 2][2:]
 
 
-def _unquote(name: bytes) -> bytes:
+def quoted_path(name: bytes) -> bytes:
     if not name.startswith(b'"'):
         return name
 

@@ -118,7 +118,7 @@ class GitStream:
         self._environment = environment
         self._fine = fine
         self._command = ["git", *SAFE_CONFIG, *arguments]
-        self._verb = arguments[0]
+        self._verb = next((word for word in arguments if word[0] != "-" and "=" not in word), "")
         self._git = git
         self._input = feed
         if feed is None and lines is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import pairwise
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from prchain.errors import GitError, IncompleteRepository, NotARepository, ShallowRepository
+from prchain.git.line_changes import FileLines, read_line_changes
 from prchain.git.output import (
     LineCount,
     RawChange,
@@ -28,6 +30,8 @@ _ARGUMENTS = 1000
 """How many paths are handed to one git process as arguments; the system bounds their total length."""
 
 
+_BLAMED = re.compile(rb"([0-9a-f]{40}(?:[0-9a-f]{24})?) \d+ \d+(?: \d+)?\n")
+"""The line before each line of a file, as `git blame --porcelain` prints it; those of the file begin with a tab."""
 _SNIFFED = 8000
 """Bytes in which a NUL makes a file binary, as for git."""
 
@@ -41,14 +45,26 @@ _FUNCTIONS = (
 )
 """Settings under which `--function-context` knows where functions begin."""
 
+_INDENTED_FUNCTIONS = (
+    "-c",
+    r"diff.python.xfuncname=^([ \t]*(class|(async[ \t]+)?def)[ \t].*)$",
+    "-c",
+    r"diff.rust.xfuncname=^([ \t]*(pub(\([^)]+\))?[ \t]+)?((async|const|unsafe|extern([ \t]+\"[^\"]+\")?)[ \t]+)*"
+    r"(struct|enum|union|mod|trait|fn|impl|macro_rules!)[< \t]+[^;]*)$",
+)
+"""Settings under which hunks name the function around them with its indentation, which git's own patterns drop."""
+
 
 class GitRepository:
     """A git repository, bare or not, that is only read."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._git = git_module().Git(str(path))
-        self._environment = {**ENVIRONMENT, **NO_TRANSPORT, **only(path)}
+        # Git reads .gitattributes from the folder that it runs in, else from the index; a checkout's must not count.
+        inside = Path(only(path)["GIT_DIR"])
+        self._git = git_module().Git(str(inside if inside.is_dir() else path))
+        no_index = {"GIT_INDEX_FILE": str(inside / "no-index")}
+        self._environment = {**ENVIRONMENT, **NO_TRANSPORT, **only(path), **no_index}
 
     @classmethod
     def open(cls, path: Path) -> GitRepository:
@@ -170,6 +186,56 @@ class GitRepository:
         )
         with self.stream(*arguments, lines=(f"{new} {old}" for old, new in pair_list)) as output:
             yield from read_patches(output, [new for _, new in pair_list])
+
+    def line_changes(self, steps: Iterable[tuple[str, str | None]]) -> Iterator[tuple[str, list[FileLines]]]:
+        """For each (commit, parent), in order, the lines that it changes; without a parent it brings all its files.
+
+        Renames are followed; one git process for all of them; hunks name the function around them, by explicit
+        attributes, whatever the repository's own say. Raises `IncompleteRepository` where a blob is missing.
+        """
+        arguments = (
+            *_FUNCTIONS,
+            *_INDENTED_FUNCTIONS,
+            "diff-tree",
+            "--stdin",
+            "--root",
+            "-r",
+            "-m",
+            "--always",
+            "-p",
+            "-M",
+            "-U0",
+            "--full-index",
+            "--src-prefix=a/",
+            "--dst-prefix=b/",
+            *_PLAIN_DIFF,
+        )
+        lines = (f"{commit} {parent}" if parent else commit for commit, parent in steps)
+        with self.stream(*arguments, lines=lines) as output:
+            yield from read_line_changes(output)
+
+    def blame(self, commit: str, path: bytes, ranges: Iterable[tuple[int, int]] = ()) -> list[str]:
+        """The first-parent commit that each line of a file is from, of all lines or of ranges (first line, count).
+
+        The ranges are in order and do not meet. Raises `IncompleteRepository` where a blob is missing.
+        """
+        limits = (f"-L{start},+{count}" for start, count in ranges)
+        name = os.fsdecode(path)
+        arguments = ("blame", "--first-parent", "--root", "-s", "-l", "--porcelain", *limits, commit, "--", name)
+        with self.stream(*arguments) as output:
+            return [match[1].decode() for line in output if (match := _BLAMED.match(line))]
+
+    def branches_with(self, commit: str, branches: Iterable[str]) -> set[str]:
+        """Those of some branches, without ``refs/heads/``, whose history has a commit."""
+        refs = [f"refs/heads/{branch}" for branch in branches]
+        names = self.run("for-each-ref", f"--contains={commit}", "--format=%(refname)", *refs) if refs else ""
+        return {name.removeprefix("refs/heads/") for name in names.split("\n") if name}
+
+    def missing_blobs(self, tips: Iterable[str]) -> set[str]:
+        """The objects that the first-parent histories of some commits need and the repository lacks."""
+        arguments = ("rev-list", "--objects", "--missing=print", "--first-parent", "--stdin")
+        with self.stream(*arguments, lines=tips) as output:
+            return {line[1:].split()[0].decode() for line in output if line.startswith(b"?")}
 
     def patch_text(self, old: str, new: str, paths: Sequence[str] = (), *, functions: bool = False) -> bytes:
         """The patch from `old` to `new` as git prints it, applicable and whole; of `paths` only, where some are given.

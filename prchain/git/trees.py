@@ -107,8 +107,11 @@ class TreeStore(GitRepository):
                 store.run("config", "core.bare", "true")
             _write(path / "info" / "attributes", RAW_ATTRIBUTES)
             if behind:
-                folders = (_objects_of(git_repository) for git_repository in behind)
-                _write(path / "objects" / "info" / "alternates", "".join(f"{_quoted(folder)}\n" for folder in folders))
+                folders = (objects_of(git_repository) for git_repository in behind)
+                _write(
+                    path / "objects" / "info" / "alternates",
+                    "".join(f"{alternate_line(folder)}\n" for folder in folders),
+                )
         store._digest = store.run("rev-parse", "--show-object-format").strip()
         if formats and formats != {store._digest}:
             raise GitError(f"{path} has another object format than the repository it is to borrow from")
@@ -301,7 +304,8 @@ def _content(output: IO[bytes], name: str) -> bytes:
     return content
 
 
-def _objects_of(repository: GitRepository) -> Path:
+def objects_of(repository: GitRepository) -> Path:
+    """The folder of a repository's objects."""
     objects_path = repository.run("rev-parse", "--git-path", "objects").removesuffix("\n")
     return (repository.path / objects_path).resolve()
 
@@ -315,7 +319,8 @@ def _configured(config: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _quoted(path: Path) -> str:
+def alternate_line(path: Path) -> str:
+    """A folder of objects as ``objects/info/alternates`` names it; quoted, since it may hold any character."""
     escaped = str(path).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'
 

@@ -9,8 +9,8 @@ Conventions:
 - A time is text, UTC, ISO 8601 with seconds: ``2024-05-01T12:30:00Z``. It sorts as it reads, on every database.
 - A text column never holds NUL or a lone surrogate (`prchain.scrub.clean_text`); PostgreSQL refuses both.
 - A path is UTF-8; bytes that are not are written as ``\\xNN``.
-- ``landed_pull_requests`` and ``citation_edges`` are views made by the migrations. Their columns are a promise to
-  users.
+- ``landed_pull_requests``, ``citation_edges`` and ``lineage_edges`` are views made by the migrations. Their columns are
+  a promise to users.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from sql.tables.curated import (
     GraphRow,
 )
 from sql.tables.guided import PrmFinding, PrmWindow
+from sql.tables.lined import Lineage, LineageLanding, LineageWalk
 from sql.tables.mined import (
     ArchivedPage,
     Citation,
@@ -73,6 +74,9 @@ __all__ = [
     "Label",
     "Landing",
     "LandingFile",
+    "Lineage",
+    "LineageLanding",
+    "LineageWalk",
     "LlmCall",
     "MineRun",
     "PrmFinding",

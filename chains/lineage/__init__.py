@@ -1,0 +1,1 @@
+"""Lineage: which earlier pull request's lines a later one changes."""

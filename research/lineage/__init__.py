@@ -1,0 +1,1 @@
+"""How right and how fast lineage is, on real repositories."""
