@@ -16,9 +16,9 @@ from sqlalchemy import Column, ForeignKeyConstraint, Table, UniqueConstraint
 from sqlalchemy import types as kinds
 
 import sql.tables as all_tables
-from sql.tables import Base, asked, chained, curated, guided, mined, proved, rolled
+from sql.tables import Base, asked, chained, curated, guided, lined, mined, proved, rolled
 
-MODULES = (mined, chained, proved, rolled, curated, guided, asked)
+MODULES = (mined, lined, chained, proved, rolled, curated, guided, asked)
 """In the order in which the data flows."""
 
 _WIDTH = 120
@@ -27,7 +27,7 @@ _HEAD = """\
 # Tables
 
 What `python -m research.tables_page` prints of `sql/tables/`; change the words there. `prchain sql --query
-"SELECT ..."` reads the database, and [mining](mining.md#views-and-queries) tells of the two views whose columns stay.
+"SELECT ..."` reads the database, and [mining](mining.md#views-and-queries) tells of the three views whose columns stay.
 """
 
 _KINDS = (

@@ -8,6 +8,7 @@ from dataclasses import fields
 import pytest
 
 from chains import outcomes as of_chains
+from chains.lineage.outcomes import LINEAGE_OUTCOMES
 from chains.stages.filters import OUTCOMES as FILTERS
 from chains.tasks import model as of_tasks
 from environments.images import build_run, provide
@@ -36,6 +37,7 @@ NAMES_IN_CODE = {
     "Runs": {DEFECT, TAKEN},
     "Pull requests": set(OF_PULL_REQUESTS),
     "Landed pull requests, when chains are chosen": {"chained", "frozen", "unlinked", "not_chosen", *FILTERS},
+    "Lineage": set(LINEAGE_OUTCOMES),
     "Pairs and chains": names_of(of_chains) - {"chained", "frozen", "unlinked", "not_chosen"},
     "Tasks": names_of(of_tasks) | of_tasks.FINAL | of_tasks.SKIPPED,
     "Images": {build_run.BUILT, build_run.CACHED, provide.BUILT, "no_recipe", "build_failed"},
