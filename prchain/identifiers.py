@@ -78,6 +78,7 @@ _WEAK = {
     "hash": (r"^[ \t]*(\w+)[ \t]*[:=]",),
 }
 _STRONG_RES = {family: [re.compile(p, re.M) for p in patterns] for family, patterns in _STRONG.items()}
+_ANY_STRONG = {family: re.compile("|".join(patterns), re.M) for family, patterns in _STRONG.items()}
 _WEAK_RES = {family: [re.compile(p, re.M) for p in patterns] for family, patterns in _WEAK.items()}
 _PYTHON_DEF = re.compile(r"\bdef[ \t]+\w+[ \t]*\(")
 _PARAMETER = re.compile(r"(?:^|,)\s*\*{0,2}([^\W\d]\w*)")
@@ -169,7 +170,7 @@ def bare_definitions(text: str, family: str) -> list[str]:
 
     For histories of millions of lines: strings and comments are not taken out first.
     """
-    found = [name for pattern in _STRONG_RES[family] for name in pattern.findall(text)]
+    found = [str(match[match.lastindex or 0]) for match in _ANY_STRONG[family].finditer(text)]
     return [name for name in found if name not in NO_NAMES]
 
 

@@ -19,8 +19,8 @@ from prchain.kinds import FileKind
 SWEEPING = 50
 """A landing that changes lines of more pull requests than this builds on none of them."""
 
-_NAME = re.compile(r"\b[^\W\d]\w{3,}")
-_CALLED = re.compile(r"\b([^\W\d]\w{3,})\(")
+_NAME = re.compile(r"\b[^\W\d]\w{3,}\b")
+_USED = re.compile(r"\b([^\W\d]\w{3,})\b(\(?)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +88,9 @@ class LandingCollector:
         self._added: Counter[bytes] = Counter()
         self._removed_lines = 0
         self._added_lines = 0
-        self._uses: list[tuple[set[str], bool]] = []
-        """Names in added lines, and whether inside a function."""
-        self._old_names: set[str] = set()
+        self._uses: dict[tuple[str, int], bool] = {}
+        """Name and introducer of each name that is used, and whether inside a function."""
+        self._removed_code: list[bytes] = []
 
     def add(self, hunks: Sequence[OwnedHunk], definitions: DefinitionOwners) -> None:
         """Take the hunks of a commit; `definitions` are those before it."""
@@ -123,21 +123,15 @@ class LandingCollector:
             introducer = definitions.in_file(path, function)
             if introducer is not None and self._is_other(introducer):
                 self._pairs[introducer].functions.add(function)
-        if hunk.removed:
-            self._old_names.update(_NAME.findall(text_of(hunk.removed)))
+        self._removed_code += hunk.removed
         if real_added:
             self._add_uses(real_added, definitions, function is not None)
 
     def _add_uses(self, lines: Sequence[bytes], definitions: DefinitionOwners, is_inside: bool) -> None:
-        text = text_of(lines)
-        called = set(_CALLED.findall(text))
-        used = {name for name in set(_NAME.findall(text)) if name in called or is_code_name(name)}
-        for name in used:
+        for name, call in set(_USED.findall(text_of(lines))):
             owner = definitions.anywhere(name)
-            if owner is not None and self._is_other(owner):
-                pair = self._pairs[owner]
-                pair.names.add(name)
-                pair.is_inside |= is_inside and name not in self._old_names
+            if owner is not None and self._is_other(owner) and (call or is_code_name(name)):
+                self._uses[name, owner] = self._uses.get((name, owner), False) or is_inside
 
     def _is_other(self, owner: int) -> bool:
         return owner > 0 and owner != self.number
@@ -170,20 +164,25 @@ class LandingCollector:
         )
 
     def _stored(self) -> dict[int, LineageEvidence]:
-        found = {}
-        for owner, pair in sorted(self._pairs.items()):
-            names = pair.names - self._old_names
-            if pair.real or (pair.is_inside and (pair.inserted or names)):
-                found[owner] = LineageEvidence(
-                    pair.removed,
-                    pair.real,
-                    pair.source,
-                    pair.moved,
-                    pair.inserted,
-                    tuple(sorted(pair.functions)),
-                    tuple(sorted(names)),
-                )
-        return found
+        if self._uses:
+            old_names = set(_NAME.findall(text_of(self._removed_code)))
+            for (name, owner), is_inside in self._uses.items():
+                if name not in old_names:
+                    self._pairs[owner].names.add(name)
+                    self._pairs[owner].is_inside |= is_inside
+        return {
+            owner: LineageEvidence(
+                pair.removed,
+                pair.real,
+                pair.source,
+                pair.moved,
+                pair.inserted,
+                tuple(sorted(pair.functions)),
+                tuple(sorted(pair.names)),
+            )
+            for owner, pair in sorted(self._pairs.items())
+            if pair.real or (pair.is_inside and (pair.inserted or pair.names))
+        }
 
 
 def _function_around(owned: OwnedHunk, family: str | None) -> str | None:
