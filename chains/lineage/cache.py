@@ -51,7 +51,9 @@ def save(path: Path, cached: CachedWalk) -> None:
             _text(name): owned.setdefault(id(names), (len(owned), names))[0]
             for name, names in state.definitions.files.items()
         }
-        states.append({"tip": tip, "unread": state.lines.unread, "files": files, "definitions": definitions})
+        states.append(
+            {"tip": tip, "unread": sorted(map(_text, state.lines.unread)), "files": files, "definitions": definitions}
+        )
     header = {
         "version": VERSION,
         "key": cached.key,
@@ -108,7 +110,7 @@ def load(path: Path) -> CachedWalk | None:
 def _state(state: Mapping[str, Any], arrays: list[array[int]], owned: list[Owned]) -> WalkState:
     lines = {_bytes(name): None if place is None else arrays[place] for name, place in state["files"].items()}
     definitions = {_bytes(name): owned[place] for name, place in state["definitions"].items()}
-    return WalkState(LineOwners(lines, state["unread"]), DefinitionOwners.of(definitions))
+    return WalkState(LineOwners(lines, set(map(_bytes, state["unread"]))), DefinitionOwners.of(definitions))
 
 
 def _text(name: bytes) -> str:

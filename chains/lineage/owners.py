@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from prchain.git.line_changes import FileLines, LineHunk
@@ -36,8 +36,8 @@ class LineOwners:
     """The owners of a tree's lines. A file whose content was missing, or is binary, has no array."""
 
     files: dict[bytes, array[int] | None]
-    unread: int = 0
-    """How often a file's content could not be read where it changed."""
+    unread: set[bytes] = field(default_factory=set)
+    """Text files that changed while the content before was not there to be read."""
 
     @classmethod
     def empty(cls) -> LineOwners:
@@ -46,7 +46,7 @@ class LineOwners:
 
     def fork(self) -> LineOwners:
         """The same state, for another branch. No array is ever changed in place, so both may go on."""
-        return LineOwners(dict(self.files), self.unread)
+        return LineOwners(dict(self.files), set(self.unread))
 
     def apply(self, owner: int, files: Iterable[FileLines], missing: frozenset[bytes] = frozenset()) -> list[OwnedHunk]:
         """Let a commit of an owner change the lines. `missing` are blobs that stand in as empty ones.
@@ -56,18 +56,22 @@ class LineOwners:
         found: list[OwnedHunk] = []
         after: dict[bytes, array[int] | None] = {}
         gone: list[bytes] = []
+        unread: set[bytes] = set()
         for file in files:
             known = self.files.get(file.old_path) if file.old_path is not None else array(ARRAY_TYPE)
             if file.old_path is not None and file.old_path != file.new_path:
                 gone.append(file.old_path)
             result, hunks = _changed(known, owner, file, missing)
             found += hunks
-            self.unread += result is None and not file.binary and not file.submodule and file.new_path is not None
             if file.new_path is not None:
                 after[file.new_path] = result
+                if result is None and (file.hunks or file.old_path in self.unread):
+                    unread.add(file.new_path)
         for path in gone:
             self.files.pop(path, None)
         self.files.update(after)
+        self.unread.difference_update(gone, after)
+        self.unread |= unread
         return found
 
 

@@ -116,8 +116,8 @@ class Tracer:
 
     @property
     def unread(self) -> int:
-        """How often a text file was left without owners."""
-        return sum(self.finished.states[tip].lines.unread for tip in self.tips)
+        """How many text files at the newest landing are without owners."""
+        return len(self.finished.states[self.tips[0]].lines.unread) if self.tips else 0
 
     def save(self, key: str) -> None:
         """Write the state that the next walk begins with; without room for it that one begins at the roots."""

@@ -20,7 +20,7 @@ from chains.lineage.walk import Walk
 from prchain.errors import GitError
 from prchain.git import GitRepository, open_mined
 from prchain.git.standins import StandInRepository
-from prchain.progress import open_progress
+from prchain.progress import ProgressTask, open_progress
 from prchain.terminal import say, say_table
 from sql.store import Store
 
@@ -54,8 +54,8 @@ def blame(names: tuple[str, ...], db: str, mirrors: Path, landings: int, lines: 
                     counts,
                 )
             table.append((mined.full_name, *row))
-    say_table(("repository", "landings", "files", "renamed", "lines", "same"), table)
-    total, same = sum(row[4] for row in table), sum(row[5] for row in table)
+    say_table(("repository", "landings", "rebased", "other branch", "files", "renamed", "lines", "same"), table)
+    total, same = sum(row[6] for row in table), sum(row[7] for row in table)
     say(f"{total:,} lines at {sum(row[1] for row in table)} landings: {same:,} as git blame says")
     for kind, count in counts.most_common():
         say(f"  {count:>8,} {kind}")
@@ -66,12 +66,12 @@ def _compare(
     repository: GitRepository,
     ranges: Sequence[LandedRange],
     folder: Path,
-    task: object,
+    task: ProgressTask,
     wanted: tuple[int, int],
     chance: random.Random,
     counts: Counter[str],
-) -> tuple[int, int, int, int, int]:
-    tracer = Tracer(repository, folder, ranges, task)  # type: ignore[arg-type]
+) -> tuple[int, int, int, int, int, int, int]:
+    tracer = Tracer(repository, folder, ranges, task)
     chosen = _drawn(tracer, wanted[0], chance)
     tracer.kept = frozenset(chosen)
     tracer.begin(None, ())
@@ -102,13 +102,17 @@ def _compare(
                 if ours == UNKNOWN:
                     counts["unknown: the file was missing, or binary, before"] += count
                 elif ours != theirs:
-                    counts[f"#{ours} here, #{theirs} by blame: {mined.full_name} {landed[:12]} {path.decode()}"] += (
-                        count
-                    )
+                    counts[_kind(reader, landed, path)] += count
+                    what = f"{mined.full_name} {landed[:12]} {path.decode()}"
+                    say(f"{what}: {count:,} lines of #{ours}, of #{theirs} by blame", err=True)
             share -= len(blamed)
             if share <= 0:
                 break
-    return len(chosen), files, renamed, total, same
+    sizes = Counter(tracer.landings.owners.values())
+    landings = [tracer.landings.ends[sha] for sha in chosen]
+    several = sum(sizes[landing.number] > 1 for landing in landings)
+    elsewhere = sum(landing.branch != ranges[0].branch for landing in landings)
+    return len(chosen), several, elsewhere, files, renamed, total, same
 
 
 def _drawn(tracer: Tracer, count: int, chance: random.Random) -> list[str]:

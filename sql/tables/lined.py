@@ -24,7 +24,8 @@ class LineageWalk(Base):
     missing_blobs: Mapped[int]
     """Files' contents that the repository lacks; they were taken for empty."""
     unread: Mapped[int]
-    """How often a text file was left without owners, because it or what was there before could not be read."""
+    """Text files at the newest landing of the first branch whose lines have no known owners, because what was there
+    before could not be read."""
 
 
 class LineageLanding(Base):

@@ -128,7 +128,7 @@ def test_a_hunk_that_does_not_fit_leaves_the_file_without_owners() -> None:
     state.apply(1, [change(added="a", old=None)])
     state.apply(2, [change(removed="a\nb\nc", added="x")])
     assert state.files[b"a.py"] is None
-    assert state.unread == 1
+    assert state.unread == {b"a.py"}
 
 
 def test_a_patch_id_ignores_places_and_white_space_and_nothing_else() -> None:

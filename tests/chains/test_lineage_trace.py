@@ -347,6 +347,14 @@ def test_a_missing_file_is_unknown_until_it_is_read_whole_and_the_walk_goes_on(t
         assert (6, 5) in pairs(store)
 
 
+def test_a_repository_without_landings_has_no_lineage(tmp_path: Path) -> None:
+    shop = Shop(tmp_path)
+    shop.pull(1, shop.commit(None, {"a.py": "x = 1\n"}, "proposed", parents=[shop.refs["refs/heads/main"]]))
+    with mined(tmp_path, shop) as store:
+        report = traced(store, tmp_path)
+        assert (report.landed, report.walked_commits, pairs(store)) == (0, 0, {})
+
+
 def test_a_partial_clone_is_refused_in_one_line(tmp_path: Path) -> None:
     shop = grown(tmp_path)
     with mined(tmp_path, shop) as store:
