@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
 from pathlib import Path
 
 from chains import outcomes
-from chains.chain_rows import ChainWriter, FrozenChain, frozen_chains, lock
+from chains.chain_rows import ChainWriter, FrozenChains, frozen_chains, lock
 from chains.choice.select import Chain as Numbers
 from chains.choice.select import choose_chains, choose_single, choose_temporal
 from chains.edges.graph import build_graph
+from chains.edges.pairs import join_pairs, read_changed_code
 from chains.history import MinedRepository, read_citations, read_landed, repositories, text_lengths
+from chains.lineage.trace import trace
 from chains.options import BuildOptions, BuildReport
 from chains.stages.candidates import Examiner
 from chains.survey import Survey
-from prchain.errors import PrchainError
+from prchain.errors import GitError, IncompleteRepository, PrchainError, ShallowRepository
 from prchain.git import open_mined
 from prchain.progress import Progress, ProgressTask
 from prchain.terminal import counted
@@ -48,39 +49,62 @@ class ChainBuilder:
         return report
 
     def _chains_of(self, mined: MinedRepository, task: ProgressTask) -> BuildReport:
-        with self._store.reading() as tx:
-            landed = read_landed(tx, mined.id)
-            citations = read_citations(tx, mined.id)
-            lengths = text_lengths(tx, mined.id)
-        repository = open_mined(mined.location, self._mirrors, mined.host, mined.full_name)
-        examiner = Examiner(mined, repository, self._options.filters, self._options.benchmarks, lengths, task.advance)
-        pairs = {
-            pair: pair_citations
-            for pair, pair_citations in citations.items()
-            if pair[0] in landed and pair[1] in landed
-        }
-        survey = Survey(repository, landed, pairs, examiner, task)
-        if self._options.strategy == "reference":
-            survey.look_at({number for pair in pairs for number in pair}, with_footprints=True)
-            survey.link(self._options.floor)
-        else:
-            survey.look_at(set(landed), with_footprints=False)
+        survey, unread = self.survey(mined, task)
         task.update(note="choosing")
         # What is frozen is read where the chains are written: a task may have been made of one meanwhile.
         with self._store.transaction() as tx:
             lock(tx, mined.id)
-            frozen = {} if self._options.reselect else frozen_chains(tx, mined.id, self._options.strategy)
+            frozen = frozen_chains(tx, mined.id, self._options)
             chosen = self._choose(survey, frozen)
-            return ChainWriter(tx, mined, self._options, survey, frozen).write(chosen)
+            report = ChainWriter(tx, mined, self._options, survey, frozen).write(chosen)
+        report.lineage_error = unread
+        return report
 
-    def _choose(self, survey: Survey, frozen: Mapping[str, FrozenChain]) -> list[Numbers]:
-        kept = [frozen.numbers for frozen in frozen.values()]
-        frozen_numbers = {number for numbers in kept for number in numbers} if self._options.disjoint else set()
+    def survey(self, mined: MinedRepository, task: ProgressTask) -> tuple[Survey, GitError | None]:
+        """The repository with its pairs judged, and why its lineage could not be read, if so."""
+        rule = self._options.edge_rule
+        unread = self._trace(mined, task) if rule else None
+        with self._store.reading() as tx:
+            landed = read_landed(tx, mined.id)
+            pairs = join_pairs(read_citations(tx, mined.id), read_changed_code(tx, mined.id) if rule else {})
+            lengths = text_lengths(tx, mined.id)
+        repository = open_mined(mined.location, self._mirrors, mined.host, mined.full_name)
+        examiner = Examiner(
+            mined, repository, self._options.stage_filters, self._options.benchmarks, lengths, task.advance
+        )
+        landed_pairs = {pair: found for pair, found in pairs.items() if pair[0] in landed and pair[1] in landed}
+        survey = Survey(repository, landed, landed_pairs, examiner, task)
+        if rule:
+            survey.look_at({number for pair in landed_pairs for number in pair}, with_footprints=True)
+            survey.link(rule)
+        else:
+            survey.look_at(set(landed), with_footprints=False)
+        return survey, unread
+
+    def _trace(self, mined: MinedRepository, task: ProgressTask) -> GitError | None:
+        """Find the lineage. A strategy that can do without it gets the error of a repository that has none to read."""
+        try:
+            trace(self._store, mined, self._mirrors, task)
+        except (IncompleteRepository, ShallowRepository) as error:
+            if self._options.strategy == "lineage":
+                raise
+            return error
+        return None
+
+    def _choose(self, survey: Survey, frozen: FrozenChains) -> list[Numbers]:
+        kept = [chain.numbers for chain in frozen.kept.values()]
+        frozen_numbers = frozen.numbers if self._options.disjoint else set()
         shortest, longest = self._options.shortest, self._options.longest
-        if self._options.strategy == "reference":
+        if self._options.edge_rule:
             graph = build_graph(link.edge for link in survey.links if link.outcome == outcomes.KEPT)
+            worths = {number: worth.worth for number, worth in survey.examination.worths.items()}
             chosen = choose_chains(
-                graph, shortest=shortest, longest=longest, disjoint=self._options.disjoint, frozen=frozen_numbers
+                graph,
+                shortest=shortest,
+                longest=longest,
+                disjoint=self._options.disjoint,
+                frozen=frozen_numbers,
+                worths=worths if self._options.strategy != "reference" else None,
             )
             return [numbers for numbers in chosen if numbers not in kept]
         free = [survey.landed[number] for number in survey.examination.sizes if number not in frozen_numbers]

@@ -15,13 +15,13 @@ from chains.choice.select import Chain as Numbers
 from chains.edges.link import Link, rows_of
 from chains.history import MinedRepository
 from chains.identity import chain_id
-from chains.options import BuildOptions, BuildReport
+from chains.options import EDGE_RULES, BuildOptions, BuildReport
 from chains.survey import Survey
 from chains.tasks.model import FINAL
 from prchain import timestamps
 from sql.outcomes import READY, SELECTED
 from sql.store import Transaction
-from sql.tables import Candidate, Chain, ChainStage, Dependency, Repository, Selection, TaskStage
+from sql.tables import Candidate, Chain, ChainBuild, ChainStage, Dependency, Repository, Selection, TaskStage
 from sql.tables import Task as TaskRow
 
 
@@ -34,36 +34,69 @@ class FrozenChain:
     """The landed commits of its stages."""
 
 
+@dataclass(frozen=True, slots=True)
+class FrozenChains:
+    """The chains of a repository that tasks were made of."""
+
+    kept: Mapping[str, FrozenChain]
+    """Those that the strategy keeps, by id."""
+    numbers: frozenset[int]
+    """The pull requests of all of them, whichever strategy chose them."""
+
+
 def lock(tx: Transaction, repository_id: int) -> None:
     """Lock the repository's row: until the transaction ends, no other run chooses chains of this repository."""
     tx.connection.execute(select(Repository.id).where(Repository.id == repository_id).with_for_update())
 
 
-def frozen_chains(tx: Transaction, repository_id: int, strategy: str) -> dict[str, FrozenChain]:
-    """The selected chains of a strategy that a task was made of, by id.
+def frozen_chains(tx: Transaction, repository_id: int, options: BuildOptions) -> FrozenChains:
+    """The selected chains that a task was made of. What one strategy froze is frozen for all.
 
-    A task that failed before any of its stages was ready freezes nothing.
+    A strategy keeps its own, unless it is to choose anew; the strategies that look at who builds on whom keep each
+    other's. A task that failed before any of its stages was ready freezes nothing.
     """
+    by_strategy = _frozen_chains(tx, repository_id)
+    own = by_strategy.pop(options.strategy, {})
+    others: dict[str, dict[str, FrozenChain]] = by_strategy
+    if options.reselect:
+        # Also where another strategy keeps the same chain: else two that keep each other's would never let go of it.
+        others = {
+            strategy: {chain: frozen for chain, frozen in chains.items() if chain not in own}
+            for strategy, chains in by_strategy.items()
+        }
+        own = {}
+    shared = {
+        chain: frozen
+        for strategy, chains in others.items()
+        if strategy in EDGE_RULES and options.strategy in EDGE_RULES
+        for chain, frozen in chains.items()
+    }
+    taken = [frozen for chains in (own, *others.values()) for frozen in chains.values()]
+    return FrozenChains({**own, **shared}, frozenset(number for frozen in taken for number in frozen.numbers))
+
+
+def _frozen_chains(tx: Transaction, repository_id: int) -> dict[str, dict[str, FrozenChain]]:
+    """Strategy to id to chain."""
     ready_chains = select(TaskStage.chain_id).where(TaskStage.outcome == READY)
     query = (
-        select(ChainStage.chain_id, ChainStage.number, ChainStage.landed_sha)
+        select(Selection.strategy, ChainStage.chain_id, ChainStage.number, ChainStage.landed_sha)
         .join(Selection, Selection.chain_id == ChainStage.chain_id)
         .join(TaskRow, TaskRow.chain_id == ChainStage.chain_id)
         .where(
             ChainStage.repository_id == repository_id,
-            Selection.strategy == strategy,
             Selection.outcome == SELECTED,
             TaskRow.outcome.in_(FINAL) | TaskRow.chain_id.in_(ready_chains),
         )
-        .order_by(ChainStage.chain_id, ChainStage.position)
+        .order_by(Selection.strategy, ChainStage.chain_id, ChainStage.position)
     )
-    found: dict[str, list[tuple[int, str]]] = defaultdict(list)
-    for chain, number, landed in tx.connection.execute(query):
-        found[chain].append((number, landed))
-    return {
-        chain: FrozenChain(tuple(number for number, _ in stages), tuple(landed for _, landed in stages))
-        for chain, stages in found.items()
-    }
+    stages: dict[tuple[str, str], list[tuple[int, str]]] = defaultdict(list)
+    for strategy, chain, number, landed in tx.connection.execute(query):
+        stages[strategy, chain].append((number, landed))
+    found: dict[str, dict[str, FrozenChain]] = defaultdict(dict)
+    for (strategy, chain), chain_stages in stages.items():
+        numbers, commits = zip(*chain_stages, strict=True)
+        found[strategy][chain] = FrozenChain(numbers, commits)
+    return found
 
 
 class ChainWriter:
@@ -75,7 +108,7 @@ class ChainWriter:
         mined: MinedRepository,
         options: BuildOptions,
         survey: Survey,
-        frozen: Mapping[str, FrozenChain],
+        frozen: FrozenChains,
     ) -> None:
         self._tx = tx
         self._mined = mined
@@ -89,7 +122,7 @@ class ChainWriter:
             self._mined.full_name,
             self._options.strategy,
             landed=len(self._survey.landed),
-            frozen=len(self._frozen),
+            frozen=len(self._frozen.kept),
             by_api=self._mined.by_api,
             unfinished=self._mined.unfinished,
         )
@@ -97,10 +130,20 @@ class ChainWriter:
         self._write_dependencies(report)
         self._write_selections(ids, report)
         self._write_candidates(chosen, report)
-        report.lengths = Counter(map(len, (*ids.values(), *(frozen.numbers for frozen in self._frozen.values()))))
+        rule = self._options.edge_rule
+        build = {
+            "repository_id": self._mined.id,
+            "strategy": self._options.strategy,
+            "built_at": timestamps.now(),
+            "serial": 1 + max((serial for (serial,) in self._tx.rows(ChainBuild, "serial")), default=0),
+            "floor": rule.floor if rule else None,
+            "worth": self._options.stage_filters.min_worth,
+        }
+        self._tx.upsert(ChainBuild, [build])
+        report.lengths = Counter(map(len, (*ids.values(), *(frozen.numbers for frozen in self._frozen.kept.values()))))
         if report.candidates["benchmark_repository"]:
             report.benchmark = self._options.benchmarks.repository(self._mined.full_name)
-        report.stale = sum(not self._still_landed(frozen) for frozen in self._frozen.values())
+        report.stale = sum(not self._still_landed(frozen) for frozen in self._frozen.kept.values())
         return report
 
     def _still_landed(self, frozen: FrozenChain) -> bool:
@@ -112,11 +155,12 @@ class ChainWriter:
         return chain_id(self._mined.host, self._mined.full_name, stages)
 
     def _write_dependencies(self, report: BuildReport) -> None:
-        if self._options.strategy != "reference":
+        if not self._options.edge_rule:
             return
         self._tx.delete(Dependency, repository_id=self._mined.id)
         self._tx.upsert(Dependency, (self._dependency(link) for link in self._survey.links))
         report.edges = Counter(link.outcome for link in self._survey.links)
+        report.sources = Counter(source for link in self._survey.links for source in link.sources)
         report.relations = Counter(link.edge.relation for link in self._survey.links if link.outcome == outcomes.KEPT)
 
     def _dependency(self, link: Link) -> dict[str, Any]:
@@ -128,6 +172,7 @@ class ChainWriter:
             "relation": edge.relation,
             "confidence": edge.confidence,
             "signs": json.dumps(rows_of(edge.signs)),
+            "sources": ",".join(link.sources),
             "outcome": link.outcome,
         }
 
@@ -141,11 +186,12 @@ class ChainWriter:
         )
         now = timestamps.now()
         since: dict[str, str] = {}
-        for chain, outcome, selected_at, task in self._tx.connection.execute(query).all():
+        rows = self._tx.connection.execute(query).all()
+        for chain, outcome, selected_at, task in rows:
             if chain in ids:
                 report.kept += 1
                 since[chain] = selected_at
-            elif chain in self._frozen:
+            elif chain in self._frozen.kept:
                 continue
             elif task is None or (task not in FINAL and not self._options.reselect):
                 report.gone += outcome == SELECTED
@@ -154,6 +200,8 @@ class ChainWriter:
                 report.retired += 1
                 self._retire(chain, f"chosen anew at {now}")
         report.added = len(ids) - report.kept
+        known = {row[0] for row in rows}
+        adopted = {chain: frozen.numbers for chain, frozen in self._frozen.kept.items() if chain not in known}
         self._write_chains(ids)
         self._tx.upsert(
             Selection,
@@ -166,7 +214,7 @@ class ChainWriter:
                     "reason": None,
                     "selected_at": since.get(chain, now),
                 }
-                for chain, numbers in ids.items()
+                for chain, numbers in (*ids.items(), *adopted.items())
             ],
         )
         self._drop_orphans()
@@ -174,14 +222,14 @@ class ChainWriter:
     def _write_chains(self, ids: Mapping[str, Numbers]) -> None:
         """Write the chains. Rows of a chain that another strategy found too, or that has a task, stay.
 
-        Only the reference strategy knows why a stage follows the stage before it, so it adds that where it is missing.
+        Only the strategies that look at who builds on whom know why a stage follows the one before; they add that.
         """
         self._tx.insert_new(Chain, [self._chain(chain, numbers) for chain, numbers in ids.items()])
         stages = [row for chain, numbers in ids.items() for row in self._stages(chain, numbers)]
         self._tx.insert_new(ChainStage, stages)
-        for row in stages if self._options.strategy == "reference" else ():
+        for row in stages if self._options.edge_rule else ():
             conditions = (ChainStage.chain_id == row["chain_id"], ChainStage.position == row["position"])
-            evidence = {name: row[name] for name in ("relation", "confidence", "signs")}
+            evidence = {name: row[name] for name in ("relation", "confidence", "signs", "worth", "worth_signs")}
             self._tx.connection.execute(update(ChainStage).where(*conditions).values(**evidence))
 
     def _retire(self, chain: str, reason: str) -> None:
@@ -216,6 +264,7 @@ class ChainWriter:
             landed = self._survey.landed[number]
             size = self._survey.examination.sizes[number]
             link = self._links.get((number, before)) if before is not None else None
+            worth = self._survey.examination.worths.get(number)
             yield {
                 "chain_id": chain,
                 "position": position,
@@ -233,6 +282,8 @@ class ChainWriter:
                 "relation": link.edge.relation if link else None,
                 "confidence": link.edge.confidence if link else None,
                 "signs": json.dumps(rows_of(link.edge.signs)) if link else None,
+                "worth": worth.worth if worth else None,
+                "worth_signs": json.dumps(rows_of(worth.signs)) if worth else None,
             }
             before = number
 
@@ -243,7 +294,7 @@ class ChainWriter:
     def _write_candidates(self, chosen: Sequence[Numbers], report: BuildReport) -> None:
         strategy = self._options.strategy
         chained = {number for numbers in chosen for number in numbers}
-        frozen = {number for chain in self._frozen.values() for number in chain.numbers}
+        frozen = self._frozen.numbers
         usable = {
             number
             for link in self._survey.links
@@ -259,7 +310,7 @@ class ChainWriter:
                 outcome = outcomes.CHAINED
             elif number in self._survey.examination.dropped:
                 outcome, reason = self._survey.examination.dropped[number]
-            elif number in usable or strategy != "reference":
+            elif number in usable or not self._options.edge_rule:
                 outcome = outcomes.NOT_CHOSEN
             else:
                 outcome = outcomes.UNLINKED

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import re
 from contextlib import closing
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -37,13 +38,20 @@ def chains() -> None:
 @click.option(
     "--strategy",
     type=STRATEGIES,
-    default="reference",
+    default="evidence",
     show_default=True,
-    help="reference: who cites whom; temporal: adjacent in time; single: each alone.",
+    help="evidence: all of the next two; reference: who cites whom, or was begun on whose branch; lineage: who changes "
+    "whose code; temporal: adjacent in time; single: each alone.",
 )
 @click.option("--min", "shortest", type=click.IntRange(min=1), default=2, show_default=True, help="Fewest stages.")
 @click.option("--max", "longest", type=click.IntRange(min=1), default=5, show_default=True, help="Most stages.")
-@click.option("--floor", type=click.FloatRange(0, 1), help="Least confidence of an edge.  [default: 0.7]")
+@click.option(
+    "--floor", type=click.FloatRange(0, 1), help="Least confidence of an edge.  [default: the strategy's own]"
+)
+@click.option(
+    "--worth", type=click.FloatRange(0, 1), help="Least worth of a stage as a task.  [default: the strategy's own]"
+)
+@click.option("--with-tests", is_flag=True, help="Only stages that change tests: others can never be proved.")
 @click.option("--overlap", is_flag=True, help="A pull request may be in several chains.")
 @click.option("--reselect", is_flag=True, help="Choose anew also what has tasks; chains that lose their place retire.")
 @click.option("--keep", multiple=True, metavar="FILTER", help="Switch a filter off; may be repeated.")
@@ -72,6 +80,8 @@ def build(
     shortest: int,
     longest: int,
     floor: float | None,
+    worth: float | None,
+    with_tests: bool,
     overlap: bool,
     reselect: bool,
     keep: tuple[str, ...],
@@ -101,14 +111,16 @@ def build(
 
     if shortest > longest:
         raise UsageError(f"--min {shortest} is more than --max {longest}")
-    if overlap and strategy != "reference":
-        raise UsageError(f"--overlap is for --strategy reference; those of {strategy} never overlap")
+    if strategy in {"temporal", "single"} and (overlap or floor is not None):
+        option = "--overlap" if overlap else "--floor"
+        raise UsageError(f"--strategy {strategy} does not look at who builds on whom; leave {option} out")
     if strategy != "single" and shortest < 2:
         raise UsageError("a chain of one is --strategy single; give --min 2 or more")
     options = _options(
         strategy=cast("Strategy", strategy),
         limits=(shortest, longest),
-        floor=floor,
+        floors=(floor, worth),
+        with_tests=with_tests,
         overlap=overlap,
         reselect=reselect,
         keep=keep,
@@ -140,7 +152,8 @@ def _options(
     *,
     strategy: Strategy,
     limits: tuple[int, int],
-    floor: float | None,
+    floors: tuple[float | None, float | None],
+    with_tests: bool,
     overlap: bool,
     reselect: bool,
     keep: tuple[str, ...],
@@ -150,7 +163,7 @@ def _options(
     allow_benchmarks: bool,
     benchmark_list: Path | None,
 ) -> BuildOptions:
-    from chains.options import FLOOR, BuildOptions
+    from chains.options import BuildOptions
     from chains.stages.benchmarks import Benchmarks
     from chains.stages.filters import PERMISSIVE, Filters
     from chains.stages.licence import recognised
@@ -167,6 +180,7 @@ def _options(
     filters = Filters(
         keep=frozenset((*keep, *(("benchmark_repository",) if allow_benchmarks else ()))),
         languages=frozenset(name.lower() for name in languages),
+        with_tests=with_tests,
         licences=None if "any" in {name.lower() for name in licences} else PERMISSIVE | set(licences),
         **size_limits,
     )
@@ -174,12 +188,48 @@ def _options(
         strategy=strategy,
         shortest=1 if strategy == "single" else limits[0],
         longest=limits[1],
-        floor=FLOOR if floor is None else floor,
+        floor=floors[0],
+        worth=floors[1],
         disjoint=not overlap,
         reselect=reselect,
         filters=filters,
         benchmarks=Benchmarks.load(benchmark_list),
     )
+
+
+@chains.command("yield")
+@click.argument("repository", required=False, metavar="[OWNER/NAME]")
+@db_option
+@json_option
+def yield_(repository: str | None, db: str | None, as_json: bool) -> None:
+    """Count the chains that each strategy would give at several floors, and how good they probably are.
+
+    Nothing is chosen: `prchain chains build --strategy S --floor F --worth W` then takes the point that you want.
+
+    \b
+    Example:
+      prchain chains yield pallets/click
+    """
+    from chains.build import ChainBuilder
+    from chains.history import repositories
+    from chains.yields import EVERYTHING, print_yields, repository_yields, yields_row
+
+    settings = Settings.load(db=db)
+    with (
+        closing(Store.open(settings.db, create=False)) as store,
+        open_progress(secrets=settings.secrets) as progress,
+    ):
+        with store.reading() as tx:
+            mined = repositories(tx, repository)
+        if not mined:
+            raise UsageError(f"{repository or 'nothing'} has not been mined into this database")
+        builder = ChainBuilder(store, mirrors=settings.mirrors_dir, progress=progress, options=EVERYTHING)
+        found = []
+        for one in mined:
+            task = progress.task(f"{one.full_name}: yield")
+            found.append(repository_yields(builder, one, task))
+            task.done()
+    present(as_json, [yields_row(one) for one in found], print_yields, found)
 
 
 @chains.command("list")
@@ -216,10 +266,11 @@ def list_chains(
       prchain chains list --sort confidence --limit 20
       prchain chains list --repository pallets/click --length 3
     """
-    from chains.report import find_chains, print_chains
+    from chains.report import find_chains, other_strategies, print_chains
 
     with closing(Store.open(Settings.load(db=db).db, create=False)) as store:
         rows = find_chains(store, strategy, retired=retired, repository=repository)
+        others = other_strategies(store, strategy)
     if length is not None:
         rows = [row for row in rows if row["length"] == length]
     if language is not None:
@@ -229,7 +280,7 @@ def list_chains(
     descending = sort != "repository"
     rows.sort(key=lambda row: row["id"])
     rows.sort(key=lambda row: row[sort], reverse=descending)
-    present(as_json, rows[:limit], print_chains, rows[:limit], len(rows))
+    present(as_json, rows[:limit], print_chains, rows[:limit], len(rows), others)
 
 
 @chains.command()
@@ -290,17 +341,29 @@ def lineage(
 
 @chains.command()
 @click.argument("chain", metavar="ID")
+@click.option("--diff", "with_lines", is_flag=True, help="Print the lines of the stage before that each changes, too.")
 @db_option
 @json_option
-def show(chain: str, db: str | None, as_json: bool) -> None:
-    """Print one chain: its stages, and why each follows the one before. The start of an ID is enough.
+def show(chain: str, with_lines: bool, db: str | None, as_json: bool) -> None:
+    """Print one chain: its stages, why each follows the one before, and what it changes of it. The start of an ID is
+    enough.
 
     \b
     Example:
       prchain chains show 1f0c
+      prchain chains show 1f0c --diff
     """
+    from chains.lineage.pages import pairs_with_lines
+    from chains.lineage.report import print_changed_lines
     from chains.report import chain_page, print_chain
 
-    with closing(Store.open(Settings.load(db=db).db, create=False)) as store:
+    settings = Settings.load(db=db)
+    with closing(Store.open(settings.db, create=False)) as store:
         page = chain_page(store, chain)
+        numbers = [stage["number"] for stage in page["stages"]]
+        steps = [{"source": later, "target": earlier} for earlier, later in pairwise(numbers)]
+        traced = {"repository": page["repository"], "pairs": steps}
+        shown = pairs_with_lines(store, traced, len(steps), settings.mirrors_dir) if with_lines and not as_json else []
     present(as_json, page, print_chain, page)
+    for pair, lines in shown:
+        print_changed_lines(pair, lines)

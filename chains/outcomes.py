@@ -22,6 +22,7 @@ not_ancestor          the target had not landed on what the source landed on
 no_shared_area        the two change no common file or folder, and the source uses no name of the target's
 below_floor           the signs speak too little for it
 stage_dropped         one of the two can be no stage
+unused_source         nothing that the strategy looks at knows of it
 ====================  ================================================================================
 """
 
@@ -39,5 +40,6 @@ NOT_ANCESTOR = "not_ancestor"
 NO_SHARED_AREA = "no_shared_area"
 BELOW_FLOOR = "below_floor"
 STAGE_DROPPED = "stage_dropped"
+UNUSED_SOURCE = "unused_source"
 
 RETIRED = "retired"

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import func, select
 
 from chains import outcomes
 from chains.history import MERGE_PREFIX, display_subject, title_below
-from chains.options import BuildReport
+from chains.options import EDGE_RULES, BuildReport
 from prchain.errors import UsageError
-from prchain.terminal import counted, say, say_counts, say_facts, say_table, shortened, tally
-from sql.chosen import find_chain
+from prchain.terminal import counted, listed, say, say_counts, say_facts, say_table, shortened, tally
+from sql.chosen import find_chain, resolved
 from sql.outcomes import SELECTED
 from sql.store import Store, Transaction
 from sql.tables import (
@@ -22,6 +22,7 @@ from sql.tables import (
     Chain,
     ChainStage,
     Commit,
+    Lineage,
     PullRequestCommit,
     PullRequestText,
     Repository,
@@ -41,6 +42,7 @@ def report_row(report: BuildReport) -> dict[str, Any]:
         "landed": report.landed,
         "candidates": dict(report.candidates.most_common()),
         "edges": dict(report.edges.most_common()),
+        "sources": dict(report.sources.most_common()),
         "relations": dict(report.relations.most_common()),
         "chains": report.chains,
         "lengths": {str(length): count for length, count in sorted(report.lengths.items())},
@@ -71,7 +73,8 @@ def print_build(reports: Sequence[BuildReport]) -> None:
             say(f"  history was rewritten: {stale} with stages that are no longer landed so; --reselect retires them")
         say_counts("landed pull requests", dict(report.candidates.most_common()))
         if report.edges:
-            say_counts("cited or stacked pairs", dict(report.edges.most_common()))
+            say_counts("pairs", dict(report.edges.most_common()))
+            say_counts("pairs by source", dict(report.sources.most_common()))
             say_counts("edges by relation", dict(report.relations.most_common()))
     if not reports:
         say("nothing mined yet; run `prchain mine repos.txt`")
@@ -79,6 +82,8 @@ def print_build(reports: Sequence[BuildReport]) -> None:
 
 def _print_hints(report: BuildReport) -> None:
     """Print what the user can do about unfinished mining, a filter that drops a whole repository, and no chains."""
+    if report.lineage_error:
+        say(f"  without lineage: {report.lineage_error}", err=True)
     if report.unfinished:
         say("  mining it has not ended: more may be found; run `prchain mine` again, then this", err=True)
     if report.benchmark:
@@ -105,7 +110,7 @@ def _remedies(report: BuildReport) -> Iterator[str]:
     if not report.landed:
         yield "no pull request has landed; `prchain status` says what became of them"
         return
-    if report.strategy != "reference":
+    if report.strategy not in EDGE_RULES:
         yield "`prchain sql dropped` lists what filters dropped; --keep FILTER switches one off"
         return
     if not report.by_api:
@@ -116,7 +121,10 @@ def _remedies(report: BuildReport) -> Iterator[str]:
         yield f"--keep FILTER saves some of {counted(report.edges[outcomes.STAGE_DROPPED], 'pair')} that a filter broke"
     if report.edges[outcomes.KEPT]:
         yield "a lower --min takes shorter ones"
-    yield "--strategy temporal needs no citations"
+    if report.strategy == "reference" and report.edges[outcomes.UNUSED_SOURCE]:
+        yield f"--strategy evidence takes {counted(report.edges[outcomes.UNUSED_SOURCE], 'pair')} that nobody cited"
+    else:
+        yield "--strategy temporal needs no citations"
 
 
 def find_chains(
@@ -125,6 +133,7 @@ def find_chains(
     """The chains of a strategy as rows; raises `UsageError` for a repository that was not mined."""
     outcome = outcomes.RETIRED if retired else SELECTED
     with store.reading() as tx:
+        strategy = resolved(tx, strategy)
         names = {id_: f"{owner}/{name}" for id_, owner, name in tx.rows(Repository, "id", "owner", "name")}
         if repository is not None and repository.lower() not in {name.lower() for name in names.values()}:
             raise UsageError(f"{repository} has not been mined into this database; `prchain status` lists what has")
@@ -186,6 +195,8 @@ def _stages(tx: Transaction, chain: str | None = None) -> dict[str, list[dict[st
         "relation",
         "confidence",
         "signs",
+        "worth",
+        "worth_signs",
     )
     found: dict[str, list[dict[str, Any]]] = {}
     filters = {"chain_id": chain} if chain else {}
@@ -240,8 +251,16 @@ def _git_titles(tx: Transaction, chain: str | None) -> dict[tuple[str, int], str
     return found
 
 
-def print_chains(rows: Sequence[dict[str, Any]], total: int) -> None:
-    """Print the list."""
+def other_strategies(store: Store, strategy: str) -> dict[str, int]:
+    """How many chains the other strategies chose, by strategy."""
+    with store.reading() as tx:
+        shown = resolved(tx, strategy)
+        chosen = Counter(row[0] for row in tx.rows(Selection, "strategy", outcome=SELECTED))
+    return {name: chosen[name] for name in sorted(chosen) if name != shown}
+
+
+def print_chains(rows: Sequence[dict[str, Any]], total: int, others: Mapping[str, int]) -> None:
+    """Print the list, and what else there is."""
     lines: list[tuple[str, ...]] = []
     for row in rows:
         numbers = " > ".join(f"#{number}" for number in row["numbers"])
@@ -255,6 +274,8 @@ def print_chains(rows: Sequence[dict[str, Any]], total: int) -> None:
         say(f"{len(rows):,} of {counted(total, 'chain')}")
     else:
         say("no chain is like that; without options all are listed, and `prchain chains build` chooses them")
+    for strategy, count in others.items():
+        say(f"and {counted(count, 'chain')} of --strategy {strategy}")
 
 
 def chain_page(store: Store, prefix: str) -> dict[str, Any]:
@@ -268,8 +289,10 @@ def chain_page(store: Store, prefix: str) -> dict[str, Any]:
             for found in tx.rows(Selection, "strategy", "score", "outcome", "reason", "selected_at", chain_id=chain)
         ]
         stages = _stages(tx, chain)[chain]
-        for stage in stages:
+        for before, stage in zip([None, *stages], stages, strict=False):
             stage["signs"] = json.loads(stage["signs"]) if stage["signs"] else []
+            stage["worth_signs"] = json.loads(stage["worth_signs"]) if stage["worth_signs"] else []
+            stage["changes"] = _changes(tx, row[0], stage["number"], before["number"]) if before else None
             stage["url"] = f"https://{names[0]}/{names[1]}/{names[2]}/pull/{stage['number']}"
         task = next((found[0] for found in tx.rows(Task, "outcome", chain_id=chain)), None)
     return {
@@ -282,6 +305,32 @@ def chain_page(store: Store, prefix: str) -> dict[str, Any]:
         "task": task,
         "stages": stages,
     }
+
+
+def _changes(tx: Transaction, repository_id: int, later: int, earlier: int) -> dict[str, Any] | None:
+    """What a stage changes of the one before, by the lineage; None where it changes nothing of it."""
+    columns = ("real_lines", "inserted_lines", "functions", "names")
+    for real, inserted, functions, names in tx.rows(
+        Lineage, *columns, repository_id=repository_id, later=later, earlier=earlier
+    ):
+        return {
+            "real_lines": real,
+            "inserted_lines": inserted,
+            "functions": json.loads(functions),
+            "names": json.loads(names),
+        }
+    return None
+
+
+def _changes_text(changes: Mapping[str, Any]) -> str:
+    parts = [f"{counted(changes['real_lines'], 'line')} of it"] if changes["real_lines"] else []
+    if changes["inserted_lines"]:
+        parts.append(f"{counted(changes['inserted_lines'], 'line')} put beside its lines")
+    if changes["functions"]:
+        parts.append(f"in {listed(changes['functions'], 3)}")
+    if changes["names"]:
+        parts.append(f"uses {listed(changes['names'], 3)}")
+    return "; ".join(parts)
 
 
 def print_chain(page: dict[str, Any]) -> None:
@@ -299,6 +348,12 @@ def print_chain(page: dict[str, Any]) -> None:
             relation = stage["relation"].replace("_", " ")
             say(f"     builds on the one before ({relation}), confidence {stage['confidence']:.2f}:")
             for sign in stage["signs"]:
+                say(f"       {sign['weight']:+.1f}  {sign['sign']:<18}  {shortened(sign['detail'], _WIDTH)}")
+        if stage["changes"]:
+            say_facts({"changes": _changes_text(stage["changes"])}, indent=5)
+        if stage["worth"] is not None:
+            say(f"     worth as a task {stage['worth']:.2f}:")
+            for sign in stage["worth_signs"]:
                 say(f"       {sign['weight']:+.1f}  {sign['sign']:<18}  {shortened(sign['detail'], _WIDTH)}")
         landed = f"{stage['landed_sha']} on {stage['branch']}, {stage['landed_at']}"
         say_facts({"landed": landed, "base": stage["base_sha"]}, indent=5)

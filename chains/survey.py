@@ -6,9 +6,12 @@ from collections.abc import Mapping
 
 from chains.edges.ancestry import Ancestry
 from chains.edges.evidence import REPEATS, REVERSALS
-from chains.edges.link import Citations, Link, Linker
+from chains.edges.link import Link, Linker
+from chains.edges.pairs import Pairs
 from chains.edges.reversals import Reversal, Reversals, find_reversals, is_whole
+from chains.edges.titles import TitleWords
 from chains.history import LandedPullRequest
+from chains.options import EdgeRule
 from chains.stages.candidates import Examination, Examiner, footprints_of
 from prchain.git import GitRepository
 from prchain.progress import ProgressTask
@@ -21,7 +24,7 @@ class Survey:
         self,
         repository: GitRepository,
         landed: Mapping[int, LandedPullRequest],
-        pairs: Citations,
+        pairs: Pairs,
         examiner: Examiner,
         task: ProgressTask,
     ) -> None:
@@ -32,14 +35,15 @@ class Survey:
         self.examination = Examination()
         self._examiner = examiner
         self._task = task
+        self.titles = TitleWords({number: pull.headline for number, pull in landed.items()})
         self.reversals = self._find_reversals()
 
     def _find_reversals(self) -> Reversals:
         turns = sorted(
             {
                 (source, target, citation.relation)
-                for (source, target), citations in self.pairs.items()
-                for citation in citations
+                for (source, target), evidence in self.pairs.items()
+                for citation in evidence.citations
                 if citation.relation in REVERSALS
             },
             key=lambda turn: (self.landed[turn[0]].landed_at, self.landed[turn[0]].order, turn),
@@ -62,16 +66,16 @@ class Survey:
         self._task.update(total=len(numbers), note="reading patches")
         backports = {
             source: target
-            for (source, target), citations in sorted(self.pairs.items())
-            if any(citation.relation in REPEATS for citation in citations)
+            for (source, target), evidence in sorted(self.pairs.items(), key=lambda item: item[0])
+            if any(citation.relation in REPEATS for citation in evidence.citations)
         }
         pulls = [self.landed[number] for number in sorted(numbers)]
         self.examination = self._examiner.examine(
             pulls, reversals=self.reversals, backports=backports, with_footprints=with_footprints
         )
 
-    def link(self, floor: float) -> None:
-        """Judge every pair."""
+    def link(self, rule: EdgeRule) -> None:
+        """Judge every pair by a strategy's rule."""
         self._task.update(note="linking")
         # Only the history tells whether a base comes before a landing: positions are those of one branch.
         starts = {sha for pair in self.pairs for number in pair for sha in self._shas(number)}
@@ -85,7 +89,9 @@ class Survey:
             self.examination.sizes.keys(),
             self.reversals,
             ancestry.contains,
-            floor,
+            rule.floor,
+            self.titles,
+            rule.sources,
         )
         self.links = linker.link(self.pairs)
 

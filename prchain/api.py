@@ -111,11 +111,11 @@ class Database:
                 )
                 yield Repository(f"{owner}/{name}", host, all_, landed)
 
-    def chains(self, *, strategy: str = "reference", repository: str | None = None) -> Iterator[Chain]:
-        """The chains that a strategy (``reference``, ``temporal`` or ``single``) chooses, by repository and id.
+    def chains(self, *, strategy: str = "last", repository: str | None = None) -> Iterator[Chain]:
+        """The chains that a strategy chooses, by repository and id.
 
-        `repository` (``OWNER/NAME``) limits them to one repository. Raises `UsageError` for one that was not mined, and
-        `StoreError`.
+        `strategy` is one of those of `prchain chains build`, or ``last`` for the one it was last run with; `repository`
+        (``OWNER/NAME``) limits them to one repository. Raises `UsageError` for one that was not mined, `StoreError`.
         """
         from chains.report import find_chains
         from sql import tables
@@ -135,7 +135,7 @@ class Database:
                     stages,
                 )
 
-    def tasks(self, *, strategy: str = "reference") -> Iterator[TaskRecord]:
+    def tasks(self, *, strategy: str = "last") -> Iterator[TaskRecord]:
         """The tasks that are ready, of the chains that a strategy chooses: what `prchain tasks export` writes.
 
         Patches are read from the git repositories that were mined, so these must be there. Raises `GitError` where one

@@ -32,13 +32,14 @@ def choice_option(flag: str, choices: Sequence[str], words: str, *name: str) -> 
     return click.option(flag, *name, type=click.Choice(choices), default=choices[0], show_default=True, help=words)
 
 
-STRATEGIES = click.Choice(["reference", "temporal", "single"])
+STRATEGIES = click.Choice(["reference", "lineage", "evidence", "temporal", "single"])
 """How chains are chosen."""
 
 
 def strategy_option(command: _Command) -> _Command:
-    """Add ``--strategy``; the default is reference."""
-    return choice_option("--strategy", STRATEGIES.choices, "Only chains that this strategy chose.")(command)
+    """Add ``--strategy``; the default is ``last``, the strategy that chains were last built with."""
+    words = "Only chains that this strategy chose; last: what `prchain chains build` was last run with."
+    return choice_option("--strategy", ["last", *STRATEGIES.choices], words)(command)
 
 
 def repository_option(command: _Command) -> _Command:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 from sqlalchemy import select
@@ -9,14 +10,20 @@ from sqlalchemy import select
 from prchain.errors import UsageError
 from sql.outcomes import SELECTED
 from sql.store import Transaction
-from sql.tables import Chain, Repository, Selection
+from sql.tables import Chain, ChainBuild, Repository, Selection
+
+LAST = "last"
+"""In place of a strategy: the one that `prchain chains build` was last run with."""
+
+_FIRST = "evidence"
+"""What `LAST` means in a database without chains."""
 
 
 @dataclass(frozen=True)
 class ChainChoice:
     """Which chains a run is about."""
 
-    strategy: str = "reference"
+    strategy: str = LAST
     repository: str | None = None
     """``owner/name``."""
     limit: int | None = None
@@ -42,6 +49,18 @@ class ChainUnit:
         return self.chain_id
 
 
+def resolved(tx: Transaction, strategy: str) -> str:
+    """The strategy itself, or what `LAST` stands for."""
+    if strategy != LAST:
+        return strategy
+    builds = [(serial, str(name)) for serial, name in tx.rows(ChainBuild, "serial", "strategy")]
+    if builds:
+        return max(builds)[1]
+    # Chains that nobody built here: a database that was put together by hand.
+    chosen = Counter(str(name) for (name,) in tx.rows(Selection, "strategy"))
+    return chosen.most_common(1)[0][0] if chosen else _FIRST
+
+
 def selected_ids(tx: Transaction, strategy: str, repository: str | None = None, limit: int | None = None) -> list[str]:
     """The ids of the chains that a strategy chose, best first; of one repository (``owner/name``), the first `limit`.
 
@@ -50,7 +69,7 @@ def selected_ids(tx: Transaction, strategy: str, repository: str | None = None, 
     query = (
         select(Chain.id)
         .join(Selection, Selection.chain_id == Chain.id)
-        .where(Selection.strategy == strategy, Selection.outcome == SELECTED)
+        .where(Selection.strategy == resolved(tx, strategy), Selection.outcome == SELECTED)
         .order_by(Selection.score.desc(), Chain.id)
         .limit(limit)
     )

@@ -1,9 +1,9 @@
-"""How likely one landed pull request builds on another that it cites: signs in, confidence and reasons out.
+"""How likely one landed pull request builds on another: signs in, confidence and reasons out.
 
-Signs add up as log-odds. The weight of each is what it was worth among 264 pairs that were read by hand. Explicit
-wording and line dependency were right in nine of ten pairs, a bare mention in half, ancestry without a citation in
-half, a cited number larger than the citing one in one of fifteen. No sign is a gate by itself; the floor on the
-confidence is.
+Signs add up as log-odds. Of a pair that is cited, the weight of each is what it was worth among 264 pairs that were
+read by hand. Explicit wording and line dependency were right in nine of ten pairs, a bare mention in half, ancestry
+without a citation in half, a cited number larger than the citing one in one of fifteen. Of a pair that only lineage
+knows, the weights are fitted (`chains.weights`). No sign is a gate by itself; the floor on the confidence is.
 """
 
 from __future__ import annotations
@@ -11,11 +11,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import exp
+from math import log2
 
 from chains.edges.footprints import PatchOverlap
 from chains.edges.graph import Sign
+from chains.edges.pairs import ChangedCode, PairEvidence
 from chains.history import CountedCitation
+from chains.weights import BASE, probability, weights
+from prchain.terminal import counted, listed
 
 RELATIONS = {
     "follow_up": 1.6,
@@ -63,9 +66,20 @@ class EvidenceScore:
     signs: tuple[Sign, ...]
 
 
-def judge(citations: Sequence[CountedCitation], overlap: PatchOverlap | None, *, days: float) -> EvidenceScore:
-    """Judge one pair from its citations, from the overlap of its patches (None where a patch cannot be read), and from
-    the days between the landings."""
+def judge(
+    evidence: PairEvidence,
+    overlap: PatchOverlap | None,
+    *,
+    days: float,
+    common_words: tuple[float, tuple[str, ...]] = (0.0, ()),
+) -> EvidenceScore:
+    """Judge one pair from what was found of it, from the overlap of its patches (None where a patch cannot be read),
+    the days between the landings, and what the titles share (`chains.edges.titles`)."""
+    if not evidence.citations:
+        if evidence.code is None:
+            raise ValueError("a pair of which nothing was found")
+        return _judge_code(evidence.code, common_words)
+    citations = evidence.citations
     strongest = max(
         citations,
         key=lambda citation: (RELATIONS.get(citation.relation, 0.0), citation.field != "event", citation.snippet),
@@ -79,10 +93,44 @@ def judge(citations: Sequence[CountedCitation], overlap: PatchOverlap | None, *,
     signs += _code(overlap)
     if days > _FAR_APART_DAYS:
         signs.append(Sign("far_apart", -0.5, f"{days:,.0f} days between the landings"))
-    total = sum(sign.weight for sign in signs)
-    return EvidenceScore(strongest.relation, round(1 / (1 + exp(-total)), 4), tuple(signs))
+    return EvidenceScore(strongest.relation, probability(sum(sign.weight for sign in signs)), tuple(signs))
 
 
+def code_signs(code: ChangedCode, common_words: tuple[float, tuple[str, ...]]) -> dict[str, tuple[float, str]]:
+    """The signs of a pair that only lineage knows: name to value and, for people, what bears it out."""
+    weight, words = common_words
+    signs = {
+        BASE: (1.0, ""),
+        "owners": (log2(1 + code.owners), f"meets lines of {counted(code.owners, 'pull request')}"),
+        "added_lines": (log2(1 + code.added_lines), f"adds {counted(code.added_lines, 'line')} of code"),
+    }
+    if code.source_lines:
+        lines = log2(1 + min(code.source_lines, _MANY_LINES))
+        signs["source_lines"] = (lines, f"changes {counted(code.source_lines, 'line')} of its source")
+    if code.functions:
+        signs["functions"] = (1.0, listed(code.functions, 3))
+    if code.names:
+        signs["names"] = (log2(1 + len(code.names)), listed(code.names, 3))
+    if words:
+        signs["common_words"] = (min(weight, _MUCH_IN_COMMON) / _NATS, ", ".join(words[:4]))
+    return signs
+
+
+def _judge_code(code: ChangedCode, common_words: tuple[float, tuple[str, ...]]) -> EvidenceScore:
+    weight_of = weights("lineage")
+    signs = tuple(
+        Sign(name, round(value * weight_of[name], 4), detail)
+        for name, (value, detail) in code_signs(code, common_words).items()
+    )
+    return EvidenceScore(CHANGES_CODE, probability(sum(sign.weight for sign in signs)), signs)
+
+
+CHANGES_CODE = "changes_code"
+"""The relation of a pair that only lineage knows."""
+_MANY_LINES = 63
+_MUCH_IN_COMMON = 10.0
+"""Nats: two words that one title in 150 has. More of them tell no more."""
+_NATS = 5.0
 _FAR_APART_DAYS = 730
 _SMALL_SHARE = 0.03
 """The share of its lines below which an overlap is small: a patch of hundreds of lines meets some line of any other."""

@@ -8,7 +8,7 @@ The strongest sign of a dependency: the later patch changes or removes lines tha
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
@@ -67,6 +67,10 @@ class PatchOverlap:
     """The share of added lines that both patches add; near 1 where a change lands again."""
     changed_lines: int = 0
     """Telling lines that the earlier patch added and the later one removes or changes."""
+    restored: float = 0.0
+    """The share of the telling lines which the earlier patch removed that the later one adds again."""
+    taken_away: float = 0.0
+    """The share of the telling lines which the earlier patch added that the later one removes or changes."""
     neighbour_lines: int = 0
     """Telling lines that the earlier patch added and that are beside a change of the later one."""
     names: tuple[str, ...] = ()
@@ -118,12 +122,20 @@ def overlap_of(later: PatchFootprint, earlier: PatchFootprint) -> PatchOverlap:
         lines=later.lines,
         repeated=_repeated(later, earlier),
         changed_lines=sum(len(earlier.added.get(path, _NONE) & lines) for path, lines in later.removed.items()),
+        restored=_met_share(earlier.removed, later.added),
+        taken_away=_met_share(earlier.added, later.removed),
         neighbour_lines=sum(len(earlier.added.get(path, _NONE) & lines) for path, lines in later.around.items()),
         names=tuple(sorted(earlier.defined & later.used)),
         files=tuple(sorted(earlier.sources & later.sources)),
         tests=tuple(sorted(earlier.tests & later.tests)),
         folders=tuple(sorted(earlier.folders & later.folders)),
     )
+
+
+def _met_share(first: Mapping[str, frozenset[str]], second: Mapping[str, frozenset[str]]) -> float:
+    """The share of the first lines, path by path, that are among the second; 0 where there are none."""
+    total = sum(map(len, first.values()))
+    return sum(len(lines & second.get(path, _NONE)) for path, lines in first.items()) / total if total else 0.0
 
 
 def _repeated(later: PatchFootprint, earlier: PatchFootprint) -> float:

@@ -34,8 +34,12 @@ _LONGEST_READ = 2_000
 _PLACEHOLDER = re.compile(r"\{\{|\}\}|\{[^{}\n]{0,80}\}|%(?:\(\w+\))?[-#0 +]*[\d*]*(?:\.\d+)?[sdrifgxXeEcav%]")
 _ASSERTING = re.compile(
     r"(?i)\b(?:assert\w*|expect\w*|should\w*|require\w*|check\w*|panic\w*|t\.(?:error|fatal)\w*|to(?:be|equal|throw|"
-    r"match|contain|have)\w*|equals?|contains|want(?:ed)?|is_err)\b"
+    r"match|contain|have)\w*|equals?|contains|want(?:ed)?|is_err)\b|\.message\b|\bmessage\s*[:}]"
+    r"|\bt\.(?:true|is|deepEqual|regex|like|throws)\w*\("
 )
+_CONSTANT = re.compile(r"\s*(?:export\s+)?(?:const|let|var|static)\s+(?:mut\s+)?([^\W\d]\w*)\b[^=\n]{0,80}=\s*[\"'`]")
+"""A line that gives a literal a name."""
+_JS_PATTERN = re.compile(r"(?:[(,:=]|\breturn)\s*/((?:\\.|\[(?:\\.|[^]\\\n])*\]|[^/\\\n[])+)/[dgimsuvy]*")
 _KEY = re.compile(r"(?=.{4,80}$)-{0,2}[^\W\d_]\w*(?:[-_.:/]+\w+)+=?|--[^\W\d_]\w{2,80}|[A-Z]{4,80}")
 _IMPORTING = re.compile(
     r"\s*(?:import\b.*?[\"']|export\b.*\bfrom\s*[\"']|\}\s*from\s*[\"'])|.*\b(?:require|import)\(\s*[\"'`]"
@@ -180,13 +184,32 @@ def _expected(patches: Sequence[FilePatch], landed: Reader) -> Iterator[_Expecte
         if tree is not None:
             yield from _python_expected(tree, patch)
             continue
+        asserting = "\n".join(filter(_ASSERTING.search, patch.added))
         for line in patch.added:
             if _IMPORTING.match(line) or (patch.path.endswith(".go") and _GO_IMPORTED.match(line)):
                 continue
-            use: _Use = "assertion" if _ASSERTING.search(line) else "key"
+            named = _CONSTANT.match(line)
+            is_asserted = _ASSERTING.search(line) or (named and re.search(rf"\b{named[1]}\b", asserting))
+            use: _Use = "assertion" if is_asserted else "key"
             for value in lex([line], patch.path).strings:
-                if _counts(value, use):
-                    yield _Expected(value, (value,), (patch.path,), use)
+                # A placeholder of a template, as in `${name}: not found`, parts it.
+                parts = tuple(part for part in _JS_PLACEHOLDER.split(value) if part.strip())
+                if parts and _counts(value, use):
+                    yield _Expected(value, parts, (patch.path,), use)
+            if is_asserted and family_of(patch.path) == "javascript":
+                yield from _js_patterns(line, patch.path)
+
+
+_JS_PLACEHOLDER = re.compile(r"\$\{[^{}\n]{0,200}\}")
+
+
+def _js_patterns(line: str, path: str) -> Iterator[_Expected]:
+    """The regular expressions of a line in JavaScript, each as its runs of plain characters."""
+    for found in _JS_PATTERN.finditer(line):
+        pieces = tuple(piece for piece in _literal_runs(found[1].replace("\\/", "/")) if piece.strip())
+        text = " ... ".join(piece.strip() for piece in pieces)
+        if pieces and _counts(text, "assertion"):
+            yield _Expected(text, pieces, (path,), "assertion")
 
 
 def _python_expected(tree: ast.Module, patch: FilePatch) -> Iterator[_Expected]:

@@ -128,9 +128,20 @@ def added_lines(patch: FilePatch) -> set[int]:
 def _new_parameters(
     before: Sequence[PythonModule | None], after: dict[str, PythonModule]
 ) -> Iterator[tuple[tuple[str, str], str]]:
+    gone = {
+        name
+        for it in before
+        if it
+        for function, names in it.parameters.items()
+        if not any(function in module.parameters for module in after.values())
+        for name in names
+    }
+    known = {function for it in before if it for function in it.parameters}
     for path, module in reversed(after.items()):
         for function, names in module.parameters.items():
+            # A new function may be an old one under another name: it keeps the parameters of those that are gone.
             old = {name for it in before if it for name in it.parameters.get(function, ())}
+            old |= gone if function not in known else set()
             yield from (((function, name), path) for name in names - old)
 
 

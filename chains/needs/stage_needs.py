@@ -13,10 +13,10 @@ from chains.needs.python_source import Reader, Scopes, parsed
 from chains.needs.python_uses import added_lines, defined_needs, foreign_names, python_needs
 from chains.needs.used_names import SHORTEST, used_names
 from prchain.git import FilePatch, GitRepository
-from prchain.identifiers import defined_names, is_code_name
+from prchain.identifiers import defined_names, definitions, is_code_name
 from prchain.kinds import FileKind, kind_of
 from prchain.leaks import candidate_names
-from prchain.lexing import family_of
+from prchain.lexing import family_of, lex
 from prchain.needs import Need, NeedKind
 from prchain.reference import Reference
 
@@ -66,6 +66,7 @@ def stage_needs(repository: GitRepository, base: str, landed: str, reference: Re
     named = [
         replace(defined.get(name) or _by_words(name, reference.source), tests=_uses_of(name, reference.test, at_landed))
         for name in sorted(used - base_names.defined - seen - foreign_names(reference.test, paths, at_landed))
+        if name in defined or not _is_local(name, reference)
     ]
 
     def base_holds(texts: Collection[str]) -> set[str]:
@@ -76,6 +77,17 @@ def stage_needs(repository: GitRepository, base: str, landed: str, reference: Re
     names = {need.text for need in needs}
     needs += _merged(need for need in texts if need.text not in names)
     return StageNeeds(base_names.standing - {name for name in names if is_code_name(name)}, tuple(needs))
+
+
+def _is_local(name: str, reference: Reference) -> bool:
+    """Whether a name is a variable of functions in Python alone, and no test has it as a string: what tests use under
+    that name is another library's. Only for names that no module, class or function of the changed files has."""
+    paths = [file.path for file in reference.source if name in definitions(file.added, file.path).weak]
+    return (
+        bool(paths)
+        and all(path.endswith(".py") for path in paths)
+        and not any(name in lex(file.added, file.path).strings for file in reference.test if family_of(file.path))
+    )
 
 
 def _is_source(path: str) -> bool:

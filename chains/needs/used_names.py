@@ -76,7 +76,16 @@ def _assigned(code: str, path: str) -> set[str]:
     return found - keywords
 
 
+_JS_GLOBAL = re.compile(
+    r"\b(?:process|console|Math|JSON|Object|Array|Promise|Symbol|Number|String|Buffer|Reflect|globalThis|import\.meta)"
+    r"(?:\.[^\W\d]\w*)+"
+)
+"""Members of what every program in JavaScript has; no source of a repository defines them."""
+
+
 def _qualified(code: str, path: str) -> set[str]:
+    if family_of(path) == "javascript":
+        code = _JS_GLOBAL.sub("", code)
     found = {name for pattern in _QUALIFIED for name in pattern.findall(code)}
     imported: Iterable[str] = _IMPORTS.findall(code)
     family = family_of(path)

@@ -13,6 +13,7 @@ from chains.stages.benchmarks import Benchmarks
 from chains.stages.filters import Filters, PullFacts, drop
 from chains.stages.licence import is_licence_name, licence_of
 from chains.stages.normalized import may_be_annotation_only, same_normalized
+from chains.stages.worth import StageWorth, judge_worth
 from prchain.errors import GitError
 from prchain.git import GitRepository
 from prchain.reference import Reference, split
@@ -42,6 +43,8 @@ class Examination:
 
     sizes: dict[int, PatchSize] = field(default_factory=dict)
     """Of the pull requests that may be stages."""
+    worths: dict[int, StageWorth] = field(default_factory=dict)
+    """Of the same."""
     footprints: dict[int, PatchFootprint] = field(default_factory=dict)
     """Of all pull requests whose patch can be read; empty unless footprints were requested."""
     dropped: dict[int, tuple[str, str]] = field(default_factory=dict)
@@ -88,12 +91,15 @@ class Examiner:
             self.advance()
             reference = split(patch) if patch is not None else None
             same = reference is not None and self._same_normalized(landed, reference)
-            facts = replace(known[landed.number], reference=reference, same_normalized=same)
+            worth = judge_worth(reference, landed.headline) if reference is not None and reference.code else None
+            facts = replace(known[landed.number], reference=reference, same_normalized=same, worth=worth)
             verdict = drop(facts, self.filters)
             if verdict:
                 examination.dropped[landed.number] = verdict
             elif reference is not None:
                 examination.sizes[landed.number] = PatchSize.of(reference)
+                if worth is not None:
+                    examination.worths[landed.number] = worth
             if with_footprints and patch is not None:
                 examination.footprints[landed.number] = footprint_of(patch)
         return examination

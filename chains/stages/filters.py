@@ -31,6 +31,8 @@ source_too_large       more than `Filters.max_source_lines`
 too_many_files         more files of program text than `Filters.max_source_files`
 language               mostly in a language that was not asked for
 no_text                nothing but a subject that says nothing
+no_tests               it changes no file of tests that could prove it (only with `Filters.with_tests`)
+low_worth              too unlikely to make a sensible task: `chains.stages.worth`, `Filters.min_worth`
 =====================  ===============================================================================
 
 Lines are added and removed lines that are not blank. Where there is no program text, and the filter for that is
@@ -42,10 +44,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 from chains.stages.cosmetic import is_cosmetic
 from chains.stages.renames import is_rename_only
+from chains.stages.worth import StageWorth
 from prchain.errors import SettingsError
+from prchain.git import FilePatch
 from prchain.housekeeping import housekeeping_of
 from prchain.kinds import FileKind, kind_of, language_of
 from prchain.reference import Reference
@@ -97,6 +102,8 @@ class Filters:
     """Names of `prchain.kinds.LANGUAGES`, in lower case; empty allows all."""
     licences: frozenset[str] | None = PERMISSIVE
     """SPDX identifiers that are allowed; None allows all, also unknown licences."""
+    with_tests: bool = False
+    min_worth: float = 0.0
 
     def __post_init__(self) -> None:
         unknown = sorted(self.keep - OUTCOMES.keys())
@@ -127,6 +134,8 @@ class PullFacts:
     """Whether its program text is the same without docstrings and annotations; `chains.stages.normalized`."""
     benchmark: str | None = None
     """The benchmark that is made from the repository; `chains.stages.benchmarks`."""
+    worth: StageWorth | None = None
+    """None where there is no program text to judge."""
     benchmark_instance: bool = False
 
 
@@ -382,6 +391,34 @@ def _meaningful_words(subject: str) -> Iterator[str]:
 _FILE_NAME_KINDS = {FileKind.DOCS, FileKind.CONFIG, FileKind.LOCK, FileKind.CI, FileKind.BINARY}
 
 
+_NO_TEST_FILES = {"conftest.py", "__init__.py"}
+
+
+def _no_tests(facts: PullFacts, filters: Filters) -> str | None:
+    if not filters.with_tests or facts.reference is None or any(map(_may_prove, facts.reference.test)):
+        return None
+    return (
+        f"none of its {len(facts.reference.test)} test files has tests" if facts.reference.test else "changes no test"
+    )
+
+
+def _may_prove(file: FilePatch) -> bool:
+    """Whether a changed file below the test conventions can hold tests: program text that stays, and no mere set-up."""
+    return (
+        file.status != "D"
+        and language_of(file.path) is not None
+        and PurePosixPath(file.path).name not in _NO_TEST_FILES
+        and bool(file.added)
+    )
+
+
+def _low_worth(facts: PullFacts, filters: Filters) -> str | None:
+    if facts.worth is None or facts.worth.worth >= filters.min_worth:
+        return None
+    worst = min(facts.worth.signs, key=lambda sign: sign.weight)
+    return f"its worth as a task is {facts.worth.worth:.2f}, below {filters.min_worth:g} (worst sign: {worst.name})"
+
+
 def _quoted(subject: str) -> str:
     return repr(subject[:80])
 
@@ -414,5 +451,7 @@ OUTCOMES: dict[str, _Check] = {
     "too_many_files": _too_many_files,
     "language": _language,
     "no_text": _no_text,
+    "no_tests": _no_tests,
+    "low_worth": _low_worth,
 }
 """The filters, in the order in which they apply; a test compares the table of this module with it."""

@@ -11,7 +11,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -38,6 +38,7 @@ from prchain.git import FilePatch, GitRepository, is_clone_url, open_mined
 from prchain.needs import Interface, Need, interface_of, unmet
 from prchain.reference import split
 from prchain.scrub import redact, scrub_mined
+from sql.chosen import LAST, resolved
 from sql.outcomes import PROVED, READY, SELECTED
 from sql.store import Store, Transaction
 from sql.tables import ChainStage, Citation, LlmCall, Selection, StageTests, Task
@@ -52,7 +53,7 @@ _ESCAPED_BYTE = re.compile(r"\\x([89a-f][0-9a-f]|5c)")
 class TaskExportOptions:
     """Which tasks are exported, and how."""
 
-    strategy: str = "reference"
+    strategy: str = LAST
     outcome: str = READY
     interface: Interface = "appended"
     retired: bool = False
@@ -86,6 +87,7 @@ def records(
     opened: dict[int, GitRepository] = {}
     outcomes = _selection_outcomes(options)
     with store.reading() as tx:
+        options = replace(options, strategy=resolved(tx, options.strategy))
         query = (
             select(Task.chain_id, Selection.score, Selection.outcome)
             .join(Selection, Selection.chain_id == Task.chain_id)
@@ -118,14 +120,17 @@ def records(
 
 def outcomes_of_chains(store: Store, options: TaskExportOptions) -> dict[str, int]:
     """Outcome to number of tasks, for the chains that the options select; `NO_TASK` counts chains without a task."""
-    query = (
-        select(func.coalesce(Task.outcome, NO_TASK), func.count())
-        .select_from(Selection)
-        .outerjoin(Task, Task.chain_id == Selection.chain_id)
-        .where(Selection.strategy == options.strategy, Selection.outcome.in_(_selection_outcomes(options)))
-        .group_by(Task.outcome)
-    )
     with store.reading() as tx:
+        query = (
+            select(func.coalesce(Task.outcome, NO_TASK), func.count())
+            .select_from(Selection)
+            .outerjoin(Task, Task.chain_id == Selection.chain_id)
+            .where(
+                Selection.strategy == resolved(tx, options.strategy),
+                Selection.outcome.in_(_selection_outcomes(options)),
+            )
+            .group_by(Task.outcome)
+        )
         return {str(outcome): int(count) for outcome, count in tx.connection.execute(query)}
 
 

@@ -295,7 +295,7 @@ class QueryConstructor:
         material = {
             "title": cut(texts.title, _TITLE_LIMIT),
             "description": cut(texts.body, limits.body),
-            "commits": "\n\n".join(excerpts(texts.commits, limits.commits)),
+            "commits": "\n\n".join(excerpts(texts.untold_commits(), limits.commits)),
             "discussion": "\n\n".join(excerpts(texts.discussion, limits.discussion)),
             "issues": "\n\n".join(excerpts(context.issues, limits.issues)),
             "patch": patch_excerpt(context.source_texts, limits.patch),

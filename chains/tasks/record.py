@@ -135,7 +135,7 @@ class TaskRecord(_Record):
     repository: RepositoryRecord
     language: str | None
     licence: str | None = Field(description="SPDX id at the last stage")
-    strategy: str = Field(description="how the chain was chosen: reference, temporal or single")
+    strategy: str = Field(description="how the chain was chosen: reference, lineage, evidence, temporal or single")
     selection: Standing = Field(description="retired: chains were chosen anew, without this one")
     score: float = Field(description="the sum of the confidences of its links")
     overview: str | None = Field(description="stands before the first query; null unless the task is ready")

@@ -22,6 +22,7 @@ from prchain.leaks.finding import finding
 from prchain.llm.gateway import CostEstimate, Gateway, Question
 from prchain.llm.model import Message
 from prchain.llm.prompts import Fence, load_prompt
+from prchain.needs import interface_of
 from prchain.scrub import scrub_mined
 
 REVIEW = "review"
@@ -139,8 +140,10 @@ class QueryReviewer:
     def _messages(
         self, query: str, chain: TaskChain, contexts: Sequence[StageContext], position: int, limits: ExcerptLimits
     ) -> tuple[Message, ...]:
+        context = contexts[position - 1]
         material = {
-            "patch": patch_excerpt(contexts[position - 1].source_texts, limits.patch),
+            "patch": patch_excerpt(context.source_texts, limits.patch),
+            "interface": cut("\n".join(need.words() for need in interface_of(context.needs)), limits.body),
             "later": cut("\n".join(map(_stage_line, contexts[position:])), limits.body),
             "query": cut(scrub_mined(query), _LONGEST_QUERY),
         }

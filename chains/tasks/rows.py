@@ -21,6 +21,7 @@ from prchain.errors import ChainGone, TaskSuperseded
 from prchain.needs import parse_needs
 from prchain.runs import DEFECT
 from prchain.timestamps import now
+from sql.chosen import resolved
 from sql.outcomes import READY, SELECTED
 from sql.store import Transaction
 from sql.tables import Chain, ChainStage, Repository, Selection, Task, TaskStage
@@ -111,7 +112,7 @@ def require_selected(tx: Transaction, strategy: str, chain_id: str) -> None:
     query = (
         select(Chain.id)
         .join(Selection, Selection.chain_id == Chain.id)
-        .where(Chain.id == chain_id, Selection.strategy == strategy, Selection.outcome == SELECTED)
+        .where(Chain.id == chain_id, Selection.strategy == resolved(tx, strategy), Selection.outcome == SELECTED)
         .with_for_update(read=True)
     )
     if tx.connection.execute(query).first() is None:

@@ -41,7 +41,7 @@ from prchain.progress import SILENT, Progress
 from prchain.runs import DEFECT, Tell, UnitResult, run_units
 from prchain.scrub import scrub_mined
 from prchain.settings import Settings
-from sql.chosen import ChainChoice, ChainUnit, find_chain, selected_ids
+from sql.chosen import ChainChoice, ChainUnit, find_chain, resolved, selected_ids
 from sql.ledger import open_gateway
 from sql.lock import exclusive_lock
 from sql.outcomes import READY
@@ -253,7 +253,6 @@ def _selected_id(tx: Transaction, prefix: str, strategy: str) -> str:
     """The id of the one chain that begins with `prefix`. Raises `UsageError` where the strategy did not choose it."""
     chain_id = find_chain(tx, prefix)
     if chain_id not in selected_ids(tx, strategy):
-        raise UsageError(
-            f"chain {chain_id} is not one that --strategy {strategy} chose; `prchain chains show` says what"
-        )
+        asked = resolved(tx, strategy)
+        raise UsageError(f"chain {chain_id} is not one that --strategy {asked} chose; `prchain chains show` says what")
     return chain_id

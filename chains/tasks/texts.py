@@ -6,6 +6,7 @@ All text goes through `prchain.scrub.scrub_mined`. Comments of bots are left out
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
@@ -27,6 +28,7 @@ from sql.tables import (
 )
 
 _MERGE = "Merge pull request"
+_NUMBER = re.compile(r"\s*\(#\d+\)$")
 _CITATIONS = 3
 """Places where a pull request cites another one that are shown."""
 
@@ -54,6 +56,12 @@ class PullTexts:
     issues: tuple[IssueText, ...]
     shas: tuple[str, ...]
     """Of its own commits."""
+
+    def untold_commits(self) -> tuple[str, ...]:
+        """The messages that tell more than title and body: a squash's message repeats both, and so does the commit that
+        GitHub made them from."""
+        told = _words(f"{self.title} {self.body}")
+        return tuple(message for message in self.commits if _words(_unnumbered(message)) not in told)
 
 
 def read_texts(
@@ -147,6 +155,17 @@ def _split_message(message: str) -> tuple[str, str]:
     if subject.startswith(_MERGE) and rest.strip():
         subject, _, rest = rest.strip().partition("\n")
     return display_subject(subject.strip()), rest.strip()
+
+
+def _unnumbered(message: str) -> str:
+    """Title and body of a message without the number that GitHub puts behind a squash's title."""
+    title, body = _split_message(message)
+    return f"{_NUMBER.sub('', title)} {body}"
+
+
+def _words(text: str) -> str:
+    """The text with every run of white space as one blank, between blanks, so that only whole words are found in it."""
+    return f" {' '.join(text.split())} "
 
 
 def _issues(tx: Transaction, repository_id: int, number: int) -> Iterator[IssueText]:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from sql.tables.asked import LlmCall
 from sql.tables.base import Base
-from sql.tables.chained import Candidate, Chain, ChainStage, Dependency, Selection, Task, TaskStage
+from sql.tables.chained import Candidate, Chain, ChainBuild, ChainStage, Dependency, Selection, Task, TaskStage
 from sql.tables.curated import (
     CurationCandidate,
     CurationWindow,
@@ -57,6 +57,7 @@ __all__ = [
     "BuiltImage",
     "Candidate",
     "Chain",
+    "ChainBuild",
     "ChainStage",
     "Citation",
     "ClosingReference",

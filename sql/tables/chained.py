@@ -9,7 +9,7 @@ from sql.tables.base import Base
 
 
 class Dependency(Base):
-    """An edge of the reference graph: the source builds on the target, which landed before it."""
+    """A pair of landed pull requests of which something says that the source builds on the target."""
 
     __tablename__ = "dependencies"
     __table_args__ = (
@@ -28,11 +28,13 @@ class Dependency(Base):
     source: Mapped[int] = mapped_column(primary_key=True)
     target: Mapped[int] = mapped_column(primary_key=True)
     relation: Mapped[str] = mapped_column(String(16))
-    """The most telling relation among the citations of this pair."""
+    """The most telling relation among the citations of this pair; ``changes_code`` where there is none."""
     confidence: Mapped[float]
     """0 to 1; `chains.edges.evidence`."""
     signs: Mapped[str] = mapped_column(Text)
     """JSON list of ``{"sign": name, "weight": number, "detail": text}``: why the confidence is what it is."""
+    sources: Mapped[str] = mapped_column(String(32), default="citation", server_default="citation")
+    """Comma-separated: ``citation``, ``stack``, ``lineage``; `chains.edges.pairs`."""
     outcome: Mapped[str] = mapped_column(String(32))
     """``kept``, or why no chain may use the edge; `chains.outcomes`."""
 
@@ -97,6 +99,10 @@ class ChainStage(Base):
     confidence: Mapped[float | None]
     signs: Mapped[str | None] = mapped_column(Text)
     """As in `Dependency`."""
+    worth: Mapped[float | None]
+    """0 to 1: how likely it makes a sensible task; `chains.stages.worth`. Null where it has no program text."""
+    worth_signs: Mapped[str | None] = mapped_column(Text)
+    """As `signs`."""
 
 
 class Selection(Base):
@@ -105,7 +111,7 @@ class Selection(Base):
     __tablename__ = "selections"
 
     strategy: Mapped[str] = mapped_column(String(16), primary_key=True)
-    """``reference``, ``temporal`` or ``single``."""
+    """``reference``, ``lineage``, ``evidence``, ``temporal`` or ``single``; `chains.options`."""
     chain_id: Mapped[str] = mapped_column(ForeignKey("chains.id", ondelete="CASCADE"), primary_key=True)
     score: Mapped[float]
     """The sum of its edges' confidences."""
@@ -113,6 +119,22 @@ class Selection(Base):
     """``selected`` or ``retired``."""
     reason: Mapped[str | None] = mapped_column(Text)
     selected_at: Mapped[str] = mapped_column(String(32))
+
+
+class ChainBuild(Base):
+    """When a strategy last chose the chains of a repository, and at which floors."""
+
+    __tablename__ = "chain_builds"
+
+    repository_id: Mapped[int] = mapped_column(ForeignKey("repositories.id", ondelete="CASCADE"), primary_key=True)
+    strategy: Mapped[str] = mapped_column(String(16), primary_key=True)
+    built_at: Mapped[str] = mapped_column(String(32))
+    serial: Mapped[int]
+    """Larger than that of every build before, of any repository."""
+    floor: Mapped[float | None]
+    """The least confidence of an edge; null for strategies that do not look at who builds on whom."""
+    worth: Mapped[float | None]
+    """The least worth of a stage."""
 
 
 class Task(Base):

@@ -102,7 +102,8 @@ def mined(folder: Path, world: World, database: str | None = None) -> Iterator[S
 
 
 def build(store: Store, folder: Path, **options: Any) -> BuildReport:
-    """Build the chains of the one repository."""
+    """Build the chains of the one repository, by who cites whom unless another strategy is named."""
+    options.setdefault("strategy", "reference")
     filters = options.pop("filters", Filters())
     with open_progress(stream=io.StringIO()) as progress:
         builder = ChainBuilder(

@@ -123,3 +123,18 @@ def test_a_text_knows_the_tests_that_use_it() -> None:
 
 def test_literals_of_a_file_that_does_not_parse_are_read_by_pattern() -> None:
     assert literals_of("def (\nx = 'one two'\n", "a.py") == ["one two"]
+
+
+def test_what_javascript_says_of_an_error_is_found_in_patterns_templates_and_constants() -> None:
+    source = """
+        throw new Error(`${prefix}${method}() can only be used with the option ipc.`);
+        throw new TypeError(`The option cannot use both files and objects: ${found}.`);
+    """
+    test = """
+const NO_IPC = 'can only be used with';
+test('Sends a message of objects', macro, NO_IPC);
+    t.true(message.includes(NO_IPC));
+    }, {message: /cannot use both files and objects/});
+    """
+    found = [need.text for need in needs(source, test, suffix="js")]
+    assert found == ["can only be used with", "cannot use both files and objects"]

@@ -10,9 +10,12 @@ import pytest
 from sqlalchemy import update
 
 from chains.stages.filters import Filters
+from prchain.errors import ShallowRepository
+from sql.chosen import LAST, resolved
 from sql.store import Store
 from sql.tables import Candidate, Chain, ChainStage, Dependency, Landing, Selection, Task
 from tests.chains.chainworld import Shop, build, chosen, dump, function, grown, mined, module
+from tests.miner.gitworld import Content
 
 
 @pytest.fixture
@@ -272,3 +275,93 @@ def test_a_revert_on_a_release_branch_takes_nothing_from_the_trunk(tmp_path: Pat
         build(store, tmp_path)
         assert list(chosen(store).values()) == [(1, 2)]
         assert outcomes(store)[3] == "revert"
+
+
+def uncited(folder: Path) -> Shop:
+    """The rounding of `grown` without a word of who follows whom, and with tests."""
+    shop = Shop(folder)
+    for number, step in enumerate((0, 5, 7), 1):
+        extra = [function("refund_amount")] if number == 3 else []
+        files: dict[str, Content] = {
+            "src/till/prices.py": module("prices", function("round_half_even_amount", step), *extra),
+            "tests/test_prices.py": "\n\n".join(
+                f"def test_{part}_{number}():\n    assert round_half_even_amount({part}) == {step}" for part in range(6)
+            ),
+        }
+        shop.land(number, files, f"Round half even amounts, part {number}")
+    return shop
+
+
+def test_a_chain_that_nobody_cited_is_found_in_the_code(tmp_path: Path) -> None:
+    with mined(tmp_path, uncited(tmp_path)) as store:
+        assert build(store, tmp_path).chains == 0
+        report = build(store, tmp_path, strategy="evidence", floor=0.1, worth=0.1)
+        assert list(chosen(store, "evidence").values()) == [(1, 2, 3)]
+        assert report.sources == {"lineage": 2}
+        assert build(store, tmp_path, strategy="lineage", floor=0.1, worth=0.1).chains == 1
+        with store.reading() as tx:
+            stages = list(tx.rows(ChainStage, "relation", "worth", "worth_signs"))
+            assert [row[0] for row in stages] == [None, "changes_code", "changes_code"]
+            assert all(row[1] > 0.1 and "tests_added" in row[2] for row in stages)
+
+
+def test_each_strategy_uses_the_pairs_that_its_sources_know(store: Store, tmp_path: Path) -> None:
+    for strategy in ("reference", "lineage", "evidence"):
+        build(store, tmp_path, strategy=strategy, floor=0.0, worth=0.0)
+        with store.reading() as tx:
+            rows = tx.rows(Dependency, "source", "target", "sources", "outcome")
+            pairs = {(source, target): found for source, target, *found in rows}
+        assert pairs[2, 1] == ["citation,lineage", "kept"]
+        assert pairs[8, 7] == ["citation", "unused_source" if strategy == "lineage" else "kept"]
+
+
+def test_what_one_strategy_made_a_task_of_is_frozen_for_the_others_and_kept_by_those_like_it(
+    store: Store, tmp_path: Path
+) -> None:
+    build(store, tmp_path, longest=2)
+    ((first, numbers),) = chosen(store).items()
+    make_task(store, first)
+    report = build(store, tmp_path, strategy="evidence", floor=0.0, worth=0.0)
+    assert report.frozen == 1
+    assert first in chosen(store, "evidence")
+    assert not [other for key, other in chosen(store, "evidence").items() if key != first and set(other) & set(numbers)]
+    assert {outcomes(store, "evidence")[number] for number in numbers} == {"frozen"}
+    build(store, tmp_path, strategy="single", shortest=1)
+    assert first not in chosen(store, "single")
+    assert not {number for one in chosen(store, "single").values() for number in one} & set(numbers)
+
+
+def test_stages_of_little_worth_and_without_tests_can_be_left_out(store: Store, tmp_path: Path) -> None:
+    build(store, tmp_path, worth=0.99)
+    assert outcomes(store)[2] == "low_worth"
+    build(store, tmp_path, filters=Filters(with_tests=True))
+    assert outcomes(store)[2] == "no_tests"
+
+
+def test_a_repository_without_lineage_to_read_still_gives_what_is_cited(store: Store, tmp_path: Path) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("chains.build.trace", lambda *_: (_ for _ in ()).throw(ShallowRepository("cut off")))
+        report = build(store, tmp_path)
+        assert isinstance(report.lineage_error, ShallowRepository)
+        assert list(chosen(store).values()) == [(1, 2, 3)]
+        assert isinstance(build(store, tmp_path, strategy="lineage").error, ShallowRepository)
+
+
+def test_commands_take_what_was_built_last(store: Store, tmp_path: Path) -> None:
+    with store.reading() as tx:
+        assert resolved(tx, LAST) == "evidence"
+    for strategy in ("reference", "single", "evidence"):
+        build(store, tmp_path, strategy=strategy, shortest=1 if strategy == "single" else 2)
+        with store.reading() as tx:
+            assert resolved(tx, LAST) == strategy
+            assert resolved(tx, "temporal") == "temporal"
+
+
+def test_two_strategies_that_keep_each_others_chains_still_choose_anew_when_told(store: Store, tmp_path: Path) -> None:
+    build(store, tmp_path, longest=2)
+    (first,) = chosen(store)
+    make_task(store, first)
+    build(store, tmp_path, strategy="evidence", floor=0.0, worth=0.0)
+    report = build(store, tmp_path, reselect=True)
+    assert report.retired == 1
+    assert list(chosen(store).values()) == [(1, 2, 3)]

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from chains.edges.evidence import judge
 from chains.edges.footprints import PatchOverlap
+from chains.edges.pairs import ChangedCode, PairEvidence
 from chains.history import CountedCitation
+from chains.weights import weights
 
 
 def citation(relation: str = "mentions", snippet: str = "see #1", field: str = "commit", *weak: str) -> CountedCitation:
@@ -14,7 +18,7 @@ def citation(relation: str = "mentions", snippet: str = "see #1", field: str = "
 
 
 def confidence(*citations: CountedCitation, overlap: PatchOverlap | None = None, days: float = 3) -> float:
-    return judge(citations or (citation(),), overlap, days=days).confidence
+    return judge(PairEvidence(citations or (citation(),)), overlap, days=days).confidence
 
 
 FILES = ("src/a.py",)
@@ -63,7 +67,9 @@ def test_years_between_the_landings_lower_it() -> None:
 
 def test_the_reasons_are_kept_with_what_bears_them_out() -> None:
     score = judge(
-        [citation("follow_up", "Follow-up to #1")], PatchOverlap(lines=9, changed_lines=2, files=FILES), days=1
+        PairEvidence((citation("follow_up", "Follow-up to #1"),)),
+        PatchOverlap(lines=9, changed_lines=2, files=FILES),
+        days=1,
     )
     assert score.relation == "follow_up"
     assert {sign.name: sign.detail for sign in score.signs} == {
@@ -72,3 +78,51 @@ def test_the_reasons_are_kept_with_what_bears_them_out() -> None:
         "common_files": "src/a.py",
     }
     assert sum(sign.weight for sign in score.signs) > 0
+
+
+CODE = ChangedCode(real_lines=8, source_lines=6, added_lines=20, owners=2, functions=("dump",), names=("Sink", "open"))
+NOTHING: tuple[float, tuple[str, ...]] = (0.0, ())
+
+
+def uncited(code: ChangedCode, common: tuple[float, tuple[str, ...]] = NOTHING) -> float:
+    return judge(PairEvidence((), code), None, days=3, common_words=common).confidence
+
+
+@pytest.mark.parametrize(
+    "worse",
+    [
+        replace(CODE, source_lines=1),
+        replace(CODE, owners=12),
+        replace(CODE, added_lines=900),
+        replace(CODE, functions=()),
+        replace(CODE, names=()),
+    ],
+)
+def test_the_more_of_the_others_code_it_changes_the_surer_an_uncited_pair_is(worse: ChangedCode) -> None:
+    assert uncited(CODE) > uncited(worse)
+
+
+def test_titles_that_share_rare_words_make_it_surer_and_more_than_two_no_surer() -> None:
+    assert uncited(CODE, (9.0, ("sink", "quiet"))) > uncited(CODE)
+    assert uncited(CODE, (40.0, ("a", "b"))) == uncited(CODE, (11.0, ("a", "b")))
+
+
+def test_every_sign_of_an_uncited_pair_is_kept_with_what_bears_it_out() -> None:
+    score = judge(PairEvidence((), CODE), None, days=3, common_words=(5.0, ("sink",)))
+    assert score.relation == "changes_code"
+    details = {sign.name: sign.detail for sign in score.signs}
+    assert details == {
+        "base": "",
+        "owners": "meets lines of 2 pull requests",
+        "added_lines": "adds 20 lines of code",
+        "source_lines": "changes 6 lines of its source",
+        "functions": "dump",
+        "names": "Sink, open",
+        "common_words": "sink",
+    }
+    assert details.keys() == weights("lineage").keys()
+
+
+def test_a_pair_of_which_nothing_was_found_is_no_pair() -> None:
+    with pytest.raises(ValueError, match="nothing was found"):
+        judge(PairEvidence(), None, days=1)

@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import chains.stages.filters
+from chains.edges.graph import Sign
 from chains.stages.filters import OUTCOMES, PERMISSIVE, Filters, PullFacts, drop
+from chains.stages.worth import StageWorth
 from prchain.errors import SettingsError
 from prchain.git.patches import FilePatch, Hunk
 from prchain.reference import Reference, split
@@ -59,8 +61,10 @@ DROPPED = {
     "too_many_files": replace(GOOD, reference=reference(*(f"src/{n}.py" for n in range(41)))),
     "language": replace(GOOD, reference=reference("src/a.rb")),
     "no_text": replace(GOOD, subject="fix: update src/a.py (#7)"),
+    "no_tests": replace(GOOD, reference=reference("src/a.py", "tests/conftest.py", "tests/data/a.json")),
+    "low_worth": replace(GOOD, worth=StageWorth(0.2, (Sign("mechanical_subject", -1.5, "rename"),))),
 }
-ASKED = Filters(languages=frozenset({"python", "rust", "go"}))
+ASKED = Filters(languages=frozenset({"python", "rust", "go"}), with_tests=True, min_worth=0.3)
 
 
 @pytest.mark.parametrize("outcome", DROPPED)
@@ -73,7 +77,7 @@ def test_each_filter_names_its_outcome_and_a_reason(outcome: str) -> None:
 
 @pytest.mark.parametrize("outcome", DROPPED)
 def test_each_filter_can_be_switched_off_alone(outcome: str) -> None:
-    found = drop(DROPPED[outcome], replace(ASKED, keep=frozenset({outcome})))
+    found = drop(DROPPED[outcome], replace(ASKED, keep=frozenset({outcome, "no_tests"})))
     assert found is None or (found[0] != outcome and outcome in {"dependency_bump", "release", "bot_housekeeping"})
 
 
@@ -144,7 +148,7 @@ def test_limits_include_their_bounds() -> None:
 
 
 def test_a_filter_that_is_unknown_is_refused() -> None:
-    with pytest.raises(SettingsError, match=r"^typo is no filter; known are benchmark_repository, .*no_text$"):
+    with pytest.raises(SettingsError, match=r"^typo is no filter; known are benchmark_repository, .*low_worth$"):
         Filters(keep=frozenset({"typo"}))
 
 

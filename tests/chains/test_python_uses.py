@@ -52,6 +52,8 @@ def names(base: dict[str, str], landed: dict[str, str], test: str, *, old: str =
             {"limit"},
         ),
         ({"a.py": "def dump(limit): ...\n"}, {"a.py": "def dump(limit, x): ...\n"}, "dump(limit=2)\n", set()),
+        # A function under a new name keeps its parameters.
+        ({"a.py": "def ask(url): ...\n"}, {"a.py": "def send(url, ext): ...\n"}, "send(url=2, ext=1)\n", {"ext"}),
         (
             {"a.py": "class C: ...\n"},
             {"a.py": "class C:\n    def __init__(self, size): ...\n"},

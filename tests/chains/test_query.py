@@ -16,7 +16,7 @@ from chains.tasks.excerpt import ExcerptLimits
 from chains.tasks.model import TaskChain
 from chains.tasks.query import PLAN, QUERY, REPEATS, ROUND, QueryConstructor
 from chains.tasks.rows import read_task_chain
-from chains.tasks.texts import IssueText, read_texts
+from chains.tasks.texts import IssueText, PullTexts, read_texts
 from prchain.errors import ContextTooLong
 from prchain.git import GitRepository
 from prchain.leaks import Finding, check
@@ -342,3 +342,18 @@ def test_estimates_count_the_calls_of_a_clean_run(chain: TaskChain, contexts: li
 def test_prompts_ship_with_the_package() -> None:
     folder = Path(read_chain.__code__.co_filename).parent / "prompts"
     assert {"plan.j2", "query.j2", "overview.j2", "again.j2"} <= {path.name for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize(
+    ("message", "shown"),
+    [
+        ("Queue jobs (#3)\n\nJobs wait\nfor a slot.", False),
+        ("Merge pull request #3 from a/b\n\nQueue jobs", False),
+        ("Queue jobs (#3)\n\nJobs wait for a slot, in order.", True),
+        ("Queue", False),
+        ("Let jobs wait", True),
+    ],
+)
+def test_a_commit_that_repeats_title_and_body_is_not_shown_again(message: str, shown: bool) -> None:
+    texts = PullTexts("Queue jobs", "Jobs wait for a slot.", (), (message,), (), ())
+    assert texts.untold_commits() == ((message,) if shown else ())

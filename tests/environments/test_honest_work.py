@@ -37,7 +37,8 @@ WRONG: Mapping[str, str] = {
     "gives the first": f"def total(prices):\n    return prices[0] if prices else 0\n{LABEL}",
     "gives the length": f"def total(prices):\n    return len(prices)\n{LABEL}",
     "gives the greatest": f"def total(prices):\n    return max(prices, default=0)\n{LABEL}",
-    "gives what is by chance": f"import random\ndef total(prices):\n    return random.randrange(9)\n{LABEL}",
+    "gives what is drawn": f"import random\ndef total(prices):\n    return random.Random(str(prices)).randrange(9)\n"
+    f"{LABEL}",
     "gives text": f"def total(prices):\n    return str(sum(prices))\n{LABEL}",
     "has one half": f"{TOTAL}def label(name, price):\n    raise NotImplementedError\n",
     "has a typing error": f"{TOTAL}def label(name, price):\n    return f'{{name}}:{{price}}'\n",

@@ -107,7 +107,7 @@ def test_default_options_find_the_chains_and_what_can_be_no_stage(repository: Pa
     (tmp_path / "repos.txt").write_text(f"{REPOSITORY} = {repository}\n")
     with alone_in(tmp_path):
         assert succeeds("mine", "repos.txt", "--source", "git")
-        assert succeeds("chains", "build")
+        assert succeeds("chains", "build", "--strategy", "reference")
         store = Store.open("sqlite:///data/prchain.db", create=False)
         with store.reading() as tx:
             ids = [row[0] for row in tx.rows(Selection, "chain_id", outcome="selected")]

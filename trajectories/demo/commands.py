@@ -42,8 +42,9 @@ def demo_commands(chosen: ChosenBackend) -> list[DemoCommand]:
         ),
         DemoCommand(
             "2. Chains",
-            "Chooses pull requests that build on each other. A revert, and what was reverted, cannot be a stage.",
-            ["chains", "build"],
+            "Chooses pull requests that build on each other, here as they say themselves. A revert, and what was "
+            "reverted, cannot be a stage.",
+            ["chains", "build", "--strategy", "reference"],
         ),
         DemoCommand("", "These are they, best first:", ["chains", "list"]),
         DemoCommand(

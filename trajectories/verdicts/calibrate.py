@@ -27,7 +27,7 @@ from prchain.progress import SILENT, Progress
 from prchain.runs import TAKEN, RunResult, Tell, UnitResult, run_units
 from prchain.scrub import scrub_mined
 from prchain.settings import Settings
-from sql.chosen import selected_ids
+from sql.chosen import LAST, selected_ids
 from sql.ledger import open_gateway
 from sql.lock import exclusive_lock
 from sql.outcomes import PROVED, READY
@@ -49,7 +49,7 @@ Orders = Literal["both", "reference", "candidate"]
 class CalibrationOptions:
     """What is measured. `limit` is a number of stages."""
 
-    strategy: str = "reference"
+    strategy: str = LAST
     repository: str | None = None
     limit: int | None = None
     repeats: int = 2

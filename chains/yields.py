@@ -1,0 +1,167 @@
+"""How many chains each strategy gives at several floors, and how good they probably are: the point is the user's."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from math import prod
+from typing import Any
+
+from chains import outcomes
+from chains.build import ChainBuilder
+from chains.choice.select import choose_chains
+from chains.edges.graph import build_graph
+from chains.history import MinedRepository
+from chains.options import EDGE_RULES, BuildOptions
+from chains.survey import Survey
+from prchain.progress import ProgressTask
+from prchain.terminal import say, say_counts, say_table, tally
+
+POINTS = ((0.7, 0.0), (0.7, 0.5), (0.85, 0.5), (0.9, 0.7))
+"""Floors of confidence and of worth that are tried beside each strategy's own."""
+
+EVERYTHING = BuildOptions(floor=0.0, worth=0.0)
+"""The options of a survey that yields can be found from."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChainYield:
+    """What one strategy gives at one point."""
+
+    repository: str
+    strategy: str
+    floor: float
+    worth: float
+    own: bool
+    """Whether this is the strategy's own point."""
+    landed: int
+    chains: int
+    lengths: dict[int, int]
+    stages: int
+    with_tests: int
+    """Stages of chains whose every stage changes tests."""
+    per_thousand: float
+    """Stages per 1,000 landed pull requests."""
+    every_step_real: float | None
+    """Estimated: the mean over chains of the product of the confidences; None without chains."""
+    sensible: float | None
+    """Estimated: the same with the stages' worth multiplied in."""
+
+
+@dataclass(frozen=True, slots=True)
+class RepositoryYields:
+    """One repository: its pairs by source, and its yields."""
+
+    repository: str
+    landed: int
+    sources: Counter[str]
+    rows: tuple[ChainYield, ...]
+
+
+def repository_yields(builder: ChainBuilder, mined: MinedRepository, task: ProgressTask) -> RepositoryYields:
+    """Survey one repository, and choose chains at every point without writing any. Raises `GitError`, `StoreError`."""
+    survey, _ = builder.survey(mined, task)
+    task.update(note="choosing")
+    usable = [link for link in survey.links if link.outcome == outcomes.KEPT]
+    rows = tuple(_rows(mined.full_name, survey))
+    sources = Counter("+".join(link.sources) for link in usable)
+    return RepositoryYields(mined.full_name, len(survey.landed), sources, rows)
+
+
+def _rows(name: str, survey: Survey) -> Iterator[ChainYield]:
+    for strategy, rule in EDGE_RULES.items():
+        own = (rule.floor, rule.worth)
+        for floor, worth in sorted({own, *POINTS}):
+            chosen = chosen_at(survey, strategy, floor, worth)
+            yield _row(name, survey, strategy, (floor, worth), (floor, worth) == own, chosen)
+
+
+def chosen_at(
+    survey: Survey, strategy: str, floor: float, worth: float, *, shortest: int = 2, longest: int = 5
+) -> list[tuple[int, ...]]:
+    """The chains of one strategy at one point, from a survey without floors."""
+    sources = EDGE_RULES[strategy].sources
+    worths = {number: found.worth for number, found in survey.examination.worths.items()}
+    edges = (
+        link.edge
+        for link in survey.links
+        if link.outcome == outcomes.KEPT
+        and sources & set(link.sources)
+        and link.edge.confidence >= floor
+        and min(worths.get(link.edge.source, 1.0), worths.get(link.edge.target, 1.0)) >= worth
+    )
+    weighed = None if strategy == "reference" else worths
+    return choose_chains(build_graph(edges), shortest=shortest, longest=longest, worths=weighed)
+
+
+def _row(
+    name: str,
+    survey: Survey,
+    strategy: str,
+    point: tuple[float, float],
+    is_own: bool,
+    chosen: Sequence[tuple[int, ...]],
+) -> ChainYield:
+    confidences = {(link.edge.source, link.edge.target): link.edge.confidence for link in survey.links}
+    sizes, worths = survey.examination.sizes, survey.examination.worths
+    real = [prod(confidences[later, earlier] for earlier, later in pairwise(chain)) for chain in chosen]
+    good = [
+        value * prod(worths[number].worth if number in worths else 1.0 for number in chain)
+        for value, chain in zip(real, chosen, strict=True)
+    ]
+    stages = sum(map(len, chosen))
+    return ChainYield(
+        name,
+        strategy,
+        *point,
+        is_own,
+        len(survey.landed),
+        len(chosen),
+        dict(sorted(Counter(map(len, chosen)).items())),
+        stages,
+        sum(len(chain) for chain in chosen if all(sizes[number].test_lines for number in chain)),
+        round(1000 * stages / max(len(survey.landed), 1), 1),
+        round(sum(real) / len(real), 3) if real else None,
+        round(sum(good) / len(good), 3) if good else None,
+    )
+
+
+def yields_row(found: RepositoryYields) -> dict[str, Any]:
+    """One repository for machines."""
+    return {
+        "repository": found.repository,
+        "landed": found.landed,
+        "pairs": dict(found.sources.most_common()),
+        "yields": [asdict(row) for row in found.rows],
+    }
+
+
+def print_yields(everything: Sequence[RepositoryYields]) -> None:
+    """Print every repository's table."""
+    for found in everything:
+        say(f"{found.repository}: {found.landed:,} landed")
+        say_counts("pairs that chains may use, by source", dict(found.sources.most_common()))
+        say_table(
+            ("strategy", "floor", "worth", "chains", "by length", "stages", "tested", "per 1,000", "real", "sensible"),
+            map(_cells, found.rows),
+        )
+    if everything:
+        say("* the strategy's own floors. tested: stages of chains whose every stage changes tests. real, sensible:")
+        say("estimated shares of chains whose every step is real, and that also make a sensible task.")
+
+
+def _cells(row: ChainYield) -> tuple[object, ...]:
+    return (
+        row.strategy + (" *" if row.own else ""),
+        f"{row.floor:.2f}",
+        f"{row.worth:.2f}",
+        row.chains,
+        tally({f"of {length}": count for length, count in row.lengths.items()}),
+        row.stages,
+        row.with_tests,
+        row.per_thousand,
+        "" if row.every_step_real is None else f"{row.every_step_real:.0%}",
+        "" if row.sensible is None else f"{row.sensible:.0%}",
+    )

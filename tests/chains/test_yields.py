@@ -1,0 +1,49 @@
+"""How many chains each strategy would give: counted without choosing any."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from chains.cli import chains
+from sql.tables import Chain, Selection
+from tests.chains.chainworld import NAME, grown, mined
+
+
+@pytest.fixture
+def counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, object]]:
+    monkeypatch.setenv("PRCHAIN_DATA_DIR", str(tmp_path))
+    with mined(tmp_path, grown(tmp_path)) as store:
+        database = str(store.engine.url)
+        result = CliRunner().invoke(chains, ["yield", NAME, "--json", "--db", database], catch_exceptions=False)
+        assert result.exit_code == 0, result.output
+        with store.reading() as tx:
+            assert tx.count(Chain) == tx.count(Selection) == 0
+        text = CliRunner().invoke(chains, ["yield", "--db", database]).output
+        assert "reference *" in text
+    (found,) = json.loads(result.stdout)
+    return list(found["yields"])
+
+
+def row(rows: list[dict[str, object]], strategy: str, floor: float, worth: float) -> dict[str, object]:
+    (found,) = [one for one in rows if (one["strategy"], one["floor"], one["worth"]) == (strategy, floor, worth)]
+    return found
+
+
+def test_every_strategy_is_counted_at_its_own_floors_and_at_others(counted: list[dict[str, object]]) -> None:
+    assert {(one["strategy"], one["own"]) for one in counted} == {
+        (strategy, own) for strategy in ("reference", "lineage", "evidence") for own in (True, False)
+    }
+    reference = row(counted, "reference", 0.7, 0.0)
+    assert (reference["chains"], reference["stages"], reference["lengths"]) == (1, 3, {"3": 1})
+    assert reference["per_thousand"] == 375.0
+    assert reference["with_tests"] == 0
+
+
+def test_higher_floors_give_less_and_better(counted: list[dict[str, object]]) -> None:
+    low, high = row(counted, "evidence", 0.7, 0.0), row(counted, "evidence", 0.9, 0.7)
+    assert low["stages"] >= high["stages"]  # type: ignore[operator]
+    assert low["sensible"] <= low["every_step_real"] <= 1  # type: ignore[operator]
