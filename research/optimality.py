@@ -1,6 +1,8 @@
 """How near chosen chains come to the best: `python -m research.optimality [--graphs N] [--nodes N]`.
 
-The best is found by trying every way to cut a small graph into paths, in code that shares nothing with `chains`.
+The best is found by trying every way to cut a small graph into paths, in code that shares nothing with `chains`. With
+`--db FILE --mirrors FOLDER`: the largest components of mined repositories, cut in the order of landing to at most 3,000
+edges, beside the upper bound of a linear programme (`research.path_bound`).
 """
 
 from __future__ import annotations
@@ -9,12 +11,18 @@ import argparse
 import random
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
+from pathlib import Path
 
+from chains import outcomes
 from chains.choice.select import choose_chains
-from chains.edges.graph import Edge, build_graph
+from chains.edges.graph import Edge, build_graph, components
+from research.evidence.population import populations
+from research.path_bound import upper_bound
+from sql.store import Store
 
 Edges = Mapping[tuple[int, int], float]
 """(later, earlier) -> confidence."""
@@ -143,13 +151,63 @@ def ratios(graphs: int, nodes: int, exact: int, seed: int = 1) -> list[Ratio]:
     return found
 
 
+MOST_EDGES = 3_000
+"""Of a component; the linear programme has four variables for each."""
+
+
+def first_edges(edges: Edges, most: int) -> dict[tuple[int, int], float]:
+    """The edges among the first pull requests of a graph, as many as have at most `most` edges among them."""
+    found: dict[tuple[int, int], float] = {}
+    by_later: dict[int, list[tuple[int, int]]] = {}
+    for edge in edges:
+        by_later.setdefault(max(edge), []).append(edge)
+    for node in sorted(by_later):
+        if len(found) + len(by_later[node]) > most:
+            break
+        found |= {edge: edges[edge] for edge in by_later[node]}
+    return found
+
+
+def bounded(edges: Edges, longest: int) -> tuple[float, float]:
+    """The weight of the chains that are chosen, and the bound."""
+    graph = build_graph(Edge(*edge, "mentions", edges[edge]) for edge in edges)
+    return total(edges, choose_chains(graph, longest=longest)), upper_bound(edges, longest)
+
+
+def print_bounds(db: str, mirrors: Path, floor: float) -> int:
+    """Print, for each mined repository, what was chosen of its largest component beside the bound."""
+    worst = 1.0
+    with closing(Store.open(db, create=False)) as store:
+        for population in populations(store, mirrors):
+            kept = [
+                link.edge
+                for link in population.survey.links
+                if link.outcome == outcomes.KEPT and link.edge.confidence >= floor
+            ]
+            largest = components(build_graph(kept))[0] if kept else set()
+            whole = {(edge.source, edge.target): edge.confidence for edge in kept if edge.source in largest}
+            edges = first_edges(whole, MOST_EDGES)
+            if edges:
+                chosen, bound = bounded(edges, 5)
+                worst = min(worst, chosen / bound)
+                share = f"{chosen / bound:.1%} of the bound {bound:.1f}"
+                print(f"{population.mined.full_name}: {len(edges):,} of {len(whole):,} edges: {chosen:.1f}, {share}")
+    print(f"worst {worst:.1%}")
+    return 0
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the ratios; exit code 1 where the average is below 95 % of the best."""
     parser = argparse.ArgumentParser(prog="python -m research.optimality", description=__doc__)
     parser.add_argument("--graphs", type=int, default=25, metavar="N", help="of each shape and limits (default: 25)")
     parser.add_argument("--nodes", type=int, default=11, metavar="N", help="at most in a graph (default: 11)")
     parser.add_argument("--exact", type=int, default=0, metavar="N", help="edges up to which no heuristic is used")
+    parser.add_argument("--db", help="instead: a database of a finished `prchain mine`")
+    parser.add_argument("--mirrors", type=Path, default=Path("data/mirrors"), metavar="FOLDER")
+    parser.add_argument("--floor", type=float, default=0.5, help="of the edges of --db (default: 0.5)")
     options = parser.parse_args(arguments)
+    if options.db:
+        return print_bounds(options.db, options.mirrors, options.floor)
     rows = ratios(options.graphs, options.nodes, options.exact)
     print(f"{'shape':8}{'limits':9}{'average':>9}{'worst':>9}{'best found':>14}")
     for row in rows:

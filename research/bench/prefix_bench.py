@@ -42,7 +42,7 @@ _BLOCK = 64
 
 _COMMANDS: Sequence[Sequence[str]] = (
     ("mine", LIST, "--source", "git"),
-    ("chains", "build"),
+    ("chains", "build", "--strategy", "reference"),
     ("tasks", "build", "--workers", "1"),
     ("rollouts", "run", "--workers", "1"),
 )
