@@ -30,7 +30,7 @@ COMPILE_APART := CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile --quiet -
 	--strip-extras --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-emit-options
 
 .DEFAULT_GOAL := help
-.PHONY: help install mini demo mine chains tasks environments rollouts curate export stats status test test-fast test-llm test-consumers check precision leaks reading bench optimality state-pairs graph-stages curated-stages rewrites prm-windows prm-replays audit-precision grades needs lineage candidates real-rollouts engine-faults same-rows shape tables-page lock
+.PHONY: help install mini demo mine chains tasks environments rollouts curate export stats status test test-fast test-llm test-consumers check precision leaks reading bench optimality state-pairs graph-stages curated-stages rewrites prm-windows prm-replays audit-precision grades needs evidence lineage candidates real-rollouts engine-faults same-rows shape tables-page lock
 
 help: ## Show this
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 24
@@ -133,6 +133,9 @@ grades: $(DEV) ## Grade references, honest failures and cheats of proved stages:
 
 candidates: $(DEV) ## Judge patches of known kind, and run hidden tests on them: ARGS="FOLDER --db FILE"
 	$(BIN)/python -m research.candidates $(ARGS)
+
+evidence: $(DEV) ## Fit and score the evidence of dependency and of worth: ARGS="score|fit"
+	$(BIN)/python -m research.evidence $(ARGS)
 
 lineage: $(DEV) ## Measure lineage against git blame and git log: ARGS="blame|speed|found --db FILE --mirrors DIR"
 	$(BIN)/python -m research.lineage $(ARGS)
