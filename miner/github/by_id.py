@@ -9,7 +9,7 @@ from miner.github.cursors import StreamState
 from miner.github.faults import Overloaded
 from miner.github.overflow import Overflow
 from miner.github.pace import SWEEP, Pace
-from miner.github.pages import PageRows
+from miner.github.page_rows import PageRows
 from miner.github.reading import RepositoryReading
 from miner.github.skips import Skips
 from prchain.errors import BadAnswer
@@ -57,6 +57,7 @@ class ById:
                 "absent": absent,
                 "gone": [numbers[i] for i in absent],
                 **({"at": reading.now()} if absent else {}),
+                **answer.refusals,
             }
             page = Page("pull_requests", request, answer.data, query.text)
             page_rows = rows.parse(reading.repository_id, page)

@@ -7,7 +7,7 @@ import logging
 import math
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, TypeVar
 from urllib.parse import parse_qs, urlsplit
@@ -40,6 +40,13 @@ class GraphAnswer:
 
     data: dict[str, Json]
     not_found: frozenset[tuple[str | int, ...]] = frozenset()
+    errors: tuple[tuple[tuple[str | int, ...], str], ...] = ()
+    """Path and type of each error that the answer was taken in spite of."""
+
+    @property
+    def refusals(self) -> dict[str, Json]:
+        """The errors as a part of the request that is archived; nothing where there are none."""
+        return {"refused": [[list(path), kind] for path, kind in self.errors]} if self.errors else {}
 
 
 @dataclass(frozen=True)
@@ -112,7 +119,7 @@ class GitHubClient:
         answer = self._ask("graphql", send)
         limit = answer.data.get("rateLimit")
         self.usage.points += int(limit["cost"]) if isinstance(limit, dict) else 1
-        return GraphAnswer(scrub(answer.data, self._secrets), answer.not_found)
+        return replace(answer, data=scrub(answer.data, self._secrets))
 
     def rest(self, path: str, parameters: Mapping[str, str], etag: str | None = None) -> RestAnswer:
         """Return one page of a REST list; with an ETag, an unchanged page costs nothing and comes without items."""
@@ -208,9 +215,9 @@ def partial(error: Exception) -> tuple[Headers, GraphAnswer]:
     if isinstance(body, dict) and isinstance(body.get("data"), dict) and faults.tolerable(body.get("errors")):
         data = body["data"]
         if "repository" not in data or data["repository"] is not None:
-            missing_nodes = (item for item in body["errors"] if item["type"] == "NOT_FOUND")
-            paths = frozenset(tuple(item.get("path") or ()) for item in missing_nodes)
-            return getattr(error, "headers", None) or {}, GraphAnswer(data, paths)
+            errors = tuple((tuple(item.get("path") or ()), str(item["type"])) for item in body["errors"])
+            paths = frozenset(path for path, kind in errors if kind == "NOT_FOUND")
+            return getattr(error, "headers", None) or {}, GraphAnswer(data, paths, errors)
     raise faults.classify(error) from None
 
 

@@ -1,4 +1,4 @@
-"""The rest of the connections that did not fit into a page, fetched for many pull requests at once."""
+"""The rest of the connections that did not fit into a page, and those that lacked something, for many pull requests."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from miner.archive import Page
 from miner.github import cursors, queries, rows
 from miner.github.faults import Overloaded
 from miner.github.pace import MORE, Pace
-from miner.github.pages import CONNECTIONS, PageRows, PendingConnection
+from miner.github.page_rows import PageRows, PendingConnection
+from miner.github.pages import CONNECTIONS
 from miner.github.reading import RepositoryReading
 from sql.store import Transaction
 
@@ -69,8 +70,9 @@ class Overflow:
                 request = {
                     "repository": reading.repository.full_name,
                     "first": self._pace.step.inner,
-                    "nodes": {f"n{i}": [owed.node_id, owed.after, owed.offset] for i, owed in enumerate(chosen)},
+                    "nodes": {f"n{i}": [owed.node_id, *_rest(owed)] for i, owed in enumerate(chosen)},
                     "absent": sorted(str(path[0]) for path in answer.not_found if path),
+                    **answer.refusals,
                 }
                 page = Page(f"more:{name}", request, answer.data, query.text)
                 page_rows = rows.parse(reading.repository_id, page)
@@ -97,7 +99,7 @@ class Overflow:
 
     def _entries(self) -> dict[str, list[list[object]]]:
         return {
-            name: [[owed.node_id, owed.number, owed.after, owed.offset] for owed in entries.values()]
+            name: [[owed.node_id, owed.number, *_rest(owed)] for owed in entries.values()]
             for name, entries in self._owed.items()
             if entries
         }
@@ -106,3 +108,8 @@ class Overflow:
         self._state.detail = dict(self._entries())
         self._state.page_size = self._pace.step.first
         cursors.save(tx, self._state)
+
+
+def _rest(owed: PendingConnection) -> list[object]:
+    """Where it goes on, as it is stored."""
+    return [owed.after, owed.offset, owed.hidden, owed.again]

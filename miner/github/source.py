@@ -21,6 +21,7 @@ from miner.github.review_comments import ReviewComments
 from miner.github.rows import Window
 from miner.github.skips import Skips
 from miner.github.sweep import Sweep
+from miner.github.threads import ReviewThreads, link_stored, write_starts
 from prchain.errors import BadAnswer, BadToken, RepositoryNotFound
 from prchain.progress import Progress, ProgressTask
 from prchain.scrub import redact
@@ -142,6 +143,7 @@ class GitHubSource:
         if comments.strangers:
             changes.catch_up()
             overflow.drain(wholly=True)
+        ReviewThreads(reading).run()
         sweep.finish()
         return changes.total, unaccounted
 
@@ -152,6 +154,7 @@ class GitHubSource:
         overflow.drain(wholly=True)
         if changes.total:
             ReviewComments(reading, bounded=True).run()
+            ReviewThreads(reading).run()
         return changes.total, 0
 
     def _resolve(self, client: GitHubClient, owner: str, name: str) -> dict[str, archive.Json]:
@@ -232,6 +235,7 @@ def replay(store: Store, repository_id: int) -> ReadSummary:
         rows.forget(tx, repository_id)
         for page in archive.stored_pages(tx, repository_id):
             numbers.update(_apply(tx, repository_id, page))
+        link_stored(tx, repository_id)
         total = len(rows.present(tx, repository_id))
     return ReadSummary(len(numbers), bool(numbers), ApiUsage(), total)
 
@@ -243,6 +247,8 @@ def _apply(tx: Transaction, repository_id: int, page: archive.Page) -> set[int]:
         rows.write_review_comments(tx, repository_id, page.answer, window, bounded=request["bounded"])
     elif page.stream == "skipped":
         rows.mark_skipped(tx, repository_id, request["number"], request["node_id"], request["reason"])
+    elif page.stream == "thread_starts":
+        write_starts(tx, repository_id, page)
     elif page.stream == "gone":
         rows.mark_gone(tx, repository_id, request["gone"], request["at"])
     else:

@@ -8,7 +8,8 @@ from miner.github import cursors, pages, queries, rows
 from miner.github.faults import Overloaded
 from miner.github.overflow import Overflow
 from miner.github.pace import SWEEP, Pace
-from miner.github.pages import PageRows, PullRequestPage
+from miner.github.page_rows import PageRows
+from miner.github.pages import PullRequestPage
 from miner.github.reading import CREATED_ASC, MAX_DOUBTS, RepositoryReading, follows, is_short
 from miner.github.skips import Skips
 from prchain.errors import BadAnswer
@@ -88,7 +89,7 @@ class Sweep:
         query = queries.load("sweep")
         try:
             answer = reading.client.graphql(query, variables)
-            request = {"repository": reading.repository.full_name, "variables": variables}
+            request = {"repository": reading.repository.full_name, "variables": variables, **answer.refusals}
             page = Page("sweep", request, answer.data, query.text, self.state.detail["turn"])
             listing = pages.listing(answer.data)
             page_rows = rows.parse(reading.repository_id, page)

@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, urlsplit
 from tests.emulator import answers
 from tests.emulator.answers import Answer, json_answer
 from tests.emulator.clock import VirtualClock
-from tests.emulator.faults import Call, Fault, Kind
+from tests.emulator.faults import WITHHELD, Call, Fault, Kind
 from tests.emulator.graphql_api import GraphQLApi, Prepared
 from tests.emulator.http import HttpServer
 from tests.emulator.limits import Meter, Meters
@@ -229,6 +229,8 @@ class Emulator:
         for fault in struck:
             if fault.kind is Kind.RESOURCE_LIMITS_200:
                 answers.starve(body, fault.keep)
+            elif fault.kind in WITHHELD:
+                answers.withhold(body, fault)
         answer = json_answer(200, body)
         answer.points = cost.points
         return answer

@@ -15,6 +15,7 @@ from sql.tables import (
     Base,
     ClosingReference,
     Commit,
+    IncompletePart,
     Issue,
     Label,
     PullRequest,
@@ -22,6 +23,7 @@ from sql.tables import (
     PullRequestText,
     Repository,
     RepositoryAlias,
+    ReviewThread,
     TimelineEvent,
 )
 from tests.databases import store_at
@@ -37,6 +39,8 @@ FACTS: tuple[type[Base], ...] = (
     Commit,
     PullRequestCommit,
     RepositoryAlias,
+    ReviewThread,
+    IncompletePart,
 )
 TIMINGS = {"gone_at"}
 REPOSITORY = 1

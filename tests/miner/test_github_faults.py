@@ -24,7 +24,7 @@ from miner.github import queries, replay
 from prchain.errors import BadAnswer, BadToken, NetworkUnreachable, RateLimitExceeded
 from sql.store import Store
 from sql.tables import ArchivedPage, Cursor, PullRequest
-from tests.emulator import Call, Emulator, Exchange, Fault, Kind, VirtualClock, generate_world
+from tests.emulator import WITHHELD, Call, Emulator, Exchange, Fault, Kind, VirtualClock, generate_world
 from tests.miner.github_lab import REPOSITORY, Quiet, assert_same, facts, mine, opened, pages_fetched
 
 PULLS = 26
@@ -63,7 +63,7 @@ WAITS = {
     Kind.BARE_429: 60.0,
     Kind.RATE_LIMITED_200: 60.0,
 }
-EVERYWHERE = [kind for kind in Kind if kind not in (Kind.UNAUTHORIZED_401, Kind.CHANGE, Kind.SLOW)]
+EVERYWHERE = [kind for kind in Kind if kind not in (Kind.UNAUTHORIZED_401, Kind.CHANGE, Kind.SLOW, *WITHHELD)]
 GRAPHQL_ONLY = {
     Kind.RATE_LIMITED_200,
     Kind.RESOURCE_LIMITS_200,

@@ -1,4 +1,4 @@
-"""The two views are a promise: their columns, their order, and which row stands for many."""
+"""The views are a promise: their columns, their order, and which row stands for many."""
 
 from __future__ import annotations
 
