@@ -118,6 +118,9 @@ def _print_each(reports: list[RepositoryReport]) -> None:
             cost = f", {counted(requests, 'request')}, {counted(report.points, 'point')}" if requests else ""
             state = "incomplete" if report.error else report.outcome
             say(f"{name}: {state}: {counted(report.pull_requests, 'pull request')}, {report.landed:,} landed{cost}")
+        if report.incomplete:
+            lacking = counted(report.incomplete, "pull request")
+            say(f"{name}: {lacking} incomplete: GitHub counts more than it gives; see `prchain sql incomplete`")
 
 
 def _report_row(report: RepositoryReport) -> dict[str, Any]:
@@ -130,6 +133,7 @@ def _report_row(report: RepositoryReport) -> dict[str, Any]:
         "graphql_requests": report.graphql_requests,
         "rest_requests": report.rest_requests,
         "points": report.points,
+        "incomplete": report.incomplete,
     }
 
 

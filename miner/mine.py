@@ -29,7 +29,7 @@ from prchain.timestamps import now
 from sql.lock import exclusive_lock
 from sql.outcomes import MINED, UNCHANGED
 from sql.store import Store, Transaction
-from sql.tables import Cursor, Landing, MineRun, PullRequest, Repository, RepositoryAlias
+from sql.tables import Cursor, IncompletePart, Landing, MineRun, PullRequest, Repository, RepositoryAlias
 
 if TYPE_CHECKING:
     from miner.github import GitHubSource
@@ -66,6 +66,8 @@ class RepositoryReport:
     graphql_requests: int = 0
     rest_requests: int = 0
     points: int = 0
+    incomplete: int = 0
+    """Stored pull requests that lack something GitHub counts and does not give, of this run and earlier ones."""
 
 
 @contextmanager
@@ -370,14 +372,15 @@ class Miner:
             "points": work.usage.points,
         }
         waited = work.usage.waited_seconds
-        pull_requests = landed = 0
+        pull_requests = landed = incomplete = 0
         with self._store.transaction() as tx:
             values = {"finished_at": now(), "outcome": outcome, "reason": reason, "waited_seconds": waited, **spent}
             tx.connection.execute(update(MineRun).where(MineRun.id == run_id).values(**values))
             if work.repository_id is not None:
                 pull_requests = tx.count(PullRequest, repository_id=work.repository_id)
                 landed = tx.count(Landing, repository_id=work.repository_id)
-        return RepositoryReport(spec, outcome, reason, pull_requests, landed, **spent)
+                incomplete = len(set(tx.rows(IncompletePart, "number", repository_id=work.repository_id)))
+        return RepositoryReport(spec, outcome, reason, pull_requests, landed, incomplete=incomplete, **spent)
 
 
 @dataclass(slots=True)

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import select, update
+from sqlalchemy import bindparam, select, update
 
 from miner import archive
 from miner.archive import Page
@@ -134,7 +134,8 @@ def link_stored(tx: Transaction, repository_id: int) -> tuple[bool, list[str]]:
             select(ReviewThread.number).where(ReviewThread.repository_id == repository_id).distinct()
         )
     )
-    changed, doubtful = False, []
+    changes: list[dict[str, Any]] = []
+    doubtful: list[str] = []
     for start in range(0, len(numbers), _PULLS_AT_ONCE):
         chosen = numbers[start : start + _PULLS_AT_ONCE]
         stored, told = _threads(tx, repository_id, chosen)
@@ -143,14 +144,23 @@ def link_stored(tx: Transaction, repository_id: int) -> tuple[bool, list[str]]:
             left = [it for it in starts.get(number, ()) if it.key not in told]
             found, asked = link([thread for thread, _ in threads], left)
             doubtful.extend(asked)
-            for thread, comment in threads:
-                if found.get(thread.key) != comment:
-                    key = {"repository_id": repository_id, "number": number, "key": thread.key}
-                    condition = [getattr(ReviewThread, name) == value for name, value in key.items()]
-                    values = {"comment": found.get(thread.key)}
-                    tx.connection.execute(update(ReviewThread).where(*condition).values(**values))
-                    changed = True
-    return changed, doubtful
+            changes.extend(
+                {"pull": number, "thread": thread.key, "begins": found.get(thread.key)}
+                for thread, comment in threads
+                if found.get(thread.key) != comment
+            )
+    if changes:
+        tx.connection.execute(
+            update(ReviewThread)
+            .where(
+                ReviewThread.repository_id == repository_id,
+                ReviewThread.number == bindparam("pull"),
+                ReviewThread.key == bindparam("thread"),
+            )
+            .values(comment=bindparam("begins")),
+            changes,
+        )
+    return bool(changes), doubtful
 
 
 def _threads(

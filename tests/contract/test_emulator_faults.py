@@ -11,7 +11,7 @@ import pytest
 import requests
 
 from tests.contract.client import LISTING, TOKEN, Client
-from tests.emulator import Emulator, Fault, Kind, World, generate_world
+from tests.emulator import WITHHELD, Emulator, Fault, Kind, World, generate_world
 
 SECONDARY = "You have exceeded a secondary rate limit"
 
@@ -62,7 +62,7 @@ BROKEN = {Kind.TRUNCATED, Kind.BAD_JSON, Kind.SLOW, Kind.RESET}
 
 
 def test_every_kind_is_tested_here() -> None:
-    assert set(STATUSES) | BENT | BROKEN | {Kind.CHANGE} == set(Kind)
+    assert set(STATUSES) | BENT | BROKEN | WITHHELD | {Kind.CHANGE} == set(Kind)
 
 
 @pytest.mark.parametrize("kind", STATUSES)
@@ -151,6 +151,26 @@ def test_the_compute_budget_leaves_null_nodes(quiet_world: World) -> None:
         ids = [pull.id for pull in quiet_world.home.pulls[:12]]
         body = client.ask("query ($ids: [ID!]!) { nodes(ids: $ids) { id } }", ids=ids)
         assert [node is None for node in body["data"]["nodes"]] == [False] * 3 + [True] * 9
+
+
+@pytest.mark.parametrize("kind", sorted(WITHHELD))
+def test_a_part_is_withheld_and_its_total_told(quiet_world: World, kind: Kind) -> None:
+    pull = next(pull for pull in quiet_world.home.pulls if len(pull.labels) > 2)
+    query = """query ($id: ID!) { node(id: $id) { ... on PullRequest {
+        id number labels(first: 100) { totalCount nodes { name } } } } }"""
+    with served(quiet_world, Fault(kind, field="labels", keep=1)) as client:
+        body = client.ask(query, id=pull.id)
+        labels = body["data"]["node"]["labels"]
+        if kind in (Kind.FORBIDDEN_FIELD_200, Kind.NULL_FIELD_200):
+            assert labels is None
+        else:
+            given = [node and node["name"] for node in labels["nodes"]]
+            nulls = len(pull.labels) - 1 if kind is Kind.NULL_NODES_200 else 0
+            assert (len(given) - given.count(None), given.count(None)) == (1, nulls)
+            assert labels["totalCount"] == len(pull.labels)
+        errors = [(error["type"], error["path"]) for error in body.get("errors", ())]
+        assert errors == ([("FORBIDDEN", ["node", "labels"])] if kind is Kind.FORBIDDEN_FIELD_200 else [])
+        assert len(client.ask(query, id=pull.id)["data"]["node"]["labels"]["nodes"]) == len(pull.labels)
 
 
 def test_a_short_page_goes_on_behind_itself(quiet_world: World) -> None:

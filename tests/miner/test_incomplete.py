@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +11,7 @@ from typing import Any
 import pytest
 
 from miner.github import replay
+from prchain import cli
 from sql.store import Store
 from sql.tables import IncompletePart
 from tests.emulator import Emulator, Fault, Kind, World, generate_world
@@ -144,3 +147,34 @@ def test_what_lacks_costs_a_point_for_twenty(tmp_path: Path) -> None:
             mine(store, github)
             spent.append(github.points())
     assert spent[0] < spent[1] <= spent[0] + 2
+
+
+def test_the_run_status_and_show_say_what_is_incomplete_and_the_rest_is_usable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    world: World = generate_world(11, PULLS, git_dir=tmp_path / "r.git")
+    closing = sorted(pull.number for pull in world.home.pulls if pull.closing)
+    (tmp_path / "list.txt").write_text(f"acme/widgets = {tmp_path / 'r.git'}\n")
+    hidden = Fault(Kind.FORBIDDEN_FIELD_200, field="closingIssuesReferences", times=None)
+    with Emulator(world, faults=[hidden]) as github:
+        monkeypatch.setenv("GITHUB_API_URL", github.api_url)
+        monkeypatch.setenv("GITHUB_TOKEN", "test-token")
+        for outcome in ("mined", "unchanged"):
+            assert cli.run(["mine", "list.txt", "--db", "p.db"]) == 0
+            out = capsys.readouterr().out.splitlines()
+            assert out[0].startswith(f"acme/widgets: {outcome}: {PULLS} pull requests")
+            assert out[1] == (
+                f"acme/widgets: {len(closing)} pull requests incomplete: GitHub counts more than it gives;"
+                " see `prchain sql incomplete`"
+            )
+    assert cli.run(["sql", "incomplete", "--csv", "--db", "p.db"]) == 0
+    rows = list(csv.DictReader(capsys.readouterr().out.splitlines()))
+    assert [int(row["number"]) for row in rows] == closing
+    assert {(row["connection"], row["reason"]) for row in rows} == {
+        ("closing_issues", "GitHub gave null for the list (FORBIDDEN)")
+    }
+    assert cli.run(["status", "--db", "p.db"]) == 0
+    assert re.search(rf"^  incomplete, .* +{len(closing)}$", capsys.readouterr().out, re.MULTILINE)
+    assert cli.run(["show", f"acme/widgets#{closing[0]}", "--db", "p.db"]) == 0
+    assert "closing issues: GitHub gave null for the list (FORBIDDEN)" in capsys.readouterr().out

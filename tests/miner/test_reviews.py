@@ -13,6 +13,7 @@ from sqlalchemy import text, update
 
 from miner.github import replay
 from miner.github.threads import Start, Thread, link
+from prchain import cli
 from sql.store import Store
 from sql.tables import ArchivedPage, PullRequestText, ReviewThread
 from tests.emulator import Emulator, Fault, Kind, World, generate_world
@@ -166,3 +167,25 @@ LINKS = {
 def test_a_place_tells_a_thread_where_no_two_states_share_it(name: str) -> None:
     threads, starts, found, asked = LINKS[name]
     assert link([Thread(*thread) for thread in threads], [Start(*start) for start in starts]) == (found, asked)
+
+
+def test_show_counts_reviews_and_what_was_resolved(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    world = generate_world(5, 3)
+    pull = world.home.pulls[1]
+    for held in (pull.reviews, pull.threads):
+        held.clear()
+    world.home.review_comments[:] = [comment for comment in world.home.review_comments if comment.pull is not pull]
+    review = world.add_review(pull, "CHANGES_REQUESTED", None, None)
+    world.add_review(pull, "APPROVED", None, None)
+    first = world.add_review_comment(pull, "Rename", None, review=review)
+    first.thread.is_resolved = True
+    world.add_review_comment(pull, "Done", None, thread=first.thread)
+    world.add_review_comment(pull, "Why?", None, path="other.py")
+    with Emulator(world) as github, opened(tmp_path / "mined.db") as store:
+        mine(store, github)
+    assert cli.run(["show", f"acme/widgets#{pull.number}", "--db", str(tmp_path / "mined.db")]) == 0
+    assert "reviews   1 approved, 1 changes requested, 3 comments (2 resolved)" in capsys.readouterr().out
+    assert cli.run(["show", f"acme/widgets#{pull.number}", "--json", "--db", str(tmp_path / "mined.db")]) == 0
+    texts = {text["key"]: text for text in json.loads(capsys.readouterr().out)["texts"]}
+    assert texts[str(first.database_key)]["review"] == str(review.database_key)
+    assert texts[str(first.database_key)]["line"] == 1
