@@ -105,6 +105,20 @@ def test_threads_of_one_place_that_end_differently_are_asked_for(store: Store, w
         assert_same(facts(store), before)
 
 
+def test_many_threads_in_doubt_are_asked_for_over_several_runs(store: Store, world: World) -> None:
+    for place in range(220):
+        comment = world.add_review_comment(world.home.pulls[0], "Here", None, path="one.py")
+        comment.thread.is_resolved = place % 2 == 0
+    with Emulator(world) as github:
+        for asked in (1, 2, 3):
+            mine(store, github)
+            assert sum(exchange.operation == "ThreadStarts" for exchange in github.log) == asked
+        assert_resolution_is_githubs(store, world)
+        requests = github.requests
+        assert not mine(store, github).changed
+        assert github.requests - requests == 3
+
+
 def test_a_resolution_is_found_when_the_pull_request_is_read_again(store: Store, world: World) -> None:
     pull = next(pull for pull in world.home.pulls if len(pull.threads) > 1)
     with Emulator(world) as github:
