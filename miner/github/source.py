@@ -21,7 +21,7 @@ from miner.github.review_comments import ReviewComments
 from miner.github.rows import Window
 from miner.github.skips import Skips
 from miner.github.sweep import Sweep
-from miner.github.threads import ReviewThreads, link_stored, write_starts
+from miner.github.threads import ReviewThreads, find_links, write_links, write_starts
 from prchain.errors import BadAnswer, BadToken, RepositoryNotFound
 from prchain.progress import Progress, ProgressTask
 from prchain.scrub import redact
@@ -235,7 +235,7 @@ def replay(store: Store, repository_id: int) -> ReadSummary:
         rows.forget(tx, repository_id)
         for page in archive.stored_pages(tx, repository_id):
             numbers.update(_apply(tx, repository_id, page))
-        link_stored(tx, repository_id)
+        write_links(tx, repository_id, find_links(tx, repository_id)[0])
         total = len(rows.present(tx, repository_id))
     return ReadSummary(len(numbers), bool(numbers), ApiUsage(), total)
 

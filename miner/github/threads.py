@@ -18,6 +18,7 @@ from miner.archive import Page
 from miner.github import queries
 from miner.github.faults import Overloaded
 from miner.github.pace import LISTING, Pace
+from miner.github.page_rows import Row
 from miner.github.reading import MAX_STUMBLES, RepositoryReading
 from sql.store import Transaction
 from sql.tables import PullRequestText, ReviewThread
@@ -81,9 +82,12 @@ class ReviewThreads:
     def run(self) -> None:
         """Link all, within the allowance; what was not asked, or not answered, is left to the next run."""
         reading = self._reading
-        with reading.store.transaction() as tx:
-            changed, doubtful = link_stored(tx, reading.repository_id)
-        reading.changed = reading.changed or changed
+        with reading.store.reading() as tx:
+            links, doubtful = find_links(tx, reading.repository_id)
+        if links:
+            with reading.store.transaction() as tx:
+                write_links(tx, reading.repository_id, links)
+            reading.changed = True
         allowed = 1 + reading.repository.pull_requests // PULLS_A_QUESTION
         stumbles = 0
         while doubtful and allowed and stumbles < MAX_STUMBLES:
@@ -128,10 +132,10 @@ def _first_comment(node: Mapping[str, Any]) -> str | None:
     return str((comments[0].get("replyTo") or comments[0])["fullDatabaseId"])
 
 
-def link_stored(tx: Transaction, repository_id: int) -> tuple[bool, list[str]]:
-    """Write with which comment each stored thread begins, where its place tells it.
+def find_links(tx: Transaction, repository_id: int) -> tuple[list[Row], list[str]]:
+    """Find with which comment each stored thread begins, where its place tells it.
 
-    Returns whether any row changed, and the threads that are left to ask GitHub about.
+    Returns what `write_links` takes, those that are stored so left out, and the threads to ask GitHub about.
     """
     numbers = sorted(
         number
@@ -139,7 +143,7 @@ def link_stored(tx: Transaction, repository_id: int) -> tuple[bool, list[str]]:
             select(ReviewThread.number).where(ReviewThread.repository_id == repository_id).distinct()
         )
     )
-    changes: list[dict[str, Any]] = []
+    changes: list[Row] = []
     doubtful: list[str] = []
     for start in range(0, len(numbers), _PULLS_AT_ONCE):
         chosen = numbers[start : start + _PULLS_AT_ONCE]
@@ -154,18 +158,15 @@ def link_stored(tx: Transaction, repository_id: int) -> tuple[bool, list[str]]:
                 for thread, comment in threads
                 if found.get(thread.key) != comment
             )
-    if changes:
-        tx.connection.execute(
-            update(ReviewThread)
-            .where(
-                ReviewThread.repository_id == repository_id,
-                ReviewThread.number == bindparam("pull"),
-                ReviewThread.key == bindparam("thread"),
-            )
-            .values(comment=bindparam("begins")),
-            changes,
-        )
-    return bool(changes), doubtful
+    return changes, doubtful
+
+
+def write_links(tx: Transaction, repository_id: int, links: Sequence[Row]) -> None:
+    """Write with which comments threads begin."""
+    if links:
+        this = (ReviewThread.number == bindparam("pull"), ReviewThread.key == bindparam("thread"))
+        statement = update(ReviewThread).where(ReviewThread.repository_id == repository_id, *this)
+        tx.connection.execute(statement.values(comment=bindparam("begins")), links)
 
 
 def _threads(

@@ -435,9 +435,11 @@ def pages_committed(store: Store, beyond: int) -> set[str]:
                 if stream == "sweep":
                     names.add(f"Sweep {request['variables']['after']}")
                 elif stream.startswith("more:"):
-                    names |= {f"{stream} {node} {after}" for node, after, _ in request["nodes"].values()}
+                    names |= {f"{stream} {node} {after}" for node, after, *_ in request["nodes"].values()}
                 elif stream == "pull_requests":
                     names |= {f"PullRequests {node}" for node in request["ids"]}
+                elif stream == "thread_starts":
+                    names.add(f"ThreadStarts {request['ids']}")
                 elif stream == "review_comments":
                     names.add(f"comments {sorted(request['parameters'].items())}")
     return names
@@ -456,6 +458,8 @@ def pages_of(exchange: Exchange) -> set[str]:
         return {f"Sweep {variables['after']}"}
     if operation == "PullRequests":
         return {f"PullRequests {node}" for node in variables["ids"]}
+    if operation == "ThreadStarts":
+        return {f"ThreadStarts {variables['ids']}"}
     return set() if operation else {f"comments {sorted(exchange.query.items())}"}
 
 
