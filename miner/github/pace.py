@@ -57,6 +57,15 @@ class Pace:
         self._at += 1
         return True
 
+    def single(self) -> bool:
+        """Go down to one node after a failure that smaller connections do not help; False when there already."""
+        if self.step.first == 1:
+            return False
+        self._failures[self._at] += 1
+        self._successes = 0
+        self._at = next(i for i, step in enumerate(self._ladder) if step.first == 1)
+        return True
+
     def succeeded(self) -> None:
         """Count a success; go one step up when there were enough of them."""
         self._successes += 1

@@ -61,7 +61,7 @@ class PendingConnection:
     connection: str
     node_id: str
     number: int
-    after: str
+    after: str | None
     offset: int
     """How many items came before it."""
 
