@@ -11,7 +11,7 @@ from miner.archive import Json
 from miner.budget import ApiUsage, Clock
 from miner.github import pages, queries
 from miner.github.client import GitHubClient, GraphAnswer
-from miner.github.faults import CursorRefused, Incomplete, Overloaded
+from miner.github.faults import CursorRefused, Incomplete, Malformed, Overloaded
 from miner.github.pace import LISTING, Pace
 from miner.github.pages import PullRequestPage
 from miner.github.queries import Query
@@ -22,6 +22,8 @@ from sql.store import Store
 
 MAX_DOUBTS = 3
 MAX_STUMBLES = 8
+MAX_MALFORMED = 3
+"""So often the same question is asked whose answers are malformed: asking for less does not help there."""
 
 CREATED_ASC = {"field": "CREATED_AT", "direction": "ASC"}
 CREATED_DESC = {"field": "CREATED_AT", "direction": "DESC"}
@@ -161,7 +163,11 @@ def listings(reading: RepositoryReading, order: Json, first: int | None = None) 
             continue
         except Overloaded as fault:
             stumbles += 1
-            if not pace.shrink() and stumbles >= MAX_STUMBLES:
+            if isinstance(fault, Malformed):
+                smaller, most = False, MAX_MALFORMED
+            else:
+                smaller, most = pace.shrink(), MAX_STUMBLES
+            if not smaller and stumbles >= most:
                 raise BadAnswer(f"GitHub could not even list pull requests: {fault}") from None
             reading.client.pause(stumbles - 1)
             continue

@@ -14,9 +14,9 @@ from miner.github import pages, queries, rows
 from miner.github.by_id import ById
 from miner.github.changes import Changes
 from miner.github.client import GitHubClient
-from miner.github.faults import Overloaded
+from miner.github.faults import Malformed, Overloaded
 from miner.github.overflow import Overflow
-from miner.github.reading import MAX_STUMBLES, ReadSummary, RepositoryReading, ResolvedRepository
+from miner.github.reading import MAX_MALFORMED, MAX_STUMBLES, ReadSummary, RepositoryReading, ResolvedRepository
 from miner.github.review_comments import ReviewComments
 from miner.github.rows import Window
 from miner.github.skips import Skips
@@ -189,7 +189,9 @@ class GitHubSource:
         for attempt in range(MAX_STUMBLES):
             try:
                 data = client.graphql(queries.load("resolve"), {"owner": owner, "name": name}).data
-            except Overloaded:
+            except Overloaded as fault:
+                if isinstance(fault, Malformed) and attempt + 1 >= MAX_MALFORMED:
+                    raise BadAnswer(f"GitHub was asked for the repository's name: {fault}") from None
                 client.pause(attempt)
                 continue
             except RepositoryNotFound:

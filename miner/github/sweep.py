@@ -142,19 +142,20 @@ class Sweep:
     def _begin_list_anew(self) -> None:
         """The cursor is refused: walk the list from its beginning, by the light query, to where the pass had come to.
 
-        What is stored stays and is not read again. Where GitHub refuses the new cursors, too, the check finds the rest.
+        What is stored stays, and less than a page of the light query of it is read again. Where GitHub refuses the new
+        cursors, too, the check finds the rest.
         """
         if self._begun_anew or self.state.position is None:
             self._leave_rest_to_the_check()
             return
         self._begun_anew = True
-        self.state.position = None
+        latest = self.state.detail["latest"]
+        self.state.position, self.state.detail["latest"] = None, ""
         self._trail.clear()
         for page in listings(self._reading, CREATED_ASC):
-            if not page.has_next or any(node["createdAt"] >= self.state.detail["latest"] for node in page.nodes):
+            if not page.has_next or any(node["createdAt"] >= latest for node in page.nodes):
                 break
-            self.state.position = page.end_cursor
-            self._trail.add(str(page.end_cursor))
+            self._advance(page)
         with self._reading.store.transaction() as tx:
             cursors.save(tx, self.state)
 

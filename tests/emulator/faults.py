@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -48,6 +48,10 @@ class Kind(StrEnum):
     NULL_200 = "null_200"
     SLOW = "slow"
     """The right answer, `delay` real seconds late."""
+    DRIP = "drip"
+    """The right answer, in eight pieces with `delay` real seconds before each."""
+    REWRITE = "rewrite"
+    """The right answer, but its JSON is what `rewrite` makes of it, with `headers` beside or instead of its own."""
     RESET = "reset"
     """The connection is reset before any answer."""
     EXHAUSTED = "exhausted"
@@ -94,12 +98,18 @@ class Fault:
     delay: float = 0.5
     keep: int = 1
     change: Callable[[World], None] | None = None
+    rewrite: Callable[[Any], Any] | None = None
+    """Takes the body and returns another; it may change the one it gets."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Headers of the answer, of whatever kind the fault is."""
     hits: int = field(default=0, init=False)
     _matched: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
         if (self.kind is Kind.CHANGE) is not (self.change is not None):
             raise ValueError("a CHANGE takes what to change, and nothing else does")
+        if self.rewrite is not None and self.kind is not Kind.REWRITE:
+            raise ValueError("only a REWRITE rewrites")
 
     def strikes(self, call: Call) -> bool:
         """Count the call, and return whether it is hit."""
