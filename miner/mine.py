@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -28,8 +28,8 @@ from prchain.terminal import counted, listed
 from prchain.timestamps import now
 from sql.lock import exclusive_lock
 from sql.outcomes import MINED, UNCHANGED
-from sql.store import Store, Transaction
-from sql.tables import Cursor, Landing, MineRun, PullRequest, Repository, RepositoryAlias
+from sql.store import Store
+from sql.tables import Cursor, Landing, MineRun, PullRequest, Repository
 
 if TYPE_CHECKING:
     from miner.github import GitHubSource
@@ -38,6 +38,7 @@ GIT_RULES = "1"
 """Raise it when the git source changes its rules: stored landings are then rebuilt."""
 
 _COUNTED_AT_ONCE = 500
+_COSTS = ("graphql_requests", "rest_requests", "points")
 
 SourceName = Literal["auto", "github", "git"]
 
@@ -142,9 +143,11 @@ class Miner:
     def failed(self, unit: RepositorySpec, outcome: str, reason: str) -> UnitResult[RepositorySpec]:
         """See `Work`: the run over the repository ends so, and what was committed stays."""
         with self._store.transaction() as tx:
+            [*spent] = tx.rows(MineRun, *_COSTS, spec=unit.text, outcome="running")
             running = update(MineRun).where(MineRun.spec == unit.text, MineRun.outcome == "running")
             tx.connection.execute(running.values(finished_at=now(), outcome=outcome, reason=reason))
-        return UnitResult(unit, outcome, reason, RepositoryReport(unit, outcome, reason))
+        cost = dict(zip(_COSTS, spent[-1], strict=True)) if spent else {}
+        return UnitResult(unit, outcome, reason, RepositoryReport(unit, outcome, reason, **cost))
 
     def spent(self) -> float | None:
         """See `Work`: nothing."""
@@ -159,6 +162,9 @@ class Miner:
         except PrchainError as error:
             _raise_if_the_database_failed(error)
             work.fail(error)
+        except BaseException:  # a defect of ours, or Ctrl-C: it goes on, and what was paid is known
+            self._note_cost(run_id, work)
+            raise
         if work.repository_id is not None and work.error is not None:
             try:
                 # What was read before the failure is worth its outcomes and its citations.
@@ -184,7 +190,7 @@ class Miner:
                 work.fail(error)
         if work.repository_id is None:
             with self._store.reading() as tx:
-                known_row = self._known_row(tx, spec, None)
+                known_row = names.find(tx, spec.host, spec.full_name)
             if known_row is not None:
                 work.repository_id = known_row[0]
                 self._note_run(run_id, known_row[0])
@@ -226,7 +232,7 @@ class Miner:
         assert self._github is not None
         with self._store.reading() as tx:
             held = names.holder(tx, spec.host, spec.full_name)
-            known = self._known_row(tx, spec, node_id)
+            known = names.find(tx, spec.host, spec.full_name, node_id)
             old = names.full_name(tx, held[0]) if held is not None else ""
         if held is None or (known is not None and known[0] == held[0]):
             return
@@ -242,7 +248,7 @@ class Miner:
 
     def _replay(self, spec: RepositorySpec, run_id: int, work: _Work) -> None:
         with self._store.reading() as tx:
-            known_row = self._known_row(tx, spec, None)
+            known_row = names.find(tx, spec.host, spec.full_name)
         if known_row is None:
             raise RepositoryNotFound(
                 f"{spec.full_name} has not been mined into this database; there is no archive of it"
@@ -347,7 +353,7 @@ class Miner:
     def _repository(self, spec: RepositorySpec, node_id: str | None) -> int:
         """The row of a repository, made where there is none."""
         with self._naming, self._store.transaction() as tx:
-            known_row = self._known_row(tx, spec, node_id)
+            known_row = names.find(tx, spec.host, spec.full_name, node_id)
             repository_id: int = (
                 known_row[0] if known_row else max((i for (i,) in tx.rows(Repository, "id")), default=0) + 1
             )
@@ -361,17 +367,6 @@ class Miner:
             }
             tx.upsert(Repository, [{**row, "node_id": node_id} if node_id else row])
             return repository_id
-
-    def _known_row(self, tx: Transaction, spec: RepositorySpec, node_id: str | None) -> Sequence[Any] | None:
-        """Id, owner and name of a repository that has a row: by GitHub's id, by name in any case, or by an alias."""
-        rows = [row for row in tx.rows(Repository, "id", "owner", "name", "host", "node_id") if row[3] == spec.host]
-        by_id = [row for row in rows if node_id and row[4] == node_id]
-        named = [row for row in rows if f"{row[1]}/{row[2]}".lower() == spec.full_name.lower()]
-        by_name = [row for row in named if not node_id or row[4] in (None, node_id)]
-        aliases = tx.rows(RepositoryAlias, "repository_id", alias=spec.full_name.lower())
-        aliased_ids = set() if node_id else {repository_id for (repository_id,) in aliases}
-        by_alias = [row for row in rows if row[0] in aliased_ids]
-        return next(iter([*by_id, *by_name, *by_alias]), None)
 
     def _begin(self, spec: RepositorySpec) -> int:
         with self._naming, self._store.transaction() as tx:
@@ -398,18 +393,18 @@ class Miner:
             statement = update(MineRun).where(MineRun.id == run_id).values(repository_id=repository_id)
             tx.connection.execute(statement)
 
+    def _note_cost(self, run_id: int, work: _Work) -> None:
+        with self._store.transaction() as tx:
+            tx.connection.execute(update(MineRun).where(MineRun.id == run_id).values(**asdict(work.usage)))
+
     def _finish(self, spec: RepositorySpec, run_id: int, work: _Work) -> RepositoryReport:
         outcome = work.error.name if work.error else MINED if work.changed else UNCHANGED
         reason = redact(str(work.error), self._tokens) if work.error else None
-        spent = {
-            "graphql_requests": work.usage.graphql_requests,
-            "rest_requests": work.usage.rest_requests,
-            "points": work.usage.points,
-        }
-        waited = work.usage.waited_seconds
+        spent = {name: getattr(work.usage, name) for name in _COSTS}
+        self._note_cost(run_id, work)
         pull_requests = landed = 0
         with self._store.transaction() as tx:
-            values = {"finished_at": now(), "outcome": outcome, "reason": reason, "waited_seconds": waited, **spent}
+            values = {"finished_at": now(), "outcome": outcome, "reason": reason}
             tx.connection.execute(update(MineRun).where(MineRun.id == run_id).values(**values))
             if work.repository_id is not None:
                 pull_requests = tx.count(PullRequest, repository_id=work.repository_id)

@@ -27,6 +27,21 @@ def holder(tx: Transaction, host: str, name: str) -> tuple[int, str | None] | No
     return next(((i, node_id) for i, node_id, o, n in rows if f"{o}/{n}".lower() == name.lower()), None)
 
 
+def find(tx: Transaction, host: str, name: str, node_id: str | None = None) -> tuple[int, str, str] | None:
+    """Row id, owner and name of the repository that is meant: by GitHub's id, by name in any case, or by an alias.
+
+    One that has the name, but another id, is another one. An id is not looked for among aliases: GitHub followed them.
+    """
+    rows = list(tx.rows(Repository, "id", "owner", "name", "node_id", host=host))
+    by_id = [row for row in rows if node_id and row[3] == node_id]
+    named = [row for row in rows if f"{row[1]}/{row[2]}".lower() == name.lower()]
+    by_name = [row for row in named if not node_id or row[3] in (None, node_id)]
+    aliases = () if node_id else tx.rows(RepositoryAlias, "repository_id", alias=name.lower())
+    aliased = {repository_id for (repository_id,) in aliases}
+    by_alias = [row for row in rows if row[0] in aliased]
+    return next(((i, owner, own_name) for i, owner, own_name, _ in [*by_id, *by_name, *by_alias]), None)
+
+
 def rename(tx: Transaction, repository_id: int, new: str) -> None:
     """Give a repository another name. Its old one becomes an alias; a row that has the new name gives way."""
     old = full_name(tx, repository_id)

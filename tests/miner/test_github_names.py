@@ -200,3 +200,17 @@ def test_a_repository_whose_answers_are_malformed_stops_no_other(lab: Lab) -> No
     bad, good = lab.mine("acme/broken", "acme/widgets")
     assert (bad.outcome, good.outcome) == ("bad_answer", "mined")
     assert good.pull_requests == PULLS
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError, KeyboardInterrupt])
+def test_a_run_that_broke_off_tells_what_it_cost(
+    error: type[BaseException], lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*arguments: object) -> None:
+        raise error
+
+    monkeypatch.setattr(Miner, "_read_git", broken)
+    with pytest.raises(error):
+        lab.mine("acme/widgets")
+    [(graphql, rest, points)] = lab.rows(MineRun, "graphql_requests", "rest_requests", "points")
+    assert (graphql + rest, points) == (lab.emulator.requests, lab.emulator.points())
