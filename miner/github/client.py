@@ -75,6 +75,8 @@ class GitHubClient:
         jitter: Callable[[], float] = random.random,
     ) -> None:
         self.usage = usage
+        self.moved = False
+        """Whether an answer came from another place than it was asked for at: the repository has another name."""
         self._budget = budget
         self._api_url = api_url.rstrip("/")
         self._timeout = timeout
@@ -202,9 +204,13 @@ class GitHubClient:
                 lazy=True,
                 api_version="2022-11-28",
             )
-            wire.mend(client, self._timeout)
+            wire.mend(client, self._timeout, self._note_redirect)
             self._clients[token.ordinal] = client
         return client
+
+    def _note_redirect(self) -> None:
+        self.usage.rest_requests += 1
+        self.moved = True
 
     def _on_wait(self, seconds: float, reason: str) -> None:
         self.usage.waited_seconds += seconds

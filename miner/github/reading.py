@@ -118,6 +118,7 @@ class RepositoryReading:
         if home is None:
             raise RepositoryNotFound(f"{self.repository.full_name} has gone from GitHub while it was read")
         before = self.repository.full_name
+        self.client.moved = False
         self._called(home["nameWithOwner"])
         return before != self.repository.full_name
 

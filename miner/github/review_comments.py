@@ -53,6 +53,8 @@ class ReviewComments:
                 self._state.detail.pop("etag", None)
         while not self._state.complete:
             answer = self._fetch()
+            if self._reading.client.moved:
+                self._reading.follow()
             if answer.items is None:
                 break
             self._commit(answer)

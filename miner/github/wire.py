@@ -7,7 +7,7 @@ renamed repository without the query, and so reads another list.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
@@ -20,9 +20,9 @@ MOVED = frozenset({301, 307, 308})
 MAX_REDIRECTS = 3
 
 
-def mend(client: Github, seconds: float) -> None:
+def mend(client: Github, seconds: float, on_redirect: Callable[[], None]) -> None:
     """Let this client follow redirects rightly, and any answer fail as ``requests.ReadTimeout`` that is not whole after
-    so many seconds.
+    so many seconds. `on_redirect` is told of each request that a redirect adds.
 
     PyGithub makes its connection when it first sends, and takes no adapter; hence its private name for the class of
     connections (`Requester.injectConnectionClasses` would change all clients, and end keep-alive).
@@ -32,7 +32,7 @@ def mend(client: Github, seconds: float) -> None:
 
     def connect(*arguments: Any, **options: Any) -> Any:
         connection = make(*arguments, **options)
-        connection.session.mount(f"{connection.protocol}://", GitHubAdapter(seconds))
+        connection.session.mount(f"{connection.protocol}://", GitHubAdapter(seconds, on_redirect))
         return connection
 
     requester._Requester__connectionClass = connect
@@ -41,9 +41,10 @@ def mend(client: Github, seconds: float) -> None:
 class GitHubAdapter(HTTPAdapter):
     """Sends as requests does; from the first byte sent to the last received, each answer has one limit."""
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, on_redirect: Callable[[], None]) -> None:
         super().__init__()
         self._seconds = seconds
+        self._on_redirect = on_redirect
         self._ends = 0.0
 
     def send(self, request: requests.PreparedRequest, *arguments: Any, **options: Any) -> requests.Response:
@@ -57,6 +58,7 @@ class GitHubAdapter(HTTPAdapter):
             response.close()
             request = request.copy()
             request.url = target
+            self._on_redirect()
             response = super().send(request, *arguments, **options)
         return response
 

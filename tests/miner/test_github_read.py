@@ -234,7 +234,9 @@ def test_a_rename_in_the_middle_of_a_run_loses_nothing(world: World, store: Stor
         world.rename_repository(world.home, "acme/machines")
 
     with Emulator(world, faults=[Fault(Kind.CHANGE, operation="/pulls/comments", nth=2, change=rename)]) as github:
-        mine(store, github)
+        summary = mine(store, github)
+        assert summary.usage.rest_requests == sum(exchange.operation is None for exchange in github.log)
+        assert sum(exchange.status == 301 for exchange in github.log) == 1
         assert sum(github.clock.slept) == 0
         assert texts(store, "review_comment") == texts_of(world)
 
