@@ -93,6 +93,7 @@ class ById:
                 raise BadAnswer(f"GitHub fails on every pull request ({fault}); run again later")
             node_id, number = chosen[0]
             state.detail["todo"] = state.detail["todo"][1:]
+            self._pace.forgive()
             with self._reading.store.transaction() as tx:
                 self._skips.add(tx, int(str(number)), str(node_id), reason_of(fault))
                 cursors.save(tx, state)

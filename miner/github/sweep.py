@@ -184,6 +184,7 @@ class Sweep:
         if not follows(listing, self._trail):
             self._leave_rest_to_the_check()
             return
+        self._pace.forgive()
         self._advance(listing)
         with reading.store.transaction() as tx:
             for node in listing.nodes:

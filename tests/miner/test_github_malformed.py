@@ -167,7 +167,7 @@ def test_a_pull_request_whose_answer_stays_malformed_is_named_and_all_others_are
         summary = mine(store, github)
         assert (summary.missing, summary.pull_requests) == ((number,), PULLS - 1)
         assert "createdAt" in summary.missing_reasons[0]
-        assert len(github.log) < 60
+        assert len(github.log) < 30
     with store.reading() as tx:
         assert "createdAt" in next(tx.rows(PullRequest, "reason", number=number))[0]
     with Emulator(WORLD) as github:
