@@ -40,7 +40,7 @@ class ReviewComments:
         self.strangers = False
         """Whether there were comments on pull requests that are not known yet."""
         self.came = False
-        """Whether any comments came."""
+        """Whether any comments came that were new, or have gone."""
 
     def run(self) -> None:
         """Read on to the newest comment."""
@@ -103,7 +103,6 @@ class ReviewComments:
     def _commit(self, answer: RestAnswer) -> None:
         reading, state = self._reading, self._state
         items = answer.items or []
-        self.came = self.came or bool(items)
         reading.malformed.extend(answer.malformed)
         if answer.malformed:
             # The next run begins here again, until the page comes whole.
@@ -120,6 +119,7 @@ class ReviewComments:
                 archive.keep(tx, reading.repository_id, page, reading.now())
             cursors.save(tx, state)
         reading.changed = reading.changed or written.changed
+        self.came = self.came or written.changed
         self.strangers = self.strangers or bool(written.strangers)
 
     def _window(self, answer: RestAnswer) -> Window | None:

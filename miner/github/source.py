@@ -25,7 +25,7 @@ from prchain.errors import BadAnswer, BadToken, RepositoryNotFound
 from prchain.progress import Progress, ProgressTask
 from prchain.scrub import redact
 from sql.store import Store, Transaction
-from sql.tables import PullRequest
+from sql.tables import PullRequest, RepositoryAlias
 
 
 class GitHubSource:
@@ -215,9 +215,14 @@ class GitHubSource:
 
     def _settle_names(self, reading: RepositoryReading) -> None:
         """Let the rows have the name that GitHub has, and keep the name asked for and the name stored as aliases."""
-        with self._store.transaction() as tx:
-            names.rename(tx, reading.repository_id, reading.repository.full_name)
-            names.add_alias(tx, reading.repository_id, reading.repository.requested_name)
+        number, now, asked = reading.repository_id, reading.repository.full_name, reading.repository.requested_name
+        with self._store.reading() as tx:
+            stored = names.full_name(tx, number)
+            known = {now.lower(), *(alias for (alias,) in tx.rows(RepositoryAlias, "alias", repository_id=number))}
+        if stored != now or asked.lower() not in known:
+            with self._store.transaction() as tx:
+                names.rename(tx, number, now)
+                names.add_alias(tx, number, asked)
 
     def _client(self, usage: ApiUsage, tasks: _Tasks | None) -> GitHubClient:
         return GitHubClient(
