@@ -111,11 +111,13 @@ def _print_reports(specs: list[RepositorySpec], run_result: RunResult[Repository
 def _print_each(reports: list[RepositoryReport]) -> None:
     for report in reports:
         name = report.spec.full_name
+        requests = report.graphql_requests + report.rest_requests
+        cost = f", {counted(requests, 'request')}, {counted(report.points, 'point')}" if requests else ""
+        if report.note:
+            say(f"{name}: {report.note}", err=True)
         if report.error:
             say(f"{name}: {report.outcome}: {report.error}", err=True)
-        if report.pull_requests or not report.error:
-            requests = report.graphql_requests + report.rest_requests
-            cost = f", {counted(requests, 'request')}, {counted(report.points, 'point')}" if requests else ""
+        if report.pull_requests or cost or not report.error:
             state = "incomplete" if report.error else report.outcome
             say(f"{name}: {state}: {counted(report.pull_requests, 'pull request')}, {report.landed:,} landed{cost}")
         if report.incomplete:
@@ -134,6 +136,7 @@ def _report_row(report: RepositoryReport) -> dict[str, Any]:
         "rest_requests": report.rest_requests,
         "points": report.points,
         "incomplete": report.incomplete,
+        "note": report.note,
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from sqlalchemy import update
 
-from miner import citation_rows, git_rows
+from miner import citation_rows, git_rows, names
 from miner.budget import ApiUsage
 from miner.git_rows import WHOLE, ApiState, PullRequestSelection
 from miner.git_source import ApiKnowledge, Refs, read, read_refs
@@ -28,8 +28,8 @@ from prchain.terminal import counted, listed
 from prchain.timestamps import now
 from sql.lock import exclusive_lock
 from sql.outcomes import MINED, UNCHANGED
-from sql.store import Store, Transaction
-from sql.tables import Cursor, IncompletePart, Landing, MineRun, PullRequest, Repository, RepositoryAlias
+from sql.store import Store
+from sql.tables import Cursor, IncompletePart, Landing, MineRun, PullRequest, Repository
 
 if TYPE_CHECKING:
     from miner.github import GitHubSource
@@ -38,6 +38,7 @@ GIT_RULES = "1"
 """Raise it when the git source changes its rules: stored landings are then rebuilt."""
 
 _COUNTED_AT_ONCE = 500
+_COSTS = ("graphql_requests", "rest_requests", "points")
 
 SourceName = Literal["auto", "github", "git"]
 
@@ -68,6 +69,8 @@ class RepositoryReport:
     points: int = 0
     incomplete: int = 0
     """Stored pull requests that lack something GitHub counts and does not give, of this run and earlier ones."""
+    note: str | None = None
+    """What the user should know of the repository's name."""
 
 
 @contextmanager
@@ -142,9 +145,11 @@ class Miner:
     def failed(self, unit: RepositorySpec, outcome: str, reason: str) -> UnitResult[RepositorySpec]:
         """See `Work`: the run over the repository ends so, and what was committed stays."""
         with self._store.transaction() as tx:
+            [*spent] = tx.rows(MineRun, *_COSTS, spec=unit.text, outcome="running")
             running = update(MineRun).where(MineRun.spec == unit.text, MineRun.outcome == "running")
             tx.connection.execute(running.values(finished_at=now(), outcome=outcome, reason=reason))
-        return UnitResult(unit, outcome, reason, RepositoryReport(unit, outcome, reason))
+        cost = dict(zip(_COSTS, spent[-1], strict=True)) if spent else {}
+        return UnitResult(unit, outcome, reason, RepositoryReport(unit, outcome, reason, **cost))
 
     def spent(self) -> float | None:
         """See `Work`: nothing."""
@@ -159,6 +164,9 @@ class Miner:
         except PrchainError as error:
             _raise_if_the_database_failed(error)
             work.fail(error)
+        except BaseException:  # a defect of ours, or Ctrl-C: it goes on, and what was paid is known
+            self._note_cost(run_id, work)
+            raise
         if work.repository_id is not None and work.error is not None:
             try:
                 # What was read before the failure is worth its outcomes and its citations.
@@ -184,7 +192,7 @@ class Miner:
                 work.fail(error)
         if work.repository_id is None:
             with self._store.reading() as tx:
-                known_row = self._known_row(tx, spec, None)
+                known_row = names.find(tx, spec.host, spec.full_name)
             if known_row is not None:
                 work.repository_id = known_row[0]
                 self._note_run(run_id, known_row[0])
@@ -196,24 +204,53 @@ class Miner:
 
     def _read_api(self, spec: RepositorySpec, run_id: int, work: _Work) -> None:
         assert self._github is not None
-        resolved = self._github.resolve(spec.owner, spec.name)
-        work.repository_id = self._repository(replace(spec, owner=resolved.owner, name=resolved.name), resolved.node_id)
+        resolved = self._github.resolve(spec.owner, spec.name, spent=work.usage)
+        spec = replace(spec, owner=resolved.owner, name=resolved.name)
+        self._make_room(spec, resolved.node_id, work)
+        work.repository_id = self._repository(spec, resolved.node_id)
         self._note_run(run_id, work.repository_id)
-        work.usage.add(resolved.usage)
         selection = self._options.selection
         summary = self._github.read(
-            work.repository_id, resolved, since=selection.since, limit=selection.limit, rescan=self._options.rescan
+            work.repository_id,
+            resolved,
+            since=selection.since,
+            limit=selection.limit,
+            rescan=self._options.rescan,
+            spent=work.usage,
         )
-        work.usage.add(summary.usage)
         work.changed = work.changed or summary.changed
         if summary.missing:
             missing = counted(len(summary.missing), "pull request")
             numbers = listed([f"#{number}" for number in summary.missing], 5)
-            work.fail(BadAnswer(f"GitHub did not deliver {missing} whole: {numbers}"))
+            reasons = listed(sorted(set(summary.missing_reasons)), 2)
+            work.fail(BadAnswer(f"GitHub did not deliver {missing} whole: {numbers}: {reasons}"))
+        if summary.malformed:
+            malformed = counted(len(summary.malformed), "review comment")
+            work.fail(BadAnswer(f"GitHub's answer has {malformed} without form: {listed(summary.malformed, 2)}"))
+
+    def _make_room(self, spec: RepositorySpec, node_id: str, work: _Work) -> None:
+        """Where the name belonged to another repository, that one keeps its rows and its mirror under another name:
+        the one that GitHub has for it now, else one of ours."""
+        assert self._github is not None
+        with self._store.reading() as tx:
+            held = names.holder(tx, spec.host, spec.full_name)
+            known = names.find(tx, spec.host, spec.full_name, node_id)
+            old = names.full_name(tx, held[0]) if held is not None else ""
+        if held is None or (known is not None and known[0] == held[0]):
+            return
+        other_id, other_node = held
+        now_called = self._github.name_of(other_node, spent=work.usage) if other_node else None
+        new = now_called or names.former(old, other_id)
+        names.move_mirror(self._mirrors, spec.host, old, new)
+        with self._naming, self._store.transaction() as tx:
+            names.rename(tx, other_id, new)
+        work.changed = True
+        where = "is called so now" if now_called else "is no longer on GitHub, as far as this token sees"
+        work.note = f"another repository has the name {old} now; what was mined before is kept as {new}, which {where}"
 
     def _replay(self, spec: RepositorySpec, run_id: int, work: _Work) -> None:
         with self._store.reading() as tx:
-            known_row = self._known_row(tx, spec, None)
+            known_row = names.find(tx, spec.host, spec.full_name)
         if known_row is None:
             raise RepositoryNotFound(
                 f"{spec.full_name} has not been mined into this database; there is no archive of it"
@@ -230,7 +267,7 @@ class Miner:
     def _read_git(self, spec: RepositorySpec, run_id: int, work: _Work) -> None:
         task = self._progress.task(f"{spec.full_name}: git history")
         try:
-            repository = self._open(spec)
+            repository = self._open(spec, work.repository_id)
             refs = read_refs(repository)
             if work.repository_id is None:
                 work.repository_id = self._repository(spec, None)
@@ -265,11 +302,16 @@ class Miner:
         work.changed = True
         task.done(f"{len(refs.heads):,} pull heads, {len(facts.decisions.landed):,} landed")
 
-    def _open(self, spec: RepositorySpec) -> GitRepository:
+    def _open(self, spec: RepositorySpec, repository_id: int | None) -> GitRepository:
         if spec.is_path:
             return GitRepository.open(Path(spec.location))
         token = self._tokens[0] if self._tokens and spec.host == self._api_host else None
-        path = mirror_path(self._mirrors, spec.host, f"{spec.owner}/{spec.name}")
+        full_name = spec.full_name
+        if repository_id is not None:
+            with self._store.reading() as tx:
+                full_name = names.full_name(tx, repository_id)
+            names.move_mirror(self._mirrors, spec.host, spec.full_name, full_name)
+        path = mirror_path(self._mirrors, spec.host, full_name)
         return update_mirror(spec.location, path, token=token)
 
     def _git_stamp(self, fingerprint: str, api: Mapping[int, ApiState]) -> str:
@@ -313,11 +355,11 @@ class Miner:
     def _repository(self, spec: RepositorySpec, node_id: str | None) -> int:
         """The row of a repository, made where there is none."""
         with self._naming, self._store.transaction() as tx:
-            known_row = self._known_row(tx, spec, node_id)
+            known_row = names.find(tx, spec.host, spec.full_name, node_id)
             repository_id: int = (
                 known_row[0] if known_row else max((i for (i,) in tx.rows(Repository, "id")), default=0) + 1
             )
-            owner, name = (known_row[1], known_row[2]) if known_row and not node_id else (spec.owner, spec.name)
+            owner, name = (known_row[1], known_row[2]) if known_row else (spec.owner, spec.name)
             row = {
                 "id": repository_id,
                 "host": spec.host,
@@ -327,16 +369,6 @@ class Miner:
             }
             tx.upsert(Repository, [{**row, "node_id": node_id} if node_id else row])
             return repository_id
-
-    def _known_row(self, tx: Transaction, spec: RepositorySpec, node_id: str | None) -> Sequence[Any] | None:
-        """Id, owner and name of a repository that has a row: by GitHub's id, by name in any case, or by an alias."""
-        rows = [row for row in tx.rows(Repository, "id", "owner", "name", "host", "node_id") if row[3] == spec.host]
-        by_id = [row for row in rows if node_id and row[4] == node_id]
-        by_name = [row for row in rows if f"{row[1]}/{row[2]}".lower() == spec.full_name.lower()]
-        aliases = tx.rows(RepositoryAlias, "repository_id", alias=spec.full_name.lower())
-        aliased_ids = set() if node_id else {repository_id for (repository_id,) in aliases}
-        by_alias = [row for row in rows if row[0] in aliased_ids]
-        return next(iter([*by_id, *by_name, *by_alias]), None)
 
     def _begin(self, spec: RepositorySpec) -> int:
         with self._naming, self._store.transaction() as tx:
@@ -363,24 +395,26 @@ class Miner:
             statement = update(MineRun).where(MineRun.id == run_id).values(repository_id=repository_id)
             tx.connection.execute(statement)
 
+    def _note_cost(self, run_id: int, work: _Work) -> None:
+        with self._store.transaction() as tx:
+            tx.connection.execute(update(MineRun).where(MineRun.id == run_id).values(**asdict(work.usage)))
+
     def _finish(self, spec: RepositorySpec, run_id: int, work: _Work) -> RepositoryReport:
         outcome = work.error.name if work.error else MINED if work.changed else UNCHANGED
         reason = redact(str(work.error), self._tokens) if work.error else None
-        spent = {
-            "graphql_requests": work.usage.graphql_requests,
-            "rest_requests": work.usage.rest_requests,
-            "points": work.usage.points,
-        }
-        waited = work.usage.waited_seconds
+        spent = {name: getattr(work.usage, name) for name in _COSTS}
+        self._note_cost(run_id, work)
         pull_requests = landed = incomplete = 0
         with self._store.transaction() as tx:
-            values = {"finished_at": now(), "outcome": outcome, "reason": reason, "waited_seconds": waited, **spent}
+            values = {"finished_at": now(), "outcome": outcome, "reason": reason}
             tx.connection.execute(update(MineRun).where(MineRun.id == run_id).values(**values))
             if work.repository_id is not None:
                 pull_requests = tx.count(PullRequest, repository_id=work.repository_id)
                 landed = tx.count(Landing, repository_id=work.repository_id)
                 incomplete = len(set(tx.rows(IncompletePart, "number", repository_id=work.repository_id)))
-        return RepositoryReport(spec, outcome, reason, pull_requests, landed, incomplete=incomplete, **spent)
+        return RepositoryReport(
+            spec, outcome, reason, pull_requests, landed, **spent, incomplete=incomplete, note=work.note
+        )
 
 
 @dataclass(slots=True)
@@ -391,6 +425,7 @@ class _Work:
     usage: ApiUsage = field(default_factory=ApiUsage)
     changed: bool = False
     error: PrchainError | None = None
+    note: str | None = None
 
     def fail(self, error: PrchainError) -> None:
         """Keep the first failure: it is the one that explains the rest."""

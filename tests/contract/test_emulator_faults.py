@@ -58,11 +58,11 @@ STATUSES: dict[Kind, tuple[int, Callable[[requests.Response], bool]]] = {
     Kind.EXHAUSTED: (200, lambda a: _typed(a, "RATE_LIMITED")),
 }
 BENT = {Kind.SHORT_PAGE, Kind.LOST_CURSOR, Kind.REPEATED_CURSOR, Kind.REPEATED_PAGE}
-BROKEN = {Kind.TRUNCATED, Kind.BAD_JSON, Kind.SLOW, Kind.RESET}
+BROKEN = {Kind.TRUNCATED, Kind.BAD_JSON, Kind.SLOW, Kind.DRIP, Kind.RESET}
 
 
 def test_every_kind_is_tested_here() -> None:
-    assert set(STATUSES) | BENT | BROKEN | WITHHELD | {Kind.CHANGE} == set(Kind)
+    assert set(STATUSES) | BENT | BROKEN | WITHHELD | {Kind.CHANGE, Kind.REWRITE} == set(Kind)
 
 
 @pytest.mark.parametrize("kind", STATUSES)
@@ -224,6 +224,44 @@ def test_a_slow_answer_is_right_but_late(quiet_world: World) -> None:
         started = time.monotonic()
         assert len(client.listing(5)["nodes"]) == 5
         assert time.monotonic() - started >= 0.2
+
+
+def test_a_dripping_answer_is_right_but_comes_in_pieces(quiet_world: World) -> None:
+    with served(quiet_world, Fault(Kind.DRIP, delay=0.05)) as client:
+        started = time.monotonic()
+        assert len(client.listing(5)["nodes"]) == 5
+        assert time.monotonic() - started >= 8 * 0.05
+
+
+def test_an_answer_is_rewritten_and_has_other_headers(quiet_world: World) -> None:
+    def spoil(body: Any) -> Any:
+        body["data"]["repository"]["pullRequests"]["totalCount"] = None
+        return body
+
+    faults = [
+        Fault(Kind.REWRITE, nth=2, rewrite=spoil),
+        Fault(Kind.SECONDARY_403, nth=3, headers={"Retry-After": "nan"}),
+    ]
+    with served(quiet_world, *faults) as client:
+        assert client.listing(5)["totalCount"] == 60
+        assert client.listing(5)["totalCount"] is None
+        assert client.post(LISTING, first=5).headers["Retry-After"] == "nan"
+        assert client.listing(5)["totalCount"] == 60
+        assert not client.emulator.early
+
+
+def test_a_name_leads_to_the_repository_that_took_it_last() -> None:
+    world = generate_world(6, 5)
+    with served(world) as client:
+        first = client.get("/repos/acme/widgets").json()["node_id"]
+        world.rename_repository(world.home, "acme/machines")
+        other = world.take_name("acme/widgets")
+        world.add_pull(other, "Another", None, None, number=1)
+        assert client.get("/repos/acme/widgets").json()["node_id"] == other.id != first
+        assert client.get("/repos/acme/machines").json()["node_id"] == first
+        assert client.numbers(20) == [1]
+        world.delete_repository(other)
+        assert client.get("/repos/acme/widgets").status_code == 404
 
 
 def test_the_world_moves_on_after_a_call() -> None:

@@ -105,6 +105,14 @@ def instead(fault: Fault, meter: Meter, now: float) -> Answer | None:
     return None
 
 
+def rewritten(answer: Answer, fault: Fault) -> Answer:
+    """Return the answer with the fault's headers and, where it rewrites, the body that it makes of the true one."""
+    body = answer.body
+    if fault.rewrite is not None and body:
+        body = json.dumps(fault.rewrite(json.loads(body)), separators=(",", ":")).encode("ascii")
+    return Answer(answer.status, body, answer.headers | dict(fault.headers), answer.points)
+
+
 def starve(body: dict[str, Any], keep: int) -> None:
     """Remove all but the first `keep` nodes from a GraphQL answer, as its compute budget would."""
     data = body.get("data") or {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -57,6 +57,10 @@ class Kind(StrEnum):
     NULL_200 = "null_200"
     SLOW = "slow"
     """The right answer, `delay` real seconds late."""
+    DRIP = "drip"
+    """The right answer, in eight pieces with `delay` real seconds before each."""
+    REWRITE = "rewrite"
+    """The right answer, but its JSON is what `rewrite` makes of it, with `headers` beside or instead of its own."""
     RESET = "reset"
     """The connection is reset before any answer."""
     EXHAUSTED = "exhausted"
@@ -109,12 +113,18 @@ class Fault:
     field: str = "comments"
     """The connection of pull requests that a fault takes from, by its name in GraphQL."""
     change: Callable[[World], None] | None = None
+    rewrite: Callable[[Any], Any] | None = None
+    """Takes the body and returns another; it may change the one it gets."""
+    headers: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """Headers of the answer, of whatever kind the fault is."""
     hits: int = dataclasses.field(default=0, init=False)
     _matched: int = dataclasses.field(default=0, init=False)
 
     def __post_init__(self) -> None:
         if (self.kind is Kind.CHANGE) is not (self.change is not None):
             raise ValueError("a CHANGE takes what to change, and nothing else does")
+        if self.rewrite is not None and self.kind is not Kind.REWRITE:
+            raise ValueError("only a REWRITE rewrites")
 
     def strikes(self, call: Call) -> bool:
         """Count the call, and return whether it is hit."""

@@ -45,6 +45,24 @@ class World(Universe):
             self._names[name_with_owner.lower()] = repository
             self.tick()
 
+    def take_name(self, name_with_owner: str) -> Repository:
+        """Make a new, empty repository of a name that another one has, or had; that one no longer has it."""
+        with self.lock:
+            self._names.pop(name_with_owner.lower(), None)
+            repository = self.repository(name_with_owner)
+            start = self.home.branches[self.home.default_branch].target
+            repository.branches["main"] = self.add("REF", Ref, "main", start)
+            self.tick()
+            return repository
+
+    def delete_repository(self, repository: Repository) -> None:
+        """Take a repository off GitHub: neither its names nor its id lead anywhere."""
+        with self.lock:
+            self._names = {name: found for name, found in self._names.items() if found is not repository}
+            self.nodes.pop(repository.id)
+            self.repositories.pop(repository.database_key)
+            self.tick()
+
     def add_issue(
         self, repository: Repository, title: str, body: str | None, author: Account | None, number: int | None = None
     ) -> Issue:

@@ -63,7 +63,8 @@ WAITS = {
     Kind.BARE_429: 60.0,
     Kind.RATE_LIMITED_200: 60.0,
 }
-EVERYWHERE = [kind for kind in Kind if kind not in (Kind.UNAUTHORIZED_401, Kind.CHANGE, Kind.SLOW, *WITHHELD)]
+OWN_TESTS = {Kind.UNAUTHORIZED_401, Kind.CHANGE, Kind.SLOW, Kind.DRIP, Kind.REWRITE, *WITHHELD}
+EVERYWHERE = [kind for kind in Kind if kind not in OWN_TESTS]
 GRAPHQL_ONLY = {
     Kind.RATE_LIMITED_200,
     Kind.RESOURCE_LIMITS_200,

@@ -78,6 +78,20 @@ def test_a_passing_trouble_is_recovered_from() -> None:
     assert pace.step == SWEEP[0]
 
 
+def test_one_pull_request_that_fails_at_any_size_is_looked_for_alone_and_forgiven() -> None:
+    pace = Pace(SWEEP)
+    pace.shrink()
+    before = pace.step
+    assert pace.single()
+    assert pace.step == (1, 30)
+    assert not pace.single()
+    pace.forgive()
+    assert pace.step == before
+    pace.shrink()
+    pace.forgive()
+    assert pace.step.first < before.first, "a size that failed by itself is not forgiven"
+
+
 def test_the_remembered_size_is_where_it_goes_on() -> None:
     assert Pace(SWEEP, 5).step == (5, 30)
     assert Pace(SWEEP, 7).step == (5, 30)
