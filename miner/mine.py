@@ -160,7 +160,8 @@ class Miner:
         if work.repository_id is not None and work.error is not None:
             try:
                 # What was read before the failure is worth its outcomes and its citations.
-                self._settle_rest(work.repository_id)
+                if not work.git_read:
+                    self._settle_rest(work.repository_id)
                 self._cite(work.repository_id, work)
             except PrchainError as error:
                 _raise_if_the_database_failed(error)
@@ -234,6 +235,7 @@ class Miner:
                 work.repository_id = self._repository(spec, None)
                 self._note_run(run_id, work.repository_id)
             self._write_history(work.repository_id, repository, refs, task, work)
+            work.git_read = True
             if self._options.line_counts:
                 counted = count_stored(self._store, work.repository_id, repository, task)
                 work.changed = work.changed or counted > 0
@@ -248,7 +250,8 @@ class Miner:
         stamp = self._git_stamp(refs.fingerprint, api)
         with self._store.reading() as tx:
             cursor = list(tx.rows(Cursor, "position", repository_id=repository_id, stream="git"))
-        if cursor and cursor[0][0] == stamp:
+            is_current = bool(cursor) and cursor[0][0] == stamp and not git_rows.awaits_history(tx, repository_id)
+        if is_current:
             task.done(UNCHANGED)
             return
         merges = {number: state.merge_sha for number, state in api.items() if state.merge_sha}
@@ -304,7 +307,7 @@ class Miner:
         task.done(f"{count:,} found")
 
     def _settle_rest(self, repository_id: int) -> None:
-        """Give an outcome to pull requests that the git history has not settled."""
+        """Give an outcome to pull requests that no git history has settled."""
         with self._store.transaction() as tx:
             git_rows.settle_without_history(tx, repository_id)
 
@@ -387,6 +390,7 @@ class _Work:
     repository_id: int | None = None
     usage: ApiUsage = field(default_factory=ApiUsage)
     changed: bool = False
+    git_read: bool = False
     error: PrchainError | None = None
 
     def fail(self, error: PrchainError) -> None:

@@ -99,9 +99,15 @@ def mark_gone(tx: Transaction, repository_id: int, numbers: Sequence[int], at: s
 
 
 def mark_skipped(tx: Transaction, repository_id: int, number: int, node_id: str, reason: str | None) -> None:
-    """Note that GitHub could not deliver this pull request, and why; or, without a reason, that it now did."""
-    row = {"repository_id": repository_id, "number": number, "node_id": node_id, "reason": reason}
+    """Note that GitHub could not deliver this pull request, and why; or, without a reason, that it now did.
+
+    The reason of what the history has located stays: it is the history's.
+    """
+    row = {"repository_id": repository_id, "number": number, "node_id": node_id}
     tx.upsert(PullRequest, [row])
+    is_it = (PullRequest.repository_id == repository_id) & (PullRequest.number == number)
+    located = PullRequest.outcome.in_(("landed", "carried", "merged_unlocated"))
+    tx.connection.execute(update(PullRequest).where(is_it, not_(located)).values(reason=reason))
 
 
 @dataclass(frozen=True)
