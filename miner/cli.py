@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import re
 from contextlib import closing
+from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import click
 
 from miner.git_rows import PullRequestSelection
-from miner.mine import MineOptions, RepositoryReport, SourceName, open_run, web_host
+from miner.mine import LackingMirror, MineOptions, RepositoryReport, SourceName, open_run, web_host
 from miner.report import find_pull_request, funnel, not_mined, print_funnel, print_pull_request
 from miner.repositories import RepositorySpec, read_list
 from prchain.cli_options import choice_option, db_option, json_option
@@ -118,6 +119,17 @@ def _print_each(reports: list[RepositoryReport]) -> None:
             cost = f", {counted(requests, 'request')}, {counted(report.points, 'point')}" if requests else ""
             state = "incomplete" if report.error else report.outcome
             say(f"{name}: {state}: {counted(report.pull_requests, 'pull request')}, {report.landed:,} landed{cost}")
+        if report.missing:
+            _print_missing(name, report.missing, report.landed)
+
+
+def _print_missing(name: str, missing: LackingMirror, landed: int) -> None:
+    say(
+        f"{name}: its mirror lacks the contents of {counted(missing.contents, 'file')}, which {missing.landings:,} of "
+        f"{landed:,} landings need; those cannot become stages, or fail later, at tasks, images or rollouts",
+        err=True,
+    )
+    say(f"  fetch them, and mine again: {missing.fetch}", err=True)
 
 
 def _report_row(report: RepositoryReport) -> dict[str, Any]:
@@ -130,6 +142,7 @@ def _report_row(report: RepositoryReport) -> dict[str, Any]:
         "graphql_requests": report.graphql_requests,
         "rest_requests": report.rest_requests,
         "points": report.points,
+        "missing": asdict(report.missing) if report.missing else None,
     }
 
 

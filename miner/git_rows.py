@@ -112,10 +112,12 @@ def write(
     api: Mapping[int, ApiState],
     *,
     keep_landings: bool = True,
+    anew: Collection[int] = (),
 ) -> None:
     """Replace what git says of the selected pull requests; the others keep the facts of an earlier, wider run.
 
-    Unchanged landings keep their rows, files and line counts, unless `keep_landings` is false.
+    Unchanged landings keep their rows, files and line counts, unless `keep_landings` is false or they are to be read
+    `anew`.
     """
     numbers = selection.numbers(facts) | (set(api) - set(facts.refs.heads))
     known_outcomes = {
@@ -124,7 +126,7 @@ def write(
     }
     landed = {n: _landing(repository_id, facts, c) for n, c in facts.decisions.landed.items() if n in numbers}
     stored = {row[0]: row for row in tx.rows(Landing, *_LANDING_COLUMNS[1:-1], repository_id=repository_id)}
-    kept = {n for n, row in landed.items() if keep_landings and stored.get(n) == row[1:-1]}
+    kept = {n for n, row in landed.items() if keep_landings and n not in anew and stored.get(n) == row[1:-1]}
     _clear(tx, repository_id, None if selection.whole else numbers, sorted(set(stored) - kept))
     tx.upsert(PullRequest, _pull_requests(repository_id, facts, numbers, selection, api, known_outcomes))
     commits = {c for number in numbers for c in facts.own.get(number, ())}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from sqlalchemy import update
 
-from miner import citation_rows, git_rows
+from miner import citation_rows, git_rows, missing
 from miner.budget import ApiUsage
 from miner.git_rows import WHOLE, ApiState, PullRequestSelection
 from miner.git_source import ApiKnowledge, Refs, read, read_refs
@@ -54,6 +54,18 @@ class MineOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class LackingMirror:
+    """What a mirror lacks of what its landings need."""
+
+    contents: int
+    """Distinct contents of files."""
+    landings: int
+    """How many landings need some of them."""
+    fetch: str
+    """The command that fetches them."""
+
+
+@dataclass(frozen=True, slots=True)
 class RepositoryReport:
     """How the run over one repository ended."""
 
@@ -66,6 +78,7 @@ class RepositoryReport:
     graphql_requests: int = 0
     rest_requests: int = 0
     points: int = 0
+    missing: LackingMirror | None = None
 
 
 @contextmanager
@@ -234,8 +247,14 @@ class Miner:
             if work.repository_id is None:
                 work.repository_id = self._repository(spec, None)
                 self._note_run(run_id, work.repository_id)
-            self._write_history(work.repository_id, repository, refs, task, work)
+            # What was missing and was fetched since is read anew: renames show only where the files are there.
+            anew = missing.fetched_since(self._store, work.repository_id, repository)
+            self._write_history(work.repository_id, repository, refs, task, work, anew)
             work.git_read = True
+            found = missing.look(self._store, work.repository_id, repository)
+            if found.landings:
+                url = None if spec.is_path else redact(spec.location)
+                work.missing = LackingMirror(found.contents, found.landings, missing.refetch_command(repository, url))
             if self._options.line_counts:
                 counted = count_stored(self._store, work.repository_id, repository, task)
                 work.changed = work.changed or counted > 0
@@ -244,14 +263,20 @@ class Miner:
             raise
 
     def _write_history(
-        self, repository_id: int, repository: GitRepository, refs: Refs, task: ProgressTask, work: _Work
+        self,
+        repository_id: int,
+        repository: GitRepository,
+        refs: Refs,
+        task: ProgressTask,
+        work: _Work,
+        anew: Collection[int],
     ) -> None:
         api = self._api_states(repository_id)
         stamp = self._git_stamp(refs.fingerprint, api)
         with self._store.reading() as tx:
             cursor = list(tx.rows(Cursor, "position", repository_id=repository_id, stream="git"))
             is_current = bool(cursor) and cursor[0][0] == stamp and not git_rows.awaits_history(tx, repository_id)
-        if is_current:
+        if is_current and not anew:
             task.done(UNCHANGED)
             return
         merges = {number: state.merge_sha for number, state in api.items() if state.merge_sha}
@@ -259,7 +284,8 @@ class Miner:
         task.update(note="writing")
         same_rules = bool(cursor) and cursor[0][0].split("|", 1)[0] == GIT_RULES
         with self._store.transaction() as tx:
-            git_rows.write(tx, repository_id, repository, facts, self._options.selection, api, keep_landings=same_rules)
+            selection = self._options.selection
+            git_rows.write(tx, repository_id, repository, facts, selection, api, keep_landings=same_rules, anew=anew)
             tx.upsert(Cursor, [_cursor(repository_id, "git", stamp)])
             statement = update(Repository).where(Repository.id == repository_id)
             tx.connection.execute(statement.values(default_branch=refs.default_branch))
@@ -380,7 +406,7 @@ class Miner:
             if work.repository_id is not None:
                 pull_requests = tx.count(PullRequest, repository_id=work.repository_id)
                 landed = tx.count(Landing, repository_id=work.repository_id)
-        return RepositoryReport(spec, outcome, reason, pull_requests, landed, **spent)
+        return RepositoryReport(spec, outcome, reason, pull_requests, landed, missing=work.missing, **spent)
 
 
 @dataclass(slots=True)
@@ -391,6 +417,7 @@ class _Work:
     usage: ApiUsage = field(default_factory=ApiUsage)
     changed: bool = False
     git_read: bool = False
+    missing: LackingMirror | None = None
     error: PrchainError | None = None
 
     def fail(self, error: PrchainError) -> None:

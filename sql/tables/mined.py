@@ -271,6 +271,8 @@ class Landing(Base):
     """What bore it out: head_is_parent, head_contains, same_tree, same_patch, same_files, same_commits, api ..."""
     counts: Mapped[str] = mapped_column(String(16), default="none")
     """Line counts of its files: ``none`` (not asked for), ``done`` or ``partial`` (a blob is missing)."""
+    missing_files: Mapped[int | None]
+    """How many files of its base and of its patch have no content in the mirror; null where that was not looked at."""
 
 
 class LandingFile(Base):
