@@ -51,6 +51,8 @@ class MineOptions:
     rescan: bool = False
     from_archive: bool = False
     line_counts: bool = False
+    recheck_days: int | None = None
+    """What was updated within so many days is read again; None: 30 days, once a day."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +216,12 @@ class Miner:
         work.usage.add(resolved.usage)
         selection = self._options.selection
         summary = self._github.read(
-            work.repository_id, resolved, since=selection.since, limit=selection.limit, rescan=self._options.rescan
+            work.repository_id,
+            resolved,
+            since=selection.since,
+            limit=selection.limit,
+            rescan=self._options.rescan,
+            recheck_days=self._options.recheck_days,
         )
         work.usage.add(summary.usage)
         work.changed = work.changed or summary.changed

@@ -160,6 +160,33 @@ def write_review_comments(
     return PageResult(bool(changed or vanished), strangers)
 
 
+def keep_review_comments(tx: Transaction, repository_id: int, number: int, keys: Collection[str]) -> bool:
+    """Delete the review comments of a pull request but those of `keys`; returns whether there were any."""
+    own = {"repository_id": repository_id, "number": number, "field": "review_comment"}
+    gone = [key for (key,) in tx.rows(PullRequestText, "key", **own) if key not in keys]
+    for key in gone:
+        tx.delete(PullRequestText, key=key, **own)
+    return bool(gone)
+
+
+def with_review_comments(tx: Transaction, repository_id: int, numbers: Collection[int]) -> list[int]:
+    """Those of the pull requests that have stored review comments."""
+    comment = exists().where(
+        PullRequestText.repository_id == repository_id,
+        PullRequestText.number == PullRequest.number,
+        PullRequestText.field == "review_comment",
+    )
+    found = _select_by_number(tx, repository_id, sorted(numbers), PullRequest.number, comment)
+    return [number for number, has_one in found if has_one]
+
+
+def updated_since(tx: Transaction, repository_id: int, floor: str) -> dict[int, str]:
+    """Node ids, by number, of the pull requests that are there and were last updated at `floor` or later."""
+    columns = (PullRequest.number, PullRequest.node_id)
+    found = tx.connection.execute(select(*columns).where(*_present(repository_id), PullRequest.updated_at >= floor))
+    return {number: node_id for number, node_id in found if node_id is not None}
+
+
 def forget(tx: Transaction, repository_id: int) -> None:
     """Take out everything that the API gave for the repository; what git gave stays."""
     for table in (PullRequestText, Label, Issue, TimelineEvent):
@@ -186,13 +213,16 @@ def known_pull_requests(tx: Transaction, repository_id: int, numbers: Collection
 
 def present(tx: Transaction, repository_id: int) -> dict[int, str]:
     """Return the node ids, by number, of the pull requests that were read and are not gone."""
-    conditions = (
+    rows = tx.connection.execute(select(PullRequest.number, PullRequest.node_id).where(*_present(repository_id)))
+    return {number: node_id for number, node_id in rows if node_id is not None}
+
+
+def _present(repository_id: int) -> tuple[ColumnElement[bool], ...]:
+    return (
         PullRequest.repository_id == repository_id,
         PullRequest.node_id.is_not(None),
         PullRequest.gone_at.is_(None),
     )
-    rows = tx.connection.execute(select(PullRequest.number, PullRequest.node_id).where(*conditions))
-    return {number: node_id for number, node_id in rows if node_id is not None}
 
 
 def _select_by_number(tx: Transaction, repository_id: int, numbers: Sequence[int], *columns: Any) -> list[Any]:

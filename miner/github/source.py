@@ -10,17 +10,19 @@ from urllib.parse import urlsplit
 
 from miner import archive
 from miner.budget import ApiUsage, Budget, Clock, Sleep
-from miner.github import pages, queries, rows
+from miner.github import pages, queries, rows, vanished
 from miner.github.by_id import ById
 from miner.github.changes import Changes
 from miner.github.client import GitHubClient
 from miner.github.faults import Overloaded
 from miner.github.overflow import Overflow
 from miner.github.reading import MAX_STUMBLES, ReadSummary, RepositoryReading, ResolvedRepository
+from miner.github.recheck import Recheck
 from miner.github.review_comments import ReviewComments
 from miner.github.rows import Window
 from miner.github.skips import Skips
 from miner.github.sweep import Sweep
+from miner.github.vanished import VanishedComments
 from prchain.errors import BadAnswer, BadToken, RepositoryNotFound
 from prchain.progress import Progress, ProgressTask
 from prchain.scrub import redact
@@ -97,12 +99,14 @@ class GitHubSource:
         since: str | None,
         limit: int | None,
         rescan: bool = False,
+        recheck_days: int | None = None,
     ) -> ReadSummary:
         """Bring the repository's rows up to date with GitHub.
 
         The first time everything is read, later what changed; `rescan` reads everything again, so that edits and
-        deletions show which no time of update betrays. `since` (a time) and `limit` (how many, the newest) bound the
-        read to some pull requests. Whatever was committed stays when it raises a `GitHubError`.
+        deletions show which no time of update betrays. What was last updated within `recheck_days` is read again in
+        any case (`Recheck.run`). `since` (a time) and `limit` (how many, the newest) bound the read to some pull
+        requests. Whatever was committed stays when it raises a `GitHubError`.
         """
         usage = ApiUsage()
         tasks = _Tasks(self._progress, resolved.full_name)
@@ -111,9 +115,9 @@ class GitHubSource:
                 reading = RepositoryReading(self._store, client, repository_id, resolved, tasks.start, self._clock)
                 self._record_alias(reading)
                 if since or limit:
-                    total, unaccounted = self._read_some(reading, pages.utc(since), limit)
+                    total, unaccounted = self._read_some(reading, pages.utc(since), limit, recheck_days)
                 else:
-                    total, unaccounted = self._read_all(reading, rescan=rescan)
+                    total, unaccounted = self._read_all(reading, rescan, recheck_days)
         finally:
             tasks.close()
             self._spend(usage)
@@ -127,29 +131,40 @@ class GitHubSource:
             total.add(self._usage)
             return total
 
-    def _read_all(self, reading: RepositoryReading, *, rescan: bool) -> tuple[int, int]:
+    def _read_all(self, reading: RepositoryReading, rescan: bool, recheck_days: int | None) -> tuple[int, int]:
         overflow, skips = Overflow(reading), Skips(reading)
-        changes = Changes(reading, ById(reading, overflow, skips), skips)
+        by_id = ById(reading, overflow, skips)
+        changes, recheck = Changes(reading, by_id, skips), Recheck(reading, by_id, bounded=False)
         sweep = Sweep(reading, overflow, skips)
         if not sweep.has_begun or (rescan and sweep.finished):
             sweep.begin()
         sweep.run()
         changes.catch_up()
+        if sweep.finished:
+            recheck.run(recheck_days)
         unaccounted = changes.check(thoroughly=sweep.is_rescan and not sweep.finished)
         overflow.drain(wholly=True)
+        VanishedComments(reading).run()
         comments = ReviewComments(reading, bounded=False)
         comments.run()
         if comments.strangers:
             changes.catch_up()
             overflow.drain(wholly=True)
-        sweep.finish()
+        if not sweep.finished:
+            recheck.all_read()
+            sweep.finish()
         return changes.total, unaccounted
 
-    def _read_some(self, reading: RepositoryReading, since: str | None, limit: int | None) -> tuple[int, int]:
+    def _read_some(
+        self, reading: RepositoryReading, since: str | None, limit: int | None, recheck_days: int | None
+    ) -> tuple[int, int]:
         overflow, skips = Overflow(reading), Skips(reading)
-        changes = Changes(reading, ById(reading, overflow, skips), skips)
-        changes.bounded(since, limit)
+        by_id = ById(reading, overflow, skips)
+        changes = Changes(reading, by_id, skips)
+        chosen = changes.bounded(since, limit)
+        Recheck(reading, by_id, bounded=True).run(recheck_days, chosen)
         overflow.drain(wholly=True)
+        VanishedComments(reading).run()
         if changes.total:
             ReviewComments(reading, bounded=True).run()
         return changes.total, 0
@@ -241,6 +256,8 @@ def _apply(tx: Transaction, repository_id: int, page: archive.Page) -> set[int]:
     if page.stream.startswith("review_comments"):
         window = Window(*request["window"]) if "window" in request else None
         rows.write_review_comments(tx, repository_id, page.answer, window, bounded=request["bounded"])
+    elif page.stream == vanished.STREAM:
+        rows.keep_review_comments(tx, repository_id, request["number"], page.answer)
     elif page.stream == "skipped":
         rows.mark_skipped(tx, repository_id, request["number"], request["node_id"], request["reason"])
     elif page.stream == "gone":

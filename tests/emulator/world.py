@@ -55,6 +55,13 @@ class World(Universe):
             repository.numbered[number] = issue
             return issue
 
+    def edit_issue(self, issue: Issue, *, title: str | None = None, body: str | None = None) -> None:
+        """Change an issue's texts. The pull requests that close it keep their `updated_at`, as on GitHub."""
+        with self.lock:
+            issue.updated_at = issue.last_edited_at = self.tick()
+            issue.title = issue.title if title is None else title
+            issue.body = issue.body if body is None else body
+
     def add_pull(
         self,
         repository: Repository,
