@@ -209,6 +209,18 @@ class World(Universe):
             self.sync_git()
             return commit
 
+    def delete_head_branch(self, pull: PullRequest) -> None:
+        """Delete a merged pull request's branch; GitHub retargets what is stacked on it to where that one went."""
+        with self.lock:
+            self.tick()
+            pull.repository.branches.pop(pull.head_ref_name, None)
+            for child in pull.repository.pulls:
+                if child.base_ref_name == pull.head_ref_name and child.state == "OPEN":
+                    old, child.base_ref_name = child.base_ref_name, pull.base_ref_name
+                    names = {"old_base": old, "new_base": pull.base_ref_name}
+                    self.event(child, "AutomaticBaseChangeSucceededEvent", None, **names)
+                    child.updated_at = iso(self.now)
+
     def add_comment(
         self, subject: Subject, body: str | None, author: Account | None, *, bump: bool = True
     ) -> IssueComment:

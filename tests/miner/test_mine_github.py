@@ -18,6 +18,7 @@ from prchain.progress import open_progress
 from sql.tables import Base, Citation, Commit, Landing, MineRun, PullRequest
 from tests.databases import open_new
 from tests.emulator import Emulator, Fault, Kind, World, generate_world
+from tests.emulator.model import Ref
 
 PULLS = 150
 
@@ -126,6 +127,37 @@ def test_the_run_counts_every_request_that_was_sent(lab: Lab) -> None:
     before = lab.emulator.requests
     report = lab.mine()
     assert report.graphql_requests + report.rest_requests == lab.emulator.requests - before
+
+
+def test_stacks_that_github_shows_are_citations(lab: Lab) -> None:
+    """Issue 20, point 8."""
+    pulls = lab.world.home.pulls
+    heads = {pull.head_ref_name: pull.number for pull in pulls if not pull.is_cross_repository}
+    bases = {(pull.number, pull.base_ref_name) for pull in pulls}
+    changes = {(p.number, e.data["previous_ref_name"]) for p in pulls for e in p.timeline if "BaseRefCh" in e.kind}
+    expected = {(number, heads[base]) for number, base in bases | changes if base in heads}
+    found = lab.rows(Citation, "source", "target", "relation", "field")
+    assert {(source, target) for source, target, _, field in found if field == "base"} == expected
+    assert len(expected) > 3
+    assert {relation for _, _, relation, field in found if field == "base"} == {"stacked_on"}
+
+
+def test_a_stack_that_github_retargeted_by_itself_is_one(tmp_path: Path) -> None:
+    """Issue 20, point 8: the lower part was merged, and its branch deleted."""
+    lab = Lab(tmp_path, seed=4, pulls=10)
+    world, home = lab.world, lab.world.home
+    lower = world.add_pull(home, "Parse", "", None, head_ref_name="parse")
+    home.branches["parse"] = world.add("REF", Ref, "parse", lower.head)
+    upper = world.add_pull(home, "Lex", "", None, base="parse", head_ref_name="lex")
+    world.merge_pull(lower)
+    world.delete_head_branch(lower)
+    world.merge_pull(upper)
+    assert upper.base_ref_name == "main"
+    with lab.emulator:
+        assert lab.mine().error is None
+    rows = lab.rows(Citation, "source", "target", "relation", "field", "counted")
+    assert (upper.number, lower.number, "stacked_on", "base", True) in rows
+    lab.store.close()
 
 
 class TestWhatGitHasLocatedStays:
