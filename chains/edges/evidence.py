@@ -145,8 +145,8 @@ def _wording(citations: Sequence[CountedCitation]) -> list[Sign]:
             and (match := _BUILDS_ON_WORDS.search(citation.snippet))
         ):
             return [Sign("builds_on_wording", 0.7, match[0])]
-    likeness = [_LIKENESS_WORDS.search(citation.snippet) for citation in citations if citation.field != "base"]
-    if likeness and all(likeness):
+    likeness = [_LIKENESS_WORDS.search(citation.snippet) for citation in citations]
+    if citations and all(likeness):
         return [Sign("likeness_wording", -0.9, likeness[0][0] if likeness[0] else "")]
     return []
 

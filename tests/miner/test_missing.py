@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import subprocess
 from pathlib import Path
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from miner.cli import mine
+from miner.cli import mine, show
 from miner.missing import missing_files
 from prchain.git import GitRepository
 from sql.tables import Landing, LandingFile
@@ -118,6 +119,9 @@ def test_the_command_that_is_told_fetches_all_of_it(tmp_path: Path, kind: str) -
     assert "tasks, images or rollouts" in stderr
     command = row["missing"]["fetch"]
     assert command in stderr
+    assert "of which the mirror lacks files" in CliRunner().invoke(status, ["--db", str(db)]).stdout
+    page = CliRunner().invoke(show, ["o/r#30", "--db", str(db)]).stdout
+    assert re.search(r"missing +[0-9]+ files? of these trees", page)
     subprocess.run(shlex.split(command), check=True, capture_output=True, env={**os.environ, "LC_ALL": "C"})
     status, _, stderr = told(path, db)
     assert (status, "lacks" in stderr) == (0, False)
