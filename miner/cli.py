@@ -13,7 +13,8 @@ from typing import Any
 import click
 
 from miner.git_rows import PullRequestSelection
-from miner.mine import LackingMirror, MineOptions, RepositoryReport, SourceName, open_run, web_host
+from miner.mine import MineOptions, RepositoryReport, SourceName, open_run, web_host
+from miner.missing import LackingMirror
 from miner.report import find_pull_request, funnel, not_mined, print_funnel, print_pull_request
 from miner.repositories import RepositorySpec, read_list
 from prchain.cli_options import choice_option, db_option, json_option

@@ -17,6 +17,7 @@ from miner import citation_rows, git_rows, missing
 from miner.budget import ApiUsage
 from miner.git_rows import WHOLE, ApiState, PullRequestSelection
 from miner.git_source import ApiKnowledge, Refs, read, read_refs
+from miner.missing import LackingMirror
 from miner.repositories import RepositorySpec
 from prchain.errors import BadAnswer, DiskFull, GitHubError, PrchainError, RepositoryNotFound, StoreError
 from prchain.git import GitRepository, mirror_path, update_mirror
@@ -53,18 +54,6 @@ class MineOptions:
     line_counts: bool = False
     recheck_days: int | None = None
     """What was updated within so many days is read again; None: 30 days, once a day."""
-
-
-@dataclass(frozen=True, slots=True)
-class LackingMirror:
-    """What a mirror lacks of what its landings need."""
-
-    contents: int
-    """Distinct contents of files."""
-    landings: int
-    """How many landings need some of them."""
-    fetch: str
-    """The command that fetches them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,10 +247,8 @@ class Miner:
             anew = missing.fetched_since(self._store, work.repository_id, repository)
             self._write_history(work.repository_id, repository, refs, task, work, anew)
             work.git_read = True
-            found = missing.look(self._store, work.repository_id, repository)
-            if found.landings:
-                url = None if spec.is_path else redact(spec.location)
-                work.missing = LackingMirror(found.contents, found.landings, missing.refetch_command(repository, url))
+            url = None if spec.is_path else redact(spec.location)
+            work.missing = missing.look(self._store, work.repository_id, repository, url)
             if self._options.line_counts:
                 counted = count_stored(self._store, work.repository_id, repository, task)
                 work.changed = work.changed or counted > 0

@@ -33,10 +33,17 @@ class MissingFiles:
     needed: Mapping[Pair, int]
     """For each landing that was asked about, the files of its base and of its patch that are not there; 0 for most."""
 
-    @property
-    def landings(self) -> int:
-        """How many landings need some of them."""
-        return sum(count > 0 for count in self.needed.values())
+
+@dataclass(frozen=True, slots=True)
+class LackingMirror:
+    """What a mirror lacks of what its landings need."""
+
+    contents: int
+    """Distinct contents of files."""
+    landings: int
+    """How many landings need some of them."""
+    fetch: str
+    """The command that fetches them."""
 
 
 def missing_files(repository: GitRepository, pairs: Sequence[Pair]) -> MissingFiles:
@@ -55,8 +62,11 @@ def missing_files(repository: GitRepository, pairs: Sequence[Pair]) -> MissingFi
     return MissingFiles(len(missing), needed)
 
 
-def look(store: Store, repository_id: int, repository: GitRepository) -> MissingFiles:
-    """Store how many files each landing lacks, of those that were not looked at before or that lacked some."""
+def look(store: Store, repository_id: int, repository: GitRepository, url: str | None) -> LackingMirror | None:
+    """Store how many files each landing lacks, of those that were not looked at before or that lacked some.
+
+    Returns what the mirror lacks of what they need; None where it lacks nothing. `url` is as in `refetch_command`.
+    """
     found = _stored(store, repository_id)
     missing = missing_files(repository, [pair for *_, pair in found])
     rows = [
@@ -67,7 +77,8 @@ def look(store: Store, repository_id: int, repository: GitRepository) -> Missing
     if rows:
         with store.transaction() as tx:
             tx.connection.execute(_UPDATE, rows)
-    return missing
+    landings = sum(missing.needed[pair] > 0 for *_, pair in found)
+    return LackingMirror(missing.contents, landings, refetch_command(repository, url)) if landings else None
 
 
 def fetched_since(store: Store, repository_id: int, repository: GitRepository) -> set[int]:

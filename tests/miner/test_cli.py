@@ -187,6 +187,9 @@ def test_click_raises_the_named_errors_to_whoever_calls_a_command() -> None:
     runner = CliRunner()
     assert isinstance(runner.invoke(mine, ["nope.txt"]).exception, RepositoryListError)
     assert isinstance(runner.invoke(show, ["nope"]).exception, UsageError)
+    for git_alone in (["--source", "git"], ["--from-archive"]):
+        words = [*git_alone, "--recheck-days", "3"]
+        assert "leave out" in str(runner.invoke(mine, ["repos.txt", *words]).exception)
     assert runner.invoke(status, ["--nope"]).exit_code == 2
 
 

@@ -15,7 +15,7 @@ from miner.mine import MineOptions, Miner, RepositoryReport
 from miner.outcomes import GIT_NOT_READ
 from miner.repositories import parse_entry
 from prchain.progress import open_progress
-from sql.tables import Base, Citation, Commit, Landing, MineRun, PullRequest
+from sql.tables import Base, Citation, Commit, Issue, Landing, MineRun, PullRequest
 from tests.databases import open_new
 from tests.emulator import Emulator, Fault, Kind, World, generate_world
 from tests.emulator.model import Ref
@@ -157,6 +157,20 @@ def test_a_stack_that_github_retargeted_by_itself_is_one(tmp_path: Path) -> None
         assert lab.mine().error is None
     rows = lab.rows(Citation, "source", "target", "relation", "field", "counted")
     assert (upper.number, lower.number, "stacked_on", "base", True) in rows
+    lab.store.close()
+
+
+def test_a_linked_issue_that_was_edited_is_found_by_the_days_that_are_asked_for(tmp_path: Path) -> None:
+    """Issue 20, point 8."""
+    lab = Lab(tmp_path, seed=4, pulls=30)
+    issue = next(pull.closing[0] for pull in lab.world.home.pulls if pull.closing)
+    with lab.emulator:
+        assert lab.mine().error is None
+        lab.world.edit_issue(issue, title="Told anew")
+        lab.mine()
+        assert ("Told anew",) not in lab.rows(Issue, "title")
+        lab.mine(recheck_days=36_500)
+        assert ("Told anew",) in lab.rows(Issue, "title")
     lab.store.close()
 
 

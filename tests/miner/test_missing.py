@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from miner.cli import mine, show
+from miner.cli import mine, show, status
 from miner.missing import missing_files
 from prchain.git import GitRepository
 from sql.tables import Landing, LandingFile
@@ -112,9 +112,9 @@ def test_the_command_that_is_told_fetches_all_of_it(tmp_path: Path, kind: str) -
         blob = git(path, "rev-parse", "main:moved/1.py").strip()
         (path / "objects" / blob[:2] / blob[2:]).unlink()
     db = tmp_path / "mined.db"
-    status, _, stderr = told(path, db)
+    ended, _, stderr = told(path, db)
     [row] = json.loads(told(path, db, "--json")[1])
-    assert status == 0
+    assert ended == 0
     assert f"{row['missing']['landings']} of {row['landed']} landings" in stderr
     assert "tasks, images or rollouts" in stderr
     command = row["missing"]["fetch"]
@@ -123,8 +123,8 @@ def test_the_command_that_is_told_fetches_all_of_it(tmp_path: Path, kind: str) -
     page = CliRunner().invoke(show, ["o/r#30", "--db", str(db)]).stdout
     assert re.search(r"missing +[0-9]+ files? of these trees", page)
     subprocess.run(shlex.split(command), check=True, capture_output=True, env={**os.environ, "LC_ALL": "C"})
-    status, _, stderr = told(path, db)
-    assert (status, "lacks" in stderr) == (0, False)
+    ended, _, stderr = told(path, db)
+    assert (ended, "lacks" in stderr) == (0, False)
     assert json.loads(told(path, db, "--json")[1])[0]["missing"] is None
     whole = Lab(tmp_path, "whole.db")
     healed = Lab(tmp_path, "mined.db")
