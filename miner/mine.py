@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
@@ -13,10 +13,11 @@ from urllib.parse import urlsplit
 
 from sqlalchemy import update
 
-from miner import citation_rows, git_rows, names
+from miner import citation_rows, git_rows, missing, names
 from miner.budget import ApiUsage
 from miner.git_rows import WHOLE, ApiState, PullRequestSelection
 from miner.git_source import ApiKnowledge, Refs, read, read_refs
+from miner.missing import LackingMirror
 from miner.repositories import RepositorySpec
 from prchain.errors import BadAnswer, DiskFull, GitHubError, PrchainError, RepositoryNotFound, StoreError
 from prchain.git import GitRepository, mirror_path, update_mirror
@@ -52,6 +53,8 @@ class MineOptions:
     rescan: bool = False
     from_archive: bool = False
     line_counts: bool = False
+    recheck_days: int | None = None
+    """What was updated within so many days is read again; None: 30 days, once a day."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +74,7 @@ class RepositoryReport:
     """Stored pull requests that lack something GitHub counts and does not give, of this run and earlier ones."""
     note: str | None = None
     """What the user should know of the repository's name."""
+    missing: LackingMirror | None = None
 
 
 @contextmanager
@@ -170,7 +174,8 @@ class Miner:
         if work.repository_id is not None and work.error is not None:
             try:
                 # What was read before the failure is worth its outcomes and its citations.
-                self._settle_rest(work.repository_id)
+                if not work.git_read:
+                    self._settle_rest(work.repository_id)
                 self._cite(work.repository_id, work)
             except PrchainError as error:
                 _raise_if_the_database_failed(error)
@@ -216,6 +221,7 @@ class Miner:
             since=selection.since,
             limit=selection.limit,
             rescan=self._options.rescan,
+            recheck_days=self._options.recheck_days,
             spent=work.usage,
         )
         work.changed = work.changed or summary.changed
@@ -272,7 +278,12 @@ class Miner:
             if work.repository_id is None:
                 work.repository_id = self._repository(spec, None)
                 self._note_run(run_id, work.repository_id)
-            self._write_history(work.repository_id, repository, refs, task, work)
+            # What was missing and was fetched since is read anew: renames show only where the files are there.
+            anew = missing.fetched_since(self._store, work.repository_id, repository)
+            self._write_history(work.repository_id, repository, refs, task, work, anew)
+            work.git_read = True
+            url = None if spec.is_path else redact(spec.location)
+            work.missing = missing.look(self._store, work.repository_id, repository, url)
             if self._options.line_counts:
                 counted = count_stored(self._store, work.repository_id, repository, task)
                 work.changed = work.changed or counted > 0
@@ -281,13 +292,20 @@ class Miner:
             raise
 
     def _write_history(
-        self, repository_id: int, repository: GitRepository, refs: Refs, task: ProgressTask, work: _Work
+        self,
+        repository_id: int,
+        repository: GitRepository,
+        refs: Refs,
+        task: ProgressTask,
+        work: _Work,
+        anew: Collection[int],
     ) -> None:
         api = self._api_states(repository_id)
         stamp = self._git_stamp(refs.fingerprint, api)
         with self._store.reading() as tx:
             cursor = list(tx.rows(Cursor, "position", repository_id=repository_id, stream="git"))
-        if cursor and cursor[0][0] == stamp:
+            is_current = bool(cursor) and cursor[0][0] == stamp and not git_rows.awaits_history(tx, repository_id)
+        if is_current and not anew:
             task.done(UNCHANGED)
             return
         merges = {number: state.merge_sha for number, state in api.items() if state.merge_sha}
@@ -295,7 +313,8 @@ class Miner:
         task.update(note="writing")
         same_rules = bool(cursor) and cursor[0][0].split("|", 1)[0] == GIT_RULES
         with self._store.transaction() as tx:
-            git_rows.write(tx, repository_id, repository, facts, self._options.selection, api, keep_landings=same_rules)
+            selection = self._options.selection
+            git_rows.write(tx, repository_id, repository, facts, selection, api, keep_landings=same_rules, anew=anew)
             tx.upsert(Cursor, [_cursor(repository_id, "git", stamp)])
             statement = update(Repository).where(Repository.id == repository_id)
             tx.connection.execute(statement.values(default_branch=refs.default_branch))
@@ -348,7 +367,7 @@ class Miner:
         task.done(f"{count:,} found")
 
     def _settle_rest(self, repository_id: int) -> None:
-        """Give an outcome to pull requests that the git history has not settled."""
+        """Give an outcome to pull requests that no git history has settled."""
         with self._store.transaction() as tx:
             git_rows.settle_without_history(tx, repository_id)
 
@@ -413,7 +432,15 @@ class Miner:
                 landed = tx.count(Landing, repository_id=work.repository_id)
                 incomplete = len(set(tx.rows(IncompletePart, "number", repository_id=work.repository_id)))
         return RepositoryReport(
-            spec, outcome, reason, pull_requests, landed, **spent, incomplete=incomplete, note=work.note
+            spec,
+            outcome,
+            reason,
+            pull_requests,
+            landed,
+            **spent,
+            incomplete=incomplete,
+            note=work.note,
+            missing=work.missing,
         )
 
 
@@ -424,6 +451,8 @@ class _Work:
     repository_id: int | None = None
     usage: ApiUsage = field(default_factory=ApiUsage)
     changed: bool = False
+    git_read: bool = False
+    missing: LackingMirror | None = None
     error: PrchainError | None = None
     note: str | None = None
 

@@ -84,6 +84,7 @@ def _funnel_of(tx: Transaction, repository_id: int, name: str) -> dict[str, Any]
             f"{style} on {'the default branch' if default else 'other branches'}": count
             for (default, style), count in styles
         },
+        "landed_without_files": _lacking(tx, repository_id),
         "refused_claims": {
             key[0]: count for key, count in _counts(tx, RefusedClaim, repository_id, RefusedClaim.reason)
         },
@@ -96,6 +97,12 @@ def _funnel_of(tx: Transaction, repository_id: int, name: str) -> dict[str, Any]
         },
         "chaining": _chaining(tx, repository_id),
     }
+
+
+def _lacking(tx: Transaction, repository_id: int) -> int:
+    """How many landings need files that the mirror lacks."""
+    query = select(func.count()).where(Landing.repository_id == repository_id, Landing.missing_files > 0)
+    return int(tx.connection.execute(query).scalar_one())
 
 
 def _chaining(tx: Transaction, repository_id: int) -> dict[str, Any]:
@@ -169,6 +176,8 @@ def print_funnel(rows: list[dict[str, Any]], failed: Sequence[dict[str, Any]] = 
             say_counts("incomplete, see `prchain sql incomplete`", {}, total=row["incomplete"])
         if row["landed"]:
             say_counts("landed as", row["landed"], indent=4)
+        if row["landed_without_files"]:
+            say_counts("of which the mirror lacks files", {}, total=row["landed_without_files"], indent=4)
         say_counts("claims to a landing refused", row["refused_claims"])
         say_counts("citations", {}, total=row["citations"])
         say_counts("counted", row["counted"], indent=4)
@@ -221,7 +230,17 @@ def _dicts(tx: Transaction, table: Any, columns: tuple[str, ...], **equals: Any)
 
 def _landings(tx: Transaction, repository_id: int, number: int) -> list[dict[str, Any]]:
     key = {"repository_id": repository_id, "number": number}
-    columns = ("branch", "style", "base_sha", "landed_sha", "landed_at", "subject", "claim", "evidence")
+    columns = (
+        "branch",
+        "style",
+        "base_sha",
+        "landed_sha",
+        "landed_at",
+        "subject",
+        "claim",
+        "evidence",
+        "missing_files",
+    )
     landings = _dicts(tx, Landing, columns, **key)
     for landing in landings:
         files = ("status", "path", "old_path", "additions", "deletions", "note")
@@ -267,6 +286,8 @@ def print_pull_request(page: dict[str, Any]) -> None:
     for landing in page["landings"]:
         landed = f"{landing['landed_sha']} on {landing['branch']}, {landing['landed_at']}"
         say_facts({"landed": landed, "base": landing["base_sha"], "files": len(landing["files"])})
+        if landing["missing_files"]:
+            say_facts({"missing": f"{counted(landing['missing_files'], 'file')} of these trees, in the mirror"})
         say_some([_file_words(file) for file in landing["files"]], _SHOWN)
     say_facts({"commits": len(page["commits"])})
     subjects = [f"{commit['sha'][:12]} {next(iter(commit['message'].splitlines()), '')}" for commit in page["commits"]]

@@ -12,6 +12,7 @@ from miner.github.pace import SWEEP, Pace
 from miner.github.page_rows import PageRows
 from miner.github.reading import RepositoryReading
 from miner.github.skips import Skips, reason_of
+from miner.github.vanished import note_reread
 from prchain.errors import BadAnswer
 from sql.tables import PullRequest
 
@@ -29,12 +30,12 @@ class ById:
         self._pace = Pace(SWEEP)
         self._failures = self._skipped = 0
 
-    def run(self, state: StreamState) -> None:
+    def run(self, state: StreamState, title: str = "changed pull requests") -> None:
         """Read all that is listed; the list shrinks in the transaction of the rows."""
         todo = state.detail.get("todo", [])
         if not todo:
             return
-        task = self._reading.task("changed pull requests", len(todo))
+        task = self._reading.task(title, len(todo))
         while todo := state.detail["todo"]:
             self._step(state, todo[: self._pace.step.first])
             task.advance(len(todo) - len(state.detail["todo"]))
@@ -77,6 +78,7 @@ class ById:
             archive.keep(tx, reading.repository_id, page, reading.now())
             self._overflow.note(tx, page_rows, ids)
             self._skips.settled(tx, numbers)
+            note_reread(tx, reading.repository_id, numbers)
             cursors.save(tx, state)
         reading.written.update(row["number"] for row in page_rows.of(PullRequest))
         reading.changed = True

@@ -349,8 +349,10 @@ def _event(key: Key, node: Mapping[str, Json]) -> Row:
         "other_kind": other.get("__typename"),
         "closes": node.get("willCloseTarget"),
         "sha": (node.get("commit") or {}).get("oid"),
-        "before": _first(node, "previousTitle", "previousRefName") or (node.get("beforeCommit") or {}).get("oid"),
-        "after": _first(node, "currentTitle", "currentRefName") or (node.get("afterCommit") or {}).get("oid"),
+        "before": _first(node, "previousTitle", "previousRefName", "oldBase")
+        or (node.get("beforeCommit") or {}).get("oid"),
+        "after": _first(node, "currentTitle", "currentRefName", "newBase")
+        or (node.get("afterCommit") or {}).get("oid"),
     }
 
 

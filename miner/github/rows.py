@@ -116,9 +116,15 @@ def mark_gone(tx: Transaction, repository_id: int, numbers: Sequence[int], at: s
 
 
 def mark_skipped(tx: Transaction, repository_id: int, number: int, node_id: str, reason: str | None) -> None:
-    """Note that GitHub could not deliver this pull request, and why; or, without a reason, that it now did."""
-    row = {"repository_id": repository_id, "number": number, "node_id": node_id, "reason": reason}
+    """Note that GitHub could not deliver this pull request, and why; or, without a reason, that it now did.
+
+    The reason of what the history has located stays: it is the history's.
+    """
+    row = {"repository_id": repository_id, "number": number, "node_id": node_id}
     tx.upsert(PullRequest, [row])
+    is_it = (PullRequest.repository_id == repository_id) & (PullRequest.number == number)
+    located = PullRequest.outcome.in_(("landed", "carried", "merged_unlocated"))
+    tx.connection.execute(update(PullRequest).where(is_it, not_(located)).values(reason=reason))
 
 
 @dataclass(frozen=True)
@@ -171,6 +177,39 @@ def write_review_comments(
     return PageResult(bool(changed or vanished), strangers)
 
 
+def keep_review_comments(tx: Transaction, repository_id: int, number: int, keys: Collection[str]) -> bool:
+    """Delete the review comments of a pull request but those of `keys`; returns whether there were any."""
+    gone = other_review_comments(tx, repository_id, number, keys)
+    for key in gone:
+        own = {"repository_id": repository_id, "number": number, "field": "review_comment"}
+        tx.delete(PullRequestText, key=key, **own)
+    return bool(gone)
+
+
+def other_review_comments(tx: Transaction, repository_id: int, number: int, keys: Collection[str]) -> list[str]:
+    """The keys of the pull request's stored review comments that are not among `keys`."""
+    own = {"repository_id": repository_id, "number": number, "field": "review_comment"}
+    return [key for (key,) in tx.rows(PullRequestText, "key", **own) if key not in keys]
+
+
+def with_review_comments(tx: Transaction, repository_id: int, numbers: Collection[int]) -> list[int]:
+    """Those of the pull requests that have stored review comments."""
+    comment = exists().where(
+        PullRequestText.repository_id == repository_id,
+        PullRequestText.number == PullRequest.number,
+        PullRequestText.field == "review_comment",
+    )
+    found = _select_by_number(tx, repository_id, sorted(numbers), PullRequest.number, comment)
+    return [number for number, has_one in found if has_one]
+
+
+def updated_since(tx: Transaction, repository_id: int, floor: str) -> dict[int, str]:
+    """Node ids, by number, of the pull requests that are there and were last updated at `floor` or later."""
+    columns = (PullRequest.number, PullRequest.node_id)
+    found = tx.connection.execute(select(*columns).where(*_present(repository_id), PullRequest.updated_at >= floor))
+    return {number: node_id for number, node_id in found if node_id is not None}
+
+
 def forget(tx: Transaction, repository_id: int) -> None:
     """Take out everything that the API gave for the repository; what git gave stays."""
     for table in (PullRequestText, Label, Issue, TimelineEvent, ReviewThread, IncompletePart):
@@ -197,13 +236,16 @@ def known_pull_requests(tx: Transaction, repository_id: int, numbers: Collection
 
 def present(tx: Transaction, repository_id: int) -> dict[int, str]:
     """Return the node ids, by number, of the pull requests that were read and are not gone."""
-    conditions = (
+    rows = tx.connection.execute(select(PullRequest.number, PullRequest.node_id).where(*_present(repository_id)))
+    return {number: node_id for number, node_id in rows if node_id is not None}
+
+
+def _present(repository_id: int) -> tuple[ColumnElement[bool], ...]:
+    return (
         PullRequest.repository_id == repository_id,
         PullRequest.node_id.is_not(None),
         PullRequest.gone_at.is_(None),
     )
-    rows = tx.connection.execute(select(PullRequest.number, PullRequest.node_id).where(*conditions))
-    return {number: node_id for number, node_id in rows if node_id is not None}
 
 
 def _select_by_number(tx: Transaction, repository_id: int, numbers: Sequence[int], *columns: Any) -> list[Any]:

@@ -195,6 +195,11 @@ class BaseChangeShape(EventShape):
     current_ref_name: str
 
 
+class AutomaticBaseChangeShape(EventShape):
+    old_base: str
+    new_base: str
+
+
 class TitleChangeShape(EventShape):
     previous_title: str
     current_title: str
@@ -208,6 +213,7 @@ _EVENTS = {
     "MarkedAsDuplicateEvent": "duplicate",
     "HeadRefForcePushedEvent": "force_push",
     "BaseRefChangedEvent": "base_change",
+    "AutomaticBaseChangeSucceededEvent": "automatic_base_change",
     "RenamedTitleEvent": "title_change",
 }
 
@@ -224,6 +230,7 @@ TimelineShape = Annotated[
     | Annotated[DuplicateShape, Tag("duplicate")]
     | Annotated[ForcePushShape, Tag("force_push")]
     | Annotated[BaseChangeShape, Tag("base_change")]
+    | Annotated[AutomaticBaseChangeShape, Tag("automatic_base_change")]
     | Annotated[TitleChangeShape, Tag("title_change")]
     | Annotated[OtherEventShape, Tag("other")],
     Discriminator(_event_tag),

@@ -10,18 +10,20 @@ from urllib.parse import urlsplit
 
 from miner import archive, names
 from miner.budget import ApiUsage, Budget, Clock, Sleep
-from miner.github import pages, queries, rows
+from miner.github import pages, queries, rows, vanished
 from miner.github.by_id import ById
 from miner.github.changes import Changes
 from miner.github.client import GitHubClient
 from miner.github.faults import Malformed, Overloaded
 from miner.github.overflow import Overflow
 from miner.github.reading import MAX_MALFORMED, MAX_STUMBLES, ReadSummary, RepositoryReading, ResolvedRepository
+from miner.github.recheck import Recheck
 from miner.github.review_comments import ReviewComments
 from miner.github.rows import Window
 from miner.github.skips import Skips
 from miner.github.sweep import Sweep
 from miner.github.threads import ReviewThreads, find_links, write_links, write_starts
+from miner.github.vanished import VanishedComments
 from prchain.errors import BadAnswer, BadToken, RepositoryNotFound
 from prchain.progress import Progress, ProgressTask
 from prchain.scrub import redact
@@ -113,14 +115,15 @@ class GitHubSource:
         since: str | None,
         limit: int | None,
         rescan: bool = False,
+        recheck_days: int | None = None,
         spent: ApiUsage | None = None,
     ) -> ReadSummary:
         """Bring the repository's rows up to date with GitHub.
 
         The first time everything is read, later what changed; `rescan` reads everything again, so that edits and
-        deletions show which no time of update betrays. `since` (a time) and `limit` (how many, the newest) bound the
-        read to some pull requests. Whatever was committed stays when it raises a `GitHubError`, and what it cost is
-        added to `spent`.
+        deletions show which no time of update betrays. What was last updated within `recheck_days` is read again in
+        any case (`Recheck.run`). `since` (a time) and `limit` (how many, the newest) bound the read to some pull
+        requests. Whatever was committed stays when it raises a `GitHubError`, and what it cost is added to `spent`.
         """
         usage = ApiUsage()
         tasks = _Tasks(self._progress, resolved.full_name)
@@ -129,9 +132,9 @@ class GitHubSource:
                 reading = RepositoryReading(self._store, client, repository_id, resolved, tasks.start, self._clock)
                 self._settle_names(reading)
                 if since or limit:
-                    total, unaccounted = self._read_some(reading, pages.utc(since), limit)
+                    total, unaccounted = self._read_some(reading, pages.utc(since), limit, recheck_days)
                 else:
-                    total, unaccounted = self._read_all(reading, rescan=rescan)
+                    total, unaccounted = self._read_all(reading, rescan, recheck_days)
         finally:
             tasks.close()
             self._spend(usage, spent)
@@ -144,7 +147,7 @@ class GitHubSource:
             missing,
             unaccounted,
             missing_reasons=tuple(reading.missing[number] for number in missing),
-            malformed=tuple(reading.malformed),
+            malformed=tuple(dict.fromkeys(reading.malformed)),
         )
 
     def usage(self) -> ApiUsage:
@@ -154,16 +157,20 @@ class GitHubSource:
             total.add(self._usage)
             return total
 
-    def _read_all(self, reading: RepositoryReading, *, rescan: bool) -> tuple[int, int]:
+    def _read_all(self, reading: RepositoryReading, rescan: bool, recheck_days: int | None) -> tuple[int, int]:
         overflow, skips = Overflow(reading), Skips(reading)
-        changes = Changes(reading, ById(reading, overflow, skips), skips)
+        by_id = ById(reading, overflow, skips)
+        changes, recheck = Changes(reading, by_id, skips), Recheck(reading, by_id, bounded=False)
         sweep = Sweep(reading, overflow, skips)
         if not sweep.has_begun or (rescan and sweep.finished):
             sweep.begin()
         sweep.run()
         changes.catch_up()
+        if sweep.finished:
+            recheck.run(recheck_days)
         unaccounted = changes.check(thoroughly=sweep.is_rescan and not sweep.finished)
         overflow.drain(wholly=True)
+        VanishedComments(reading).run()
         comments = ReviewComments(reading, bounded=False)
         comments.run()
         name = reading.repository.full_name
@@ -175,14 +182,21 @@ class GitHubSource:
             changes.catch_up()
             overflow.drain(wholly=True)
         ReviewThreads(reading).run()
-        sweep.finish()
+        if not sweep.finished:
+            recheck.all_read()
+            sweep.finish()
         return changes.total, unaccounted
 
-    def _read_some(self, reading: RepositoryReading, since: str | None, limit: int | None) -> tuple[int, int]:
+    def _read_some(
+        self, reading: RepositoryReading, since: str | None, limit: int | None, recheck_days: int | None
+    ) -> tuple[int, int]:
         overflow, skips = Overflow(reading), Skips(reading)
-        changes = Changes(reading, ById(reading, overflow, skips), skips)
-        changes.bounded(since, limit)
+        by_id = ById(reading, overflow, skips)
+        changes = Changes(reading, by_id, skips)
+        chosen = changes.bounded(since, limit)
+        Recheck(reading, by_id, bounded=True).run(recheck_days, chosen)
         overflow.drain(wholly=True)
+        VanishedComments(reading).run()
         if changes.total:
             ReviewComments(reading, bounded=True).run()
             ReviewThreads(reading).run()
@@ -291,6 +305,8 @@ def _apply(tx: Transaction, repository_id: int, page: archive.Page) -> set[int]:
     if page.stream.startswith("review_comments"):
         window = Window(*request["window"]) if "window" in request else None
         rows.write_review_comments(tx, repository_id, page.answer, window, bounded=request["bounded"])
+    elif page.stream == vanished.STREAM:
+        rows.keep_review_comments(tx, repository_id, request["number"], page.answer)
     elif page.stream == "skipped":
         rows.mark_skipped(tx, repository_id, request["number"], request["node_id"], request["reason"])
     elif page.stream == "thread_starts":

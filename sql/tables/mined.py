@@ -333,6 +333,8 @@ class Landing(Base):
     """What bore it out: head_is_parent, head_contains, same_tree, same_patch, same_files, same_commits, api ..."""
     counts: Mapped[str] = mapped_column(String(16), default="none")
     """Line counts of its files: ``none`` (not asked for), ``done`` or ``partial`` (a blob is missing)."""
+    missing_files: Mapped[int | None]
+    """How many files of its base and of its patch have no content in the mirror; null where that was not looked at."""
 
 
 class LandingFile(Base):
@@ -397,7 +399,8 @@ class Citation(Base):
     relation: Mapped[str] = mapped_column(String(16), primary_key=True)
     field: Mapped[str] = mapped_column(String(32), primary_key=True)
     """Where it stands: a field of the API's texts, ``commit`` (own message), ``landing`` (of the landing commit),
-    ``branch`` (the head branch's name), ``event`` (the API's timeline) or ``history`` (ancestry)."""
+    ``branch`` (the head branch's name), ``event`` (the API's timeline), ``base`` (the base branch, which is the head
+    branch of the cited one) or ``history`` (ancestry)."""
     key: Mapped[str] = mapped_column(String(255), primary_key=True)
     """Which text of that field: its key, a commit's sha, or empty."""
     syntax: Mapped[str] = mapped_column(String(16))

@@ -104,12 +104,13 @@ def mine(
     rescan: bool = False,
     limit: int | None = None,
     since: str | None = None,
+    recheck_days: int | None = None,
     **options: Any,
 ) -> ReadSummary:
     """Resolve and read acme/NAME."""
     github = source(store, emulator, **options)
     resolved = github.resolve("acme", name)
-    return github.read(REPOSITORY, resolved, since=since, limit=limit, rescan=rescan)
+    return github.read(REPOSITORY, resolved, since=since, limit=limit, rescan=rescan, recheck_days=recheck_days)
 
 
 def facts(store: Store) -> dict[str, list[tuple[Any, ...]]]:
