@@ -143,7 +143,7 @@ class QueryConstructor:
     ) -> CheckedText:
         """The query of the stage at a 1-based position, from attempt `start` on. Raises `LlmError`.
 
-        `earlier` are the queries of the stages before it, first to last.
+        `earlier` are the queries of the stages before it, first to last, as a solver reads them.
         """
         context = contexts[position - 1]
         facts = [context.facts for context in contexts]
@@ -263,12 +263,9 @@ class QueryConstructor:
     def _query_messages(
         self, chain: TaskChain, context: StageContext, plan: str, earlier: Sequence[str], limits: ExcerptLimits
     ) -> tuple[Message, ...]:
-        # Paths that exist before the work, with the old path of a renamed file; new paths only where there is no other.
-        paths = context.facts.paths
-        files = [path for path in paths if path in context.paths_at_base] or list(paths)
         own = {
             "plan": plan,
-            "files": cut(scrub_mined("\n".join(files[:_FILES_SHOWN])), limits.body),
+            "files": cut(scrub_mined("\n".join(context.named_files[:_FILES_SHOWN])), limits.body),
             "names": cut(", ".join(context.names[:_NAMES_SHOWN]), limits.body),
             "interface": cut("\n".join(need.words() for need in interface_of(context.needs)), limits.body),
             "link": context.link,

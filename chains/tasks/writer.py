@@ -23,6 +23,7 @@ from chains.tasks.query import ROUND, CheckedText, QueryConstructor, all_finding
 from prchain.errors import GitError, LlmError
 from prchain.git import GitRepository, open_mined
 from prchain.llm.gateway import CostEstimate
+from prchain.needs import full_query, interface_of
 from prchain.scrub import scrub_mined
 from sql.outcomes import READY
 from sql.store import Store
@@ -72,7 +73,10 @@ class TaskWriter:
             if stages and stages[-1].outcome != READY:
                 stages.append(_unreached(context))
             else:
-                written = [stage.query or "" for stage in stages]
+                written = [
+                    full_query(stage.query or "", interface_of(read.needs))
+                    for stage, read in zip(stages, contexts, strict=False)
+                ]
                 stages.append(self._stage(chain, contexts, context.stage.position, earlier, written))
         failed = next((stage for stage in stages if stage.outcome not in {READY, NOT_REACHED}), None)
         if failed is not None:
