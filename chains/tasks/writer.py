@@ -61,8 +61,10 @@ class TaskWriter:
         return list(self._constructor.estimates(chain, contexts, starts, _start(earlier.attempts if earlier else 0)))
 
     def draft(self, chain: TaskChain, earlier: TaskDraft | None, tell: Tell = lambda words: None) -> TaskDraft:
-        """The task of a chain; ready stages of `earlier` are kept. `tell` takes what is being written. Raises `StoreError`, `PromptError`, and `ChainGone`;
-        a failure of git or of a model is the draft's outcome."""
+        """The task of a chain; ready stages of `earlier` are kept. `tell` takes what is being written.
+
+        Raises `StoreError`, `PromptError`, and `ChainGone`; a failure of git or of a model is the draft's outcome.
+        """
         try:
             contexts = read_chain(self._store, self._repository(chain), chain)
         except GitError as error:
