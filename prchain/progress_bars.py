@@ -124,9 +124,8 @@ class _BarTask:
             took = _clock_text(now - state.began)
             words = "; ".join(filter(None, (state.phase, state.cost, state.note)))
             units = [(f"{key}: {words}", now - since) for key, (words, since) in state.units.items()]
-        yield _row(
-            self._text(name), (bar, _BAR), (Text(count, justify="right"), max(_COUNT, len(count))), (took, _TIME)
-        )
+        cells = (bar, _BAR), (Text(count, justify="right"), max(_COUNT, len(count))), (took, max(_TIME, len(took)))
+        yield _row(self._text(name), *cells)
         if words:
             yield self._below(words, phase_age)
         for words, age in units[:_MOST_UNITS]:

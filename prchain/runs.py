@@ -210,7 +210,7 @@ class _Run(Generic[U]):
 
     def _cost(self) -> str | None:
         spending = self._work.spent()
-        return spending.words() if spending is not None else None
+        return spending.words_so_far() if spending is not None else None
 
     def _log_defect(self, unit: U) -> None:
         log.warning("%s: %s met a defect of prchain; -vv logs where", self._work.title, unit.key)

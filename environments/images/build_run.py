@@ -76,7 +76,7 @@ def build_images(
 
 def _cost(provider: Provider) -> str | None:
     spending = provider.spending()
-    return spending.words() if spending is not None else None
+    return spending.words_so_far() if spending is not None else None
 
 
 def _build(provider: Provider, settings: Settings, chain: ChainStages, stage: Stage, rebuild: bool) -> Build:
