@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import TextIO
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.constrain import Constrain
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
@@ -26,6 +27,9 @@ _COUNT = 13
 _TIME = 7
 _MOST_UNITS = 8
 """Units under way of which a line is shown."""
+_ECHO = 2
+"""Columns left free at the end of a line, for the ^C that a terminal echoes: else that would begin another line, and
+the bars would be drawn anew below the old ones."""
 _REFRESHES = 4
 """Per second."""
 _SECONDS_BETWEEN_TICKS = 1.0
@@ -75,7 +79,7 @@ class BarProgress:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         for task in self._shown():
-            yield from task.lines()
+            yield from (Constrain(line, options.max_width - _ECHO) for line in task.lines())
 
 
 class _BarTask:
