@@ -50,7 +50,7 @@ class Outcome:
     samples: int
     seconds: float
     failed: tuple[str, ...] = ()
-    """Titles of the steps that did not succeed, though the demo went on."""
+    """Titles or command lines of the steps that did not succeed, though the demo went on."""
 
     @property
     def files(self) -> dict[str, str]:
@@ -85,7 +85,7 @@ def run_demo(
                 _require(Trajectory, KEPT, f"{_who(model)} did no work that was accepted", "the export")
             succeeds = _run_command(step, run)
             if not succeeds:
-                failed.append(step.title)
+                failed.append(step.title or _command_line(step.command))
             if step.command[:2] == ["tasks", "build"]:
                 _require(Task, {READY}, f"{_who(model)} wrote no task that is ready", "what follows")
             if "--prm" in step.command:
