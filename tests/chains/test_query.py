@@ -111,11 +111,9 @@ class TestContext:
 
     def test_a_name_that_only_a_later_stages_tests_use_is_told_where_it_is_made(self, tmp_path: Path) -> None:
         later_test = "from till.pool import lock_for\n\n\ndef test_locks():\n    assert lock_for('a')\n"
-        patches = {
-            1: {"src/till/pool.py": "def lock_for(key):\n    return key\n"},
-            2: {"tests/test_pool.py": later_test},
-        }
-        with mined(tmp_path, shop(tmp_path, patches=patches), [CHAIN]) as world:
+        source = "def lock_for(key):\n    return key\n"
+        made = shop(tmp_path, patches={1: {"src/till/pool.py": source}, 2: {"tests/test_pool.py": later_test}})
+        with mined(tmp_path, made, [CHAIN]) as world:
             with world.store.reading() as tx:
                 chain = read_task_chain(tx, world.chains[0])
             first, second, _ = read_chain(world.store, GitRepository.open(world.world.path), chain)
