@@ -16,8 +16,9 @@ from prchain.git import GitRepository
 from sql.store import Store
 from sql.tables import Base, Commit, Landing, LandingFile, PullRequest, PullRequestCommit, RefusedClaim, Repository
 from tests.miner.gitworld import World, lines
+from tests.prchain.secrets_table import DRAWN_TOKEN
 
-TOKEN = "ghp_" + "a1B2" * 9
+TOKEN = DRAWN_TOKEN
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from hashlib import blake2b
 from typing import Any
 
 from prchain.llm.model import ToolCall
-from prchain.scrub import redact, scrub_mined
+from prchain.scrub import scrub_mined
 from trajectories.export.json_text import parsed
 from trajectories.export.samples import Reason, SampleMessage
 from trajectories.export.special_tokens import without_special_tokens
@@ -24,7 +24,7 @@ class Scrubber:
 
     def text(self, text: str) -> str:
         """The text, safe to export."""
-        clean = scrub_mined(redact(text, self._secrets) if self._secrets else text)
+        clean = scrub_mined(text, self._secrets)
         safe = without_special_tokens(clean)
         self._broken += safe != clean
         return safe
