@@ -56,7 +56,7 @@ def without_private_keys(text: str, replace: Callable[[str], str]) -> str:
 def _holds_body(text: str, start: int, end: int, mark: tuple[int, int]) -> bool:
     """Whether there is random base64 beside the mark."""
     parts = ((start, mark[0]), (mark[1], end))
-    return any(is_random(run[0], bits=3.5, mixed=0.25) for part in parts for run in _RUN.finditer(text, *part))
+    return any(is_random(run[0], bits=2.5, mixed=0.1) for part in parts for run in _RUN.finditer(text, *part))
 
 
 def _body_before(text: str, first: int, end: int) -> int:
