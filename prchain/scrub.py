@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 
 from prchain.credentials import JWT, without_logins, without_passwords, without_tokens
 from prchain.private_keys import SIGN as KEY_SIGN
@@ -37,9 +38,10 @@ KNOWN = "settings"
 """The kind of secrets that are given."""
 
 PRIVATE_KEY = "private_key"
+ADDRESS = "address"
 
 Counts = Counter[str]
-"""How many secrets of each kind were replaced."""
+"""How many secrets, and addresses, of each kind were replaced."""
 
 
 def redact(text: str, secrets: tuple[str, ...] = ()) -> str:
@@ -121,10 +123,14 @@ def scrub_mined(text: str, secrets: tuple[str, ...] = (), counts: Counts | None 
     looks like an address is taken for one, also in code, but not ``git@`` of a clone URL, nor a matrix product
     (``a@b.shape``), nor a password and the host after it.
     """
-    text = redact_mined(_UNSEEN.sub("", TERMINAL_CODES.sub("", clean_text(text))), secrets, counts)
-    return ADDRESSES.sub(_address, text) if "@" in text else text
+    found: Counts = Counter() if counts is None else counts
+    text = redact_mined(_UNSEEN.sub("", TERMINAL_CODES.sub("", clean_text(text))), secrets, found)
+    return ADDRESSES.sub(partial(_address, found), text) if "@" in text else text
 
 
-def _address(found: re.Match[str]) -> str:
+def _address(counts: Counts, found: re.Match[str]) -> str:
     at = found[0].index("@") + found.start()
-    return found[0] if _IN_URL.search(found.string[max(at - 300, 0) : at]) else EMAIL
+    if _IN_URL.search(found.string[max(at - 300, 0) : at]):
+        return found[0]
+    counts[ADDRESS] += 1
+    return EMAIL

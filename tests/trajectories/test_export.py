@@ -108,10 +108,11 @@ def test_texts_are_scrubbed_wherever_they_stand(world: SampleWorld, tmp_path: Pa
     talk.submit()
     world.trajectory("t1", "c1", talk)
     for form in ("slime", "swift", "openai", "mini"):
-        rows, _ = run_export(world, tmp_path, form)
+        rows, report = run_export(world, tmp_path, form)
         text = json.dumps(rows)
         assert "example.org" not in text and token not in text and "\\u001b" not in text
         assert text.count("[email]") >= 7 - (form == "openai")
+        assert report.card["replaced"] == {"address": 8 - (form == "openai"), "github": 4}
 
 
 def test_secrets_of_the_settings_are_kept_out(world: SampleWorld, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from prchain.scrub import redact_mined
+from prchain.scrub import redact
 from trajectories.audit.acts import AuditedWork
 
 LONGEST_QUOTE = 160
@@ -55,6 +55,6 @@ class AuditRule:
 
 def quoted(text: str, most: int = LONGEST_QUOTE) -> str:
     """A text as one line of printable characters without credentials, cut to `most` characters."""
-    head = redact_mined(text[: 4 * most])
+    head = redact(text[: 4 * most])
     line = " ".join("".join(char if char.isprintable() else " " for char in head).split())
     return line if len(line) <= most and len(text) <= 4 * most else line[: most - len(_CUT)] + _CUT
