@@ -165,7 +165,7 @@ def _without_password(found: re.Match[str], replace: Callable[[str], str]) -> st
 
 def _is_token(word: str) -> bool:
     """Whether the name of an account is itself the secret."""
-    least = 0.12 if _HEX_TOKEN.fullmatch(word) else 0.25
+    least = 0.12 if _HEX_TOKEN.fullmatch(word) else 0.3
     return _TOKEN.fullmatch(word) is not None and is_random(word, bits=2.7, mixed=least)
 
 

@@ -108,6 +108,7 @@ LOOK_ALIKES = (
     "amqp://guest:**@localhost//",
     "http://<user>:<password>@proxy",
     "azureservicebus://DefaultAzureCredential@namespace",
+    "azureservicebus://DefaultAzureIdentity@namespace",
     "azurestoragequeues://ManagedIdentityCredential@https://x.queue.core.windows.net",
     "https://x-access-token:${{ secrets.GITHUB_TOKEN }}@github.com/o/r",
     "https://medium.com/@author2000/a-story-about-keys-0a1b2c3d4e5f",
