@@ -13,7 +13,7 @@ import click
 
 from miner.git_rows import PullRequestSelection
 from miner.mine import MineOptions, RepositoryReport, SourceName, open_run, web_host
-from miner.report import find_pull_request, funnel, not_mined, print_funnel, print_pull_request
+from miner.report import find_pull_request, funnel, not_mined, print_funnel, print_pull_request, replaced_words
 from miner.repositories import RepositorySpec, read_list
 from prchain.cli_options import choice_option, db_option, json_option
 from prchain.errors import UsageError
@@ -118,6 +118,8 @@ def _print_each(reports: list[RepositoryReport]) -> None:
             cost = f", {counted(requests, 'request')}, {counted(report.points, 'point')}" if requests else ""
             state = "incomplete" if report.error else report.outcome
             say(f"{name}: {state}: {counted(report.pull_requests, 'pull request')}, {report.landed:,} landed{cost}")
+        if words := replaced_words(report.replaced):
+            say(f"{name}: {words}")
 
 
 def _report_row(report: RepositoryReport) -> dict[str, Any]:
@@ -130,6 +132,7 @@ def _report_row(report: RepositoryReport) -> dict[str, Any]:
         "graphql_requests": report.graphql_requests,
         "rest_requests": report.rest_requests,
         "points": report.points,
+        "replaced": dict(report.replaced),
     }
 
 

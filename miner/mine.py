@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import threading
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, field, replace
@@ -22,7 +24,7 @@ from prchain.errors import BadAnswer, DiskFull, GitHubError, PrchainError, Repos
 from prchain.git import GitRepository, mirror_path, update_mirror
 from prchain.progress import SILENT, Progress, ProgressTask
 from prchain.runs import RunResult, Tell, UnitResult, run_units
-from prchain.scrub import redact
+from prchain.scrub import Counts, redact
 from prchain.settings import Settings
 from prchain.terminal import counted, listed
 from prchain.timestamps import now
@@ -34,8 +36,8 @@ from sql.tables import Cursor, Landing, MineRun, PullRequest, Repository, Reposi
 if TYPE_CHECKING:
     from miner.github import GitHubSource
 
-GIT_RULES = "1"
-"""Raise it when the git source changes its rules: stored landings are then rebuilt."""
+GIT_RULES = "2"
+"""Raise it when the git source changes its rules: stored landings and commits are then written anew."""
 
 _COUNTED_AT_ONCE = 500
 
@@ -66,6 +68,8 @@ class RepositoryReport:
     graphql_requests: int = 0
     rest_requests: int = 0
     points: int = 0
+    replaced: Mapping[str, int] = field(default_factory=dict)
+    """How many secrets of each kind were replaced in the texts that were read."""
 
 
 @contextmanager
@@ -200,7 +204,12 @@ class Miner:
         work.usage.add(resolved.usage)
         selection = self._options.selection
         summary = self._github.read(
-            work.repository_id, resolved, since=selection.since, limit=selection.limit, rescan=self._options.rescan
+            work.repository_id,
+            resolved,
+            since=selection.since,
+            limit=selection.limit,
+            rescan=self._options.rescan,
+            replaced=work.replaced,
         )
         work.usage.add(summary.usage)
         work.changed = work.changed or summary.changed
@@ -258,7 +267,16 @@ class Miner:
         task.phase("writing")
         same_rules = bool(cursor) and cursor[0][0].split("|", 1)[0] == GIT_RULES
         with self._store.transaction() as tx:
-            git_rows.write(tx, repository_id, repository, facts, self._options.selection, api, keep_landings=same_rules)
+            git_rows.write(
+                tx,
+                repository_id,
+                repository,
+                facts,
+                self._options.selection,
+                api,
+                same_rules=same_rules,
+                replaced=work.replaced,
+            )
             tx.upsert(Cursor, [_cursor(repository_id, "git", stamp)])
             statement = update(Repository).where(Repository.id == repository_id)
             tx.connection.execute(statement.values(default_branch=refs.default_branch))
@@ -372,14 +390,16 @@ class Miner:
             "points": work.usage.points,
         }
         waited = work.usage.waited_seconds
+        replaced = dict(sorted(work.replaced.items()))
         pull_requests = landed = 0
         with self._store.transaction() as tx:
             values = {"finished_at": now(), "outcome": outcome, "reason": reason, "waited_seconds": waited, **spent}
+            values["replaced"] = json.dumps(replaced) if replaced else None
             tx.connection.execute(update(MineRun).where(MineRun.id == run_id).values(**values))
             if work.repository_id is not None:
                 pull_requests = tx.count(PullRequest, repository_id=work.repository_id)
                 landed = tx.count(Landing, repository_id=work.repository_id)
-        return RepositoryReport(spec, outcome, reason, pull_requests, landed, **spent)
+        return RepositoryReport(spec, outcome, reason, pull_requests, landed, **spent, replaced=replaced)
 
 
 @dataclass(slots=True)
@@ -388,6 +408,8 @@ class _Work:
 
     repository_id: int | None = None
     usage: ApiUsage = field(default_factory=ApiUsage)
+    replaced: Counts = field(default_factory=Counter)
+    """Secrets in the texts that were read."""
     changed: bool = False
     error: PrchainError | None = None
 

@@ -10,7 +10,7 @@ from typing import Any, TextIO
 
 from rich.cells import cell_len
 
-from prchain.terminal import STEERING, json_text, table_lines
+from prchain.terminal import escaped, json_text, table_lines
 
 _PLACES = 6
 """Of a number that people read: a millionth of a dollar. JSON and CSV keep all digits."""
@@ -34,15 +34,17 @@ def write_json(columns: Sequence[str], rows: Iterable[Sequence[Any]], out: TextI
 
 
 def write_csv(columns: Sequence[str], rows: Iterable[Sequence[Any]], out: TextIO) -> None:
-    """CSV with a line of column names."""
+    """CSV with a line of column names; into a file or a pipe as it is stored, and on a terminal with escapes in the
+    place of what would steer it."""
+    show = _shown if out.isatty() else _plain
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(["" if cell is None else _plain(cell) for cell in row] for row in rows)
+    writer.writerow(map(show, columns))
+    writer.writerows(["" if cell is None else show(cell) for cell in row] for row in rows)
 
 
 def write_lines(columns: Sequence[str], rows: Iterable[Sequence[Any]], out: TextIO) -> None:
     """Tab-separated columns under a line of their names; a tab or line break within a cell is written as escape."""
-    out.write("\t".join(columns) + "\n")
+    out.write("\t".join(map(_visible, columns)) + "\n")
     out.writelines("\t".join(map(_visible, row)) + "\n" for row in rows)
 
 
@@ -77,9 +79,14 @@ def _plain(cell: Any) -> Any:
     return cell if isinstance(cell, str | int | float | None) else str(cell)
 
 
+def _shown(cell: Any) -> Any:
+    plain = _plain(cell)
+    return escaped(plain) if isinstance(plain, str) else plain
+
+
 def _visible(cell: Any) -> str:
     text = "" if cell is None else _readable(cell) if isinstance(cell, float) else str(_plain(cell))
-    return STEERING.sub(lambda match: repr(match[0])[1:-1], text)
+    return escaped(text)
 
 
 def _readable(number: float) -> str:

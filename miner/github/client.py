@@ -19,7 +19,7 @@ from miner.budget import ApiUsage, Budget, OnWait, Token
 from miner.github import faults
 from miner.github.queries import Query
 from prchain.errors import BadAnswer, GitHubError, NetworkUnreachable, RateLimitExceeded
-from prchain.scrub import redact
+from prchain.scrub import Counts, redact
 
 ATTEMPTS = 6
 MAX_LIMITED = 20
@@ -58,7 +58,8 @@ class GitHubClient:
     other's answers.) Retries, waits and the choice of token are here and in `Budget`; PyGithub's own are off: its
     retries keep the old token, its waits have no cap, and its pause between POSTs would cost a second a page.
 
-    Answers are scrubbed of the tokens and of unstorable characters.
+    Answers are scrubbed of the tokens, of other secrets and of unstorable characters; what was replaced is added to
+    `replaced`.
     """
 
     def __init__(
@@ -70,6 +71,7 @@ class GitHubClient:
         usage: ApiUsage,
         show_wait: OnWait = lambda seconds, reason: None,
         jitter: Callable[[], float] = random.random,
+        replaced: Counts | None = None,
     ) -> None:
         self.usage = usage
         self._budget = budget
@@ -77,6 +79,7 @@ class GitHubClient:
         self._timeout = timeout
         self._show_wait = show_wait
         self._jitter = jitter
+        self._replaced = replaced
         self._secrets = tuple(token.value for token in budget.tokens)
         self._clients: dict[int, Github] = {}
         # PyGithub writes to standard error by itself: redirects at INFO, whole unscrubbed bodies at DEBUG.
@@ -112,7 +115,7 @@ class GitHubClient:
         answer = self._ask("graphql", send)
         limit = answer.data.get("rateLimit")
         self.usage.points += int(limit["cost"]) if isinstance(limit, dict) else 1
-        return GraphAnswer(scrub(answer.data, self._secrets), answer.not_found)
+        return GraphAnswer(scrub(answer.data, self._secrets, self._replaced), answer.not_found)
 
     def rest(self, path: str, parameters: Mapping[str, str], etag: str | None = None) -> RestAnswer:
         """Return one page of a REST list; with an ETag, an unchanged page costs nothing and comes without items."""
@@ -126,7 +129,7 @@ class GitHubClient:
                 raise faults.classify(error) from None
             if status == NOT_MODIFIED:
                 return headers, RestAnswer(None, etag, False)
-            items = scrub(_items(status, headers, text), self._secrets)
+            items = scrub(_items(status, headers, text), self._secrets, self._replaced)
             return headers, RestAnswer(items, headers.get("etag"), _has_next(headers, parameters))
 
         return self._ask("core", send)

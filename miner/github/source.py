@@ -23,7 +23,7 @@ from miner.github.skips import Skips
 from miner.github.sweep import Sweep
 from prchain.errors import BadAnswer, BadToken, RepositoryNotFound
 from prchain.progress import Progress, ProgressTask
-from prchain.scrub import redact
+from prchain.scrub import Counts, redact
 from sql.store import Store, Transaction
 from sql.tables import PullRequest, Repository, RepositoryAlias
 
@@ -69,7 +69,7 @@ class GitHubSource:
         """
         usage = ApiUsage()
         try:
-            with self._client(usage, None) as client:
+            with self._client(usage) as client:
                 data = self._resolve(client, owner, name)
         finally:
             self._spend(usage)
@@ -97,17 +97,19 @@ class GitHubSource:
         since: str | None,
         limit: int | None,
         rescan: bool = False,
+        replaced: Counts | None = None,
     ) -> ReadSummary:
         """Bring the repository's rows up to date with GitHub.
 
         The first time everything is read, later what changed; `rescan` reads everything again, so that edits and
         deletions show which no time of update betrays. `since` (a time) and `limit` (how many, the newest) bound the
-        read to some pull requests. Whatever was committed stays when it raises a `GitHubError`.
+        read to some pull requests. Whatever was committed stays when it raises a `GitHubError`. Secrets that
+        were replaced in texts are added to `replaced`.
         """
         usage = ApiUsage()
         tasks = _Tasks(self._progress, resolved.full_name)
         try:
-            with self._client(usage, tasks) as client:
+            with self._client(usage, tasks, replaced) as client:
                 reading = RepositoryReading(self._store, client, repository_id, resolved, tasks.start, self._clock)
                 self._record_alias(reading)
                 if since or limit:
@@ -187,7 +189,7 @@ class GitHubSource:
                 aliases = [{"repository_id": number, "alias": alias, "evidence": "api"} for alias in sorted(new)]
                 tx.insert_new(RepositoryAlias, aliases)
 
-    def _client(self, usage: ApiUsage, tasks: _Tasks | None) -> GitHubClient:
+    def _client(self, usage: ApiUsage, tasks: _Tasks | None = None, replaced: Counts | None = None) -> GitHubClient:
         return GitHubClient(
             self._budget,
             api_url=self._api_url,
@@ -195,6 +197,7 @@ class GitHubSource:
             usage=usage,
             show_wait=tasks.show_wait if tasks else lambda seconds, reason: None,
             jitter=self._jitter,
+            replaced=replaced,
         )
 
     def _spend(self, usage: ApiUsage) -> None:

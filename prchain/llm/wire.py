@@ -14,7 +14,7 @@ from typing import Any
 from prchain.errors import BadReply
 from prchain.llm.model import Message, Reply, Request, ToolCall, Usage
 from prchain.llm.replies import in_words, keys_in_words
-from prchain.scrub import clean_text, redact
+from prchain.scrub import clean_text, redact, redact_reply
 
 _MOST_TOKENS = 2**31 - 1
 """A larger count of tokens is no count; it would not fit the ledger's column either."""
@@ -195,7 +195,7 @@ def _without_thought(reply: Reply) -> Reply:
 
 def _cleaned(reply: Reply, secrets: tuple[str, ...]) -> Reply:
     def clean(text: str) -> str:
-        return redact(clean_text(text), secrets)
+        return redact_reply(clean_text(text), secrets)
 
     return replace(
         reply,

@@ -26,6 +26,7 @@ from prchain.llm.model import Request
 from prchain.needs import names_of
 from tests.chains.taskworld import CHAIN, OVERVIEW, QUERIES, FakeModel, TaskWorld, gateway_of, good_answer, mined, shop
 from tests.memory_ledger import MemoryLedger
+from tests.prchain.secrets_table import DRAWN_TOKEN, drawn
 
 LEAK = QUERIES[1] + " Call quantize() of it."
 
@@ -34,9 +35,7 @@ LEAK = QUERIES[1] + " Call quantize() of it."
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TaskWorld]:
     folder = tmp_path_factory.mktemp("query")
     with mined(folder, shop(folder), [CHAIN]) as task_world:
-        task_world.say(
-            1, body="Sums differ.\n\nWrite to jane@example.org, token ghp_0123456789abcdefghij.", comment="Why even?"
-        )
+        task_world.say(1, body=f"Sums differ.\n\nWrite to jane@example.org, token {DRAWN_TOKEN}.", comment="Why even?")
         task_world.close_issue(
             1,
             77,
@@ -155,7 +154,7 @@ def test_an_issue_of_many_paragraphs_is_checked_as_a_whole_and_parted_only_where
 
 
 def test_parts_of_a_secret_in_a_literal_are_no_names_of_the_patch(tmp_path: Path) -> None:
-    secret = "sk-proj-" + "AbCdEf12GhIjKl34MnOp"
+    secret = drawn("sk-proj-{62:40}", 1)
     source = f"LOGIN = 'Xy {secret}'\n\n\ndef log_in_at_bank():\n    return LOGIN\n"
     with mined(tmp_path, shop(tmp_path, patches={1: {"src/till/login.py": source}}), [CHAIN]) as world:
         with world.store.reading() as tx:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import json
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,11 +13,13 @@ import pytest
 
 from miner.github import GitHubSource
 from miner.mine import MineOptions, Miner, RepositoryReport
+from miner.report import funnel, print_funnel
 from miner.repositories import parse_entry
 from prchain.progress import open_progress
-from sql.tables import Base, Citation, Commit, Landing, MineRun, PullRequest
+from sql.tables import ArchivedPage, Base, Citation, Commit, Landing, MineRun, PullRequest, PullRequestText
 from tests.databases import open_new
 from tests.emulator import Emulator, World, generate_world
+from tests.prchain.secrets_table import DRAWN_TOKEN, drawn
 
 PULLS = 150
 
@@ -23,9 +27,9 @@ PULLS = 150
 class Lab:
     """A world, its emulator and a database."""
 
-    def __init__(self, folder: Path, seed: int) -> None:
+    def __init__(self, folder: Path, seed: int, pulls: int = PULLS) -> None:
         self.folder = folder
-        self.world: World = generate_world(seed, PULLS, git_dir=folder / "r.git")
+        self.world: World = generate_world(seed, pulls, git_dir=folder / "r.git")
         self.emulator = Emulator(self.world)
         self.store = open_new(folder / "prchain.db")
 
@@ -124,3 +128,33 @@ def test_the_run_counts_every_request_that_was_sent(lab: Lab) -> None:
     before = lab.emulator.requests
     report = lab.mine()
     assert report.graphql_requests + report.rest_requests == lab.emulator.requests - before
+
+
+def test_issue_20_a_run_tells_and_stores_what_it_replaced_and_keeps_what_only_looks_like_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = "`sk-toggleable__label-arrow` of git+ssh://git@github.com/o/r, amqp://guest:guest@host, ghp_xxxxxxxxxxxxxxxx"
+    lab = Lab(tmp_path, seed=5, pulls=12)
+    first, second = lab.world.home.pulls[:2]
+    lab.world.edit_pull(first, body=f"{kept} {DRAWN_TOKEN}")
+    lab.world.add_comment(second, f"https://joe:{drawn('{62:16}', 1)}@host and {DRAWN_TOKEN}", None)
+    with lab.emulator:
+        report = lab.mine()
+        unchanged = lab.mine()
+    expected = {"github": 2, "url": 1}
+    assert (report.outcome, report.replaced) == ("mined", expected)
+    assert unchanged.replaced == {}
+    assert lab.rows(MineRun, "replaced") == [(json.dumps(expected),), (None,)]
+    [body] = [
+        body
+        for number, field, body in lab.rows(PullRequestText, "number", "field", "body")
+        if (number, field) == (first.number, "body")
+    ]
+    assert body == f"{kept} [redacted]"
+    pages = "".join(zlib.decompress(body).decode() for (body,) in lab.rows(ArchivedPage, "body"))
+    assert kept in pages and DRAWN_TOKEN not in pages
+    with lab.store.transaction() as tx:
+        tx.delete(MineRun, id=2)
+    print_funnel(funnel(lab.store))
+    lab.store.close()
+    assert "3 secrets replaced (2 github, 1 url)" in capsys.readouterr().out

@@ -41,6 +41,7 @@ from prchain.runs import (
     run_units,
     what_to_do,
 )
+from tests.prchain.secrets_table import DRAWN_TOKEN
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +111,7 @@ def test_every_unit_ends_once_and_the_sums_add_up() -> None:
 
 
 def test_a_defect_stays_with_its_unit_is_told_with_its_place_and_never_ends_a_run() -> None:
-    work = Work(lambda unit: ValueError("no such thing as ghp_0123456789abcdefghij\nat all, my-secret"))
+    work = Work(lambda unit: ValueError(f"no such thing as {DRAWN_TOKEN}\nat all, my-secret"))
     result = run(work, units(8), secrets=("my-secret",))
     assert result.counts == {DEFECT: 8} and result.stopped is None
     reason = work.stored[0][2]

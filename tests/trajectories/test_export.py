@@ -15,6 +15,7 @@ import pytest
 from prchain.cli import run
 from prchain.errors import DiskFull, UsageError
 from sql.store import Transaction
+from tests.prchain.secrets_table import DRAWN_TOKEN
 from tests.trajectories.sampleworld import OVERVIEW, SHORTER, SampleWorld, Talk, long_talk, sample_world
 from trajectories.export.export import ExportReport, export, export_to
 from trajectories.export.formats import chosen_format
@@ -93,7 +94,7 @@ def test_a_prefix_that_would_tell_of_stages_that_it_lacks_is_left_out(
 
 
 def test_texts_are_scrubbed_wherever_they_stand(world: SampleWorld, tmp_path: Path) -> None:
-    token = "ghp_" + "a1B2" * 9
+    token = DRAWN_TOKEN
     talk = Talk().system(f"Ask joe@example.org. {token}").query(1, f"{OVERVIEW} Mail: amy@example.org")
     talk.bash(
         f"git config user.email bob@example.org; export T={token}",
@@ -107,10 +108,11 @@ def test_texts_are_scrubbed_wherever_they_stand(world: SampleWorld, tmp_path: Pa
     talk.submit()
     world.trajectory("t1", "c1", talk)
     for form in ("slime", "swift", "openai", "mini"):
-        rows, _ = run_export(world, tmp_path, form)
+        rows, report = run_export(world, tmp_path, form)
         text = json.dumps(rows)
         assert "example.org" not in text and token not in text and "\\u001b" not in text
         assert text.count("[email]") >= 7 - (form == "openai")
+        assert report.card["replaced"] == {"address": 8 - (form == "openai"), "github": 4}
 
 
 def test_secrets_of_the_settings_are_kept_out(world: SampleWorld, tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from prchain.llm.ledger import Spending
 from prchain.processes import this_process
 from prchain.progress import open_progress
 from sql.tables import Task, Trajectory
+from tests.prchain.secrets_table import DRAWN_TOKEN
 from tests.trajectories.rolloutworld import PolicyModel, RolloutWorld, rollout_world
 from trajectories.identity import Parent
 from trajectories.rollouts.cli import _print_report, _rounded, rollouts
@@ -113,7 +114,7 @@ class TestRun:
         def breaks(request: Any) -> None:
             if not broken:
                 broken.append(True)
-                raise ValueError("no such thing as ghp_0123456789abcdefghij")
+                raise ValueError(f"no such thing as {DRAWN_TOKEN}")
 
         report = world.run(world.context(PolicyModel(before=breaks))).run(1)
         assert report.counts == {"defect": 1, "accepted": 3} and not report.done

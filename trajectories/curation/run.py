@@ -31,7 +31,7 @@ from prchain.llm.gateway import Gateway
 from prchain.llm.ledger import Spending
 from prchain.progress import SILENT, Progress
 from prchain.runs import LONGEST_REASON, RunResult, Tell, UnitResult, run_units
-from prchain.scrub import redact, scrub_mined
+from prchain.scrub import redact, redact_mined, scrub_mined
 from prchain.settings import Settings
 from sql.chosen import ChainChoice, find_chain, selected_ids
 from sql.ledger import open_gateway
@@ -377,7 +377,7 @@ def make_graph(context: GraphContext, unit: GraphUnit, tell: Tell) -> UnitResult
         )
         while True:
             start_time = monotonic()
-            state = with_notes(distiller.round(state, curators), notes, lambda words: redact(words, secrets))
+            state = with_notes(distiller.round(state, curators), notes, lambda words: redact_mined(words, secrets))
             notes.clear()
             if state.ending is not None:
                 break

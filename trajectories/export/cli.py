@@ -355,6 +355,8 @@ def _print(report: ExportReport, *, to_stdout: bool) -> None:
     parts = tally({f"for {part}": count for part, count in report.samples.items() if len(report.samples) > 1})
     total = counted(sum(report.samples.values()), "sample")
     say(f"{total}{f' ({parts})' if parts else ''}, {counted(sum(report.rows.values()), 'row')}", err=to_stdout)
+    if replaced := report.card.get("replaced"):
+        say(f"replaced in texts: {tally(replaced)}", err=to_stdout)
     if found := report.overlap:
         say(
             f"{len(found.hits):,} of {found.looked_at:,} samples share {WORDS} words in a row with {found.name}",
