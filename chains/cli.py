@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from prchain.cli_options import STRATEGIES, choice_option, db_option, json_option, repository_option, strategy_option
+from prchain.endings import end_command
 from prchain.errors import UsageError
 from prchain.progress import open_progress
 from prchain.settings import Settings
@@ -144,8 +145,8 @@ def build(
     present(as_json, [report_row(report) for report in reports], print_build, reports)
     if not as_json and any(report.chains for report in reports):
         say_next("tasks build --dry-run")
-    if any(report.error for report in reports):
-        click.get_current_context().exit(1)
+    chosen = sum(report.chains for report in reports)
+    end_command(done=not any(report.error for report in reports), good=chosen, nothing="no chain is chosen")
 
 
 def _options(

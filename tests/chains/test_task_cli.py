@@ -97,13 +97,14 @@ class TestBuild:
         assert result.exit_code == 1
         assert "script_unknown" in result.stderr and "run the same command again" in result.stderr
 
-    def test_a_rejected_task_is_done(self, world: TaskWorld, tmp_path: Path) -> None:
+    def test_a_rejected_task_is_done_and_no_success(self, world: TaskWorld, tmp_path: Path) -> None:
         leak = {"purpose": "query", "reply": {"query": "Call it CouponLedger."}, "repeat": True}
         (tmp_path / "script.jsonl").write_text("\n".join(json.dumps(line) for line in [*SCRIPT, leak]))
         result = call(world, "build")
-        assert result.exit_code == 0 and "1 query_rejected" in result.stdout
+        assert result.exit_code == 1 and "1 query_rejected" in result.stdout
+        assert result.stderr.endswith("no task is ready\n")
         again = call(world, "build")
-        assert again.exit_code == 0 and "1 done before (1 query_rejected)" in again.stdout
+        assert again.exit_code == 1 and "1 done before (1 query_rejected)" in again.stdout
         assert "`prchain tasks build --retry` begins another round" in again.stdout
 
     def test_one_chain_can_be_named_by_the_beginning_of_its_id(self, world: TaskWorld) -> None:

@@ -95,7 +95,7 @@ def test_a_chain_whose_tests_show_its_work_is_proved(world: StageWorld) -> None:
 def test_what_is_proved_is_not_run_again(short: StageWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     validate(short)
     monkeypatch.setattr("environments.workplace.run_tests", lambda *a, **k: pytest.fail("run again"))
-    assert validate(short, retry=True) == ValidateReport((), 0, None, 1)
+    assert validate(short, retry=True) == ValidateReport((), 0, None, {"proved": 1})
     with short.store.transaction() as tx:
         tx.delete(Validation, chain_id=short.chain_id)
     assert validate(short).counts == {PROVED: 1}
@@ -331,8 +331,8 @@ def test_looking_for_what_to_retry_takes_nothing_from_a_run_at_work(tmp_path: Pa
     with stage_world(tmp_path, changes) as world:
         validate(world)
         before = world.rows(ReferenceRun, "side", "ran_at")
-        units, standing = ValidateRun(world.store, world.prover(), ValidationChoice(retry=True)).pending()
-        assert (len(units), standing) == (1, 0) and world.rows(ReferenceRun, "side", "ran_at") == before
+        units, ended = ValidateRun(world.store, world.prover(), ValidationChoice(retry=True)).pending()
+        assert (len(units), ended) == (1, {}) and world.rows(ReferenceRun, "side", "ran_at") == before
         with exclusive_lock(world.store, f"proof-{world.chain_id}", "x"):
             assert validate(world, retry=True).counts == {"taken": 1}
         assert world.rows(ReferenceRun, "side", "ran_at") == before

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from prchain.cli_options import choice_option, db_option, json_option, repository_option
+from prchain.endings import end_command
 from prchain.errors import UsageError
 from prchain.settings import Settings
 from prchain.terminal import counted, present, say, say_some, tally
@@ -431,8 +432,7 @@ def _end_without_rows(noun: str, done: str, left_out: Mapping[str, int]) -> None
         reason = f"no {noun} was {'found' if '--outcome' in choices else done} that fits {', '.join(choices)}"
     else:
         reason = f"no {noun} was {done} yet; run `prchain rollouts run` first"
-    say(f"nothing to export: {reason}", err=True)
-    context.exit(1)
+    end_command(done=True, good=0, nothing=f"nothing to export: {reason}")
 
 
 def _words(text: str) -> list[str]:
