@@ -143,19 +143,27 @@ def list_(strategy: str | None, repository: str | None, outcome: str | None, db:
 
 @tasks.command()
 @click.argument("task", metavar="ID")
+@click.option("--diff", is_flag=True, help="Print the reference patch of each stage after its query.")
 @db_option
 @json_option
-def show(task: str, db: str | None, as_json: bool) -> None:
+def show(task: str, diff: bool, db: str | None, as_json: bool) -> None:
     """Print one task, named by its chain's id or the beginning of it.
+
+    Where a reply could not be used, what the model said is printed in the place of the text.
 
     \b
     Example:
       prchain tasks show 5f0c
+      prchain tasks show 5f0c --diff
     """
+    from chains.reference_patches import add_references
     from chains.tasks.report import print_task, task_page
 
-    with closing(Store.open(Settings.load(db=db).db, create=False)) as store:
+    settings = Settings.load(db=db)
+    with closing(Store.open(settings.db, create=False)) as store:
         page = task_page(store, task)
+        if diff:
+            add_references(store, page, settings.mirrors_dir)
     present(as_json, page, print_task, page)
 
 

@@ -542,22 +542,33 @@ def list_(
 
 @rollouts.command()
 @click.argument("trajectory", metavar="ID")
-@click.option("--messages", is_flag=True, help="Also what was said and done, step by step.")
+@click.option("--messages", is_flag=True, help="Also what was said and done, step by step, whole.")
+@click.option("--brief", is_flag=True, help="Cut each text after 400 characters.")
+@click.option("--diff", "step", type=click.IntRange(min=1), metavar="STEP", help="What this step changed, instead.")
 @db_option
 @json_option
-def show(trajectory: str, messages: bool, db: str | None, as_json: bool) -> None:
+def show(trajectory: str, messages: bool, brief: bool, step: int | None, db: str | None, as_json: bool) -> None:
     """Print one trajectory, named by its id or the beginning of it: stages, verdicts, costs.
 
     \b
     Example:
       prchain rollouts show 81c2
       prchain rollouts show 81c2 --messages | less
+      prchain rollouts show 81c2 --diff 17
     """
     from trajectories.rollouts.report import print_trajectory, trajectory_page
+    from trajectories.rollouts.step_diff import print_step_diff, step_diff
 
-    with closing(Store.open(Settings.load(db=db).db, create=False)) as store:
+    if step is not None and (messages or brief):
+        raise UsageError("--diff prints the patch of one step; leave --messages and --brief out")
+    settings = Settings.load(db=db)
+    with closing(Store.open(settings.db, create=False)) as store:
+        if step is not None:
+            diff = step_diff(store, trajectory, step, mirrors=settings.mirrors_dir, data_dir=settings.data_dir)
+            present(as_json, asdict(diff), print_step_diff, diff)
+            return
         page = trajectory_page(store, trajectory, messages=messages)
-    present(as_json, page, print_trajectory, page)
+    present(as_json, page, print_trajectory, page, brief=brief)
 
 
 @rollouts.command()
