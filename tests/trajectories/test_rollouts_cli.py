@@ -258,7 +258,7 @@ class TestCommands:
 
         arguments = ["rollouts", "run", "--db", world.database, "--backend", "local", "--limit", "2"]
         assert dry() == "2 rollouts to run"
-        assert run_command([*arguments, "--refinements", "0", "--samples", "2"]) == 0
+        assert run_command([*arguments, "--refinements", "0", "--samples", "2"]) == 1, "none was accepted"
         capsys.readouterr()
         assert dry() == "2 rollouts to run; 4 others of these chains exist with other options or models"
         assert dry("--limit", "4") == "4 rollouts to run; 4 others of these chains exist with other options or models"
@@ -358,7 +358,7 @@ class TestCommands:
     ) -> None:
         def options(*flags: str) -> tuple[float | None, int]:
             base = ["rollouts", "run", "--db", world.database, "--backend", "local", "--limit", "1"]
-            assert run_command([*base, "--gate", "judge", "--refinements", "0", *flags]) == 0
+            assert run_command([*base, "--gate", "judge", "--refinements", "0", *flags]) == 1, "none was accepted"
             stored = [json.loads(text) for (text,) in world.rows(Trajectory, "options")]
             assert len(stored) == len(known_options) + 1, "other values make another trajectory"
             (new,) = [row for row in stored if row not in known_options]
