@@ -217,10 +217,11 @@ class TestCommands:
         arguments = ["rollouts", "run", *common, "--backend", "local", "--limit", "1", "--refinements", "0"]
         assert run_command([*arguments, "--dry-run", "--json"]) == 0
         assert json.loads(capsys.readouterr().out)["rollouts"] == 1
-        assert run_command(arguments) == 0
-        output = capsys.readouterr().out
-        assert "1 rejected" in output and "0 done before" in output, "an empty patch is not accepted"
-        assert run_command(arguments) == 0
+        assert run_command(arguments) == 1
+        output = capsys.readouterr()
+        assert "1 rejected" in output.out and "0 done before" in output.out, "an empty patch is not accepted"
+        assert output.err.endswith("no rollout was accepted\n")
+        assert run_command(arguments) == 1, "none was accepted before either"
         assert "nothing new to do; 1 done before" in capsys.readouterr().out
         assert run_command([*arguments, "--dry-run"]) == 0
         assert capsys.readouterr().out == "0 rollouts to run; 1 done before\n", "nothing is assumed of nothing"

@@ -51,8 +51,8 @@ _HITS_SHOWN = 100
     required=True,
     type=click.Path(path_type=Path, allow_dash=True),
     metavar="FILE",
-    help="Where to write: JSON lines, or Parquet where the name ends in .parquet and the format has columns; - is "
-    "standard output.",
+    help="Where to write: JSON lines, or Parquet where the name ends in .parquet and the format has columns; with mini "
+    "a folder; - is standard output.",
 )
 @choice_option(
     "--rows",
@@ -354,6 +354,9 @@ def _print(report: ExportReport, *, to_stdout: bool) -> None:
         say(f"left out: {tally(dict(sorted(report.left_out.items())))}", err=to_stdout)
     say(f"tokens are {report.tokens_how}", err=to_stdout)
     parts = tally({f"for {part}": count for part, count in report.samples.items() if len(report.samples) > 1})
+    for part, count in report.samples.items():
+        if not count:
+            say(f"no sample is for {part}: its file is empty; --split-by chain, or another --split, may help", err=True)
     total = counted(sum(report.samples.values()), "sample")
     say(f"{total}{f' ({parts})' if parts else ''}, {counted(sum(report.rows.values()), 'row')}", err=to_stdout)
     if found := report.overlap:
