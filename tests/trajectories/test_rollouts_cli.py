@@ -21,7 +21,7 @@ from prchain.errors import DiskFull, StoreInUse
 from prchain.llm.ledger import Spending
 from prchain.processes import this_process
 from prchain.progress import open_progress
-from sql.tables import Task, Trajectory
+from sql.tables import Task, Trajectory, TrajectoryMessage
 from tests.trajectories.rolloutworld import PolicyModel, RolloutWorld, rollout_world
 from trajectories.identity import Parent
 from trajectories.rollouts.cli import _print_report, _rounded, rollouts
@@ -270,6 +270,27 @@ class TestCommands:
         assert dry("--samples", "2", "--refinements", "0") == "0 rollouts to run; 4 done before"
         assert run_command([*arguments, "--dry-run", "--json"]) == 0
         assert json.loads(capsys.readouterr().out)["with_other_options"] == 4
+
+    def test_show_diff_prints_what_one_step_changed(
+        self, world: RolloutWorld, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        name = roll(world.context(PolicyModel()), world.chains[0], 0)
+        show = ["rollouts", "show", name[:6], "--db", world.database, "--diff"]
+        monkeypatch.setenv("PRCHAIN_DATA_DIR", str(world.settings().data_dir))
+        with world.store.reading() as tx:
+            rows = list(tx.rows(TrajectoryMessage, "step", "tree", trajectory_id=name))
+        changing = [step for step, tree in rows if tree]
+        quiet = next(step for step, _ in rows if step and step not in changing)
+        assert run_command([*show, str(changing[0])]) == 0
+        patch = capsys.readouterr().out
+        assert patch.startswith("diff --git a/") and "\n+" in patch
+        assert run_command([*show, str(changing[0]), "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["patch"].startswith("diff --git a/")
+        assert run_command([*show, str(quiet)]) == 0
+        assert "changed no file" in capsys.readouterr().out
+        assert run_command([*show, "999"]) == 1
+        assert "has no step 999; its last is" in capsys.readouterr().err
+        assert run_command([*show, "1", "--messages"]) == 2
 
     def test_a_dry_run_rounds_the_tokens_for_people_and_not_for_machines(
         self, world: RolloutWorld, script: Path, capsys: pytest.CaptureFixture[str]
