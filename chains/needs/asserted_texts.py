@@ -66,12 +66,21 @@ class _Expected:
     use: _Use
 
 
-def text_needs(
+@dataclass(frozen=True, slots=True)
+class AssertedTexts:
+    """What tests compare with and the source patch adds: `needed` where no literal of the source at B_t holds it,
+    `known` where one does."""
+
+    needed: tuple[Need, ...]
+    known: tuple[str, ...]
+
+
+def asserted_texts(
     source_patch: Sequence[FilePatch],
     test_patch: Sequence[FilePatch],
     landed: Reader,
     base_holds: Callable[[Collection[str]], set[str]],
-) -> Iterator[Need]:
+) -> AssertedTexts:
     """The texts that the added lines of tests compare with and that the source patch adds.
 
     `base_holds` gives those of some texts that stand in a literal of the source at B_t.
@@ -86,9 +95,13 @@ def text_needs(
             texts |= grounds
             tests |= set(expected.tests)
     old = base_holds({text for texts, _ in met.values() for text in texts})
-    for text, (grounds, tests) in sorted(met.items()):
-        if not grounds <= old:
-            yield Need("text", text, tests=tuple(sorted(tests)), withheld=_withheld(text))
+    known = {text for text, (grounds, _) in met.items() if grounds <= old}
+    needed = (
+        Need("text", text, tests=tuple(sorted(tests)), withheld=_withheld(text))
+        for text, (_, tests) in sorted(met.items())
+        if text not in known
+    )
+    return AssertedTexts(tuple(needed), tuple(sorted(known)))
 
 
 def literals_of(text: str, path: str) -> list[str]:

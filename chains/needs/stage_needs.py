@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
-from chains.needs.asserted_texts import text_needs, texts_held
+from chains.needs.asserted_texts import asserted_texts, texts_held
 from chains.needs.base_names import names_at_base
 from chains.needs.python_source import Reader, Scopes, parsed
 from chains.needs.python_uses import added_lines, defined_needs, foreign_names, python_needs
@@ -42,10 +42,12 @@ _KEYWORDS: dict[str, NeedKind] = {
 @dataclass(frozen=True, slots=True)
 class StageNeeds:
     """`standing`: the patch's names that stand at B_t, for the leak check; a name that tests need and that is shaped as
-    one in code is none of them, wherever its word stands. `needs`: what its hidden tests need, each once."""
+    one in code is none of them, wherever its word stands. `needs`: what its hidden tests need, each once. `known`: the
+    texts that they compare with and that the source at B_t holds as well: no leak, and nothing that has to be told."""
 
     standing: frozenset[str]
     needs: tuple[Need, ...]
+    known: frozenset[str] = frozenset()
 
 
 def stage_needs(repository: GitRepository, base: str, landed: str, reference: Reference) -> StageNeeds:
@@ -72,11 +74,12 @@ def stage_needs(repository: GitRepository, base: str, landed: str, reference: Re
     def base_holds(texts: Collection[str]) -> set[str]:
         return texts_held(texts, repository.text_files(base), _is_source) if texts else set()
 
-    texts = text_needs(reference.code, reference.test, at_landed, base_holds)
+    texts = asserted_texts(reference.code, reference.test, at_landed, base_holds)
     needs = _merged([*exact, *named])
     names = {need.text for need in needs}
-    needs += _merged(need for need in texts if need.text not in names)
-    return StageNeeds(base_names.standing - {name for name in names if is_code_name(name)}, tuple(needs))
+    needs += _merged(need for need in texts.needed if need.text not in names)
+    standing = base_names.standing - {name for name in names if is_code_name(name)}
+    return StageNeeds(standing, tuple(needs), frozenset(texts.known))
 
 
 def _is_local(name: str, reference: Reference) -> bool:

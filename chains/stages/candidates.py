@@ -11,6 +11,7 @@ from chains.edges.reversals import Reversals
 from chains.history import LandedPullRequest, MinedRepository
 from chains.stages.benchmarks import Benchmarks
 from chains.stages.filters import Filters, PullFacts, drop
+from chains.stages.inline_tests import changes_inline_tests_only, may_be_inline_tests
 from chains.stages.licence import is_licence_name, licence_of
 from chains.stages.normalized import may_be_annotation_only, same_normalized
 from chains.stages.worth import StageWorth, judge_worth
@@ -92,7 +93,13 @@ class Examiner:
             reference = split(patch) if patch is not None else None
             same = reference is not None and self._same_normalized(landed, reference)
             worth = judge_worth(reference, landed.headline) if reference is not None and reference.code else None
-            facts = replace(known[landed.number], reference=reference, same_normalized=same, worth=worth)
+            facts = replace(
+                known[landed.number],
+                reference=reference,
+                same_normalized=same,
+                worth=worth,
+                only_inline_tests=reference is not None and self._only_inline_tests(landed, reference),
+            )
             verdict = drop(facts, self.filters)
             if verdict:
                 examination.dropped[landed.number] = verdict
@@ -116,6 +123,16 @@ class Examiner:
             )
         except GitError:  # added or deleted: one side is not there
             return False
+
+    def _only_inline_tests(self, landed: LandedPullRequest, reference: Reference) -> bool:
+        return may_be_inline_tests(reference.code) and all(
+            changes_inline_tests_only(
+                file,
+                "" if file.status == "A" else self._text(landed.base_sha, file.old_path or file.path),
+                "" if file.status == "D" else self._text(landed.landed_sha, file.path),
+            )
+            for file in reference.code
+        )
 
     def _text(self, commit: str, path: str) -> str:
         return self.repository.blob(f"{commit}:{path}").decode("utf-8", "replace")

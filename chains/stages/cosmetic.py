@@ -56,17 +56,23 @@ _STARRED_COMMENTS = {"typescript", "javascript", "java", "kotlin", "scala", "gro
 _INDENTED = {"python", "cython", "nim", "haskell", "f#"}
 """Languages in which indentation says what belongs to what."""
 
+_JOINS_STRINGS = {"python", "cython", "c", "c++"}
+"""Languages in which a literal may be written in parts, one behind the other."""
+_PARTED = re.compile(r"(?<=[\w\s.,:;!?-])([\"'])\1(?=[\w\s.,:;!?-])")
+
 _STRING = r'"(?:\\.|[^"\\])*"|' + r"'(?:\\.|[^'\\])*'|`(?:\\.|[^`\\])*`"
-_IMPORT = re.compile(
+IMPORT = re.compile(
     r"\s*(?:import\b|from\s+\S+\s+import\b|(?:pub(?:\([^)]*\))?\s+)?use\s|#\s*include\b|using\s|require(?:_relative)?\b"
     r"|(?:const|let|var)\s.+=\s*require\()"
 )
+"""A line that begins an import."""
 
 
 def is_cosmetic(files: Iterable[FilePatch]) -> bool:
     """Whether the files' patches change lines, but only white space, comments and the order of imports.
 
-    False in doubt: trailing code, contents of strings, docstrings and, where it has a meaning, indentation count.
+    False in doubt: trailing code, contents of strings, docstrings and, where it has a meaning, indentation count. How a
+    literal is parted does not.
     """
     changed = [file for file in files if file.added or file.removed]
     return bool(changed) and all(map(_is_cosmetic, changed))
@@ -84,11 +90,14 @@ def _same_sides(hunk: Hunk, language: str) -> bool:
     old, new = (_bare_lines([line[1:] for line in hunk.lines if line[0] == mark], language) for mark in ("-", "+"))
     if [text for _, text in old] == [text for _, text in new]:
         return language not in _INDENTED or [indent for indent, _ in old] == [indent for indent, _ in new]
-    return "".join(text for _, text in old) == "".join(text for _, text in new)
+    first, second = ("".join(text for _, text in side) for side in (old, new))
+    if language in _JOINS_STRINGS:
+        first, second = _PARTED.sub("", first), _PARTED.sub("", second)
+    return first == second
 
 
 def _reorders_imports(file: FilePatch, language: str) -> bool:
-    if not all(_IMPORT.match(line) for line in (*file.removed, *file.added) if line.strip()):
+    if not all(IMPORT.match(line) for line in (*file.removed, *file.added) if line.strip()):
         return False
     return sorted(_bare_lines(file.removed, language)) == sorted(_bare_lines(file.added, language))
 

@@ -16,7 +16,7 @@ dependency_bump        it updates dependencies: says so, and changes only what s
 release                it makes a release: says so, and changes only what releases change
 bot_housekeeping       a bot made it, and no program text changed but in how it is written
 docs_only              documentation and examples
-tests_only             tests, fixtures, snapshots and benchmarks
+tests_only             tests, fixtures, snapshots and benchmarks; also tests that stand inside source files
 ci_only                how machines check the project
 lock_only              lock files
 generated_only         generated files
@@ -26,6 +26,7 @@ config_only            no program text: configuration, with or without the above
 data_only              no program text: data or pictures, with or without the above
 cosmetic               white space, comments, docstrings, annotations and the order of imports
 renames_only           the same tokens, with a few names replaced throughout
+moves_only             the same lines in other files, but for imports
 source_too_small       fewer changed lines of program text than `Filters.min_source_lines`
 source_too_large       more than `Filters.max_source_lines`
 too_many_files         more files of program text than `Filters.max_source_files`
@@ -47,6 +48,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from chains.stages.cosmetic import is_cosmetic
+from chains.stages.moves import is_move_only
 from chains.stages.renames import is_rename_only
 from chains.stages.worth import StageWorth
 from prchain.errors import SettingsError
@@ -137,6 +139,8 @@ class PullFacts:
     worth: StageWorth | None = None
     """None where there is no program text to judge."""
     benchmark_instance: bool = False
+    only_inline_tests: bool = False
+    """Whether its program text changes nothing but tests inside source files; `chains.stages.inline_tests`."""
 
 
 def drop(facts: PullFacts, filters: Filters) -> tuple[str, str] | None:
@@ -238,6 +242,14 @@ def _only(kind: FileKind) -> _Check:
     return check
 
 
+def _tests_only(facts: PullFacts, filters: Filters) -> str | None:
+    if facts.reference is None or not facts.only_inline_tests:
+        return _only(FileKind.TEST)(facts, filters)
+    if not facts.reference.kinds <= {FileKind.SOURCE, *_SUPPORT_KINDS}:
+        return None
+    return f"its {facts.reference.source_lines} lines of program text are tests inside source files"
+
+
 def _no_source(facts: PullFacts, filters: Filters) -> str | None:
     kinds = facts.reference.kinds if facts.reference else frozenset()
     if len(kinds) < 2 or not kinds <= _SUPPORT_KINDS.keys():
@@ -274,6 +286,12 @@ def _renames_only(facts: PullFacts, _: Filters) -> str | None:
     if facts.reference is None or not is_rename_only(facts.reference.code):
         return None
     return f"its {facts.reference.source_lines} lines only replace a few names"
+
+
+def _moves_only(facts: PullFacts, _: Filters) -> str | None:
+    if facts.reference is None or not is_move_only(facts.reference.code):
+        return None
+    return f"its {facts.reference.source_lines} lines only move to other files"
 
 
 def _source_too_small(facts: PullFacts, filters: Filters) -> str | None:
@@ -441,11 +459,13 @@ OUTCOMES: dict[str, _Check] = {
     "release": _housekeeping("release"),
     "bot_housekeeping": _bot_housekeeping,
     **{outcome: _only(kind) for kind, outcome in _SUPPORT_KINDS.items()},
+    "tests_only": _tests_only,
     "no_source": _no_source,
     "config_only": _config_only,
     "data_only": _data_only,
     "cosmetic": _cosmetic,
     "renames_only": _renames_only,
+    "moves_only": _moves_only,
     "source_too_small": _source_too_small,
     "source_too_large": _source_too_large,
     "too_many_files": _too_many_files,

@@ -11,20 +11,29 @@ import warnings
 from collections.abc import Sequence
 
 from prchain.git import FilePatch
+from prchain.git.patches import Hunk
+from prchain.lexing import is_prose
 
 _STATEMENT = re.compile(
     r"^\s*(?:(?:async )?(?:if|for|while|with|elif|except)\b.*:\s*$|(?:return|yield|raise|assert|del)\b.*[(\[.=_]"
     r"|[\w.\[\]'\"]+\s*(?:[-+*/|&]?=)\s*\S.*|[\w.]+\(.*\)\s*$)"
 )
-"""Lines that hardly ever occur in docstrings and signatures: a patch with such a line is not parsed."""
+"""Lines that hardly ever occur in docstrings and signatures: most patches with such a line are not parsed."""
+
+
+_FEWEST_SENTENCES = 2
+"""Lines of prose that a hunk with statements needs to be one of a docstring."""
 
 
 def may_be_annotation_only(files: Sequence[FilePatch]) -> bool:
     """Whether a patch may change docstrings and annotations only, by its lines: a cheap first check."""
-    return all(
-        file.path.endswith((".py", ".pyi")) and not any(map(_STATEMENT.match, (*file.added, *file.removed)))
-        for file in files
-    )
+    return all(file.path.endswith((".py", ".pyi")) and all(map(_may_be_dress, file.hunks)) for file in files)
+
+
+def _may_be_dress(hunk: Hunk) -> bool:
+    changed = [line[1:] for line in hunk.lines if line[0] != " "]
+    # A docstring may hold statements as an example; sentences stand around it.
+    return not any(map(_STATEMENT.match, changed)) or sum(map(is_prose, changed)) >= _FEWEST_SENTENCES
 
 
 def same_normalized(before: str, after: str) -> bool:

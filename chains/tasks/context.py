@@ -107,14 +107,17 @@ def _stage(
 ) -> StageContext:
     found = stage_needs(repository, stage.base_sha, stage.landed_sha, reference)
     # The prose never has the names that hidden tests need, so the facts exempt none; they stand below it. Their texts
-    # cannot be said by their purpose, so these may stand in both.
+    # cannot be said by their purpose, so these may stand in both, and so may those that B_t has already.
     facts = stage_facts(
         stage.number,
         (stage.landed_sha, stage.base_sha, *texts.shas),
         reference.source,
         reference.test,
         found.standing,
-        [need for need in interface_of(found.needs) if need.kind == "text"],
+        [
+            *(need for need in interface_of(found.needs) if need.kind == "text"),
+            *(Need("text", text) for text in sorted(found.known)),
+        ],
     )
     return StageContext(
         stage=stage,

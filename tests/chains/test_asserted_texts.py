@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chains.needs.asserted_texts import literals_of, text_needs, texts_held
+from chains.needs.asserted_texts import AssertedTexts, asserted_texts, literals_of, texts_held
 from prchain.git.patches import FilePatch, Hunk
 from prchain.needs import Need
 
@@ -13,17 +13,19 @@ def patch(path: str, text: str) -> FilePatch:
     return FilePatch(path, hunks=(Hunk(0, 0, 1, 1, "", tuple(f"+{line}" for line in text.splitlines())),))
 
 
-def needs(source: str, test: str, base: str = "", suffix: str = "py") -> list[Need]:
+def read(source: str, test: str, base: str = "", suffix: str = "py") -> AssertedTexts:
     paths = {f"src/a.{suffix}": source, f"tests/test_a.{suffix}": test}
     files = [(["src/a.py"], base.encode()), (["tests/a.py"], b"'cookie is too large'")]
-    return list(
-        text_needs(
-            [patch(f"src/a.{suffix}", source)],
-            [patch(f"tests/test_a.{suffix}", test)],
-            paths.get,
-            lambda texts: texts_held(texts, files, lambda path: path.startswith("src/")),
-        )
+    return asserted_texts(
+        [patch(f"src/a.{suffix}", source)],
+        [patch(f"tests/test_a.{suffix}", test)],
+        paths.get,
+        lambda texts: texts_held(texts, files, lambda path: path.startswith("src/")),
     )
+
+
+def needs(source: str, test: str, base: str = "", suffix: str = "py") -> list[Need]:
+    return list(read(source, test, base, suffix).needed)
 
 
 def texts(source: str, test: str, base: str = "", suffix: str = "py") -> list[str]:
@@ -138,3 +140,9 @@ test('Sends a message of objects', macro, NO_IPC);
     """
     found = [need.text for need in needs(source, test, suffix="js")]
     assert found == ["can only be used with", "cannot use both files and objects"]
+
+
+def test_a_text_that_the_source_holds_already_is_known() -> None:
+    both = "kind = 'text/html; charset=utf-8'\n"
+    found = read(both, "assert kind == 'text/html; charset=utf-8'\n", base=both)
+    assert found == AssertedTexts(needed=(), known=("text/html; charset=utf-8",))

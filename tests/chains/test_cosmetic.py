@@ -34,6 +34,7 @@ COSMETIC = [
     ("a.ts", ["-  f(a); /* old */\n+  f(a); // new"]),
     ("a.js", ["-if (a) {\n-f()\n-}\n+if (a) {\n+  f()\n+}"]),
     ("a.sql", ["+-- why"]),
+    ("a.py", ["-raise E('one of a, b or c')\n+raise E('one of a, b '\n+        'or c')"]),
 ]
 WORK = [
     ("a.py", ["-    return x\n+return x"]),
@@ -44,6 +45,8 @@ WORK = [
     ("a.py", ['-    """Old."""\n+    """New."""']),
     ("a.py", ["-x = '#a'\n+x = '#b'"]),
     ("a.py", ["-return x\n+returnx"]),
+    ("a.py", ["-f('a', '')\n+f('a',)"]),
+    ("a.js", ["-f('one of a, b or c')\n+f('one of a, b ''or c')"]),
     ("a.js", ["-u = 'http://a'\n+u = 'http://b'"]),
     ("a.js", ["-<a>http://a</a>\n+<a>http://b</a>"]),
     ("a.c", ["-* p = 1;\n+* p = 2;"]),

@@ -32,6 +32,13 @@ GOOD = PullFacts(7, "Stream results of the parser", reference("src/a.py", "tests
 RENAMED = split(
     [FilePatch("src/shop.py", hunks=(Hunk(1, 5, 1, 5, "", ("-cart = Cart()",) * 5 + ("+cart = Basket()",) * 5),))]
 )
+_LINES = tuple(f"call_{n}({n})" for n in range(10))
+MOVED = split(
+    [
+        FilePatch("src/a.py", hunks=(Hunk(1, 10, 1, 0, "", tuple(f"-{line}" for line in _LINES)),)),
+        FilePatch("src/b.py", hunks=(Hunk(1, 0, 1, 10, "", tuple(f"+{line}" for line in _LINES)),)),
+    ]
+)
 DROPPED = {
     "benchmark_repository": replace(GOOD, benchmark="SWE-bench"),
     "benchmark_instance": replace(GOOD, benchmark_instance=True),
@@ -56,6 +63,7 @@ DROPPED = {
     "data_only": replace(GOOD, reference=reference("src/prompt.yaml", "pyproject.toml")),
     "cosmetic": replace(GOOD, reference=COMMENT),
     "renames_only": replace(GOOD, reference=RENAMED),
+    "moves_only": replace(GOOD, reference=MOVED),
     "source_too_small": replace(GOOD, reference=split([patch("src/a.py", 4), patch("tests/test_a.py", 90)])),
     "source_too_large": replace(GOOD, reference=split([patch("src/a.py", 1501)])),
     "too_many_files": replace(GOOD, reference=reference(*(f"src/{n}.py" for n in range(41)))),
@@ -169,3 +177,11 @@ def test_there_is_one_outcome_at_most_and_never_one_that_is_kept(
         replace(GOOD, subject=subject, by_bot=by_bot, reference=reference(*paths)), Filters(keep=frozenset(keep))
     )
     assert found is None or (found[0] in OUTCOMES and found[0] not in keep)
+
+
+def test_tests_inside_source_files_are_no_work() -> None:
+    inside = replace(GOOD, reference=reference("src/a.rs", "README.md"), only_inline_tests=True)
+    outcome, reason = drop(inside, Filters()) or ("", "")
+    assert (outcome, reason) == ("tests_only", "its 10 lines of program text are tests inside source files")
+    with_config = replace(inside, reference=reference("src/a.rs", "Cargo.toml"))
+    assert drop(with_config, Filters()) is None

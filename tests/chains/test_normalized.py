@@ -62,3 +62,10 @@ def test_only_patches_that_may_be_dress_are_parsed() -> None:
     assert not may_be_annotation_only(patch("a.py", "+    return self.a"))
     assert not may_be_annotation_only(patch("a.py", "-x = 1", "+x = 2"))
     assert not may_be_annotation_only(patch("a.rs", "+/// says"))
+
+
+def test_a_docstring_with_an_example_in_it_is_parsed() -> None:
+    sentences = ("-    This is the only way of doing it.", "+    There are two ways of doing it now.")
+    example = ("-        body = stream.read()", "+        body = response.stream.read()")
+    assert may_be_annotation_only(patch("a.py", *sentences, *example))
+    assert not may_be_annotation_only(patch("a.py", *sentences[:1], *example))
