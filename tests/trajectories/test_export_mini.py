@@ -72,6 +72,8 @@ def test_of_nothing_no_folder_is_left(world: SampleWorld, capsys: pytest.Capture
     assert "nothing to export" in capsys.readouterr().err
     assert run(["export", "--format", "mini", "--out", "-"]) == 2
     assert "give --out a folder's name" in capsys.readouterr().err
+    assert run(["export", "--format", "mini", "--out", "runs.jsonl"]) == 2
+    assert "mini writes a folder" in capsys.readouterr().err
     Path("runs").write_text("a file")
     assert export() == 2
     assert "runs is no folder" in capsys.readouterr().err

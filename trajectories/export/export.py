@@ -142,6 +142,8 @@ class _Target:
         parquet = out.suffix == ".parquet"
         if parquet and form.columns is None:
             raise UsageError(f"{form.name} is read from JSON lines only; give --out another suffix than .parquet")
+        if form.file_name and out.suffix in {".jsonl", ".json"}:
+            raise UsageError(f"{form.name} writes a folder with a file for each trajectory; give --out a folder's name")
         paths = {name: out} | ({VALIDATION: sibling_path(out, VALIDATION)} if options.validation else {})
         recipe_files = [recipe_path(out)] if options.recipe else []
         if options.recipe:

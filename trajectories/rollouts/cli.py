@@ -462,8 +462,8 @@ def extend(
     present(as_json, row, print_text)
     if not as_json and KEPT & report.outcomes.keys():
         say_next("export --pairs short-long --out sft.jsonl")
-    nothing = "no prefix was extended" if report.results or report.standing else "there is no prefix to extend"
-    end_command(done=report.done, good=report.good, nothing=nothing)
+    tried = report.results or report.standing
+    end_command(done=report.done, good=report.good or not tried, nothing="no prefix was extended")
 
 
 def _print_extensions(
