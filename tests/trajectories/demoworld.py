@@ -18,10 +18,13 @@ from prchain.cli import run
 from prchain.settings import Settings, variable
 from sql.store import Store
 
-CHAINS = {(2, 5, 8), (3, 6, 10), (4, 11)}
-"""The chains that the history is made for."""
+CITED = {(2, 5, 8), (3, 6, 10), (4, 11)}
+"""The chains that the history is made for, as its people say themselves."""
 
-TIP = "bda0b6e03ffeaaccb8ba5d660272542446a08f47"
+UNCITED = {(13, 14)}
+"""The chains of which nobody says that they are any."""
+
+TIP = "8b31f22bcbd47c9e8c76cef8a7151dbac42089b0"
 """What git calls the last commit, on every machine."""
 
 

@@ -68,16 +68,16 @@ def test_the_funnel_leads_from_pull_requests_to_samples(ran: Ran) -> None:
     funnel = ran.printed.partition("The funnel\n")[2]
     counts = {what.strip(): int(count) for count, what in re.findall(r"^ *(\d+)  ([a-z ]+?)  ", funnel, re.M)}
     assert counts == {
-        "pull requests": 12,
+        "pull requests": 14,
         "citations": 14,
-        "chains": 3,
-        "tasks": 3,
-        "chains proved": 3,
-        "trajectories": 6,
-        "verdicts": 16,
-        "samples": 2,
+        "chains": 4,
+        "tasks": 4,
+        "chains proved": 4,
+        "trajectories": 7,
+        "verdicts": 18,
+        "samples": 3,
     }
-    assert "3 accepted, 3 rejected" in funnel and "refused the work, 1 as tampered" in funnel
+    assert "4 accepted, 3 rejected" in funnel and "refused the work, 1 as tampered" in funnel
     for name in ("measures", "prchain.db", "samples.jsonl"):
         assert str(ran.folder / name) in funnel
         assert (ran.folder / name).exists()
@@ -88,7 +88,7 @@ def test_each_command_is_shown_before_its_output(ran: Ran) -> None:
     shown = [list(step.command[:2]) for step in demo_commands(PLAIN) if step.command]
     shown.insert(shown.index(["curate", "graphs"]) + 1, ["curate", "show"])
     assert [line.split()[:2] for line in commands] == shown
-    place = [ran.printed.index(text) for text in ("$ prchain mine", "12 pull requests, 11 landed", "$ prchain chains")]
+    place = [ran.printed.index(text) for text in ("$ prchain mine", "14 pull requests, 13 landed", "$ prchain chains")]
     assert place == sorted(place)
 
 
@@ -111,7 +111,7 @@ def test_one_stage_was_sent_back_and_mended_and_one_chain_rejected(ran: Ran) -> 
     guided = bash_alone(ran)
     rows = ran.rows(TrajectoryStage, "trajectory_id", "outcome", "attempts")
     stages = sorted(row[1:] for row in rows if row[0] not in guided)
-    assert stages == [("accepted", 1)] * 5 + [("accepted", 2), ("not_reached", 0), ("rejected", 4)]
+    assert stages == [("accepted", 1)] * 7 + [("accepted", 2), ("not_reached", 0), ("rejected", 4)]
     output = ran.printed.partition("$ prchain rollouts run")[2].partition("6. Process graph")[0]
     assert "bash alone" not in output
     assert "stage 2 (#5), attempt 1: sent back; the judge gives 0.4, hidden tests fail" in output
@@ -130,13 +130,13 @@ def test_samples_hold_the_conversations_and_leave_rejected_turns_out_of_the_loss
     refused = [
         [message["content"] for message in sample["messages"] if message.get("weight") == 0] for sample in ran.samples
     ]
-    assert len(refused) == 2
+    assert len(refused) == 3
     assert any(
         "Minus ninety and ninety minutes: the sign holds for all parts. I hand this in." in turn for turn in refused
     )
     for sample in ran.samples:
         assert [message["role"] for message in sample["messages"][:2]] == ["system", "user"]
-        assert sum(message.get("weight", 0) for message in sample["messages"]) >= 10
+        assert sum(message.get("weight", 0) for message in sample["messages"]) >= 7
 
 
 def test_run_again_it_asks_nothing_and_comes_to_the_same(
@@ -148,7 +148,7 @@ def test_run_again_it_asks_nothing_and_comes_to_the_same(
     before = os.getcwd()
     assert run(["demo", "--folder", str(ran.folder), "--backend", "unsafe-local", "--json"]) == 0
     output = capsys.readouterr()
-    assert json.loads(output.out)["trajectories"] == {"accepted": 3, "rejected": 3}
+    assert json.loads(output.out)["trajectories"] == {"accepted": 4, "rejected": 3}
     assert "there from before" in output.err and "nothing new to do" in output.err
     assert guidance_page(output.err) == guidance_page(ran.printed)
     for kind in ("bash alone): rejected", "bash alone, guided): accepted"):
@@ -262,7 +262,7 @@ def test_the_chain_that_the_agent_fails_is_accepted_where_a_variant_shows_it_wha
     ((curated, outcome),) = ran.rows(Trajectory, "id", "outcome", scaffold="curated")
     assert outcome == "accepted"
     assert set(ran.rows(Verdict, "gate", "tests", "accepted", trajectory_id=curated)) == {("tests", "passed", True)}
-    assert len(ran.samples) == 3
+    assert len(ran.samples) == 4
     (variant,) = [
         row
         for row in ran.rows(CurationCandidate, "number", "seed", "target", "grounded", "effectiveness")

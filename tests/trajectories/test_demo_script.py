@@ -120,6 +120,7 @@ def test_one_stage_is_mended_after_a_review_and_one_chain_is_refused_four_times(
         for name, chain in ANSWERS.items()
     }
     assert rounds == {
+        "columns": [[True], [True]],
         "own": [[False] * 4, []],
         "read": [[True], [False, True], [True]],
         "write": [[True], [True], [True]],

@@ -16,6 +16,8 @@ GRAPH_CHAIN = "3976"
 GUIDED_CHAIN = "eaa9"
 """The same of the chain of #3, #6 and #10; the script knows what its guided agent does."""
 
+UNCITED_CHAIN = "71c4"
+"""The same of the chain of #13 and #14, of which the later one changes the earlier one's code and does not say so."""
 
 CHEATED_CHAIN = "2cff"
 """The same of the chain of #2, #5 and #8, on which the script lets an agent cheat."""
@@ -42,7 +44,7 @@ def demo_commands(chosen: ChosenBackend) -> list[DemoCommand]:
         ),
         DemoCommand(
             "2. Chains",
-            "Chooses pull requests that build on each other, here as they say themselves. A revert, and what was "
+            "Chooses pull requests that build on each other, at first as they say themselves. A revert, and what was "
             "reverted, cannot be a stage.",
             ["chains", "build", "--strategy", "reference"],
         ),
@@ -52,6 +54,18 @@ def demo_commands(chosen: ChosenBackend) -> list[DemoCommand]:
             "A model writes an overview for each chain and a query for each stage; each passes the leak check.",
             ["tasks", "build"],
         ),
+        DemoCommand(
+            "",
+            "Most pull requests that build on an earlier one do not say so; their code does. So now chains are made of "
+            "all evidence, as they are by default. Those that have tasks stay as they are:",
+            ["chains", "build"],
+        ),
+        DemoCommand(
+            "",
+            "One more, which nobody cited. This is what its second stage changes of the first:",
+            ["chains", "show", UNCITED_CHAIN, "--diff"],
+        ),
+        DemoCommand("", "It gets a task like the others:", ["tasks", "build"]),
         DemoCommand(
             "4. Environments",
             "Runs each stage's tests before and after its reference patch: once each, as none of ours is flaky, and "

@@ -10,6 +10,7 @@ from typing import Any
 
 from environments.suites.outcomes import PASSED, TAMPERED
 from prchain.terminal import counted, say_table, shortened, tally
+from sql.chosen import LAST, resolved
 from sql.outcomes import PROVED, READY, SELECTED
 from sql.store import Store, Transaction
 from sql.tables import (
@@ -86,12 +87,14 @@ def read_funnel(store: Store) -> Funnel:
     with store.reading() as tx:
         stages = tx.rows(TrajectoryStage, "outcome")
         accepted = [row[0] for row in tx.rows(Verdict, "accepted")]
+        # What became of a pull request, and which chains there are, is said for each strategy anew.
+        built = {"strategy": resolved(tx, LAST)}
         return Funnel(
             pull_requests=len(list(tx.rows(PullRequest, "number"))),
             landed=len(list(tx.rows(Landing, "number"))),
             citations=len(list(tx.rows(Citation, "counted", counted=True))),
-            candidates=dict(sorted(Counter(row[0] for row in tx.rows(Candidate, "outcome")).items())),
-            chains=len(list(tx.rows(Selection, "chain_id", outcome=SELECTED))),
+            candidates=dict(sorted(Counter(row[0] for row in tx.rows(Candidate, "outcome", **built)).items())),
+            chains=len(list(tx.rows(Selection, "chain_id", outcome=SELECTED, **built))),
             tasks=len(list(tx.rows(Task, "chain_id", outcome=READY))),
             queries=len(list(tx.rows(TaskStage, "position", outcome=READY))),
             proved_chains=len(list(tx.rows(Validation, "chain_id", outcome=PROVED))),

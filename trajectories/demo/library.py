@@ -73,6 +73,8 @@ HISTORY = (
     LibraryChange("10-round-first", Style.SQUASH, "2024-04-17T08:22:46+0000"),
     LibraryChange("11-temporary-units", Style.SQUASH, "2024-04-23T08:09:14+0000"),
     LibraryChange("12-decimal-comma", Style.OPEN, "2024-04-25T15:00:00+0000"),
+    LibraryChange("13-columns", Style.SQUASH, "2024-05-02T08:05:31+0000"),
+    LibraryChange("14-points", Style.SQUASH, "2024-05-08T09:12:47+0000"),
 )
 """What happened, in order."""
 
