@@ -144,7 +144,7 @@ class Miner:
             tx.connection.execute(running.values(finished_at=now(), outcome=outcome, reason=reason))
         return UnitResult(unit, outcome, reason, RepositoryReport(unit, outcome, reason))
 
-    def spent(self) -> float | None:
+    def spent(self) -> None:
         """See `Work`: nothing."""
         return None
 
@@ -228,32 +228,34 @@ class Miner:
     def _read_git(self, spec: RepositorySpec, run_id: int, work: _Work) -> None:
         task = self._progress.task(f"{spec.full_name}: git history")
         try:
+            task.phase("fetching")
             repository = self._open(spec)
             refs = read_refs(repository)
             if work.repository_id is None:
                 work.repository_id = self._repository(spec, None)
                 self._note_run(run_id, work.repository_id)
-            self._write_history(work.repository_id, repository, refs, task, work)
+            found = self._write_history(work.repository_id, repository, refs, task, work)
             if self._options.line_counts:
                 counted = count_stored(self._store, work.repository_id, repository, task)
                 work.changed = work.changed or counted > 0
+            task.done(found)
         except PrchainError:
             task.done("failed")
             raise
 
     def _write_history(
         self, repository_id: int, repository: GitRepository, refs: Refs, task: ProgressTask, work: _Work
-    ) -> None:
+    ) -> str:
+        """Store where pull requests landed; returns what was found, in words."""
         api = self._api_states(repository_id)
         stamp = self._git_stamp(refs.fingerprint, api)
         with self._store.reading() as tx:
             cursor = list(tx.rows(Cursor, "position", repository_id=repository_id, stream="git"))
         if cursor and cursor[0][0] == stamp:
-            task.done(UNCHANGED)
-            return
+            return UNCHANGED
         merges = {number: state.merge_sha for number, state in api.items() if state.merge_sha}
-        facts = read(repository, refs, ApiKnowledge(merges), lambda note: task.update(note=note))
-        task.update(note="writing")
+        facts = read(repository, refs, ApiKnowledge(merges), task.phase)
+        task.phase("writing")
         same_rules = bool(cursor) and cursor[0][0].split("|", 1)[0] == GIT_RULES
         with self._store.transaction() as tx:
             git_rows.write(tx, repository_id, repository, facts, self._options.selection, api, keep_landings=same_rules)
@@ -261,7 +263,7 @@ class Miner:
             statement = update(Repository).where(Repository.id == repository_id)
             tx.connection.execute(statement.values(default_branch=refs.default_branch))
         work.changed = True
-        task.done(f"{len(refs.heads):,} pull heads, {len(facts.decisions.landed):,} landed")
+        return f"{len(refs.heads):,} pull heads, {len(facts.decisions.landed):,} landed"
 
     def _open(self, spec: RepositorySpec) -> GitRepository:
         if spec.is_path:
@@ -402,7 +404,7 @@ def count_stored(store: Store, repository_id: int, repository: GitRepository, ta
     with store.reading() as tx:
         columns = ("number", "branch", "base_sha", "landed_sha")
         waiting = list(tx.rows(Landing, *columns, repository_id=repository_id, counts="none"))
-    task.update(total=len(waiting), note="counting lines")
+    task.phase("counting lines", len(waiting))
     for start in range(0, len(waiting), _COUNTED_AT_ONCE):
         batch = waiting[start : start + _COUNTED_AT_ONCE]
         with store.transaction() as tx:

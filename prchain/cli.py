@@ -14,6 +14,7 @@ import click
 from click.shell_completion import CompletionItem, shell_complete
 
 from prchain import __version__
+from prchain.cut_off import cut_off
 from prchain.errors import PrchainError, SettingsError
 from prchain.logs import logged_command, open_log
 from prchain.scrub import redact
@@ -118,11 +119,7 @@ def main() -> None:
         sys.exit(shell_complete(cli, {}, "prchain", COMPLETE, completion_request))
     status = run(sys.argv[1:])
     if status and any(not thread.daemon for thread in threading.enumerate() if thread is not threading.main_thread()):
-        # After Ctrl-C, or an error in a thread, Python would wait for the running threads; their work is in
-        # transactions that may be cut off.
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(status)
+        cut_off(status)  # Python would wait for the threads
     sys.exit(status)
 
 

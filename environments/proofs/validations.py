@@ -24,6 +24,7 @@ from environments.proofs.proof_rows import (
 )
 from environments.proofs.validate import ChainProver, ValidateOptions
 from prchain.llm.gateway import Gateway
+from prchain.llm.ledger import Spending
 from prchain.progress import SILENT, Progress
 from prchain.runs import RunResult, Tell, UnitResult, run_units
 from prchain.settings import Settings
@@ -198,9 +199,9 @@ class ValidateRun:
         """See `Work`; nothing is stored of the chain but the test runs that were made."""
         return UnitResult(unit, outcome, reason)
 
-    def spent(self) -> float | None:
-        """See `Work`: what repairs cost is told by the ledger."""
-        return None
+    def spent(self) -> Spending | None:
+        """See `Work`: what repairs cost."""
+        return self.prover.provider.spending()
 
     def _standing(self, tx: Transaction, ended: dict[str, StoredValidation]) -> set[str]:
         """The chains whose stored outcome this run would find again."""

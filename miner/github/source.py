@@ -219,6 +219,8 @@ class _Tasks:
             self._current.update(note=f"{reason}: waiting {seconds:.0f} s" if reason else "")
 
     def close(self) -> None:
+        if self._current is not None:
+            self._current.done("ended early")  # unless it has said how it ended
         self._current = None
 
 

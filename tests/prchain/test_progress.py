@@ -8,7 +8,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from prchain.progress import Tick, duration_text, open_progress
+from prchain.progress import Tick, open_progress
+from prchain.progress_state import duration_text
 
 
 class Clock:

@@ -28,6 +28,7 @@ from prchain.errors import (
 )
 from prchain.git.trees import TreeStore
 from prchain.llm.gateway import Gateway
+from prchain.llm.ledger import Spending
 from prchain.progress import SILENT, Progress
 from prchain.runs import LONGEST_REASON, RunResult, Tell, UnitResult, run_units
 from prchain.scrub import redact, scrub_mined
@@ -326,9 +327,9 @@ class GraphRun:
             end_graph(tx, unit.id, outcome, reason)
         return UnitResult(unit, outcome, reason, unit.id)
 
-    def spent(self) -> float | None:
+    def spent(self) -> Spending | None:
         """See `Work`."""
-        return self.context.gateway.spending().cost
+        return self.context.gateway.spending()
 
 
 def make_graph(context: GraphContext, unit: GraphUnit, tell: Tell) -> UnitResult[GraphUnit]:

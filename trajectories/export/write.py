@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO, NoReturn, Protocol, Self
+from typing import Any, NoReturn, Protocol, Self
 
 from prchain.errors import DiskFull, PrchainError, UsageError
+from prchain.parts import open_part
 
 
 class RowWriter(Protocol):
@@ -70,11 +71,10 @@ class StandardOutput:
 class HashedFile:
     """A file that is being written: counts and hashes its bytes."""
 
-    def __init__(self, path: Path, part: Path) -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
-        self.part = part
+        self.part, self._file = open_part(path)
         self.bytes = 0
-        self._file: BinaryIO = part.open("wb")
         self._digest = sha256()
 
     def write(self, data: Any) -> int:
@@ -120,8 +120,8 @@ class Files:
     opening.
 
     After an exception in the block the old files are unchanged; so they are after SIGTERM, which ends the block in the
-    main thread as Ctrl-C does. Raises `UsageError` if a file exists and `force` is not set, or if it cannot be written,
-    and `DiskFull`.
+    main thread as Ctrl-C does. What a process that was killed left is removed by the next one that writes there. Raises
+    `UsageError` if a file exists and `force` is not set, or if it cannot be written, and `DiskFull`.
     """
 
     def __init__(self, *, force: bool = False) -> None:
@@ -143,7 +143,7 @@ class Files:
         """A new file that will be at `path`."""
         check_output_path(path, force=self._force)
         with _named_errors(path):
-            stream = HashedFile(path, path.with_name(f".{path.name}.{os.getpid()}.part"))
+            stream = HashedFile(path)
         self._streams.append(stream)
         return stream
 

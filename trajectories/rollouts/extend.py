@@ -177,7 +177,7 @@ class ExtensionRun:
         """See `Work`."""
         return UnitResult(unit, outcome, reason)
 
-    def spent(self) -> float | None:
+    def spent(self) -> Spending | None:
         """See `Work`: all options share one run of the ledger."""
         return self._any.spent() if self._any else None
 

@@ -17,6 +17,7 @@ from environments.backends import BACKENDS
 from environments.images.provide import Provider
 from prchain.errors import RolloutError, TaskError, UsageError
 from prchain.llm.gateway import CostEstimate
+from prchain.llm.ledger import Spending
 from prchain.progress import SILENT, Progress
 from prchain.runs import RunResult, Tell, UnitResult, run_units
 from prchain.settings import Settings
@@ -287,6 +288,6 @@ class RolloutRun:
         """See `Work`: `roll` has already stored what it could."""
         return UnitResult(unit, outcome, reason)
 
-    def spent(self) -> float | None:
+    def spent(self) -> Spending | None:
         """See `Work`."""
-        return self.context.gateway.spending().cost
+        return self.context.gateway.spending()
