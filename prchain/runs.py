@@ -15,7 +15,7 @@ import logging
 import threading
 import traceback
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ from prchain.errors import (
 from prchain.llm.ledger import Spending
 from prchain.progress import Progress
 from prchain.scrub import redact, scrub_mined
-from prchain.terminal import counted, say, tally
+from prchain.terminal import tally
 
 log = logging.getLogger(__name__)
 
@@ -229,26 +229,6 @@ class _Run(Generic[U]):
 
     def _reason_text(self, text: str) -> str:
         return scrub_mined(redact(text, self._secrets))[:LONGEST_REASON]
-
-
-def say_end(noun: str, outcomes: Sequence[str], left: int, stopped: str | None) -> None:
-    """Print to standard error why a run ended early, and what to do about the units that are not done: those that ended
-    in these ways, and those `left` that were not begun."""
-    if stopped:
-        say(f"stopped early: {stopped}", err=True)
-    if outcomes or left:
-        unbegun = f" ({left:,} of them not begun)" if left else ""
-        todo = what_to_do([*outcomes, *["not_begun"] * left])
-        say(f"{counted(len(outcomes) + left, noun)} not done{unbegun}; {todo}", err=True)
-
-
-def what_to_do(outcomes: Collection[str]) -> str:
-    """What a user can do about units that ended in these ways and are not done; none: they were not begun."""
-    if outcomes and set(outcomes) == {TAKEN}:
-        return "another run works on them; when it has ended, the same command says what is left"
-    if _BUDGET_EXCEEDED in outcomes:
-        return "a larger --budget goes on"
-    return "mend what is said above, then run the same command again"
 
 
 def defect_words(error: Exception) -> str:

@@ -106,6 +106,12 @@ def say_prose(text: str, *, indent: int = 0, further: int = 2, width: int = _PRO
         say(line)
 
 
+def say_text(text: str, *, indent: int = 0) -> None:
+    """Print a text whole, in its own lines; a tab as the spaces that it stands for."""
+    for line in text.removesuffix("\n").split("\n"):
+        say(f"{'':<{indent}}{line.removesuffix(chr(13)).expandtabs()}")
+
+
 def say_some(lines: Collection[str], most: int, *, indent: int = 4, rest: str = "", err: bool = False) -> None:
     """Print `most` lines and the number of the others; `rest` says where these are."""
     for line in list(lines)[:most]:

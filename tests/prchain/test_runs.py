@@ -39,7 +39,6 @@ from prchain.runs import (
     Tell,
     UnitResult,
     run_units,
-    what_to_do,
 )
 from tests.prchain.secrets_table import DRAWN_TOKEN
 
@@ -129,20 +128,6 @@ def test_what_another_run_holds_is_passed_over_and_said() -> None:
     work = Work(lambda unit: "done", taken_units=frozenset({"u0", "u1", "u2", "u3"}))
     result = run(work, units(5))
     assert result.counts == {TAKEN: 4, "done": 1} and result.stopped is None and work.started_units == ["u4"]
-
-
-@pytest.mark.parametrize(
-    ("outcomes", "says"),
-    [
-        ([TAKEN, TAKEN], "another run works on them"),
-        ([TAKEN, "endpoint_refused"], "mend what is said above"),
-        (["not_begun"], "mend what is said above"),
-        (["budget_exceeded", "not_begun"], "a larger --budget goes on"),
-        ([], "mend what is said above"),
-    ],
-)
-def test_where_other_runs_work_on_all_that_is_left_nothing_is_to_be_mended(outcomes: list[str], says: str) -> None:
-    assert what_to_do(outcomes).startswith(says)
 
 
 def test_that_a_unit_failed_and_its_row_was_another_runs_is_its_outcome() -> None:

@@ -37,9 +37,13 @@ def world(tmp_path: Path, database_url: str) -> Iterator[SampleWorld]:
 def run_export(world: SampleWorld, folder: Path, form: str = "slime", **options: Any) -> tuple[list[Any], ExportReport]:
     """The rows of an export, and its report."""
     chosen = ExportOptions(**options)
-    report = export(world.store, chosen_format(form, chosen), chosen, folder / "sft.jsonl", force=True)
-    lines = report.files[0].read_text(encoding="ascii").splitlines() if report.files else []
-    return [json.loads(line) for line in lines], report
+    out = folder / ("runs" if form == "mini" else "sft.jsonl")
+    report = export(world.store, chosen_format(form, chosen), chosen, out, force=True)
+    if not report.files:
+        return [], report
+    if form == "mini":
+        return [json.loads(path.read_text(encoding="ascii")) for path in sorted(out.iterdir())], report
+    return [json.loads(line) for line in report.files[0].read_text(encoding="ascii").splitlines()], report
 
 
 def sample_of(world: SampleWorld, **options: Any) -> Sample | str:
